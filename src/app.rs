@@ -74,6 +74,8 @@ pub(crate) enum VerbArgs {
     Fence(commands::fence::FenceArgs),
     Unfence(commands::unfence::UnfenceArgs),
     Status(commands::status::StatusArgs),
+    Describe(commands::describe::DescribeArgs),
+    Whoami(commands::whoami::WhoamiArgs),
     Wait(commands::wait::WaitArgs),
     Leases(commands::leases::LeasesArgs),
     ForceDelete(commands::force_delete::ForceDeleteArgs),
@@ -100,10 +102,12 @@ impl VerbArgs {
             Self::Fence(args) => args.output.quiet,
             Self::Unfence(args) => args.output.quiet,
             Self::Status(args) => args.output.quiet,
+            Self::Whoami(args) => args.output.quiet,
             Self::Wait(args) => args.output.quiet,
             Self::Leases(args) => args.output.quiet,
             Self::ForceDelete(args) => args.output.quiet,
-            Self::Install(_)
+            Self::Describe(_)
+            | Self::Install(_)
             | Self::Enforce(_)
             | Self::Uninstall(_)
             | Self::Options(_)
@@ -129,7 +133,7 @@ pub(crate) fn run(cli: &Cli, start: &Start<'_>) -> Code {
                         start.terminal.warn(
                             "interrupted again: locks were not released, and a request may still take effect",
                         );
-                        start.terminal.hint(format!("to check: {} status --mine", start.program));
+                        start.terminal.hint(format!("check with `{} status --mine`", start.program));
                         Ok(Code::INTERRUPTED)
                     }
                 }
@@ -141,7 +145,7 @@ pub(crate) fn run(cli: &Cli, start: &Start<'_>) -> Code {
         Err(error) => Err(Failure::input(format!("could not start: {error}"))),
     };
     let code = result.unwrap_or_else(|failure| {
-        problems::report(start.terminal, &failure, Some(start.program.asked()));
+        problems::report(start.terminal, &failure);
         Code::of(&failure, None)
     });
     start.terminal.code(code)
@@ -159,9 +163,11 @@ async fn verb(verb: &VerbArgs, start: &Start<'_>) -> Result<Code, Failure> {
         VerbArgs::Unfence(args) => commands::unfence::run(args, start).await,
         VerbArgs::With(args) => commands::with::run(args, start).await,
         VerbArgs::Status(args) => commands::status::run(args, start).await,
+        VerbArgs::Describe(args) => commands::describe::run(args, start).await,
         VerbArgs::Leases(args) => {
             parallel::or_interrupted(commands::leases::run(args, start)).await
         }
+        VerbArgs::Whoami(args) => commands::whoami::run(args, start).await,
         VerbArgs::Wait(args) => commands::wait::run(args, start).await,
         VerbArgs::ForceDelete(args) => commands::force_delete::run(args, start).await,
         VerbArgs::Install(args) => {
@@ -187,7 +193,7 @@ mod tests {
     use clap::{Arg, Command, CommandFactory as _};
 
     use super::{Cli, SEE_OPTIONS};
-    use crate::args::connection::HEADING;
+    use crate::args::HEADING;
 
     fn built() -> Command {
         let mut command = Cli::command();

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use maintenance_lease::protocol::{LockId, Refusal};
-use maintenance_lease::{ApiError, Error, Refused};
+use maintenance_lease::{ApiError, Error, NodeLease, Refused};
 
 use connect::ConnectError;
 
@@ -119,6 +119,8 @@ pub(crate) enum Failure {
         /// The obstacle, if known.
         obstacle: Option<Obstacle>,
     },
+    /// The API server's time is needed and not known, because this machine was paused.
+    UnknownTime,
     /// Checking all locks of a set took longer than they last.
     TooSlow {
         /// One of the nodes.
@@ -162,13 +164,13 @@ pub(crate) enum Obstacle {
 
 /// What is known about a node's lock after a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum LockAfter {
     /// This command changed nothing.
-    AsBefore,
+    Unchanged,
     /// It was acquired and is still held.
     Kept,
     /// Whether it changed is unknown.
-    Open,
+    Unknown,
 }
 
 impl Failure {
@@ -209,6 +211,7 @@ impl Failure {
             | Self::NothingFound { .. }
             | Self::NodeGone { .. }
             | Self::TooSlow { .. }
+            | Self::UnknownTime
             | Self::Connect(_) => Kind::Other,
             Self::Lock(error) => kind_of(error, verb),
             Self::Unsafe { .. } | Self::Unconfirmed(_) | Self::Declined => Kind::Unsafe,
@@ -221,15 +224,36 @@ impl Failure {
     }
 
     /// What is known of the node's lock after it.
-    pub(crate) fn fate(&self) -> Fate {
+    pub(crate) fn lock_after(&self) -> LockAfter {
         match self {
             Self::InterruptedWrite { .. }
             | Self::OpenWrite { .. }
-            | Self::Lock(Error::Unknown { .. }) => Fate::Open,
-            Self::NotGivenBack { cause, .. } if cause.fate() == Fate::AsBefore => Fate::Kept,
-            Self::NotGivenBack { cause, .. } => cause.fate(),
-            _ => Fate::AsBefore,
+            | Self::Lock(Error::Unknown { .. }) => LockAfter::Unknown,
+            Self::NotGivenBack { cause, .. } if cause.lock_after() == LockAfter::Unchanged => {
+                LockAfter::Kept
+            }
+            Self::NotGivenBack { cause, .. } => cause.lock_after(),
+            _ => LockAfter::Unchanged,
         }
+    }
+
+    /// The lock that was seen to be the cause; the inner `None`: there was no Lease.
+    pub(crate) fn lock(&self) -> Option<Option<&NodeLease>> {
+        match self {
+            Self::Lock(Error::Refused(refused))
+            | Self::TimedOut {
+                obstacle: Some(Obstacle::Refused(refused)),
+                ..
+            } => Some(refused.lease.as_ref()),
+            // A lock that was lost by its time limit was not read again.
+            Self::Lock(Error::Lost(lost)) => lost.lease.as_ref().map(Some),
+            _ => None,
+        }
+    }
+
+    /// The Lease of that lock.
+    pub(crate) fn lease(&self) -> Option<&NodeLease> {
+        self.lock().flatten()
     }
 
     /// The API error behind it, if any.
@@ -267,6 +291,7 @@ fn kind_of(error: &Error, verb: Option<Verb>) -> Kind {
             Refusal::OwnHold if matches!(verb, Some(Verb::Acquire | Verb::With)) => Kind::Locked,
             // Another purpose than the caller's keeps it: that of a fencing.
             Refusal::OwnHold if verb == Some(Verb::Hold) => Kind::Unsafe,
+            Refusal::Unfinished { .. } => Kind::Unsafe,
             Refusal::Deleting if verb == Some(Verb::Verify) => Kind::Locked,
             Refusal::OwnHold | Refusal::Elected | Refusal::Deleting | Refusal::Foreign => {
                 Kind::Other
@@ -304,6 +329,9 @@ impl fmt::Display for Failure {
             Self::TooSlow { node } => write!(
                 f,
                 "could not lock node/{node}: checking all locks took longer than their duration"
+            ),
+            Self::UnknownTime => f.write_str(
+                "the API server's time is unknown, because this machine was paused: nothing was changed",
             ),
             Self::OtherLease {
                 node,

@@ -90,7 +90,7 @@ fn say_usage(error: &clap::Error, line: &[OsString]) -> Code {
             false => None,
         };
         match failure.or_else(|| usage_errors::of_another(error, line)) {
-            Some(failure) => problems::report(&terminal, &failure, None),
+            Some(failure) => problems::report(&terminal, &failure),
             None => terminal.raw_stderr(text.trim_end()),
         }
         code

@@ -60,6 +60,11 @@ impl Terminal {
         std::io::stderr().is_terminal()
     }
 
+    /// Whether a question can be shown and answered.
+    pub(crate) fn can_ask() -> bool {
+        Self::is_stdin_one() && Self::is_stderr_one()
+    }
+
     /// Standard input, for a list that is piped in.
     pub(crate) fn stdin(&self) -> impl Read {
         std::io::stdin()
@@ -164,7 +169,7 @@ impl Terminal {
         for fact in facts {
             self.stderr(format_args!("{fact}"));
         }
-        if !(Self::is_stdin_one() && Self::is_stderr_one()) {
+        if !Self::can_ask() {
             return Err(Failure::Unconfirmed(
                 "not confirmed: there is no terminal for a prompt".to_owned(),
             ));

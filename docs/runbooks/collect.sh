@@ -4,7 +4,7 @@
 #     collect.sh NODE DIRECTORY
 #
 # It puts the node on hold, because the evidence must still be there when somebody comes to look. A hold has no end, even
-# if this script is killed. The script ends the hold when everything was collected. After the time in --until,
+# if this script is killed. The script ends the hold when everything was collected. After the time in --expect-until,
 # `kubectl maint status` shows the hold as overdue, and somebody has to check.
 #
 # Exit codes: 0 collected; 3 somebody else holds the node, and nothing was done; 1, 130 and others: something is missing.
@@ -19,7 +19,7 @@ export KUBECTL_MAINT_HOLDER=collect
 
 on_node() { ssh -n -o BatchMode=yes -o ConnectTimeout=10 "$node" "$@"; }
 
-kubectl maint hold "$node" -m "evidence is being collected" --until "${UNTIL:-1h}"
+kubectl maint hold "$node" -m "evidence is being collected" --expect-until "${UNTIL:-1h}"
 trap '[ "$?" = 0 ] || echo "error: something is missing: node/$node stays on hold" >&2' EXIT
 
 mkdir -p "$directory"

@@ -16,8 +16,9 @@ draining=${DRAINING:-15m}
 booting=${BOOTING:-900} # seconds
 
 # Everything below runs under the lock of the node. Without the lock, the script runs itself again under it.
+# --take-expired: an earlier run may have been killed. The checks below show what it left.
 if [ "${MAINT_NODE-}" != "$node" ]; then
-    exec kubectl maint with "$node" --wait --timeout "$waiting" -m "${REASON:-reboot}" -- "$BASH" "$0" "$@"
+    exec kubectl maint with "$node" --take-expired --wait --timeout "$waiting" -m "${REASON:-reboot}" -- "$BASH" "$0" "$@"
 fi
 
 # Annotation with the boot ID at the time of the cordon. A later run can see from it how far this one came.

@@ -11,11 +11,8 @@ use crate::args::duration::length;
 use crate::args::nodes::node_name;
 use crate::error::Failure;
 use crate::text::shown;
-use crate::words::program::NAME;
+use crate::words::program::{NAME, NODE_KINDS};
 use crate::words::suggestions::{near_misses, wait_for};
-
-/// Flags of other tools, and what they are called here.
-const OTHER_FLAGS: [(&str, &str); 1] = [("--ttl", "--duration")];
 
 /// The failure to report if `line`, one of `with`, can't be parsed; `None` if the parser's message is good
 /// enough.
@@ -30,23 +27,10 @@ pub(crate) fn of_with(error: &clap::Error, line: &[OsString]) -> Option<Failure>
     let is_missing = |what: &str| invalid.iter().any(|argument| argument.contains(what));
     let (message, hint) = match (error.kind(), invalid) {
         (ErrorKind::UnknownArgument, [flag]) => match flag.as_str() {
-            "-l" | "--selector" | "--all" | "--nodes-from" => (
-                format!("with has no flag {flag}: it accepts node names only"),
-                run,
-            ),
-            "-o" | "--output" => (
-                format!("with has no flag {flag}: it prints the output of COMMAND"),
-                "COMMAND finds the lock in MAINT_LOCK_ID, MAINT_NODE and other variables"
-                    .to_owned(),
-            ),
-            "--duration" if has_dashes => (
+            "--duration" | "--until" if has_dashes => (
                 format!("with has no flag {flag}: the lock lasts as long as COMMAND"),
                 "remove it; --lease-duration is the time until the lock expires after a crash"
                     .to_owned(),
-            ),
-            "-y" | "--yes" if has_dashes => (
-                format!("with has no flag {flag}: it asks for no confirmation"),
-                "remove it".to_owned(),
             ),
             _ if has_dashes => return None,
             flag => (
@@ -79,7 +63,7 @@ pub(crate) fn of_another(error: &clap::Error, line: &[OsString]) -> Option<Failu
             let typed = word(ContextKind::InvalidSubcommand)?;
             (
                 format!("unknown command \"{typed}\""),
-                instead_of_command(typed, line),
+                instead_of_command(typed),
             )
         }
         ErrorKind::TooManyValues if word(ContextKind::InvalidArg)? == "--wait" => (
@@ -98,11 +82,19 @@ pub(crate) fn of_another(error: &clap::Error, line: &[OsString]) -> Option<Failu
                 ),
                 Some(command) => (
                     format!("unexpected argument \"{typed}\""),
-                    see_help(command.get_name()),
+                    match follows_kind(typed, line) {
+                        true => format!("did you mean node/{typed}?"),
+                        false => see_help(command.get_name()),
+                    },
                 ),
                 None => (
                     format!("unknown flag: {typed}"),
-                    format!("see `{NAME} --help` and `{NAME} options`"),
+                    match command_with(line, typed) {
+                        Some(command) => {
+                            format!("put {typed} after the command: `{NAME} {command} … {typed} …`")
+                        }
+                        None => format!("see `{NAME} --help` and `{NAME} options`"),
+                    },
                 ),
             }
         }
@@ -137,14 +129,11 @@ pub(crate) fn of_another(error: &clap::Error, line: &[OsString]) -> Option<Failu
 }
 
 /// What to run instead of `typed`, which is no command of ours.
-fn instead_of_command(typed: &str, line: &[OsString]) -> String {
-    let node = || node_after(typed, line).unwrap_or("NODE");
+fn instead_of_command(typed: &str) -> String {
     match typed {
-        "get" | "list" => format!("run `{NAME} status`"),
-        "describe" => format!("run `{NAME} status {} -o wide`", node()),
+        "get" | "list" | "ls" => format!("run `{NAME} status`"),
         "drain" | "cordon" => {
-            let node = node();
-            format!("lock the node with `{NAME} acquire {node}`, then run `kubectl {typed} {node}`")
+            format!("lock the node with `{NAME} acquire NODE`, then run `kubectl {typed} NODE`")
         }
         _ => {
             let all = Cli::command();
@@ -159,26 +148,25 @@ fn instead_of_command(typed: &str, line: &[OsString]) -> String {
     }
 }
 
-/// The node that follows `command` on the line.
-fn node_after<'a>(command: &str, line: &'a [OsString]) -> Option<&'a str> {
-    let words = line.iter().filter_map(|word| word.to_str());
-    let mut words = words.skip_while(|word| *word != command).skip(1);
-    words.find(|word| !matches!(*word, "node" | "nodes") && node_name(word).is_ok())
+/// Whether `name` is a node's name that follows its kind. Some commands take one name only.
+fn follows_kind(name: &str, line: &[OsString]) -> bool {
+    let before = line.windows(2).find(|words| words[1] == name);
+    let is_kind = before.is_some_and(|words| NODE_KINDS.iter().any(|kind| words[0] == *kind));
+    is_kind && node_name(name).is_ok()
 }
 
 /// What to type instead of `flag`, which `command` does not have.
 fn instead_of_flag(command: &Command, flag: &str) -> String {
-    let force = format!("to end somebody else's lock, run `{NAME} release NODE --force -m WHY`");
     match (command.get_name(), flag) {
-        ("verify", "-o" | "--output") => {
-            format!("its exit code is the answer; for JSON, run `{NAME} status NODE -o json`")
+        ("acquire" | "with" | "renew", "--force") | ("release", "--take-over") => {
+            format!("to end somebody else's lock, run `{NAME} release NODE --force -m WHY`")
         }
-        ("verify", "--mine") => {
-            format!("it checks one lock, given with --lock-id; for all, run `{NAME} status --mine`")
-        }
-        ("acquire" | "with" | "renew", "--force") | ("release", "--take-over") => force,
         ("acquire" | "with" | "renew", "--take-over") | ("hold", "--force") => {
             format!("to take over somebody else's lock, run `{NAME} hold NODE --take-over -m WHY`")
+        }
+        ("hold", "--duration") => {
+            "a hold does not expire; --expect-until shows others when you expect to end it"
+                .to_owned()
         }
         ("unhold", "--force") => {
             "remove it: unhold asks you to confirm if the hold is not yours".to_owned()
@@ -187,18 +175,11 @@ fn instead_of_flag(command: &Command, flag: &str) -> String {
             "remove it: an Event of the node records who ended the hold".to_owned()
         }
         (verb, _) => {
-            let known: Vec<&str> = command
+            let known = command
                 .get_arguments()
                 .filter(|arg| !arg.is_hide_set())
-                .filter_map(|arg| arg.get_long())
-                .collect();
-            let other = OTHER_FLAGS.iter().find(|(other, _)| *other == flag);
-            let other = other.map(|(_, own)| own.trim_start_matches("--"));
-            let near = near_misses(flag.trim_start_matches("--"), known.iter().copied());
-            match other
-                .filter(|own| known.contains(own))
-                .or(near.first().copied())
-            {
+                .filter_map(|arg| arg.get_long());
+            match near_misses(flag.trim_start_matches("--"), known).first() {
                 Some(own) => format!("did you mean --{own}?"),
                 None => see_help(verb),
             }
@@ -237,6 +218,21 @@ fn command(line: &[OsString]) -> Option<Command> {
     let matches = matches.ok()?;
     all.build();
     all.find_subcommand(matches.subcommand_name()?).cloned()
+}
+
+/// The first command on the line, if it has `flag`, which was put before it.
+fn command_with(line: &[OsString], flag: &str) -> Option<String> {
+    let mut all = Cli::command();
+    all.build();
+    let words = line.iter().filter_map(|word| word.to_str());
+    let command = words.skip(1).find_map(|word| all.find_subcommand(word))?;
+    let has = |arg: &clap::Arg| {
+        let long = arg.get_long().map(|long| format!("--{long}"));
+        let short = arg.get_short().map(|short| format!("-{short}"));
+        long.as_deref() == Some(flag) || short.as_deref() == Some(flag)
+    };
+    let has = command.get_arguments().any(has);
+    has.then(|| command.get_name().to_owned())
 }
 
 /// Escapes user input in the parser's error, see [`shown`]. Removes the advice to put `--` before an

@@ -5,6 +5,7 @@
 use clap::{Arg, Args};
 use connect::Flags;
 
+use super::HEADING;
 use super::lock_id::TokenArgs;
 
 /// What the API server's logs call this program.
@@ -27,9 +28,6 @@ pub(crate) struct ConnectionArgs {
 
 const NAMESPACE: &str =
     "Namespace of the pods (force-delete) or Leases (leases); otherwise ignored";
-
-/// The heading of the connection flags. `options` lists them; the help of other commands does not.
-pub(crate) const HEADING: &str = "Connection";
 
 /// The `-n` of a command whose help shows it. It is the one that all commands accept.
 pub(crate) fn namespace(help: &'static str) -> Arg {

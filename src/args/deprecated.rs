@@ -24,15 +24,19 @@ pub(crate) fn warnings(
     if format.is_some_and(|mut typed| typed.any(|format| format == "token")) {
         warnings.push("-o token is deprecated: use -o lock-id".to_owned());
     }
-    for (id, old) in [
-        ("overridden", "--override"),
-        ("overrides", "--override"),
-        ("confirm", "--confirm"),
+    for (id, old, new) in [
+        ("overridden", "--override", "--accept-risk"),
+        ("overrides", "--override", "--accept-risk"),
+        ("confirm", "--confirm", "--accept-risk"),
+        ("hold_until", "--until of hold", "--expect-until"),
     ] {
         let is_flag = matches.try_contains_id(id).is_ok();
         if is_flag && matches.value_source(id) == Some(ValueSource::CommandLine) {
-            warnings.push(format!("{old} is deprecated: use --accept-risk"));
+            warnings.push(format!("{old} is deprecated: use {new}"));
         }
+    }
+    if matches.try_get_one("locked").ok().flatten() == Some(&true) {
+        warnings.push("--locked is deprecated: use --state=locked,expired,on-hold".to_owned());
     }
     let is_set = |name| environment.set_os(name).is_some();
     if TAKING.contains(&command) && is_set(DEPRECATED) && !is_set(VARIABLE) {

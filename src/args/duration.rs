@@ -30,8 +30,28 @@ pub(crate) fn length(typed: &str) -> Result<Duration, String> {
     Ok(length)
 }
 
+/// How long a renewal is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extension {
+    /// Until so long from now.
+    FromNow(Duration),
+    /// So much longer than what is left.
+    Added(Duration),
+}
+
+/// Parses the duration of a renewal. `+20m` is added to what is left.
+pub(crate) fn extension(typed: &str) -> Result<Extension, String> {
+    match typed.strip_prefix('+') {
+        Some(added) => lease(added).map(Extension::Added),
+        None => lease(typed).map(Extension::FromNow),
+    }
+}
+
 /// Parses the duration of an acquisition.
 pub(crate) fn lease(typed: &str) -> Result<Duration, String> {
+    if typed.starts_with('+') {
+        return Err("must not begin with +: only renew adds to the time that is left".to_owned());
+    }
     let length = length(typed)?;
     if length > maintenance_lease::LONGEST_DURATION {
         return Err("must not be longer than 1h; use `with` or `hold` for longer".to_owned());
@@ -75,6 +95,17 @@ mod tests {
         assert_eq!(lease("1h"), Ok(Duration::from_secs(3600)));
         assert_eq!(lease("1m30s"), Ok(Duration::from_secs(90)));
         assert_eq!(length("3d"), Ok(Duration::from_secs(3 * 86_400)));
+    }
+
+    #[test]
+    fn a_renewal_may_add_time() {
+        let minutes = |minutes: u64| Duration::from_secs(minutes * 60);
+        assert_eq!(extension("20m"), Ok(Extension::FromNow(minutes(20))));
+        assert_eq!(extension("+20m"), Ok(Extension::Added(minutes(20))));
+        for typed in ["+", "++20m", "+-20m", "+61m", "+0"] {
+            assert!(extension(typed).is_err(), "{typed:?}");
+        }
+        assert!(lease("+20m").is_err());
     }
 
     #[test]

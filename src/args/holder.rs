@@ -3,7 +3,7 @@
 use clap::{Arg, Args};
 use maintenance_lease::protocol::identity;
 
-use super::connection::HEADING;
+use super::HEADING;
 use connect::Environment;
 
 use crate::platform::account;

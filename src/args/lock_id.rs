@@ -10,7 +10,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use connect::Environment;
 use maintenance_lease::protocol::LockId;
 
-use super::connection::HEADING;
+use super::HEADING;
 use super::lock_ids::{LockIds, VARIABLE, not_of_one};
 use super::nodes::Selection;
 use crate::error::Failure;

@@ -11,6 +11,10 @@ pub(crate) mod lock_ids;
 pub(crate) mod nodes;
 pub(crate) mod output;
 pub(crate) mod risks;
+pub(crate) mod take_expired;
 pub(crate) mod until;
 pub(crate) mod wait;
 pub(crate) mod write;
+
+/// The heading of the connection flags. `options` lists them; the help of other commands does not.
+pub(crate) const HEADING: &str = "Connection";

@@ -6,13 +6,16 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use connect::in_words;
+
 use crate::error::Failure;
 use crate::text::{self, shown};
+use crate::words::program::NODE_KINDS;
 
 /// The nodes that a verb is for.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct NodeArgs {
-    /// Node names, as NAME or node/NAME
+    /// Node names, as NAME, node/NAME or node NAME
     #[arg(value_name = "NODE")]
     pub(crate) nodes: Vec<String>,
 
@@ -52,6 +55,16 @@ pub(crate) enum Selection {
     All,
     /// Those whose Lease the caller holds.
     Mine,
+}
+
+impl Selection {
+    /// The nodes that were named.
+    pub(crate) fn names(&self) -> &[String] {
+        match self {
+            Self::Named(names) => names,
+            Self::Labelled(_) | Self::All | Self::Mine => &[],
+        }
+    }
 }
 
 /// The longest list of nodes that is accepted, in bytes.
@@ -124,8 +137,7 @@ impl NodeArgs {
         }
         let names = match &self.nodes_from {
             Some(path) => listed(path, stdin)?,
-            None => self
-                .nodes
+            None => without_kind(&self.nodes, &NODE_KINDS)
                 .iter()
                 .map(|typed| node_name(typed))
                 .collect::<Result<_, _>>()?,
@@ -154,7 +166,7 @@ fn listed(path: &Path, stdin: impl Read) -> Result<Vec<String>, Failure> {
             .and_then(|file| file.take(LONGEST_LIST + 1).read_to_end(&mut text))
     };
     let shown = path.display();
-    read.map_err(|error| Failure::input(format!("--nodes-from {shown}: {error}")))?;
+    read.map_err(|error| Failure::input(format!("--nodes-from {shown}: {}", in_words(&error))))?;
     if text.len() as u64 > LONGEST_LIST {
         return Err(Failure::input(format!(
             "--nodes-from {shown}: more than {} MiB",
@@ -190,10 +202,26 @@ fn listed(path: &Path, stdin: impl Read) -> Result<Vec<String>, Failure> {
     Ok(names)
 }
 
+/// The names in `typed`, without a first word that is their kind, as in `kubectl get node worker-1`.
+///
+/// A word alone is a name, and so is one before a `KIND/NAME`: a node may be called `node`.
+pub(crate) fn without_kind<'a>(typed: &'a [String], kinds: &[&str]) -> &'a [String] {
+    match typed {
+        [kind, names @ ..]
+            if kinds.contains(&kind.as_str())
+                && !names.is_empty()
+                && names.iter().all(|name| !name.contains('/')) =>
+        {
+            names
+        }
+        names => names,
+    }
+}
+
 /// Parses `NAME` or `node/NAME`.
 pub(crate) fn node_name(typed: &str) -> Result<String, Failure> {
     let name = match typed.split_once('/') {
-        Some(("node" | "nodes" | "no", name)) => name,
+        Some((kind, name)) if NODE_KINDS.contains(&kind) => name,
         Some((kind, _)) => {
             return Err(Failure::usage(
                 format!("\"{}\" is not a node", shown(typed)),
@@ -267,6 +295,36 @@ mod tests {
         assert_eq!(
             select(&named(&["b", "node/a", "b", "nodes/c"]), ""),
             Ok(Selection::Named(vec!["b".into(), "a".into(), "c".into()]))
+        );
+    }
+
+    #[test]
+    fn the_kind_may_come_first_as_for_kubectl() {
+        let names = |names: &[&str]| {
+            let names = names.iter().map(|&name| name.to_owned()).collect();
+            Ok(Selection::Named(names))
+        };
+        for (typed, selected) in [
+            (&["node", "a"][..], &["a"][..]),
+            (&["nodes", "a", "b"], &["a", "b"]),
+            (&["no", "a"], &["a"]),
+            (&["node", "node"], &["node"]),
+            (&["node"], &["node"]),
+            (&["nodes"], &["nodes"]),
+            (&["a", "node"], &["a", "node"]),
+            (&["node/node", "a"], &["node", "a"]),
+            (&["node", "node/a"], &["node", "a"]),
+        ] {
+            assert_eq!(select(&named(typed), ""), names(selected), "{typed:?}");
+        }
+        assert_eq!(
+            listed_in("node\na\n"),
+            names(&["node", "a"]),
+            "a list has names only"
+        );
+        assert_eq!(
+            select(&named(&["pod", "web-0/x"]), ""),
+            Err("\"web-0/x\" is not a node".into())
         );
     }
 

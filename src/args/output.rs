@@ -1,16 +1,28 @@
 //! How results are printed.
 
-use clap::builder::{PossibleValuesParser, TypedValueParser as _};
-use clap::{Arg, Args, ValueEnum};
+use std::ffi::OsStr;
+
+use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
+use clap::{Arg, Args, Command, ValueEnum};
 
 use crate::error::Failure;
 use crate::output::format::Format;
+use crate::output::template::Template;
 
 /// Output flags, the same for every verb.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub(crate) struct OutputArgs {
-    /// Output format
-    #[arg(short = 'o', long = "output", value_name = "FORMAT", value_enum)]
+    /// Format: wide, name, json, yaml, lock-id, jsonpath=, custom-columns=
+    ///
+    /// docs/json.md has the fields. Templates are those of kubectl: jsonpath='{.items[*].node}' and
+    /// custom-columns=NODE:.node,STATE:.state.
+    #[arg(
+        short = 'o',
+        long = "output",
+        value_name = "FORMAT",
+        hide_possible_values = true,
+        value_parser = FormatParser { lock_ids: true }
+    )]
     pub(crate) format: Option<Format>,
 
     /// Print only warnings, errors and what -o asks for
@@ -42,12 +54,60 @@ impl OutputArgs {
 /// The `-o` of a verb that leaves no lock behind: it does not offer lock ids. They are parsed all the same,
 /// to let the verb reply with a hint.
 pub(crate) fn offers_no_lock_id(format: Arg) -> Arg {
-    let values = Format::value_variants().iter().filter_map(|format| {
-        let is_hidden = *format == Format::LockId;
-        Some(format.to_possible_value()?.hide(is_hidden))
-    });
-    let parser = PossibleValuesParser::new(values);
-    format.value_parser(parser.try_map(|name| Format::from_str(&name, false)))
+    let without = |help: &clap::builder::StyledStr| help.to_string().replace(" lock-id,", "");
+    let help = format.get_help().map(without).unwrap_or_default();
+    let long_help = format.get_long_help().map(without).unwrap_or_default();
+    format
+        .help(help)
+        .long_help(long_help)
+        .value_parser(FormatParser { lock_ids: false })
+}
+
+/// Parses a format or a template.
+#[derive(Clone, Copy, Debug)]
+struct FormatParser {
+    /// Whether lock ids are offered.
+    lock_ids: bool,
+}
+
+impl TypedValueParser for FormatParser {
+    type Value = Format;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        arg: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<Format, clap::Error> {
+        if value.to_str().and_then(Template::parse).is_none() {
+            return PossibleValuesParser::new(self.values())
+                .try_map(|name| Format::from_str(&name, false))
+                .parse_ref(command, arg, value);
+        }
+        let parser = StringValueParser::new().try_map(|typed| {
+            let template = Template::parse(&typed).ok_or("not a template")??;
+            Ok::<_, String>(Format::Template(Box::leak(Box::new(template))))
+        });
+        parser.parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(self.values().into_iter()))
+    }
+}
+
+impl FormatParser {
+    fn values(self) -> Vec<PossibleValue> {
+        let formats = Format::value_variants().iter().filter_map(|format| {
+            let is_hidden = *format == Format::LockId && !self.lock_ids;
+            Some(format.to_possible_value()?.hide(is_hidden))
+        });
+        let templates = [
+            PossibleValue::new("jsonpath=").help("Values by a template of kubectl's"),
+            PossibleValue::new("custom-columns=").help("Table with columns as HEADER:PATH,..."),
+        ];
+        formats.chain(templates).collect()
+    }
 }
 
 #[cfg(test)]

@@ -2,26 +2,46 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Utc};
-use maintenance_lease::protocol::Instant;
+use chrono::{
+    DateTime, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, SecondsFormat, TimeDelta, Utc,
+};
+use maintenance_lease::LONGEST_DURATION;
+use maintenance_lease::protocol::Now;
 
 use super::duration;
 use crate::error::Failure;
+use crate::words::program::Program;
+use crate::words::time::length;
 
 /// When the work is expected to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Until {
     At(DateTime<Utc>),
+    /// The next time that a clock in this zone shows this.
+    Next(NaiveTime, FixedOffset),
     In(Duration),
 }
 
 /// The last second that RFC 3339 can express.
 const LAST: i64 = 253_402_300_799;
 
+/// Parses a time with a zone, such as `18:00Z`.
+pub(crate) fn time(typed: &str) -> Result<Until, String> {
+    match until(typed) {
+        Ok(Until::In(_)) => Err(format!("not a time; use --duration {typed}")),
+        Err(_) if is_local(typed) => Err("add a time zone, e.g. 18:00Z or 18:00+02:00".to_owned()),
+        Err(_) => Err("not a time with a time zone, e.g. 18:00Z or 2026-11-22T18:00Z".to_owned()),
+        time => time,
+    }
+}
+
 /// Parses a time with a zone, or a duration such as `2d`.
 pub(crate) fn until(typed: &str) -> Result<Until, String> {
     if let Some(time) = zoned(typed) {
-        return Ok(Until::At(time));
+        return Ok(Until::At(time.to_utc()));
+    }
+    if let Some(time) = zoned(&format!("2000-01-01T{typed}")) {
+        return Ok(Until::Next(time.time(), *time.offset()));
     }
     if is_local(typed) {
         return Err(
@@ -40,11 +60,10 @@ pub(crate) fn until(typed: &str) -> Result<Until, String> {
 }
 
 /// A time with a zone; its seconds are optional.
-fn zoned(typed: &str) -> Option<DateTime<Utc>> {
+fn zoned(typed: &str) -> Option<DateTime<FixedOffset>> {
     DateTime::parse_from_rfc3339(typed)
         .or_else(|_| DateTime::parse_from_str(&typed.replace(' ', "T"), "%Y-%m-%dT%H:%M%#z"))
         .ok()
-        .map(|time| time.to_utc())
 }
 
 /// Whether this is a time or a date without a zone.
@@ -60,28 +79,66 @@ fn is_local(typed: &str) -> bool {
 }
 
 impl Until {
-    /// The point in time, relative to `now`.
+    /// The point in time, relative to `now`; `flag` is the flag that it was given with.
     ///
     /// # Errors
     /// If it is in the past, or too far in the future to be written.
-    pub(crate) fn after(self, now: Instant) -> Result<DateTime<Utc>, Failure> {
-        let now = now.to_chrono();
+    pub(crate) fn after(self, now: Now, flag: &str) -> Result<DateTime<Utc>, Failure> {
+        let now = now.latest.to_chrono();
         let time = match self {
             Self::At(time) => Some(time),
-            Self::In(length) => now
-                .and_then(|now| now.checked_add_signed(chrono::TimeDelta::from_std(length).ok()?)),
+            Self::Next(time, zone) => now.and_then(|now| next(time, zone, now)),
+            Self::In(length) => {
+                now.and_then(|now| now.checked_add_signed(TimeDelta::from_std(length).ok()?))
+            }
         };
         match time {
             Some(time) if Some(time) <= now => Err(Failure::usage(
-                "--until is in the past, by the API server's clock",
-                "use a time in the future, or a duration, e.g. 2d",
+                format!("{flag} is in the past, by the API server's clock"),
+                "use a time in the future",
             )),
             Some(time) if time.timestamp() <= LAST => Ok(time),
             _ => Err(Failure::usage(
-                "--until is after the year 9999",
-                "remove --until: a hold does not expire",
+                format!("{flag} is after the year 9999"),
+                format!("remove {flag}: a hold does not expire"),
             )),
         }
+    }
+
+    /// The duration of a lock that ends then, in whole seconds.
+    ///
+    /// # Errors
+    /// If it is in the past, or further ahead than a lock may end.
+    pub(crate) fn duration(self, now: Now, program: &Program) -> Result<Duration, Failure> {
+        let time = self.after(now, "--until")?;
+        let ahead = maintenance_lease::protocol::Instant::from(time) - now.latest;
+        let seconds = u64::try_from(ahead.ceil_seconds()).unwrap_or_default();
+        let ahead = Duration::from_secs(seconds);
+        if ahead <= LONGEST_DURATION {
+            return Ok(ahead);
+        }
+        Err(Failure::usage(
+            format!(
+                "--until is {} ahead: a lock lasts at most 1h",
+                length(ahead.into())
+            ),
+            format!(
+                "use a hold, which does not expire: `{program} hold {} -m {} --expect-until {}`",
+                program.nodes("NODE..."),
+                program.why(),
+                time.to_rfc3339_opts(SecondsFormat::Secs, true)
+            ),
+        ))
+    }
+}
+
+/// The first time after `now` when a clock in `zone` shows `time`.
+fn next(time: NaiveTime, zone: FixedOffset, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    let today = now.with_timezone(&zone).date_naive().and_time(time);
+    let today = today.and_local_timezone(zone).single()?.to_utc();
+    match today > now {
+        true => Some(today),
+        false => today.checked_add_signed(TimeDelta::days(1)),
     }
 }
 
@@ -125,12 +182,43 @@ mod tests {
     }
 
     #[test]
+    fn a_time_of_day_is_the_next_one_in_its_zone() {
+        let now: DateTime<Utc> = "2026-05-31T23:30:00Z".parse().expect("a time");
+        let after = |typed: &str| {
+            let time = time(typed).expect("readable");
+            let time = time.after(Now::at(now.into()), "--until");
+            time.map(|time| time.to_rfc3339())
+                .map_err(|failure| failure.to_string())
+        };
+        let tomorrow = Ok("2026-06-01T00:15:00+00:00".to_owned());
+        assert_eq!(after("00:15Z"), tomorrow);
+        assert_eq!(after("00:15:00Z"), tomorrow);
+        assert_eq!(after("02:15+02:00"), tomorrow);
+        let next = Ok("2026-06-01T23:30:00+00:00".to_owned());
+        assert_eq!(after("23:30Z"), next, "not now");
+    }
+
+    #[test]
+    fn the_end_of_a_lock_is_a_time() {
+        for (typed, why) in [
+            ("30m", "not a time; use --duration 30m"),
+            ("18:00", "add a time zone, e.g. 18:00Z or 18:00+02:00"),
+            (
+                "soon",
+                "not a time with a time zone, e.g. 18:00Z or 2026-11-22T18:00Z",
+            ),
+        ] {
+            assert_eq!(time(typed), Err(why.to_owned()), "{typed:?}");
+        }
+    }
+
+    #[test]
     fn it_lies_ahead_and_within_the_calendar() {
         let now: DateTime<Utc> = "2026-05-31T12:00:00Z".parse().expect("a time");
         let after = |typed: &str| {
             until(typed)
                 .expect("readable")
-                .after(now.into())
+                .after(Now::at(now.into()), "--until")
                 .map(|time| time.to_rfc3339())
                 .map_err(|failure| failure.to_string())
         };

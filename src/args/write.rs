@@ -4,7 +4,7 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use maintenance_lease::DryRun;
 
-use crate::words::command_line::NO_REASON;
+use crate::words::program::NO_REASON;
 
 /// Flags of every verb that changes something.
 #[derive(Args, Clone, Debug)]

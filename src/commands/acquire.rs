@@ -5,6 +5,8 @@ use maintenance_lease::{Acquire, SetOptions};
 
 use crate::args::change::ChangingArgs;
 use crate::args::duration;
+use crate::args::take_expired::TakeExpiredArgs;
+use crate::args::until::{Until, time};
 use crate::args::wait::WaitingArgs;
 use crate::args::write::reason;
 use crate::error::{Failure, Verb};
@@ -17,8 +19,9 @@ use crate::words::program::Program;
 /// Lock nodes
 ///
 /// You can lock a node if it is free or if its lock has expired. An expired lock means that its
-/// holder did not finish, so a warning shows who it was. If somebody else holds the lock, the error
-/// shows who, since when, until when and why. The exit code is then 3.
+/// holder did not finish: a warning shows who it was, and if the node is NotReady or cordoned, you need
+/// --take-expired. If somebody else holds the lock, the error shows who, since when, until when and why.
+/// The exit code is then 3.
 ///
 /// Multiple nodes are all-or-nothing: if one is refused, the others are released. Use --partial to
 /// keep the ones you got.
@@ -37,7 +40,7 @@ pub(crate) struct AcquireArgs {
     #[arg(short = 'm', long, alias = "reason", value_name = "REASON", value_parser = reason)]
     pub(crate) message: Option<String>,
 
-    /// Time until the lock expires, at most 1h (e.g. 90s, 30m)
+    /// Time until it expires, at most 1h
     #[arg(
         long,
         value_name = "TIME",
@@ -47,15 +50,28 @@ pub(crate) struct AcquireArgs {
     )]
     pub(crate) duration: std::time::Duration,
 
-    /// If you already hold the lock, renew it instead of failing
+    /// When the lock expires, within 1h (e.g. 18:00Z)
+    #[arg(
+        long,
+        value_name = "TIME",
+        allow_hyphen_values = true,
+        conflicts_with_all = ["duration", "wait"],
+        value_parser = time
+    )]
+    pub(crate) until: Option<Until>,
+
+    /// Renew the lock if you already hold it
     #[arg(long)]
     pub(crate) reentry: bool,
 
     /// Refuse nodes with an expired lock
-    #[arg(long)]
+    #[arg(long, conflicts_with = "take_expired")]
     pub(crate) free_only: bool,
 
-    /// Lock as many nodes as possible; keep those that succeed
+    #[command(flatten)]
+    pub(crate) take: TakeExpiredArgs,
+
+    /// Lock as many nodes as possible
     #[arg(long, conflicts_with = "wait")]
     pub(crate) partial: bool,
 
@@ -68,24 +84,32 @@ pub(crate) struct AcquireArgs {
 
 pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let selection = args.change.selection(None, start.terminal)?;
-    let mut options = Acquire::new()
-        .duration(args.duration)
-        .reentry(args.reentry)
-        .free_only(args.free_only);
-    if let Some(reason) = &args.message {
-        options = options.reason(reason);
-    }
-
     let work = VerbRun::begin(start, &args.change, Verb::Acquire).await?;
     let targets = work.targets(&selection, true).await?;
-    let nodes: Vec<String> = targets.names().map(ToOwned::to_owned).collect();
+    let nodes = targets.to_names();
     let single = targets.single;
 
     // If one of them is locked or does not exist, nothing is written to the others.
-    let targets = match args.partial || nodes.len() == 1 {
+    let targets = match args.partial && args.until.is_none() {
         true => targets,
         false => work.read(targets, true).await?,
     };
+    let duration = match args.until {
+        Some(until) => work.duration_until(&nodes, until)?,
+        None => args.duration,
+    };
+    let confirmed = match args.free_only {
+        true => Vec::new(),
+        false => work.confirm_unfinished(args.take, &targets).await?,
+    };
+    let options = Acquire::new()
+        .duration(duration)
+        .reentry(args.reentry)
+        .free_only(args.free_only);
+    let mut options = args.take.acquire(options, confirmed);
+    if let Some(reason) = &args.message {
+        options = options.reason(reason);
+    }
     let mut options = SetOptions::acquire(options);
     if args.partial {
         options = options.partial();
@@ -94,26 +118,20 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
     let locked = LockedSet::set(&work, targets.nodes, options, limit).await;
 
     let report = ChangeReport::new(&work)
-        .requested(Some(args.duration))
+        .requested(Some(duration))
         .then(then);
     locked.report(report, nodes, single).await
 }
 
 /// When the locks of `nodes` expire, and the commands to extend them, a line each.
 fn then(program: &Program, nodes: &str, got: &Acquired) -> String {
-    let why = program.asked().why();
-    let with = match nodes.starts_with('-') {
-        // `renew` takes only names.
-        true => "NODE...",
-        false => nodes,
-    };
+    let why = program.why();
     let expires = got.expires.as_deref();
     let expires = expires.map(|expires| format!("Expires {expires}. "));
     format!(
         "{}To extend:\n  \
          {program} renew {nodes}\n  \
-         {program} hold {nodes} -m {why}\n  \
-         {program} with {with} --reentry -- COMMAND",
+         {program} hold {nodes} -m {why}",
         expires.unwrap_or_default()
     )
 }

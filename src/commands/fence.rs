@@ -140,14 +140,15 @@ pub(crate) async fn run(args: &FenceArgs, start: &Start<'_>) -> Result<Code, Fai
         recording: Recording::Absent,
         has_found_hold: false,
         lease_end: None,
+        outcome: None,
     };
     let result = match run.run().await {
         Ok(()) => Ok(()),
         Err(failure) => Err(run.give_back(failure).await),
     };
-    let code = target.end(Verb::Fence, result).await;
+    let code = target.end(Verb::Fence, result, run.outcome.take()).await;
     run.report_lease_end();
-    Ok(code)
+    code
 }
 
 /// A fencing in progress.
@@ -167,6 +168,8 @@ struct FenceRun<'a> {
     has_found_hold: bool,
     /// When the lease ends under which the node is fenced; `None` if that is a hold.
     lease_end: Option<LeaseEnd>,
+    /// The outcome for programs, once there is one.
+    outcome: Option<Fencing>,
 }
 
 impl FenceRun<'_> {
@@ -319,13 +322,10 @@ impl FenceRun<'_> {
             target.hold(&self.why()).await?;
         }
         if matches!(step, Step::HoldAgain | Step::Follow) {
-            return match &observed.evidence.signs.record {
-                Some(record) => {
-                    self.report(&observed, record, true).await;
-                    self.print(Fencing::fenced(&target.node, record, &Remains::default()))
-                }
-                None => Ok(()),
-            };
+            if let Some(record) = &observed.evidence.signs.record {
+                self.report(&observed, record, true).await;
+            }
+            return Ok(());
         }
         let proof = match self.proof.clone() {
             Some(proof) => proof,
@@ -348,8 +348,9 @@ impl FenceRun<'_> {
         };
         self.lease_end = target.lease_end(observed.lease.as_ref());
         let line = fenced(&target.node, &record, false);
-        self.result(line + target.suffix());
-        self.print(Fencing::fenced(&target.node, &record, &Remains::default()))
+        target.result(&(line + target.suffix()));
+        self.outcome = Some(Fencing::fenced(&target.node, &record, &Remains::default()));
+        Ok(())
     }
 
     async fn follow(&mut self, observed: &Observed) -> Result<(), Failure> {
@@ -371,7 +372,7 @@ impl FenceRun<'_> {
             ));
         }
         if let Some(record) = &observed.evidence.signs.record {
-            self.print(Fencing::fenced(&target.node, record, &remains))?;
+            self.outcome = Some(Fencing::fenced(&target.node, record, &remains));
         }
         match remains.is_over() {
             true => Ok(()),

@@ -31,7 +31,7 @@ use crate::exit::Code;
 use crate::output::format::Format;
 use crate::run::session::Start;
 use crate::text::shown;
-use crate::words::holder::Running;
+use crate::words::holder::HoldingCommand;
 
 /// Check the risks, then force-delete pods or a node
 ///
@@ -56,7 +56,7 @@ use crate::words::holder::Running;
   kubectl maint force-delete node/worker-1 --accept-risk -m \"scrapped\"
   kubectl maint fence worker-1 --powered-off=\"unplugged\"    # the safer way")]
 pub(crate) struct ForceDeleteArgs {
-    /// Pods as pod/NAME, or one node/NAME: the Node with all its pods
+    /// Pods as pod/NAME or pod NAME..., or one node/NAME: the Node with all its pods
     #[arg(value_name = "KIND/NAME")]
     pub(crate) targets: Vec<String>,
 
@@ -215,7 +215,7 @@ pub(crate) async fn run(args: &ForceDeleteArgs, start: &Start<'_>) -> Result<Cod
     }
     let targets = Targets::of(args)?;
     let session = start.writing(&args.write).await?;
-    let process = Running::ForceDelete.holder(session.locks.identity());
+    let process = HoldingCommand::ForceDelete.holder(session.locks.identity());
     let process = session.locks.as_holder(process);
     let process =
         process.map_err(|error| Failure::usage(error.to_string(), "use another --holder"))?;

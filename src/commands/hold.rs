@@ -4,6 +4,7 @@ use clap::Args;
 use maintenance_lease::{Hold, SetOptions};
 
 use crate::args::change::ChangingArgs;
+use crate::args::take_expired::TakeExpiredArgs;
 use crate::args::until::{Until, until};
 use crate::args::wait::WaitingArgs;
 use crate::args::write::reason;
@@ -19,8 +20,8 @@ use crate::words::program::Program;
 /// Put nodes on hold (a lock without an expiry)
 ///
 /// Use a hold if the work takes longer than an hour, or for an unknown time: for example, a broken
-/// disk. A hold ends only with unhold. If you give --until and that time has passed, status shows the
-/// hold as overdue.
+/// disk. A hold ends only with unhold, or with release if it is yours. After the time in
+/// --expect-until, status shows the hold as overdue.
 ///
 /// If somebody else holds the lock, the error shows who, and the exit code is 3. Use --take-over to
 /// take over their lock. If you already have the node on hold, the reason and the time are replaced.
@@ -31,8 +32,8 @@ use crate::words::program::Program;
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   kubectl maint hold worker-1 -m \"bad DIMM\"
-  kubectl maint hold worker-1 -m \"bad DIMM, parts ordered\" --until 2d
-  kubectl maint hold -l rack=7 -m \"rack moves\" --until 2026-11-22T18:00Z
+  kubectl maint hold worker-1 -m \"bad DIMM, parts ordered\" --expect-until 2d
+  kubectl maint hold -l rack=7 -m \"rack moves\" --expect-until 2026-11-22T18:00Z
   kubectl maint hold worker-1 -m \"bad DIMM\" --wait --timeout 10m
   kubectl maint hold worker-1 -m \"burning smell\" --take-over")]
 pub(crate) struct HoldArgs {
@@ -42,11 +43,26 @@ pub(crate) struct HoldArgs {
 
     /// Expected end, shown to others (e.g. 2d, 90m, 2026-11-22T18:00Z)
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = until)]
+    pub(crate) expect_until: Option<Until>,
+
+    /// The earlier name of --expect-until
+    #[arg(
+        id = "hold_until",
+        long = "until",
+        hide = true,
+        value_name = "TIME",
+        allow_hyphen_values = true,
+        conflicts_with = "expect_until",
+        value_parser = until
+    )]
     pub(crate) until: Option<Until>,
 
     /// Take over the lock from somebody else, after a confirmation
     #[arg(long, conflicts_with = "wait")]
     pub(crate) take_over: bool,
+
+    #[command(flatten)]
+    pub(crate) take: TakeExpiredArgs,
 
     #[command(flatten)]
     pub(crate) limit: WaitingArgs,
@@ -69,9 +85,11 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
     let targets = work.targets(&selection, true).await?;
     // The server's time is known only after a read.
     let targets = work.read(targets, true).await?;
-    let mut options = Hold::new(&args.message);
-    if let Some(until) = args.until {
-        options = options.until(until.after(session.locks.server_time().now().latest)?);
+    let unfinished = work.confirm_unfinished(args.take, &targets).await?;
+    let mut options = args.take.hold(Hold::new(&args.message), unfinished);
+    if let Some(until) = args.expect_until.or(args.until) {
+        let now = session.locks.server_time().now();
+        options = options.until(until.after(now, "--expect-until")?);
     }
     let confirmed = match args.take_over {
         true => work.confirm_breaking(&targets).await?,

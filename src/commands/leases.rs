@@ -64,28 +64,20 @@ pub(crate) async fn run(args: &LeasesArgs, start: &Start<'_>) -> Result<Code, Fa
     let entries = read(args, &session).await?;
     let now = session.locks.server_time().now();
     let terminal = session.terminal;
-    match format {
-        Format::Name if entries.is_empty() => {}
-        Format::Name => {
-            let names: Vec<String> = entries.iter().map(Entry::full_name).collect();
-            terminal.data(names.join("\n"));
-        }
-        Format::Text | Format::Wide if entries.is_empty() => {
-            terminal.remark(nothing_found(args, &session));
-        }
-        Format::Text | Format::Wide => {
-            let layout = Layout {
-                namespaces: args.all_namespaces,
-                wide: format == Format::Wide,
-                headers: !args.no_headers,
-                fit: terminal.width(),
-            };
-            terminal.data(leases::table(&entries, layout, now));
-        }
-        Format::Json => terminal.data(print::json(&leases::records(&entries, now))?),
-        Format::Yaml | Format::LockId => {
-            terminal.data(print::yaml(&leases::records(&entries, now))?);
-        }
+    if let Some(text) = print::data(&leases::list(&entries, now), format)? {
+        terminal.data(text);
+    } else if format == Format::Name {
+        // There is none.
+    } else if entries.is_empty() {
+        terminal.remark(nothing_found(args, &session));
+    } else {
+        let layout = Layout {
+            namespaces: args.all_namespaces,
+            wide: format == Format::Wide,
+            headers: !args.no_headers,
+            fit: terminal.width(),
+        };
+        terminal.data(leases::table(&entries, layout, now));
     }
     Ok(Problems::new(&session).end().await)
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod acquire;
 pub(crate) mod completion;
+pub(crate) mod describe;
 pub(crate) mod enforce;
 pub(crate) mod fence;
 pub(crate) mod force_delete;
@@ -19,4 +20,5 @@ pub(crate) mod uninstall;
 pub(crate) mod verify;
 pub(crate) mod version;
 pub(crate) mod wait;
+pub(crate) mod whoami;
 pub(crate) mod with;

@@ -2,7 +2,7 @@
 
 use clap::{Arg, Args, Command};
 
-use crate::args::connection::HEADING;
+use crate::args::HEADING;
 use crate::error::Failure;
 use crate::exit::Code;
 use crate::run::session::Start;

@@ -8,6 +8,7 @@ use clap::{Args, Command};
 
 use crate::error::Failure;
 use crate::exit::Code;
+use crate::output::{print, schema};
 use crate::run::session::Start;
 
 /// Print the reference of all commands and flags as Markdown
@@ -17,6 +18,10 @@ pub(crate) struct ReferenceArgs {
     /// Write man pages to this directory instead, one per command
     #[arg(long, value_name = "DIR")]
     pub(crate) man: Option<PathBuf>,
+
+    /// Print the JSON Schema of -o json instead
+    #[arg(long, conflicts_with = "man")]
+    pub(crate) schema: bool,
 }
 
 pub(crate) fn run(
@@ -24,6 +29,10 @@ pub(crate) fn run(
     start: &Start<'_>,
     definition: Command,
 ) -> Result<Code, Failure> {
+    if args.schema {
+        start.terminal.data(print::json(&schema::schema())?);
+        return Ok(Code::DONE);
+    }
     // Each verb has a page of its own, so `help` needs none.
     let mut command = definition.disable_help_subcommand(true);
     command.build();

@@ -1,34 +1,43 @@
 //! `status`: who holds which nodes, since when, until when and why.
 
+pub(super) mod filter;
 mod follow;
 mod node_details;
 mod pods;
-mod read;
+pub(super) mod read;
 mod snapshot;
+mod sort;
+
+use std::time::Duration;
 
 use clap::Args;
+use maintenance_lease::protocol::Span;
 use maintenance_lease::protocol::identity::hold_identity;
-use maintenance_lease::{Error, Sight};
+use maintenance_lease::{Error, RowDetail, Sight};
 
+use self::filter::{NodeFilter, StateFilter};
 use self::follow::Follower;
-use self::snapshot::{NodeFilter, Snapshot};
+use self::snapshot::Snapshot;
+use self::sort::SortKey;
+use crate::args::duration;
 use crate::args::nodes::{NodeArgs, Selection};
 use crate::args::output::OutputArgs;
 use crate::error::Failure;
 use crate::exit::Code;
 use crate::output::format::Format;
-use crate::output::item::Item;
+use crate::output::item::{Item, NodeList};
 use crate::output::print;
 use crate::output::status::{self, Table, View};
-use crate::run::parallel;
 use crate::run::problems::Problems;
 use crate::run::session::{Session, Start};
+use crate::run::{items, parallel};
 use crate::ui::Terminal;
 
 /// Show the locks of nodes: holder, reason and time left
 ///
-/// Shows all nodes, or the ones you select. The state of a lock is Free, Locked, Expired or OnHold.
-/// Expired means that the holder did not release the lock: check what is left to do before you
+/// The table has the nodes that are locked, expired, on hold or unwell, and those that you name or
+/// select. Other formats have all nodes. The state of a lock is Free, Locked, Expired or OnHold. Expired
+/// means that the holder did not release the lock: check what is left to do before you
 /// acquire it. AGE is the time since the lock was acquired. LEFT is the time until it expires, or the
 /// time since it expired. The exit code does not depend on the states.
 ///
@@ -39,12 +48,14 @@ use crate::ui::Terminal;
 /// --pods shows what is stuck on a node that is not ready: its pods and when they are evicted,
 /// volumes that stay attached, and namespaces that cannot be deleted because of these pods.
 #[derive(Args, Debug)]
-#[command(mut_arg("quiet", |quiet| quiet.help(QUIET)))]
+#[command(
+    mut_arg("quiet", |quiet| quiet.help(QUIET)),
+    mut_arg("all", |all| all.help(ALL)),
+    mut_arg("nodes_from", |from| from.hide_short_help(true)),
+)]
 #[command(after_help = "Examples:
   kubectl maint status
-  kubectl maint status worker-1 -o wide
-  kubectl maint status -l pool=gpu --locked
-  kubectl maint status -w
+  kubectl maint status --state=locked,on-hold --sort-by=age
   kubectl maint status --pods worker-1")]
 pub(crate) struct StatusArgs {
     #[command(flatten)]
@@ -54,26 +65,63 @@ pub(crate) struct StatusArgs {
     #[arg(short, long)]
     pub(crate) watch: bool,
 
+    /// Show only these states: free, locked, expired, on-hold
+    #[arg(
+        long,
+        value_enum,
+        hide_possible_values = true,
+        value_name = "STATE,...",
+        value_delimiter = ',',
+        ignore_case = true
+    )]
+    pub(crate) state: Vec<StateFilter>,
+
     /// Show only nodes that are locked, expired or on hold
-    #[arg(long)]
+    #[arg(long, hide = true, conflicts_with = "state")]
     pub(crate) locked: bool,
 
     /// Show only nodes that you have locked or on hold
     #[arg(long)]
     pub(crate) mine: bool,
 
+    /// Show only locks that expired over 1h ago, or over DURATION ago
+    #[arg(
+        long,
+        value_name = "DURATION",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "1h",
+        value_parser = duration::length
+    )]
+    pub(crate) abandoned: Option<Duration>,
+
+    /// Sort by node, state, holder, age or left
+    #[arg(long, value_enum, hide_possible_values = true, value_name = "KEY")]
+    pub(crate) sort_by: Option<SortKey>,
+
+    /// Add columns with the values of these labels
+    #[arg(
+        short = 'L',
+        long,
+        value_name = "LABEL,...",
+        value_delimiter = ',',
+        conflicts_with = "mine"
+    )]
+    pub(crate) label_columns: Vec<String>,
+
     /// Read the taints of all nodes, to find fenced nodes that look ready
-    #[arg(long, conflicts_with = "mine")]
+    #[arg(long, hide_short_help = true, conflicts_with = "mine")]
     pub(crate) check_taints: bool,
 
     /// Show pods that are stuck on nodes that are not ready
     #[arg(long, conflicts_with_all = [
-        "watch", "locked", "mine", "check_taints", "selector", "all", "nodes_from",
+        "watch", "state", "locked", "mine", "abandoned", "sort_by", "label_columns", "check_taints",
+        "selector", "all", "nodes_from",
     ])]
     pub(crate) pods: bool,
 
     /// Print the table without headers
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub(crate) no_headers: bool,
 
     #[command(flatten)]
@@ -81,6 +129,8 @@ pub(crate) struct StatusArgs {
 }
 
 const QUIET: &str = "Print no summary and no remarks";
+
+const ALL: &str = "Show all nodes, also those that are free and ready";
 
 impl StatusArgs {
     /// The selected nodes: all of them if no argument selects any.
@@ -96,6 +146,27 @@ impl StatusArgs {
             Ok(Selection::All)
         }
     }
+
+    fn states(&self) -> Vec<StateFilter> {
+        match self.locked {
+            true => StateFilter::TAKEN.to_vec(),
+            false => self.state.clone(),
+        }
+    }
+
+    /// Whether nodes that are free and well are left out: in a table of nodes that nobody selected.
+    fn is_brief(&self, selection: &Selection, format: Format) -> bool {
+        let is_filtered = self.locked || !self.state.is_empty() || self.abandoned.is_some();
+        is_table(format) && *selection == Selection::All && !self.nodes.all && !is_filtered
+    }
+
+    /// How much of each Node to read.
+    fn row_detail(&self) -> RowDetail {
+        match self.label_columns.is_empty() {
+            true => RowDetail::Cells,
+            false => RowDetail::Metadata,
+        }
+    }
 }
 
 pub(crate) async fn run(args: &StatusArgs, start: &Start<'_>) -> Result<Code, Failure> {
@@ -108,15 +179,19 @@ pub(crate) async fn run(args: &StatusArgs, start: &Start<'_>) -> Result<Code, Fa
     }
     let session = start.reading().await?;
     let identity = session.locks.identity();
+    let format = args.output.format();
     let filter = NodeFilter {
         own: [identity.to_owned(), hold_identity(identity)],
+        brief: args.is_brief(&selection, format),
         selection,
-        locked: args.locked,
+        states: args.states(),
+        sort_by: args.sort_by,
+        abandoned: args.abandoned.map(Span::from),
         check_taints: args.check_taints,
     };
     let report = StatusRun {
         session: &session,
-        format: args.output.format(),
+        format,
         filter,
     };
     if args.watch {
@@ -127,7 +202,11 @@ pub(crate) async fn run(args: &StatusArgs, start: &Start<'_>) -> Result<Code, Fa
 }
 
 /// kubectl's words for an empty table.
-const NOTHING_FOUND: &str = "No resources found";
+pub(super) const NOTHING_FOUND: &str = "No resources found";
+
+fn is_table(format: Format) -> bool {
+    matches!(format, Format::Text | Format::Wide)
+}
 
 /// How to show the result.
 struct StatusRun<'a> {
@@ -139,12 +218,10 @@ struct StatusRun<'a> {
 impl StatusRun<'_> {
     /// Whether heartbeats are shown. JSON and YAML always have them.
     fn with_heartbeats(&self) -> bool {
-        matches!(self.format, Format::Wide | Format::Json | Format::Yaml)
-            && self.filter.selection != Selection::Mine
-    }
-
-    fn is_table(&self) -> bool {
-        matches!(self.format, Format::Text | Format::Wide)
+        matches!(
+            self.format,
+            Format::Wide | Format::Json | Format::Yaml | Format::Template(_)
+        ) && self.filter.selection != Selection::Mine
     }
 
     fn is_single(&self) -> bool {
@@ -155,6 +232,7 @@ impl StatusRun<'_> {
         Table::new(
             self.format == Format::Wide,
             self.filter.selection != Selection::Mine,
+            &args.label_columns,
             !args.no_headers,
             self.session.terminal.width(),
         )
@@ -165,23 +243,39 @@ impl StatusRun<'_> {
             session, filter, ..
         } = self;
         let terminal = session.terminal;
-        let snapshot =
-            read::read_all(session, filter, self.with_heartbeats(), args.nodes.parallel).await?;
-        let now = session.locks.server_time().now();
-        let nodes = filter.nodes(&snapshot);
-        let views: Vec<View<'_>> = nodes.iter().map(|node| snapshot.view(node)).collect();
-        if !self.is_table() {
-            let items = nodes.iter().map(|node| snapshot.item(node, now)).collect();
-            if let Some(text) = print::items(items, self.is_single(), self.format)? {
-                terminal.data(text);
+        let reading = read::read_all(
+            session,
+            filter,
+            self.with_heartbeats(),
+            args.row_detail(),
+            args.nodes.parallel,
+        );
+        let snapshot = match reading.await {
+            Ok(snapshot) => snapshot,
+            Err(failure) => {
+                let error = Problems::new(session).report(&failure);
+                items::print_failed(session, filter.selection.names(), &error, self.format)?;
+                return Err(Failure::Reported(failure.kind(None)));
             }
-        } else if !views.is_empty() {
+        };
+        let now = session.locks.server_time().now();
+        let nodes = filter.nodes(&snapshot, now);
+        let views: Vec<View<'_>> = nodes.iter().map(|node| snapshot.view(node)).collect();
+        if is_table(self.format) && !views.is_empty() {
             terminal.data(self.table(args).rows(&views, now));
         }
-        let problems = self.report_unknown(&snapshot);
-        if self.is_table() && !self.is_single() && !views.is_empty() {
-            terminal.remark(status::summary(&views, now));
-        } else if self.is_table() && views.is_empty() && !problems.any() {
+        let problems = Problems::new(session);
+        let failed = self.report_unknown(&snapshot, &problems);
+        let items = nodes.iter().map(|node| snapshot.item(node, now));
+        let list = NodeList::new(items.chain(failed).collect()).single(self.is_single());
+        if let Some(text) = print::data(&list, self.format)? {
+            terminal.data(text);
+        }
+        let left_out = filter.left_out(&snapshot, now);
+        if is_table(self.format) && !self.is_single() && !(views.is_empty() && left_out.nodes == 0)
+        {
+            terminal.remark(status::summary(&views, left_out, now));
+        } else if is_table(self.format) && views.is_empty() && !problems.any() {
             terminal.remark(NOTHING_FOUND);
         }
         self.report_unlisted(&snapshot);
@@ -192,15 +286,21 @@ impl StatusRun<'_> {
         let Self {
             session, filter, ..
         } = self;
-        let starting = Follower::start(session, filter, self.with_heartbeats());
+        let starting = Follower::start(session, filter, self.with_heartbeats(), args.row_detail());
         let mut follower = parallel::or_interrupted(starting).await?;
         let mut table = self.table(args).for_rows_to_come();
         let mut show = |snapshot: &Snapshot, items: &[Item]| self.show(&mut table, snapshot, items);
         let items = follower.first();
+        let left_out = follower.left_out();
         let read = items.is_empty() || show(follower.snapshot(), &items)?;
         self.report_unlisted(follower.snapshot());
-        let problems = self.report_unknown(follower.snapshot());
-        if self.is_table() && items.is_empty() && !problems.any() {
+        let problems = Problems::new(session);
+        for failed in self.report_unknown(follower.snapshot(), &problems) {
+            self.print_change(&failed)?;
+        }
+        if left_out.nodes > 0 {
+            session.terminal.remark(left_out.words(items.len()));
+        } else if is_table(self.format) && items.is_empty() && !problems.any() {
             session.terminal.remark(NOTHING_FOUND);
         }
         let code = problems.end().await;
@@ -219,31 +319,39 @@ impl StatusRun<'_> {
     ) -> Result<bool, Failure> {
         let terminal = self.session.terminal;
         let now = self.session.locks.server_time().now();
-        if self.is_table() {
+        if is_table(self.format) {
             let views: Vec<View<'_>> = items.iter().map(|item| snapshot.view(&item.node)).collect();
             terminal.data(table.rows(&views, now));
         } else {
             for item in items {
-                let item = snapshot.item(&item.node, now);
-                if let Some(text) = print::items(vec![item], true, self.format)? {
-                    let before = match self.format {
-                        Format::Yaml => "---\n",
-                        _ => "",
-                    };
-                    terminal.data(format_args!("{before}{text}"));
-                }
+                self.print_change(&snapshot.item(&item.node, now))?;
             }
         }
         Ok(terminal.is_read())
     }
 
-    /// Reports which of the named nodes don't exist.
-    fn report_unknown(&self, snapshot: &Snapshot) -> Problems<'_> {
-        let problems = Problems::new(self.session);
-        for node in self.filter.unknown(snapshot) {
-            problems.report(&Error::NodeNotFound(node.to_owned()).into());
+    /// Prints a node of a watch, for programs.
+    fn print_change(&self, item: &Item) -> Result<(), Failure> {
+        if let Some(text) = print::data(item, self.format)? {
+            let before = match self.format {
+                Format::Yaml => "---\n",
+                _ => "",
+            };
+            let terminal = self.session.terminal;
+            terminal.data(format_args!("{before}{text}"));
         }
-        problems
+        Ok(())
+    }
+
+    /// Reports which of the named nodes don't exist.
+    fn report_unknown(&self, snapshot: &Snapshot, problems: &Problems<'_>) -> Vec<Item> {
+        let nodes = self.filter.unknown(snapshot);
+        nodes
+            .map(|node| {
+                let error = problems.report(&Error::NodeNotFound(node.to_owned()).into());
+                Item::skipped(node, error)
+            })
+            .collect()
     }
 
     /// Reports that there may be more nodes than are shown.

@@ -17,7 +17,6 @@ use crate::args::write::WriteArgs;
 use crate::error::{Failure, Verb};
 use crate::exit::Code;
 use crate::output::fencing::Fencing;
-use crate::output::format::Format;
 use crate::run::fencing::{Attempts, FencingTarget, Hook, Observed, Timeout, Written};
 use crate::run::session::Start;
 use crate::text::escape;
@@ -97,12 +96,13 @@ pub(crate) async fn run(args: &UnfenceArgs, start: &Start<'_>) -> Result<Code, F
         hook: Hook::new(&target, &args.hook)?,
         hold: None,
         is_undone: false,
+        outcome: None,
     };
     let result = match run.run().await {
         Ok(()) => Ok(()),
         Err(failure) => Err(run.give_up(failure).await),
     };
-    Ok(target.end(Verb::Unfence, result).await)
+    target.end(Verb::Unfence, result, run.outcome).await
 }
 
 /// An unfencing in progress.
@@ -114,6 +114,8 @@ struct UnfenceRun<'a> {
     hold: Option<NodeLease>,
     /// The hook has succeeded, or would in a dry run.
     is_undone: bool,
+    /// The outcome for programs, once there is one.
+    outcome: Option<Fencing>,
 }
 
 impl UnfenceRun<'_> {
@@ -163,7 +165,7 @@ impl UnfenceRun<'_> {
         }
         self.expect(meant.as_ref(), &observed)?;
         let observed = self.clear(observed).await?;
-        self.print_line(&format!("node/{} unfenced{}", target.node, target.suffix()))?;
+        self.report(&format!("node/{} unfenced{}", target.node, target.suffix()));
         let ended = self.end_hold().await;
         if ended.is_ok() {
             target.mark(observed.lease.as_ref(), false).await;
@@ -196,10 +198,11 @@ impl UnfenceRun<'_> {
     }
 
     /// Ends without a change if the node is not fenced.
-    async fn leave(&self, observed: &Observed) -> Result<(), Failure> {
+    async fn leave(&mut self, observed: &Observed) -> Result<(), Failure> {
         let target = self.target;
         target.mark(observed.lease.as_ref(), false).await;
-        self.print_line(&format!("node/{} is not fenced", target.node))
+        self.report(&format!("node/{} is not fenced", target.node));
+        Ok(())
     }
 
     /// Runs the hook, if there is one.
@@ -331,16 +334,10 @@ impl UnfenceRun<'_> {
         }
     }
 
-    fn print_line(&self, line: &str) -> Result<(), Failure> {
-        let terminal = self.target.session.terminal;
-        let format = self.args.output.format();
-        let outcome = Fencing::unfenced(&self.target.node).in_dry_run(self.target.is_dry_run());
-        match outcome.print(format)? {
-            Some(text) => terminal.data(text),
-            None if matches!(format, Format::Text | Format::Wide) => terminal.result(line),
-            None => {}
-        }
-        Ok(())
+    /// Reports that the node is in service.
+    fn report(&mut self, line: &str) {
+        self.target.result(line);
+        self.outcome = Some(Fencing::unfenced(&self.target.node));
     }
 
     async fn post(&self, observed: &Observed) {

@@ -15,10 +15,10 @@ use crate::run::session::Start;
 use crate::words::holder::person;
 use crate::words::refusal;
 
-/// Check that you still hold a lock
+/// Check that a lock is still held
 ///
-/// Use this command between two steps of a script. Continue only if the exit code is 0: you still
-/// hold the lock that you acquired. The exit code is 3 if that lock has expired or was released or
+/// Use this command between two steps of a script. Continue only if the exit code is 0: the lock with
+/// this id still holds. The exit code is 3 if that lock has expired or was released or
 /// taken over, even if you have acquired the node again since. It is also 3 if the Lease is being
 /// deleted. It is 1 if the state is unknown, for example because the API server does not answer.
 ///
@@ -65,7 +65,9 @@ pub(crate) async fn run(args: &VerifyArgs, start: &Start<'_>) -> Result<Code, Fa
                 let line = format!("node/{node} is still locked by {person}{about}");
                 session.terminal.result(line);
             }
-            Err(failure) => problems.report(&failure),
+            Err(failure) => {
+                problems.report(&failure);
+            }
         }
     }
     Ok(problems.end().await)

@@ -14,15 +14,17 @@ use crate::args::nodes::NodeArgs;
 use crate::args::output::OutputArgs;
 use crate::error::{Failure, Verb};
 use crate::exit::Code;
+use crate::output::item::NodeList;
 use crate::output::print;
 use crate::run::problems::Problems;
 use crate::run::session::Start;
-use crate::run::{parallel, targets};
+use crate::run::{items, parallel, targets};
 
 /// Wait until nodes are free, locked, expired or on hold
 ///
 /// Prints each node when it reaches the state. If a node does not reach it in time, the exit code is 4.
-/// With --for=free, an expired lock counts as free, because acquire would succeed.
+/// With --for=free, an expired lock counts as free. If the node is NotReady or cordoned, acquire needs
+/// --take-expired.
 ///
 /// Waiting does not lock the node: somebody else may lock it before you do. To lock it, use
 /// acquire --wait instead.
@@ -59,7 +61,8 @@ pub(crate) struct WaitArgs {
 /// What is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Condition {
-    /// Free or Expired: acquire would succeed
+    /// Free or Expired: nobody has the lock
+    #[value(alias = "unlocked")]
     Free,
     /// Locked: somebody holds the lock
     #[value(alias = "held")]
@@ -101,7 +104,9 @@ pub(crate) async fn run(args: &WaitArgs, start: &Start<'_>) -> Result<Code, Fail
     if args.condition == Condition::Free {
         args.output.without_lock_ids()?;
     }
+    let format = args.output.format();
     let selection = args.nodes.selection(None, start.terminal.stdin())?;
+    let named = selection.names().to_vec();
     let session = start.reading().await?;
     let problems = Problems::changing(&session, Verb::Wait);
     let parallel = args.nodes.parallel;
@@ -112,13 +117,15 @@ pub(crate) async fn run(args: &WaitArgs, start: &Start<'_>) -> Result<Code, Fail
     let targets = match parallel::or_interrupted(finding).await {
         Ok(targets) => targets,
         Err(failure) => {
-            problems.report(&failure);
+            let error = problems.report(&failure);
+            items::print_failed(&session, &named, &error, format)?;
             return Ok(problems.end().await);
         }
     };
     let single = targets.single;
     let items = Wait::new(&session, &problems, args, targets).go_on().await;
-    if let Some(text) = print::items(items, single, args.output.format())? {
+    let list = NodeList::new(items).single(single);
+    if let Some(text) = print::data(&list, format)? {
         session.terminal.data(text);
     }
     Ok(problems.end().await)

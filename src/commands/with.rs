@@ -14,7 +14,7 @@ use futures::{join, poll};
 use maintenance_lease::protocol::{Span, Terms};
 use maintenance_lease::{Change, DEFAULT_REQUEST_TIMEOUT, NodeEvent};
 use supervisor::Signals;
-use under_lease::{Outcome, Progress};
+use under_lease::{CommandOutcome, Progress};
 
 use self::codes::Codes;
 use self::locking::Locking;
@@ -23,6 +23,7 @@ use crate::args::change::ChangingArgs;
 use crate::args::duration;
 use crate::args::nodes::NodeArgs;
 use crate::args::output::OutputArgs;
+use crate::args::take_expired::TakeExpiredArgs;
 use crate::args::wait::WaitingArgs;
 use crate::args::write::{WriteArgs, reason};
 use crate::error::{Failure, Verb};
@@ -33,7 +34,7 @@ use crate::run::side_effects::SideEffects;
 use crate::run::{events, problems, variables};
 use crate::signals::asked_to_end;
 use crate::words::change::{self, dry_run_suffix};
-use crate::words::holder::Running;
+use crate::words::holder::HoldingCommand;
 use crate::words::time::length;
 use crate::words::with::With;
 
@@ -48,7 +49,7 @@ use crate::words::with::With;
 /// is held under a name of its own, so a node that you have already locked is refused: use --reentry.
 ///
 /// Otherwise, the exit code is the one of COMMAND. If COMMAND was not run, it is 3 (a node is locked
-/// by somebody else), 4 (the wait timed out), 125 (another error), 126 or 127. docs/with.md explains
+/// by somebody else), 4 (the wait timed out), 6 (see --take-expired), 125 (another error), 126 or 127. docs/with.md explains
 /// the exit codes, signals and times, and the variables for COMMAND, such as MAINT_NODES.
 #[derive(Args, Debug)]
 #[command(
@@ -97,6 +98,9 @@ pub(crate) struct WithArgs {
     #[arg(long)]
     pub(crate) reentry: bool,
 
+    #[command(flatten)]
+    pub(crate) take: TakeExpiredArgs,
+
     /// Exit code if a node is not free, instead of 3 and 4 (1 to 255)
     #[arg(short = 'E', long, value_name = "CODE", hide_short_help = true, value_parser = value_parser!(u8).range(1..))]
     pub(crate) conflict_exit_code: Option<u8>,
@@ -137,7 +141,7 @@ impl WithArgs {
                 ..NodeArgs::default()
             },
             write: self.write.clone(),
-            // `with` never asks for a confirmation.
+            // No flag answers the one question that `with` asks.
             yes: false,
             output: OutputArgs {
                 format: None,
@@ -174,7 +178,7 @@ impl WithArgs {
 pub(crate) async fn run(args: &WithArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let codes = Codes::new(args);
     Ok(with(args, codes, start).await.unwrap_or_else(|failure| {
-        problems::report(start.terminal, &failure, Some(start.program.asked()));
+        problems::report(start.terminal, &failure);
         codes.of_failure(Code::of(&failure, None))
     }))
 }
@@ -188,7 +192,7 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
     args.check(request.unwrap_or(DEFAULT_REQUEST_TIMEOUT))?;
     let own = work.session.locks.clone();
     work.session.locks = own
-        .as_holder(Running::With.holder(own.identity()))
+        .as_holder(HoldingCommand::With.holder(own.identity()))
         .map_err(|error| Failure::usage(error.to_string(), "choose another name with --holder"))?;
     supervisor::check().map_err(|error| Failure::input(error.to_string()))?;
     let locking = Locking {
@@ -221,7 +225,7 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
         }
     };
     if poll!(&mut interrupt).is_ready() {
-        ending::give_back(session, held, &Outcome::nothing()).await;
+        ending::give_back(session, held, &CommandOutcome::nothing()).await;
         return Err(Failure::Interrupted);
     }
     session.terminal.remark(words.begins());
@@ -241,7 +245,7 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
     messages.repeat();
     let (outcome, failure) = match outcome {
         Ok(outcome) => (outcome, None),
-        Err(failure) => (Outcome::nothing(), Some(failure)),
+        Err(failure) => (CommandOutcome::nothing(), Some(failure)),
     };
     let is_lost = ending::give_back(session, held, &outcome).await || outcome.is_lost();
     match failure {
@@ -258,6 +262,9 @@ fn reported(session: &Session<'_>, changes: &[Change]) -> Vec<NodeEvent> {
     for change in changes {
         if let Some(expired) = change::expired(change, now) {
             session.terminal.warn(expired);
+        }
+        if let Some(note) = change::note(change) {
+            session.terminal.remark(note);
         }
         side_effects.add(change);
         let caller = session.locks.identity();

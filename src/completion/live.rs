@@ -18,6 +18,7 @@ use super::Definition;
 use crate::args::connection::{ConnectionArgs, USER_AGENT};
 use crate::args::holder::HolderArgs;
 use crate::words::holder::of_node;
+use crate::words::program::NODE_KINDS;
 use connect::{Environment, Notices, connect};
 
 /// How long to wait for names. The total limit is two seconds, which includes ending a plugin, the shell
@@ -38,7 +39,7 @@ pub(super) fn nodes(
     typed: &str,
 ) -> Option<Vec<CompletionCandidate>> {
     let (kind, beginning) = match typed.split_once('/') {
-        Some((kind @ ("node" | "nodes" | "no"), beginning)) => (format!("{kind}/"), beginning),
+        Some((kind, beginning)) if NODE_KINDS.contains(&kind) => (format!("{kind}/"), beginning),
         Some(_) => return None,
         None => (String::new(), typed),
     };

@@ -1,77 +1,177 @@
-//! The outcome of a fencing as data: the versioned shape of `-o json` and `-o yaml`, which `docs/json.md`
-//! documents.
+//! A fencing and its records as data.
 
-use pod_safety::fencing::{Record, Remains};
+use pod_safety::fencing::{Attempt, How, Record, Remains};
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::error::Failure;
-use crate::output::format::Format;
-use crate::output::item::API_VERSION;
-use crate::output::print;
+use super::data::{ApiVersion, Entry, List, Time, kind};
+use super::item_error::ItemError;
 
-/// A node that was fenced or unfenced.
-#[derive(Debug, Serialize)]
+/// The nodes that were fenced or unfenced.
+pub(crate) type FencingList = List<kind::FencingList, Fencing>;
+
+/// A node that was fenced or unfenced. Of `fenced` and `error`, at least one is there.
+#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Fencing<'a> {
-    api_version: &'static str,
-    kind: &'static str,
-    node: &'a str,
+#[schemars(extend("anyOf" = [{"required": ["fenced"]}, {"required": ["error"]}]))]
+pub(crate) struct Fencing {
+    api_version: ApiVersion,
+    kind: kind::Fencing,
+    /// The node's name.
+    node: String,
     /// A dry run: nothing was done, this is the expected result.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     dry_run: bool,
-    /// Whether the node is out of service by our record.
-    fenced: bool,
+    /// Whether the node is out of service by our record; absent if that is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
-    record: Option<&'a Record>,
+    fenced: Option<bool>,
+    /// Who fenced the node, when, how and why.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fencing_record: Option<FencingRecord>,
     /// Pods that stay, as NAMESPACE/NAME.
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    tolerating: &'a [String],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tolerating: Vec<String>,
     /// What still has to be removed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    left: Option<Left<'a>>,
+    left: Option<Left>,
+    /// Why the command failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ItemError>,
 }
 
 /// What still has to be removed from a node.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Left<'a> {
+struct Left {
     /// As NAMESPACE/NAME.
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    pods: &'a [String],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pods: Vec<String>,
     /// Of these pods, the ones that are kept by finalizers.
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    held_by_finalizers: &'a [String],
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    volume_attachments: &'a [String],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    held_by_finalizers: Vec<String>,
+    /// By name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    volume_attachments: Vec<String>,
 }
 
-impl<'a> Fencing<'a> {
-    /// A fenced node on which only `remains` is left.
-    pub(crate) fn fenced(node: &'a str, record: &'a Record, remains: &'a Remains) -> Self {
+/// Who fenced a node, when, how and why, as recorded on the Node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct FencingRecord {
+    fenced_by: String,
+    /// Absent if the record has no readable time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fenced_at: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    /// How it is known that nothing runs there any more.
+    how: Proof,
+    /// The boot ID of the Node at that time, if its kubelet had reported it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    boot_id: Option<String>,
+    /// The uid of the Node at that time.
+    node_uid: String,
+    /// The lock id of the hold that fencing placed; absent under a lock that was there before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lock_id: Option<String>,
+}
+
+/// How it is known that nothing runs on a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+enum Proof {
+    /// Somebody's word that it is powered off: how they know.
+    PoweredOff(String),
+    /// A program that powered it off or cut it off.
+    Hook {
+        program: String,
+        /// The end of its output.
+        #[serde(skip_serializing_if = "String::is_empty")]
+        output: String,
+        /// Whether it left the node running.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        isolated: bool,
+    },
+}
+
+/// A hook that may be running for a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RunningHook {
+    started_by: String,
+    program: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    started_at: Option<Time>,
+    /// When it has ended at the latest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    until: Option<Time>,
+}
+
+impl FencingRecord {
+    pub(crate) fn of(record: &Record) -> Self {
         Self {
-            fenced: true,
-            record: Some(record),
-            tolerating: &remains.tolerating,
-            left: (!remains.is_over()).then_some(Left {
-                pods: &remains.pods,
-                held_by_finalizers: &remains.finalized,
-                volume_attachments: &remains.attachments,
-            }),
-            ..Self::unfenced(node)
+            fenced_by: record.who.clone(),
+            fenced_at: Time::parse(&record.when),
+            reason: record.why.clone(),
+            how: match record.how.clone() {
+                How::PoweredOff(how) => Proof::PoweredOff(how),
+                How::Hook {
+                    program,
+                    output,
+                    isolated,
+                } => Proof::Hook {
+                    program,
+                    output,
+                    isolated,
+                },
+            },
+            boot_id: Some(record.boot_id.clone()).filter(|id| !id.is_empty()),
+            node_uid: record.node_uid.clone(),
+            lock_id: record.hold.clone(),
+        }
+    }
+}
+
+impl RunningHook {
+    pub(crate) fn of(hook: &Attempt) -> Self {
+        Self {
+            started_by: hook.who.clone(),
+            program: hook.program.clone(),
+            started_at: Time::of(hook.since),
+            until: Time::of(hook.until),
+        }
+    }
+}
+
+impl Fencing {
+    /// A node of which nothing is known yet.
+    pub(crate) fn new(node: &str) -> Self {
+        Self {
+            node: node.to_owned(),
+            ..Self::default()
         }
     }
 
-    /// A node that is back in service.
-    pub(crate) fn unfenced(node: &'a str) -> Self {
+    /// A fenced node on which only `remains` is left.
+    pub(crate) fn fenced(node: &str, record: &Record, remains: &Remains) -> Self {
         Self {
-            api_version: API_VERSION,
-            kind: "Fencing",
-            node,
-            dry_run: false,
-            fenced: false,
-            record: None,
-            tolerating: &[],
-            left: None,
+            fenced: Some(true),
+            fencing_record: Some(FencingRecord::of(record)),
+            tolerating: remains.tolerating.clone(),
+            left: (!remains.is_over()).then(|| Left {
+                pods: remains.pods.clone(),
+                held_by_finalizers: remains.finalized.clone(),
+                volume_attachments: remains.attachments.clone(),
+            }),
+            ..Self::new(node)
+        }
+    }
+
+    /// A node that is in service.
+    pub(crate) fn unfenced(node: &str) -> Self {
+        Self {
+            fenced: Some(false),
+            ..Self::new(node)
         }
     }
 
@@ -80,16 +180,19 @@ impl<'a> Fencing<'a> {
         Self { dry_run, ..self }
     }
 
-    /// The outcome in the requested format; `None` if that is words.
-    ///
-    /// # Errors
-    /// If it can't be serialized.
-    pub(crate) fn print(&self, format: Format) -> Result<Option<String>, Failure> {
-        Ok(match format {
-            Format::Text | Format::Wide | Format::LockId => None,
-            Format::Name => Some(format!("node/{}", self.node)),
-            Format::Json => Some(print::json(self)?),
-            Format::Yaml => Some(print::yaml(self)?),
-        })
+    /// Adds why the command failed.
+    pub(crate) fn with_error(self, error: Option<ItemError>) -> Self {
+        Self { error, ..self }
+    }
+}
+
+impl Entry for Fencing {
+    /// The node is fenced or unfenced, even if something is left on it, or the hold could not be ended.
+    fn name(&self) -> Option<String> {
+        let is_done = match self.fenced? {
+            true => self.error.is_none() || self.left.is_some(),
+            false => true,
+        };
+        is_done.then(|| format!("node/{}", self.node))
     }
 }

@@ -2,8 +2,10 @@
 
 use clap::ValueEnum;
 
+use super::template::Template;
+
 /// The form of what goes to stdout.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub(crate) enum Format {
     /// A line or a row for people
     #[default]
@@ -20,4 +22,17 @@ pub(crate) enum Format {
     /// The lock id, for scripts; with the node name if there are several nodes
     #[value(alias = "token")]
     LockId,
+    /// kubectl's templates: jsonpath= and custom-columns=
+    #[value(skip)]
+    Template(&'static Template),
+}
+
+impl PartialEq for Format {
+    /// Templates are equal if they are the same.
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Template(one), Self::Template(other)) => std::ptr::eq(*one, *other),
+            _ => std::mem::discriminant(self) == std::mem::discriminant(other),
+        }
+    }
 }

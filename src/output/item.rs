@@ -3,65 +3,85 @@
 
 use maintenance_lease::protocol::{Instant, Now, State};
 use maintenance_lease::{Change, NodeLease, NodeRow, Sight};
-use pod_safety::fencing::Record;
 use pod_safety::node::Health;
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::words::state::{flag_names, state_word};
-
+use super::data::{ApiVersion, Data, Entry, List, Term, Time, kind};
+use super::fencing::{FencingRecord, RunningHook};
+use super::item_error::ItemError;
 use super::status::last_reason;
-use crate::words::fencing_marks::{Hook, Marks};
+use crate::error::Failure;
+use crate::words::fencing_marks::Marks;
 use crate::words::health;
-use crate::words::time::rfc3339;
+use crate::words::state::{LockFlag, LockState, lock_flags};
 
-/// The version of the shapes below. Fields may be added to it; none is removed or changes its meaning.
-pub(crate) const API_VERSION: &str = "kubectl-maint.dev/v2";
+/// The nodes of a command.
+pub(crate) type NodeList = List<kind::NodeMaintenanceList, Item>;
 
-/// What is known about a node and its lock.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// A node and its lock. Of `state` and `error`, at least one is there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(
+    rename = "NodeMaintenance",
+    extend("anyOf" = [{"required": ["state"]}, {"required": ["error"]}])
+)]
 pub(crate) struct Item {
-    api_version: &'static str,
-    kind: &'static str,
+    api_version: ApiVersion,
+    kind: kind::NodeMaintenance,
     /// The node's name.
     pub(crate) node: String,
-    /// Free, Locked, Expired or OnHold.
-    pub(crate) state: &'static str,
+    /// The state of its lock; absent if that is unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) holder: Option<String>,
+    state: Option<LockState>,
+    /// The holder, as written in the Lease.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    holder: Option<String>,
+    /// Why it is locked.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
     /// When this acquisition began.
     #[serde(skip_serializing_if = "Option::is_none")]
-    acquired_at: Option<String>,
+    acquired_at: Option<Time>,
+    /// The last acquisition or renewal.
     #[serde(skip_serializing_if = "Option::is_none")]
-    renewed_at: Option<String>,
+    renewed_at: Option<Time>,
     /// The end that the Lease states; absent for a hold, and if it can't be read.
     #[serde(skip_serializing_if = "Option::is_none")]
-    until: Option<String>,
+    until: Option<Time>,
+    /// Whole seconds until then, if it is Locked. Others may acquire it 3 seconds later.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seconds_left: Option<u64>,
+    /// Whole seconds since then, if it is Expired.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seconds_expired: Option<u64>,
+    /// How long a renewal lasts; 0 if the Lease doesn't say.
     #[serde(skip_serializing_if = "Option::is_none")]
     duration_seconds: Option<u32>,
     /// When an administrator expects to be done. Nothing happens at that time.
     #[serde(skip_serializing_if = "Option::is_none")]
-    hold_until: Option<String>,
+    hold_until: Option<Time>,
     /// Whether that time has passed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     overdue: bool,
+    /// The number of acquisitions.
     #[serde(skip_serializing_if = "Option::is_none")]
     transitions: Option<u32>,
+    /// The holder before the current one, or the last holder.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_holder: Option<String>,
+    /// When it was released.
     #[serde(skip_serializing_if = "Option::is_none")]
-    released_at: Option<String>,
+    released_at: Option<Time>,
     /// Who released it, if that was not its holder.
     #[serde(skip_serializing_if = "Option::is_none")]
     released_by: Option<String>,
     /// The rest of the reason when it was released.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_reason: Option<String>,
-    /// Oddities: unreadableTime, clockAhead, overlong, deleting.
+    /// What is unusual about it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    flags: Vec<&'static str>,
+    flags: Vec<LockFlag>,
     /// kubectl's words for the node; absent if the caller may not read it.
     #[serde(skip_serializing_if = "Option::is_none")]
     node_status: Option<String>,
@@ -77,34 +97,28 @@ pub(crate) struct Item {
     node_reporting: bool,
     /// Since when the node is unreachable.
     #[serde(skip_serializing_if = "Option::is_none")]
-    unreachable_since: Option<String>,
+    unreachable_since: Option<Time>,
     /// Who states that nothing runs on the node any more.
     #[serde(skip_serializing_if = "Option::is_none")]
     asserted_by: Option<String>,
     /// Who fenced the node, when, how and why.
     #[serde(skip_serializing_if = "Option::is_none")]
-    fencing_record: Option<Record>,
+    fencing_record: Option<FencingRecord>,
     /// The hook that may be running for the node.
     #[serde(skip_serializing_if = "Option::is_none")]
-    hook: Option<Hook>,
+    hook: Option<RunningHook>,
     /// When the node's kubelet last renewed its heartbeat.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) heartbeat_at: Option<String>,
+    heartbeat_at: Option<Time>,
     /// The value for --lock-id.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) lock_id: Option<String>,
+    lock_id: Option<String>,
     /// The resource version of the write that acquired the lock. It increases with every acquisition.
     #[serde(skip_serializing_if = "Option::is_none")]
     fencing_number: Option<u64>,
-}
-
-/// A list of nodes.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct List {
-    api_version: &'static str,
-    kind: &'static str,
-    items: Vec<Item>,
+    /// Why the command failed for the node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ItemError>,
 }
 
 impl Item {
@@ -115,20 +129,20 @@ impl Item {
         let hold_until = held
             .filter(|_| state == State::AdminHold)
             .and_then(NodeLease::hold_until);
+        let term = Term::of(state, now);
         Self {
-            api_version: API_VERSION,
-            kind: "NodeMaintenance",
-            node: node.to_owned(),
-            state: state_word(state),
+            state: Some(state.into()),
             holder: held.and_then(NodeLease::holder).map(ToOwned::to_owned),
             reason: held.and_then(NodeLease::reason).map(ToOwned::to_owned),
-            acquired_at: held.and_then(NodeLease::acquired).map(rfc3339),
-            renewed_at: held.and_then(NodeLease::renewed).map(rfc3339),
-            until: state.end().and_then(Instant::to_chrono).map(rfc3339),
+            acquired_at: held.and_then(NodeLease::acquired).map(Time::from),
+            renewed_at: held.and_then(NodeLease::renewed).map(Time::from),
+            until: term.until,
+            seconds_left: term.seconds_left,
+            seconds_expired: term.seconds_expired,
             duration_seconds: held
                 .filter(|_| state != State::AdminHold)
                 .map(NodeLease::duration_seconds),
-            hold_until: hold_until.map(rfc3339),
+            hold_until: hold_until.map(Time::from),
             overdue: hold_until.is_some_and(|until| now.earliest > Instant::from(until)),
             transitions: lease.map(NodeLease::transitions),
             last_holder: lease
@@ -137,26 +151,65 @@ impl Item {
             released_at: lease
                 .filter(|_| state == State::Free)
                 .and_then(NodeLease::released_at)
-                .map(rfc3339),
+                .map(Time::from),
             released_by: lease
                 .filter(|_| state == State::Free)
                 .and_then(NodeLease::released_by)
                 .map(ToOwned::to_owned),
             last_reason: lease.and_then(last_reason).map(ToOwned::to_owned),
             flags: lease
-                .map(|lease| flag_names(lease, now))
+                .map(|lease| lock_flags(lease, now))
                 .unwrap_or_default(),
             node_status: row.row().map(|row: &NodeRow| row.status.clone()),
             node_gone: *row == Sight::Missing,
-            node_health: None,
-            node_reporting: false,
-            unreachable_since: None,
-            asserted_by: None,
-            fencing_record: None,
-            hook: None,
-            heartbeat_at: None,
             lock_id: held.and_then(NodeLease::lock_id).map(|id| id.to_string()),
-            fencing_number: None,
+            ..Self::unknown(node)
+        }
+    }
+
+    /// A node for which the command failed, with what is known of it by the failure.
+    pub(crate) fn failed(node: &str, failure: &Failure, error: ItemError, now: Now) -> Self {
+        let item = match failure.lock() {
+            Some(lease) => Self::new(node, lease, &Sight::Unread, now),
+            None => Self::unknown(node),
+        };
+        Self {
+            lock_id: match failure {
+                Failure::NotGivenBack { lock_id, .. } => lock_id.as_ref().map(ToString::to_string),
+                _ => item.lock_id.clone(),
+            },
+            ..item.with_error(error)
+        }
+    }
+
+    /// A node of which nothing is known.
+    pub(crate) fn skipped(node: &str, error: ItemError) -> Self {
+        Self::unknown(node).with_error(error)
+    }
+
+    fn unknown(node: &str) -> Self {
+        Self {
+            node: node.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// Adds why the command failed for the node.
+    pub(crate) fn with_error(self, error: ItemError) -> Self {
+        Self {
+            error: Some(error),
+            ..self
+        }
+    }
+
+    /// What changes by more than time: without the seconds, and without the heartbeat, which changes every
+    /// few seconds.
+    pub(crate) fn without_clock(self) -> Self {
+        Self {
+            seconds_left: None,
+            seconds_expired: None,
+            heartbeat_at: None,
+            ..self
         }
     }
 
@@ -169,8 +222,16 @@ impl Item {
         Self {
             node_health: Some(health::word(health)),
             node_reporting: *health == Health::NotReady { reporting: true },
-            unreachable_since: since.and_then(Instant::to_chrono).map(rfc3339),
+            unreachable_since: since.and_then(Time::of),
             asserted_by: health::asserted_by(health).map(ToOwned::to_owned),
+            ..self
+        }
+    }
+
+    /// Adds when the node's kubelet last renewed its heartbeat.
+    pub(crate) fn with_heartbeat(self, heartbeat: Option<Instant>) -> Self {
+        Self {
+            heartbeat_at: heartbeat.and_then(Time::of),
             ..self
         }
     }
@@ -178,8 +239,8 @@ impl Item {
     /// Adds the fencing marks on the Node at `now`.
     pub(crate) fn with_marks(self, marks: Option<&Marks>, now: Now) -> Self {
         Self {
-            fencing_record: marks.and_then(|marks| marks.record.clone()),
-            hook: marks.and_then(|marks| marks.hook(now)),
+            fencing_record: marks.and_then(|marks| marks.record.as_ref().map(FencingRecord::of)),
+            hook: marks.and_then(|marks| marks.hook(now).map(RunningHook::of)),
             ..self
         }
     }
@@ -193,12 +254,26 @@ impl Item {
     }
 }
 
-impl List {
-    pub(crate) fn new(items: Vec<Item>) -> Self {
-        Self {
-            api_version: API_VERSION,
-            kind: "NodeMaintenanceList",
-            items,
-        }
+impl Entry for Item {
+    fn name(&self) -> Option<String> {
+        let is_done = self.error.is_none();
+        is_done.then(|| format!("node/{}", self.node))
+    }
+
+    fn lock_id(&self) -> Option<(&str, &str)> {
+        let id = self.lock_id.as_deref().filter(|_| self.error.is_none())?;
+        Some((&self.node, id))
+    }
+}
+
+/// One change of a watch.
+impl Data for Item {
+    fn names(&self) -> Vec<String> {
+        self.name().into_iter().collect()
+    }
+
+    fn lock_ids(&self) -> Vec<String> {
+        let id = self.lock_id();
+        id.map(|(_, id)| id.to_owned()).into_iter().collect()
     }
 }

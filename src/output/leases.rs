@@ -10,7 +10,7 @@ use maintenance_lease::protocol::{Instant, Now, State};
 use maintenance_lease::{AnyLease, Candidate, NAMESPACE, NodeLease};
 
 use self::purpose::{Purpose, Traits};
-pub(crate) use self::record::records;
+pub(crate) use self::record::{LeaseList, list};
 use super::grid::{Cell, Grid};
 use super::status::{Label, none, text, unknown, unreadable};
 use crate::text::escape;
@@ -38,15 +38,6 @@ impl Entry {
             Self::Lease(any) => any.name(),
             Self::Candidate(candidate) => &candidate.name,
         }
-    }
-
-    /// The object's name in kubectl's form.
-    pub(crate) fn full_name(&self) -> String {
-        let kind = match self {
-            Self::Lease(_) => "lease",
-            Self::Candidate(_) => "leasecandidate",
-        };
-        format!("{kind}.coordination.k8s.io/{}", self.name())
     }
 
     fn lease(&self) -> Option<&AnyLease> {

@@ -1,11 +1,18 @@
 //! Outcomes as tables, JSON, YAML and names. Nothing here prints.
 
+pub(crate) mod data;
+pub(crate) mod describe;
 pub(crate) mod fencing;
+pub(crate) mod force_deletion;
 pub(crate) mod format;
 pub(crate) mod grid;
+pub(crate) mod identity;
 pub(crate) mod item;
+pub(crate) mod item_error;
 pub(crate) mod leases;
 pub(crate) mod pods;
 pub(crate) mod print;
 pub(crate) mod safety;
+pub(crate) mod schema;
 pub(crate) mod status;
+pub(crate) mod template;

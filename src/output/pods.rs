@@ -10,7 +10,7 @@ use pod_safety::node::Health;
 use pod_safety::stranded::{BlockedNamespace, Fate, Orphan, Stranded, StrandedPod, StrandedVolume};
 use pod_safety::words::few;
 
-pub(crate) use self::record::records;
+pub(crate) use self::record::{StrandedList, list};
 use super::grid::{Cell, Grid};
 use super::status::{none, text};
 use crate::text::escape;
@@ -146,12 +146,6 @@ pub(crate) fn table(stranded: &Stranded, layout: Layout, now: Now) -> Option<Str
     let cuts = Vec::new();
     (!rows.is_empty())
         .then(|| Grid::new(&HEADERS[..columns], layout.headers, layout.fit, cuts).rows(rows))
-}
-
-/// The names alone, one per line; `None` if nothing is stranded.
-pub(crate) fn names(stranded: &Stranded) -> Option<String> {
-    let names: Vec<String> = items(stranded).map(Item::name).collect();
-    (!names.is_empty()).then(|| names.join("\n"))
 }
 
 /// The totals, such as `2 unhealthy nodes: 3 pods, 1 orphaned volume`.

@@ -1,65 +1,36 @@
-//! Items in the requested format.
+//! Data in the requested format.
 
 use serde::Serialize;
 
-use super::item::{Item, List};
+use super::data::Data;
 use crate::error::Failure;
 use crate::output::format::Format;
+use crate::output::template::Template;
 use crate::text::is_unprintable;
 
-/// One node as itself, several as a list.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Shape {
-    One(Box<Item>),
-    Many(List),
-}
-
-/// The text of `items`. If one node was named (`single`), it is not wrapped in a list, and there is no
-/// empty list if it has no result. `None` for output in words, which is made elsewhere, and if there is
-/// nothing to print.
+/// The text of `data`. `None` for output in words, which is made elsewhere, and if there is nothing to print.
 ///
 /// # Errors
-/// If the items can't be serialized.
-pub(crate) fn items(
-    mut items: Vec<Item>,
-    single: bool,
-    format: Format,
-) -> Result<Option<String>, Failure> {
-    if single && items.is_empty() {
-        return Ok(None);
-    }
+/// If it can't be serialized.
+pub(crate) fn data(data: &impl Data, format: Format) -> Result<Option<String>, Failure> {
     let lines = |lines: Vec<String>| (!lines.is_empty()).then(|| lines.join("\n"));
-    let mut shape = || {
-        if single && items.len() == 1 {
-            Shape::One(Box::new(items.remove(0)))
-        } else {
-            Shape::Many(List::new(std::mem::take(&mut items)))
-        }
-    };
     Ok(match format {
         Format::Text | Format::Wide => None,
-        Format::Name => lines(
-            items
-                .iter()
-                .map(|item| format!("node/{}", item.node))
-                .collect(),
-        ),
-        Format::LockId => lines(
-            items
-                .iter()
-                .filter_map(|item| {
-                    let id = item.lock_id.as_deref()?;
-                    Some(match single {
-                        true => id.to_owned(),
-                        false => format!("{} {id}", item.node),
-                    })
-                })
-                .collect(),
-        ),
-        Format::Json => Some(json(&shape())?),
-        Format::Yaml => Some(yaml(&shape())?),
+        Format::Name => lines(data.names()),
+        Format::LockId => lines(data.lock_ids()),
+        Format::Json => Some(json(data)?),
+        Format::Yaml => Some(yaml(data)?),
+        Format::Template(template) => self::template(template, data)?,
     })
+}
+
+/// `data` in a template of the caller's; `None` if that gives no text.
+///
+/// # Errors
+/// If it can't be serialized.
+fn template(template: &Template, data: &impl Serialize) -> Result<Option<String>, Failure> {
+    let data = serde_json::to_value(data).map_err(|error| unprintable(&error))?;
+    Ok(Some(template.text(&data)).filter(|text| !text.is_empty()))
 }
 
 /// `data` as JSON, safe for a terminal: reasons and holders may contain any text.

@@ -76,6 +76,17 @@ impl Label {
         }
     }
 
+    /// How soon somebody should look at it: the least is the most urgent.
+    pub(crate) fn urgency(self) -> i64 {
+        match self {
+            Self::Expired => 0,
+            Self::OnHoldOverdue => 1,
+            Self::OnHold => 2,
+            Self::Locked => 3,
+            Self::Free => 4,
+        }
+    }
+
     /// Whether its term has ended.
     pub(crate) fn is_over(self) -> bool {
         matches!(self, Self::Expired | Self::OnHoldOverdue)
@@ -99,11 +110,13 @@ enum Column {
     LastHolder,
     LastReason,
     Fencing,
+    /// The label with this index among those requested.
+    Label(usize),
 }
 
 impl Column {
-    fn header(self) -> &'static str {
-        match self {
+    fn header(self, labels: &[String]) -> String {
+        let fixed = match self {
             Self::Node => "NODE",
             Self::State => "STATE",
             Self::Holder => "HOLDER",
@@ -118,7 +131,13 @@ impl Column {
             Self::LastHolder => "LAST HOLDER",
             Self::LastReason => "LAST REASON",
             Self::Fencing => "FENCING",
-        }
+            // As kubectl prints it.
+            Self::Label(index) => {
+                let name = labels[index].rsplit('/').next().unwrap_or_default();
+                return escape(&name.to_uppercase());
+            }
+        };
+        fixed.to_owned()
     }
 
     /// Whether it shows something that must not be overlooked.
@@ -126,7 +145,7 @@ impl Column {
         self == Self::Status && matches!(view.health, Some(Health::KubeletAlive { .. }))
     }
 
-    fn cell(self, view: &View<'_>, now: Now) -> String {
+    fn cell(self, view: &View<'_>, labels: &[String], now: Now) -> String {
         let held = view.lease.filter(|lease| lease.holder().is_some());
         match self {
             Self::Node => escape(view.node),
@@ -167,12 +186,17 @@ impl Column {
                 (None, Some(_)) => none(),
                 (None, None) => unknown(),
             },
+            Self::Label(index) => match view.row {
+                Sight::Row(row) => text(row.labels.get(&labels[index]).map(String::as_str)),
+                Sight::Missing => none(),
+                Sight::Forbidden | Sight::Unread => unknown(),
+            },
         }
     }
 }
 
 pub(super) fn none() -> String {
-    "<none>".to_owned()
+    "-".to_owned()
 }
 
 pub(super) fn unknown() -> String {
@@ -205,7 +229,7 @@ fn date(lease: Option<&NodeLease>, time: impl Fn(&NodeLease) -> Option<DateTime<
 }
 
 /// How much time is left, or how long ago it ended, and the oddities of that time.
-fn left(lease: &NodeLease, now: Now) -> String {
+pub(super) fn left(lease: &NodeLease, now: Now) -> String {
     let until = match lease.state(now) {
         State::Free if lease.is_deleting() => return "being deleted".to_owned(),
         State::Free => return none(),
@@ -235,8 +259,44 @@ fn left(lease: &NodeLease, now: Now) -> String {
     words
 }
 
-/// How many nodes are in which state, such as `12 nodes: 9 free, 2 locked, 1 on hold`.
-pub(crate) fn summary(views: &[View<'_>], now: Now) -> String {
+/// Nodes that a table leaves out because they are free and ready.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LeftOut {
+    pub(crate) nodes: usize,
+    /// How many of them are cordoned.
+    pub(crate) cordoned: usize,
+}
+
+impl LeftOut {
+    /// How many they are, beside `shown` nodes in the table.
+    pub(crate) fn words(self, shown: usize) -> String {
+        let other = if shown > 0 { "other " } else { "" };
+        let cordoned = match (self.nodes, self.cordoned) {
+            (_, 0) => String::new(),
+            (1, _) => " (cordoned)".to_owned(),
+            (_, cordoned) => format!(" ({cordoned} cordoned)"),
+        };
+        match self.nodes {
+            1 => format!("1 {other}node is free and ready{cordoned}; show it with --all"),
+            nodes => {
+                format!("{nodes} {other}nodes are free and ready{cordoned}; show them with --all")
+            }
+        }
+    }
+}
+
+/// How many nodes are in which state, such as `12 nodes: 9 free, 2 locked, 1 on hold`, and how many are
+/// left out.
+pub(crate) fn summary(views: &[View<'_>], left_out: LeftOut, now: Now) -> String {
+    let counts = || counts(views, now);
+    match (views.len(), left_out.nodes) {
+        (0, _) => left_out.words(0),
+        (_, 0) => counts(),
+        (shown, _) => format!("{}. {}", counts(), left_out.words(shown)),
+    }
+}
+
+fn counts(views: &[View<'_>], now: Now) -> String {
     let count = |label: Label| {
         views
             .iter()

@@ -3,26 +3,31 @@
 
 use std::time::Duration;
 
-use maintenance_lease::protocol::{Instant, Span};
+use maintenance_lease::protocol::{Instant, Now, Span};
 use maintenance_lease::{Change, Done, DryRun, Error, NodeEvent, NodeLease, Sight};
 
 use super::confirm::{self, Confirmed};
 use super::events;
+use super::items;
 use super::parallel::{self, Completion};
 use super::problems::Problems;
 use super::side_effects::SideEffects;
 use super::targets::{self, Target, Targets};
 use crate::args::change::ChangingArgs;
 use crate::args::nodes::Selection;
-use crate::error::{Failure, Fate, Kind, Verb};
+use crate::args::take_expired::TakeExpiredArgs;
+use crate::args::until::Until;
+use crate::error::{Failure, Kind, LockAfter, Verb};
 use crate::exit::Code;
 use crate::output::format::Format;
-use crate::output::item::Item;
+use crate::output::item::{Item, NodeList};
+use crate::output::item_error::ItemError;
 use crate::output::print;
 use crate::run::session::{Session, Start};
 use crate::words::change::{self, ChangeContext, dry_run_suffix};
+use crate::words::error_code::ErrorCode;
 use crate::words::program::Program;
-use crate::words::time::{clock, length};
+use crate::words::time::{clock, remaining};
 use crate::words::verb::Outcomes;
 
 /// A verb that is running.
@@ -66,8 +71,10 @@ impl<'a> VerbRun<'a> {
             self.args.nodes.parallel,
         );
         let found = parallel::or_interrupted(finding).await;
-        let targets = self.reported(found)?;
-        confirm::many_nodes(&self.session, self.args, self.verb, selection, &targets).await?;
+        let targets = self.reported(selection.names(), found)?;
+        let confirmed =
+            confirm::many_nodes(&self.session, self.args, self.verb, selection, &targets).await;
+        self.reported(&targets.to_names(), confirmed)?;
         Ok(targets)
     }
 
@@ -80,8 +87,9 @@ impl<'a> VerbRun<'a> {
         targets: Targets,
         with_nodes: bool,
     ) -> Result<Targets, Failure> {
+        let nodes = targets.to_names();
         let looking = targets::read(&self.session, targets, with_nodes, self.args.nodes.parallel);
-        self.reported(parallel::or_interrupted(looking).await)
+        self.reported(&nodes, parallel::or_interrupted(looking).await)
     }
 
     /// Asks before somebody else's locks in `targets` are taken over, and returns what it showed.
@@ -89,7 +97,24 @@ impl<'a> VerbRun<'a> {
     /// # Errors
     /// If the answer is no, or if nobody can answer.
     pub(crate) async fn confirm_breaking(&self, targets: &Targets) -> Result<Confirmed, Failure> {
-        confirm::breaking(&self.session, self.args, self.verb, targets).await
+        let confirmed = confirm::breaking(&self.session, self.args, self.verb, targets).await;
+        self.reported(&targets.to_names(), confirmed)
+    }
+
+    /// Asks before expired locks in `targets` are taken whose nodes are NotReady or cordoned, and returns
+    /// what it showed. If nobody can answer, or if no question is needed, it returns nothing.
+    ///
+    /// # Errors
+    /// If the answer is no.
+    pub(crate) async fn confirm_unfinished(
+        &self,
+        take: TakeExpiredArgs,
+        targets: &Targets,
+    ) -> Result<Vec<NodeLease>, Failure> {
+        match take.take_expired {
+            true => Ok(Vec::new()),
+            false => confirm::unfinished(&self.session, self.args, self.verb, targets).await,
+        }
     }
 
     /// Runs the verb on each of `targets`, reports the results and returns the exit code.
@@ -116,16 +141,50 @@ impl<'a> VerbRun<'a> {
         report.end(single).await
     }
 
+    /// The present, in server time.
+    ///
+    /// # Errors
+    /// If it is not known, because this machine was paused after the last answer.
+    pub(crate) fn now(&self) -> Result<Now, Failure> {
+        let now = self.session.locks.server_time().now();
+        match now.bounded {
+            true => Ok(now),
+            false => Err(Failure::UnknownTime),
+        }
+    }
+
+    /// The duration of locks of `nodes` that end at `until`.
+    ///
+    /// # Errors
+    /// If that is in the past or too far ahead, or if the present is not known.
+    pub(crate) fn duration_until(
+        &self,
+        nodes: &[String],
+        until: Until,
+    ) -> Result<Duration, Failure> {
+        let duration = |now| until.duration(now, self.session.program);
+        self.reported(nodes, self.now().and_then(duration))
+    }
+
     pub(crate) fn is_dry_run(&self) -> bool {
         self.args.write.dry_run != DryRun::None
     }
 
-    /// Reports a problem that ends the command, in the words of this session.
-    fn reported<T>(&self, result: Result<T, Failure>) -> Result<T, Failure> {
+    /// Reports a problem that ends the command, in the words of this session and for each of `nodes`.
+    pub(crate) fn reported<T>(
+        &self,
+        nodes: &[String],
+        result: Result<T, Failure>,
+    ) -> Result<T, Failure> {
         result.map_err(|failure| {
             let problems = Problems::changing(&self.session, self.verb);
-            problems.report(&failure);
-            Failure::Reported(failure.kind(Some(self.verb)))
+            let error = problems.report(&failure);
+            problems.report_refused();
+            let format = self.args.output.format();
+            match items::print_failed(&self.session, nodes, &error, format) {
+                Ok(()) => Failure::Reported(failure.kind(Some(self.verb))),
+                Err(unprintable) => unprintable,
+            }
         })
     }
 }
@@ -237,13 +296,15 @@ impl<'a> ChangeReport<'a> {
         match result {
             Ok(change) => self.succeeded(&change),
             Err(failure) => {
-                let nodes = match failure.fate() {
-                    Fate::AsBefore => &mut self.outcomes.left,
-                    Fate::Kept => &mut self.outcomes.done,
-                    Fate::Open => &mut self.outcomes.open,
+                let nodes = match failure.lock_after() {
+                    LockAfter::Unchanged => &mut self.outcomes.left,
+                    LockAfter::Kept => &mut self.outcomes.done,
+                    LockAfter::Unknown => &mut self.outcomes.open,
                 };
                 nodes.push(node.to_owned());
-                self.problems.report(&failure);
+                let error = self.problems.report(&failure);
+                let now = self.work.session.locks.server_time().now();
+                self.items.push(Item::failed(node, &failure, error, now));
             }
         }
     }
@@ -266,6 +327,13 @@ impl<'a> ChangeReport<'a> {
         let broken = self.is_broken(change);
         if let Some(expired) = change::expired(change, now) {
             terminal.warn(expired);
+        }
+        if let Some(note) = change::note(change) {
+            terminal.remark(note);
+        }
+        if change.done == Done::AlreadyFree && self.because.is_some() {
+            let node = &change.node;
+            terminal.warn(format!("node/{node} was already free: -m was not stored"));
         }
         if is_for_people(args.output.format()) {
             let context = ChangeContext {
@@ -300,8 +368,19 @@ impl<'a> ChangeReport<'a> {
         confirmed.is_some() && before.is_some() && ended
     }
 
-    /// Records a node that was skipped because of problems with other nodes.
-    pub(crate) fn left_alone(&mut self, node: String) {
+    /// Records a node that is as before: the command was interrupted, or had problems with other nodes.
+    pub(crate) fn left_alone(&mut self, node: String, completion: Completion) {
+        let failed = self.work.verb.failed(&node);
+        let error = match completion {
+            Completion::Complete => ItemError::of(
+                ErrorCode::OtherFailed,
+                format!("{failed}: another node failed"),
+            ),
+            Completion::Interrupted => {
+                ItemError::of(ErrorCode::Interrupted, format!("{failed}: interrupted"))
+            }
+        };
+        self.items.push(Item::skipped(&node, error));
         self.outcomes.left.push(node);
     }
 
@@ -325,9 +404,11 @@ impl<'a> ChangeReport<'a> {
             verb,
         } = self.work;
         let terminal = session.terminal;
+        self.problems.report_refused();
         self.side_effects
             .print(terminal, dry_run_suffix(args.write.dry_run));
-        if let Some(text) = print::items(self.items, single, args.output.format())? {
+        let list = NodeList::new(self.items).single(single);
+        if let Some(text) = print::data(&list, args.output.format())? {
             terminal.data(text);
         }
         let dry_run = self.work.is_dry_run();
@@ -340,7 +421,7 @@ impl<'a> ChangeReport<'a> {
                 count: self.outcomes.done.len(),
                 expires: self.expires.map(|(end, duration)| {
                     let now = session.locks.server_time().now().latest;
-                    let duration = length(Span::seconds(duration));
+                    let duration = remaining(Span::seconds(duration));
                     format!("{} (in {duration})", clock(end, now))
                 }),
             };
@@ -362,10 +443,10 @@ fn next(then: Then, program: &Program, outcomes: &Outcomes, got: &Acquired) -> S
         _ => "NODE...",
     };
     if outcomes.left.is_empty() && outcomes.open.is_empty() {
-        then(program, program.asked().nodes(node), got)
+        then(program, program.nodes(node), got)
     } else {
         let some = program.narrowed(&outcomes.done);
-        then(program, some.asked().nodes(node), got)
+        then(program, some.nodes(node), got)
     }
 }
 

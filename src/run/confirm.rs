@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 
 use maintenance_lease::protocol::identity::hold_identity;
-use maintenance_lease::protocol::{self, Caller, Instant, Names, Now, State, breaks};
-use maintenance_lease::{DryRun, NodeLease};
+use maintenance_lease::protocol::{
+    self, Caller, Instant, Names, Now, State, breaks, check_finished,
+};
+use maintenance_lease::{DryRun, NodeLease, NodeRow};
 use pod_safety::fencing::is_of_fencing;
 
 use super::targets::Targets;
@@ -12,8 +14,10 @@ use crate::args::change::ChangingArgs;
 use crate::args::nodes::Selection;
 use crate::error::{Failure, Verb};
 use crate::run::session::Session;
+use crate::ui::Terminal;
 use crate::words::holder::person;
 use crate::words::refusal::{fenced, why};
+use crate::words::state::node_problem;
 use crate::words::time::clock_and_utc;
 
 /// How many holders are listed; of more, only their number is shown.
@@ -96,6 +100,47 @@ pub(crate) async fn breaking(
     ask(session, args, &facts, &question).await?;
     let by_node = |lease: &NodeLease| (lease.node().to_owned(), lease.clone());
     Ok(Confirmed(broken.into_iter().map(by_node).collect()))
+}
+
+/// Asks before expired locks in `targets` are taken whose nodes are NotReady or cordoned, and returns what
+/// was shown. Without a terminal, nobody is asked: the library refuses them.
+///
+/// # Errors
+/// If the answer is no.
+pub(crate) async fn unfinished(
+    session: &Session<'_>,
+    args: &ChangingArgs,
+    verb: Verb,
+    targets: &Targets,
+) -> Result<Vec<NodeLease>, Failure> {
+    let now = session.locks.server_time().now();
+    let unfinished = targets.nodes.iter().filter_map(|target| {
+        let seen = target.seen.as_ref()?;
+        let (row, lease) = (seen.row.row()?, seen.lease.as_ref()?);
+        let state = lease.state(now);
+        let refused = check_finished(state, row.is_ready(), row.is_cordoned()).is_err();
+        refused.then_some((lease, row))
+    });
+    let unfinished: Vec<(&NodeLease, &NodeRow)> = unfinished.collect();
+    let question = match &unfinished[..] {
+        [] => return Ok(Vec::new()),
+        _ if args.nodes.reads_stdin() || !Terminal::can_ask() => return Ok(Vec::new()),
+        [(lease, _)] => verb.takes_one(lease.node()),
+        leases => verb.takes_many(leases.len()),
+    };
+    let mut facts = vec![format!("{}: {}", session.place(), nodes(unfinished.len()))];
+    for (lease, row) in unfinished.iter().take(SHOWN) {
+        let problem = node_problem(row.is_ready(), row.is_cordoned());
+        facts.push(format!("{}; the node is {problem}", fact(lease, now)));
+    }
+    if unfinished.len() > SHOWN {
+        facts.push(format!("  and {} more", unfinished.len() - SHOWN));
+    }
+    ask(session, args, &facts, &question).await?;
+    Ok(unfinished
+        .into_iter()
+        .map(|(lease, _)| lease.clone())
+        .collect())
 }
 
 /// The Leases in `targets` that `verb` can only end by a takeover.

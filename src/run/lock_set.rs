@@ -176,7 +176,7 @@ impl LockedSet {
         for node in nodes {
             match self.results.remove(&node) {
                 Some(result) => report.add(&node, result),
-                None => report.left_alone(node),
+                None => report.left_alone(node, self.course),
             }
         }
         if self.course == Completion::Interrupted {

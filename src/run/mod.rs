@@ -5,6 +5,7 @@ pub(crate) mod confirm;
 pub(crate) mod events;
 pub(crate) mod fencing;
 pub(crate) mod interruption;
+pub(crate) mod items;
 pub(crate) mod lock_set;
 pub(crate) mod parallel;
 pub(crate) mod policies;

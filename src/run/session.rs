@@ -11,11 +11,12 @@ use maintenance_lease::{ClockWarning, Maintenance};
 use crate::args::connection::{ConnectionArgs, USER_AGENT};
 use crate::args::holder::HolderArgs;
 use crate::args::write::WriteArgs;
-use crate::error::Failure;
+use crate::error::{Failure, Verb};
 use crate::signals::asked_to_end;
 use crate::text::escape;
 use crate::ui::Terminal;
 use crate::words::program::Program;
+use crate::words::refusal::Asked;
 use crate::words::time;
 use connect::{Connection, Environment, Notice, Notices, connect};
 
@@ -121,6 +122,17 @@ impl Session<'_> {
         .flatten()
         .collect::<Vec<_>>()
         .join(", ")
+    }
+
+    /// The request of `verb`, for a message now.
+    pub(crate) fn asked(&self, verb: Verb) -> Asked<'_> {
+        Asked {
+            verb,
+            caller: self.locks.identity(),
+            program: self.program,
+            now: self.locks.server_time().now(),
+            waited: false,
+        }
     }
 
     /// Warns once if the clocks differ.

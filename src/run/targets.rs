@@ -26,6 +26,11 @@ impl Targets {
         self.nodes.iter().map(|target| target.node.as_str())
     }
 
+    /// The same, to keep.
+    pub(crate) fn to_names(&self) -> Vec<String> {
+        self.names().map(ToOwned::to_owned).collect()
+    }
+
     /// The Leases that were read.
     pub(crate) fn leases(&self) -> impl Iterator<Item = &NodeLease> {
         self.nodes

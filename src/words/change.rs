@@ -5,11 +5,13 @@ use std::time::Duration;
 use maintenance_lease::protocol::{Instant, Now, Span, State};
 use maintenance_lease::{Change, Done, DryRun, LONGEST_DURATION, NodeLease, SideEffect};
 
-use super::holder::person;
+use super::holder::{named, person};
 use super::refusal::{about, why};
-use super::time::{clock, length};
-use crate::words::command_line::NO_REASON;
-use crate::words::program::Program;
+use super::state::node_problem;
+use super::time::{clock, length, remaining};
+use crate::error::Failure;
+use crate::text::escape;
+use crate::words::program::{NO_REASON, Program};
 
 /// The suffix of messages in a dry run.
 pub(crate) fn dry_run_suffix(mode: DryRun) -> &'static str {
@@ -68,8 +70,12 @@ fn what(change: &Change, context: ChangeContext) -> String {
             )
         }
         Done::Renewed if is_shorter(change, context.duration) => {
+            let what = match has_new_reason(change) {
+                true => "reason updated, still",
+                false => "unchanged,",
+            };
             format!(
-                "unchanged, locked by {}{}",
+                "{what} locked by {}{}",
                 holder(&change.lease),
                 until(change, now)
             )
@@ -160,20 +166,48 @@ pub(crate) fn stays(
         asked.filter(|&asked| change.done == Done::Renewed && is_shorter(change, Some(asked)))?;
     let node = &change.node;
     let wanted = change.until()? + Span::from(asked) - now.latest;
-    let minutes = u64::try_from(wanted.ceil_seconds())
-        .unwrap_or_default()
-        .div_ceil(60);
-    let to_extend = match minutes * 60 <= LONGEST_DURATION.as_secs() {
-        true => format!(
-            "To add {0}: {program} renew {node} --duration {minutes}m",
-            length(asked.into())
-        ),
+    let asked = length(asked.into());
+    let to_extend = match wanted <= LONGEST_DURATION.into() {
+        true => format!("To add {asked}: {program} renew {node} --duration +{asked}"),
         false => format!("For more than 1h: {program} hold {node} -m {NO_REASON}"),
     };
     Some(format!(
-        "node/{node} is already locked for longer than {}. {to_extend}",
-        length(asked.into())
+        "node/{node} is already locked for longer than {asked}. {to_extend}"
     ))
+}
+
+/// Whether the reason was replaced.
+fn has_new_reason(change: &Change) -> bool {
+    let reason = |lease: &Option<NodeLease>| {
+        let reason = lease.as_ref().and_then(NodeLease::reason);
+        reason.unwrap_or_default().to_owned()
+    };
+    reason(&change.before) != reason(&change.lease)
+}
+
+/// The failure to add `added` to the `left` time of a lock.
+pub(crate) fn too_long(node: &str, left: Duration, added: Duration, program: &Program) -> Failure {
+    let possible = LONGEST_DURATION.saturating_sub(left);
+    let possible = match possible.as_secs() {
+        seconds @ 0..60 => seconds,
+        seconds => seconds / 60 * 60,
+    };
+    let why = program.why();
+    Failure::usage(
+        format!(
+            "cannot add {} to the lock on node/{node}: {} are left, and a lock lasts at most 1h from now",
+            length(added.into()),
+            remaining(left.into()),
+        ),
+        match possible {
+            0 => format!("for longer, run `{program} hold {node} -m {why}`"),
+            possible => format!(
+                "add at most {} with `{program} renew {node} --duration +{0}`; for longer, run \
+                 `{program} hold {node} -m {why}`",
+                length(Duration::from_secs(possible).into())
+            ),
+        },
+    )
 }
 
 /// Until when it is locked, or on hold. For a lock from this call it is the time in the Lease: what has
@@ -188,7 +222,7 @@ fn until(change: &Change, now: Now) -> String {
         (false, _, Some(until)) => format!(
             " until {} ({})",
             clock(until, now.latest),
-            length(Span::seconds(lease.duration_seconds()))
+            remaining(Span::seconds(lease.duration_seconds()))
         ),
         _ => String::new(),
     }
@@ -224,10 +258,26 @@ fn node_words(change: &Change) -> String {
     };
     match (row.is_ready(), row.is_cordoned()) {
         (true, false) => String::new(),
-        (false, false) => "; the node is NotReady".to_owned(),
-        (true, true) => "; the node is still cordoned".to_owned(),
-        (false, true) => "; the node is NotReady and still cordoned".to_owned(),
+        (is_ready, is_cordoned) => {
+            format!("; the node is {}", node_problem(is_ready, is_cordoned))
+        }
     }
+}
+
+/// The note that the last holder left on a node that was free.
+pub(crate) fn note(change: &Change) -> Option<String> {
+    let before = change.before.as_ref()?;
+    let reason = before.reason().filter(|reason| !reason.is_empty())?;
+    let is_new = change.done == Done::Acquired && change.state_before == State::Free;
+    let who = before.released_by().or(before.last_holder())?;
+    is_new.then(|| {
+        format!(
+            "{} left a note on node/{}: \"{}\"",
+            named(who),
+            change.node,
+            escape(reason)
+        )
+    })
 }
 
 /// Until when the holder whose lock was taken over may still act; `None` if it had expired.

@@ -1,12 +1,10 @@
-//! The marks of a fencing on a Node, in words and as data.
+//! The marks of a fencing on a Node, in words.
 
 use maintenance_lease::protocol::{Instant, Now, Span};
 use pod_safety::fencing::{Attempt, Record};
 use pod_safety::wire::rfc3339 as in_seconds;
-use serde::Serialize;
 
 use super::fencing::story;
-use super::time::rfc3339;
 use crate::text::escape;
 
 /// What was read from a Node. The texts may come from any user.
@@ -18,22 +16,10 @@ pub(crate) struct Marks {
     pub(crate) hook: Option<Attempt>,
 }
 
-/// A hook that may be running, as data.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Hook {
-    who: String,
-    program: String,
-    /// Since when it may run.
-    since: Option<String>,
-    /// By when it has ended for certain.
-    until: Option<String>,
-}
-
 impl Marks {
     /// For people; `None` if there is nothing to say. A running hook comes first.
     pub(crate) fn words(&self, now: Now) -> Option<String> {
-        let hook = self.at_work(now).map(|hook| {
+        let hook = self.hook(now).map(|hook| {
             format!(
                 "hook {} of {} may be running until {}",
                 escape(&hook.program),
@@ -48,23 +34,13 @@ impl Marks {
         (!parts.is_empty()).then(|| parts.join("; "))
     }
 
-    /// The hook that may be running, for programs.
-    pub(crate) fn hook(&self, now: Now) -> Option<Hook> {
-        let time = |instant: Instant| instant.to_chrono().map(rfc3339);
-        self.at_work(now).map(|hook| Hook {
-            who: hook.who.clone(),
-            program: hook.program.clone(),
-            since: time(hook.since),
-            until: time(hook.until),
-        })
-    }
-
     /// When that changes by time alone.
     pub(crate) fn next_change(&self, now: Now) -> Option<Instant> {
-        self.at_work(now).map(|hook| hook.until + Span::TICK)
+        self.hook(now).map(|hook| hook.until + Span::TICK)
     }
 
-    fn at_work(&self, now: Now) -> Option<&Attempt> {
+    /// The hook that may be running.
+    pub(crate) fn hook(&self, now: Now) -> Option<&Attempt> {
         self.hook.as_ref().filter(|hook| hook.may_run(now))
     }
 }

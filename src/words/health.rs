@@ -91,6 +91,8 @@ pub(crate) fn unreachable_since(health: &Health) -> Option<Instant> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use maintenance_lease::protocol::Span;
 
     use super::*;
@@ -104,6 +106,7 @@ mod tests {
             status: status.to_owned(),
             uid: String::new(),
             deleting: false,
+            labels: BTreeMap::new(),
         };
         let by = || Some("alice\u{1b}@bastion".to_owned());
         let since = Some(NOW - Span::seconds(540));

@@ -24,12 +24,12 @@ pub(crate) fn named(holder: &str) -> String {
 /// A command that holds nodes as long as it runs. Its holder name has the process id, so that two commands
 /// of the same person exclude each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Running {
+pub(crate) enum HoldingCommand {
     With,
     ForceDelete,
 }
 
-impl Running {
+impl HoldingCommand {
     const ALL: [Self; 2] = [Self::With, Self::ForceDelete];
 
     /// The command, as typed.
@@ -70,12 +70,18 @@ mod tests {
 
     #[test]
     fn a_process_has_a_name_of_its_own_that_tells_whose_it_is() {
-        let with = || Running::With.holder("a/b@c");
+        let with = || HoldingCommand::With.holder("a/b@c");
         let (one, other) = (with(), with());
         assert_ne!(one, other);
-        assert_eq!(Running::of(&one), Some((Running::With, "a/b@c")));
-        assert_eq!(Running::of("a/b@c"), None);
-        let inner = Running::ForceDelete.holder(&one);
-        assert_eq!(Running::of(&inner), Some((Running::ForceDelete, &*one)));
+        assert_eq!(
+            HoldingCommand::of(&one),
+            Some((HoldingCommand::With, "a/b@c"))
+        );
+        assert_eq!(HoldingCommand::of("a/b@c"), None);
+        let inner = HoldingCommand::ForceDelete.holder(&one);
+        assert_eq!(
+            HoldingCommand::of(&inner),
+            Some((HoldingCommand::ForceDelete, &*one))
+        );
     }
 }

@@ -100,18 +100,12 @@ fn cause(lost: &Lost, before: Option<&NodeLease>, now: Now) -> String {
 /// When the lease in `before` expired, if somebody acquired it only after that.
 fn ran_out(lost: &Lost, before: Option<&NodeLease>) -> Option<Instant> {
     let taken = Instant::from(lost.lease.as_ref()?.acquired()?);
-    end(before?).filter(|&end| taken > end)
-}
-
-/// When a lease ends.
-fn end(lease: &NodeLease) -> Option<Instant> {
-    let duration = Span::seconds(lease.duration_seconds());
-    Some(Instant::from(lease.renewed()?) + duration)
+    before?.end().filter(|&end| taken > end)
 }
 
 /// The end of a Lease according to its own fields.
 fn own_end(lease: &NodeLease, now: Now) -> String {
-    match end(lease) {
+    match lease.end() {
         Some(end) => format!(
             "its Lease ended at {}, {} after the last renewal",
             clock(end, now.latest),

@@ -1,16 +1,17 @@
 //! States, failures, durations and times in words. Nothing here prints.
 
 pub(crate) mod change;
-pub(crate) mod command_line;
+pub(crate) mod error_code;
+pub(crate) mod failure;
 pub(crate) mod fencing;
 pub(crate) mod fencing_marks;
 pub(crate) mod health;
 pub(crate) mod holder;
 pub(crate) mod loss;
+pub(crate) mod next_command;
 pub(crate) mod node_state;
 pub(crate) mod program;
 pub(crate) mod refusal;
-pub(crate) mod rights;
 pub(crate) mod state;
 pub(crate) mod suggestions;
 pub(crate) mod time;

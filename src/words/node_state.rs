@@ -1,6 +1,6 @@
 //! The states of awaited nodes, in words.
 
-use maintenance_lease::protocol::{Instant, Now, Refusal, SKEW_BUDGET, State};
+use maintenance_lease::protocol::{Now, Refusal, State};
 use maintenance_lease::{Blocked, NodeLease, Refused, Subject};
 
 use super::holder::person;
@@ -112,12 +112,9 @@ impl AwaitedNodes<'_> {
 
 fn blocked(node: &str, lease: &NodeLease, now: Now) -> Blocked {
     let state = lease.state(now);
-    let (refusal, earliest) = match state {
-        State::AdminHold => (Refusal::AdminHold, None),
-        State::Held { until } if until != Instant::UNREADABLE => {
-            (Refusal::Held, Some(until + SKEW_BUDGET))
-        }
-        _ => (Refusal::Held, None),
+    let refusal = match state {
+        State::AdminHold => Refusal::AdminHold,
+        _ => Refusal::Held,
     };
     Blocked {
         refused: Refused {
@@ -127,6 +124,6 @@ fn blocked(node: &str, lease: &NodeLease, now: Now) -> Blocked {
             lease: Some(lease.clone()),
             state,
         },
-        earliest,
+        earliest: lease.takeover(),
     }
 }

@@ -1,4 +1,5 @@
-//! How this program was run, which is how the next command begins.
+//! The next command of a hint: the same program, cluster and holder, and if it is the same verb, its nodes
+//! and reason.
 
 use std::fmt;
 
@@ -6,8 +7,7 @@ use clap::ArgMatches;
 use clap::parser::ValueSource;
 use maintenance_lease::protocol::identity;
 
-use super::command_line::{Again, NO_REASON};
-use crate::text::for_shell;
+use crate::text::{escape, for_shell};
 
 /// How users run it.
 pub(crate) const NAME: &str = "kubectl maint";
@@ -15,25 +15,23 @@ pub(crate) const NAME: &str = "kubectl maint";
 /// The name of its file, for use without kubectl.
 pub(crate) const FILE: &str = "kubectl-maint";
 
-/// The flags for cluster and user that the next command repeats if they were typed. Each is written as it
-/// precedes its value. kubectl has all of them.
-const PLACE: [(&str, &str); 14] = [
-    ("kubeconfig", "--kubeconfig "),
-    ("context", "--context "),
-    ("cluster", "--cluster "),
-    ("user", "--user "),
-    ("server", "-s "),
-    ("impersonate", "--as "),
-    ("impersonate_groups", "--as-group "),
-    ("impersonate_uid", "--as-uid "),
-    ("impersonate_extra", "--as-user-extra "),
-    ("certificate_authority", "--certificate-authority "),
-    ("client_certificate", "--client-certificate "),
-    ("client_key", "--client-key "),
-    ("insecure_skip_tls_verify", "--insecure-skip-tls-verify="),
-    ("tls_server_name", "--tls-server-name "),
+/// The placeholder for the reason in the next command, if none was given.
+pub(crate) const NO_REASON: &str = "WHY";
+
+/// The flags that choose the cluster, which kubectl has too. Without them, a pasted command would act
+/// elsewhere.
+const PLACE: [(&str, &str); 4] = [
+    ("kubeconfig", "--kubeconfig"),
+    ("context", "--context"),
+    ("cluster", "--cluster"),
+    ("server", "-s"),
 ];
-const HOLDER: (&str, &str) = ("holder", "--holder ");
+
+/// kubectl's words for the kind of a Node.
+pub(crate) const NODE_KINDS: [&str; 3] = ["node", "nodes", "no"];
+
+/// With more nodes, a line is too long to read.
+const MOST_NODES: usize = 10;
 
 /// How this program was run. Its text is the start of the next command, for the same cluster and the same
 /// holder.
@@ -41,7 +39,13 @@ const HOLDER: (&str, &str) = ("holder", "--holder ");
 pub(crate) struct Program {
     place: String,
     holder: String,
-    again: Again,
+    verb: String,
+    /// `None` if there are too many, or they came from standard input.
+    nodes: Option<String>,
+    reason: Option<String>,
+    /// A dry run leads to another one. Empty if it is none.
+    dry_run: String,
+    waits: bool,
     /// The holder of the `with` that this runs under.
     outer: Option<String>,
 }
@@ -49,16 +53,24 @@ pub(crate) struct Program {
 impl Program {
     /// The program, run with `matches`.
     pub(crate) fn new(matches: &ArgMatches) -> Self {
-        let again = |(id, flag)| -> Option<String> {
-            let is_typed = matches.value_source(id) == Some(ValueSource::CommandLine);
-            let values = matches.get_raw(id).filter(|_| is_typed)?;
-            let values = values.map(|value| for_shell(&value.to_string_lossy()));
-            Some(values.map(|value| format!(" {flag}{value}")).collect())
-        };
+        let place = PLACE
+            .into_iter()
+            .filter_map(|(id, flag)| option(matches, id, flag));
+        let (verb, typed) = matches.subcommand().unwrap_or(("", matches));
+        // A reason that has to be escaped can't be repeated.
+        let reason = values(typed, "message").and_then(|mut reasons| reasons.pop());
+        let reason = reason.filter(|reason| !reason.is_empty() && escape(reason) == *reason);
         Self {
-            place: PLACE.into_iter().filter_map(again).collect(),
-            holder: again(HOLDER).unwrap_or_default(),
-            again: Again::new(matches),
+            place: place.collect(),
+            holder: option(matches, "holder", "--holder").unwrap_or_default(),
+            verb: verb.to_owned(),
+            nodes: nodes(typed),
+            reason: reason.map(|reason| for_shell(&reason)),
+            dry_run: values(typed, "dry_run")
+                .and_then(|mut modes| modes.pop())
+                .map(|mode| format!(" --dry-run={}", for_shell(&mode)))
+                .unwrap_or_default(),
+            waits: is_set(typed, "wait"),
             outer: None,
         }
     }
@@ -76,44 +88,71 @@ impl Program {
         self.outer.as_deref() == Some(identity::person(holder))
     }
 
-    /// The same program and request, for `nodes` only.
+    /// The same for `nodes` only, by name.
     pub(crate) fn narrowed(&self, nodes: &[String]) -> Self {
+        let mut nodes = nodes.to_vec();
+        // Before other names, it would be read as their kind.
+        if let [first, _, ..] = &mut nodes[..]
+            && NODE_KINDS.contains(&first.as_str())
+        {
+            first.insert_str(0, "node/");
+        }
         Self {
-            again: self.again.narrowed(nodes),
+            nodes: listed(&nodes),
             ..self.clone()
         }
-    }
-
-    /// What it was asked to do.
-    pub(crate) fn asked(&self) -> &Again {
-        &self.again
-    }
-
-    /// The command again, with `flag`, for the given nodes, else for `node`.
-    pub(crate) fn again(&self, node: &str, flag: &str) -> String {
-        format!("{self} {}", self.again.line(node, flag))
-    }
-
-    /// The whole command again, with `flag`.
-    pub(crate) fn whole(&self, node: &str, flag: &str) -> String {
-        format!("{self} {}", self.again.whole(node, flag))
-    }
-
-    /// The whole command again, which also accepts the risk `id`. That requires a reason.
-    pub(crate) fn accepting(&self, node: &str, id: &str) -> String {
-        let reason = match self.again.has_reason() {
-            true => String::new(),
-            false => format!(" -m \"{NO_REASON}\""),
-        };
-        self.whole(node, &format!("--accept-risk={id}{reason}"))
     }
 
     /// The start of a command as `holder`.
     pub(crate) fn as_holder(&self, holder: &str) -> Self {
         Self {
-            holder: format!(" {}{}", HOLDER.1, for_shell(holder)),
+            holder: format!(" --holder {}", for_shell(holder)),
             ..self.clone()
         }
+    }
+
+    /// The same verb with `flag`, for the given nodes, else for `node`.
+    pub(crate) fn again(&self, node: &str, flag: &str) -> String {
+        let (verb, nodes) = (&self.verb, self.nodes(node));
+        let reason = self.reason.as_ref().map(|reason| format!(" -m {reason}"));
+        let flag = match flag {
+            "" => String::new(),
+            flag => format!(" {flag}"),
+        };
+        let command = match &**verb {
+            "with" => " -- COMMAND",
+            _ => "",
+        };
+        format!(
+            "{self} {verb} {nodes}{}{}{flag}{command}",
+            self.dry_run,
+            reason.unwrap_or_default()
+        )
+    }
+
+    /// The given nodes, else `node`.
+    pub(crate) fn nodes<'a>(&'a self, node: &'a str) -> &'a str {
+        self.nodes.as_deref().unwrap_or(node)
+    }
+
+    /// The flag of a dry run after a space; empty if it is none.
+    pub(crate) fn dry_run(&self) -> &str {
+        &self.dry_run
+    }
+
+    /// The given reason, quoted for a shell.
+    pub(crate) fn reason(&self) -> Option<&str> {
+        self.reason.as_deref()
+    }
+
+    /// The given reason, else a placeholder.
+    pub(crate) fn why(&self) -> &str {
+        self.reason().unwrap_or(NO_REASON)
+    }
+
+    /// Whether `--wait` was given.
+    pub(crate) fn waits(&self) -> bool {
+        self.waits
     }
 
     /// The start of a kubectl command for the same cluster.
@@ -129,6 +168,52 @@ impl fmt::Display for Program {
     }
 }
 
+/// The values of an argument, if it was typed. Each verb defines only some.
+fn values(matches: &ArgMatches, id: &str) -> Option<Vec<String>> {
+    let exists = matches.try_contains_id(id).unwrap_or(false);
+    let is_typed = exists && matches.value_source(id) == Some(ValueSource::CommandLine);
+    let values = is_typed.then(|| matches.get_raw(id)).flatten()?;
+    Some(
+        values
+            .map(|value| value.to_string_lossy().into_owned())
+            .collect(),
+    )
+}
+
+/// An option with its last value, after a space.
+fn option(matches: &ArgMatches, id: &str, flag: &str) -> Option<String> {
+    let value = values(matches, id)?.pop()?;
+    Some(format!(" {flag} {}", for_shell(&value)))
+}
+
+fn is_set(matches: &ArgMatches, id: &str) -> bool {
+    values(matches, id).is_some() && matches.get_flag(id)
+}
+
+/// The nodes as typed, each once.
+fn nodes(typed: &ArgMatches) -> Option<String> {
+    let option = |id, flag| option(typed, id, flag).map(|option| option.trim().to_owned());
+    let named = values(typed, "nodes").and_then(|typed| {
+        let mut names: Vec<String> = Vec::new();
+        for node in typed {
+            let node = for_shell(node.rsplit_once('/').map_or(&node, |(_, name)| name));
+            if !names.contains(&node) {
+                names.push(node);
+            }
+        }
+        listed(&names)
+    });
+    named
+        .or_else(|| option("selector", "-l"))
+        .or_else(|| option("nodes_from", "--nodes-from").filter(|from| !from.ends_with(" -")))
+        .or_else(|| is_set(typed, "all").then(|| "--all".to_owned()))
+}
+
+/// `nodes` in one line, unless there are too many.
+fn listed(nodes: &[String]) -> Option<String> {
+    (nodes.len() <= MOST_NODES).then(|| nodes.join(" "))
+}
+
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory as _;
@@ -136,69 +221,64 @@ mod tests {
     use super::*;
     use crate::app::Cli;
 
-    fn run_with(words: &[&str]) -> Program {
-        let line = std::iter::once("kubectl-maint").chain(words.iter().copied());
+    fn run(line: &str) -> Program {
+        let line = std::iter::once("kubectl-maint").chain(line.split(' '));
         let matches = Cli::command().try_get_matches_from(line);
         Program::new(&matches.expect("a line"))
     }
 
     #[test]
-    fn a_next_command_goes_where_this_one_went() {
-        let program = run_with(&[
-            "--context",
-            "prod",
-            "acquire",
-            "a",
-            "--holder",
-            "me you",
-            "-s",
-            "https://h",
-            "-v6",
-        ]);
+    fn a_next_command_goes_to_the_same_cluster_as_the_same_holder() {
+        let program = run("--context prod acquire a --holder it's -s https://h -v6 --as dev");
         assert_eq!(
             program.to_string(),
-            "kubectl maint --context prod -s https://h --holder 'me you'"
+            r"kubectl maint --context prod -s https://h --holder 'it'\''s'"
         );
         assert_eq!(
             program.as_holder("bob@laptop").to_string(),
             "kubectl maint --context prod -s https://h --holder bob@laptop"
         );
         assert_eq!(program.kubectl(), "kubectl --context prod -s https://h");
-        // The hint is a command line, so parse it as one.
-        run_with(&[
-            "--context",
-            "prod",
-            "-s",
-            "https://h",
-            "--holder",
-            "me",
-            "renew",
-            "a",
-        ]);
+        assert_eq!(run("--token secret status").to_string(), "kubectl maint");
     }
 
     #[test]
-    fn a_next_command_is_by_whom_this_one_was() {
-        let line = [
-            "status",
-            "--as=dev",
-            "--as-group",
-            "one",
-            "--as-group",
-            "other",
-            "--insecure-skip-tls-verify",
-        ];
+    fn the_same_verb_has_its_nodes_and_reason_and_nothing_else() {
+        let acquire = run("acquire a node/b a -m it's --duration 1h -o json");
         assert_eq!(
-            run_with(&line).to_string(),
-            "kubectl maint --as dev --as-group one --as-group other \
-             --insecure-skip-tls-verify=true"
+            acquire.again("a", "--wait"),
+            r"kubectl maint acquire a b -m 'it'\''s' --wait"
+        );
+        assert!(!acquire.waits());
+        let selected = run("hold -l rack=7,zone!=a -m x --wait");
+        assert_eq!(
+            selected.again("a", ""),
+            "kubectl maint hold -l 'rack=7,zone!=a' -m x"
+        );
+        assert!(selected.waits());
+        assert_eq!(
+            run("with a -- sudo $(reboot)").again("a", "--wait"),
+            "kubectl maint with a --wait -- COMMAND"
         );
     }
 
     #[test]
-    fn what_was_not_typed_is_not_repeated() {
-        assert_eq!(run_with(&["acquire", "a"]).to_string(), "kubectl maint");
-        let secret = run_with(&["--token", "secret", "status"]);
-        assert_eq!(secret.to_string(), "kubectl maint");
+    fn some_of_the_nodes_are_named_whatever_way_they_were_given() {
+        let some = |line: &str, nodes: &[&str]| {
+            let nodes: Vec<String> = nodes.iter().map(|&node| node.to_owned()).collect();
+            run(line).narrowed(&nodes).nodes("NODE...").to_owned()
+        };
+        assert_eq!(some("acquire a b c -m x", &["b"]), "b");
+        assert_eq!(some("acquire -l pool=gpu", &["a", "b"]), "a b");
+        assert_eq!(some("acquire --all", &["a"; 11]), "NODE...");
+    }
+
+    #[test]
+    fn what_cannot_be_repeated_is_left_out() {
+        assert_eq!(run("acquire 0 1 2 3 4 5 6 7 8 9 10").nodes("3"), "3");
+        assert_eq!(run("acquire --nodes-from -").nodes("a"), "a");
+        assert_eq!(run("status").why(), "WHY");
+        assert_eq!(run("acquire a -m=").why(), "WHY");
+        assert_eq!(run("acquire a -m=one\ntwo").why(), "WHY");
     }
 }

@@ -6,12 +6,13 @@ use maintenance_lease::protocol::{Instant, Now, Refusal, State, identity};
 use maintenance_lease::{NodeLease, Refused};
 
 use super::holder::{named, person};
+use super::state::node_problem;
 use super::time::{clock, remaining, span};
+use super::verb::first;
 use crate::error::Verb;
 use crate::text::{escape, for_shell};
-use crate::words::command_line::NO_REASON;
-use crate::words::holder::Running;
-use crate::words::program::Program;
+use crate::words::holder::HoldingCommand;
+use crate::words::program::{NO_REASON, Program};
 
 /// The request that was refused, and its time.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +32,61 @@ pub(crate) fn lines(refused: &Refused, asked: Asked<'_>) -> (String, String) {
     (message(refused, asked), hint(refused, asked))
 }
 
+/// How many names are listed of the nodes that one holder has.
+const LISTED: usize = 5;
+
+/// The same for many nodes at once, which have one [`Group`].
+pub(crate) fn lines_of_many(many: &[Refused], failed: &str, asked: Asked<'_>) -> (String, String) {
+    let names: Vec<String> = many.iter().map(|refused| refused.node.clone()).collect();
+    let Some(refused) = many.first() else {
+        return (failed.to_owned(), String::new());
+    };
+    let reason = refused.lease.as_ref().map(why).unwrap_or_default();
+    let ends = many.iter().map(|refused| match refused.state {
+        State::Held { until } if until != Instant::UNREADABLE => Some(until),
+        _ => None,
+    });
+    let ends: Option<Vec<Instant>> = ends.collect();
+    let last = ends.and_then(|ends| ends.into_iter().max());
+    let until =
+        last.map(|last| format!(" (until {} at the latest)", clock(last, asked.now.latest)));
+    let about = format!("{reason}{}", until.unwrap_or_default());
+    let cause = cause_with(refused, &about, asked);
+    let all = Refused {
+        node: "NODE...".to_owned(),
+        ..refused.clone()
+    };
+    (
+        format!("{failed}: {cause}: {}", first(&names, LISTED)),
+        hint(&all, asked),
+    )
+}
+
+/// Refusals with the same cause: who has the lock, and why.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Group {
+    refusal: Refusal,
+    state: std::mem::Discriminant<State>,
+    holder: Option<String>,
+    reason: Option<String>,
+}
+
+impl Group {
+    /// The group of `refused`; `None` if it has words of its own.
+    pub(crate) fn of(refused: &Refused, asked: Asked<'_>) -> Option<Self> {
+        let lease = refused.lease.as_ref()?;
+        if fenced::hold(refused, asked).is_some() {
+            return None;
+        }
+        Some(Self {
+            refusal: refused.refusal,
+            state: std::mem::discriminant(&refused.state),
+            holder: Some(lease.holder()?.to_owned()),
+            reason: lease.reason().map(ToOwned::to_owned),
+        })
+    }
+}
+
 /// The first of them: what failed, and why.
 pub(crate) fn message(refused: &Refused, asked: Asked<'_>) -> String {
     let failed = asked.verb.failed(&refused.node);
@@ -42,21 +98,33 @@ pub(crate) fn cause(refused: &Refused, asked: Asked<'_>) -> String {
     if let Some(lease) = fenced::hold(refused, asked) {
         return fenced::cause(lease, asked.now);
     }
-    let holder = refused
-        .lease
-        .as_ref()
-        .map_or_else(|| "nobody".to_owned(), person);
     let about = refused
         .lease
         .as_ref()
         .map(|lease| about(lease, refused.state, asked.now))
         .unwrap_or_default();
+    cause_with(refused, &about, asked)
+}
+
+/// The same, with the reason and times in `about`.
+fn cause_with(refused: &Refused, about: &str, asked: Asked<'_>) -> String {
+    let holder = refused
+        .lease
+        .as_ref()
+        .map_or_else(|| "nobody".to_owned(), person);
     let caller = escape(asked.caller);
     match refused.refusal {
         Refusal::Held => format!("locked by {holder}{about}"),
         Refusal::HeldByCaller => format!("you already hold this lock ({holder}){about}"),
         Refusal::Expired if asked.verb == Verb::Verify => format!("it has expired{about}"),
         Refusal::Expired => format!("the lock of {holder} has expired{about}"),
+        Refusal::Unfinished {
+            is_ready,
+            is_cordoned,
+        } => format!(
+            "the lock of {holder} has expired{about}, and the node is {}",
+            node_problem(is_ready, is_cordoned)
+        ),
         Refusal::AdminHold => format!("on hold by {holder}{about}"),
         Refusal::OwnHold => format!("on hold by you ({holder}){about}"),
         Refusal::NotHolder => match refused.state {
@@ -71,9 +139,12 @@ pub(crate) fn cause(refused: &Refused, asked: Asked<'_>) -> String {
             Some(lease) if lease.last_holder() == Some(asked.caller) => {
                 let released = lease.released_at().map(Instant::from);
                 let at = released.map(|at| format!(" at {}", clock(at, asked.now.latest)));
+                let by = lease.released_by().map(|by| format!(" by {}", escape(by)));
                 format!(
-                    "it is free: your lock was released{}",
-                    at.unwrap_or_default()
+                    "it is free: your lock was released{}{}{}",
+                    by.unwrap_or_default(),
+                    at.unwrap_or_default(),
+                    why(lease)
                 )
             }
             Some(_) => "it is free".to_owned(),
@@ -103,16 +174,14 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
         .as_ref()
         .map_or_else(|| "the holder".to_owned(), person);
     let why = match verb {
-        Verb::Release | Verb::Renew => program.asked().why(),
+        Verb::Release | Verb::Renew => program.why(),
         _ => NO_REASON,
     };
     let by_force = format!("`{program} release {node} --force -m {why}`");
-    let waits = asked.waited || program.asked().waits();
+    let waits = asked.waited || program.waits();
     // The reason to acquire with, if one was given.
-    let reason = match program.asked().why() {
-        NO_REASON => String::new(),
-        why => format!(" -m {why}"),
-    };
+    let reason = program.reason().map(|reason| format!(" -m {reason}"));
+    let reason = reason.unwrap_or_default();
     // Don't suggest waiting for a lock that lasts longer than maintenance may take.
     let overlong = is_overlong(refused, asked.now);
     let can_wait = !waits && !overlong;
@@ -133,8 +202,10 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
         .and_then(|holder| at_work(holder, asked.caller))
     {
         return match running {
-            Running::With => format!("{words}; take it over with {by_force}"),
-            Running::ForceDelete => format!("{words}; {}", once_it_is_free(asked, node, waits)),
+            HoldingCommand::With => format!("{words}; take it over with {by_force}"),
+            HoldingCommand::ForceDelete => {
+                format!("{words}; {}", once_it_is_free(asked, node, waits))
+            }
         };
     }
     if let Some(holder) = holder.filter(|holder| others && is_same_user(holder, asked.caller)) {
@@ -142,7 +213,7 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
         let as_holder = program.as_holder(person);
         let line = match verb {
             Verb::Hold => as_holder.again(node, ""),
-            Verb::With => reentry(&as_holder, node),
+            Verb::With => as_holder.again(node, "--reentry"),
             Verb::Fence | Verb::Unfence => {
                 let flag = format!("--holder {}", for_shell(person));
                 return format!("if you are {whom}, add `{flag}`{or_by_force}");
@@ -201,15 +272,26 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
         },
         (Refusal::HeldByCaller | Refusal::OwnHold, Verb::With) => {
             let whose = identity::person(holder.unwrap_or_default());
-            let program = match Running::of(asked.caller).map(|(_, whose)| whose) == Some(whose) {
-                true => program.clone(),
-                false => program.as_holder(whose),
-            };
-            format!("work under it with `{}`", reentry(&program, node))
+            let program =
+                match HoldingCommand::of(asked.caller).map(|(_, whose)| whose) == Some(whose) {
+                    true => program.clone(),
+                    false => program.as_holder(whose),
+                };
+            format!("work under it with `{}`", program.again(node, "--reentry"))
         }
         (Refusal::HeldByCaller, _) => format!(
             "extend it with `{program} renew {node}`, or add --reentry to keep working under it"
         ),
+        (Refusal::Unfinished { .. }, _) => {
+            let whom = match holder {
+                Some(holder) if identity::person(holder) == asked.caller => "you".to_owned(),
+                _ => whom,
+            };
+            format!(
+                "check what {whom} left unfinished, then run `{}`",
+                program.again(node, "--take-expired")
+            )
+        }
         (Refusal::Expired, _) => format!(
             "check what {whom} left unfinished, then run `{program} acquire {node}{reason}`"
         ),
@@ -217,7 +299,7 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
             "end it with `{program} unhold {node}`, or add --reentry to keep working under it"
         ),
         (Refusal::OwnHold, Verb::Renew) => format!(
-            "a hold does not expire; set its expected end with `{program} hold {node} -m {why} --until TIME`"
+            "a hold does not expire; set its expected end with `{program} hold {node} -m {why} --expect-until TIME`"
         ),
         (Refusal::OwnHold, _) => format!("end the hold with `{program} unhold {node}`"),
         (Refusal::ChangedHands, Verb::Renew) => STOP.to_owned(),
@@ -277,8 +359,8 @@ fn under(holder: &str, asked: Asked<'_>, node: &str) -> String {
 
 /// The `with` or similar command that `holder` belongs to, in words, if its user is the caller or has the
 /// same name.
-pub(crate) fn at_work(holder: &str, caller: &str) -> Option<(Running, String)> {
-    let (running, whose) = Running::of(holder)?;
+pub(crate) fn at_work(holder: &str, caller: &str) -> Option<(HoldingCommand, String)> {
+    let (running, whose) = HoldingCommand::of(holder)?;
     let name = running.name();
     (whose == caller || is_same_user(holder, caller)).then(|| {
         let words = format!("a running `{name}` of {} has the lock", named(whose));
@@ -304,11 +386,6 @@ fn take(asked: Asked<'_>, node: &str, flag: &str) -> String {
         (_, "") => format!("{} acquire {node}", asked.program),
         (_, flag) => format!("{} acquire {node} {flag}", asked.program),
     }
-}
-
-/// How to work under a lock that the caller holds.
-fn reentry(program: &Program, node: &str) -> String {
-    program.again(node, "--reentry")
 }
 
 fn by_unhold(asked: Asked<'_>, whom: &str, node: &str) -> String {

@@ -2,49 +2,83 @@
 
 use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::{Now, State};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// The state of a lock, as it is shown.
-pub(crate) fn state_word(state: State) -> &'static str {
-    match state {
-        State::Free => "Free",
-        State::Held { .. } => "Locked",
-        State::Expired { .. } => "Expired",
-        State::AdminHold => "OnHold",
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) enum LockState {
+    /// Nobody holds it.
+    Free,
+    /// Somebody has locked it until `until`.
+    Locked,
+    /// Somebody had locked it, and neither renewed nor released it. Anyone may acquire it.
+    Expired,
+    /// Somebody has it on hold, for as long as the node exists or until `unhold`.
+    OnHold,
+}
+
+impl From<State> for LockState {
+    fn from(state: State) -> Self {
+        match state {
+            State::Free => Self::Free,
+            State::Held { .. } => Self::Locked,
+            State::Expired { .. } => Self::Expired,
+            State::AdminHold => Self::OnHold,
+        }
     }
 }
 
 /// Something unusual about a Lease.
-struct Oddity {
-    /// For programs.
-    name: &'static str,
-    /// For people.
-    words: &'static str,
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) enum LockFlag {
+    /// The Lease has a time that can't be read, such as one in the year 9999. It counts as far in the future.
+    UnreadableTime,
+    /// The last renewal is in the future: the holder's clock is ahead.
+    ClockAhead,
+    /// It ends more than an hour from now, or was not renewed for longer than that.
+    Overlong,
+    /// It was deleted, but something such as a finalizer keeps it.
+    Deleting,
 }
 
-fn oddities(lease: &NodeLease, now: Now) -> impl Iterator<Item = Oddity> {
+impl LockFlag {
+    fn words(self) -> &'static str {
+        match self {
+            Self::UnreadableTime => "unreadable time",
+            Self::ClockAhead => "clock ahead",
+            Self::Overlong => "overlong",
+            Self::Deleting => "being deleted",
+        }
+    }
+}
+
+/// What is unusual about a Lease, for programs.
+pub(crate) fn lock_flags(lease: &NodeLease, now: Now) -> Vec<LockFlag> {
     let flags = lease.flags(now);
     // The times of a free Lease have no meaning.
     let held = lease.state(now) != State::Free;
-    [
-        (
-            held && flags.unreadable_time,
-            "unreadableTime",
-            "unreadable time",
-        ),
-        (held && flags.clock_ahead, "clockAhead", "clock ahead"),
-        (held && flags.overlong, "overlong", "overlong"),
-        (lease.is_deleting(), "deleting", "being deleted"),
-    ]
-    .into_iter()
-    .filter_map(|(set, name, words)| set.then_some(Oddity { name, words }))
+    let all = [
+        (held && flags.unreadable_time, LockFlag::UnreadableTime),
+        (held && flags.clock_ahead, LockFlag::ClockAhead),
+        (held && flags.overlong, LockFlag::Overlong),
+        (lease.is_deleting(), LockFlag::Deleting),
+    ];
+    let set = all.into_iter().filter(|(is_set, _)| *is_set);
+    set.map(|(_, flag)| flag).collect()
 }
 
-/// The oddities of a Lease, for programs.
-pub(crate) fn flag_names(lease: &NodeLease, now: Now) -> Vec<&'static str> {
-    oddities(lease, now).map(|oddity| oddity.name).collect()
-}
-
-/// The oddities of a Lease, for people.
+/// The same for people.
 pub(crate) fn flag_words(lease: &NodeLease, now: Now) -> Vec<&'static str> {
-    oddities(lease, now).map(|oddity| oddity.words).collect()
+    let flags = lock_flags(lease, now).into_iter();
+    flags.map(LockFlag::words).collect()
+}
+
+/// The state of a node that a holder left unfinished.
+pub(crate) fn node_problem(is_ready: bool, is_cordoned: bool) -> &'static str {
+    match (is_ready, is_cordoned) {
+        (true, _) => "still cordoned",
+        (false, false) => "NotReady",
+        (false, true) => "NotReady and still cordoned",
+    }
 }

@@ -1,7 +1,7 @@
 //! Suggestions for mistyped names.
 
 /// How many names are suggested.
-const MOST: usize = 3;
+const MOST: usize = 2;
 
 /// The known names that are within a typo of `typed`, the nearest first.
 pub(crate) fn near_misses<'a>(

@@ -1,6 +1,6 @@
 //! Times and durations in words.
 
-use chrono::{DateTime, Local, TimeZone, Utc};
+use chrono::{Local, TimeZone, Utc};
 use maintenance_lease::protocol::{Instant, Span};
 
 /// A duration as kubectl prints ages, with the smaller unit only if it matters: `45s`, `5m30s`, `12m`,
@@ -56,9 +56,11 @@ pub(crate) fn remaining(length: Span) -> String {
         _ if micros < 8 * DAY => HOUR,
         _ => DAY,
     };
-    span(Span::micros(
-        micros.saturating_add(unit / 2).div_euclid(unit) * unit,
-    ))
+    match micros.saturating_add(unit / 2).div_euclid(unit) * unit {
+        // As it was typed: `1h`, not `60m`.
+        micros if micros == HOUR || micros == 2 * HOUR => format!("{}h", micros / HOUR),
+        micros => span(Span::micros(micros)),
+    }
 }
 
 /// A point in time in the local zone: the time of day, with the date if it is not the day of `now`.
@@ -98,14 +100,9 @@ pub(crate) fn clock_and_utc(instant: Instant, now: Instant) -> String {
     }
 }
 
-/// RFC 3339 with microseconds, in UTC.
-pub(crate) fn rfc3339(time: DateTime<Utc>) -> String {
-    time.to_rfc3339_opts(chrono::SecondsFormat::Micros, true)
-}
-
 #[cfg(test)]
 mod tests {
-    use chrono::FixedOffset;
+    use chrono::{DateTime, FixedOffset};
 
     use super::*;
 
@@ -142,7 +139,9 @@ mod tests {
             (1_769_000_000, "29m"),
             (599_600_000, "10m"),
             (59_400_000, "59s"),
-            (3_599_999_999, "60m"),
+            (3_599_999_999, "1h"),
+            (7_199_000_000, "2h"),
+            (5_400_000_000, "90m"),
             (10_799_000_000, "3h"),
             (97_000_000_000, "27h"),
             (172_799_000_000, "2d"),

@@ -44,6 +44,17 @@ impl Verb {
         }
     }
 
+    /// The same for this many nodes.
+    pub(crate) fn failed_many(self, nodes: usize) -> String {
+        match self {
+            Self::With => format!("cannot lock {nodes} nodes"),
+            Self::Hold => format!("cannot put {nodes} nodes on hold"),
+            Self::Verify => format!("lost the locks on {nodes} nodes"),
+            Self::Wait => format!("{nodes} nodes are not free"),
+            _ => format!("cannot {} {nodes} nodes", self.name()),
+        }
+    }
+
     /// What it does to a node, as a participle.
     pub(crate) fn participle(self) -> &'static str {
         match self {
@@ -83,6 +94,22 @@ impl Verb {
             Self::Hold => format!("Take over these {nodes} nodes from their holders?"),
             Self::Unhold => format!("End these {nodes} holds?"),
             _ => format!("Release these {nodes} locks?"),
+        }
+    }
+
+    /// The question before it takes the expired lock of `node`, whose holder did not finish.
+    pub(crate) fn takes_one(self, node: &str) -> String {
+        match self {
+            Self::Hold => format!("Put node/{node} on hold anyway?"),
+            _ => format!("Lock node/{node} anyway?"),
+        }
+    }
+
+    /// The same for this many nodes.
+    pub(crate) fn takes_many(self, nodes: usize) -> String {
+        match self {
+            Self::Hold => format!("Put these {nodes} nodes on hold anyway?"),
+            _ => format!("Lock these {nodes} nodes anyway?"),
         }
     }
 
@@ -127,7 +154,12 @@ impl Verb {
 }
 
 fn list(names: &[String]) -> String {
-    match names.split_at_checked(LISTED) {
+    first(names, LISTED)
+}
+
+/// At most this many of `names`, and the number of the others.
+pub(crate) fn first(names: &[String], most: usize) -> String {
+    match names.split_at_checked(most) {
         Some((first, rest)) if !rest.is_empty() => {
             format!("{} and {} more", first.join(", "), rest.len())
         }

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use control_plane::Rule;
 use insta::assert_snapshot;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{Cluster, Run, ago, holder_of, on_both, on_real, requests};
 
@@ -23,7 +23,6 @@ fn a_free_node_is_acquired_and_the_next_one_is_told_everything() {
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m 'new kernel'
-          kubectl maint with worker-1 --reentry -- COMMAND
         -- exit code 0
         "#
         );
@@ -121,7 +120,6 @@ fn a_line_of_a_hint_goes_where_this_one_went() {
         Expires [time] (in 30m). To extend:
           kubectl maint --context [context] --holder 'our ops' renew worker-1
           kubectl maint --context [context] --holder 'our ops' hold worker-1 -m 'new kernel'
-          kubectl maint --context [context] --holder 'our ops' with worker-1 --reentry -- COMMAND
         -- exit code 0
         "#);
         assert_snapshot!(maint(&["acquire", &node], "our ops"), @r#"
@@ -175,7 +173,7 @@ fn under_a_hold_of_ones_own_one_may_go_on_and_under_anothers_not() {
 #[test]
 fn what_somebody_left_unfinished_is_said_unless_only_free_nodes_are_wanted() {
     on_both("acquire-expired", |cluster| {
-        let node = cluster.node_with("worker-1", &json!({}), &json!({"unschedulable": true}));
+        let node = cluster.node("worker-1");
         cluster.lease(&node, &expired_lease());
         assert_snapshot!(cluster.maint(["acquire", &node, "--free-only"]).run(), @"
         $ kubectl maint acquire worker-1 --free-only
@@ -188,11 +186,10 @@ fn what_somebody_left_unfinished_is_said_unless_only_free_nodes_are_wanted() {
         $ kubectl maint acquire worker-1
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
-        Warning: node/worker-1 had an expired lock of bob@laptop (since [time], expired at [time], [length] ago); their work may be unfinished; the node is still cordoned
+        Warning: node/worker-1 had an expired lock of bob@laptop (since [time], expired at [time], [length] ago); their work may be unfinished
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
-          kubectl maint with worker-1 --reentry -- COMMAND
         -- exit code 0
         ");
     });
@@ -241,16 +238,23 @@ fn what_a_dry_run_would_begin_has_neither_lock_id_nor_fencing_number() {
         $ kubectl maint acquire worker-1 -m disk -o json --dry-run=server
         {
           "apiVersion": "kubectl-maint.dev/v2",
-          "kind": "NodeMaintenance",
-          "node": "worker-1",
-          "state": "Locked",
-          "holder": "alice@bastion",
-          "reason": "disk",
-          "acquiredAt": "[time]",
-          "renewedAt": "[time]",
-          "until": "[time]",
-          "durationSeconds": 1800,
-          "transitions": 1
+          "kind": "NodeMaintenanceList",
+          "items": [
+            {
+              "apiVersion": "kubectl-maint.dev/v2",
+              "kind": "NodeMaintenance",
+              "node": "worker-1",
+              "state": "Locked",
+              "holder": "alice@bastion",
+              "reason": "disk",
+              "acquiredAt": "[time]",
+              "renewedAt": "[time]",
+              "until": "[time]",
+              "secondsLeft": [number],
+              "durationSeconds": 1800,
+              "transitions": 1
+            }
+          ]
         }
         -- exit code 0
         "#);
@@ -258,16 +262,23 @@ fn what_a_dry_run_would_begin_has_neither_lock_id_nor_fencing_number() {
         $ kubectl maint acquire worker-1 -m disk -o json --dry-run=client
         {
           "apiVersion": "kubectl-maint.dev/v2",
-          "kind": "NodeMaintenance",
-          "node": "worker-1",
-          "state": "Locked",
-          "holder": "alice@bastion",
-          "reason": "disk",
-          "acquiredAt": "[time]",
-          "renewedAt": "[time]",
-          "until": "[time]",
-          "durationSeconds": 1800,
-          "transitions": 1
+          "kind": "NodeMaintenanceList",
+          "items": [
+            {
+              "apiVersion": "kubectl-maint.dev/v2",
+              "kind": "NodeMaintenance",
+              "node": "worker-1",
+              "state": "Locked",
+              "holder": "alice@bastion",
+              "reason": "disk",
+              "acquiredAt": "[time]",
+              "renewedAt": "[time]",
+              "until": "[time]",
+              "secondsLeft": [number],
+              "durationSeconds": 1800,
+              "transitions": 1
+            }
+          ]
         }
         -- exit code 0
         "#);
@@ -275,18 +286,25 @@ fn what_a_dry_run_would_begin_has_neither_lock_id_nor_fencing_number() {
         $ kubectl maint acquire worker-1 -m disk -o json --dry-run=none
         {
           "apiVersion": "kubectl-maint.dev/v2",
-          "kind": "NodeMaintenance",
-          "node": "worker-1",
-          "state": "Locked",
-          "holder": "alice@bastion",
-          "reason": "disk",
-          "acquiredAt": "[time]",
-          "renewedAt": "[time]",
-          "until": "[time]",
-          "durationSeconds": 1800,
-          "transitions": 1,
-          "lockId": "[lock-id]",
-          "fencingNumber": [number]
+          "kind": "NodeMaintenanceList",
+          "items": [
+            {
+              "apiVersion": "kubectl-maint.dev/v2",
+              "kind": "NodeMaintenance",
+              "node": "worker-1",
+              "state": "Locked",
+              "holder": "alice@bastion",
+              "reason": "disk",
+              "acquiredAt": "[time]",
+              "renewedAt": "[time]",
+              "until": "[time]",
+              "secondsLeft": [number],
+              "durationSeconds": 1800,
+              "transitions": 1,
+              "lockId": "[lock-id]",
+              "fencingNumber": [number]
+            }
+          ]
         }
         -- exit code 0
         "#);
@@ -296,17 +314,24 @@ fn what_a_dry_run_would_begin_has_neither_lock_id_nor_fencing_number() {
         $ kubectl maint acquire worker-1 --reentry --dry-run=server -o json
         {
           "apiVersion": "kubectl-maint.dev/v2",
-          "kind": "NodeMaintenance",
-          "node": "worker-1",
-          "state": "Locked",
-          "holder": "alice@bastion",
-          "reason": "disk",
-          "acquiredAt": "[time]",
-          "renewedAt": "[time]",
-          "until": "[time]",
-          "durationSeconds": 1800,
-          "transitions": 1,
-          "lockId": "[lock-id]"
+          "kind": "NodeMaintenanceList",
+          "items": [
+            {
+              "apiVersion": "kubectl-maint.dev/v2",
+              "kind": "NodeMaintenance",
+              "node": "worker-1",
+              "state": "Locked",
+              "holder": "alice@bastion",
+              "reason": "disk",
+              "acquiredAt": "[time]",
+              "renewedAt": "[time]",
+              "until": "[time]",
+              "secondsLeft": [number],
+              "durationSeconds": 1800,
+              "transitions": 1,
+              "lockId": "[lock-id]"
+            }
+          ]
         }
         -- exit code 0
         "#);
@@ -376,7 +401,6 @@ fn of_several_nodes_all_are_taken_or_none() {
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-3 worker-1
           kubectl maint hold worker-3 worker-1 -m WHY
-          kubectl maint with worker-3 worker-1 --reentry -- COMMAND
         2 of 3 nodes locked: worker-3, worker-1
         -- exit code 3
         "
@@ -396,7 +420,6 @@ fn of_several_nodes_all_are_taken_or_none() {
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-3 worker-1 worker-2
           kubectl maint hold worker-3 worker-1 worker-2 -m WHY
-          kubectl maint with worker-3 worker-1 worker-2 --reentry -- COMMAND
         all 3 nodes are locked
         -- exit code 0
         ");
@@ -487,13 +510,74 @@ fn a_dry_run_takes_nothing() {
 }
 
 #[test]
-fn a_refused_acquisition_prints_no_data() {
+fn a_refused_acquisition_is_an_item_with_an_error() {
     on_both("acquire-json", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         cluster.maint(["acquire", &node]).succeeds();
         let run = cluster.maint(["acquire", &node, "-o", "json"]).run();
-        assert_eq!((run.stdout.as_str(), run.code), ("", 3), "{run}");
+        assert_eq!(run.code, 3, "{run}");
+        let item = run.item();
+        assert_eq!(item["state"], "Locked");
+        let error = &item["error"];
+        assert_eq!(error["code"], "HeldByCaller");
+        assert_eq!(error["holder"], "alice@bastion");
+        assert_eq!(error["until"], item["until"]);
+        let name = cluster.maint(["acquire", &node, "-o", "name"]).run();
+        assert_eq!((name.stdout.as_str(), name.code), ("", 3), "{name}");
+    });
+}
+
+#[test]
+fn each_node_of_a_failed_acquisition_is_an_item() {
+    on_both("acquire-items", |cluster| {
+        cluster.namespace();
+        let free = cluster.node("free");
+        let held = cluster.node("held");
+        let bob = cluster.maint(["acquire", &held, "-m", "disk"]);
+        bob.holder("bob@laptop").succeeds();
+        let codes = |run: &Run| -> Vec<String> {
+            let list: Value = serde_json::from_str(&run.stdout).expect("JSON");
+            let items = list["items"].as_array().expect("a list").clone();
+            let code = |item: &Value| format!("{} {}", item["state"], item["error"]["code"]);
+            items.iter().map(code).collect()
+        };
+        let gone = cluster.name("gone");
+        let json = ["-o", "json"];
+
+        let run = cluster.maint(["acquire", &free, &held]).args(json).run();
+        assert_eq!(
+            codes(&run),
+            [r#"null "OtherFailed""#, r#""Locked" "Locked""#]
+        );
+        assert_eq!(run.code, 3, "{run}");
+        let partial = ["acquire", &free, &held, &gone, "--partial"];
+        let run = cluster.maint(partial).args(json).run();
+        assert_eq!(
+            codes(&run),
+            [
+                r#""Locked" null"#,
+                r#""Locked" "Locked""#,
+                r#"null "NotFound""#
+            ]
+        );
+        assert_eq!(run.code, 1, "{run}");
+        let taken = ["hold", &held, "-m", "mine", "--take-over"];
+        let run = cluster.maint(taken).args(json).run();
+        assert_eq!(codes(&run), [r#"null "NotConfirmed""#]);
+        assert_eq!(run.code, 6, "{run}");
+        let run = cluster.maint(["renew", &held]).args(json).run();
+        assert_eq!(codes(&run), [r#""Locked" "NotHolder""#]);
+        let run = cluster
+            .maint(["wait", &held, "--timeout=0"])
+            .args(json)
+            .run();
+        assert_eq!(codes(&run), [r#""Locked" "TimedOut""#]);
+        assert_eq!(run.code, 4, "{run}");
+        let run = cluster.maint(["status", &gone, &held]).args(json).run();
+        assert_eq!(codes(&run), [r#""Locked" null"#, r#"null "NotFound""#]);
+        let run = cluster.maint(["acquire", "-o", "json"]).run();
+        assert_eq!((run.stdout.as_str(), run.code), ("", 2), "{run}");
     });
 }
 
@@ -580,7 +664,7 @@ fn a_next_command_is_for_all_that_was_asked_for() {
         $ kubectl maint acquire worker-1 worker-2 -m "new kernel" --duration 1h
         -- stderr
         error: cannot acquire node/worker-2: locked by bob@laptop (since [time], until [time], [length] left)
-        hint: wait for it with `kubectl maint acquire worker-1 worker-2 -m 'new kernel' --duration 1h --wait`
+        hint: wait for it with `kubectl maint acquire worker-1 worker-2 -m 'new kernel' --wait`
         none of the 2 nodes was acquired
         -- exit code 3
         "#);
@@ -610,7 +694,7 @@ fn a_next_command_is_for_all_that_was_asked_for() {
         $ kubectl maint with worker-2 -m disk -- bash
         -- stderr
         error: cannot lock node/worker-2: locked by bob@laptop (since [time], until [time], [length] left)
-        hint: wait for it with `kubectl maint with worker-2 -m disk --wait -- bash`
+        hint: wait for it with `kubectl maint with worker-2 -m disk --wait -- COMMAND`
         -- exit code 3
         ");
         let released = ["release", two, "-m", "he is away"];
@@ -644,5 +728,44 @@ fn beside_an_own_lock_the_next_command_is_for_the_others() {
         none of the 3 nodes was acquired
         -- exit code 3
         ");
+    });
+}
+
+#[test]
+fn many_nodes_of_one_holder_take_one_line() {
+    on_both("acquire-groups", |cluster| {
+        cluster.namespace();
+        let nodes: Vec<String> = (1..=9)
+            .map(|number| cluster.node(&format!("worker-{number}")))
+            .collect();
+        let lock = |nodes: &[String], holder: &str| {
+            let maint = cluster.maint(["acquire", "-m", "rack moves"]).args(nodes);
+            maint.holder(holder).succeeds();
+        };
+        lock(&nodes[..6], "bob@laptop");
+        lock(&nodes[6..8], "carol@desk");
+        assert_snapshot!(cluster.maint(["acquire"]).args(&nodes).run(), @r#"
+        $ kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 worker-7 worker-8 worker-9
+        -- stderr
+        error: cannot acquire node/worker-7: locked by carol@desk: "rack moves" (since [time], until [time], [length] left)
+        hint: wait for it with `kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 worker-7 worker-8 worker-9 --wait`
+        error: cannot acquire node/worker-8: locked by carol@desk: "rack moves" (since [time], until [time], [length] left)
+        error: cannot acquire 6 nodes: locked by bob@laptop: "rack moves" (until [time] at the latest): worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more
+        none of the 9 nodes was acquired
+        -- exit code 3
+        "#);
+        assert_snapshot!(cluster.maint(["release"]).args(&nodes).run(), @r#"
+        $ kubectl maint release worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 worker-7 worker-8 worker-9
+        node/worker-9 already free
+        -- stderr
+        error: cannot release node/worker-7: locked by carol@desk: "rack moves" (since [time], until [time], [length] left); you are alice@bastion
+        hint: ask carol@desk to release it, or take it over with `kubectl maint release worker-7 --force -m WHY`
+        error: cannot release node/worker-8: locked by carol@desk: "rack moves" (since [time], until [time], [length] left); you are alice@bastion
+        hint: ask carol@desk to release it, or take it over with `kubectl maint release worker-8 --force -m WHY`
+        error: cannot release 6 nodes: locked by bob@laptop: "rack moves" (until [time] at the latest); you are alice@bastion: worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more
+        hint: ask bob@laptop to release it, or take it over with `kubectl maint release NODE... --force -m WHY`
+        1 of 9 nodes free; not released: worker-1, worker-2, worker-3, worker-4, worker-5, worker-6, worker-7, worker-8
+        -- exit code 3
+        "#);
     });
 }

@@ -106,7 +106,7 @@ fn is_ended_by_a_second_ctrl_c_at_once() {
         -- stderr
         waiting for credential plugin login
         Warning: interrupted again: locks were not released, and a request may still take effect
-        hint: to check: kubectl maint status --mine
+        hint: check with `kubectl maint status --mine`
         -- exit code 130
         ");
         assert!(!plugin.has_outlived());

@@ -11,9 +11,9 @@ fn a_node_is_held_until_further_notice() {
         let node = cluster.node("worker-1");
         cluster.namespace();
         assert_snapshot!(
-            cluster.maint(["hold", &node, "-m", "disk", "--until", "2d"]).run(),
+            cluster.maint(["hold", &node, "-m", "disk", "--expect-until", "2d"]).run(),
             @"
-        $ kubectl maint hold worker-1 -m disk --until 2d
+        $ kubectl maint hold worker-1 -m disk --expect-until 2d
         node/worker-1 on hold by alice@bastion, expected until [time]
         -- stderr
         lease/worker-1 created
@@ -190,30 +190,67 @@ fn a_reason_and_a_time_with_a_zone_are_required() {
         For more information, try '--help'.
         -- exit code 2
         "#);
-        assert_snapshot!(refused(&["-m", "disk", "--until", "2040-01-01T12:00"]), @"
-        $ kubectl maint hold worker-1 -m disk --until 2040-01-01T12:00
+        assert_snapshot!(refused(&["-m", "disk", "--expect-until", "2040-01-01T12:00"]), @"
+        $ kubectl maint hold worker-1 -m disk --expect-until 2040-01-01T12:00
         -- stderr
-        error: invalid value '2040-01-01T12:00' for '--until <TIME>': add a time zone, e.g. 2026-11-22T18:00Z or 2026-11-22T18:00+02:00; or give a duration, e.g. 2d or 90m
+        error: invalid value '2040-01-01T12:00' for '--expect-until <TIME>': add a time zone, e.g. 2026-11-22T18:00Z or 2026-11-22T18:00+02:00; or give a duration, e.g. 2d or 90m
 
         For more information, try '--help'.
         -- exit code 2
         ");
-        assert_snapshot!(refused(&["-m", "disk", "--until", "2020-01-01T12:00Z"]), @"
-        $ kubectl maint hold worker-1 -m disk --until 2020-01-01T12:00Z
+        assert_snapshot!(refused(&["-m", "disk", "--expect-until", "2020-01-01T12:00Z"]), @"
+        $ kubectl maint hold worker-1 -m disk --expect-until 2020-01-01T12:00Z
         -- stderr
-        error: --until is in the past, by the API server's clock
-        hint: use a time in the future, or a duration, e.g. 2d
+        error: --expect-until is in the past, by the API server's clock
+        hint: use a time in the future
         -- exit code 2
         ");
-        assert_snapshot!(refused(&["-m", "disk", "--until", "soon"]), @"
-        $ kubectl maint hold worker-1 -m disk --until soon
+        assert_snapshot!(refused(&["-m", "disk", "--expect-until", "soon"]), @"
+        $ kubectl maint hold worker-1 -m disk --expect-until soon
         -- stderr
-        error: invalid value 'soon' for '--until <TIME>': not a time with a time zone, e.g. 2026-11-22T18:00Z, or a duration, e.g. 2d or 90m
+        error: invalid value 'soon' for '--expect-until <TIME>': not a time with a time zone, e.g. 2026-11-22T18:00Z, or a duration, e.g. 2d or 90m
 
         For more information, try '--help'.
         -- exit code 2
         ");
         assert_eq!(holder_of(cluster, &node), None);
+    });
+}
+
+#[test]
+fn the_earlier_name_of_the_expected_end_still_works() {
+    on_both("hold-until", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        let hold = |flag: &str| {
+            cluster
+                .maint(["hold", &node, "-m", "disk", flag, "2d"])
+                .run()
+        };
+        assert_snapshot!(hold("--until"), @"
+        $ kubectl maint hold worker-1 -m disk --until 2d
+        node/worker-1 on hold by alice@bastion, expected until [time]
+        -- stderr
+        Warning: --until of hold is deprecated: use --expect-until
+        A hold does not expire. To end it: kubectl maint unhold worker-1
+        -- exit code 0
+        ");
+        assert_snapshot!(hold("--expect-until"), @"
+        $ kubectl maint hold worker-1 -m disk --expect-until 2d
+        node/worker-1 hold updated by alice@bastion, expected until [time]
+        -- stderr
+        A hold does not expire. To end it: kubectl maint unhold worker-1
+        -- exit code 0
+        ");
+        let both = [
+            "hold",
+            &node,
+            "-m",
+            "disk",
+            "--until=2d",
+            "--expect-until=2d",
+        ];
+        assert_eq!(cluster.maint(both).run().code, 2);
     });
 }
 

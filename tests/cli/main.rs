@@ -15,9 +15,11 @@ mod acquire;
 mod bad_input;
 mod confirmation;
 mod credential_plugin;
+mod describe;
 mod fencing;
 mod hold;
 mod interrupted;
+mod json;
 mod leases;
 mod lost_answers;
 mod node_states;
@@ -29,10 +31,12 @@ mod renew;
 mod status;
 mod storms;
 mod stranded;
+mod unfinished;
 mod unhold;
 mod verify;
 mod wait;
 mod waiting;
+mod whoami;
 mod with;
 
 #[test]

@@ -29,7 +29,6 @@ fn a_local_clock_that_is_off() {
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
-          kubectl maint with worker-1 --reentry -- COMMAND
         Warning: the local clock is 10s behind the API server's; server time is used
         -- exit code 0
         ");
@@ -77,7 +76,6 @@ fn nodes_that_may_not_be_read() {
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
-          kubectl maint with worker-1 --reentry -- COMMAND
         -- exit code 0
         ");
         assert_snapshot!(run(&["acquire", one, two, "--reentry"]), @"
@@ -89,7 +87,6 @@ fn nodes_that_may_not_be_read() {
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1 worker-2
           kubectl maint hold worker-1 worker-2 -m WHY
-          kubectl maint with worker-1 worker-2 --reentry -- COMMAND
         all 2 nodes are locked
         -- exit code 0
         ");
@@ -107,16 +104,22 @@ fn nodes_that_may_not_be_read() {
         $ kubectl maint status worker-1 -o json
         {
           "apiVersion": "kubectl-maint.dev/v2",
-          "kind": "NodeMaintenance",
-          "node": "worker-1",
-          "state": "OnHold",
-          "holder": "kubeadm:alice@bastion",
-          "reason": "rack moves",
-          "acquiredAt": "[time]",
-          "renewedAt": "[time]",
-          "transitions": 2,
-          "lastHolder": "alice@bastion",
-          "lockId": "[lock-id]"
+          "kind": "NodeMaintenanceList",
+          "items": [
+            {
+              "apiVersion": "kubectl-maint.dev/v2",
+              "kind": "NodeMaintenance",
+              "node": "worker-1",
+              "state": "OnHold",
+              "holder": "kubeadm:alice@bastion",
+              "reason": "rack moves",
+              "acquiredAt": "[time]",
+              "renewedAt": "[time]",
+              "transitions": 2,
+              "lastHolder": "alice@bastion",
+              "lockId": "[lock-id]"
+            }
+          ]
         }
         -- exit code 0
         "#);

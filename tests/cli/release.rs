@@ -1,7 +1,7 @@
 //! `release`.
 
 use insta::assert_snapshot;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::support::{Cluster, LEASES, ago, events_of, holder_of, on_both, on_real, requests};
 
@@ -44,7 +44,7 @@ fn a_node_that_is_gone_has_to_be_expected() {
         $ kubectl maint release decommissioned
         -- stderr
         Error from server (NotFound): nodes "decommissioned" not found
-        hint: list all nodes with `kubectl maint status`
+        hint: list all nodes with `kubectl maint status --all`
         -- exit code 1
         "#);
         assert_snapshot!(cluster.maint(["release", &gone, "--ignore-not-found"]).run(), @"
@@ -65,7 +65,7 @@ fn the_words_of_a_release_are_not_those_of_who_takes_it_next() {
         cluster.maint(words).succeeds();
         let status = || {
             let run = cluster.maint(["status", &node, "-o", "json"]).succeeds();
-            serde_json::from_str::<Value>(&run.stdout).expect("JSON")
+            run.item()
         };
         assert_eq!(status()["lastReason"], "fsck is left to do");
         // As client-go's leader election does, which leaves annotations alone.
@@ -478,5 +478,59 @@ fn nobody_is_asked_to_break_what_is_refused_anyway() {
         -- exit code 1
         ");
         cluster.patch(&lease, &keep(json!([])));
+    });
+}
+
+#[test]
+fn the_next_holder_reads_the_note_and_the_old_one_who_released_the_lock() {
+    on_both("release-note", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        let run = |words: &[&str], holder: &str| cluster.maint(words).holder(holder).run();
+        let alice = "alice@bastion";
+        assert_eq!(run(&["acquire", &node], alice).code, 0);
+        let note = ["release", &node, "-m", "fan 2 is loud"];
+        assert_eq!(run(&note, alice).code, 0);
+        assert_snapshot!(run(&note, alice), @r#"
+        $ kubectl maint release worker-1 -m "fan 2 is loud"
+        node/worker-1 already free
+        -- stderr
+        Warning: node/worker-1 was already free: -m was not stored
+        -- exit code 0
+        "#);
+        assert_snapshot!(run(&["acquire", &node], "bob@laptop"), @r#"
+        $ kubectl maint acquire worker-1
+        node/worker-1 acquired by bob@laptop until [time] (30m)
+        -- stderr
+        alice@bastion left a note on node/worker-1: "fan 2 is loud"
+        Expires [time] (in 30m). To extend:
+          kubectl maint renew worker-1
+          kubectl maint hold worker-1 -m WHY
+        -- exit code 0
+        "#);
+        let force = [
+            "release",
+            &node,
+            "--force",
+            "--yes",
+            "-m",
+            "bob is on holiday",
+        ];
+        assert_eq!(run(&force, alice).code, 0);
+        assert_snapshot!(run(&["renew", &node], "bob@laptop"), @r#"
+        $ kubectl maint renew worker-1
+        -- stderr
+        error: cannot renew node/worker-1: it is free: your lock was released by alice@bastion at [time]: "bob is on holiday"
+        hint: acquire it with `kubectl maint acquire worker-1`
+        -- exit code 3
+        "#);
+        assert_snapshot!(run(&["with", &node, "--", "true"], "carol@desk"), @r#"
+        $ kubectl maint with worker-1 -- true
+        -- stderr
+        node/worker-1 locked until the command ends, by carol@desk/with-[process]; running on this machine: true
+        alice@bastion left a note on node/worker-1: "bob is on holiday"
+        node/worker-1 released
+        -- exit code 0
+        "#);
     });
 }

@@ -49,13 +49,174 @@ fn who_asks_for_less_than_what_is_left_is_told_how_to_add_it() {
         $ kubectl maint renew worker-1 --duration 5m
         node/worker-1 unchanged, locked by alice@bastion until [time] (30m)
         -- stderr
-        node/worker-1 is already locked for longer than 5m. To add 5m: kubectl maint renew worker-1 --duration 35m
+        node/worker-1 is already locked for longer than 5m. To add 5m: kubectl maint renew worker-1 --duration +5m
         -- exit code 0
         ");
         assert_snapshot!(cluster.maint(run.next_command()).run(), @"
-        $ kubectl maint renew worker-1 --duration 35m
+        $ kubectl maint renew worker-1 --duration +5m
         node/worker-1 renewed by alice@bastion until [time] (35m)
         -- exit code 0
+        ");
+        // The reason is not what stays as it was.
+        let shorter = ["renew", &node, "--duration", "5m", "-m", "firmware"];
+        assert_snapshot!(cluster.maint(shorter).run(), @"
+        $ kubectl maint renew worker-1 --duration 5m -m firmware
+        node/worker-1 reason updated, still locked by alice@bastion until [time] (35m)
+        -- stderr
+        node/worker-1 is already locked for longer than 5m. To add 5m: kubectl maint renew worker-1 --duration +5m
+        -- exit code 0
+        ");
+    });
+}
+
+#[test]
+fn time_is_added_to_what_is_left_up_to_an_hour_from_now() {
+    on_both("renew-plus", |cluster| {
+        let nodes = ["worker-1", "worker-2"].map(|node| cluster.node(node));
+        let [short, long] = &nodes;
+        for node in &nodes {
+            cluster.lease(node, &json!({}));
+        }
+        let me = cluster.name("me");
+        let maint = |words: &[&str]| cluster.maint(words).holder(&me);
+        let acquire = |node: &str, duration: &str| {
+            maint(&["acquire", node, "--duration", duration]).succeeds();
+        };
+        acquire(short, "10m");
+        acquire(long, "45m");
+        assert_snapshot!(maint(&["renew", short, "--duration", "+20m"]).run(), @"
+        $ kubectl maint renew worker-1 --duration +20m
+        node/worker-1 renewed by me until [time] (30m)
+        -- exit code 0
+        ");
+        let seconds = |node: &str| cluster.lease_of(node)["spec"]["leaseDurationSeconds"].clone();
+        let added = seconds(short).as_u64();
+        assert!(added > Some(29 * 60) && added <= Some(30 * 60), "{added:?}");
+        // The other one would end too late: none is renewed.
+        let before = nodes.each_ref().map(|node| cluster.lease_of(node));
+        let run = maint(&["renew", "--mine", "--duration", "+20m"]).run();
+        assert_snapshot!(run, @"
+        $ kubectl maint renew --mine --duration +20m
+        -- stderr
+        error: cannot add 20m to the lock on node/worker-2: 45m are left, and a lock lasts at most 1h from now
+        hint: add at most 15m with `kubectl maint renew worker-2 --duration +15m`; for longer, run `kubectl maint hold worker-2 -m WHY`
+        -- exit code 2
+        ");
+        assert_eq!(nodes.each_ref().map(|node| cluster.lease_of(node)), before);
+        assert_snapshot!(maint(&["renew", long, "--duration", "+15m"]).run(), @"
+        $ kubectl maint renew worker-2 --duration +15m
+        node/worker-2 renewed by me until [time] (1h)
+        -- exit code 0
+        ");
+        let bob = maint(&["renew", long, "--duration", "+50m"]).holder("bob@laptop");
+        assert_eq!(bob.run().code, 3, "it is not bob's, whatever he adds");
+    });
+}
+
+/// What is left of a lock that has expired is nothing, and nobody adds to the lock of somebody else.
+#[test]
+fn time_is_added_from_now_on_if_nothing_is_left() {
+    on_both("renew-plus-late", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(
+            &node,
+            &json!({
+                "holderIdentity": "alice@bastion",
+                "acquireTime": ago(7200),
+                "renewTime": ago(5400),
+                "leaseDurationSeconds": 1800,
+            }),
+        );
+        let add = |holder: &str| {
+            let maint = cluster.maint(["renew", &node, "--duration", "+10m"]);
+            maint.holder(holder).run()
+        };
+        assert_snapshot!(add("bob@laptop"), @"
+        $ kubectl maint renew worker-1 --duration +10m
+        -- stderr
+        error: cannot renew node/worker-1: the lock of alice@bastion has expired (since [time], expired at [time], [length] ago); you are bob@laptop
+        hint: acquire it with `kubectl maint acquire worker-1`
+        -- exit code 3
+        ");
+        assert_snapshot!(add("alice@bastion"), @"
+        $ kubectl maint renew worker-1 --duration +10m
+        node/worker-1 renewed by alice@bastion until [time] (10m)
+        -- stderr
+        Warning: your lock on node/worker-1 had expired (since [time], expired at [time], [length] ago); nobody else acquired it
+        -- exit code 0
+        ");
+        assert_eq!(cluster.lease_of(&node)["spec"]["leaseDurationSeconds"], 600);
+    });
+}
+
+#[test]
+fn the_end_may_be_a_time_of_day() {
+    on_both("renew-until", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        let at = |minutes: i64| {
+            let time = chrono::Utc::now() + chrono::TimeDelta::minutes(minutes);
+            time.format("%H:%M:%SZ").to_string()
+        };
+        let run = |words: &[&str], time: &str| {
+            let run = cluster.maint(words).args(["--until", time]).run();
+            run.to_string().replace(time, "[time]")
+        };
+        let seconds = || {
+            let seconds = &cluster.lease_of(&node)["spec"]["leaseDurationSeconds"];
+            seconds.as_u64().expect("a number")
+        };
+        assert_snapshot!(run(&["acquire", &node, "-m", "disk"], &at(20)), @"
+        $ kubectl maint acquire worker-1 -m disk --until [time]
+        node/worker-1 acquired by alice@bastion until [time] (20m)
+        -- stderr
+        Expires [time] (in 20m). To extend:
+          kubectl maint renew worker-1
+          kubectl maint hold worker-1 -m disk
+        -- exit code 0
+        ");
+        assert!((1190..=1201).contains(&seconds()), "{}", seconds());
+        assert_snapshot!(run(&["renew", &node], &at(40)), @"
+        $ kubectl maint renew worker-1 --until [time]
+        node/worker-1 renewed by alice@bastion until [time] (40m)
+        -- exit code 0
+        ");
+        assert!((2390..=2401).contains(&seconds()), "{}", seconds());
+        // It never ends earlier.
+        let earlier = run(&["renew", &node], &at(5));
+        assert!(earlier.contains("unchanged, locked by"), "{earlier}");
+        assert!((2390..=2401).contains(&seconds()), "{}", seconds());
+        let too_late = run(&["renew", &node, "-m", "disk"], &at(90));
+        let (_, rest) = too_late.split_once("--expect-until ").expect("a hold");
+        let (time, _) = rest.split_once('`').expect("a time");
+        assert_snapshot!(too_late.replace(time, "[time]"), @"
+        $ kubectl maint renew worker-1 -m disk --until [time]
+        -- stderr
+        error: --until is 90m ahead: a lock lasts at most 1h
+        hint: use a hold, which does not expire: `kubectl maint hold worker-1 -m disk --expect-until [time]`
+        -- exit code 2
+        ");
+        assert_snapshot!(run(&["acquire", &node, "--wait"], &at(10)), @"
+        $ kubectl maint acquire worker-1 --wait --until [time]
+        -- stderr
+        error: --wait cannot be used with --until
+        hint: see `kubectl maint acquire --help`
+        -- exit code 2
+        ");
+        assert_snapshot!(run(&["acquire", &node], "30m"), @"
+        $ kubectl maint acquire worker-1 --until [time]
+        -- stderr
+        error: invalid value '[time]' for '--until <TIME>': not a time; use --duration [time]
+
+        For more information, try '--help'.
+        -- exit code 2
+        ");
+        assert_snapshot!(run(&["renew", &node], "2020-01-01T12:00Z"), @"
+        $ kubectl maint renew worker-1 --until [time]
+        -- stderr
+        error: --until is in the past, by the API server's clock
+        hint: use a time in the future
+        -- exit code 2
         ");
     });
 }
@@ -77,7 +238,7 @@ fn what_is_not_ones_own_is_refused() {
         $ kubectl maint renew decommissioned
         -- stderr
         Error from server (NotFound): nodes "decommissioned" not found
-        hint: list all nodes with `kubectl maint status`
+        hint: list all nodes with `kubectl maint status --all`
         -- exit code 1
         "#);
         cluster
@@ -233,6 +394,9 @@ fn it_takes_two_requests_a_node_or_one_list_and_one_each() {
         cluster.maint(["acquire"]).args(&nodes).succeeds();
         let one = cluster.maint(["renew", "-v6", &nodes[0]]).succeeds();
         assert_eq!(requests(&one), ["GET", "PATCH"], "{one}");
+        let added = ["renew", "-v6", &nodes[0], "--duration", "+5m"];
+        let added = cluster.maint(added).succeeds();
+        assert_eq!(requests(&added), ["GET", "PATCH"], "{added}");
         let both = cluster.maint(["renew", "-v6"]).args(&nodes).succeeds();
         assert_eq!(requests(&both), ["GET", "PATCH", "PATCH"], "{both}");
     });

@@ -6,7 +6,7 @@ use control_plane::Rule;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::support::{Cluster, Run, ago, on_both, on_real, requests};
+use crate::support::{Cluster, Run, ago, in_memory, on_both, on_real, requests};
 
 /// A lease of `holder`, taken so many seconds ago, for so many in all.
 fn held(holder: &str, taken: i64, seconds: u32) -> Value {
@@ -59,16 +59,238 @@ fn a_table_shows_every_state() {
         let run = cluster.maint(["status", "-l", "status-states"]).run();
         assert_snapshot!(run, @r"
         $ kubectl maint status -l status-states
-        NODE                         STATE            HOLDER            REASON                 AGE      LEFT           STATUS
-        a-free         Free             <none>            <none>                 <none>   <none>         Ready
-        b-held         Locked           alice@bastion     new kernel             30m      30m            Ready
-        c-expired      Expired          bob@laptop        <none>                 90m      [length] ago        Ready
-        d-hold         OnHold           carol@desk        bad disk               30m      <none>         Ready
-        e-overdue      OnHold overdue   kubeadm-by-hand   <none>                 30m      [length] ago       Ready
-        f-unreadable   Locked           dave@year         <none>                 30m      <unreadable>   Ready
-        g-cordoned     Locked           \u{202e}mallory   \u{1b}[31mred\nalert   30m      30m            Ready,SchedulingDisabled
+        NODE                         STATE            HOLDER            REASON                 AGE   LEFT           STATUS
+        a-free         Free             -                 -                      -     -              Ready
+        b-held         Locked           alice@bastion     new kernel             30m   30m            Ready
+        c-expired      Expired          bob@laptop        -                      90m   [length] ago        Ready
+        d-hold         OnHold           carol@desk        bad disk               30m   -              Ready
+        e-overdue      OnHold overdue   kubeadm-by-hand   -                      30m   [length] ago       Ready
+        f-unreadable   Locked           dave@year         -                      30m   <unreadable>   Ready
+        g-cordoned     Locked           \u{202e}mallory   \u{1b}[31mred\nalert   30m   30m            Ready,SchedulingDisabled
         -- stderr
         7 nodes: 1 free, 3 locked, 1 expired, 2 on hold (1 overdue)
+        -- exit code 0
+        ");
+    });
+}
+
+#[test]
+fn a_table_of_all_nodes_has_those_that_need_attention() {
+    in_memory("status-attention", |cluster| {
+        all_states(cluster, "status-attention");
+        let cordoned = json!({"unschedulable": true});
+        cluster.node_with("h-cordoned", &json!({}), &cordoned);
+        let status = |arguments: &[&str]| cluster.maint(["status"]).args(arguments).run();
+        assert_snapshot!(status(&[]), @r"
+        $ kubectl maint status
+        NODE                            STATE            HOLDER            REASON                 AGE   LEFT           STATUS
+        b-held         Locked           alice@bastion     new kernel             30m   30m            Ready
+        c-expired      Expired          bob@laptop        -                      90m   [length] ago        Ready
+        d-hold         OnHold           carol@desk        bad disk               30m   -              Ready
+        e-overdue      OnHold overdue   kubeadm-by-hand   -                      30m   [length] ago       Ready
+        f-unreadable   Locked           dave@year         -                      30m   <unreadable>   Ready
+        g-cordoned     Locked           \u{202e}mallory   \u{1b}[31mred\nalert   30m   30m            Ready,SchedulingDisabled
+        -- stderr
+        6 nodes: 3 locked, 1 expired, 2 on hold (1 overdue). 2 other nodes are free and ready (1 cordoned); show them with --all
+        -- exit code 0
+        ");
+        assert_snapshot!(status(&["--all", "--no-headers"]), @r"
+        $ kubectl maint status --all --no-headers
+        a-free         Free             -                 -                      -     -              Ready
+        b-held         Locked           alice@bastion     new kernel             30m   30m            Ready
+        c-expired      Expired          bob@laptop        -                      90m   [length] ago        Ready
+        d-hold         OnHold           carol@desk        bad disk               30m   -              Ready
+        e-overdue      OnHold overdue   kubeadm-by-hand   -                      30m   [length] ago       Ready
+        f-unreadable   Locked           dave@year         -                      30m   <unreadable>   Ready
+        g-cordoned     Locked           \u{202e}mallory   \u{1b}[31mred\nalert   30m   30m            Ready,SchedulingDisabled
+        h-cordoned     Free             -                 -                      -     -              Ready,SchedulingDisabled
+        -- stderr
+        8 nodes: 2 free, 3 locked, 1 expired, 2 on hold (1 overdue)
+        -- exit code 0
+        ");
+        assert_snapshot!(status(&[&cluster.name("a-free"), &cluster.name("h-cordoned")]), @"
+        $ kubectl maint status a-free h-cordoned
+        NODE                          STATE   HOLDER   REASON   AGE   LEFT   STATUS
+        a-free       Free    -        -        -     -      Ready
+        h-cordoned   Free    -        -        -     -      Ready,SchedulingDisabled
+        -- stderr
+        2 nodes: 2 free
+        -- exit code 0
+        ");
+        for format in ["name", "json", "yaml"] {
+            let run = status(&["-o", format]);
+            assert!(run.stdout.contains("a-free"), "{run}");
+        }
+    });
+}
+
+#[test]
+fn free_and_ready_nodes_are_only_counted() {
+    in_memory("status-counted", |cluster| {
+        cluster.node("one");
+        assert_snapshot!(cluster.maint(["status"]).run(), @"
+        $ kubectl maint status
+        -- stderr
+        1 node is free and ready; show it with --all
+        -- exit code 0
+        ");
+        cluster.node("two");
+        assert_snapshot!(cluster.maint(["status"]).run(), @"
+        $ kubectl maint status
+        -- stderr
+        2 nodes are free and ready; show them with --all
+        -- exit code 0
+        ");
+        let released = cluster.name("one");
+        cluster.lease(
+            &released,
+            &json!({"holderIdentity": "", "leaseDurationSeconds": 1}),
+        );
+        assert_snapshot!(cluster.maint(["status"]).run(), @"
+        $ kubectl maint status
+        -- stderr
+        2 nodes are free and ready; show them with --all
+        -- exit code 0
+        ");
+        cluster.lease(&cluster.name("two"), &held("alice@bastion", 1805, 3600));
+        assert_snapshot!(cluster.maint(["status"]).run(), @"
+        $ kubectl maint status
+        NODE                 STATE    HOLDER          REASON   AGE   LEFT   STATUS
+        two   Locked   alice@bastion   -        30m   30m    Ready
+        -- stderr
+        1 node: 1 locked. 1 other node is free and ready; show it with --all
+        -- exit code 0
+        ");
+    });
+}
+
+#[test]
+fn states_filter_the_rows() {
+    on_both("status-filters", |cluster| {
+        all_states(cluster, "status-filters");
+        let shown = |arguments: &[&str]| {
+            let words = ["status", "-l", "status-filters", "-o", "name"];
+            let run = cluster.maint(words).args(arguments).succeeds();
+            let prefix = format!("node/{}", cluster.name(""));
+            let names = run.stdout.lines();
+            names
+                .map(|line| line.strip_prefix(&prefix).unwrap_or(line)[..1].to_owned())
+                .collect::<String>()
+        };
+        for (arguments, expected) in [
+            (&["--state=free"][..], "a"),
+            (&["--state=locked"], "bfg"),
+            (&["--state", "Expired,OnHold"], "cde"),
+            (&["--state=on-hold", "--state=free"], "ade"),
+            (&["--abandoned=0s"], "c"),
+            (&["--abandoned"], "c"),
+            (&["--abandoned=1h"], "c"),
+            (&["--abandoned=2h"], ""),
+            (&["--abandoned", "--state=locked"], ""),
+            (&["--sort-by=node"], "abcdefg"),
+            (&["--sort-by=state"], "cedbfga"),
+            (&["--sort-by=holder"], "gbcdfea"),
+            (&["--sort-by=age"], "cdefbga"),
+            (&["--sort-by=left"], "ecbgadf"),
+        ] {
+            assert_eq!(shown(arguments), expected, "{arguments:?}");
+        }
+    });
+}
+
+#[test]
+fn filters_that_cannot_be_meant_are_refused() {
+    let cluster = Cluster::nowhere();
+    let runs: Vec<String> = [
+        &["--state=held"][..],
+        &["--state=locked", "--locked"],
+        &["--abandoned=1"],
+        &["--sort-by=size"],
+        &["--mine", "-L", "pool"],
+        &["--pods", "--state=locked"],
+    ]
+    .into_iter()
+    .map(|words| {
+        let run = cluster.maint(["status"]).args(words).run();
+        assert_eq!(run.code, 2, "{run}");
+        run.to_string()
+    })
+    .collect();
+    assert_snapshot!(runs.join("\n\n"), @"
+    $ kubectl maint status --state=held
+    -- stderr
+    error: invalid value 'held' for '--state <STATE,...>'
+      [possible values: free, locked, expired, on-hold]
+
+    For more information, try '--help'.
+    -- exit code 2
+
+    $ kubectl maint status --state=locked --locked
+    -- stderr
+    error: --state cannot be used with --locked
+    hint: see `kubectl maint status --help`
+    -- exit code 2
+
+    $ kubectl maint status --abandoned=1
+    -- stderr
+    error: invalid value '1' for '--abandoned[=<DURATION>]': add a unit, e.g. 1s or 1m
+
+    For more information, try '--help'.
+    -- exit code 2
+
+    $ kubectl maint status --sort-by=size
+    -- stderr
+    error: invalid value 'size' for '--sort-by <KEY>'
+      [possible values: node, state, holder, age, left]
+
+    For more information, try '--help'.
+    -- exit code 2
+
+    $ kubectl maint status --mine -L pool
+    -- stderr
+    error: --mine cannot be used with --label-columns
+    hint: see `kubectl maint status --help`
+    -- exit code 2
+
+    $ kubectl maint status --pods --state=locked
+    -- stderr
+    error: --pods cannot be used with --state
+    hint: see `kubectl maint status --help`
+    -- exit code 2
+    ");
+}
+
+#[test]
+fn labels_are_columns_as_in_kubectl_get() {
+    on_both("status-labels", |cluster| {
+        let labels = json!({"status-labels": "", "pool": "gpu", "example.com/rack": "r7"});
+        let one = cluster.node_with("one", &labels, &json!({}));
+        let two = cluster.node_with(
+            "two",
+            &json!({"status-labels": "", "pool": "cpu"}),
+            &json!({}),
+        );
+        let columns = ["-L", "example.com/rack,pool"];
+        let listed = cluster
+            .maint(["status", "-l", "status-labels"])
+            .args(columns);
+        assert_snapshot!(listed.run(), @"
+        $ kubectl maint status -l status-labels -L example.com/rack,pool
+        NODE                STATE   HOLDER   REASON   AGE   LEFT   STATUS   RACK   POOL
+        one   Free    -        -        -     -      Ready    r7     gpu
+        two   Free    -        -        -     -      Ready    -      cpu
+        -- stderr
+        2 nodes: 2 free
+        -- exit code 0
+        ");
+        let named = cluster.maint(["status", &two, &one]).args(columns);
+        assert_snapshot!(named.run(), @"
+        $ kubectl maint status two one -L example.com/rack,pool
+        NODE                STATE   HOLDER   REASON   AGE   LEFT   STATUS   RACK   POOL
+        two   Free    -        -        -     -      Ready    -      cpu
+        one   Free    -        -        -     -      Ready    r7     gpu
+        -- stderr
+        2 nodes: 2 free
         -- exit code 0
         ");
     });
@@ -89,6 +311,8 @@ fn locked_leaves_the_free_ones_out() {
         node/e-overdue
         node/f-unreadable
         node/g-cordoned
+        -- stderr
+        Warning: --locked is deprecated: use --state=locked,expired,on-hold
         -- exit code 0
         ");
     });
@@ -111,6 +335,22 @@ fn lists_are_read_side_by_side_and_never_more_than_needed() {
             (vec!["status", "-l", label, "-o", "wide"], 3 + 2),
             (vec!["status", "-l", label, "-o", "json"], 3 + 2),
             (vec!["status", "--mine"], 1),
+            // Neither filters nor labels cost a request.
+            (
+                vec!["status", "-l", label, "--state=on-hold", "-L", label],
+                2 + 2,
+            ),
+            (
+                vec![
+                    "status",
+                    "-l",
+                    label,
+                    "--state=locked,free",
+                    "--sort-by=age",
+                ],
+                2,
+            ),
+            (vec!["status", "-l", label, "--abandoned"], 2),
         ] {
             let run = cluster.maint(&arguments).arg("-v6").succeeds();
             assert_eq!(requests(&run), vec!["GET"; expected], "{run}");
@@ -134,18 +374,25 @@ fn json_has_the_documented_shape() {
         $ kubectl maint status b-held -o json
         {
           "apiVersion": "kubectl-maint.dev/v2",
-          "kind": "NodeMaintenance",
-          "node": "b-held",
-          "state": "Locked",
-          "holder": "alice@bastion",
-          "reason": "new kernel",
-          "acquiredAt": "[time]",
-          "renewedAt": "[time]",
-          "until": "[time]",
-          "durationSeconds": 3600,
-          "transitions": 1,
-          "nodeStatus": "Ready",
-          "nodeHealth": "Ready"
+          "kind": "NodeMaintenanceList",
+          "items": [
+            {
+              "apiVersion": "kubectl-maint.dev/v2",
+              "kind": "NodeMaintenance",
+              "node": "b-held",
+              "state": "Locked",
+              "holder": "alice@bastion",
+              "reason": "new kernel",
+              "acquiredAt": "[time]",
+              "renewedAt": "[time]",
+              "until": "[time]",
+              "secondsLeft": [number],
+              "durationSeconds": 3600,
+              "transitions": 1,
+              "nodeStatus": "Ready",
+              "nodeHealth": "Ready"
+            }
+          ]
         }
         -- exit code 0
         "#);
@@ -167,16 +414,10 @@ fn json_has_the_documented_shape() {
                 "Free", "Locked", "Expired", "OnHold", "OnHold", "Locked", "Locked"
             ]
         );
-        let documented = include_str!("../../docs/json.md");
-        for item in list["items"].as_array().expect("items") {
-            for field in item.as_object().expect("an object").keys() {
-                assert!(documented.contains(&format!("| `{field}` |")), "{field}");
-            }
-        }
         assert_eq!(list["items"][4]["overdue"], true);
         assert_eq!(
             list["items"][5]["flags"],
-            json!(["unreadableTime", "overlong"])
+            json!(["UnreadableTime", "Overlong"])
         );
         assert_eq!(list["items"][6]["reason"], "\u{1b}[31mred\nalert");
         let run = cluster
@@ -185,14 +426,88 @@ fn json_has_the_documented_shape() {
         assert_snapshot!(run, @"
         $ kubectl maint status a-free -o yaml
         apiVersion: kubectl-maint.dev/v2
-        kind: NodeMaintenance
-        node: a-free
-        state: Free
-        nodeStatus: Ready
-        nodeHealth: Ready
+        kind: NodeMaintenanceList
+        items:
+        - apiVersion: kubectl-maint.dev/v2
+          kind: NodeMaintenance
+          node: a-free
+          state: Free
+          nodeStatus: Ready
+          nodeHealth: Ready
         -- exit code 0
         ");
     });
+}
+
+#[test]
+fn templates_are_those_of_kubectl() {
+    on_both("status-template", |cluster| {
+        all_states(cluster, "status-template");
+        let status = ["status", "-l", "status-template", "-o"];
+        let template =
+            r#"jsonpath={range .items[?(@.state=="OnHold")]}{.node}{"\t"}{.holder}{"\n"}{end}"#;
+        let run = cluster.maint(status).arg(template).run();
+        assert_snapshot!(run, @r#"
+        $ kubectl maint status -l status-template -o "jsonpath={range .items[?(@.state==\"OnHold\")]}{.node}{\"\\t\"}{."
+        d-hold	kubeadm:carol@desk
+        e-overdue	kubeadm-by-hand
+        -- exit code 0
+        "#);
+        let columns = "custom-columns=NODE:.node,WHY:.reason";
+        let run = cluster.maint(status).arg(columns).run();
+        assert_snapshot!(run, @r"
+        $ kubectl maint status -l status-template -o custom-columns=NODE:.node,WHY:.reason
+        NODE                           WHY
+        a-free         <none>
+        b-held         new kernel
+        c-expired      <none>
+        d-hold         bad disk
+        e-overdue      <none>
+        f-unreadable   <none>
+        g-cordoned     \u{1b}[31mred\nalert
+        -- exit code 0
+        ");
+        let nothing = cluster
+            .maint(status)
+            .arg("jsonpath={.items[*].nothing}")
+            .run();
+        assert_eq!(
+            (nothing.stdout.as_str(), nothing.code),
+            ("", 0),
+            "{nothing}"
+        );
+        let node = cluster.name("a-free");
+        let acquired = ["acquire", &node, "-q", "-o", "custom-columns=STATE:.state"];
+        assert_snapshot!(cluster.maint(acquired).run(), @"
+        $ kubectl maint acquire a-free -q -o custom-columns=STATE:.state
+        STATE
+        Locked
+        -- exit code 0
+        ");
+    });
+}
+
+#[test]
+fn a_bad_template_is_refused_before_anything_is_sent() {
+    let cluster = Cluster::nowhere();
+    let acquire = ["acquire", "worker-1", "-o", "jsonpath={.items[*].node"];
+    assert_snapshot!(cluster.maint(acquire).run(), @"
+    $ kubectl maint acquire worker-1 -o jsonpath={.items[*].node
+    -- stderr
+    error: invalid value 'jsonpath={.items[*].node' for '--output <FORMAT>': a { has no }
+
+    For more information, try '--help'.
+    -- exit code 2
+    ");
+    let status = ["status", "-o", "custom-columns=NODE"];
+    assert_snapshot!(cluster.maint(status).run(), @r#"
+    $ kubectl maint status -o custom-columns=NODE
+    -- stderr
+    error: invalid value 'custom-columns=NODE' for '--output <FORMAT>': "NODE" is not a column; write HEADER:PATH, e.g. NODE:.node
+
+    For more information, try '--help'.
+    -- exit code 2
+    "#);
 }
 
 #[test]
@@ -220,8 +535,8 @@ fn what_does_not_exist_is_named_and_the_others_are_shown() {
         let typed = cluster.name("wroker-1");
         assert_snapshot!(cluster.maint(["status", &typed, &node]).run(), @r#"
         $ kubectl maint status wroker-1 worker-1
-        NODE                      STATE   HOLDER   REASON   AGE      LEFT     STATUS
-        worker-1   Free    <none>   <none>   <none>   <none>   Ready
+        NODE                      STATE   HOLDER   REASON   AGE   LEFT   STATUS
+        worker-1   Free    -        -        -     -      Ready
         -- stderr
         Error from server (NotFound): nodes "wroker-1" not found
         1 node: 1 free
@@ -235,6 +550,30 @@ fn what_does_not_exist_is_named_and_the_others_are_shown() {
         hint: did you mean worker-1?
         -- exit code 1
         "#);
+    });
+}
+
+#[test]
+fn the_kind_may_come_before_the_names_as_for_kubectl() {
+    on_both("status-kind", |cluster| {
+        let node = cluster.node("worker-1");
+        let run = cluster.maint(["status", "node", &node, "-o", "name"]).run();
+        assert_snapshot!(run, @"
+        $ kubectl maint status node worker-1 -o name
+        node/worker-1
+        -- exit code 0
+        ");
+        cluster.namespace();
+        let run = cluster
+            .maint(["acquire", "nodes", &node, "-o", "name"])
+            .run();
+        assert_snapshot!(run, @"
+        $ kubectl maint acquire nodes worker-1 -o name
+        node/worker-1
+        -- stderr
+        lease/worker-1 created
+        -- exit code 0
+        ");
     });
 }
 
@@ -278,20 +617,19 @@ fn a_word_for_who_looks_next_is_shown() {
             .maint(["release", &node, "-m", "all fine, rebooted"])
             .succeeds();
         let json = cluster.maint(["status", &node, "-o", "json"]).succeeds();
-        let item: Value = serde_json::from_str(&json.stdout).expect("JSON");
+        let item = json.item();
         assert_eq!(item["state"], "Free");
         assert_eq!(item["lastReason"], "all fine, rebooted");
         assert_eq!(item.get("reason"), None, "nobody holds it");
-        assert!(include_str!("../../docs/json.md").contains("| `lastReason` |"));
         let wide = cluster.maint(["status", &node, "-o", "wide"]).succeeds();
         let row = wide.stdout.lines().nth(1).expect("a row");
         assert!(
-            row.ends_with("   alice@bastion   all fine, rebooted   <none>"),
+            row.ends_with("   alice@bastion   all fine, rebooted   -"),
             "{wide}"
         );
         cluster.maint(["acquire", &node]).succeeds();
         let json = cluster.maint(["status", &node, "-o", "json"]).succeeds();
-        let item: Value = serde_json::from_str(&json.stdout).expect("JSON");
+        let item = json.item();
         assert_eq!(item.get("lastReason"), None, "{json}");
     });
 }
@@ -308,8 +646,8 @@ fn mine_are_leases_and_holds_of_the_caller() {
         assert_snapshot!(run, @"
         $ kubectl maint status --mine
         NODE                STATE    HOLDER                REASON   AGE   LEFT
-        hold    OnHold   me@here   <none>   30m   <none>
-        lease   Locked   me@here   <none>   30m   30m
+        hold    OnHold   me@here   -        30m   -
+        lease   Locked   me@here   -        30m   30m
         -- stderr
         2 nodes: 1 locked, 1 on hold
         -- exit code 0
@@ -325,9 +663,9 @@ fn a_lease_outlives_its_node_in_sight() {
         cluster.lease(&gone, &held("alice@bastion", 1805, 3600));
         assert_snapshot!(cluster.maint(["status", &gone, &there]).run(), @"
         $ kubectl maint status gone there
-        NODE                STATE    HOLDER          REASON   AGE      LEFT     STATUS
-        gone    Locked   alice@bastion   <none>   30m      30m      Gone
-        there   Free     <none>          <none>   <none>   <none>   Ready
+        NODE                STATE    HOLDER          REASON   AGE   LEFT   STATUS
+        gone    Locked   alice@bastion   -        30m   30m    Gone
+        there   Free     -               -        -     -      Ready
         -- stderr
         2 nodes: 1 free, 1 locked
         -- exit code 0
@@ -360,9 +698,9 @@ fn who_may_not_read_nodes_sees_the_leases() {
         let run = as_user(cluster, &rights, &["status", &one, &two, "-o", "wide"]);
         assert_snapshot!(run, @"
         $ kubectl maint status b-held a-free -o wide
-        NODE                     STATE    HOLDER          REASON       AGE      LEFT     STATUS      HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON   FENCING
-        b-held   Locked   alice@bastion   new kernel   30m      30m      <unknown>   <none>      [time]   [time]   1             <none>        <none>        <unknown>
-        a-free   Free     <none>          <none>       <none>   <none>   <unknown>   <none>      <none>                 <none>                 <none>        <none>        <none>        <unknown>
+        NODE                     STATE    HOLDER          REASON       AGE   LEFT   STATUS      HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON   FENCING
+        b-held   Locked   alice@bastion   new kernel   30m   30m    <unknown>   -           [time]   [time]   1             -             -             <unknown>
+        a-free   Free     -               -            -     -      <unknown>   -           -                      -                      -             -             -             <unknown>
         -- stderr
         2 nodes: 1 free, 1 locked
         -- exit code 0
@@ -382,7 +720,7 @@ fn who_may_not_read_nodes_sees_the_leases() {
         $ kubectl maint status -l status-no-nodes
         -- stderr
         Error from server (Forbidden): nodes is forbidden: User "user" cannot list resource "nodes" in API group "" at the cluster scope
-        hint: you need permission to list nodes: deploy/rbac.yaml (ClusterRole kubectl-maint-viewer) grants it to group kubectl-maint:viewers
+        hint: you need permission to list nodes: see the roles in deploy/rbac.yaml
         -- exit code 1
         "#);
     });
@@ -401,8 +739,8 @@ fn who_may_not_list_reads_by_name() {
         assert_snapshot!(run, @r"
         $ kubectl maint status b-held g-cordoned -o wide
         NODE                         STATE    HOLDER            REASON                 AGE   LEFT   STATUS                     HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON   FENCING
-        b-held       Locked   alice@bastion     new kernel             30m   30m    Ready                      <unknown>   [time]   [time]   1             <none>        <none>        <none>
-        g-cordoned   Locked   \u{202e}mallory   \u{1b}[31mred\nalert   30m   30m    Ready,SchedulingDisabled   <unknown>   [time]   [time]   1             <none>        <none>        <none>
+        b-held       Locked   alice@bastion     new kernel             30m   30m    Ready                      <unknown>   [time]   [time]   1             -             -             -
+        g-cordoned   Locked   \u{202e}mallory   \u{1b}[31mred\nalert   30m   30m    Ready,SchedulingDisabled   <unknown>   [time]   [time]   1             -             -             -
         -- stderr
         2 nodes: 2 locked
         -- exit code 0

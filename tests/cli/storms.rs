@@ -60,7 +60,6 @@ fn a_storm_that_passes_ends_in_the_acquisition() {
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
-          kubectl maint with worker-1 --reentry -- COMMAND
         -- exit code 0
         ");
         assert_eq!(cluster.lease_of(&node)["spec"]["leaseTransitions"], 1);

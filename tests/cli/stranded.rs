@@ -140,7 +140,7 @@ fn pods_on_a_silent_node_are_told_in_words() {
         apps   pod/held-0                        worker-1   Held by finalizer example.com/backup
         apps   pod/logs-1                        worker-1   NodeUnreachable, never evicted
         apps   pod/web-1                         worker-1   NodeUnreachable, eviction in [length]
-        <none>          volumeattachment/csi-1   worker-1   Orphan, no pod there uses it
+        -               volumeattachment/csi-1   worker-1   Orphan, no pod there uses it
         -- stderr
         1 unhealthy node: 4 pods, 1 orphaned volume
         -- exit code 0

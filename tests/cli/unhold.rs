@@ -37,7 +37,7 @@ fn a_node_that_does_not_exist_is_not_free() {
         $ kubectl maint unhold decommissioned
         -- stderr
         Error from server (NotFound): nodes "decommissioned" not found
-        hint: list all nodes with `kubectl maint status`
+        hint: list all nodes with `kubectl maint status --all`
         -- exit code 1
         "#);
     });
@@ -49,7 +49,7 @@ fn anothers_hold_takes_a_confirmation() {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         cluster
-            .maint(["hold", &node, "-m", "disk", "--until", "2d"])
+            .maint(["hold", &node, "-m", "disk", "--expect-until", "2d"])
             .holder("bob@laptop")
             .succeeds();
         assert_snapshot!(cluster.maint(["unhold", &node]).run(), @r#"

@@ -55,7 +55,6 @@ fn a_released_node_is_acquired() {
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
-          kubectl maint with worker-1 --reentry -- COMMAND
         -- exit code 0
         "#);
         assert_eq!(holder_of(cluster, &node).as_deref(), Some("alice@bastion"));
@@ -92,7 +91,6 @@ fn a_free_node_is_acquired_at_once() {
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
-          kubectl maint with worker-1 --reentry -- COMMAND
         -- exit code 0
         ");
     });
@@ -162,7 +160,6 @@ fn another_holder_is_something_new() {
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
-          kubectl maint with worker-1 --reentry -- COMMAND
         -- exit code 0
         "#);
     });
@@ -187,7 +184,6 @@ fn who_waits_for_themselves_is_told_how_to_go_on() {
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
-          kubectl maint with worker-1 --reentry -- COMMAND
         -- exit code 0
         ");
     });
@@ -276,6 +272,21 @@ fn ctrl_c_while_it_waits_leaves_nothing() {
             run.is_sent(signal);
             assert_snapshot!(run.ends(), @r#"
             $ kubectl maint acquire worker-1 --wait -o json
+            {
+              "apiVersion": "kubectl-maint.dev/v2",
+              "kind": "NodeMaintenanceList",
+              "items": [
+                {
+                  "apiVersion": "kubectl-maint.dev/v2",
+                  "kind": "NodeMaintenance",
+                  "node": "worker-1",
+                  "error": {
+                    "code": "Interrupted",
+                    "message": "interrupted"
+                  }
+                }
+              ]
+            }
             -- stderr
             waiting for node/worker-1: locked by bob@laptop: "disk" (since [time], until [time], [length] left); free when released, or at [time] unless renewed
             error: interrupted

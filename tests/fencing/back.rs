@@ -80,7 +80,7 @@ fn the_opposite_hook_brings_back_what_was_cut_off() {
     $ kubectl maint unfence worker-1
     -- stderr
     error: cannot unfence node/worker-1: it has not been restarted since alice@bastion fenced it ([time]), so earlier pods may still be running
-    hint: reboot it, or undo its isolation: kubectl maint unfence worker-1 -- HOOK; to unfence it anyway: kubectl maint unfence worker-1 --accept-risk=boot-id -m "WHY"
+    hint: reboot it, or undo its isolation: kubectl maint unfence worker-1 -- HOOK; to unfence it anyway, add --accept-risk=boot-id -m "WHY"
     -- exit code 6
     "#);
     let failing = stage.maint(["unfence", &node, "--", "false"]).run();
@@ -111,7 +111,7 @@ fn the_opposite_hook_brings_back_what_was_cut_off() {
     $ kubectl maint unfence worker-1 --timeout=0 -- true
     -- stderr
     error: cannot unfence node/worker-1: it has not been restarted since alice@bastion fenced it ([time]), so earlier pods may still be running
-    hint: reboot it first; to unfence it anyway: kubectl maint unfence worker-1 --timeout 0 --accept-risk=boot-id -m "WHY" -- true
+    hint: reboot it first; to unfence it anyway, add --accept-risk=boot-id -m "WHY"
     -- exit code 6
     "#);
     assert!(stage.is_tainted(&node));
@@ -203,7 +203,7 @@ fn a_taint_without_a_record_takes_somebody_who_knows() {
     $ kubectl maint unfence worker-1
     -- stderr
     error: cannot unfence node/worker-1: its out-of-service taint has no record, so earlier pods may still be running
-    hint: if you know that it was restarted: kubectl maint unfence worker-1 --accept-risk=boot-id -m "WHY"
+    hint: if you know that it was restarted, add --accept-risk=boot-id -m "WHY"
     -- exit code 6
     "#);
     let acquire = stage.maint(["acquire", &node]);
@@ -258,11 +258,11 @@ fn pods_that_tolerate_the_taint_are_named() {
     let run = stage
         .maint(["fence", &node, "--powered-off=dark", "-o", "json"])
         .succeeds();
-    let outcome: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
+    let outcome = run.item();
     assert_eq!(outcome["kind"], "Fencing");
     assert_eq!(outcome["fenced"], true);
     assert_eq!(outcome["tolerating"], json!(["stay/proxy"]));
-    assert_eq!(outcome["record"]["who"], "alice@bastion");
+    assert_eq!(outcome["fencingRecord"]["fencedBy"], "alice@bastion");
 }
 
 /// The machine is installed anew by the hook: its Node is another one, of which nobody said anything.

@@ -172,8 +172,9 @@ fn after_a_crash_behind_the_record_it_follows_on_and_runs_no_hook() {
     assert!(run.stderr.ends_with(&hint), "{run}");
     let run = again().args(["-o", "json"]).args(hook).run();
     assert_eq!(run.code, 4, "{run}");
-    let outcome: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
+    let outcome = run.item();
     assert_eq!(outcome["fenced"], true);
+    assert_eq!(outcome["error"]["code"], "TimedOut");
     let left = json!({"pods": ["told-crash/stays"], "heldByFinalizers": ["told-crash/stays"]});
     assert_eq!(outcome["left"], left);
     assert!(!ran.exists());

@@ -67,7 +67,7 @@ fn a_dry_run_prints_the_hook_and_never_runs_it() {
 
     let rehearsed = |verb: &[&str]| {
         let run = stage.maint(verb).args(["--dry-run=server", "-o", "json"]);
-        serde_json::from_str::<Value>(&run.succeeds().stdout).expect("JSON")
+        run.succeeds().item()
     };
     let fence = ["fence", &node, "--powered-off=dark"];
     let told = rehearsed(&fence);
@@ -75,7 +75,7 @@ fn a_dry_run_prints_the_hook_and_never_runs_it() {
         (&told["fenced"], &told["dryRun"]),
         (&json!(true), &json!(true))
     );
-    assert_eq!(told["record"]["how"], json!({"poweredOff": "dark"}));
+    assert_eq!(told["fencingRecord"]["how"], json!({"poweredOff": "dark"}));
     let name = ["--dry-run=client", "-o", "name"];
     let run = stage.maint(fence).args(name).succeeds();
     assert_eq!(run.stdout, format!("node/{node}\n"));
@@ -85,7 +85,21 @@ fn a_dry_run_prints_the_hook_and_never_runs_it() {
         (&told["fenced"], &told["dryRun"]),
         (&json!(true), &json!(true))
     );
-    assert_eq!(told["record"], stage.record(&node).expect("a record"));
+    let (told, record) = (
+        &told["fencingRecord"],
+        stage.record(&node).expect("a record"),
+    );
+    for (field, stored) in [
+        ("fencedBy", "who"),
+        ("fencedAt", "when"),
+        ("reason", "why"),
+        ("how", "how"),
+        ("bootId", "bootID"),
+        ("nodeUid", "nodeUid"),
+        ("lockId", "hold"),
+    ] {
+        assert_eq!(told[field], record[stored], "{field}");
+    }
     stage.comes_back(&node, "boot-2");
     let before = written(&stage, &node);
     assert!(before.record.is_some() && before.taint.is_some());

@@ -63,7 +63,7 @@ fn who_interrupts_the_hold_is_told_that_it_may_land_and_what_ends_it() {
     $ kubectl maint fence worker-1 --powered-off=dark
     -- stderr
     error: unknown whether node/worker-1 was put on hold: the write may still take effect (interrupted)
-    hint: to continue: kubectl maint fence worker-1 --powered-off=dark; to undo it: kubectl maint unfence worker-1
+    hint: to continue: run the same command again; to undo it: kubectl maint unfence worker-1
     -- exit code 130
     ");
     stage.is_untouched(&node);

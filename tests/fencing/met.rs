@@ -54,9 +54,9 @@ fn hold_changes_nothing_of_a_hold_that_fencing_took() {
     stage.maint(["hold", &other, "-m", "disk"]).succeeds();
     let before = stage.lease(&node);
     assert_snapshot!(
-        stage.maint(["hold", &node, "-m", "mine", "--until=1s"]).run(),
+        stage.maint(["hold", &node, "-m", "mine", "--expect-until=1s"]).run(),
         @r#"
-    $ kubectl maint hold worker-1 -m mine --until=1s
+    $ kubectl maint hold worker-1 -m mine --expect-until=1s
     -- stderr
     error: cannot put node/worker-1 on hold: fenced, on hold by alice@bastion until it is unfenced: "fencing: powered off: dark" (since [time])
     hint: return the node to service and end the hold with `kubectl maint unfence worker-1`

@@ -105,7 +105,7 @@ fn of_two_runs_of_one_fencer_one_runs_its_hook() {
     $ kubectl maint fence worker-1 -- true
     -- stderr
     error: another hook may still be running for node/worker-1: sh by alice@bastion (since [time], until [time] at the latest)
-    hint: wait for it to end; if that run was interrupted: kubectl maint fence worker-1 --resume -- true
+    hint: wait for it to end; if that run was interrupted, run the same command again with --resume
     -- exit code 3
     ");
     let dry_run = ["fence", &node, "--dry-run=server", "--", "true"];

@@ -6,7 +6,7 @@ use crate::support::Stage;
 
 /// The node's row among all, without the spaces.
 fn row(stage: &Stage, node: &str) -> String {
-    let all = stage.maint(["status"]).succeeds();
+    let all = stage.maint(["status", "--all"]).succeeds();
     let row = all.stdout.lines().find(|line| line.starts_with(node));
     let row = row.unwrap_or_else(|| panic!("{all}"));
     row.split_whitespace().collect::<Vec<_>>().join(" ")

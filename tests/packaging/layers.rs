@@ -1,6 +1,7 @@
-//! The layers of `src/`: imports point downwards only, in the order that CONTRIBUTING.md shows.
+//! The layers of `src/`: imports point downwards only, in the order that CONTRIBUTING.md shows, and files
+//! don't import each other in circles.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -35,11 +36,17 @@ fn files(directory: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
-/// The top-level modules that `text` names, its tests left out.
-fn imports(text: &str) -> BTreeSet<&str> {
+/// `text` without its tests.
+fn code(text: &str) -> &str {
     let (code, _) = text
         .split_once("#[cfg(test)]\nmod tests {")
         .unwrap_or((text, ""));
+    code
+}
+
+/// The top-level modules that `text` names, its tests left out.
+fn imports(text: &str) -> BTreeSet<&str> {
+    let code = code(text);
     let lines = code
         .lines()
         .filter(|line| !line.trim_start().starts_with("//"));
@@ -88,4 +95,133 @@ fn an_import_is_found_in_any_form() {
     let text = "use crate::run::{a, b};\n// use crate::words;\nfn f() { crate::ui::g() }\n\
                 #[cfg(test)]\nmod tests {\n    use crate::app::Cli;\n}\n";
     assert_eq!(imports(text), BTreeSet::from(["run", "ui"]));
+}
+
+/// A module by its path below the crate, such as `["words", "time"]`.
+type Module = Vec<String>;
+
+/// The module that a file below `src/` holds.
+fn module(file: &Path) -> Module {
+    let path = file.with_extension("");
+    let names = path
+        .iter()
+        .map(|name| name.to_str().expect("text").to_owned());
+    let mut names: Module = names.collect();
+    if names.last().is_some_and(|name| name == "mod") {
+        names.pop();
+    }
+    names
+}
+
+/// The paths in a `use` item, which may have braces.
+fn expand(item: &str) -> Vec<String> {
+    let Some((prefix, rest)) = item.split_once('{') else {
+        return vec![item.to_owned()];
+    };
+    let (mut paths, mut depth, mut start) = (Vec::new(), 0, 0);
+    // A message may have the word `use` and a brace, too.
+    let Some(inner) = rest.strip_suffix('}') else {
+        return Vec::new();
+    };
+    for (at, c) in inner.char_indices().chain([(inner.len(), ',')]) {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            ',' if depth == 0 => {
+                let paths_of = expand(&inner[start..at]).into_iter();
+                paths.extend(paths_of.map(|path| format!("{prefix}{path}")));
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    paths
+}
+
+/// The modules that `text`, the file of `from`, imports.
+fn imported(from: &Module, text: &str, modules: &BTreeSet<Module>) -> BTreeSet<Module> {
+    let lines = code(text).lines().map(str::trim);
+    let lines = lines.filter(|line| !line.starts_with("//"));
+    let text: String = lines.collect();
+    let items = text.split("use ").skip(1);
+    let items = items.filter_map(|item| Some(item.split_once(';')?.0));
+    let paths = items.flat_map(|item| expand(&item.replace(' ', "")));
+    let found = paths.filter_map(|path| {
+        let mut names: Vec<&str> = path.split("::").collect();
+        let mut full = match names[0] {
+            "crate" => Module::new(),
+            "self" | "super" => from.clone(),
+            _ => return None,
+        };
+        while matches!(names.first(), Some(&"crate" | &"self" | &"super")) {
+            if names.remove(0) == "super" {
+                full.pop();
+            }
+        }
+        full.extend(names.into_iter().map(str::to_owned));
+        while !full.is_empty() && !modules.contains(&full) {
+            full.pop();
+        }
+        Some(full)
+    });
+    found.filter(|to| !to.is_empty() && to != from).collect()
+}
+
+/// The modules that are part of a circle, or lie between two.
+fn circles(mut imports: BTreeMap<Module, BTreeSet<Module>>) -> BTreeMap<Module, BTreeSet<Module>> {
+    loop {
+        let before = imports.len();
+        let known: BTreeSet<Module> = imports.keys().cloned().collect();
+        for to in imports.values_mut() {
+            to.retain(|to| known.contains(to));
+        }
+        imports.retain(|_, to| !to.is_empty());
+        if imports.len() == before {
+            return imports;
+        }
+    }
+}
+
+/// A folder's own file may share types with the files inside. The commands' folders are not checked yet.
+#[test]
+fn files_below_the_commands_import_no_circles() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut all = Vec::new();
+    files(&src, &mut all);
+    let texts: BTreeMap<Module, String> = all
+        .iter()
+        .filter(|file| file.file_name().is_some_and(|name| name != "tests.rs"))
+        .map(|file| {
+            let below = file.strip_prefix(&src).expect("below src");
+            (module(below), fs::read_to_string(file).expect("text"))
+        })
+        .filter(|(module, _)| module[0] != "commands")
+        .collect();
+    let modules = texts.keys().cloned().collect();
+    let imports: BTreeMap<Module, BTreeSet<Module>> = texts
+        .iter()
+        .map(|(from, text)| {
+            let mut to = imported(from, text, &modules);
+            to.retain(|to| !to.starts_with(from) && !from.starts_with(to));
+            (from.clone(), to)
+        })
+        .collect();
+    let seen: usize = imports.values().map(BTreeSet::len).sum();
+    assert!(seen > 250, "only {seen} imports were found");
+    let circles = circles(imports);
+    assert!(circles.is_empty(), "{circles:#?}");
+}
+
+#[test]
+fn a_circle_is_found() {
+    let module = |name: &str| vec![name.to_owned()];
+    let modules = BTreeSet::from([module("a"), module("b"), module("c")]);
+    let imports = |name: &str, text: &str| (module(name), imported(&module(name), text, &modules));
+    let circle = circles(BTreeMap::from([
+        imports("a", "use crate::{b::{B, X}, c};\n"),
+        imports("b", "pub(crate) use super::a::A;\n"),
+        imports("c", "#[cfg(test)]\nmod tests {\n    use super::a::A;\n}\n"),
+    ]));
+    let circle: Vec<&Module> = circle.keys().collect();
+    assert_eq!(circle, [&module("a"), &module("b")]);
 }

@@ -180,12 +180,12 @@ fn bash_completes_what_has_an_equals_sign_or_a_colon() {
             "kubectl-maint wait --for=locked ",
         ),
         (
-            "kubectl-maint status --output=js",
-            "kubectl-maint status --output=json ",
+            "kubectl-maint status --output=ya",
+            "kubectl-maint status --output=yaml ",
         ),
         (
-            "kubectl-maint status -o=js",
-            "kubectl-maint status -o=json ",
+            "kubectl-maint status -o=ya",
+            "kubectl-maint status -o=yaml ",
         ),
         (
             "kubectl-maint fence a --accept-risk=mass",
@@ -226,8 +226,8 @@ fn kubectl_completes_what_has_an_equals_sign_in_bash() {
             "kubectl maint wait --for locked ",
         ),
         (
-            "kubectl maint status --output=js",
-            "kubectl maint status --output=json ",
+            "kubectl maint status --output=ya",
+            "kubectl maint status --output=yaml ",
         ),
         (
             "kubectl maint fence a --accept-risk=mass",

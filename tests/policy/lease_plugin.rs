@@ -119,20 +119,18 @@ fn holders_hold_and_administrators_take_over() {
 }
 
 #[test]
-fn a_refusal_names_the_right_and_who_grants_it() {
+fn a_refusal_names_the_missing_right() {
     let Some(plane) = denying() else { return };
     let _logs = plane.keep_logs_on_panic("plugin-refused");
     let node = "plugin-refused";
     self::node(plane, node);
     let uma = person(plane, "uma", &[USERS]);
     let hugo = person(plane, "hugo", &[USERS, HOLDERS]);
-    let on = "leases.coordination.k8s.io in namespace kube-node-maintenance: deploy/rbac.yaml";
+    let on = "leases.coordination.k8s.io in namespace kube-node-maintenance: see the roles in \
+              deploy/rbac.yaml";
     let refused = uma.maint(&["hold", node, "-m", "x", "--holder", "uma"]);
     assert_eq!(refused.code, 1, "{refused:?}");
-    let hint = format!(
-        "hint: you need permission to hold {on} (Role kubectl-maint-holder) grants it to group \
-         kubectl-maint:holders\n"
-    );
+    let hint = format!("hint: you need permission to hold {on}\n");
     assert!(refused.stderr.contains(&hint), "{refused:?}");
     uma.succeeds(&["acquire", node, "--holder", "uma"]);
     let take = [
@@ -147,10 +145,7 @@ fn a_refusal_names_the_right_and_who_grants_it() {
     ];
     let refused = hugo.maint(&take);
     assert_eq!(refused.code, 1, "{refused:?}");
-    let hint = format!(
-        "hint: you need permission to takeover {on} (Role kubectl-maint-takeover) grants it to group \
-         kubectl-maint:administrators\n"
-    );
+    let hint = format!("hint: you need permission to takeover {on}\n");
     assert!(refused.stderr.contains(&hint), "{refused:?}");
 }
 

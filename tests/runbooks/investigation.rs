@@ -94,7 +94,7 @@ fn evidence_is_collected_on_hold() {
     assert_eq!(stage.read("evidence/journal.txt"), "said by the node\n");
     assert!(stage.read("evidence/node.txt").contains("boot-1"));
     assert_snapshot!(stage.steps(), @"
-    kubectl maint hold NODE -m evidence is being collected --until 1h
+    kubectl maint hold NODE -m evidence is being collected --expect-until 1h
     kubectl describe node NODE
     ssh -n -o BatchMode=yes -o ConnectTimeout=10 NODE sudo dmesg
     ssh -n -o BatchMode=yes -o ConnectTimeout=10 NODE sudo journalctl --no-pager --since -2h

@@ -137,7 +137,7 @@ fn away_for_too_long_it_keeps_its_hands_off() {
     own_update(&stage).succeeds();
     stage.becomes_ready();
     stage.lease_runs_out();
-    let acquired = stage.maint("bob", &["acquire", &stage.node]);
+    let acquired = stage.maint("bob", &["acquire", &stage.node, "--take-expired"]);
     assert_eq!(acquired.code, Some(0), "{acquired:?}");
 
     let run = resume(&stage).run();

@@ -78,7 +78,7 @@ fn a_node_is_drained_rebooted_and_back() {
     assert_eq!(run.code, Some(0), "{run:?}");
     assert_eq!(stage.status(), BACK);
     assert_snapshot!(stage.steps(), @"
-    kubectl maint with NODE --wait --timeout 1h -m reboot -- bash docs/runbooks/reboot.sh NODE
+    kubectl maint with NODE --take-expired --wait --timeout 1h -m reboot -- bash docs/runbooks/reboot.sh NODE
     kubectl maint verify --quiet NODE
     kubectl annotate --overwrite node NODE reboot.example.com/from-boot=boot-1
     ssh -n -o BatchMode=yes -o ConnectTimeout=10 NODE true
@@ -119,7 +119,7 @@ fn a_run_killed_after_the_reboot_is_finished_without_another_one() {
     stage.runbook("reboot.sh").env("BOOTING", "30").succeeds();
     assert_eq!(stage.status(), BACK);
     assert_snapshot!(stage.steps(), @"
-    kubectl maint with NODE --wait --timeout 1h -m reboot -- bash docs/runbooks/reboot.sh NODE
+    kubectl maint with NODE --take-expired --wait --timeout 1h -m reboot -- bash docs/runbooks/reboot.sh NODE
     kubectl maint verify --quiet NODE
     kubectl wait --for=condition=Ready node/NODE --timeout=30s
     kubectl maint verify --quiet NODE

@@ -14,24 +14,24 @@ fn a_pod_of_which_nothing_is_given_up() {
         scene.harmless_pod("web-1");
         let levels = scene.levels("web-1");
         levels.are(&[
-            ("target", Some("ok")),
+            ("target", Some("Ok")),
             ("mirror", None),
             ("not-deleting", None),
-            ("in-grace", Some("ok")),
+            ("in-grace", Some("Ok")),
             ("node-alive", None),
-            ("node-unreachable", Some("warn")),
+            ("node-unreachable", Some("Warn")),
             ("node-gone", None),
             ("fenced", None),
-            ("mass-loss", Some("ok")),
-            ("lease", Some("ok")),
-            ("owner", Some("ok")),
+            ("mass-loss", Some("Ok")),
+            ("lease", Some("Ok")),
+            ("owner", Some("Ok")),
             ("no-owner", None),
             ("quorum", None),
-            ("volume-attached", Some("ok")),
+            ("volume-attached", Some("Ok")),
             ("volume-unguarded", None),
-            ("finalizers", Some("ok")),
-            ("pdb", Some("ok")),
-            ("rights", Some("ok")),
+            ("finalizers", Some("Ok")),
+            ("pdb", Some("Ok")),
+            ("rights", Some("Ok")),
         ]);
         assert_eq!(levels.confirm(), "--accept-risk=none");
         assert!(scene.is_there("web-1"), "a report deletes nothing");
@@ -45,10 +45,10 @@ fn what_was_not_asked_to_end_or_is_in_its_grace_is_refused() {
         scene.make_pod("web-1", &spec);
         scene
             .levels("web-1")
-            .are(&[("not-deleting", Some("refuse")), ("in-grace", None)]);
+            .are(&[("not-deleting", Some("Refuse")), ("in-grace", None)]);
         scene.cluster.delete(&scene.pod_path("web-1"));
         let levels = scene.levels("web-1");
-        levels.are(&[("not-deleting", None), ("in-grace", Some("refuse"))]);
+        levels.are(&[("not-deleting", None), ("in-grace", Some("Refuse"))]);
         assert!(
             levels.words("in-grace").contains("600s is not over"),
             "{}",
@@ -66,7 +66,7 @@ fn static_pods_are_refused_whatever_is_said() {
     scene("mirror", |scene| {
         let metadata = json!({"metadata": {"annotations": {"kubernetes.io/config.mirror": "x"}}});
         scene.make_pod("etcd", &metadata);
-        scene.levels("etcd").are(&[("mirror", Some("refuse"))]);
+        scene.levels("etcd").are(&[("mirror", Some("Refuse"))]);
         let all = ["--accept-risk", "-m", "why", "--accept-risk=not-deleting"];
         let run = scene.force_delete("etcd", &all).run();
         assert_eq!(run.code, 6, "{run}");
@@ -82,10 +82,10 @@ fn a_live_kubelet_is_refused_also_where_it_is_not_ready() {
         scene.heartbeat();
         scene
             .levels("web-1")
-            .are(&[("node-alive", Some("refuse")), ("node-unreachable", None)]);
+            .are(&[("node-alive", Some("Refuse")), ("node-unreachable", None)]);
         for (short, ready, age, expected) in [
-            ("ready", Readiness::Ready, 600, Some("refuse")),
-            ("unwell", Readiness::NotReady, 0, Some("refuse")),
+            ("ready", Readiness::Ready, 600, Some("Refuse")),
+            ("unwell", Readiness::NotReady, 0, Some("Refuse")),
             ("unheard", Readiness::NotReady, 600, None),
         ] {
             let node = scene.make_node(short, ready, Duration::from_secs(age));
@@ -104,14 +104,14 @@ fn where_the_node_is_gone_only_a_heartbeat_is_in_the_way() {
             .cluster
             .delete(&format!("/api/v1/nodes/{}", scene.node));
         scene.levels("web-1").are(&[
-            ("node-gone", Some("warn")),
+            ("node-gone", Some("Warn")),
             ("node-unreachable", None),
-            ("lease", Some("ok")),
+            ("lease", Some("Ok")),
         ]);
         scene.heartbeat();
         scene
             .levels("web-1")
-            .are(&[("node-gone", None), ("node-alive", Some("refuse"))]);
+            .are(&[("node-gone", None), ("node-alive", Some("Refuse"))]);
     });
 }
 
@@ -128,7 +128,7 @@ fn a_recorded_fencing_lowers_what_is_given_up() {
         let node = scene.cluster.patch(&path, &taint);
         scene
             .levels("web-0")
-            .are(&[("fenced", Some("warn")), ("owner", Some("confirm"))]);
+            .are(&[("fenced", Some("Warn")), ("owner", Some("Confirm"))]);
         let record = json!({
             "who": "bob@laptop", "when": "2026-01-02T03:04:05Z", "how": {"poweredOff": "pulled the plug"},
             "bootID": node["status"]["nodeInfo"]["bootID"], "nodeUid": node["metadata"]["uid"],
@@ -138,7 +138,7 @@ fn a_recorded_fencing_lowers_what_is_given_up() {
         }}});
         scene.cluster.patch(&path, &annotations);
         let levels = scene.levels("web-0");
-        levels.are(&[("fenced", Some("ok")), ("owner", Some("warn"))]);
+        levels.are(&[("fenced", Some("Ok")), ("owner", Some("Warn"))]);
         assert_eq!(
             levels.words("fenced"),
             "bob@laptop fenced it: powered off: pulled the plug"
@@ -148,9 +148,9 @@ fn a_recorded_fencing_lowers_what_is_given_up() {
         scene.heartbeat();
         let levels = scene.levels("web-0");
         levels.are(&[
-            ("node-alive", Some("refuse")),
-            ("fenced", Some("warn")),
-            ("owner", Some("confirm")),
+            ("node-alive", Some("Refuse")),
+            ("fenced", Some("Warn")),
+            ("owner", Some("Confirm")),
         ]);
         let words = levels.words("fenced");
         let contradicted = "bob@laptop fenced it (powered off: pulled the plug), but its kubelet is alive and \
@@ -189,27 +189,27 @@ fn owners_keep_their_promises() {
         };
         let unknown = |api_version: &str, kind: &str| json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "it", "uid": "u-1"}});
         for (name, owner, id, level) in [
-            ("set", scene.stateful_set("set", 1, 0), "owner", "confirm"),
-            ("strict", job("strict", "Failed"), "owner", "confirm"),
-            ("loose", job("loose", "TerminatingOrFailed"), "owner", "ok"),
-            ("daemon", unknown("apps/v1", "DaemonSet"), "owner", "ok"),
+            ("set", scene.stateful_set("set", 1, 0), "owner", "Confirm"),
+            ("strict", job("strict", "Failed"), "owner", "Confirm"),
+            ("loose", job("loose", "TerminatingOrFailed"), "owner", "Ok"),
+            ("daemon", unknown("apps/v1", "DaemonSet"), "owner", "Ok"),
             (
                 "custom",
                 unknown("db.example/v1", "Database"),
                 "owner",
-                "confirm",
+                "Confirm",
             ),
             (
                 "clone",
                 unknown("apps.kruise.io/v1", "ReplicaSet"),
                 "owner",
-                "confirm",
+                "Confirm",
             ),
             (
                 "orphan",
                 unknown("apps/v1", "ReplicaSet"),
                 "no-owner",
-                "confirm",
+                "Confirm",
             ),
         ] {
             scene.ended_pod(name, Some(&owner), &json!({}));
@@ -218,14 +218,14 @@ fn owners_keep_their_promises() {
         scene.ended_pod("alone", None, &json!({}));
         scene
             .levels("alone")
-            .are(&[("no-owner", Some("confirm")), ("owner", None)]);
+            .are(&[("no-owner", Some("Confirm")), ("owner", None)]);
     });
 }
 
 #[test]
 fn a_member_without_which_there_is_no_majority_is_confirmed() {
     scene("quorum", |scene| {
-        for (name, ready, level) in [("many", 2, "ok"), ("few", 1, "confirm")] {
+        for (name, ready, level) in [("many", 2, "Ok"), ("few", 1, "Confirm")] {
             let set = scene.stateful_set(name, 3, ready);
             scene.ended_pod(name, Some(&set), &json!({}));
             scene.levels(name).are(&[("quorum", Some(level))]);
@@ -242,13 +242,13 @@ fn a_set_that_was_made_anew_may_start_a_second_pod() {
         scene.cluster.delete(&format!("{sets}/web"));
         scene
             .levels("web-0")
-            .are(&[("owner", None), ("no-owner", Some("confirm"))]);
+            .are(&[("owner", None), ("no-owner", Some("Confirm"))]);
         scene.stateful_set("web", 3, 1);
         let levels = scene.levels("web-0");
         levels.are(&[
-            ("owner", Some("confirm")),
+            ("owner", Some("Confirm")),
             ("no-owner", None),
-            ("quorum", Some("confirm")),
+            ("quorum", Some("Confirm")),
         ]);
         let promise = "StatefulSet/web (a new one of that name) guarantees at most one web-0; a second may start";
         assert!(levels.words("owner").starts_with(promise));
@@ -269,7 +269,7 @@ fn whoever_works_on_the_node_is_not_disturbed() {
         };
         scene.cluster.lease(&scene.node, &held(60, "bob@laptop"));
         let levels = scene.levels("web-1");
-        levels.are(&[("lease", Some("refuse"))]);
+        levels.are(&[("lease", Some("Refuse"))]);
         assert!(
             levels
                 .words("lease")
@@ -277,10 +277,10 @@ fn whoever_works_on_the_node_is_not_disturbed() {
         );
         let lease = format!("{}/{}", crate::support::LEASES, scene.node);
         for (spec, level) in [
-            (held(60, "kubeadm:bob@laptop"), "refuse"),
-            (held(60, "alice@bastion"), "ok"),
-            (held(60, "kubeadm:alice@bastion"), "ok"),
-            (held(3600, "bob@laptop"), "ok"),
+            (held(60, "kubeadm:bob@laptop"), "Refuse"),
+            (held(60, "alice@bastion"), "Ok"),
+            (held(60, "kubeadm:alice@bastion"), "Ok"),
+            (held(3600, "bob@laptop"), "Ok"),
         ] {
             scene.cluster.patch(&lease, &json!({"spec": spec}));
             scene.levels("web-1").are(&[("lease", Some(level))]);
@@ -296,7 +296,7 @@ fn whoever_works_on_the_node_is_not_disturbed() {
         let leases = "/apis/coordination.k8s.io/v1/namespaces/medik8s-leases/leases";
         scene.cluster.create(leases, &remediation(60));
         let levels = scene.levels("web-1");
-        levels.are(&[("lease", Some("ok")), ("remediation", Some("refuse"))]);
+        levels.are(&[("lease", Some("Ok")), ("remediation", Some("Refuse"))]);
         assert!(
             levels
                 .words("remediation")
@@ -306,7 +306,7 @@ fn whoever_works_on_the_node_is_not_disturbed() {
         scene.cluster.patch(&path, &remediation(3600));
         scene
             .levels("web-1")
-            .are(&[("lease", Some("ok")), ("remediation", None)]);
+            .are(&[("lease", Some("Ok")), ("remediation", None)]);
     });
 }
 
@@ -323,7 +323,7 @@ fn an_operator_that_says_by_a_taint_that_it_is_at_work_is_left_to_finish() {
         };
         tainted("example.com/remediation").are(&[("remediation", None)]);
         let levels = tainted("medik8s.io/remediation");
-        levels.are(&[("remediation", Some("refuse"))]);
+        levels.are(&[("remediation", Some("Refuse"))]);
         let words = levels.words("remediation");
         assert!(
             words.contains("its taint medik8s.io/remediation=yes"),
@@ -363,14 +363,14 @@ fn a_spent_budget_and_finalizers_are_warned_of() {
         allowed(1);
         scene
             .levels("web-1")
-            .are(&[("pdb", Some("ok")), ("finalizers", Some("ok"))]);
+            .are(&[("pdb", Some("Ok")), ("finalizers", Some("Ok"))]);
         allowed(0);
         let kept = json!({"metadata": {"finalizers": ["example.com/keep"]}});
         // A pod that is being deleted gets no new finalizers.
         let set = scene.replica_set("kept");
         scene.ended_pod("kept", Some(&set), &kept);
         let levels = scene.levels("kept");
-        levels.are(&[("pdb", Some("warn")), ("finalizers", Some("warn"))]);
+        levels.are(&[("pdb", Some("Warn")), ("finalizers", Some("Warn"))]);
         assert_eq!(levels.confirm(), "--accept-risk=none");
     });
 }
@@ -381,10 +381,10 @@ fn where_most_of_the_zone_is_silent_the_control_plane_is_suspected() {
         scene.harmless_pod("web-1");
         scene.make_node("worker-4", Readiness::Unknown, Duration::from_secs(600));
         // Two of four.
-        scene.levels("web-1").are(&[("mass-loss", Some("ok"))]);
+        scene.levels("web-1").are(&[("mass-loss", Some("Ok"))]);
         scene.make_node("worker-5", Readiness::Unknown, Duration::from_secs(600));
         let levels = scene.levels("web-1");
-        levels.are(&[("mass-loss", Some("confirm"))]);
+        levels.are(&[("mass-loss", Some("Confirm"))]);
         assert!(
             levels
                 .words("mass-loss")
@@ -405,10 +405,10 @@ fn a_pod_that_was_never_placed_runs_nowhere() {
         });
         scene.make_pod("web-1", &pod);
         scene.levels("web-1").are(&[
-            ("node-unreachable", Some("ok")),
-            ("owner", Some("ok")),
-            ("quorum", Some("ok")),
-            ("volume-attached", Some("ok")),
+            ("node-unreachable", Some("Ok")),
+            ("owner", Some("Ok")),
+            ("quorum", Some("Ok")),
+            ("volume-attached", Some("Ok")),
             ("volume-unguarded", None),
             ("node-alive-unknown", None),
             ("lease", None),

@@ -48,7 +48,8 @@ fn the_report_says_what_is_given_up_and_what_to_type() {
         assert!(scene.is_there("web-0"));
         let yaml = scene.force_delete("web-0", &["-o", "yaml"]).run();
         assert!(
-            yaml.stdout.contains("confirm: --accept-risk=owner,quorum"),
+            yaml.stdout
+                .contains("acceptRisk: --accept-risk=owner,quorum"),
             "{yaml}"
         );
         let line = run
@@ -113,7 +114,7 @@ fn line_of(run: &Run) -> &str {
 }
 
 #[test]
-fn the_line_is_the_same_command_word_for_word() {
+fn the_line_deletes_the_same_for_the_same_reason_and_stays_a_dry_run() {
     scene("again", |scene| {
         scene.ended_member(3, 1);
         let words = [
@@ -131,8 +132,8 @@ fn the_line_is_the_same_command_word_for_word() {
         let run = scene.force_delete("web-0", &words).run();
         assert_eq!(run.code, 6, "{run}");
         let line = format!(
-            "--as root --as-group system:masters force-delete pod/web-0 -n {} --timeout 5m \
-             --dry-run=server -o wide --accept-risk=owner,quorum,in-grace -m 'it'\\''s unplugged'",
+            "force-delete pod/web-0 -n {} --dry-run=server --accept-risk=owner,quorum,in-grace \
+             -m 'it'\\''s unplugged'",
             scene.namespace
         );
         assert_eq!(line_of(&run), line, "{run}");
@@ -250,7 +251,7 @@ fn a_finalizer_holds_the_object() {
         assert_eq!(lease["spec"]["leaseTransitions"], 1);
         let data = scene.force_delete("web-1", &["-o", "json"]).succeeds();
         let data: Value = serde_json::from_str(&data.stdout).expect("JSON");
-        assert_eq!(data["items"][0]["outcome"], "stillHeld", "{data:#}");
+        assert_eq!(data["items"][0]["outcome"], "StillHeld", "{data:#}");
         scene.cluster.patch(
             &scene.pod_path("web-1"),
             &json!({"metadata": {"finalizers": null}}),
@@ -280,11 +281,11 @@ fn it_waits_for_the_replacement_and_says_where_it_is() {
         let run = run.ends();
         assert_eq!(run.code, 0, "{run}");
         let data: Value = serde_json::from_str(&run.stdout).expect("JSON");
-        assert_eq!(data["kind"], "ForceDeletion");
+        assert_eq!(data["kind"], "ForceDeletionList");
         let item = &data["items"][0];
-        assert_eq!(item["outcome"], "replaced", "{data:#}");
-        assert_eq!(item["node"], node.as_str(), "{data:#}");
-        assert_eq!(item["target"]["name"], "web-0");
+        assert_eq!(item["outcome"], "Replaced", "{data:#}");
+        assert_eq!(item["replacement"]["node"], node.as_str(), "{data:#}");
+        assert_eq!(item["name"], "web-0");
     });
 }
 

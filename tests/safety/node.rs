@@ -90,7 +90,7 @@ fn a_node_that_its_finalizers_hold_is_not_told_to_be_gone() {
         let kept = json!({"metadata": {"finalizers": ["example.com/keep"]}});
         scene.cluster.patch(&path, &kept);
         let levels = Levels::of(force_delete(scene, &["-o", "json"]));
-        levels.are(&[("finalizers", Some("warn"))]);
+        levels.are(&[("finalizers", Some("Warn"))]);
         let words = ["--accept-risk=none", "-m", "scrapped"];
         let run = force_delete(scene, &words).succeeds();
         let told = format!(
@@ -126,11 +126,11 @@ fn a_node_that_lives_or_is_somebody_elses_stays_unless_that_is_overridden() {
         scene.heartbeat();
         let levels = Levels::of(force_delete(scene, &["-o", "json"]));
         levels.are(&[
-            ("target", Some("ok")),
-            ("node-alive", Some("refuse")),
-            ("lease", Some("refuse")),
-            ("lease-goes", Some("warn")),
-            ("rights", Some("ok")),
+            ("target", Some("Ok")),
+            ("node-alive", Some("Refuse")),
+            ("lease", Some("Refuse")),
+            ("lease-goes", Some("Warn")),
+            ("rights", Some("Ok")),
         ]);
         let words = levels.words("lease-goes");
         assert!(words.contains("bob@laptop may still act for"), "{words}");
@@ -156,12 +156,12 @@ fn the_finalizers_of_a_node_are_warned_of() {
     scene("final", |scene| {
         let path = format!("/api/v1/nodes/{}", scene.node);
         let report = || Levels::of(force_delete(scene, &["-o", "json"]));
-        report().are(&[("finalizers", Some("ok"))]);
+        report().are(&[("finalizers", Some("Ok"))]);
         let kept = |finalizers| json!({"metadata": {"finalizers": finalizers}});
         let of_another = json!(["example.com/machine"]);
         scene.cluster.patch(&path, &kept(of_another));
         let levels = report();
-        levels.are(&[("finalizers", Some("warn"))]);
+        levels.are(&[("finalizers", Some("Warn"))]);
         let words = levels.words("finalizers");
         assert!(words.ends_with(": example.com/machine"), "{words}");
         scene.cluster.patch(&path, &kept(json!(null)));

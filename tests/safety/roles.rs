@@ -99,14 +99,14 @@ fn an_operator_knows_all_and_deletes_pods_and_nodes() {
         let ada = person(scene, "ada", &OPERATOR);
         let levels = scene.levels_for(&ada, "web-0");
         levels.are(&[
-            ("node-unreachable", Some("warn")),
-            ("mass-loss", Some("ok")),
-            ("lease", Some("ok")),
+            ("node-unreachable", Some("Warn")),
+            ("mass-loss", Some("Ok")),
+            ("lease", Some("Ok")),
             ("remediation-unknown", None),
-            ("owner", Some("confirm")),
-            ("quorum", Some("ok")),
-            ("pdb", Some("ok")),
-            ("rights", Some("ok")),
+            ("owner", Some("Confirm")),
+            ("quorum", Some("Ok")),
+            ("pdb", Some("Ok")),
+            ("rights", Some("Ok")),
         ]);
         let locked = format!(
             "node/{} locked by alice@bastion during the deletion\n",
@@ -149,12 +149,12 @@ fn an_owner_deletes_pods_of_the_namespace_and_nothing_else() {
         let dev = person(scene, "dev", &[&team]);
         let levels = scene.levels_for(&dev, "web-0");
         levels.are(&[
-            ("node-alive-unknown", Some("unknown")),
-            ("lease-unknown", Some("unknown")),
-            ("owner", Some("confirm")),
-            ("quorum", Some("ok")),
-            ("pdb", Some("ok")),
-            ("rights", Some("ok")),
+            ("node-alive-unknown", Some("Unknown")),
+            ("lease-unknown", Some("Unknown")),
+            ("owner", Some("Confirm")),
+            ("quorum", Some("Ok")),
+            ("pdb", Some("Ok")),
+            ("rights", Some("Ok")),
         ]);
         web_0_goes(scene, &dev, &levels, "");
 

@@ -256,7 +256,10 @@ impl Levels {
         let run = maint.run();
         assert_eq!(run.code, 6, "{run}");
         let report = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{run}"));
-        Self(report)
+        let report = Self(report);
+        let code = &report.0["items"][0]["error"]["code"];
+        assert!(code == "NotConfirmed" || code == "Unsafe", "{run}");
+        report
     }
 
     /// The level of the check: the same wherever it is there more than once.
@@ -276,13 +279,13 @@ impl Levels {
         let checks = self.0["items"][0]["checks"].as_array().expect("checks");
         let check = checks.iter().find(|check| check["id"] == id);
         check
-            .and_then(|check| check["words"].as_str())
+            .and_then(|check| check["message"].as_str())
             .unwrap_or_default()
     }
 
     /// The flag that confirms it all.
     pub(crate) fn confirm(&self) -> &str {
-        self.0["confirm"].as_str().expect("a flag")
+        self.0["acceptRisk"].as_str().expect("a flag")
     }
 
     /// Expects these levels, `None` for checks that have nothing to say.

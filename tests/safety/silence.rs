@@ -84,13 +84,13 @@ fn a_node_that_is_not_ready_is_silent_once_its_heartbeat_is_old() {
             let node = node_with_pod(scene, short, ready);
             let alive = || (scene.levels(short), fence(scene, &node));
             let (levels, run) = in_time(|| beat(scene, &node, YOUNG), alive);
-            levels.are(&[("node-alive", Some("refuse")), ("node-unreachable", None)]);
+            levels.are(&[("node-alive", Some("Refuse")), ("node-unreachable", None)]);
             assert_eq!(run.code, 6, "{run}");
             assert!(run.stderr.contains("its kubelet is alive"), "{run}");
 
             beat(scene, &node, OLD);
             let levels = scene.levels(short);
-            levels.are(&[("node-alive", None), ("node-unreachable", Some("warn"))]);
+            levels.are(&[("node-alive", None), ("node-unreachable", Some("Warn"))]);
             let found = levels.words("node-unreachable");
             assert!(found.starts_with(words), "{found}");
             let run = fence(scene, &node);
@@ -108,9 +108,9 @@ fn a_node_that_is_not_ready_is_silent_once_its_heartbeat_is_old() {
 fn a_node_that_has_no_heartbeat_is_silent_only_where_the_control_plane_says_so() {
     scene("unheard", |scene| {
         for (short, status, level) in [
-            ("unwell", Some("False"), ("node-alive-unknown", "unknown")),
-            ("unset", None, ("node-alive-unknown", "unknown")),
-            ("unheard", Some("Unknown"), ("node-unreachable", "warn")),
+            ("unwell", Some("False"), ("node-alive-unknown", "Unknown")),
+            ("unset", None, ("node-alive-unknown", "Unknown")),
+            ("unheard", Some("Unknown"), ("node-unreachable", "Warn")),
         ] {
             let node = node_with_pod(scene, short, Readiness::NotReady);
             scene.cluster.delete(&lease_path(&node));
@@ -147,7 +147,7 @@ fn a_heartbeat_far_ahead_of_the_clock_proves_nothing() {
         levels.are(&[
             ("node-alive", None),
             ("node-unreachable", None),
-            ("node-alive-unknown", Some("unknown")),
+            ("node-alive-unknown", Some("Unknown")),
         ]);
         let words = levels.words("node-alive-unknown");
         assert!(
@@ -177,7 +177,7 @@ fn a_node_that_is_called_ready_is_not_silent_and_counts_as_lost() {
         for short in ["worker-2", "worker-3"] {
             beat(scene, &scene.cluster.name(short), OLD);
         }
-        scene.levels("web-1").are(&[("mass-loss", Some("confirm"))]);
+        scene.levels("web-1").are(&[("mass-loss", Some("Confirm"))]);
         let run = scene
             .cluster
             .maint([
@@ -211,12 +211,12 @@ fn who_may_not_read_heartbeats_goes_by_the_conditions_that_the_kubelet_reports()
         let user = scene.user("dev", &rules);
         let levels = || scene.levels_for(&user, "web-1");
         let young = || report(scene, &scene.node, "Unknown", YOUNG);
-        in_time(young, levels).are(&[("node-alive", Some("refuse")), ("node-alive-unknown", None)]);
+        in_time(young, levels).are(&[("node-alive", Some("Refuse")), ("node-alive-unknown", None)]);
         // A live kubelet may have nothing to report for minutes.
         report(scene, &scene.node, "Unknown", OLD);
         levels().are(&[
             ("node-alive", None),
-            ("node-alive-unknown", Some("unknown")),
+            ("node-alive-unknown", Some("Unknown")),
         ]);
     });
 }

@@ -27,13 +27,13 @@ fn what_a_job_promises_is_known_only_to_who_may_read_it() {
         let blind = scene.user("blind", std::slice::from_ref(&pods));
         let seeing = scene.user("seeing", &[pods, jobs]);
         let levels = scene.levels_for(&blind, "import-1");
-        levels.are(&[("owner", Some("unknown")), ("no-owner", None)]);
+        levels.are(&[("owner", Some("Unknown")), ("no-owner", None)]);
         let words = levels.words("owner");
         assert!(words.contains("no permission to list jobs"), "{words}");
         let flag = levels.confirm();
         assert!(flag.contains("owner"), "{flag}");
         let levels = scene.levels_for(&seeing, "import-1");
-        levels.are(&[("owner", Some("confirm"))]);
+        levels.are(&[("owner", Some("Confirm"))]);
     });
 }
 
@@ -51,7 +51,7 @@ fn rights_of_which_the_server_does_not_tell_are_unknown() {
                     path.contains("/selfsubjectaccessreviews")
                 });
             let levels = scene.levels_for(&gate.kubeconfig, "web-1");
-            levels.are(&[("rights-unknown", Some("unknown")), ("rights", None)]);
+            levels.are(&[("rights-unknown", Some("Unknown")), ("rights", None)]);
             let words = levels.words("rights-unknown");
             assert!(words.contains(why), "{words}");
             let words = ["--accept-risk=lease-unknown", "-m", "why"];

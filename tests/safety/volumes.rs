@@ -88,7 +88,7 @@ fn attached_volumes_are_detached_by_force() {
         attach(scene, &driver, "elsewhere", &scene.cluster.name("worker-2"));
         let levels = scene.levels("here");
         levels.are(&[
-            ("volume-attached", Some("confirm")),
+            ("volume-attached", Some("Confirm")),
             ("volume-unguarded", None),
         ]);
         let words = levels.words("volume-attached");
@@ -100,7 +100,7 @@ fn attached_volumes_are_detached_by_force() {
         for name in ["elsewhere", "nowhere"] {
             scene
                 .levels(name)
-                .are(&[("volume-attached", Some("ok")), ("volume-unguarded", None)]);
+                .are(&[("volume-attached", Some("Ok")), ("volume-unguarded", None)]);
         }
     });
 }
@@ -125,11 +125,11 @@ fn who_only_reads_tears_nothing_and_who_writes_alone_is_told_as_that() {
         for name in ["library", "printed"] {
             scene
                 .levels(name)
-                .are(&[("volume-attached", Some("ok")), ("volume-unguarded", None)]);
+                .are(&[("volume-attached", Some("Ok")), ("volume-unguarded", None)]);
         }
         let levels = scene.levels("alone");
         levels.are(&[
-            ("volume-attached", Some("confirm")),
+            ("volume-attached", Some("Confirm")),
             ("volume-unguarded", None),
         ]);
         let words = levels.words("volume-attached");
@@ -137,7 +137,7 @@ fn who_only_reads_tears_nothing_and_who_writes_alone_is_told_as_that() {
         // The mode is the scheduler's promise about pods that are there: a server of files knows no pods.
         scene
             .levels("share")
-            .are(&[("volume-unguarded", Some("confirm"))]);
+            .are(&[("volume-unguarded", Some("Confirm"))]);
     });
 }
 
@@ -164,7 +164,7 @@ fn where_nothing_has_to_be_attached_nothing_stops_two_writers() {
         for name in ["share", "block", "loose", "inline"] {
             let levels = scene.levels(name);
             levels.are(&[
-                ("volume-unguarded", Some("confirm")),
+                ("volume-unguarded", Some("Confirm")),
                 ("volume-attached", None),
             ]);
             let words = levels.words("volume-unguarded");
@@ -173,7 +173,7 @@ fn where_nothing_has_to_be_attached_nothing_stops_two_writers() {
         for name in ["reading", "scratch"] {
             scene
                 .levels(name)
-                .are(&[("volume-unguarded", None), ("volume-attached", Some("ok"))]);
+                .are(&[("volume-unguarded", None), ("volume-attached", Some("Ok"))]);
         }
     });
 }
@@ -210,7 +210,7 @@ fn a_claim_that_leads_to_no_volume_is_unknown() {
         let _ = scene.cluster.try_send("PATCH", &gone, Some(&unprotected));
         scene
             .levels("bound")
-            .are(&[("volume-attached", Some("ok")), ("volume-unguarded", None)]);
+            .are(&[("volume-attached", Some("Ok")), ("volume-unguarded", None)]);
         for (name, why) in [
             ("claimless", "claim claimless is missing"),
             ("unbound", "claim unbound is bound to no volume"),
@@ -218,8 +218,8 @@ fn a_claim_that_leads_to_no_volume_is_unknown() {
         ] {
             let levels = scene.levels(name);
             levels.are(&[
-                ("volume-attached", Some("unknown")),
-                ("volume-unguarded", Some("unknown")),
+                ("volume-attached", Some("Unknown")),
+                ("volume-unguarded", Some("Unknown")),
             ]);
             let words = levels.words("volume-attached");
             assert!(words.ends_with(why), "{words}");
@@ -251,48 +251,48 @@ fn volumes_without_a_claim_are_judged_by_their_kind() {
                 "ebs",
                 json!({"awsElasticBlockStore": {"volumeID": "disk-1"}}),
                 [
-                    ("volume-attached", Some("confirm")),
+                    ("volume-attached", Some("Confirm")),
                     ("volume-unguarded", None),
                 ],
             ),
             (
                 "cinder",
                 json!({"cinder": {"volumeID": "disk-2"}}),
-                [("volume-attached", Some("ok")), ("volume-unguarded", None)],
+                [("volume-attached", Some("Ok")), ("volume-unguarded", None)],
             ),
             (
                 "fc",
                 json!({"fc": {"wwids": ["3600508b400105e210000900000490000"]}}),
                 [
                     ("volume-attached", None),
-                    ("volume-unguarded", Some("confirm")),
+                    ("volume-unguarded", Some("Confirm")),
                 ],
             ),
             (
                 "flex",
                 json!({"flexVolume": {"driver": "example.com/disk"}}),
                 [
-                    ("volume-attached", Some("unknown")),
-                    ("volume-unguarded", Some("unknown")),
+                    ("volume-attached", Some("Unknown")),
+                    ("volume-unguarded", Some("Unknown")),
                 ],
             ),
             (
                 "secrets",
                 json!({"csi": {"driver": "secrets-store.csi.k8s.io"}}),
-                [("volume-attached", Some("ok")), ("volume-unguarded", None)],
+                [("volume-attached", Some("Ok")), ("volume-unguarded", None)],
             ),
             (
                 "csi-share",
                 json!({"csi": {"driver": driver(scene, "share", false)}}),
                 [
                     ("volume-attached", None),
-                    ("volume-unguarded", Some("confirm")),
+                    ("volume-unguarded", Some("Confirm")),
                 ],
             ),
             (
                 "csi-disk",
                 json!({"csi": {"driver": driver(scene, "disk", true)}}),
-                [("volume-attached", Some("ok")), ("volume-unguarded", None)],
+                [("volume-attached", Some("Ok")), ("volume-unguarded", None)],
             ),
         ] {
             let mut volume = volume;
@@ -303,7 +303,7 @@ fn volumes_without_a_claim_are_judged_by_their_kind() {
         // Who may not read drivers knows of none whether many nodes reach its volumes.
         let pods = Rule::new("", &["pods"], &["get", "delete"]);
         let blind = scene.user("blind", &[pods]);
-        for (name, unguarded) in [("csi-share", Some("unknown")), ("secrets", None)] {
+        for (name, unguarded) in [("csi-share", Some("Unknown")), ("secrets", None)] {
             let levels = scene.levels_for(&blind, name);
             levels.are(&[("volume-unguarded", unguarded)]);
         }

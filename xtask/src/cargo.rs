@@ -6,7 +6,7 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::say::{Progress, say};
+use crate::output::{Progress, print};
 
 /// The cargo that started this program, in the workspace.
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
@@ -48,7 +48,7 @@ pub(crate) fn run_build(what: &str, build: &mut Command) -> Result<()> {
     let mut child = build.spawn().context("failed to run cargo")?;
     let stderr = child.stderr.take().context("cargo has no stderr")?;
     for line in BufReader::new(stderr).split(b'\n') {
-        say(String::from_utf8_lossy(&line?));
+        print(String::from_utf8_lossy(&line?));
     }
     ensure_success(build, child.wait()?)
 }

@@ -5,8 +5,8 @@ use std::time::Instant;
 use anyhow::{Context as _, Result};
 
 use crate::cargo::{cargo, run};
-use crate::machine::Part;
-use crate::say::say;
+use crate::output::print;
+use crate::test_requirements::Requirement;
 use crate::{r#gen, platforms};
 
 /// Check what every commit must pass, in under five minutes
@@ -28,16 +28,16 @@ impl Arguments {
         step("other platforms", || platforms::Arguments {}.run())?;
         step("tests without a real API server", tests)?;
         step("generated files", || r#gen::Arguments { check: true }.run())?;
-        say(format_args!("passed in {} s", began.elapsed().as_secs()));
+        print(format_args!("passed in {} s", began.elapsed().as_secs()));
         Ok(())
     }
 }
 
 fn step(name: &str, work: impl FnOnce() -> Result<()>) -> Result<()> {
-    say(format_args!("== {name}"));
+    print(format_args!("== {name}"));
     let began = Instant::now();
     work().with_context(|| format!("check of {name} failed"))?;
-    say(format_args!("   {} s", began.elapsed().as_secs()));
+    print(format_args!("   {} s", began.elapsed().as_secs()));
     Ok(())
 }
 
@@ -56,6 +56,6 @@ fn tests() -> Result<()> {
     tests.env(control_plane::WITHOUT_KUBERNETES, "1");
     // The tests mostly wait, so run more of them than there may be cores.
     tests.env("RUST_TEST_THREADS", "4");
-    tests.envs(Part::missing().map(|part| (part.variable, "1")));
+    tests.envs(Requirement::missing().map(|requirement| (requirement.variable, "1")));
     run(&mut tests)
 }

@@ -9,7 +9,7 @@ use clap::builder::PossibleValuesParser;
 use control_plane::{Binary, cache_dir};
 
 use crate::go::MODULES;
-use crate::say::{Progress, say};
+use crate::output::{Progress, print};
 
 /// Build etcd, Kubernetes and the other programs that the tests need
 ///
@@ -35,7 +35,7 @@ impl Arguments {
             .collect();
         ensure_built(&wanted)?;
         for binary in wanted {
-            say(binary.locate()?.display());
+            print(binary.locate()?.display());
         }
         Ok(())
     }
@@ -71,7 +71,7 @@ pub(crate) fn ensure_built(wanted: &[Binary]) -> Result<()> {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let what = "waiting for another command that is building the control plane";
-            let _progress = Progress::start_or_say(what);
+            let _progress = Progress::start_or_print(what);
             lock.lock()?;
         }
         Err(TryLockError::Error(error)) => return Err(error).context("failed to lock the cache"),

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 
 use self::krew::Release;
 use crate::cargo::{cargo, run_build};
-use crate::say::say;
+use crate::output::print;
 
 /// Build the release archives and the krew manifest
 ///
@@ -69,7 +69,7 @@ impl Arguments {
         ] {
             let path = into.join(name);
             fs::write(&path, content)?;
-            say(format_args!("{} ({} bytes)", path.display(), content.len()));
+            print(format_args!("{} ({} bytes)", path.display(), content.len()));
         }
         Ok(())
     }
@@ -87,7 +87,7 @@ impl Package {
     fn pack(&self, root: &Path) -> Result<Archive> {
         let program = fs::read(build(root, self.binary)?)?;
         ensure_static(&program)?;
-        say(format_args!(
+        print(format_args!(
             "{}: {:.1} MB (target: < 10 MB)",
             self.binary,
             program.len() as f64 / 1e6

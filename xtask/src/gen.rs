@@ -1,4 +1,8 @@
-//! `cargo xtask gen`: generates files from the argument definitions.
+//! `cargo xtask gen`: generates files from the argument definitions and the types of the output, and the picture in
+//! the README from a run.
+
+mod svg;
+mod two_terminals;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,9 +13,9 @@ use anyhow::{Context, Result, bail, ensure};
 use control_plane::target_dir;
 
 use crate::cargo::{build, build_plugin};
-use crate::say::say;
+use crate::output::print;
 
-/// Generate completions/, docs/cli.md and docs/man/ from the definition of the flags
+/// Generate completions/, docs/cli.md, docs/man/, docs/schema/ and docs/two-terminals.svg from the program
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Change nothing; fail if a file is out of date
@@ -22,6 +26,8 @@ pub(crate) struct Arguments {
 /// The directories in which every file is generated.
 const DIRECTORIES: [&str; 2] = ["completions", "docs/man"];
 const REFERENCE: &str = "docs/cli.md";
+const PICTURE: &str = "docs/two-terminals.svg";
+const SCHEMA: &str = "docs/schema/v2.json";
 const SCRIPTS: [(&str, &str); 4] = [
     ("bash", "completions/kubectl-maint.bash"),
     ("zsh", "completions/_kubectl-maint"),
@@ -50,13 +56,14 @@ impl Arguments {
         let programs = target_dir().join("debug");
         let mut made = make(&programs.join("kubectl-maint"))?;
         made.extend(make_of_elector(&programs.join(ELECTOR))?);
+        made.insert(PICTURE.into(), two_terminals::picture()?.into_bytes());
         let found = find(&root)?;
         let differing = differences(&made, &found);
         if differing.is_empty() {
             return Ok(());
         }
         for path in &differing {
-            say(path.display());
+            print(path.display());
         }
         if self.check {
             bail!("the files above are out of date: run `cargo xtask gen`");
@@ -79,6 +86,7 @@ impl Arguments {
 fn make(plugin: &Path) -> Result<Files> {
     let mut files = Files::new();
     files.insert(REFERENCE.into(), output(plugin, &["reference"])?);
+    files.insert(SCHEMA.into(), output(plugin, &["reference", "--schema"])?);
     for (shell, path) in SCRIPTS {
         files.insert(path.into(), output(plugin, &["completion", shell])?);
     }
@@ -125,8 +133,10 @@ fn output(program: &Path, arguments: &[&str]) -> Result<Vec<u8>> {
 /// The existing files.
 fn find(root: &Path) -> Result<Files> {
     let mut files = Files::new();
-    if let Ok(reference) = fs::read(root.join(REFERENCE)) {
-        files.insert(REFERENCE.into(), reference);
+    for file in [REFERENCE, PICTURE, SCHEMA] {
+        if let Ok(content) = fs::read(root.join(file)) {
+            files.insert(file.into(), content);
+        }
     }
     for directory in DIRECTORIES {
         if root.join(directory).exists() {

@@ -9,7 +9,7 @@ use std::{env, fs};
 use anyhow::{Context, Result, bail, ensure};
 use control_plane::{Binary, KUBERNETES_VERSION, cache_dir, target_dir};
 
-use crate::say::{Progress, say};
+use crate::output::{Progress, print};
 
 /// The Go version that the pinned modules require.
 const OLDEST_GO: (u32, u32) = (1, 26);
@@ -84,7 +84,7 @@ impl Module {
                 .with_context(|| format!("failed to move {} to its place", binary.name()))?;
         }
         fs::remove_dir_all(&unfinished)?;
-        say(format_args!(
+        print(format_args!(
             "{}: built in {} s",
             self.name,
             started.elapsed().as_secs()
@@ -119,14 +119,14 @@ impl Module {
 
     fn count_packages(&self, packages: &[&str]) -> Result<usize> {
         let what = format!("{}: fetching the pinned modules", self.name);
-        let progress = Progress::start_or_say(what);
+        let progress = Progress::start_or_print(what);
         let mut list = self.go(&["list", "-mod=readonly", "-deps"]);
         if progress.is_none() {
             list.stderr(Stdio::inherit());
         }
         let output = list.args(packages).output()?;
         if !output.status.success() {
-            say(String::from_utf8_lossy(&output.stderr).trim_end());
+            print(String::from_utf8_lossy(&output.stderr).trim_end());
         }
         ensure!(
             output.status.success(),
@@ -161,16 +161,16 @@ impl Module {
             let line = line?;
             // With -v, a line without a space is a compiled package; other lines are messages.
             if line.contains(' ') {
-                say(line);
+                print(line);
                 continue;
             }
             compiled += 1;
             let so_far = format_args!("{}: compiled {compiled} of {total} packages", self.name);
             if let Some(progress) = &progress {
-                progress.now(so_far);
+                progress.set_message(so_far);
             } else if said.elapsed() >= PROGRESS {
                 said = Instant::now();
-                say(so_far);
+                print(so_far);
             }
         }
         let status = child.wait()?;

@@ -8,7 +8,7 @@ use std::{env, fs};
 use anyhow::Result;
 
 use crate::cargo::{cargo, run, succeeds};
-use crate::say::say;
+use crate::output::print;
 
 /// Type-check the shipped packages for macOS and Windows
 ///
@@ -65,7 +65,7 @@ fn is_ready(target: &str) -> bool {
     } else {
         return true;
     };
-    say(format_args!("warning: skipped {target}: {obstacle}"));
+    print(format_args!("warning: skipped {target}: {obstacle}"));
     false
 }
 

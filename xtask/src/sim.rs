@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::cargo::{cargo, run};
-use crate::planted;
+use crate::seeded_bugs;
 
 /// Run the library in many simulated clusters with faults, and check what it promises
 ///
@@ -34,7 +34,7 @@ pub(crate) const PROFILE: [&str; 3] = ["--quiet", "--profile", "simulation"];
 impl Arguments {
     pub(crate) fn run(self) -> Result<()> {
         if self.bugs {
-            return planted::run();
+            return seeded_bugs::run();
         }
         let mut simulate = cargo(&["run"]);
         simulate

@@ -7,9 +7,9 @@ use control_plane::Binary;
 
 use crate::cargo::{cargo, run, run_build};
 use crate::control_plane::{ensure_built, missing};
-use crate::machine::Part;
 use crate::memory;
-use crate::say::say;
+use crate::output::print;
+use crate::test_requirements::Requirement;
 
 /// Run all tests, including those on a real etcd and kube-apiserver
 ///
@@ -39,9 +39,9 @@ impl Arguments {
             })?;
         }
         ensure_built(&Binary::ALL)?;
-        let lacking: Vec<Part> = Part::missing().collect();
-        for part in &lacking {
-            say(part.warning());
+        let missing: Vec<Requirement> = Requirement::missing().collect();
+        for requirement in &missing {
+            print(requirement.warning());
         }
         let mut tests = cargo(&TESTS);
         let mut examples_in_docs = cargo(&["test", "--workspace", "--doc"]);
@@ -49,7 +49,11 @@ impl Arguments {
             tests.args(["--", "--quiet"]);
             examples_in_docs.args(["--", "--quiet"]);
         }
-        tests.envs(lacking.iter().map(|part| (part.variable, "1")));
+        tests.envs(
+            missing
+                .iter()
+                .map(|requirement| (requirement.variable, "1")),
+        );
         for command in [&mut tests, &mut examples_in_docs] {
             for binary in Binary::ALL {
                 command.env(binary.variable(), binary.locate()?);

@@ -1,4 +1,7 @@
 //! The `Authorization` header of each request: fixed, from a file that is read again, or from a plugin.
+//!
+//! kube does not run the plugin again after the server answered 401, forgets a login that took longer than the request
+//! which began it, and sends credentials over plain HTTP too. kubectl does none of this.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -340,10 +343,11 @@ mod tests {
     use std::pin::pin;
 
     use futures::future::{Either, select};
+    use kube::config::ExecInteractiveMode;
     use tempfile::TempDir;
 
     use super::*;
-    use crate::kubeconfig::{Cluster, Exec, InteractiveMode};
+    use crate::kubeconfig::{Cluster, Exec};
 
     /// The credentials of a shell script that finds its directory in `$0`.
     fn credentials(
@@ -358,7 +362,7 @@ mod tests {
                 script.to_owned(),
                 directory.path().display().to_string(),
             ],
-            interactive_mode: InteractiveMode::Never,
+            interactive_mode: Some(ExecInteractiveMode::Never),
             ..Exec::default()
         };
         let told = Arc::new(Mutex::new(Vec::new()));

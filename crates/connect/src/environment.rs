@@ -1,4 +1,6 @@
 //! What a connection takes from around the process.
+//!
+//! kube reads the variables of its own process, so a test cannot set them without affecting the others.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};

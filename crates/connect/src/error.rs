@@ -1,4 +1,6 @@
 //! What can go wrong on the way to an API server, in the words that kubectl has for it.
+//!
+//! kube reports the errors of its libraries, without the file, user or server that they are about.
 
 mod classify;
 
@@ -146,6 +148,7 @@ impl ConnectError {
     /// What to do about it, if the message does not make that clear.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
+            Self::KubeconfigMissing { .. } => "check the path in --kubeconfig",
             Self::UnknownContext { .. } | Self::CurrentContextMissing { .. } => {
                 "list the contexts with `kubectl config get-contexts`"
             }
@@ -216,7 +219,8 @@ fn rfc3339(time: &DateTime<Utc>) -> impl fmt::Display {
 }
 
 /// An I/O error as Go words it: lower case, without the number.
-pub(super) fn in_words(err: &io::Error) -> String {
+#[must_use]
+pub fn in_words(err: &io::Error) -> String {
     let text = err.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     let mut letters = text.chars();

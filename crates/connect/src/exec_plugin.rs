@@ -1,4 +1,8 @@
 //! Credential plugins: programs that the kubeconfig names to get a token or a client certificate from.
+//!
+//! kube blocks until the plugin ends, even if nobody waits for it any more (kube-rs/kube#1632), gives it stdin even if
+//! that is no terminal, and does not check the answer's API version. What it tells the plugin about the cluster lacks
+//! `disable-compression`.
 
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
@@ -9,13 +13,14 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use chrono::{DateTime, Utc};
 use futures::future::try_join;
+use kube::config::ExecInteractiveMode;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, Command};
 
 use super::error::in_words;
-use super::kubeconfig::{Cluster, Exec, InteractiveMode};
+use super::kubeconfig::{Cluster, Exec};
 use super::platform::TerminalModes;
 
 const API_VERSIONS: [&str; 2] = [
@@ -150,9 +155,9 @@ impl Plugin {
     /// Dropping the future ends it, with all that it started.
     pub(super) async fn run(&self) -> Result<Credential, PluginError> {
         let interactive = match self.config.interactive_mode {
-            InteractiveMode::Never => false,
-            InteractiveMode::IfAvailable => self.stdin.check().is_ok(),
-            InteractiveMode::Always => self.stdin.check().map(|()| true)?,
+            Some(ExecInteractiveMode::Never) => false,
+            Some(ExecInteractiveMode::IfAvailable) | None => self.stdin.check().is_ok(),
+            Some(ExecInteractiveMode::Always) => self.stdin.check().map(|()| true)?,
         };
         let request = Exchange {
             kind: "ExecCredential".to_owned(),

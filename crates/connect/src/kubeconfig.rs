@@ -1,4 +1,7 @@
 //! Finding, reading and merging kubeconfig files by kubectl's rules.
+//!
+//! kube fails if one of the files that `KUBECONFIG` names is missing, and does not expand `~`; kubectl skips such a
+//! file.
 
 mod model;
 
@@ -6,9 +9,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-pub(super) use self::model::{
-    AuthProvider, Cluster, Context, Exec, InteractiveMode, Kubeconfig, User,
-};
+pub(super) use self::model::{AuthProvider, Cluster, Context, Exec, Kubeconfig, User};
 use super::environment::Environment;
 use super::error::{ConnectError, in_words};
 

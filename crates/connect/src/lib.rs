@@ -28,7 +28,7 @@ use http::HeaderValue;
 use self::connections::Connections;
 use self::credentials::Credentials;
 pub use self::environment::Environment;
-pub use self::error::{ConnectError, speaks_for_itself};
+pub use self::error::{ConnectError, in_words, speaks_for_itself};
 use self::exec_plugin::Stdin;
 pub use self::flags::{Flags, Timeout};
 use self::tls::Identity;

@@ -10,19 +10,18 @@ use crate::election_state::ElectionState;
 use crate::failure::{may_pass, words};
 use crate::log;
 
-/// How long it waits before it asks again a server that did not answer at the start: as long as
-/// client-go.
+/// How long it waits before it repeats a request that got no answer at the start: as long as client-go.
 const AGAIN: Duration = Duration::from_secs(2);
 
-/// How long a write under way may take to finish after this process was asked to end. The release of what
-/// it acquired may then take as long again.
+/// How long a write under way may take to finish after this process was asked to end. The release of a lease
+/// that it acquired may then take as long again.
 const LAST_CHANCE: Duration = Duration::from_secs(2);
 
 /// Stands by until this process leads. Dropping the future may leave a write under way: see
 /// [`withdraw`].
 ///
 /// # Errors
-/// If that can't come by waiting, such as a missing right.
+/// If waiting does not help, for example without permission.
 pub(crate) async fn lead(
     election: &LeaderElection,
     duration: Duration,
@@ -83,8 +82,8 @@ fn show_progress(election_state: &ElectionState, duration: Duration, progress: &
     }
 }
 
-/// A warning, if the leader's duration is shorter than `own`: candidates like it, if their client-go is
-/// old, would not wait for the end of a longer lease.
+/// A warning if the leader's duration is shorter than `own`: if the client-go of such candidates is old, they
+/// would not wait for the end of a longer lease.
 fn shorter(lease: &NodeLease, own: Duration) -> Option<String> {
     let (leader, theirs) = (lease.holder()?, lease.duration_seconds());
     let own = own.as_secs();

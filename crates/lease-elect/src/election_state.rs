@@ -8,10 +8,10 @@ use maintenance_lease::protocol::BootInstant;
 /// What this process does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// It looks for the Lease.
+    /// It reads the Lease.
     #[default]
     Starting,
-    /// It watches, while another leads.
+    /// It watches, while another process leads.
     Standby,
     /// It leads: its daemon runs.
     Leader,
@@ -19,7 +19,7 @@ pub(crate) enum Role {
     Ending,
 }
 
-/// What the election is about.
+/// The identity of the election.
 #[derive(Clone, Debug)]
 pub(crate) struct Named {
     pub(crate) namespace: String,
@@ -27,21 +27,21 @@ pub(crate) struct Named {
     pub(crate) holder: String,
 }
 
-/// How the election stands.
+/// The state of the election.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Facts {
-    /// `None` before the way to the API server is known, and with it the namespace.
+    /// `None` before the connection is configured, and with it the namespace.
     pub(crate) named: Option<Named>,
     pub(crate) role: Role,
     /// It can't see whether the lead becomes free.
     pub(crate) is_blind: bool,
-    /// Until when it leads, or led, by the boot clock.
+    /// When its lead ends, or ended, by the boot clock.
     pub(crate) deadline: Option<BootInstant>,
-    /// When it last took or renewed the lease.
+    /// When it last acquired or renewed the lease.
     pub(crate) renewed: Option<SystemTime>,
     /// How often it renewed the lease.
     pub(crate) renewals: u64,
-    /// How often it saw another begin to lead.
+    /// How often it saw another process become the leader.
     pub(crate) leaders_seen: u64,
 }
 
@@ -54,12 +54,12 @@ impl ElectionState {
         self.lock().clone()
     }
 
-    /// It is known what is elected on.
+    /// Sets the Lease of the election.
     pub(crate) fn names(&self, named: Named) {
         self.lock().named = Some(named);
     }
 
-    /// Another leads.
+    /// Another process leads.
     pub(crate) fn led_by_another(&self) {
         let mut facts = self.lock();
         facts.role = Role::Standby;
@@ -79,7 +79,7 @@ impl ElectionState {
         facts.renewed = Some(SystemTime::now());
     }
 
-    /// It goes on leading until `deadline`, which a renewal moves on.
+    /// It continues to lead until `deadline`, which a renewal extends.
     pub(crate) fn goes_on(&self, deadline: BootInstant) {
         let mut facts = self.lock();
         if facts.deadline.is_some_and(|before| before < deadline) {

@@ -1,4 +1,4 @@
-//! What keeps it from its work, as data until the last moment.
+//! All failures of lease-elect, kept as data until they are printed.
 
 use std::io;
 use std::net::SocketAddr;
@@ -8,38 +8,38 @@ use maintenance_lease::protocol::identity::InvalidIdentity;
 use maintenance_lease::{ApiError, Error, InvalidOption};
 use supervisor::StartError;
 
-/// A failure of its own, as opposed to the daemon's.
+/// A failure of lease-elect itself, as opposed to the daemon's.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// The options can't be meant.
+    /// The options are invalid.
     #[error("{message}")]
     Usage {
         /// What is wrong.
         message: String,
-        /// What would be right.
+        /// What to type instead.
         hint: String,
     },
-    /// There is no way to the API server.
+    /// The API server can't be reached.
     #[error("{0}")]
     Connect(#[from] ConnectError),
-    /// The rules, or the API server.
+    /// A failure of the lock protocol or of the API server.
     #[error("{}", words(.0))]
     Lock(#[from] Error),
-    /// The holder can't be one.
+    /// The identity is not valid for a holder.
     #[error("{0}")]
     Holder(#[from] InvalidIdentity),
     /// The status can't be served.
     #[error("failed to listen on {address} for --status-address: {source}")]
     Status {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
     /// The daemon can't be started.
     #[error("{0}")]
     Start(#[from] StartError),
-    /// The system refuses what it takes to go on.
+    /// The system refuses something that is needed to continue.
     #[error("{0}")]
     System(#[source] io::Error),
 }
@@ -73,7 +73,7 @@ pub(crate) fn words(error: &Error) -> String {
     }
 }
 
-/// The trouble with the way to the API server behind `error`, if that is what it is.
+/// The connection error behind `error`, if that is the cause.
 fn connection(error: &Error) -> Option<ConnectError> {
     match error {
         Error::Api(ApiError::Transport(source)) => ConnectError::classify(source),
@@ -81,7 +81,7 @@ fn connection(error: &Error) -> Option<ConnectError> {
     }
 }
 
-/// Whether it may pass by itself: the server is away, or has too much to do.
+/// Whether it may be temporary: the server is away, or overloaded.
 pub(crate) fn may_pass(error: &Error) -> bool {
     match error {
         Error::Api(problem) => problem.leaves_writes_unknown() || problem.is_throttled(),

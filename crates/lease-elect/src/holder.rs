@@ -1,4 +1,4 @@
-//! Who this process is, in the election.
+//! The identity of this process in the election.
 
 use maintenance_lease::env::{Env as _, Machine};
 

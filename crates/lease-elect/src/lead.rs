@@ -8,7 +8,7 @@ use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::{Error, HeldLease, HeldState};
 use supervisor::{Command, Exit, Signals};
 use tokio::time::timeout;
-use under_lease::{Outcome, Progress};
+use under_lease::{CommandOutcome, Progress};
 
 use crate::election_state::ElectionState;
 use crate::exit::Code;
@@ -50,7 +50,7 @@ impl Lead {
             Ok(signals) => signals,
             Err(error) => return self.give_up(Failure::System(error)).await,
         };
-        // What came before is not the daemon's.
+        // An earlier signal is not for the daemon.
         if let Some(code) = end_signals.received().now_or_never() {
             self.election_state.ends();
             log::line("asked to end before the daemon was started");
@@ -67,14 +67,14 @@ impl Lead {
         }
     }
 
-    /// Lets go of a lead that no daemon runs under.
+    /// Ends a lead under which no daemon runs.
     async fn give_up(self, failure: Failure) -> Result<Code, Failure> {
         self.election_state.ends();
         self.release().await;
         Err(failure)
     }
 
-    async fn end(self, outcome: &Outcome) -> Code {
+    async fn end(self, outcome: &CommandOutcome) -> Code {
         self.election_state.ends();
         if let Some(over) = outcome.over.filter(|over| over.unkillable > 0) {
             log::line(format_args!(
@@ -86,7 +86,7 @@ impl Lead {
             return Code::of_daemon(outcome, true);
         }
         if !outcome.is_over() {
-            // What may still run needs the lead for as long as it lasts.
+            // Processes that may still run need the lead for as long as it lasts.
             self.held.leave();
             log::line("the lease is not released: it runs out by itself");
             return Code::of_daemon(outcome, false);
@@ -126,9 +126,9 @@ impl Lead {
         }
     }
 
-    /// What the daemon learns about its lead, in addition to what it inherits.
+    /// The variables about its lead that the daemon gets, in addition to the inherited ones.
     fn environment(&self, command: Command, held_state: &HeldState) -> Command {
-        // A lead is always an acquisition of its own.
+        // A lead is always acquired by this process itself.
         let fencing = self.held.fencing().unwrap_or_default();
         command
             .env("LEASE_ELECT_NAMESPACE", &self.namespace)
@@ -142,7 +142,7 @@ impl Lead {
     }
 }
 
-/// The course of the daemon, in words and on the board.
+/// The progress of the daemon, in words and for the status server.
 fn show_progress(election_state: &ElectionState, news: Progress<'_>) {
     match news {
         Progress::Stands(held_state) => election_state.goes_on(held_state.deadline),

@@ -1,4 +1,4 @@
-//! One line a transition, on stderr. Supervisors and containers put the time before it.
+//! One line per transition, on stderr. Supervisors and containers add the time.
 
 // The only file that writes to the standard streams. If they are closed, errors can't be reported.
 use std::fmt::{Display, Write as _};
@@ -13,12 +13,12 @@ pub(crate) fn line(text: impl Display) {
     write(&format!("lease-elect: {}\n", escape(&text.to_string())));
 }
 
-/// What `-v` asked to see of a request.
+/// A request that `-v` shows.
 pub(crate) fn trace(text: &str) {
     write(&format!("{text}\n"));
 }
 
-/// What it ends with.
+/// The last line.
 pub(crate) fn failure(failure: &Failure) {
     let message = failure.to_string();
     let prefix = match speaks_for_itself(&message) {
@@ -37,7 +37,7 @@ pub(crate) fn usage(error: &clap::Error) {
     let _ = error.print();
 }
 
-/// What was asked for.
+/// The requested text.
 pub(crate) fn data(bytes: &[u8]) {
     let _ = io::stdout().write_all(bytes);
 }
@@ -46,7 +46,7 @@ fn write(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }
 
-/// A line stays one, whatever others wrote into a Lease.
+/// A line stays one line, whatever others wrote into a Lease.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,5 +1,5 @@
-//! `lease-elect`: cold standby for any daemon. Of those who run it with the same Lease, one at a
-//! time runs its daemon, and the others stand by.
+//! `lease-elect`: cold standby for any daemon. Of the processes that run it with the same Lease, one at a time
+//! runs its daemon, and the others stand by.
 
 mod args;
 mod campaign;
@@ -54,7 +54,7 @@ fn work(args: &Args) -> Result<Code, Failure> {
         .build()
         .map_err(Failure::System)?;
     let code = runtime.block_on(run::run(args));
-    // A name that is still being looked up must not keep it from its end.
+    // A name look-up that hangs must not delay the end.
     runtime.shutdown_background();
     code
 }

@@ -1,5 +1,5 @@
-//! What differs between operating systems. Without supervised commands this program does nothing, so
-//! the stand-in is never reached.
+//! What differs between operating systems. Without supervised commands this program does nothing, so the
+//! stand-in is never used.
 
 #[cfg(not(unix))]
 pub(crate) use elsewhere::SignalListener;

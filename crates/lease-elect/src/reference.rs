@@ -1,5 +1,5 @@
-//! The man page and the completions, made from the definition of the arguments. Nobody types this:
-//! `cargo xtask gen` asks for it.
+//! The man page and the completions, generated from the definition of the arguments. Nobody types this: `cargo
+//! xtask gen` runs it.
 
 use std::ffi::OsString;
 
@@ -34,7 +34,7 @@ fn render(what: &str, command: Command) -> Option<Vec<u8>> {
     Some(text)
 }
 
-/// `command` without what its help doesn't show: scripts would offer it all the same.
+/// `command` without the arguments that its help hides: completion scripts would offer them all the same.
 fn shown(command: &Command) -> Command {
     let args = command.get_arguments().filter(|arg| !arg.is_hide_set());
     Command::new(NAME)

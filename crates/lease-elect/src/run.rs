@@ -16,13 +16,13 @@ use crate::lead::Lead;
 use crate::signals::EndSignals;
 use crate::{holder, log, status};
 
-/// What the API server's logs call this program.
+/// The name of this program in the API server's logs.
 const USER_AGENT: &str = concat!("lease-elect/", env!("CARGO_PKG_VERSION"));
 
-/// Stands by, leads once, and returns the code to end with.
+/// Stands by, leads once, and returns the exit code.
 ///
 /// # Errors
-/// If it can't go on for a reason of its own, as opposed to the daemon's.
+/// If lease-elect itself fails, as opposed to the daemon.
 pub(crate) async fn run(args: &Args) -> Result<Code, Failure> {
     supervisor::supports("\"lease-elect\"").map_err(StartError::from)?;
     let mut signals = EndSignals::new().map_err(Failure::System)?;
@@ -36,7 +36,7 @@ pub(crate) async fn run(args: &Args) -> Result<Code, Failure> {
     }
 
     let (environment, flags, notices) = (Environment::of_this_process(), args.flags(), notices());
-    // A credential plugin may take its time, or wait for a person.
+    // A credential plugin may take long, or wait for a person.
     let connection = tokio::select! {
         biased;
         code = signals.received() => {

@@ -1,4 +1,4 @@
-//! Signals while it connects and stands by: there is no daemon yet to pass them on to.
+//! Signals while it connects and stands by, when there is no daemon yet to pass them on to.
 
 use std::future::pending;
 use std::io::{self, IsTerminal as _};
@@ -8,14 +8,14 @@ use supervisor::{Ignored, Signal};
 use crate::exit::Code;
 use crate::platform::SignalListener;
 
-/// Listens for being asked to end. As the first process of a container it would not be ended
-/// otherwise. What it was started to ignore stays ignored.
+/// Listens for signals that ask this process to end. Without it, the first process of a container would not
+/// end. Signals that it was started to ignore stay ignored.
 pub(crate) struct EndSignals {
     interrupt: SignalStream,
     quit: SignalStream,
     terminate: SignalStream,
-    /// With a terminal: that is gone. Else, as USR1 and USR2, it is something for a daemon, such as
-    /// to read its configuration again.
+    /// HUP: with a terminal, the terminal is gone. Otherwise it is for the daemon, like USR1 and USR2, for
+    /// example to reload its configuration.
     hang_up: SignalStream,
     has_terminal: bool,
     _for_the_daemon: [SignalStream; 2],
@@ -25,7 +25,7 @@ pub(crate) struct EndSignals {
 struct SignalStream(Option<SignalListener>);
 
 impl EndSignals {
-    /// Begins to listen.
+    /// Starts to listen.
     ///
     /// # Errors
     /// If the system refuses.
@@ -44,8 +44,7 @@ impl EndSignals {
         })
     }
 
-    /// Completes once it is asked to end, with the code to end with. Dropping the future loses
-    /// nothing.
+    /// Completes once it is asked to end, and returns the exit code. Dropping the future loses nothing.
     pub(crate) async fn received(&mut self) -> Code {
         loop {
             tokio::select! {
@@ -62,7 +61,7 @@ impl EndSignals {
         }
     }
 
-    /// Stops listening: from now on signals are the daemon's.
+    /// Stops listening: from now on signals are for the daemon.
     pub(crate) fn stop(self) {}
 }
 

@@ -118,19 +118,19 @@ impl Bug {
     ];
 }
 
-/// What must catch a mistake.
+/// Which test must catch a mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Catcher {
-    /// The simulation of the whole library: it is made outside the steps that the model drives.
+    /// The simulation of the whole library: the mistake is outside the steps that the model drives.
     Simulation,
-    /// The model: in worlds that are lived through at random it is harmless, or too rare.
+    /// The model: in random worlds the mistake is harmless or too rare.
     Model,
     /// Each of them.
     Both,
 }
 
 impl Bug {
-    /// What must catch it. There is no mistake that nothing has to.
+    /// What must catch it. Every mistake must be caught by something.
     #[must_use]
     pub const fn catcher(self) -> Catcher {
         match self {
@@ -167,13 +167,13 @@ impl Bug {
     }
 }
 
-/// Whether the program is to make this mistake.
+/// Whether the program makes this mistake.
 #[cfg(not(feature = "seeded-bugs"))]
 pub(crate) const fn active(_: Bug) -> bool {
     false
 }
 
-/// The machine as the library is to see it.
+/// The machine as the library sees it.
 #[cfg(not(feature = "seeded-bugs"))]
 pub(crate) fn machine(env: Arc<dyn Env>) -> Arc<dyn Env> {
     env
@@ -198,7 +198,7 @@ mod planting {
 
     const NONE: u8 = 0;
 
-    /// The one that is planted, for every thread.
+    /// The planted mistake, for all threads.
     static PLANTED: AtomicU8 = AtomicU8::new(NONE);
 
     pub(crate) fn active(bug: Bug) -> bool {
@@ -227,10 +227,10 @@ mod planting {
         }
     }
 
-    /// A machine that takes the steps of its wall clock for the passing of time.
+    /// A machine that takes steps of its wall clock for the passing of time.
     struct WallForBoot {
         env: Arc<dyn Env>,
-        /// How far the wall clock was ahead of the boot clock in the beginning.
+        /// How far the wall clock was ahead of the boot clock at the start.
         ahead: Span,
     }
 

@@ -161,7 +161,7 @@ impl LeaderElection {
         self.maintenance.keep(&change, keep).await
     }
 
-    /// What becoming the leader does. If there is a holder, only on the version `unchanged`.
+    /// The parameters of a candidate. If there is a holder, the Lease is taken only on the version `unchanged`.
     pub(crate) fn plan(&self, unchanged: Option<Version>) -> Result<Plan, InvalidOption> {
         let mut names = Names::default();
         let verb = Verb::Elect(Candidacy {

@@ -1,6 +1,6 @@
-//! Clocks, sleep and randomness: everything that a run gets from its machine.
+//! Clocks, sleep and randomness: everything that a run takes from its machine.
 //!
-//! One trait, so that a simulation can stand in for the machine and a seed repeats a run exactly.
+//! It is one trait, to let a simulation replace the machine and repeat a run exactly from its seed.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -10,21 +10,20 @@ use tokio::runtime::Handle;
 
 use crate::protocol::{BootInstant, Instant};
 
-/// There is no tokio runtime here, so that nothing can wait, and no task can run.
+/// There is no tokio runtime here, so nothing can wait and no task can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no tokio runtime here")]
 pub struct NoRuntime;
 
-/// What the machine gives.
+/// What the machine provides.
 pub trait Env: Send + Sync + 'static {
     /// The local wall clock. It may be wrong, and people and daemons step it.
     fn wall(&self) -> Instant;
 
-    /// A clock that never steps and runs on through suspend.
+    /// A clock that never steps and also runs during suspend.
     fn boot(&self) -> BootInstant;
 
-    /// Whether what waits and what runs beside it can do so here, which is asked before each request
-    /// and before a lock is kept.
+    /// Whether waiting and spawning work here. This is checked before each request and before a lock is kept.
     ///
     /// # Errors
     /// Outside a tokio runtime, unless a simulation says otherwise.
@@ -43,7 +42,7 @@ pub trait Env: Send + Sync + 'static {
     /// hold.
     fn random(&self, bytes: &mut [u8]);
 
-    /// Runs `task` beside its caller. It must stop if the machine stops.
+    /// Runs `task` in parallel with its caller. It must stop if the machine stops.
     ///
     /// # Panics
     /// If there is no [`runtime`](Self::runtime).
@@ -65,8 +64,8 @@ impl Env for Machine {
         Instant::from_micros(micros)
     }
 
-    /// `CLOCK_BOOTTIME` on Linux. Elsewhere the monotonic clock, which on macOS runs on through
-    /// suspend and on other systems may not.
+    /// `CLOCK_BOOTTIME` on Linux. Elsewhere the monotonic clock, which also runs during suspend on macOS, and
+    /// on other systems perhaps not.
     fn boot(&self) -> BootInstant {
         BootInstant::from_micros(boot_micros())
     }

@@ -137,12 +137,12 @@ impl Follower {
     /// since then are reported.
     #[must_use]
     pub fn after<'a>(mut self, leases: impl IntoIterator<Item = &'a NodeLease>) -> Self {
-        self.go_on_after(leases);
+        self.resume_after(leases);
         self
     }
 
     /// The same, for a follower that has already started.
-    pub(crate) fn go_on_after<'a>(&mut self, leases: impl IntoIterator<Item = &'a NodeLease>) {
+    pub(crate) fn resume_after<'a>(&mut self, leases: impl IntoIterator<Item = &'a NodeLease>) {
         let leases = leases.into_iter();
         self.told = leases
             .map(|lease| (lease.node.clone(), lease.version.0))
@@ -214,28 +214,28 @@ impl Follower {
                 Some(nodes) => {
                     self.reading = Some(read(self.api.clone(), nodes.clone()).boxed());
                     self.watch = stream::pending().boxed();
-                    Ok(self.blind(error))
+                    Ok(self.unwatched(error))
                 }
                 None => Err(error),
             },
             // The watch retries the list.
-            Step::Failed(Request::List, error) => Ok(self.blind(error)),
+            Step::Failed(Request::List, error) => Ok(self.unwatched(error)),
             Step::Failed(Request::Watch, error) => {
-                self.look_later();
+                self.schedule_read();
                 if !may_pass(&error) {
                     self.watch = stream::pending().boxed();
                 }
-                Ok(self.blind(error))
+                Ok(self.unwatched(error))
             }
         }
     }
 
-    fn blind(&mut self, error: Error) -> Option<Followed> {
+    fn unwatched(&mut self, error: Error) -> Option<Followed> {
         let was_blind = std::mem::replace(&mut self.is_blind, true);
         (!was_blind).then_some(Followed::Unwatched(error))
     }
 
-    fn look_later(&mut self) {
+    fn schedule_read(&mut self) {
         if self.look_at.is_none() {
             let env = &self.api.env;
             let pause = BLIND + jitter(&**env, BLIND / 4);
@@ -248,13 +248,13 @@ impl Follower {
         &mut self,
         read: Result<HashMap<String, NodeLease>, Error>,
     ) -> Result<Option<Followed>, Error> {
-        self.look_later();
+        self.schedule_read();
         match read {
             Ok(leases) => {
                 let from = self.one().and_then(|one| leases.get(one));
                 if let Some(from) = from.map(NodeLease::resource_version) {
                     self.watch(Some(from));
-                    self.look_later();
+                    self.schedule_read();
                 }
                 Ok(self.listed(leases))
             }

@@ -11,7 +11,7 @@ use crate::cluster::wire;
 use crate::notes::Notes;
 use crate::protocol::{
     Flags, Holder, Instant, Lease, LockId, Names, Now, Span, State, Version, flags, next_change,
-    state,
+    state, takeover,
 };
 use crate::repository::Repository;
 
@@ -89,7 +89,7 @@ impl NodeLease {
         let wire: WireLease<'_> =
             serde_json::from_slice(json).map_err(|error| error.to_string())?;
         let spec = wire.spec.unwrap_or_default();
-        // What a dry run would create has none.
+        // An object from a dry run has none.
         let version = Some(&*wire.metadata.resource_version)
             .filter(|version| !version.is_empty())
             .unwrap_or("0")
@@ -157,7 +157,22 @@ impl NodeLease {
         state(Some(&self.reduced(&mut Names::default())), now)
     }
 
-    /// What is odd about it at `now`.
+    /// When it ends, or ended, by its own times; `None` if nobody holds it or its times can't be read.
+    /// Others may take it only at [`takeover`](Self::takeover).
+    #[must_use]
+    pub fn end(&self) -> Option<Instant> {
+        self.holder.as_ref()?;
+        let end = self.reduced(&mut Names::default()).end();
+        end.filter(|&end| end != Instant::UNREADABLE)
+    }
+
+    /// The first instant at which others may take it, if it is not renewed; `None` if it does not expire.
+    #[must_use]
+    pub fn takeover(&self) -> Option<Instant> {
+        takeover(&self.reduced(&mut Names::default()))
+    }
+
+    /// What is unusual about it at `now`.
     #[must_use]
     pub fn flags(&self, now: Now) -> Flags {
         flags(&self.reduced(&mut Names::default()), now)
@@ -236,13 +251,13 @@ impl NodeLease {
         self.renewed.and_then(Instant::to_chrono)
     }
 
-    /// The length in seconds; 0 where none is recorded.
+    /// The duration in seconds; 0 if the Lease has none.
     #[must_use]
     pub fn duration_seconds(&self) -> u32 {
         self.duration
     }
 
-    /// How many acquisitions there were.
+    /// The number of acquisitions.
     #[must_use]
     pub fn transitions(&self) -> u32 {
         self.transitions

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+use crate::lease::NodeLease;
 use crate::protocol::LockId;
 
 /// The default length of an acquisition: 30 minutes.
@@ -85,6 +86,17 @@ pub struct Acquire {
     pub(crate) reason: Option<String>,
     pub(crate) reentry: bool,
     pub(crate) free_only: bool,
+    pub(crate) unfinished: Unfinished,
+}
+
+/// Which expired leases of Nodes that are not ready, or cordoned, may be acquired.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Unfinished {
+    /// All.
+    #[default]
+    Any,
+    /// These, as somebody has seen them.
+    Only(Vec<NodeLease>),
 }
 
 impl Default for Acquire {
@@ -101,6 +113,7 @@ impl Acquire {
             reason: None,
             reentry: false,
             free_only: false,
+            unfinished: Unfinished::Any,
         }
     }
 
@@ -129,6 +142,17 @@ impl Acquire {
     /// Refuses an expired lease. An expired lease means that its holder did not finish.
     pub fn free_only(mut self, free_only: bool) -> Self {
         self.free_only = free_only;
+        self
+    }
+
+    /// Refuses an expired lease if the Node is not ready, or cordoned
+    /// ([`Unfinished`](crate::protocol::Refusal::Unfinished)). The acquisitions in `except` may be
+    /// replaced: somebody has seen what their holders left.
+    ///
+    /// # Caveats
+    /// Without permission to read Nodes, nothing is refused.
+    pub fn refuse_unfinished(mut self, except: impl IntoIterator<Item = NodeLease>) -> Self {
+        self.unfinished = Unfinished::Only(except.into_iter().collect());
         self
     }
 }
@@ -202,6 +226,7 @@ pub struct Hold {
     pub(crate) reason: String,
     pub(crate) until: Option<DateTime<Utc>>,
     pub(crate) purpose: Option<String>,
+    pub(crate) unfinished: Unfinished,
 }
 
 impl Hold {
@@ -211,7 +236,14 @@ impl Hold {
             reason: reason.into(),
             until: None,
             purpose: None,
+            unfinished: Unfinished::Any,
         }
+    }
+
+    /// As [`Acquire::refuse_unfinished`].
+    pub fn refuse_unfinished(mut self, except: impl IntoIterator<Item = NodeLease>) -> Self {
+        self.unfinished = Unfinished::Only(except.into_iter().collect());
+        self
     }
 
     /// The purpose of a new hold, for a program that has to recognize it later, even after a crash.

@@ -69,14 +69,10 @@ pub enum SideEffect {
 }
 
 impl Change {
-    /// Until when the Lease is its holder's, as it states; `None` if nobody holds it or its times can't
-    /// be read.
+    /// Until when the Lease is its holder's: its [`end`](NodeLease::end).
     #[must_use]
     pub fn until(&self) -> Option<Instant> {
-        let lease = self.lease.as_ref()?;
-        lease.holder.as_ref()?;
-        let from = lease.renewed.or(lease.acquired)?;
-        Some(from + crate::protocol::Span::seconds(lease.duration))
+        self.lease.as_ref()?.end()
     }
 
     /// The lock id of the current acquisition.
@@ -113,6 +109,10 @@ impl fmt::Display for Refused {
             Refusal::Held => write!(f, "{lock} is held by {holder}"),
             Refusal::HeldByCaller => write!(f, "{lock} is already held by {holder}"),
             Refusal::Expired => write!(f, "{lock} has an expired lease of {holder}"),
+            Refusal::Unfinished { .. } => write!(
+                f,
+                "{lock} has an expired lease of {holder}, and the node is not ready or cordoned"
+            ),
             Refusal::AdminHold => write!(f, "{lock} is on hold by {holder}"),
             Refusal::OwnHold => write!(f, "{lock} is already on hold by {holder}"),
             Refusal::NotHolder => write!(f, "{lock} is held by {holder}, not by you"),

@@ -3,37 +3,30 @@
 use std::collections::BTreeMap;
 
 use maintenance_lease::protocol::Now;
-use serde::Serialize;
 
 use crate::checks::{self, FENCED, Level, UNREACHABLE, Verdict};
 use crate::facts::{Facts, NodeFacts, NodeSight, PodSight};
 use crate::known::Known;
 
 /// What is to be deleted, or goes with it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
     /// `pod` or `node`.
     pub kind: &'static str,
     /// Its namespace, if it has one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub namespace: Option<String>,
     /// Its name.
     pub name: String,
     /// Its uid; empty if it can't be read.
-    #[serde(skip_serializing_if = "String::is_empty")]
     pub uid: String,
     /// Its resource version; empty if it can't be read.
-    #[serde(skip_serializing_if = "String::is_empty")]
     pub resource_version: String,
     /// Its node, if it has one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
 }
 
 /// All verdicts on one target.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// What it is about.
     pub target: Target,

@@ -10,7 +10,7 @@ use std::time::Duration;
 #[derive(Debug, Clone)]
 pub struct Command {
     pub(crate) argv: Vec<OsString>,
-    /// What is set, and what is taken away.
+    /// Variables to set, and variables to remove.
     pub(crate) environment: Vec<(OsString, Option<OsString>)>,
     pub(crate) grace: Duration,
     pub(crate) terminal: Terminal,
@@ -31,7 +31,7 @@ pub enum Terminal {
 }
 
 impl Command {
-    /// `argv` is the program, looked up in `PATH` where it has no slash, and its arguments.
+    /// `argv` is the program and its arguments. A program without a slash is looked up in `PATH`.
     #[must_use]
     pub fn new(argv: Vec<OsString>) -> Self {
         Self {
@@ -43,7 +43,7 @@ impl Command {
         }
     }
 
-    /// Sets a variable, whatever is inherited; of two of one name the last wins.
+    /// Sets a variable, whatever is inherited. If a name is set twice, the last value counts.
     #[must_use]
     pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         let value = value.as_ref().to_owned();
@@ -52,23 +52,22 @@ impl Command {
         self
     }
 
-    /// Takes a variable away that may be inherited.
+    /// Removes an inherited variable.
     #[must_use]
     pub fn env_remove(mut self, name: impl AsRef<OsStr>) -> Self {
         self.environment.push((name.as_ref().to_owned(), None));
         self
     }
 
-    /// How long processes have between TERM and KILL where no limit says less: those that the
-    /// command leaves behind, and all of them once this process is gone. 10 s if not given.
+    /// How long processes have between TERM and KILL, unless a limit is earlier: those that the command leaves
+    /// behind, and all of them once this process is gone. The default is 10 s.
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
         self
     }
 
-    /// Where stdout and stderr of the command go, instead of this process's: a pipe that is read by
-    /// its other end.
+    /// Where stdout and stderr of the command go, instead of this process's: a pipe.
     #[must_use]
     pub fn output(mut self, output: PipeWriter) -> Self {
         self.output = Some(Arc::new(output));

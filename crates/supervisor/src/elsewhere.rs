@@ -1,4 +1,4 @@
-//! Systems other than Linux: the same names, and nothing that can be started.
+//! Systems other than Linux: the same names, but nothing can be started.
 
 use std::convert::Infallible;
 use std::ffi::OsString;
@@ -47,16 +47,16 @@ pub async fn reap_orphans() -> io::Result<Infallible> {
     std::future::pending().await
 }
 
-/// Does nothing: what came of a process can't be found on this system.
+/// Does nothing: descendants of a process can't be found on this system.
 pub fn kill_tree(_child: u32) {}
 
-/// Can't be done on this system.
+/// Not possible on this system.
 pub fn end_by(_signal: Signal) -> io::Error {
     unsupported()
 }
 
 impl Command {
-    /// Doesn't start the command: that can't be done here.
+    /// Does not start the command: that is not possible on this system.
     ///
     /// # Errors
     ///
@@ -69,7 +69,7 @@ impl Command {
     }
 }
 
-/// A command that runs: there is none on this system.
+/// A running command: there is none on this system.
 #[derive(Debug)]
 pub struct Running(Infallible);
 
@@ -111,7 +111,7 @@ impl Running {
         match self.0 {}
     }
 
-    /// Lets it go on.
+    /// Continues everything.
     pub fn thaw(&mut self) {
         match self.0 {}
     }
@@ -143,7 +143,7 @@ impl Ignored {
     }
 }
 
-/// The signals to pass on: none can be, on this system.
+/// The signals to pass on: there are none on this system.
 #[derive(Debug)]
 pub struct Signals(Infallible);
 

@@ -34,10 +34,10 @@ pub enum StartError {
     /// This process already runs a command: descendants could not be assigned to one of them.
     #[error("a command already runs under this process")]
     Busy,
-    /// `/proc` tells nothing of this process, or shows another process namespace.
+    /// `/proc` has nothing about this process, or shows another process namespace.
     #[error("/proc cannot be used to find the processes of a command: {0}")]
     NoProc(#[source] io::Error),
-    /// Its time was over before it began.
+    /// Its time limit passed before it started.
     #[error("there is no time left to run the command")]
     TooLate,
     /// The supervisor can't be started.

@@ -7,20 +7,19 @@ use crate::{Exit, Signal};
 /// Something that happened to the command. [`Event::Over`] is the last one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// The command was stopped. Call [`Running::suspend`](crate::Running::suspend), which does
-    /// what is fit.
+    /// The command was stopped. Call [`Running::suspend`](crate::Running::suspend), which does what is needed.
     Stopped(Signal),
-    /// The command goes on after a stop.
+    /// The command continues after a stop.
     Continued,
-    /// The time was over before a renewal came: the command and all that came of it were asked to
-    /// end at the first limit, or killed at the second.
+    /// The time limit passed before a renewal: the command and all its descendants were asked to end at the
+    /// first limit, or killed at the second.
     OutOfTime,
-    /// Everything that can be stopped stands still, as [`Running::freeze`](crate::Running::freeze)
-    /// asked for.
+    /// Every process that can be stopped is stopped, as requested with
+    /// [`Running::freeze`](crate::Running::freeze).
     Frozen,
-    /// What stood still goes on.
+    /// The stopped processes continue.
     Thawed,
-    /// The command itself has ended; what it started may still run.
+    /// The command itself has ended; its descendants may still run.
     Exited(Exit),
     /// The command has ended and left this many processes behind. They have been asked to end and
     /// will be killed after the grace.
@@ -34,13 +33,13 @@ pub enum Event {
     Over(Over),
 }
 
-/// What it took to end everything.
+/// What was necessary to end everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Over {
     /// How many processes had to be killed.
     pub killed: usize,
-    /// How many may still run: another user's (as those of `sudo`), which we may not signal, or
-    /// ones that hang in the kernel. Where `/proc` hides others' processes they can't be counted
-    /// and stand for one, beside none that is seen. Zero means that nothing of the command runs any more.
+    /// How many may still run: another user's (as with `sudo`), which we may not signal, or processes that hang
+    /// in the kernel. If `/proc` hides the processes of others, they can't be counted and count as one. Zero
+    /// means that nothing of the command runs any more.
     pub unkillable: usize,
 }

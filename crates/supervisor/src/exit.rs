@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Exit {
-    /// It exited with this code. 127 also says that there is no such command, and 126 that it can't
-    /// be executed; the reason was then printed on stderr.
+    /// It exited with this code. 127 also means that the command does not exist, and 126 that it can't be
+    /// executed; the reason was then printed on stderr.
     Code(u8),
     /// This signal ended it.
     Signal(Signal),

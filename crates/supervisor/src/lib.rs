@@ -3,9 +3,9 @@
 //!
 //! Three processes take part:
 //!
-//! - the *caller*, which knows until when the command may run, and says so after every renewal;
+//! - the *caller*, which knows how long the command may run, and updates the limits after every renewal;
 //! - the *supervisor*, a child of it: the same binary again, with no network and nothing to do but
-//!   to keep the deadline. It is told over a socket, whose end means that the caller has died;
+//!   to keep the deadline. It gets orders over a socket; the end of the socket means that the caller died;
 //! - the *command*, the supervisor's child, in a process group of its own.
 //!
 //! Caller and supervisor are child sub-reapers: a process whose parent ends is adopted by the supervisor.
@@ -15,8 +15,8 @@
 //! command does not die either if it runs with other rights (`sudo`). If both are stopped, nothing ends
 //! it by the deadline; the first of them to continue does.
 //!
-//! What another user owns (`sudo`) can't be signalled by either: it is counted and reported, also
-//! where `/proc` hides it (`hidepid`).
+//! Neither can signal processes of another user (`sudo`): they are counted and reported, even if `/proc` hides
+//! them (`hidepid`).
 //!
 //! ```no_run
 //! # #[cfg(target_os = "linux")]

@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Until when a command may run: instants in microseconds of `CLOCK_BOOTTIME`, the clock that goes
-/// on while the machine sleeps.
+/// How long a command may run: instants in microseconds of `CLOCK_BOOTTIME`, the clock that also runs while the
+/// machine sleeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// From then on the command and all that came of it are asked to end (TERM).
+    /// When the command and all its descendants are asked to end (TERM).
     pub term_at: i64,
-    /// From then on whatever is left is killed.
+    /// When all remaining processes are killed.
     pub kill_at: i64,
 }
 

@@ -12,6 +12,6 @@ mod outcome;
 mod progress;
 mod run;
 
-pub use outcome::Outcome;
+pub use outcome::CommandOutcome;
 pub use progress::{Progress, Stage};
 pub use run::{run, stop};

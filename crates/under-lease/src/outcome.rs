@@ -4,17 +4,17 @@ use supervisor::{Exit, Over};
 
 /// How a command under leases ended.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct CommandOutcome {
     /// How the command itself ended, if known.
     pub exit: Option<Exit>,
     /// The names of the leases that were lost in the meantime. These losses were reported.
     pub lost: Vec<String>,
-    /// What it took to end everything; `None` if it is not known whether all has ended.
+    /// What was necessary to end everything; `None` if it is not known whether all has ended.
     pub over: Option<Over>,
 }
 
-impl Outcome {
-    /// That of a command that was not run.
+impl CommandOutcome {
+    /// The outcome of a command that was not run.
     #[must_use]
     pub fn nothing() -> Self {
         Self {
@@ -36,8 +36,8 @@ impl Outcome {
         self.over.is_some_and(|over| over.unkillable == 0)
     }
 
-    /// The code to end with: that of the command, or `lost` where a lease was, for then the command
-    /// may have worked where it should not have. [`Exit::OF_WRAPPER`] if it isn't known.
+    /// The exit code: that of the command, or `lost` if a lease was lost, because the command may then have
+    /// worked without it. [`Exit::OF_WRAPPER`] if it is unknown.
     #[must_use]
     pub fn code(&self, is_lost: bool, lost: u8) -> u8 {
         match self.exit {

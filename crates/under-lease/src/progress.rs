@@ -9,14 +9,13 @@ use supervisor::Exit;
 /// Something that happened.
 #[derive(Clone, Copy, Debug)]
 pub enum Progress<'a> {
-    /// A lease was renewed, or cut short from outside: how it stands now.
+    /// A lease was renewed, or cut short from outside: its state now.
     Stands(&'a HeldState),
     /// A lease was lost: the command has to end, or had to.
     Lost(&'a Lost, Stage),
-    /// Time may have passed that no clock counted: the command stands still until its leases were
-    /// read.
+    /// Time may have passed that no clock counted: the command is stopped until its leases have been read.
     StandsStill,
-    /// They are held still, and the command goes on.
+    /// The leases are still held, and the command continues.
     GoesOn,
     /// The command was stopped (Ctrl-Z), and this process stops with it: nothing is renewed until it
     /// is continued, and the command is ended after this time.
@@ -27,16 +26,16 @@ pub enum Progress<'a> {
     Left(usize),
     /// Its supervisor was killed, or stopped for too long: everything is being ended.
     SupervisorLost,
-    /// The system refuses what it takes to follow the command: everything is being ended.
+    /// The system does not allow the command to be followed: everything is being ended.
     Unfollowed(&'a io::Error),
 }
 
-/// What state a command is in.
+/// The stage of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// It did not begin, and won't.
+    /// It did not start, and won't.
     NotBegun,
-    /// It is at work.
+    /// It is running.
     AtWork,
     /// It has ended.
     Over,

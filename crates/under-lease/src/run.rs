@@ -1,4 +1,4 @@
-//! The course of a command: its time grows with every renewal, and ends with a loss.
+//! A command whose time grows with every renewal and ends with a loss.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,12 +9,12 @@ use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::{HeldLease, HeldState, Lost, LostBy};
 use supervisor::{Command, Event, Exit, Limits, Over, Running, Signals, StartError};
 
-use crate::{Outcome, Progress, Stage};
+use crate::{CommandOutcome, Progress, Stage};
 
-/// How long before a deadline everything is killed that is left: as long as that may take.
+/// How long before a deadline all remaining processes are killed: as long as that may take.
 const RESERVE: Duration = Duration::from_secs(1);
 
-/// How long a keeper may take to say why it did not renew.
+/// How long a keeper may take to report why it did not renew.
 const EXPLANATION: Duration = Duration::from_millis(500);
 
 /// How long before its deadline a command is asked to stop, if it has `grace` between TERM and KILL: the
@@ -24,12 +24,11 @@ pub fn stop(grace: Duration) -> Duration {
     grace.saturating_add(RESERVE)
 }
 
-/// Runs `command` until it and everything that it started have ended, and passes `signals` on to it.
-/// The leases in `held` are kept with [`stop`] of the same `grace`, and are left to the caller to
-/// release, where [`Outcome::is_over`].
+/// Runs `command` until it and everything that it started have ended, and passes `signals` on to it. The leases
+/// in `held` are kept with [`stop`] of the same `grace`. The caller releases them if [`CommandOutcome::is_over`].
 ///
 /// # Errors
-/// If the command can't be started. That one of the leases was lost before it began is no error.
+/// If the command can't be started. A lease that was lost before the start is not an error.
 ///
 /// # Caveats
 /// Dropping the future ends the command in the background: TERM at once, KILL after the grace.
@@ -39,7 +38,7 @@ pub async fn run(
     grace: Duration,
     mut signals: Signals,
     report: impl FnMut(Progress<'_>),
-) -> Result<Outcome, StartError> {
+) -> Result<CommandOutcome, StartError> {
     let mut run = LeasedRun::new(held, grace, report);
     if !run.may_begin().await {
         return Ok(run.outcome(None, Some(Over::default())));
@@ -89,7 +88,7 @@ pub async fn run(
     Ok(run.outcome(exit, over))
 }
 
-/// A command on its way.
+/// A running command.
 struct LeasedRun<'a, T> {
     held: &'a [HeldLease],
     held_states: Vec<HeldState>,
@@ -97,9 +96,9 @@ struct LeasedRun<'a, T> {
     limits: Limits,
     stage: Stage,
     lost: Vec<String>,
-    /// It had to end at its limit, whether or not a keeper says why.
+    /// It had to end at its limit, whether or not a keeper reports why.
     is_late: bool,
-    /// It has to stand still.
+    /// It has to be stopped.
     is_checking: bool,
     report: T,
 }
@@ -152,7 +151,7 @@ impl<'a, T: FnMut(Progress<'_>)> LeasedRun<'a, T> {
         self.look_at(index);
     }
 
-    /// Tells what is new of one of the leases.
+    /// Reports the new state of one of the leases.
     fn look_at(&mut self, index: usize) {
         let held_state = &self.held_states[index];
         match held_state.lost.clone() {
@@ -174,7 +173,7 @@ impl<'a, T: FnMut(Progress<'_>)> LeasedRun<'a, T> {
                 true => now,
                 false => limits(&self.held_states, self.grace).kill_at,
             };
-            // Once told to end, it can only have less time, and none in doubt.
+            // Once asked to end, it can only get less time, and none in doubt.
             self.limits = Limits {
                 term_at: now,
                 kill_at: self.limits.kill_at.min(left).min(after(now, self.grace)),
@@ -187,8 +186,8 @@ impl<'a, T: FnMut(Progress<'_>)> LeasedRun<'a, T> {
         }
     }
 
-    /// Stops this process with its command, as a shell expects of a job; not where the command has to
-    /// end, which it does by itself.
+    /// Stops this process with its command, as a shell expects of a job; not if the command has to end, which
+    /// it does by itself.
     fn stop(&mut self, running: &mut Running) {
         let left = self.limits.term_at.saturating_sub(now());
         if !self.lost.is_empty() || self.is_late || left <= 0 {
@@ -212,7 +211,7 @@ impl<'a, T: FnMut(Progress<'_>)> LeasedRun<'a, T> {
         }
     }
 
-    /// Says why the command had to end, as a keeper has it.
+    /// Reports why the command had to end, as its keeper knows.
     async fn explain(&mut self) {
         let explained = async {
             while self.lost.is_empty() {
@@ -223,7 +222,7 @@ impl<'a, T: FnMut(Progress<'_>)> LeasedRun<'a, T> {
         let leases = self.held.iter().zip(&self.held_states);
         let earliest = leases.min_by_key(|(_, held_state)| held_state.stop_at);
         if let Some((held, held_state)) = earliest.filter(|_| self.lost.is_empty()) {
-            // It was renewed at the last moment, when the command was being ended already.
+            // It was renewed at the last moment, when the command was already being ended.
             self.lose(&Arc::new(Lost {
                 subject: held.subject(),
                 node: held.node().to_owned(),
@@ -234,8 +233,8 @@ impl<'a, T: FnMut(Progress<'_>)> LeasedRun<'a, T> {
         }
     }
 
-    fn outcome(self, exit: Option<Exit>, over: Option<Over>) -> Outcome {
-        Outcome {
+    fn outcome(self, exit: Option<Exit>, over: Option<Over>) -> CommandOutcome {
+        CommandOutcome {
             exit,
             lost: self.lost,
             over,
@@ -243,7 +242,7 @@ impl<'a, T: FnMut(Progress<'_>)> LeasedRun<'a, T> {
     }
 }
 
-/// Until the earliest deadline, less what it takes to end everything by then.
+/// The earliest deadline, minus the time to end everything by then.
 fn limits(held_states: &[HeldState], grace: Duration) -> Limits {
     let stops = held_states
         .iter()

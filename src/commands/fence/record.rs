@@ -1,14 +1,12 @@
 //! The record of a fencing: its contents, and how people and programs get to see it.
 
 use maintenance_lease::NodeLease;
-use pod_safety::fencing::{Proof, Record, is_of_fencing, patch};
+use pod_safety::fencing::{Proof, Record, Remains, is_of_fencing, patch};
 use pod_safety::wire::rfc3339;
 use serde_json::Value;
 
 use super::FenceRun;
-use crate::error::Failure;
 use crate::output::fencing::Fencing;
-use crate::output::format::Format;
 use crate::run::fencing::{LeaseEnd, Observed};
 use crate::text::escape;
 use crate::words::fencing::{fenced, lease_ends, lease_ends_with_outer};
@@ -19,7 +17,8 @@ impl FenceRun<'_> {
         let target = self.target;
         self.lease_end = target.lease_end(observed.lease.as_ref());
         let line = fenced(&target.node, record, already);
-        self.result(line.clone());
+        target.result(&line);
+        self.outcome = Some(Fencing::fenced(&target.node, record, &Remains::default()));
         if !already {
             let why = record.why.as_deref().map(|why| format!(": \"{why}\""));
             let message = line + &escape(&why.unwrap_or_default());
@@ -40,21 +39,6 @@ impl FenceRun<'_> {
             Some(LeaseEnd::WithOuter) => lease_ends_with_outer(&target.node, target.program()),
         };
         target.session.terminal.remark(words);
-    }
-
-    /// Prints the outcome if data was requested.
-    pub(super) fn print(&self, outcome: Fencing<'_>) -> Result<(), Failure> {
-        let outcome = outcome.in_dry_run(self.target.is_dry_run());
-        if let Some(text) = outcome.print(self.args.output.format())? {
-            self.target.session.terminal.data(text);
-        }
-        Ok(())
-    }
-
-    pub(super) fn result(&self, line: String) {
-        if matches!(self.args.output.format(), Format::Text | Format::Wide) {
-            self.target.session.terminal.result(line);
-        }
     }
 
     /// The record, and the patch that writes it.

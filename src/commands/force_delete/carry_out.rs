@@ -16,7 +16,7 @@ use super::request::Answer;
 use super::targets::Targets;
 use crate::error::{Failure, Kind};
 use crate::exit::Code;
-use crate::output::safety::Outcome;
+use crate::output::force_deletion::Outcome;
 use crate::run::interruption::Interruption;
 use crate::run::session::Session;
 
@@ -83,11 +83,11 @@ impl Run<'_> {
         let consent = self.args.consent();
         self.show(&findings.reports);
         if findings.reports.is_empty() {
-            self.print_outcomes(&findings.reports, &deleted)?;
+            self.print_outcomes(&findings.reports, &deleted, &consent)?;
             return Ok(Code::DONE);
         }
         if let Some(missing) = consent.missing(&findings.reports) {
-            self.print_outcomes(&findings.reports, &deleted)?;
+            self.print_outcomes(&findings.reports, &deleted, &consent)?;
             return Ok(self.ask(&findings, &missing, 0));
         }
         let real = self.args.write.dry_run == DryRun::None;
@@ -123,16 +123,16 @@ impl Run<'_> {
         }
         let mut is_lost = false;
         let reported = match (real, ended.has_come()) {
-            (false, _) => self.print_outcomes(&findings.reports, &deleted),
+            (false, _) => self.print_outcomes(&findings.reports, &deleted, &consent),
             (true, false) => {
                 // Write the Events and release the locks first: waiting for the outcome may take long.
                 is_lost = self.wind_up(locks, &deleted, &ended).await;
                 self.see_what_became(&mut deleted, &ended).await;
-                self.print_outcomes(&findings.reports, &deleted)
+                self.print_outcomes(&findings.reports, &deleted, &consent)
             }
             (true, true) => {
                 self.see_what_became(&mut deleted, &ended).await;
-                let reported = self.print_outcomes(&findings.reports, &deleted);
+                let reported = self.print_outcomes(&findings.reports, &deleted, &consent);
                 is_lost = self.wind_up(locks, &deleted, &ended).await;
                 reported
             }

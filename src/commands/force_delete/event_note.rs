@@ -8,7 +8,7 @@ use pod_safety::checks::{Level, Verdict};
 use pod_safety::report::Report;
 
 use super::carry_out::Deleted;
-use crate::output::safety::Outcome;
+use crate::output::force_deletion::Outcome;
 use crate::text::escape;
 
 /// The longest caller name in the note, in bytes.

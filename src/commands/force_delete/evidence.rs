@@ -8,7 +8,7 @@ use pod_safety::facts::{NodeSight, Owner};
 
 use super::carry_out::{Deleted, Run};
 use super::event_note::note;
-use crate::output::safety::Outcome;
+use crate::output::force_deletion::Outcome;
 use crate::run::events::LIMIT;
 use crate::text::escape;
 

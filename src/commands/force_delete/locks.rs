@@ -12,7 +12,7 @@ use pod_safety::facts::Lock;
 use super::carry_out::Run;
 use super::lock_check::LostLock;
 use super::read::{Findings, is_forbidden};
-use crate::error::{Failure, Fate, Kind};
+use crate::error::{Failure, Kind, LockAfter};
 use crate::run::interruption::Interruption;
 use crate::run::side_effects::SideEffects;
 use crate::text::escape;
@@ -177,7 +177,8 @@ impl Run<'_> {
                 }
                 Err(failure) => failure,
             };
-            let is_open = failure.fate() == Fate::Open || matches!(failure, Failure::Interrupted);
+            let is_open = failure.lock_after() == LockAfter::Unknown
+                || matches!(failure, Failure::Interrupted);
             let what = if is_open {
                 format!("unknown whether the lock on node/{node} was released")
             } else {

@@ -6,11 +6,10 @@ use pod_safety::report::Report;
 use super::carry_out::Run;
 use super::targets::Targets;
 use crate::text::for_shell;
-use crate::words::command_line::NO_REASON;
-use crate::words::program::Program;
+use crate::words::program::{NO_REASON, Program};
 
 impl Run<'_> {
-    /// The command as typed, run as `program`, that accepts the risks in `reports` and in `also`. It names
+    /// The next command, run as `program`, that accepts the risks in `reports` and in `also`. It names
     /// the pods in `reports`, even if a selector was typed: a pod that matches only later was never
     /// checked.
     pub(super) fn line(
@@ -33,7 +32,7 @@ impl Run<'_> {
         format!(
             "{program} force-delete {}{} {} -m {because}",
             targets.typed(self.namespace()),
-            program.asked().rest(),
+            program.dry_run(),
             flag(reports, also.into_iter().chain(self.args.overridden())),
         )
     }

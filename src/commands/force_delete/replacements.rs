@@ -10,7 +10,7 @@ use pod_safety::known::Known;
 
 use super::carry_out::{Deleted, Run};
 use super::read::{Seen, is_forbidden};
-use crate::output::safety::Outcome;
+use crate::output::force_deletion::Outcome;
 use crate::run::interruption::Interruption;
 use crate::words::time::length;
 

@@ -6,22 +6,25 @@ use maintenance_lease::protocol::{Refusal, identity};
 use maintenance_lease::{Error, NodeLease, Refused};
 use pod_safety::Known;
 use pod_safety::checks::Level;
-use pod_safety::consent::{Missing, flag};
+use pod_safety::consent::{Consent, Missing, flag};
 use pod_safety::facts::Lock;
 use pod_safety::fencing::is_of_fencing;
-use pod_safety::report::{Report, Target};
+use pod_safety::report::Report;
 
 use super::carry_out::{Deleted, Run};
 use super::read::{Findings, First, Key};
 use super::targets::Targets;
 use crate::error::Failure;
 use crate::exit::Code;
+use crate::output::force_deletion::{ForceDeletionList, Outcome};
 use crate::output::format::Format;
-use crate::output::safety::{self, Lines, Outcome};
+use crate::output::item_error::ItemError;
+use crate::output::print;
+use crate::output::safety::{self, Lines};
 use crate::run::problems;
-use crate::run::session::Session;
 use crate::text::escape;
 use crate::words::change::{dry_run_suffix, may_still_act};
+use crate::words::error_code::ErrorCode;
 use crate::words::holder::of_node;
 use crate::words::node_state::stands;
 use crate::words::refusal::{at_work, fenced};
@@ -34,7 +37,7 @@ impl Run<'_> {
         let place = self.session.place();
         let output = self.args.output;
         match output.format() {
-            Format::Json | Format::Yaml => {}
+            Format::Json | Format::Yaml | Format::Template(_) => {}
             format @ (Format::Text | Format::Wide) if !output.quiet => {
                 let shown = match (format, self.targets) {
                     (Format::Text, Targets::Node(_)) => Lines::Brief,
@@ -71,20 +74,33 @@ impl Run<'_> {
     /// Prints the reports and outcomes, for programs.
     ///
     /// # Errors
-    /// If it can't be serialized, or if the format can't express it.
-    fn show_data(&self, reports: &[Report], deleted: &[Deleted]) -> Result<(), Failure> {
+    /// If it can't be serialized.
+    fn show_data(
+        &self,
+        reports: &[Report],
+        deleted: &[Deleted],
+        consent: &Consent,
+    ) -> Result<(), Failure> {
+        let is_refused = consent.missing(reports).is_some();
+        let refused = |report: &Report| match consent.missing([report]) {
+            Some(missing) => Some(refused(&missing)),
+            None => is_refused.then(|| {
+                let message = "not deleted: another target was refused".to_owned();
+                ItemError::of(ErrorCode::OtherFailed, message)
+            }),
+        };
         let held = deleted.iter().filter(|one| one.was_held());
         let items: Vec<&Report> = reports.iter().chain(held.map(|one| &one.report)).collect();
         let outcomes = deleted
             .iter()
             .map(|deleted| (&deleted.report.target, &deleted.outcome));
-        let text = safety::data(
+        let list = ForceDeletionList::new(
             &items,
             &outcomes.collect::<Vec<_>>(),
-            &flag(reports, None),
-            self.args.output.format(),
-        )?;
-        if let Some(text) = text {
+            refused,
+            flag(reports, None),
+        );
+        if let Some(text) = print::data(&list, self.args.output.format())? {
             self.session.terminal.data(text);
         }
         Ok(())
@@ -96,11 +112,7 @@ impl Run<'_> {
         let nothing = nothing_deleted(deleted);
         let program = self.session.program;
         if missing.refused.is_empty() {
-            let what = match &missing.unconfirmed[..] {
-                [] => "not confirmed".to_owned(),
-                ids => format!("risks not accepted: {}", ids.join(", ")),
-            };
-            terminal.error(&format!("{what}; {nothing}"));
+            terminal.error(&format!("{}; {nothing}", not_accepted(missing)));
             self.offer_to_fence(&findings.reports);
             let line = self.line(program, &findings.reports, None);
             terminal.hint(match &missing.unconfirmed[..] {
@@ -109,8 +121,7 @@ impl Run<'_> {
             });
             return Code::UNSAFE;
         }
-        let refused = missing.refused.join(", ");
-        terminal.error(&format!("refused: {refused}; {nothing}"));
+        terminal.error(&format!("{}; {nothing}", not_accepted(missing)));
         if !missing.refused.contains(&"lease") {
             self.offer_to_fence(&findings.reports);
         }
@@ -277,10 +288,7 @@ impl Run<'_> {
 
     /// Reports a problem before the command ends.
     pub(super) fn report_at_once(&self, failure: &Failure) -> Failure {
-        let Session {
-            terminal, program, ..
-        } = self.session;
-        problems::report(terminal, failure, Some(program.asked()));
+        problems::report(self.session.terminal, failure);
         Failure::Reported(failure.kind(None))
     }
 
@@ -292,29 +300,41 @@ impl Run<'_> {
         &self,
         reports: &[Report],
         deleted: &[Deleted],
+        consent: &Consent,
     ) -> Result<(), Failure> {
-        for one in deleted {
-            self.report_outcome(&one.report.target, &one.outcome);
-        }
-        self.show_data(reports, deleted)
-    }
-
-    /// Reports the outcome of one target.
-    fn report_outcome(&self, target: &Target, outcome: &Outcome) {
-        match self.args.output.format() {
-            Format::Text | Format::Wide => {
-                let suffix = dry_run_suffix(self.args.write.dry_run);
+        if matches!(self.args.output.format(), Format::Text | Format::Wide) {
+            let suffix = dry_run_suffix(self.args.write.dry_run);
+            for Deleted {
+                report, outcome, ..
+            } in deleted
+            {
+                let target = &report.target;
                 let words = outcome.words(target);
                 self.session
                     .terminal
                     .result(format!("{target} {words}{suffix}"));
             }
-            Format::Name
-                if matches!(outcome, Outcome::StillHeld { .. } | Outcome::Unknown { .. }) => {}
-            Format::Name => self.session.terminal.data(target),
-            Format::Json | Format::Yaml | Format::LockId => {}
         }
+        self.show_data(reports, deleted, consent)
     }
+}
+
+/// What was not accepted.
+fn not_accepted(missing: &Missing) -> String {
+    match (&missing.refused[..], &missing.unconfirmed[..]) {
+        ([], []) => "not confirmed".to_owned(),
+        ([], ids) => format!("risks not accepted: {}", ids.join(", ")),
+        (ids, _) => format!("refused: {}", ids.join(", ")),
+    }
+}
+
+/// The same for programs.
+fn refused(missing: &Missing) -> ItemError {
+    let code = match missing.refused.is_empty() {
+        true => ErrorCode::NotConfirmed,
+        false => ErrorCode::Unsafe,
+    };
+    ItemError::of(code, not_accepted(missing))
 }
 
 /// Whether something in it must be confirmed.

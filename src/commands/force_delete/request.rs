@@ -7,7 +7,7 @@ use pod_safety::report::Target;
 
 use super::carry_out::Run;
 use crate::error::{Failure, Kind};
-use crate::output::safety::Outcome;
+use crate::output::force_deletion::Outcome;
 use crate::run::interruption::Interruption;
 use crate::text::{escape, for_shell};
 

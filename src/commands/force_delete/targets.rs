@@ -1,9 +1,13 @@
 //! What to delete: pods by name or label, or one Node.
 
 use super::{ALL, ForceDeleteArgs};
-use crate::args::nodes::node_name;
+use crate::args::nodes::{node_name, without_kind};
 use crate::error::Failure;
 use crate::text::{for_shell, shown};
+use crate::words::program::NODE_KINDS;
+
+/// kubectl's words for the kind of a Pod.
+const POD_KINDS: [&str; 3] = ["pod", "pods", "po"];
 
 /// What is to be deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,14 +37,15 @@ impl Targets {
         }
         let mut pods: Vec<String> = Vec::new();
         let mut nodes = Vec::new();
-        for typed in &args.targets {
+        for typed in with_kinds(&args.targets) {
+            let typed = typed.as_str();
             match typed.split_once('/') {
-                Some(("pod" | "pods" | "po", name)) if is_name(name) => {
+                Some((kind, name)) if POD_KINDS.contains(&kind) && is_name(name) => {
                     if !pods.iter().any(|pod| pod == name) {
                         pods.push(name.to_owned());
                     }
                 }
-                Some(("node" | "nodes" | "no", name)) => nodes.push(node_name(name)?),
+                Some((kind, name)) if NODE_KINDS.contains(&kind) => nodes.push(node_name(name)?),
                 _ if args.accepts(ALL) && super::risks(typed).is_ok() => {
                     return Err(Failure::usage(
                         format!("{:?} is neither a pod nor a node", shown(typed)),
@@ -83,6 +88,20 @@ impl Targets {
     }
 }
 
+/// The targets as `KIND/NAME`, if their kind was typed once before all names.
+fn with_kinds(typed: &[String]) -> Vec<String> {
+    for kinds in [POD_KINDS, NODE_KINDS] {
+        let names = without_kind(typed, &kinds);
+        if names.len() < typed.len() {
+            return names
+                .iter()
+                .map(|name| format!("{}/{name}", typed[0]))
+                .collect();
+        }
+    }
+    typed.to_vec()
+}
+
 /// Whether it may be a pod's name. It becomes part of a URL path and of lines to paste.
 fn is_name(name: &str) -> bool {
     let allowed =
@@ -111,6 +130,9 @@ mod tests {
             |names: &[&str]| Ok(Targets::Pods(names.iter().map(|&n| n.to_owned()).collect()));
         assert_eq!(targets(&["pod/a", "po/b", "pods/a"]), pods(&["a", "b"]));
         assert_eq!(targets(&["node/a"]), Ok(Targets::Node("a".to_owned())));
+        assert_eq!(targets(&["pod", "a", "b"]), pods(&["a", "b"]));
+        assert_eq!(targets(&["po", "pod"]), pods(&["pod"]));
+        assert_eq!(targets(&["node", "a"]), Ok(Targets::Node("a".to_owned())));
         assert_eq!(
             targets(&["-l", "a=b"]),
             Ok(Targets::Labelled("a=b".to_owned()))
@@ -121,6 +143,10 @@ mod tests {
             &["pod/"],
             &["pod/A b"],
             &["deployment/a"],
+            &["deployment", "a"],
+            &["pod"],
+            &["pod", "pod/a"],
+            &["node", "a", "b"],
             &["pod/a", "node/a"],
             &["node/a", "node/b"],
             &["-l", " "],

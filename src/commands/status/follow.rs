@@ -10,15 +10,17 @@ use futures::future::join_all;
 use futures::stream::BoxStream;
 use maintenance_lease::protocol::{Instant, Now};
 use maintenance_lease::{
-    Error, Followed, Follower as Leases, NodeLease, NodeRowEvent, Sight, WatchEvent,
+    Error, Followed, Follower as Leases, NodeLease, NodeRowEvent, RowDetail, Sight, WatchEvent,
 };
 
+use super::filter::NodeFilter;
 use super::read::{heartbeats, read_details};
-use super::snapshot::{NodeFilter, Snapshot};
+use super::snapshot::Snapshot;
 use crate::args::nodes::Selection;
 use crate::error::Failure;
 use crate::exit::Code;
 use crate::output::item::Item;
+use crate::output::status::LeftOut;
 use crate::run::parallel::interrupt;
 use crate::run::problems::Problems;
 use crate::run::session::Session;
@@ -65,6 +67,7 @@ impl<'a> Follower<'a> {
         session: &'a Session<'a>,
         filter: &'a NodeFilter,
         wide: bool,
+        detail: RowDetail,
     ) -> Result<Self, Failure> {
         let locks = &session.locks;
         let (node, selector) = match &filter.selection {
@@ -76,8 +79,8 @@ impl<'a> Follower<'a> {
             Selection::Named(names) => locks.follow(names),
             _ => locks.follow_all(),
         };
-        let mut rows =
-            (filter.selection != Selection::Mine).then(|| locks.watch_nodes(node, selector));
+        let mut rows = (filter.selection != Selection::Mine)
+            .then(|| locks.watch_nodes(node, selector, detail));
         let first_rows = async {
             match &mut rows {
                 Some(rows) => rows.next().await,
@@ -127,15 +130,25 @@ impl<'a> Follower<'a> {
         &self.snapshot
     }
 
+    /// The nodes that are not shown because they are free and well.
+    pub(super) fn left_out(&self) -> LeftOut {
+        self.filter.left_out(&self.snapshot, self.now())
+    }
+
     /// The first rows.
     pub(super) fn first(&mut self) -> Vec<Item> {
         let now = self.session.locks.server_time().now();
         let Self {
             filter, snapshot, ..
         } = self;
-        let nodes = filter.nodes(snapshot);
+        let shown = filter.nodes(snapshot, now);
+        // Others may have to be shown later, by time alone.
+        let others = snapshot
+            .known()
+            .into_iter()
+            .filter(|node| !filter.includes(snapshot, node, now));
+        let nodes = shown.iter().map(String::as_str).chain(others);
         nodes
-            .iter()
             .filter_map(|node| self.shown.update(snapshot, filter, node, now))
             .collect()
     }
@@ -331,7 +344,7 @@ struct Shown {
 }
 
 impl Shown {
-    /// The row of `node` if it differs from the last one printed. A node that is no longer selected is
+    /// The row of `node` if it differs from the last one printed. A node that is no longer to be shown is
     /// printed one last time.
     fn update(
         &mut self,
@@ -340,19 +353,19 @@ impl Shown {
         node: &str,
         now: Now,
     ) -> Option<Item> {
-        let is_wanted = filter.includes(snapshot, node);
-        if !is_wanted && !self.items.contains_key(node) {
-            return None;
-        }
-        let item = snapshot.facts(node, now);
-        match snapshot.next_change(node, now) {
-            Some(due) if is_wanted => {
+        match filter.next_change(snapshot, node, now) {
+            Some(due) if filter.selects(snapshot, node) => {
                 self.due.insert(node.to_owned(), due);
             }
             _ => {
                 self.due.remove(node);
             }
         }
+        let is_wanted = filter.includes(snapshot, node, now);
+        if !is_wanted && !self.items.contains_key(node) {
+            return None;
+        }
+        let item = snapshot.item(node, now).without_clock();
         let before = if is_wanted {
             self.items.insert(node.to_owned(), item.clone())
         } else {

@@ -198,6 +198,7 @@ fn row(name: &str, node: &Node, signs: &Signs) -> NodeRow {
         status,
         uid: node.metadata.uid.clone().unwrap_or_default(),
         deleting: node.metadata.deletion_timestamp.is_some(),
+        labels: node.metadata.labels.clone().unwrap_or_default(),
     }
 }
 

@@ -76,9 +76,9 @@ fn print(
             };
             pods::table(stranded, layout, session.locks.server_time().now())
         }
-        Format::Name => pods::names(stranded),
-        Format::Json => Some(print::json(&pods::records(stranded))?),
-        Format::Yaml => Some(print::yaml(&pods::records(stranded))?),
+        Format::Name | Format::Json | Format::Yaml | Format::Template(_) => {
+            print::data(&pods::list(stranded), format)?
+        }
     };
     if let Some(text) = text {
         terminal.data(text);

@@ -6,8 +6,9 @@ use futures::{StreamExt as _, TryStreamExt as _, join};
 use maintenance_lease::protocol::Instant;
 use maintenance_lease::{ApiError, Error, NodeLease, RowDetail, Sight};
 
+use super::filter::NodeFilter;
 use super::node_details::Nodes;
-use super::snapshot::{NodeFilter, Snapshot};
+use super::snapshot::Snapshot;
 use crate::args::nodes::Selection;
 use crate::error::Failure;
 use crate::run::session::Session;
@@ -19,16 +20,17 @@ use crate::run::session::Session;
 /// # Errors
 /// If the Leases can't be read, or if reading Nodes or heartbeats fails for another reason than a missing
 /// right.
-pub(super) async fn read_all(
+pub(in crate::commands) async fn read_all(
     session: &Session<'_>,
     filter: &NodeFilter,
     wide: bool,
+    detail: RowDetail,
     parallel: u16,
 ) -> Result<Snapshot, Failure> {
     let mut snapshot = match &filter.selection {
         Selection::Mine => mine(session).await?,
-        Selection::All => listed(session, None, wide).await?,
-        Selection::Labelled(selector) => listed(session, Some(selector), wide).await?,
+        Selection::All => listed(session, None, wide, detail).await?,
+        Selection::Labelled(selector) => listed(session, Some(selector), wide, detail).await?,
         Selection::Named(names) => match &names[..] {
             [node] => one(session, node, wide).await?,
             names => named(session, names, wide, parallel).await?,
@@ -77,11 +79,12 @@ async fn listed(
     session: &Session<'_>,
     selector: Option<&str>,
     wide: bool,
+    detail: RowDetail,
 ) -> Result<Snapshot, Failure> {
     let locks = &session.locks;
     let (leases, rows, heartbeats) = join!(
         locks.list(),
-        locks.nodes(selector, RowDetail::Cells),
+        locks.nodes(selector, detail),
         heartbeats(session, wide),
     );
     let (rows, other_rows) = match rows {

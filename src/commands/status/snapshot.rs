@@ -1,4 +1,4 @@
-//! What is known about nodes and their locks, and which nodes a selection includes. No I/O.
+//! What is known about nodes and their locks. No I/O.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -7,15 +7,14 @@ use maintenance_lease::{NodeLease, NodeRow, Sight};
 use pod_safety::node::{Health, is_fresh};
 
 use super::node_details::NodeDetails;
-use crate::args::nodes::Selection;
 use crate::output::item::Item;
 use crate::output::status::{Heartbeat, View};
 use crate::words::fencing_marks::Marks;
-use crate::words::time::rfc3339;
+use crate::words::state::lock_flags;
 
 /// All that was read.
 #[derive(Debug)]
-pub(super) struct Snapshot {
+pub(in crate::commands) struct Snapshot {
     pub(super) leases: HashMap<String, NodeLease>,
     pub(super) rows: HashMap<String, Sight>,
     /// What is known about a Node that is not among the rows.
@@ -24,18 +23,6 @@ pub(super) struct Snapshot {
     pub(super) heartbeats: Option<HashMap<String, Instant>>,
     /// The Nodes that were read as whole objects.
     pub(super) details: HashMap<String, NodeDetails>,
-}
-
-/// Which nodes to show.
-#[derive(Clone, Debug)]
-pub(super) struct NodeFilter {
-    pub(super) selection: Selection,
-    /// Only locked nodes, and those with a lock that expired.
-    pub(super) locked: bool,
-    /// The holder names of the caller's leases and holds.
-    pub(super) own: [String; 2],
-    /// Whether to read the whole object of every Node.
-    pub(super) check_taints: bool,
 }
 
 impl Snapshot {
@@ -94,7 +81,7 @@ impl Snapshot {
 
     /// Whether the Node may differ from its row: it is not ready, its heartbeat is old, or its Lease is on
     /// hold or marked as fenced.
-    fn is_suspicious(&self, node: &str, now: Now) -> bool {
+    pub(super) fn is_suspicious(&self, node: &str, now: Now) -> bool {
         let Sight::Row(row) = self.row(node) else {
             return false;
         };
@@ -106,7 +93,7 @@ impl Snapshot {
             || lease.is_some_and(|lease| lease.is_fenced() || lease.state(now) == State::AdminHold)
     }
 
-    pub(super) fn view<'a>(&'a self, node: &'a str) -> View<'a> {
+    pub(in crate::commands) fn view<'a>(&'a self, node: &'a str) -> View<'a> {
         View {
             node,
             lease: self.leases.get(node),
@@ -122,21 +109,14 @@ impl Snapshot {
         }
     }
 
-    /// What is known about `node` without its heartbeat, which changes every few seconds.
-    pub(super) fn facts(&self, node: &str, now: Now) -> Item {
+    /// What is known about `node`.
+    pub(super) fn item(&self, node: &str, now: Now) -> Item {
+        let heartbeats = self.heartbeats.as_ref();
+        let heartbeat = heartbeats.and_then(|heartbeats| heartbeats.get(node).copied());
         Item::new(node, self.leases.get(node), self.row(node), now)
             .with_health(self.health(node))
             .with_marks(self.marks(node), now)
-    }
-
-    pub(super) fn item(&self, node: &str, now: Now) -> Item {
-        let mut item = self.facts(node, now);
-        item.heartbeat_at = self
-            .heartbeats
-            .as_ref()
-            .and_then(|heartbeats| heartbeats.get(node)?.to_chrono())
-            .map(rfc3339);
-        item
+            .with_heartbeat(heartbeat)
     }
 
     /// When something about `node` changes by time alone.
@@ -156,72 +136,26 @@ impl Snapshot {
             .collect()
     }
 
-    fn is_locked(&self, node: &str) -> bool {
+    pub(super) fn state(&self, node: &str, now: Now) -> State {
+        let lease = self.leases.get(node);
+        lease.map_or(State::Free, |lease| lease.state(now))
+    }
+
+    /// Whether somebody holds the lock of `node`, or held it until it expired.
+    pub(super) fn is_locked(&self, node: &str) -> bool {
         self.leases
             .get(node)
             .is_some_and(|lease| lease.holder().is_some())
     }
-}
 
-impl NodeFilter {
-    /// The nodes to show, in the order of the selection, else by name.
-    pub(super) fn nodes(&self, snapshot: &Snapshot) -> Vec<String> {
-        let candidates: Vec<&str> = match &self.selection {
-            Selection::Named(names) => names.iter().map(String::as_str).collect(),
-            _ => snapshot.known().into_iter().collect(),
-        };
-        candidates
-            .into_iter()
-            .filter(|node| self.includes(snapshot, node))
-            .map(ToOwned::to_owned)
-            .collect()
-    }
-
-    /// Whether to show `node`. A Node that is gone is shown as long as its Lease is held, because its
-    /// holder may not know.
-    pub(super) fn includes(&self, snapshot: &Snapshot, node: &str) -> bool {
-        let row = snapshot.row(node);
-        let known = *row != Sight::Missing || snapshot.is_locked(node);
-        let selected = match &self.selection {
-            Selection::Named(names) => known && names.iter().any(|name| name == node),
-            Selection::All => known,
-            Selection::Labelled(_) => row.row().is_some(),
-            Selection::Mine => snapshot
-                .leases
-                .get(node)
-                .and_then(NodeLease::holder)
-                .is_some_and(|holder| self.own.iter().any(|own| own == holder)),
-        };
-        selected && (!self.locked || snapshot.is_locked(node))
-    }
-
-    /// The nodes among `nodes` whose whole objects must be read: all that were named, else the suspicious
-    /// ones. Nodes that were already read are left out.
-    pub(super) fn to_look_at<'a>(
-        &self,
-        snapshot: &Snapshot,
-        nodes: impl IntoIterator<Item = &'a str>,
-        now: Now,
-    ) -> BTreeSet<String> {
-        let all = self.check_taints || matches!(self.selection, Selection::Named(_));
-        let nodes = nodes.into_iter().filter(|node| {
-            snapshot.row(node).row().is_some()
-                && !snapshot.details.contains_key(*node)
-                && self.includes(snapshot, node)
-                && (all || snapshot.is_suspicious(node, now))
-        });
-        nodes.map(ToOwned::to_owned).collect()
-    }
-
-    /// The named nodes that don't exist.
-    pub(super) fn unknown<'a>(&'a self, snapshot: &'a Snapshot) -> impl Iterator<Item = &'a str> {
-        let named: &[String] = match &self.selection {
-            Selection::Named(names) => names,
-            _ => &[],
-        };
-        named
-            .iter()
-            .map(String::as_str)
-            .filter(|node| *snapshot.row(node) == Sight::Missing && !snapshot.is_locked(node))
+    /// Whether `node` is anything but free and well, or nobody knows. A cordon alone is no reason to look at
+    /// it.
+    pub(super) fn needs_attention(&self, node: &str, now: Now) -> bool {
+        let lease = self.leases.get(node);
+        let is_marked = |marks: &Marks| marks.words(now).is_some();
+        self.is_locked(node)
+            || lease.is_some_and(|lease| !lock_flags(lease, now).is_empty())
+            || self.health(node) != Some(&Health::Ready)
+            || self.marks(node).is_some_and(is_marked)
     }
 }

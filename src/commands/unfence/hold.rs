@@ -5,7 +5,7 @@ use pod_safety::fencing::steps::Lock;
 use pod_safety::fencing::{Record, is_of_fencing};
 
 use super::UnfenceRun;
-use crate::error::{Failure, Fate};
+use crate::error::{Failure, LockAfter};
 use crate::run::fencing::Observed;
 use crate::words::fencing::{hold_left, hold_lost, taken_by, was_fenced};
 use crate::words::holder::person;
@@ -97,7 +97,7 @@ impl UnfenceRun<'_> {
             terminal.warn(hold_lost(&target.node, &person(lease)));
             return Ok(());
         }
-        if failure.fate() == Fate::AsBefore {
+        if failure.lock_after() == LockAfter::Unchanged {
             terminal.warn(hold_left(&target.node, target.program()));
         }
         Err(failure)

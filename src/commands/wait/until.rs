@@ -10,13 +10,15 @@ use maintenance_lease::protocol::Now;
 use maintenance_lease::{Acquire, Error, Followed, Follower, Seen, Sight};
 
 use super::{Condition, WaitArgs};
-use crate::error::{Failure, Obstacle};
+use crate::error::{Failure, Obstacle, Verb};
 use crate::output::format::Format;
 use crate::output::item::Item;
+use crate::output::item_error::ItemError;
 use crate::run::parallel;
 use crate::run::problems::Problems;
 use crate::run::session::Session;
 use crate::run::targets::{Target, Targets};
+use crate::words::error_code::ErrorCode;
 use crate::words::node_state::{self, AwaitedNodes, ReportedState};
 use crate::words::waiting;
 
@@ -75,13 +77,18 @@ impl<'a> Wait<'a> {
     }
 
     /// Waits until every node has reached the state once, or until a timeout, Ctrl-C, or a node is gone.
-    /// Returns the nodes that reached it.
+    /// Returns the nodes, those that reached it first.
     pub(super) async fn go_on(mut self) -> Vec<Item> {
         let limit = self.args.timeout;
         let mut end = pin!(OptionFuture::from(limit.map(tokio::time::sleep)));
         let mut interrupted = pin!(parallel::interrupt());
         self.take_out();
         if self.is_over() {
+            let failed = |node: &str| {
+                let message = format!("{}: another node failed", Verb::Wait.failed(node));
+                ItemError::of(ErrorCode::OtherFailed, message)
+            };
+            self.fail_unmet(|_, node, _| failed(node));
             return self.items;
         }
         while limit != Some(Duration::ZERO) && !self.is_over() {
@@ -92,7 +99,8 @@ impl<'a> Wait<'a> {
                 biased;
                 () = &mut interrupted => {
                     self.session.terminal.end_live();
-                    self.problems.report(&Failure::Interrupted);
+                    let error = self.problems.report(&Failure::Interrupted);
+                    self.fail_unmet(|_, _, _| error.clone());
                     return self.items;
                 }
                 Some(()) = &mut end => break,
@@ -103,15 +111,24 @@ impl<'a> Wait<'a> {
             self.take_out();
         }
         self.session.terminal.end_live();
-        for (node, seen) in std::mem::take(&mut self.unmet) {
-            let obstacle = self.obstacle(&seen);
-            self.problems.report(&Failure::TimedOut {
-                node,
+        self.fail_unmet(|wait, node, seen| {
+            wait.problems.report(&Failure::TimedOut {
+                node: node.to_owned(),
                 waited: limit.unwrap_or_default(),
-                obstacle: Some(obstacle),
-            });
-        }
+                obstacle: Some(wait.obstacle(seen)),
+            })
+        });
         self.items
+    }
+
+    /// Adds the nodes that did not reach the state, with an error for each.
+    fn fail_unmet(&mut self, error: impl Fn(&Self, &str, &Seen) -> ItemError) {
+        let now = self.now();
+        for (node, seen) in std::mem::take(&mut self.unmet) {
+            let item = Item::new(&node, seen.lease.as_ref(), &seen.row, now);
+            let error = error(self, &node, &seen);
+            self.items.push(item.with_error(error));
+        }
     }
 
     /// Whether the wait ends: nothing is left to wait for, or a failure was reported.
@@ -133,7 +150,8 @@ impl<'a> Wait<'a> {
         unmet.retain(|node, seen| {
             let lease = seen.lease.as_ref();
             if seen.row == Sight::Missing {
-                problems.report(&Error::NodeNotFound(node.clone()).into());
+                let error = problems.report(&Error::NodeNotFound(node.clone()).into());
+                items.push(Item::skipped(node, error));
                 return false;
             }
             let met = args.condition.is_met(seen, &session.locks, now);
@@ -212,7 +230,9 @@ impl<'a> Wait<'a> {
                 self.session.terminal.warn(blind);
             }
             Ok(_) => {}
-            Err(error) => self.problems.report(&error.into()),
+            Err(error) => {
+                self.problems.report(&error.into());
+            }
         }
     }
 

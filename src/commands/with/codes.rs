@@ -1,6 +1,6 @@
 //! The exit code of `with`: that of its command, or one that says why the command has none.
 
-use under_lease::Outcome;
+use under_lease::CommandOutcome;
 
 use super::WithArgs;
 use crate::exit::Code;
@@ -26,13 +26,13 @@ impl Codes {
         match code {
             Code::HELD | Code::TIMED_OUT => self.conflict.unwrap_or(code),
             Code::LOST => self.lost,
-            Code::INTERRUPTED => code,
+            Code::INTERRUPTED | Code::UNSAFE => code,
             _ => Code::WRAPPER,
         }
     }
 
     /// The code for a command that has run.
-    pub(super) fn of_command(self, outcome: &Outcome, is_lost: bool) -> Code {
+    pub(super) fn of_command(self, outcome: &CommandOutcome, is_lost: bool) -> Code {
         Code::other(outcome.code(is_lost, self.lost.number()))
     }
 }

@@ -2,10 +2,9 @@
 
 use futures::future::join_all;
 use maintenance_lease::env::{Env as _, Machine};
-use maintenance_lease::protocol::{Instant, Span};
 use maintenance_lease::{Done, Error, HeldLease, Lost, LostBy, NodeLease, Subject};
 use tokio::time::timeout;
-use under_lease::{Outcome, Stage};
+use under_lease::{CommandOutcome, Stage};
 
 use crate::run::interruption::Interruption;
 use crate::run::session::Session;
@@ -18,7 +17,7 @@ use crate::words::time::clock;
 pub(super) async fn give_back(
     session: &Session<'_>,
     held: Vec<HeldLease>,
-    outcome: &Outcome,
+    outcome: &CommandOutcome,
 ) -> bool {
     let rest = match &outcome.over {
         Some(over) if over.unkillable == 0 => None,
@@ -38,11 +37,11 @@ pub(super) async fn give_back(
     let releasing = held.into_iter().map(|held| release(session, held, outcome));
     let releasing = async { Ok(join_all(releasing).await) };
     match Interruption::listen_once().or_soon(releasing).await {
-        Ok(fates) => {
+        Ok(results) => {
             let released: Vec<String> = nodes
                 .iter()
-                .zip(&fates)
-                .filter(|(_, fate)| **fate == Fate::Released)
+                .zip(&results)
+                .filter(|(_, result)| **result == LockEnd::Released)
                 .map(|(node, _)| format!("node/{node}"))
                 .collect();
             if !released.is_empty() {
@@ -50,7 +49,7 @@ pub(super) async fn give_back(
                     .terminal
                     .remark(format!("{} released", released.join(", ")));
             }
-            fates.contains(&Fate::Lost)
+            results.contains(&LockEnd::Lost)
         }
         Err(_) => {
             session.terminal.warn(format!(
@@ -75,9 +74,9 @@ fn leave(session: &Session<'_>, held: HeldLease, rest: &str) {
     }
 }
 
-/// The outcome of a lock.
+/// What happened to a lock after the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum LockEnd {
     Released,
     /// It was not acquired here and stays, or it expires by itself.
     Left,
@@ -86,7 +85,7 @@ enum Fate {
 }
 
 /// Releases one lock, unless it expires first, and reports what prevented the release.
-async fn release(session: &Session<'_>, held: HeldLease, outcome: &Outcome) -> Fate {
+async fn release(session: &Session<'_>, held: HeldLease, outcome: &CommandOutcome) -> LockEnd {
     let node = held.node().to_owned();
     let lock_id = held.lock_id();
     let lease = held.held_state().lease;
@@ -99,11 +98,11 @@ async fn release(session: &Session<'_>, held: HeldLease, outcome: &Outcome) -> F
         session.terminal.warn(format!(
             "could not release node/{node} before its lock expired"
         ));
-        return Fate::Left;
+        return LockEnd::Left;
     };
     let lost = match released {
-        Ok(None) => return Fate::Left,
-        Ok(Some(change)) if change.done == Done::Released => return Fate::Released,
+        Ok(None) => return LockEnd::Left,
+        Ok(Some(change)) if change.done == Done::Released => return LockEnd::Released,
         Ok(Some(change)) => Lost {
             subject: Subject::Node,
             node,
@@ -128,11 +127,11 @@ async fn release(session: &Session<'_>, held: HeldLease, outcome: &Outcome) -> F
             session.terminal.hint(format!(
                 "{until}; release it now with `{program} release {node}{lock_id}`"
             ));
-            return Fate::Left;
+            return LockEnd::Left;
         }
     };
     if outcome.lost.contains(&lost.node) {
-        return Fate::Left;
+        return LockEnd::Left;
     }
     let now = session.locks.server_time().now();
     let stage = match outcome.exit {
@@ -142,17 +141,14 @@ async fn release(session: &Session<'_>, held: HeldLease, outcome: &Outcome) -> F
     let (message, hint) = loss::lines(&lost, Some(&lease), stage, now, session.program);
     session.terminal.error(&message);
     session.terminal.hint(hint);
-    Fate::Lost
+    LockEnd::Lost
 }
 
 /// When others can acquire it.
 fn runs_out(session: &Session<'_>, lease: &NodeLease) -> String {
     let now = session.locks.server_time().now();
-    match lease.renewed() {
-        Some(renewed) => {
-            let end = Instant::from(renewed) + Span::seconds(lease.duration_seconds());
-            format!("it expires at {}", clock(end, now.latest))
-        }
+    match lease.end() {
+        Some(end) => format!("it expires at {}", clock(end, now.latest)),
         None => "it expires by itself".to_owned(),
     }
 }

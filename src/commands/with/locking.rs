@@ -37,11 +37,10 @@ impl Locking<'_> {
         let targets = self.work.targets(selection, true).await?;
         let nodes: Vec<String> = targets.names().map(ToOwned::to_owned).collect();
         let limit = self.args.limit.limit();
-        let targets = match self.args.reentry || limit.is_some() || nodes.len() > 1 {
-            // If one of them is locked or does not exist, nothing is written to the others.
-            true => self.work.read(targets, true).await?,
-            false => targets,
-        };
+        // If one of them is locked or does not exist, nothing is written to the others.
+        let targets = self.work.read(targets, true).await?;
+        let take = self.args.take;
+        let unfinished = self.work.confirm_unfinished(take, &targets).await?;
         let (own, others): (Vec<_>, Vec<_>) = targets
             .nodes
             .into_iter()
@@ -52,7 +51,7 @@ impl Locking<'_> {
             let results = refused;
             return self.judge(&nodes, LockedSet { results, course }).await;
         }
-        let options = SetOptions::acquire(self.options());
+        let options = SetOptions::acquire(take.acquire(self.options(), unfinished));
         let mut locked = LockedSet::set(self.work, others, options, limit).await;
         if locked.is_clean() && !own.is_empty() {
             locked.add(self.enter(own).await);
@@ -123,7 +122,9 @@ impl Locking<'_> {
         for node in nodes {
             match locked.results.remove(node) {
                 Some(Ok(change)) => changes.push(change),
-                Some(Err(failure)) => problems.report(&self.name_own(failure)),
+                Some(Err(failure)) => {
+                    problems.report(&self.name_own(failure));
+                }
                 None => {}
             }
         }

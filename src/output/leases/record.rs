@@ -1,46 +1,63 @@
 //! A Lease of any kind as data, which `docs/json.md` documents.
 
 use maintenance_lease::Candidate;
-use maintenance_lease::protocol::{Instant, Now};
+use maintenance_lease::protocol::{Now, State};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Entry;
 use super::purpose::{Purpose, Traits};
-use crate::output::item::API_VERSION;
-use crate::words::state::state_word;
-use crate::words::time::rfc3339;
+use crate::output::data::{self, ApiVersion, List, Term, Time, kind};
+use crate::words::state::LockState;
 
-/// What is known about a Lease.
-#[derive(Debug, Serialize)]
+/// The Leases of a namespace or cluster.
+pub(crate) type LeaseList<'a> = List<kind::LeaseSummaryList, LeaseSummary<'a>>;
+
+/// A Lease of any kind, or a candidate of a coordinated leader election.
+#[derive(Debug, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Record<'a> {
-    api_version: &'static str,
-    kind: &'static str,
+pub(crate) struct LeaseSummary<'a> {
+    api_version: ApiVersion,
+    kind: kind::LeaseSummary,
+    /// The Lease's namespace.
     namespace: &'a str,
+    /// The Lease's name.
     name: &'a str,
-    /// The purpose in one word.
+    /// What it is for. Values may be added.
     purpose: &'static str,
-    /// The same in words for people.
+    /// The same in words for people, which may change.
     about: String,
     /// The node that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     node: Option<String>,
-    /// Free, Locked, Expired or OnHold.
+    /// OnHold in namespace kube-node-maintenance only; absent for a candidate, and for nothing else.
     #[serde(skip_serializing_if = "Option::is_none")]
-    state: Option<&'static str>,
+    state: Option<LockState>,
+    /// The holder, as written in the Lease.
     #[serde(skip_serializing_if = "Option::is_none")]
     holder: Option<&'a str>,
+    /// When the object was created.
     #[serde(skip_serializing_if = "Option::is_none")]
-    created_at: Option<String>,
+    created_at: Option<Time>,
+    /// When its holder acquired it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    acquired_at: Option<String>,
+    acquired_at: Option<Time>,
+    /// When its holder last renewed it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    renewed_at: Option<String>,
+    renewed_at: Option<Time>,
     /// The end that the Lease states.
     #[serde(skip_serializing_if = "Option::is_none")]
-    until: Option<String>,
+    until: Option<Time>,
+    /// Whole seconds until then, if it is Locked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seconds_left: Option<u64>,
+    /// Whole seconds since then, if it is Expired.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seconds_expired: Option<u64>,
+    /// How long a renewal lasts; 0 if the Lease doesn't say. Absent if it is Free or OnHold.
     #[serde(skip_serializing_if = "Option::is_none")]
     duration_seconds: Option<u32>,
+    /// The number of acquisitions; absent for a candidate.
     #[serde(skip_serializing_if = "Option::is_none")]
     transitions: Option<u32>,
     /// How coordinated leader election chooses the leader.
@@ -51,62 +68,54 @@ struct Record<'a> {
     version: Option<&'a str>,
 }
 
-/// A list of Leases.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Records<'a> {
-    api_version: &'static str,
-    kind: &'static str,
-    items: Vec<Record<'a>>,
-}
-
 /// `entries` as data.
-pub(crate) fn records(entries: &[Entry], now: Now) -> impl Serialize + '_ {
-    Records {
-        api_version: API_VERSION,
-        kind: "LeaseSummaryList",
-        items: entries.iter().map(|entry| Record::of(entry, now)).collect(),
-    }
+pub(crate) fn list(entries: &[Entry], now: Now) -> LeaseList<'_> {
+    let items = entries.iter().map(|entry| LeaseSummary::of(entry, now));
+    List::new(items.collect())
 }
 
-impl<'a> Record<'a> {
+impl<'a> LeaseSummary<'a> {
     fn of(entry: &'a Entry, now: Now) -> Self {
-        let instant = |instant: Instant| instant.to_chrono().map(rfc3339);
-        let mut record = Self {
-            api_version: API_VERSION,
-            kind: "LeaseSummary",
+        let mut summary = Self {
             namespace: entry.namespace(),
             name: entry.name(),
             purpose: "ElectionCandidate",
             about: entry.words(),
-            node: None,
-            state: None,
             holder: entry.holder(),
-            created_at: entry.created().and_then(instant),
-            acquired_at: None,
-            renewed_at: entry.renewed().and_then(instant),
-            until: None,
-            duration_seconds: None,
-            transitions: None,
-            strategy: None,
-            version: None,
+            created_at: entry.created().and_then(Time::of),
+            renewed_at: entry.renewed().and_then(Time::of),
+            ..Self::default()
         };
         match entry {
-            Entry::Candidate(Candidate { version, .. }) => record.version = version.as_deref(),
+            Entry::Candidate(Candidate { version, .. }) => summary.version = version.as_deref(),
             Entry::Lease(any) => {
                 let lease = &any.lease;
                 let state = lease.state(now);
                 let purpose = Purpose::of(Traits::of(any));
-                record.purpose = purpose.word();
-                record.node = purpose.node().map(ToOwned::to_owned);
-                record.state = Some(state_word(state));
-                record.acquired_at = lease.acquired().map(rfc3339);
-                record.until = state.end().and_then(instant);
-                record.duration_seconds = Some(lease.duration_seconds());
-                record.transitions = Some(lease.transitions());
-                record.strategy = any.strategy.as_deref();
+                let term = Term::of(state, now);
+                let has_term = matches!(state, State::Held { .. } | State::Expired { .. });
+                summary.purpose = purpose.word();
+                summary.node = purpose.node().map(ToOwned::to_owned);
+                summary.state = Some(state.into());
+                summary.acquired_at = lease.acquired().map(Time::from);
+                summary.until = term.until;
+                summary.seconds_left = term.seconds_left;
+                summary.seconds_expired = term.seconds_expired;
+                summary.duration_seconds = has_term.then(|| lease.duration_seconds());
+                summary.transitions = Some(lease.transitions());
+                summary.strategy = any.strategy.as_deref();
             }
         }
-        record
+        summary
+    }
+}
+
+impl data::Entry for LeaseSummary<'_> {
+    fn name(&self) -> Option<String> {
+        let kind = match self.state {
+            Some(_) => "lease",
+            None => "leasecandidate",
+        };
+        Some(format!("{kind}.coordination.k8s.io/{}", self.name))
     }
 }

@@ -1,120 +1,135 @@
-//! Stranded objects as data, which `docs/json.md` documents.
+//! What is stranded, as data, which `docs/json.md` documents.
 
-use maintenance_lease::protocol::Instant;
-use pod_safety::node::Health;
 use pod_safety::stranded::{Fate, Orphan, Stranded};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Item, items};
-use crate::output::item::API_VERSION;
+use crate::output::data::{ApiVersion, Entry, List, Time, kind};
 use crate::words::health;
-use crate::words::time::rfc3339;
 
-/// One stranded object.
-#[derive(Debug, Default, Serialize)]
+/// All that is stranded.
+pub(crate) type StrandedList<'a> = List<kind::StrandedList, Record<'a>>;
+
+/// What is stranded on a node that is not well, or blocked by that.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(rename = "Stranded")]
+pub(crate) enum Record<'a> {
+    Pod(Pod<'a>),
+    Volume(Volume<'a>),
+    Namespace(Namespace<'a>),
+}
+
+/// A pod on a node that is not well.
+#[derive(Debug, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Record<'a> {
-    api_version: &'static str,
-    /// StrandedPod, StrandedVolume or BlockedNamespace.
-    kind: &'static str,
+#[schemars(rename = "StrandedPod")]
+pub(crate) struct Pod<'a> {
+    api_version: ApiVersion,
+    kind: kind::StrandedPod,
+    namespace: &'a str,
     name: &'a str,
+    node: &'a str,
+    /// The health of the node. Values may be added.
+    node_health: &'static str,
+    /// What happens to the pod. Values may be added.
+    fate: &'static str,
+    /// The end of the pod's grace period.
     #[serde(skip_serializing_if = "Option::is_none")]
-    namespace: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    node: Option<&'a str>,
-    /// The node's health.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    node_health: Option<&'static str>,
-    /// The fate of a pod.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fate: Option<&'static str>,
-    /// The end of a pod's grace period, or since when a namespace is being deleted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    terminating_since: Option<String>,
+    terminating_since: Option<Time>,
     /// Whether a controller can't replace the pod before it is gone.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     name_held: bool,
-    /// About when a pod will be told to terminate.
+    /// About when the pod is asked to end. It may have passed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    evicted_at: Option<String>,
+    evicted_at: Option<Time>,
     /// Who must agree before the pod is removed.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     finalizers: &'a [String],
-    /// A pod's controller.
+    /// The pod's controller, as StatefulSet/web.
     #[serde(skip_serializing_if = "Option::is_none")]
     owner: Option<&'a str>,
-    /// Why an attachment is not needed any more.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    orphan: Option<&'static str>,
-    /// The PersistentVolume that is attached.
+}
+
+/// A volume that stays attached, although nobody needs it.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "StrandedVolume")]
+pub(crate) struct Volume<'a> {
+    api_version: ApiVersion,
+    kind: kind::StrandedVolume,
+    /// The name of the VolumeAttachment.
+    name: &'a str,
+    node: &'a str,
+    /// The health of the node. Values may be added.
+    node_health: &'static str,
+    /// Why nobody needs the attachment. Values may be added.
+    orphan: &'static str,
+    /// The PersistentVolume that is attached; absent if a pod brought its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     volume: Option<&'a str>,
     /// The driver that attached it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    driver: Option<&'a str>,
-    /// How many stranded pods are in a namespace.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pods: Option<usize>,
+    driver: &'a str,
 }
 
-/// A list of them.
-#[derive(Debug, Serialize)]
+/// A namespace that can't be deleted before stranded pods are gone.
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Records<'a> {
-    api_version: &'static str,
-    kind: &'static str,
-    items: Vec<Record<'a>>,
+#[schemars(rename = "BlockedNamespace")]
+pub(crate) struct Namespace<'a> {
+    api_version: ApiVersion,
+    kind: kind::BlockedNamespace,
+    name: &'a str,
+    /// Since when it is being deleted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    terminating_since: Option<Time>,
+    /// The number of stranded pods in it.
+    pods: usize,
 }
 
 /// All stranded objects as data.
-pub(crate) fn records(stranded: &Stranded) -> impl Serialize + '_ {
-    Records {
-        api_version: API_VERSION,
-        kind: "StrandedList",
-        items: items(stranded).map(Record::of).collect(),
-    }
+pub(crate) fn list(stranded: &Stranded) -> StrandedList<'_> {
+    List::new(items(stranded).map(Record::of).collect())
 }
 
 impl<'a> Record<'a> {
     fn of(item: Item<'a>) -> Self {
-        let health = |node: &Health| Some(health::word(node));
         match item {
-            Item::Pod(stranded) => Self {
-                api_version: API_VERSION,
-                kind: "StrandedPod",
+            Item::Pod(stranded) => Self::Pod(Pod {
+                namespace: &stranded.pod.sight.namespace,
                 name: &stranded.pod.sight.name,
-                namespace: Some(&stranded.pod.sight.namespace),
-                node: Some(&stranded.pod.sight.node),
-                node_health: health(&stranded.health),
+                node: &stranded.pod.sight.node,
+                node_health: health::word(&stranded.health),
                 owner: stranded.pod.owner.as_deref(),
-                ..Self::of_fate(&stranded.fate)
-            },
-            Item::Volume(stranded) => Self {
-                api_version: API_VERSION,
-                kind: "StrandedVolume",
+                ..Pod::of_fate(&stranded.fate)
+            }),
+            Item::Volume(stranded) => Self::Volume(Volume {
+                api_version: ApiVersion::V2,
+                kind: kind::StrandedVolume::default(),
                 name: &stranded.attachment.name,
-                node: Some(&stranded.attachment.node),
-                node_health: health(&stranded.health),
-                orphan: Some(match stranded.orphan {
+                node: &stranded.attachment.node,
+                node_health: health::word(&stranded.health),
+                orphan: match stranded.orphan {
                     Orphan::NodeGone => "NodeGone",
                     Orphan::Detaching => "Detaching",
                     Orphan::Unused => "Unused",
-                }),
+                },
                 volume: stranded.attachment.volume.as_deref(),
-                driver: Some(&stranded.attachment.driver),
-                ..Self::default()
-            },
-            Item::Namespace(namespace) => Self {
-                api_version: API_VERSION,
-                kind: "BlockedNamespace",
+                driver: &stranded.attachment.driver,
+            }),
+            Item::Namespace(namespace) => Self::Namespace(Namespace {
+                api_version: ApiVersion::V2,
+                kind: kind::BlockedNamespace::default(),
                 name: &namespace.name,
-                terminating_since: time(namespace.since),
-                pods: Some(namespace.pods),
-                ..Self::default()
-            },
+                terminating_since: Time::of(namespace.since),
+                pods: namespace.pods,
+            }),
         }
     }
+}
 
+impl<'a> Pod<'a> {
     fn of_fate(fate: &'a Fate) -> Self {
         let word = match fate {
             Fate::Ending { .. } => "Ending",
@@ -125,24 +140,30 @@ impl<'a> Record<'a> {
             Fate::Unevicted => "Unevicted",
             Fate::Collected => "Collected",
         };
-        let mut record = Self {
-            fate: Some(word),
+        let mut pod = Self {
+            fate: word,
             ..Self::default()
         };
         match fate {
-            Fate::Ending { until } => record.terminating_since = time(*until),
+            Fate::Ending { until } => pod.terminating_since = Time::of(*until),
             Fate::Terminating { since, name_held } => {
-                record.terminating_since = time(*since);
-                record.name_held = *name_held;
+                pod.terminating_since = Time::of(*since);
+                pod.name_held = *name_held;
             }
-            Fate::HeldByFinalizer { finalizers } => record.finalizers = finalizers,
-            Fate::Evicted { at } => record.evicted_at = time(*at),
+            Fate::HeldByFinalizer { finalizers } => pod.finalizers = finalizers,
+            Fate::Evicted { at } => pod.evicted_at = Time::of(*at),
             Fate::NeverEvicted | Fate::Unevicted | Fate::Collected => {}
         }
-        record
+        pod
     }
 }
 
-fn time(instant: Instant) -> Option<String> {
-    instant.to_chrono().map(rfc3339)
+impl Entry for Record<'_> {
+    fn name(&self) -> Option<String> {
+        Some(match self {
+            Self::Pod(pod) => format!("pod/{}", pod.name),
+            Self::Volume(volume) => format!("volumeattachment/{}", volume.name),
+            Self::Namespace(namespace) => format!("namespace/{}", namespace.name),
+        })
+    }
 }

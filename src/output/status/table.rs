@@ -7,20 +7,23 @@ use crate::output::grid::{Cell, Grid};
 use crate::text::ALARM;
 
 /// What to cut if a terminal is too narrow, in this order, and each minimum width. The names of nodes are
-/// never cut. The start of a status is enough, but a reason needs all of its text. A very long holder of
-/// one node must not shorten the reasons of the others.
-const CUTS: [(Column, usize); 11] = [
+/// never cut. The start of a status or a holder is enough, but a reason needs more of its text.
+const CUTS: [(Column, usize); 15] = [
     (Column::Fencing, 32),
     (Column::Holder, 32),
     (Column::LastHolder, 32),
     (Column::Status, 13),
-    (Column::Reason, 10),
-    (Column::LastReason, 10),
+    (Column::Reason, 32),
+    (Column::LastReason, 32),
     (Column::Holder, 12),
     (Column::LastHolder, 12),
+    (Column::Reason, 20),
+    (Column::LastReason, 20),
     (Column::Status, 10),
-    (Column::Reason, 6),
     (Column::Holder, 8),
+    (Column::Reason, 10),
+    (Column::LastReason, 10),
+    (Column::Reason, 6),
 ];
 
 /// The minimum width in a wide table, which is wider than most terminals anyway.
@@ -32,11 +35,11 @@ impl Column {
         match self {
             Self::Holder | Self::Reason | Self::LastHolder | Self::LastReason => 20,
             Self::State => "Expired".len(),
-            Self::Age => "<none>".len(),
+            Self::Age => "3h25m".len(),
             Self::Left => "30m ago".len(),
             Self::Status => "NotReady".len(),
             Self::Acquired | Self::Renewed => "2006-01-02T15:04:05Z".len(),
-            Self::Node | Self::Heartbeat | Self::Transitions | Self::Fencing => 0,
+            Self::Node | Self::Heartbeat | Self::Transitions | Self::Fencing | Self::Label(_) => 0,
         }
     }
 }
@@ -45,13 +48,20 @@ impl Column {
 #[derive(Debug)]
 pub(crate) struct Table {
     columns: Vec<Column>,
+    labels: Vec<String>,
     grid: Grid,
 }
 
 impl Table {
-    /// With `wide`, more columns; with `nodes`, also what is known about the nodes themselves. It is cut to
-    /// `fit` if the output is a terminal.
-    pub(crate) fn new(wide: bool, nodes: bool, headers: bool, fit: Option<usize>) -> Self {
+    /// With `wide`, more columns; with `nodes`, also what is known about the nodes themselves; a column for
+    /// each of `labels`. It is cut to `fit` if the output is a terminal.
+    pub(crate) fn new(
+        wide: bool,
+        nodes: bool,
+        labels: &[String],
+        headers: bool,
+        fit: Option<usize>,
+    ) -> Self {
         let mut columns = vec![
             Column::Node,
             Column::State,
@@ -78,6 +88,7 @@ impl Table {
                 columns.push(Column::Fencing);
             }
         }
+        columns.extend((0..labels.len()).map(Column::Label));
         let shortest = if wide { SHORTEST_IN_WIDE } else { 0 };
         let position = |wanted| columns.iter().position(|&column| column == wanted);
         let cuts = CUTS
@@ -85,9 +96,11 @@ impl Table {
             .filter(|(column, _)| !wide || *column != Column::Status)
             .filter_map(|&(column, least)| Some((position(column)?, least.max(shortest))))
             .collect();
-        let names: Vec<&str> = columns.iter().map(|column| column.header()).collect();
+        let names: Vec<String> = columns.iter().map(|column| column.header(labels)).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
         Self {
             grid: Grid::new(&names, headers, fit, cuts),
+            labels: labels.to_vec(),
             columns,
         }
     }
@@ -103,7 +116,7 @@ impl Table {
     pub(crate) fn rows(&mut self, views: &[View<'_>], now: Now) -> String {
         let cells = |view| {
             let cells = self.columns.iter().map(|column| {
-                let cell = Cell::from(column.cell(view, now));
+                let cell = Cell::from(column.cell(view, &self.labels, now));
                 match column.alarms(view) {
                     true => cell.styled(ALARM),
                     false => cell,

@@ -1,6 +1,6 @@
 //! The table as it is printed.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use insta::assert_snapshot;
 use maintenance_lease::protocol::Span;
@@ -23,6 +23,7 @@ fn row(status: &str) -> Sight {
         status: status.to_owned(),
         uid: String::new(),
         deleting: false,
+        labels: BTreeMap::new(),
     })
 }
 
@@ -147,22 +148,22 @@ async fn every_state_reads_well() {
     let leases = all_states().await;
     let ready = row("Ready");
     let views = views(&leases, &ready);
-    let mut table = Table::new(false, true, true, None);
+    let mut table = Table::new(false, true, &[], true, None);
     assert_snapshot!(table.rows(&views, noon()), @r"
     NODE           STATE            HOLDER            REASON                 AGE         LEFT               STATUS
-    a-free         Free             <none>            <none>                 <none>      <none>             Ready
+    a-free         Free             -                 -                      -           -                  Ready
     b-held         Locked           alice@bastion     new kernel             30m         15m                Ready
     c-expired      Expired          bob@laptop        drivers                30m         12m ago            Ready
-    d-hold         OnHold           carol@desk        bad disk               30m         120m               Ready
+    d-hold         OnHold           carol@desk        bad disk               30m         2h                 Ready
     e-overdue      OnHold overdue   carol@desk        bad disk               30m         5m ago             Ready
-    f-ahead        Locked           dave@atomic       <none>                 30m         2m (clock ahead)   Ready
-    g-overlong     Locked           erin@script       <none>                 30m         24h (overlong)     Ready
-    h-unreadable   Locked           frank@year        <none>                 30m         <unreadable>       Ready
-    i-no-times     Expired          grace             <none>                 <unknown>   <unknown>          Ready
+    f-ahead        Locked           dave@atomic       -                      30m         2m (clock ahead)   Ready
+    g-overlong     Locked           erin@script       -                      30m         24h (overlong)     Ready
+    h-unreadable   Locked           frank@year        -                      30m         <unreadable>       Ready
+    i-no-times     Expired          grace             -                      <unknown>   <unknown>          Ready
     j-odd-text     Locked           \u{202e}mallory   \u{1b}[31mred\nalert   30m         60s                Ready
-    k-released     Free             <none>            <none>                 <none>      <none>             Ready
+    k-released     Free             -                 -                      -           -                  Ready
     ");
-    assert_snapshot!(summary(&views, noon()), @"11 nodes: 2 free, 5 locked, 2 expired, 2 on hold (1 overdue)");
+    assert_snapshot!(summary(&views, LeftOut::default(), noon()), @"11 nodes: 2 free, 5 locked, 2 expired, 2 on hold (1 overdue)");
 }
 
 #[tokio::test]
@@ -181,13 +182,13 @@ async fn wide_tells_more() {
         hook: None,
     };
     views[2].marks = Some(&marks);
-    let mut table = Table::new(true, true, true, None);
+    let mut table = Table::new(true, true, &[], true, None);
     assert_snapshot!(table.rows(&[&views[..3], &views[10..]].concat(), noon()), @"
-    NODE         STATE     HOLDER          REASON       AGE      LEFT      STATUS   HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON          FENCING
-    a-free       Free      <none>          <none>       <none>   <none>    Gone     <unknown>   <none>                 <none>                 <none>        <none>        <none>               <unknown>
-    b-held       Locked    alice@bastion   new kernel   30m      15m       Gone     <none>      2026-03-01T11:30:00Z   2026-03-01T11:45:00Z   7             <none>        <none>               <none>
-    c-expired    Expired   bob@laptop      drivers      30m      12m ago   Gone     4s          2026-03-01T11:30:00Z   2026-03-01T11:40:00Z   7             <none>        <none>               by dave at noon, powered off: dark
-    k-released   Free      <none>          <none>       <none>   <none>    Gone     4s          <none>                 <none>                 3             bob@laptop    all fine, rebooted   <unknown>
+    NODE         STATE     HOLDER          REASON       AGE   LEFT      STATUS   HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON          FENCING
+    a-free       Free      -               -            -     -         Gone     <unknown>   -                      -                      -             -             -                    <unknown>
+    b-held       Locked    alice@bastion   new kernel   30m   15m       Gone     -           2026-03-01T11:30:00Z   2026-03-01T11:45:00Z   7             -             -                    -
+    c-expired    Expired   bob@laptop      drivers      30m   12m ago   Gone     4s          2026-03-01T11:30:00Z   2026-03-01T11:40:00Z   7             -             -                    by dave at noon, powered off: dark
+    k-released   Free      -               -            -     -         Gone     4s          -                      -                      3             bob@laptop    all fine, rebooted   <unknown>
     ");
 }
 
@@ -196,8 +197,8 @@ async fn without_the_nodes_their_columns_are_left_away() {
     let leases = all_states().await;
     let unread = Sight::Unread;
     let views = views(&leases, &unread);
-    let mut table = Table::new(true, false, false, None);
-    assert_snapshot!(table.rows(&views[1..2], noon()), @"b-held   Locked   alice@bastion   new kernel   30m   15m   2026-03-01T11:30:00Z   2026-03-01T11:45:00Z   7   <none>   <none>");
+    let mut table = Table::new(true, false, &[], false, None);
+    assert_snapshot!(table.rows(&views[1..2], noon()), @"b-held   Locked   alice@bastion   new kernel   30m   15m   2026-03-01T11:30:00Z   2026-03-01T11:45:00Z   7   -   -");
 }
 
 /// `holder` holds `worker-1`, for a minute from noon on, because of `reason`.
@@ -219,20 +220,20 @@ async fn a_terminal_cuts_reasons_then_holders_and_nothing_where_that_would_not_d
     let ready = row("Ready");
     let mut leases = held_by("alice@bastion.example", LONG).await;
     let at = |leases: &HashMap<String, NodeLease>, fit| {
-        Table::new(false, true, true, fit).rows(&views(leases, &ready)[1..], noon())
+        Table::new(false, true, &[], true, fit).rows(&views(leases, &ready)[1..], noon())
     };
     assert!(at(&leases, None).contains(LONG), "a pipe gets all of it");
     assert_snapshot!(at(&leases, Some(88)), @"
-    NODE       STATE    HOLDER                  REASON                   AGE   LEFT   STATUS
-    worker-1   Locked   alice@bastion.example   new kernel, then the …   30m   60s    Ready
+    NODE       STATE    HOLDER         REASON                            AGE   LEFT   STATUS
+    worker-1   Locked   alice@basti…   new kernel, then the drivers, …   30m   60s    Ready
     ");
     assert_snapshot!(at(&leases, Some(72)), @"
-    NODE       STATE    HOLDER              REASON       AGE   LEFT   STATUS
-    worker-1   Locked   alice@bastion.ex…   new kerne…   30m   60s    Ready
+    NODE       STATE    HOLDER     REASON                AGE   LEFT   STATUS
+    worker-1   Locked   alice@b…   new kernel, then t…   30m   60s    Ready
     ");
     assert_snapshot!(at(&leases, Some(60)), @"
-    NODE       STATE    HOLDER      REASON   AGE   LEFT   STATUS
-    worker-1   Locked   alice@ba…   new k…   30m   60s    Ready
+    NODE       STATE    HOLDER     REASON    AGE   LEFT   STATUS
+    worker-1   Locked   alice@b…   new ke…   30m   60s    Ready
     ");
     for fit in 61..100 {
         let widest = at(&leases, Some(fit))
@@ -243,8 +244,8 @@ async fn a_terminal_cuts_reasons_then_holders_and_nothing_where_that_would_not_d
     }
     leases = held_by("alice@bastion", "新しいカーネルと新しいドライバー").await;
     assert_snapshot!(at(&leases, Some(80)), @"
-    NODE       STATE    HOLDER          REASON                   AGE   LEFT   STATUS
-    worker-1   Locked   alice@bastion   新しいカーネルと新し…    30m   60s    Ready
+    NODE       STATE    HOLDER         REASON                    AGE   LEFT   STATUS
+    worker-1   Locked   alice@basti…   新しいカーネルと新しい…   30m   60s    Ready
     ");
     leases = held_by(&"x".repeat(900), LONG).await;
     assert_snapshot!(at(&leases, Some(120)), @"
@@ -261,7 +262,8 @@ async fn a_terminal_cuts_reasons_then_holders_and_nothing_where_that_would_not_d
 async fn a_wide_table_is_whole_on_a_terminal_that_wraps_it_anyway() {
     let leases = held_by("alice@bastion.example", LONG).await;
     let ready = row("Ready");
-    let text = Table::new(true, true, true, Some(80)).rows(&views(&leases, &ready)[1..], noon());
+    let text =
+        Table::new(true, true, &[], true, Some(80)).rows(&views(&leases, &ready)[1..], noon());
     assert!(
         text.contains(&format!("   alice@bastion.example   {LONG}   ")),
         "{text}"
@@ -280,7 +282,7 @@ async fn what_others_wrote_without_measure_is_whole_in_a_pipe_and_fills_no_other
     .await;
     let unread = Sight::Unread;
     let lengths = |fit| {
-        let text = Table::new(true, false, true, fit).rows(&views(&leases, &unread), noon());
+        let text = Table::new(true, false, &[], true, fit).rows(&views(&leases, &unread), noon());
         let lengths: Vec<usize> = text.lines().map(str::len).collect();
         (lengths, text.contains(&cells))
     };
@@ -304,12 +306,12 @@ async fn a_holder_that_looks_like_nobody_is_quoted() {
     let last = json!({"kubectl-maint.dev/last-holder": "\u{a0}"});
     let more = [("worker-2", json!({}), hold), ("worker-3", last, json!({}))];
     held.extend(leases(&more).await);
-    let text = Table::new(true, true, true, None).rows(&views(&held, &ready)[1..], noon());
+    let text = Table::new(true, true, &[], true, None).rows(&views(&held, &ready)[1..], noon());
     assert_snapshot!(text, @r#"
-    NODE       STATE    HOLDER   REASON   AGE         LEFT     STATUS   HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON   FENCING
-    worker-1   Locked   "  "     disk     30m         60s      Ready    4s          2026-03-01T11:30:00Z   2026-03-01T12:00:00Z   0             <none>        <none>        <unknown>
-    worker-2   OnHold   " "      <none>   <unknown>   <none>   Ready    4s          <unknown>              <unknown>              0             <none>        <none>        <unknown>
-    worker-3   Free     <none>   <none>   <none>      <none>   Ready    4s          <none>                 <none>                 0             " "           <none>        <unknown>
+    NODE       STATE    HOLDER   REASON   AGE         LEFT   STATUS   HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON   FENCING
+    worker-1   Locked   "  "     disk     30m         60s    Ready    4s          2026-03-01T11:30:00Z   2026-03-01T12:00:00Z   0             -             -             <unknown>
+    worker-2   OnHold   " "      -        <unknown>   -      Ready    4s          <unknown>              <unknown>              0             -             -             <unknown>
+    worker-3   Free     -        -        -           -      Ready    4s          -                      -                      0             " "           -             <unknown>
     "#);
 }
 
@@ -321,9 +323,12 @@ async fn rows_that_come_later_stand_under_the_same_headers() {
     for view in &mut views {
         view.node = "worker-1";
     }
-    let status = |line: &str| line.find("STATUS").or_else(|| line.find("Ready"));
+    let status = |line: &str| {
+        let index = line.find("STATUS").or_else(|| line.find("Ready"))?;
+        Some(line[..index].width())
+    };
     for fit in [None, Some(80), Some(200)] {
-        let mut table = Table::new(false, true, true, fit).for_rows_to_come();
+        let mut table = Table::new(false, true, &[], true, fit).for_rows_to_come();
         let first = table.rows(&views[..1], noon());
         let later = table.rows(&views[1..4], noon());
         assert_eq!(later.lines().count(), 3, "no headers again");
@@ -349,7 +354,7 @@ async fn at_80(held: bool) -> [String; 2] {
         ..views(&leases, &cordoned)[usize::from(held)]
     };
     [false, true].map(|piecewise| {
-        let mut table = Table::new(false, true, true, Some(80));
+        let mut table = Table::new(false, true, &[], true, Some(80));
         if piecewise {
             table = table.for_rows_to_come();
         }
@@ -361,16 +366,16 @@ async fn at_80(held: bool) -> [String; 2] {
 async fn a_reason_outlasts_the_status_and_following_has_the_columns_of_looking_once() {
     let [once, _] = at_80(true).await;
     assert_snapshot!(once, @"
-    NODE              STATE    HOLDER         REASON    AGE      LEFT     STATUS
-    control-plane-1   Free     <none>         <none>    <none>   <none>   Ready
-    worker-1          Locked   alice@basti…   new ke…   30m      60s      Ready,Sch…
+    NODE              STATE    HOLDER         REASON       AGE   LEFT   STATUS
+    control-plane-1   Free     -              -            -     -      Ready
+    worker-1          Locked   alice@basti…   new kernel   30m   60s    Ready,Sched…
     ");
     let [once, followed] = at_80(false).await;
     assert_eq!(once, followed);
     assert_snapshot!(once, @"
-    NODE              STATE   HOLDER   REASON   AGE      LEFT     STATUS
-    control-plane-1   Free    <none>   <none>   <none>   <none>   Ready
-    worker-1          Free    <none>   <none>   <none>   <none>   Ready,SchedulingD…
+    NODE              STATE   HOLDER   REASON   AGE   LEFT   STATUS
+    control-plane-1   Free    -        -        -     -      Ready
+    worker-1          Free    -        -        -     -      Ready,SchedulingDisabl…
     ");
 }
 
@@ -379,14 +384,14 @@ async fn a_row_that_comes_later_is_cut_to_the_terminal() {
     let free = HashMap::new();
     let held = held_by("alice@bastion.example", LONG).await;
     let ready = row("Ready");
-    let mut table = Table::new(false, true, true, Some(84)).for_rows_to_come();
+    let mut table = Table::new(false, true, &[], true, Some(84)).for_rows_to_come();
     let mut before = views(&free, &ready);
     before[0].node = "worker-1";
     let first = table.rows(&before, noon());
     let later = table.rows(&views(&held, &ready)[1..], noon());
     assert_snapshot!(format!("{first}\n{later}"), @"
-    NODE       STATE     HOLDER                 REASON       AGE      LEFT      STATUS
-    worker-1   Free      <none>                 <none>       <none>   <none>    Ready
-    worker-1   Locked    alice@bastion.examp…   new kerne…   30m      60s       Ready
+    NODE       STATE     HOLDER        REASON                 AGE     LEFT      STATUS
+    worker-1   Free      -             -                      -       -         Ready
+    worker-1   Locked    alice@bast…   new kernel, then th…   30m     60s       Ready
     ");
 }

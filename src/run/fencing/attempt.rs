@@ -9,7 +9,7 @@ use super::{Attempts, FencingTarget, Observed, Written, hook, hook_program, vari
 use crate::args::hook::HookArgs;
 use crate::error::Failure;
 use crate::text::escape;
-use crate::words::fencing::{hook_at_work, hook_failed, hook_interrupted};
+use crate::words::fencing::{RESUME, hook_at_work, hook_failed, hook_interrupted};
 
 /// How long after the hook's time limit the recorded end is, because clocks may differ and times on the
 /// Node have no fractions of a second.
@@ -74,7 +74,6 @@ impl<'a> Hook<'a> {
                 &self.target.node,
                 &other,
                 self.target.now().latest,
-                self.target.program(),
             )),
             None => Ok(()),
         }
@@ -147,10 +146,9 @@ impl<'a> Hook<'a> {
         let target = self.target;
         if let Err(failure) = target.or_soon(self.clear(&self.id)).await {
             target.session.terminal.warn(format!(
-                "could not remove the hook annotation from node/{}: {}; to run another hook now: {}",
+                "could not remove the hook annotation from node/{}: {}; to run another hook now, {RESUME}",
                 target.node,
                 escape(&failure.to_string()),
-                target.program().whole(&target.node, "--resume"),
             ));
         }
     }

@@ -34,7 +34,9 @@ use crate::args::output::OutputArgs;
 use crate::args::write::WriteArgs;
 use crate::error::{Failure, Verb};
 use crate::exit::Code;
+use crate::output::fencing::{Fencing, FencingList};
 use crate::output::format::Format;
+use crate::output::print;
 use crate::run::session::{Session, Start};
 use crate::run::variables::HOLDER;
 use crate::words::change::dry_run_suffix;
@@ -48,6 +50,7 @@ pub(crate) struct FencingTarget<'a> {
     pub(crate) node: String,
     pub(crate) reader: Reader,
     write: &'a WriteArgs,
+    format: Format,
     /// The holder and the lock ids of the `with` that this runs under.
     outer: Option<&'a str>,
     inherited: Option<LockIds>,
@@ -105,6 +108,7 @@ impl<'a> FencingTarget<'a> {
             reader: Reader::new(session.locks.requests().clone()),
             session,
             write,
+            format: output.format(),
             outer: start.environment.get(HOLDER),
             // Without one that can be read, nothing was inherited.
             inherited: LockIds::of(start.environment).ok().flatten(),
@@ -114,19 +118,30 @@ impl<'a> FencingTarget<'a> {
         })
     }
 
-    /// Ends the verb and reports its failure, if any. Reports an interruption even if everything finished
-    /// after Ctrl-C. From here on Ctrl-C ends the process at once.
-    pub(crate) async fn end(&self, verb: Verb, result: Result<(), Failure>) -> Code {
+    /// Ends the verb: reports its failure, if any, and prints the outcome for programs. Reports an
+    /// interruption even if everything finished after Ctrl-C. From here on Ctrl-C ends the process at once.
+    ///
+    /// # Errors
+    /// If the outcome can't be printed.
+    pub(crate) async fn end(
+        &self,
+        verb: Verb,
+        result: Result<(), Failure>,
+        outcome: Option<Fencing>,
+    ) -> Result<Code, Failure> {
         let problems = Problems::changing(&self.session, verb);
         let result = match result {
             Ok(()) if self.is_interrupted() => Err(Failure::Interrupted),
             result => result,
         };
         parallel::exit_at_interrupt();
-        if let Err(failure) = result {
-            problems.report(&failure);
+        let error = result.err().map(|failure| problems.report(&failure));
+        let outcome = outcome.unwrap_or_else(|| Fencing::new(&self.node));
+        let outcome = outcome.in_dry_run(self.is_dry_run()).with_error(error);
+        if let Some(text) = print::data(&FencingList::new(vec![outcome]), self.format)? {
+            self.session.terminal.data(text);
         }
-        problems.end().await
+        Ok(problems.end().await)
     }
 
     pub(crate) fn now(&self) -> Now {
@@ -146,6 +161,13 @@ impl<'a> FencingTarget<'a> {
     /// The suffix of messages in a dry run.
     pub(crate) fn suffix(&self) -> &'static str {
         dry_run_suffix(self.write.dry_run)
+    }
+
+    /// Prints a result for people.
+    pub(crate) fn result(&self, line: &str) {
+        if matches!(self.format, Format::Text | Format::Wide) {
+            self.session.terminal.result(line);
+        }
     }
 
     /// Reads the node and its lock, in parallel.

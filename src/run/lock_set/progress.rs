@@ -8,7 +8,6 @@ use maintenance_lease::{Blocked, Progress, SetProgress};
 
 use crate::error::Verb;
 use crate::run::session::Session;
-use crate::words::refusal::Asked;
 use crate::words::waiting::{self, SetWait};
 
 /// How often the countdown is updated.
@@ -77,13 +76,7 @@ impl<'a> Line<'a> {
                         before.taken == queue.taken && blocked.is_still(&known)
                     })
                 {
-                    let asked = Asked {
-                        verb: self.verb,
-                        caller: self.session.locks.identity(),
-                        program: self.session.program,
-                        now: self.session.locks.server_time().now(),
-                        waited: false,
-                    };
+                    let asked = self.session.asked(self.verb);
                     let line = waiting::line(blocked, *queue, asked);
                     self.session.terminal.remark(line);
                 }

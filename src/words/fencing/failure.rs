@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use maintenance_lease::protocol::Span;
 
+use super::retry::{RESUME, RETRY};
 use crate::error::{Failure, Kind};
 use crate::text::escape;
 use crate::words::program::Program;
@@ -57,17 +58,14 @@ pub(crate) fn gone_after_hook(node: &str) -> Failure {
 /// The record of `node` was sent, but its result is unknown at the end of the run. If the proof is a hook,
 /// the hook stays recorded on the Node until the fencing record replaces it.
 pub(crate) fn record_open(node: &str, why: &Failure, by_hook: bool, program: &Program) -> Failure {
-    let flag = if by_hook { "--resume" } else { "" };
+    let again = if by_hook { RESUME } else { RETRY };
     Failure::OpenWrite {
         message: format!(
             "unknown whether node/{node} was fenced: the write may still take effect ({}); its lock is \
              kept",
             escape(&why.to_string())
         ),
-        hint: format!(
-            "to check: {program} status {node}; to continue: {}",
-            program.whole(node, flag)
-        ),
+        hint: format!("to check: {program} status {node}; to continue: {again}"),
         kind: why.kind(None),
     }
 }
@@ -79,10 +77,7 @@ pub(crate) fn return_open(node: &str, why: &Failure, program: &Program) -> Failu
             "unknown whether node/{node} was unfenced: the write may still take effect ({})",
             escape(&why.to_string())
         ),
-        hint: format!(
-            "to check: {program} status {node}; to continue: {}",
-            program.whole(node, "")
-        ),
+        hint: format!("to check: {program} status {node}; to continue: {RETRY}"),
         kind: why.kind(None),
     }
 }

@@ -3,7 +3,8 @@
 use maintenance_lease::protocol::Refusal;
 use maintenance_lease::{Error, NodeLease};
 
-use crate::error::{Failure, Fate};
+use super::retry::RETRY;
+use crate::error::{Failure, LockAfter};
 use crate::text::escape;
 use crate::words::holder::person;
 use crate::words::program::Program;
@@ -12,10 +13,7 @@ use crate::words::program::Program;
 pub(crate) fn not_held(node: &str, failure: Failure, program: &Program) -> Failure {
     let what =
         format!("unknown whether node/{node} was put on hold: the write may still take effect");
-    let hint = format!(
-        "to continue: {}; to undo it: {program} unfence {node}",
-        program.whole(node, "")
-    );
+    let hint = format!("to continue: {RETRY}; to undo it: {program} unfence {node}");
     open_or_as_it_is(failure, &what, hint)
 }
 
@@ -31,7 +29,7 @@ pub(crate) fn not_ended(node: &str, failure: Failure, program: &Program) -> Fail
 
 /// `what` instead of `failure` if a write has an unknown result, else `failure` itself.
 fn open_or_as_it_is(failure: Failure, what: &str, hint: String) -> Failure {
-    if failure.fate() != Fate::Open {
+    if failure.lock_after() != LockAfter::Unknown {
         return failure;
     }
     let why = match &failure {

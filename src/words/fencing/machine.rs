@@ -2,18 +2,17 @@
 
 use pod_safety::fencing::{How, Machine, Proof};
 
+use super::retry::RETRY;
 use crate::error::Failure;
 use crate::text::escape;
-use crate::words::program::Program;
 
 /// `node` is another machine than in `proof`, or was restarted; `now` is the current one.
-pub(super) fn another(node: &str, proof: &Proof, now: &Machine, program: &Program) -> Failure {
+pub(super) fn another(node: &str, proof: &Proof, now: &Machine) -> Failure {
     let then = &proof.of;
     let since = match proof.how {
         How::PoweredOff(_) => "since you confirmed that it was off",
         How::Hook { .. } => "since the hook started",
     };
-    let again = program.whole(node, "");
     let (message, hint) = match then.uid == now.uid {
         true => (
             format!(
@@ -22,8 +21,8 @@ pub(super) fn another(node: &str, proof: &Proof, now: &Machine, program: &Progra
                 boot(now)
             ),
             match proof.how {
-                How::PoweredOff(_) => format!("if it is off now: {again}"),
-                How::Hook { .. } => format!("to run the hook again and fence it: {again}"),
+                How::PoweredOff(_) => format!("if it is off now, {RETRY}"),
+                How::Hook { .. } => format!("to run the hook again and fence it, {RETRY}"),
             },
         ),
         false => (
@@ -33,9 +32,9 @@ pub(super) fn another(node: &str, proof: &Proof, now: &Machine, program: &Progra
                 named(now)
             ),
             match proof.how {
-                How::PoweredOff(_) => format!("if the new machine is off too: {again}"),
+                How::PoweredOff(_) => format!("if the new machine is off too, {RETRY}"),
                 How::Hook { isolated, .. } => format!(
-                    "the earlier machine should be {} now; to fence the new one too: {again}",
+                    "the earlier machine should be {} now; to fence the new one too, {RETRY}",
                     state(isolated)
                 ),
             },

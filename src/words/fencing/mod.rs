@@ -6,6 +6,7 @@ mod machine;
 mod progress;
 mod refusal;
 mod remains;
+mod retry;
 
 pub(crate) use self::failure::{
     gone_after_hook, hook_failed, hook_interrupted, record_open, return_open, silent_after_hook,
@@ -20,3 +21,4 @@ pub(crate) use self::refusal::{
     back_alive, fenced_anew, hold_of_fencing, hook_at_work, refusal, stays, too_short,
 };
 pub(crate) use self::remains::{left, stuck, tolerating, unsure};
+pub(crate) use self::retry::RESUME;

@@ -10,11 +10,11 @@ use pod_safety::fencing::{Attempt, back, steps};
 use pod_safety::node::Status;
 
 use super::machine::another;
+use super::retry::{RESUME, RETRY, accepting};
 use crate::error::{Failure, Kind};
 use crate::text::escape;
 use crate::words::program::Program;
 use crate::words::refusal::fenced;
-use crate::words::rights::TO_JUDGE;
 use crate::words::time::{clock, length};
 
 /// Why `node` is not fenced.
@@ -35,14 +35,14 @@ pub(crate) fn refusal(node: &str, refusal: &steps::Refusal, program: &Program) -
             ),
         ),
         BackAlive(age) => back_alive(node, *age, program),
-        OtherMachine { proof, now } => another(node, proof, now, program),
+        OtherMachine { proof, now } => another(node, proof, now),
         NotCalledUnreachable(status) => not_called_unreachable(node, *status, program),
         HeartbeatUnknown(why) => unsafe_(
             format!(
                 "cannot fence node/{node}: unknown whether its kubelet is alive: {}",
                 escape(&why.to_string())
             ),
-            to_judge(node, why, program),
+            to_judge(node, why),
         ),
         MassLoss(zone) => unsafe_(
             format!(
@@ -56,8 +56,8 @@ pub(crate) fn refusal(node: &str, refusal: &steps::Refusal, program: &Program) -
                     .unwrap_or_default()
             ),
             format!(
-                "if you know that they are down: {}",
-                program.accepting(node, "mass-loss")
+                "if you know that they are down, {}",
+                accepting(program, "mass-loss")
             ),
         ),
         ZoneUnknown(why) => unsafe_(
@@ -66,8 +66,8 @@ pub(crate) fn refusal(node: &str, refusal: &steps::Refusal, program: &Program) -
                 escape(&why.to_string())
             ),
             format!(
-                "if you know that they are up: {}",
-                program.accepting(node, "zone-unknown")
+                "if you know that they are up, {}",
+                accepting(program, "zone-unknown")
             ),
         ),
         Remediation(who) => unsafe_(
@@ -84,12 +84,10 @@ pub(crate) fn refusal(node: &str, refusal: &steps::Refusal, program: &Program) -
             ),
             match why {
                 Why::Forbidden(_) => format!(
-                    "if you know that none is: {}",
-                    program.accepting(node, "remediation-unknown")
+                    "if you know that none is, {}",
+                    accepting(program, "remediation-unknown")
                 ),
-                Why::NoAnswer(_) | Why::NotRead | Why::Untold(_) => {
-                    format!("retry: {}", program.whole(node, ""))
-                }
+                Why::NoAnswer(_) | Why::NotRead | Why::Untold(_) => RETRY.to_owned(),
             },
         ),
     }
@@ -127,17 +125,17 @@ fn not_called_unreachable(node: &str, status: Option<Status>, program: &Program)
 }
 
 /// What to do if it is unknown whether `node` is alive, because of `why`.
-fn to_judge(node: &str, why: &Why, program: &Program) -> String {
+fn to_judge(node: &str, why: &Why) -> String {
     match why {
         Why::Untold(_) => format!("set the clock of node/{node}, and check that its kubelet runs"),
-        Why::Forbidden(_) => TO_JUDGE.to_owned(),
-        Why::NoAnswer(_) | Why::NotRead => format!("retry: {}", program.whole(node, "")),
+        Why::Forbidden(_) => "see the role kubectl-maint-fencer in deploy/rbac.yaml".to_owned(),
+        Why::NoAnswer(_) | Why::NotRead => RETRY.to_owned(),
     }
 }
 
 /// Why `node` stays fenced.
 pub(crate) fn stays(node: &str, refusal: &back::Refusal, program: &Program) -> Failure {
-    let accepting = || program.accepting(node, "boot-id");
+    let accepting = || accepting(program, "boot-id");
     match refusal {
         back::Refusal::Silent => unsafe_(
             format!("cannot unfence node/{node}: it is still unreachable"),
@@ -158,14 +156,14 @@ pub(crate) fn stays(node: &str, refusal: &back::Refusal, program: &Program) -> F
                 "cannot unfence node/{node}: unknown whether its kubelet is alive: {}",
                 escape(&why.to_string())
             ),
-            to_judge(node, why, program),
+            to_judge(node, why),
         ),
         back::Refusal::Unrecorded => unsafe_(
             format!(
                 "cannot unfence node/{node}: its out-of-service taint has no record, so earlier pods \
                  may still be running"
             ),
-            format!("if you know that it was restarted: {}", accepting()),
+            format!("if you know that it was restarted, {}", accepting()),
         ),
         back::Refusal::NotRestarted(record) => unsafe_(
             format!(
@@ -177,11 +175,11 @@ pub(crate) fn stays(node: &str, refusal: &back::Refusal, program: &Program) -> F
             match record.how {
                 How::Hook { isolated: true, .. } => format!(
                     "reboot it, or undo its isolation: {program} unfence {node} -- HOOK; to unfence it \
-                     anyway: {}",
+                     anyway, {}",
                     accepting()
                 ),
                 How::Hook { .. } | How::PoweredOff(_) => {
-                    format!("reboot it first; to unfence it anyway: {}", accepting())
+                    format!("reboot it first; to unfence it anyway, {}", accepting())
                 }
             },
         ),
@@ -218,12 +216,7 @@ pub(crate) fn too_short(node: &str, rest: Span, needed: Duration, program: &Prog
 }
 
 /// The hook of another run may still be running for `node`.
-pub(crate) fn hook_at_work(
-    node: &str,
-    other: &Attempt,
-    now: Instant,
-    program: &Program,
-) -> Failure {
+pub(crate) fn hook_at_work(node: &str, other: &Attempt, now: Instant) -> Failure {
     Failure::Hook {
         message: format!(
             "another hook may still be running for node/{node}: {} by {} (since {}, until {} at the \
@@ -233,10 +226,7 @@ pub(crate) fn hook_at_work(
             clock(other.since, now),
             clock(other.until, now)
         ),
-        hint: format!(
-            "wait for it to end; if that run was interrupted: {}",
-            program.whole(node, "--resume")
-        ),
+        hint: format!("wait for it to end; if that run was interrupted, {RESUME}"),
         kind: Kind::Locked,
     }
 }

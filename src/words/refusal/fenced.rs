@@ -63,7 +63,7 @@ pub(super) fn hint(refused: &Refused, lease: &NodeLease, asked: Asked<'_>) -> Op
         _ => {}
     }
     let to_end = to_end(lease.node(), program);
-    let waits = asked.waited || program.asked().waits();
+    let waits = asked.waited || program.waits();
     Some(match (refused.refusal, verb) {
         (Refusal::OwnHold, Verb::Acquire | Verb::With) => {
             format!("{to_end}, or add --reentry to keep working under it")

@@ -43,9 +43,6 @@ pub struct NodeSpec {
     /// Its labels, besides those that a kubelet puts there by itself (host name, architecture,
     /// operating system).
     pub labels: BTreeMap<String, String>,
-    /// How many container images its status lists: they are most of the 17 KB that a node of a real
-    /// cluster takes, up to 50 of them.
-    pub images: usize,
 }
 
 impl NodeSpec {
@@ -112,7 +109,6 @@ impl NodeSpec {
                     "operatingSystem": "linux",
                     "osImage": "Debian GNU/Linux 13 (trixie)",
                 },
-                "images": (0..self.images).map(image).collect::<Vec<_>>(),
             },
         })
     }
@@ -123,18 +119,6 @@ impl NodeSpec {
             .and_then(|age| now.checked_sub(age).ok())
             .unwrap_or(Timestamp::UNIX_EPOCH)
     }
-}
-
-fn image(index: usize) -> Value {
-    let digest = format!("{index:064x}");
-    json!({
-        "names": [
-            format!("registry.example/platform/service-{index}@sha256:{digest}"),
-            format!("registry.example/platform/service-{index}:2026.11.{index}-{digest:.12}"),
-            format!("registry.example/mirror/platform/service-{index}:2026.11.{index}"),
-        ],
-        "sizeBytes": 52_428_800 + index,
-    })
 }
 
 fn kubelet_lease(name: &str, heartbeat: Timestamp) -> Value {

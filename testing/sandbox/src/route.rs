@@ -21,6 +21,8 @@ pub(crate) enum Route {
     OpenApi(Vec<String>),
     /// A question about one's own rights: everybody may do everything.
     AccessReview { kind: &'static str },
+    /// A question about who one is.
+    SubjectReview,
     /// Objects.
     Objects(Target),
 }
@@ -83,6 +85,11 @@ impl Route {
             ] if method == Method::POST => Ok(Self::AccessReview {
                 kind: "SelfSubjectAccessReview",
             }),
+            ["apis", "authentication.k8s.io", "v1", "selfsubjectreviews"]
+                if method == Method::POST =>
+            {
+                Ok(Self::SubjectReview)
+            }
             ["api", version, rest @ ..] => Self::objects(catalog, "", version, rest),
             ["apis", group, version, rest @ ..] if catalog.iter().any(|r| r.group == *group) => {
                 Self::objects(catalog, group, version, rest)

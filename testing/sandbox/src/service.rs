@@ -154,8 +154,34 @@ fn dispatch(server: &Arc<Server>, parts: &Parts, body: &Bytes) -> Result<Answer,
             });
             Ok(Answer::json(201, review.to_string()))
         }
+        Route::SubjectReview => Ok(Answer::json(201, subject_review(parts).to_string())),
         Route::Objects(target) => objects(server, &target, parts, &query, body),
     }
+}
+
+/// Nobody is authenticated here, so everybody is the user of an API server without authentication, unless
+/// they impersonate another.
+fn subject_review(parts: &Parts) -> Value {
+    let impersonated = |name: &str| {
+        let values = parts.headers.get_all(name).iter();
+        let values = values.filter_map(|value| value.to_str().ok());
+        values.map(ToOwned::to_owned).collect::<Vec<String>>()
+    };
+    let authenticated = "system:authenticated".to_owned();
+    let (username, mut groups) = match impersonated("impersonate-user").pop() {
+        Some(user) => (user, impersonated("impersonate-group")),
+        None => (
+            "system:unsecured".to_owned(),
+            vec!["system:masters".to_owned()],
+        ),
+    };
+    groups.push(authenticated);
+    json!({
+        "kind": "SelfSubjectReview",
+        "apiVersion": "authentication.k8s.io/v1",
+        "metadata": {},
+        "status": {"userInfo": {"username": username, "groups": groups}},
+    })
 }
 
 fn version() -> Value {

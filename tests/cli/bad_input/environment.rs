@@ -55,6 +55,7 @@ fn without_a_kubeconfig() {
     $ kubectl maint acquire worker-1 --kubeconfig /nowhere/config
     -- stderr
     error: stat /nowhere/config: no such file or directory
+    hint: check the path in --kubeconfig
     -- exit code 1
     ");
 }

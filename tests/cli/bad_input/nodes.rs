@@ -44,6 +44,26 @@ fn ways_to_name_nodes_are_not_mixed() {
 }
 
 #[test]
+fn a_kind_before_the_only_name_is_joined_to_it_in_the_hint() {
+    let cluster = Cluster::nowhere();
+    let fence = cluster.maint(["fence", "node", "worker-1", "--powered-off=unplugged"]);
+    assert_snapshot!(fence.run(), @r#"
+    $ kubectl maint fence node worker-1 --powered-off=unplugged
+    -- stderr
+    error: unexpected argument "worker-1"
+    hint: did you mean node/worker-1?
+    -- exit code 2
+    "#);
+    assert_snapshot!(cluster.maint(["verify", "no", "worker-1"]).run(), @r#"
+    $ kubectl maint verify no worker-1
+    -- stderr
+    error: unexpected argument "worker-1"
+    hint: did you mean node/worker-1?
+    -- exit code 2
+    "#);
+}
+
+#[test]
 fn only_nodes_have_a_lock() {
     let cluster = Cluster::nowhere();
     // Said before anything is sent.
@@ -111,7 +131,7 @@ fn an_unknown_node_has_near_misses() {
         $ kubectl maint acquire xyz
         -- stderr
         Error from server (NotFound): nodes "xyz" not found
-        hint: list all nodes with `kubectl maint status`
+        hint: list all nodes with `kubectl maint status --all`
         -- exit code 1
         "#);
         // Of several, the unknown ones, and nothing is taken.
@@ -180,13 +200,13 @@ fn a_list_that_is_no_file() {
     assert_snapshot!(cluster.maint(["acquire", "--nodes-from", "/nowhere/nodes"]).run(), @"
     $ kubectl maint acquire --nodes-from /nowhere/nodes
     -- stderr
-    error: --nodes-from /nowhere/nodes: No such file or directory (os error 2)
+    error: --nodes-from /nowhere/nodes: no such file or directory
     -- exit code 1
     ");
     assert_snapshot!(cluster.maint(["acquire", "--nodes-from", "/"]).run(), @"
     $ kubectl maint acquire --nodes-from /
     -- stderr
-    error: --nodes-from /: Is a directory (os error 21)
+    error: --nodes-from /: is a directory
     -- exit code 1
     ");
 }
@@ -206,7 +226,6 @@ fn a_megabyte_of_one_node() {
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
-          kubectl maint with worker-1 --reentry -- COMMAND
         -- exit code 0
         ");
     });
@@ -245,7 +264,7 @@ fn a_megabyte_of_unknown_nodes() {
         Error from server (NotFound): nodes "worker-00019" not found
         none of the 80000 nodes was acquired
         error: 79980 more nodes not found
-        hint: list all nodes with `kubectl maint status`
+        hint: list all nodes with `kubectl maint status --all`
         -- exit code 1
         "#);
     });

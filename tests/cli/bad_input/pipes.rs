@@ -17,7 +17,6 @@ fn nobody_reads_stdout() {
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1 worker-2
           kubectl maint hold worker-1 worker-2 -m WHY
-          kubectl maint with worker-1 worker-2 --reentry -- COMMAND
         all 2 nodes are locked
         -- exit code 0
         ");

@@ -33,7 +33,6 @@ fn an_acquisition_whose_answer_was_lost_is_one() {
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
-          kubectl maint with worker-1 --reentry -- COMMAND
         -- exit code 0
         ");
         let spec = &cluster.lease_of(&node)["spec"];
@@ -57,7 +56,6 @@ fn a_created_lease_whose_answer_was_lost_is_ours() {
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
-          kubectl maint with worker-1 --reentry -- COMMAND
         -- exit code 0
         ");
         assert_eq!(cluster.lease_of(&node)["spec"]["leaseTransitions"], 1);
@@ -176,7 +174,6 @@ fn a_write_that_hangs_is_settled_by_its_repetition() {
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
-          kubectl maint with worker-1 --reentry -- COMMAND
         -- exit code 0
         ");
         let landed = cluster.lease_of(&node);
@@ -236,7 +233,7 @@ fn an_acquisition_that_ended_before_it_was_stored_is_no_success() {
         let acquired = |lease: &serde_json::Value| seconds(&lease["spec"]["acquireTime"]);
         assert_ne!(acquired(&stale), acquired(&lease), "{run}");
         assert_eq!(lease["spec"]["leaseTransitions"], 2);
-        let told: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
+        let told = run.item();
         assert_eq!(seconds(&told["acquiredAt"]), acquired(&lease), "{run}");
     });
 }

@@ -6,6 +6,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use serde_json::{Value, json};
 
 use crate::support::Treatment::Answer;
+use crate::support::schema::check_value;
 use crate::support::{Cluster, Maint, ago, on_both};
 
 /// A status that goes on, read line by line.
@@ -90,8 +91,8 @@ fn a_watch_shows_what_changes_by_writes_and_by_time() {
         cluster.namespace();
         let mut watch = Watch::start(cluster, &["status", "-l", "status-watch", "-w"]);
         assert_eq!(watch.row(), "NODE STATE HOLDER REASON STATUS");
-        assert_eq!(watch.row(), "one Free <none> <none> Ready");
-        assert_eq!(watch.row(), "two Free <none> <none> Ready");
+        assert_eq!(watch.row(), "one Free - - Ready");
+        assert_eq!(watch.row(), "two Free - - Ready");
         cluster.maint(["acquire", &one, "-m", "disk"]).succeeds();
         assert_eq!(watch.row(), "one Locked alice@bastion disk Ready");
         let path = format!("/api/v1/nodes/{one}");
@@ -102,17 +103,17 @@ fn a_watch_shows_what_changes_by_writes_and_by_time() {
             format!("one Locked alice@bastion disk {cordoned}")
         );
         cluster.maint(["release", &one]).succeeds();
-        assert_eq!(watch.row(), format!("one Free <none> <none> {cordoned}"));
+        assert_eq!(watch.row(), format!("one Free - - {cordoned}"));
         cluster
             .maint(["acquire", &one, "--duration", "1s"])
             .succeeds();
         assert_eq!(
             watch.row(),
-            format!("one Locked alice@bastion <none> {cordoned}")
+            format!("one Locked alice@bastion - {cordoned}")
         );
         assert_eq!(
             watch.row(),
-            format!("one Expired alice@bastion <none> {cordoned}")
+            format!("one Expired alice@bastion - {cordoned}")
         );
         cluster.delete(&path);
         while !watch.row().ends_with("Gone") {
@@ -130,7 +131,7 @@ fn a_watch_tells_how_a_node_is_that_is_not_well() {
         cluster.namespace();
         let mut watch = Watch::start(cluster, &["status", "-l", "status-watch-ill", "-w"]);
         assert_eq!(watch.row(), "NODE STATE HOLDER REASON STATUS");
-        assert_eq!(watch.row(), "one Free <none> <none> Ready");
+        assert_eq!(watch.row(), "one Free - - Ready");
         let at = ago(740);
         let at = format!("{}Z", at.split('.').next().expect("seconds"));
         let silent = json!([{
@@ -143,7 +144,7 @@ fn a_watch_tells_how_a_node_is_that_is_not_well() {
         }]);
         let path = format!("/api/v1/nodes/{node}/status");
         cluster.patch(&path, &json!({"status": {"conditions": silent}}));
-        assert_eq!(watch.row(), "one Free <none> <none> Unreachable 12m");
+        assert_eq!(watch.row(), "one Free - - Unreachable 12m");
         assert_eq!(watch.interrupt(), Some(130));
     });
 }
@@ -156,7 +157,7 @@ fn a_watch_of_nothing_says_so_and_goes_on() {
         assert_eq!(watch.remark(), "No resources found");
         cluster.node_with("one", &json!({ label: "" }), &json!({}));
         assert_eq!(watch.row(), "NODE STATE HOLDER REASON STATUS");
-        assert_eq!(watch.row(), "one Free <none> <none> Ready");
+        assert_eq!(watch.row(), "one Free - - Ready");
         assert_eq!(watch.interrupt(), Some(130));
     });
 }
@@ -172,7 +173,7 @@ fn what_cannot_be_watched_is_shown_all_the_same() {
         let maint = cluster.maint(["status", &node, "-w"]);
         let mut watch = Watch::of(cluster, maint.kubeconfig(&gate.kubeconfig));
         assert_eq!(watch.row(), "NODE STATE HOLDER REASON STATUS");
-        assert_eq!(watch.row(), "worker-1 Free <none> <none> Ready");
+        assert_eq!(watch.row(), "worker-1 Free - - Ready");
         let remark = watch.remark();
         assert!(
             remark.contains("could not watch for changes, polling instead"),
@@ -191,7 +192,7 @@ fn a_watch_ends_when_nobody_reads_it() {
         cluster.namespace();
         let mut watch = Watch::start(cluster, &["status", &node, "-w"]);
         assert_eq!(watch.row(), "NODE STATE HOLDER REASON STATUS");
-        assert_eq!(watch.row(), "worker-1 Free <none> <none> Ready");
+        assert_eq!(watch.row(), "worker-1 Free - - Ready");
         watch.close();
         cluster.maint(["acquire", &node]).succeeds();
         assert_eq!(watch.child.wait().expect("it ends").code(), Some(0));
@@ -210,7 +211,9 @@ fn a_watch_in_json_has_a_document_for_each_change() {
                 document.push_str(&watch.line());
                 document.push('\n');
             }
-            serde_json::from_str::<Value>(&document).expect("a document")
+            let document: Value = serde_json::from_str(&document).expect("a document");
+            check_value(&document);
+            document
         };
         assert_eq!(next()["state"], "Free");
         cluster.maint(["acquire", &node]).succeeds();

@@ -7,6 +7,8 @@ mod inherited;
 mod look;
 mod plugin;
 mod run;
+#[path = "../../support/schema.rs"]
+pub(crate) mod schema;
 mod terminal;
 
 pub(crate) use cluster::{Cluster, LEASES, ago, in_memory, on_both, on_real};

@@ -12,8 +12,9 @@ use std::time::Duration;
 
 use regex::Regex;
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 
-use super::inherited;
+use super::{inherited, schema};
 
 /// A test that waits longer for a word waits in vain.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -326,10 +327,13 @@ impl Running {
         }
         self.writer.join().expect("the writer ends");
         let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
+        let stdout = text(output.stdout);
+        // A run of which lines were read prints none for programs.
+        schema::check(&self.words, &stdout);
         Run {
             words: self.words,
             prefix: self.prefix,
-            stdout: text(output.stdout),
+            stdout,
             stderr: self.stderr.heard,
             code: output.status.code().expect("it was not killed"),
         }
@@ -344,6 +348,15 @@ impl Run {
         let (_, line) = self.stderr.rsplit_once("kubectl maint ").expect("a line");
         let (line, _) = line.split_once(['`', ';', '\n']).expect("its end");
         line.split(' ').collect()
+    }
+
+    /// The only item of the list that it prints as JSON.
+    #[track_caller]
+    pub(crate) fn item(&self) -> Value {
+        let mut list: Value = serde_json::from_str(&self.stdout).expect("JSON");
+        let items = list["items"].as_array_mut().expect("a list");
+        assert_eq!(items.len(), 1, "{self}");
+        items.remove(0)
     }
 
     /// Where stdout was looked at already.
@@ -396,7 +409,10 @@ pub(super) fn same_every_time(text: &str, prefix: &str) -> String {
                 "[uid]",
             ),
             (r"/with-\d+-[0-9a-f]{6}", "/with-[process]"),
-            (r#""fencingNumber": \d+"#, r#""fencingNumber": [number]"#),
+            (
+                r#""(fencingNumber|secondsLeft|secondsExpired)": \d+"#,
+                r#""$1": [number]"#,
+            ),
             (r"https?://127\.0\.0\.1:\d+", "[server]"),
             (r"127\.0\.0\.1:\d+", "[server]"),
             (r"context [a-z]+, ", "context [context], "),

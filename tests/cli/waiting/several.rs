@@ -36,7 +36,6 @@ fn they_are_taken_in_the_order_of_their_names() {
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-2 worker-1
           kubectl maint hold worker-2 worker-1 -m WHY
-          kubectl maint with worker-2 worker-1 --reentry -- COMMAND
         all 2 nodes are locked
         -- exit code 0
         "#);
@@ -264,7 +263,6 @@ fn behind_a_hold_nothing_is_kept_from_others() {
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1 worker-2
           kubectl maint hold worker-1 worker-2 -m WHY
-          kubectl maint with worker-1 worker-2 --reentry -- COMMAND
         all 2 nodes are locked
         -- exit code 0
         "#);

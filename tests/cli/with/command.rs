@@ -68,13 +68,13 @@ fn its_code_is_passed_on() {
         assert_snapshot!(cluster.maint(not_there).run(), @r#"
         $ kubectl maint with worker-1 -q -- no-such-command
         -- stderr
-        error: failed to run "no-such-command": No such file or directory (os error 2)
+        error: failed to run "no-such-command": no such file or directory
         -- exit code 127
         "#);
         assert_snapshot!(cluster.maint(["with", &node, "-q", "--", "/"]).run(), @r#"
         $ kubectl maint with worker-1 -q -- /
         -- stderr
-        error: failed to run "/": Permission denied (os error 13)
+        error: failed to run "/": permission denied
         -- exit code 126
         "#);
         assert_eq!(holder_of(cluster, &node), None);

@@ -14,6 +14,8 @@ mod inherited;
 #[allow(dead_code)]
 #[path = "../../cli/support/run.rs"]
 mod run;
+#[path = "../../support/schema.rs"]
+mod schema;
 mod stage;
 
 pub(crate) use gate::{Gate, Kept, Treatment};

@@ -1,4 +1,6 @@
 //! From the error of a request to what it means: the causes are looked through, outermost first.
+//!
+//! kube returns a failed connection as an opaque `Service` error.
 
 use std::error::Error as StdError;
 use std::io;

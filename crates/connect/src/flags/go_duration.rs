@@ -1,4 +1,6 @@
-//! Durations as Go writes them, because kubectl's flags take those: `1h30m`, `1.5s`, `300ms`.
+//! Durations as Go writes them: `1h30m`, `1.5s`, `300ms`.
+//!
+//! kubectl's `--request-timeout` takes these; humantime reads no fractions.
 
 use std::time::Duration;
 

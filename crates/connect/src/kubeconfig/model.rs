@@ -1,9 +1,13 @@
 //! What a kubeconfig file says, as leniently as kubectl reads it: everything may be absent, empty counts as absent, and
-//! what is unknown is passed over.
+//! what is unknown is ignored.
+//!
+//! kube refuses a whole file because of one entry that kubectl accepts, such as a context without a cluster or an entry
+//! without a name (see kube-rs/kube#1076), and a file of 10 MB. Its types keep empty strings.
 
 use std::collections::HashMap;
 use std::path::Path;
 
+use kube::config::ExecInteractiveMode;
 use serde::{Deserialize, Deserializer};
 
 /// One kubeconfig file, or several merged.
@@ -104,7 +108,7 @@ pub(crate) struct Exec {
     #[serde(deserialize_with = "nonempty")]
     pub(crate) install_hint: Option<String>,
     pub(crate) provide_cluster_info: bool,
-    pub(crate) interactive_mode: InteractiveMode,
+    pub(crate) interactive_mode: Option<ExecInteractiveMode>,
 }
 
 #[derive(Clone, Default, Deserialize)]
@@ -112,15 +116,6 @@ pub(crate) struct Exec {
 pub(crate) struct Variable {
     pub(crate) name: String,
     pub(crate) value: String,
-}
-
-/// Whether a plugin may ask the person at the terminal.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-pub(crate) enum InteractiveMode {
-    Never,
-    #[default]
-    IfAvailable,
-    Always,
 }
 
 /// A cluster, a user and a namespace.
@@ -355,7 +350,7 @@ mod tests {
                 .as_ref()
                 .unwrap()
                 .interactive_mode,
-            InteractiveMode::Never
+            Some(ExecInteractiveMode::Never)
         );
     }
 

@@ -1,4 +1,4 @@
-//! The figures, as Prometheus reads them.
+//! The metrics, as Prometheus reads them.
 
 use std::fmt::Write as _;
 use std::time::UNIX_EPOCH;
@@ -10,14 +10,14 @@ use crate::election_state::{Facts, Named, Role};
 /// Version 0.0.4 of the text format.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// One figure a name, of this process's election.
+/// One metric of this process's election.
 struct Page {
     text: String,
     labels: String,
 }
 
-/// All figures, by the names of Prometheus' conventions and, for the dashboards that there are, of
-/// Kubernetes' own components.
+/// All metrics, by the names of Prometheus' conventions and, for existing dashboards, of Kubernetes' own
+/// components.
 pub(super) fn render(named: &Named, facts: &Facts, now: BootInstant) -> String {
     let mut page = Page {
         text: String::new(),

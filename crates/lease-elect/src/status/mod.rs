@@ -1,4 +1,4 @@
-//! How the election stands, over HTTP: for probes and for Prometheus.
+//! The state of the election over HTTP, for probes and for Prometheus.
 
 mod metrics;
 mod probes;
@@ -24,13 +24,13 @@ use crate::election_state::{ElectionState, Facts};
 use crate::failure::Failure;
 use crate::log;
 
-/// More connections than this wait: probes and Prometheus need a handful.
+/// The most connections that are served in parallel: probes and Prometheus need only a few.
 const CONNECTIONS: usize = 32;
 
-/// A connection that asks nothing for this long is closed.
+/// A connection without a request for this long is closed.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
 
-/// Listens on `address`, and says where.
+/// Listens on `address`, and returns the actual address.
 ///
 /// # Errors
 /// If the system refuses.
@@ -50,7 +50,7 @@ pub(crate) async fn serve(listener: TcpListener, election_state: ElectionState) 
             return;
         };
         let Ok((stream, _)) = listener.accept().await else {
-            // Out of file descriptors, perhaps.
+            // It may be out of file descriptors.
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };

@@ -4,13 +4,12 @@ use maintenance_lease::protocol::{BootInstant, Span};
 
 use crate::election_state::{Facts, Role};
 
-/// How long after the end of its lead a daemon may take to be gone before something is wrong.
+/// How long a daemon may run after the end of its lead before the probe fails.
 const LATE: Span = Span::seconds(5);
 
 type Verdict = Result<&'static str, &'static str>;
 
-/// Whether this process does what it should. What is wrong with the API server is no reason to
-/// start it again.
+/// Whether this process does what it should. Problems of the API server are no reason to restart it.
 pub(super) fn health(facts: &Facts, now: BootInstant) -> Verdict {
     match facts.deadline {
         Some(deadline) if now > deadline.plus(LATE) => {
@@ -20,7 +19,7 @@ pub(super) fn health(facts: &Facts, now: BootInstant) -> Verdict {
     }
 }
 
-/// Whether it leads, or would as soon as nobody else does.
+/// Whether it leads, or would lead as soon as nobody else does.
 pub(super) fn readiness(facts: &Facts, now: BootInstant) -> Verdict {
     match facts.role {
         Role::Starting => Err("the lease was not seen yet"),

@@ -1,4 +1,4 @@
-//! The way to the Leases of one repository, and what is remembered of the writes to them.
+//! Access to the Leases of one repository, and the state of the writes to them.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -15,8 +15,7 @@ use crate::env::Env;
 use crate::outcome::Right;
 use crate::repository::Repository;
 
-/// The way to the API server, for the Leases of one repository. It is [`Requests`] and what these
-/// Leases need besides.
+/// Access to the API server for the Leases of one repository: [`Requests`] and what these Leases need besides.
 #[derive(Clone)]
 pub(crate) struct Api {
     pub(crate) requests: Requests,
@@ -55,7 +54,7 @@ impl Api {
         }
     }
 
-    /// The right that it takes to `verb` the Leases.
+    /// The right to `verb` the Leases.
     pub(crate) fn lease_right(&self, verb: &'static str) -> Right {
         Right::on_leases(verb, &self.repository)
     }

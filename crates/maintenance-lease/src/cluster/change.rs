@@ -1,4 +1,4 @@
-//! Carries a change of a Lease out: reads, writes and waits as the [`WriteLoop`] says.
+//! Carries out a change of a Lease: sends the reads and writes, and waits, as the [`WriteLoop`] says.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use futures::future::{Either, select};
 use futures::pin_mut;
 
 use super::api::Api;
-use super::dry_run::imagined;
+use super::dry_run::predicted;
 use super::error::ApiError;
 use super::nodes::NodeRow;
 use super::open_writes::Mark;
@@ -18,46 +18,48 @@ use crate::bugs::{self, Bug};
 use crate::env::{backoff, nonce};
 use crate::keeper::{Lost, LostBy};
 use crate::lease::NodeLease;
+use crate::options::Unfinished;
 use crate::outcome::{Change, Done, Error, Refused, Right, SideEffect};
 use crate::protocol::{
-    Acquisition, Attempt, BootInstant, Caller, Clocks, Finished, Id, Lease, Names, Now, Outcome,
-    Refusal, State, Step, Verb, Write, WriteLoop, decide, state,
+    Acquisition, Attempt, BootInstant, Caller, Clocks, Finished, Id, Lease, Names, Now, Refusal,
+    State, Step, Verb, Write, WriteLoop, WriteOutcome, check_finished, decide, state,
 };
 
-/// How often the clocks are compared while an answer is awaited.
+/// How often the clocks are compared while waiting for an answer.
 const TICK: Duration = Duration::from_secs(1);
 
-/// After a policy refused a write because of its times, it is decided again with the server's time of then:
-/// so much later, and so often.
+/// If a policy refuses a write because of its times, it is decided again after this time, so often.
 const CLOCK_RETRY: Duration = Duration::from_secs(1);
 const CLOCK_RETRIES: u32 = 3;
 
-/// Whether writes count.
+/// Whether writes are stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DryRun {
-    /// They do.
+    /// They are.
     #[default]
     None,
-    /// The decision is taken and nothing is sent.
+    /// Decide, and send nothing.
     Client,
     /// The server checks them and stores nothing.
     Server,
 }
 
-/// What a caller wants done to a node's Lease.
+/// A requested change of a node's Lease.
 pub(crate) struct Task {
     pub(crate) node: String,
     pub(crate) verb: Verb,
     pub(crate) caller: Caller,
     pub(crate) names: Names,
-    /// The acquisition that is meant, if the caller named or confirmed one.
-    pub(crate) meant: Option<Acquisition>,
+    /// The intended acquisition, if the caller named or confirmed one.
+    pub(crate) named_acquisition: Option<Acquisition>,
     pub(crate) extras: Extras,
+    /// The expired leases of unfinished work that it may replace.
+    pub(crate) unfinished: Unfinished,
     pub(crate) write_options: WriteOptions,
     pub(crate) dry_run: DryRun,
-    /// How long to go on; `None`: until there is a decision.
+    /// The time limit; `None`: until there is a decision.
     pub(crate) time_limit: Option<Duration>,
-    /// A lost race ends it: a watch will tell what came of it.
+    /// Stop after a lost race: a watch will show its result.
     pub(crate) once: bool,
 }
 
@@ -73,12 +75,12 @@ impl Task {
         }
     }
 
-    /// The Node itself matters to verbs that begin something.
+    /// Whether the verb needs the Node: only verbs that begin a lock do.
     fn needs_node(&self) -> bool {
         matches!(self.verb, Verb::Acquire { .. } | Verb::Hold { .. })
     }
 
-    /// It is a hold, and what `lease` is held for is not what it is for.
+    /// Whether `lease` is held for another purpose than this hold's.
     fn meets_another_purpose(&self, lease: Option<&NodeLease>) -> bool {
         let purpose = lease.and_then(NodeLease::purpose);
         let is_hold = matches!(self.verb, Verb::Hold { .. });
@@ -87,7 +89,7 @@ impl Task {
 }
 
 impl Api {
-    /// Decides `verb` on what was seen of the node, without carrying it out.
+    /// Decides `verb` on the state that was seen, without carrying it out.
     pub(crate) fn check(
         &self,
         node: &str,
@@ -96,7 +98,7 @@ impl Api {
         seen: &Seen,
         names: &mut Names,
     ) -> Result<(), Error> {
-        sight(node, &seen.row)?;
+        existing_row(node, &seen.row)?;
         let reduced = seen.lease.as_ref().map(|lease| lease.reduced(names));
         let now = self.time.now();
         decide(verb, caller, reduced.as_ref(), None, now)
@@ -106,10 +108,36 @@ impl Api {
             })
     }
 
-    /// Carries `task` out, on what was seen already, if anything.
+    /// Refuses an expired lease that its holder left in the middle of something, unless it is one of those
+    /// in `unfinished`.
+    pub(crate) fn check_finished(&self, seen: &Seen, unfinished: &Unfinished) -> Result<(), Error> {
+        let (Unfinished::Only(except), Some(row), Some(lease)) =
+            (unfinished, seen.row.row(), &seen.lease)
+        else {
+            return Ok(());
+        };
+        let mut names = Names::default();
+        let reduced = lease.reduced(&mut names);
+        let acquisition = reduced.acquisition();
+        if except
+            .iter()
+            .any(|except| except.reduced(&mut names).acquisition() == acquisition)
+        {
+            return Ok(());
+        }
+        let now = self.time.now();
+        check_finished(
+            state(Some(&reduced), now),
+            row.is_ready(),
+            row.is_cordoned(),
+        )
+        .map_err(|refusal| self.refused(&seen.node, refusal, Some(lease), Some(&reduced), now))
+    }
+
+    /// Carries out `task`. `seen` is the state that was already read, if any.
     ///
     /// # Errors
-    /// Those of the change; [`Error::Contended`] also if a race was lost that is to be run once.
+    /// Those of the change; [`Error::Contended`] also if a race was lost and the task stops after one.
     pub(crate) async fn change(&self, task: Task, seen: Option<Seen>) -> Result<Change, Error> {
         let mut running = Running::new(self, task);
         match running.run(seen).await? {
@@ -118,7 +146,7 @@ impl Api {
         }
     }
 
-    /// The refusal of `refusal` on what was seen at `now`.
+    /// The error for `refusal`, from the state that was seen at `now`.
     pub(crate) fn refused(
         &self,
         node: &str,
@@ -137,38 +165,38 @@ impl Api {
     }
 }
 
-/// A change under way: the steps, and everything that they don't need to know.
+/// A change in progress: the steps, and everything that the pure steps don't need.
 pub(crate) struct Running {
     api: Api,
     task: Task,
     steps: WriteLoop,
-    /// How often a pause of the machine had been suspected when the steps were last told.
+    /// How many pauses of the machine had been suspected when the steps were last notified.
     doubts: u64,
     begun: BootInstant,
-    /// The Node, if it was looked at and may be.
+    /// The Node, if it was read and may be read.
     row: Option<NodeRow>,
-    /// The uid of the Lease that was there when the Node was looked at.
+    /// The uid of the Lease at the time when the Node was read.
     lease_uid: Option<String>,
-    /// The Lease as it was last seen.
+    /// The Lease as last seen.
     lease: Option<NodeLease>,
-    /// What the write was on that did what is asked for.
+    /// The state that the successful write was based on.
     before: Option<NodeLease>,
-    /// The present at the last look at the clocks.
+    /// The present when the clocks were last read.
     now: Now,
-    /// The present when the write was decided that did what is asked for.
+    /// The present when the successful write was decided.
     decided: Option<Now>,
     /// The version at which an acquisition was first seen, with the Lease's uid and its nonce.
     fencing: Option<((Id, Id), u64)>,
-    /// The nonce of the next write that is decided again.
+    /// The nonce for the next new decision.
     nonce: Id,
     side_effects: Vec<SideEffect>,
     conflicts: u32,
     tries: u32,
-    /// How often a policy refused the times of a write, or that the lock has expired.
-    declined_by_clock: u32,
-    /// The time is over, and the Lease was read once more to see what became of a write that was refused.
+    /// How often a policy refused a write by the server's time.
+    clock_refusals: u32,
+    /// The time limit has passed, and the Lease was read again to see whether a refused write took effect.
     last_look: bool,
-    /// The write that was sent last, unless it is known to be over, and the version that it is on.
+    /// The last write, unless it is known to have ended, and the version that it is based on.
     mark: Option<(Option<u64>, Mark)>,
 }
 
@@ -177,7 +205,7 @@ impl Running {
         let nonce = task.names.id(&nonce(&*api.env));
         Self {
             api: api.clone(),
-            steps: WriteLoop::new(task.verb, task.caller, task.meant),
+            steps: WriteLoop::new(task.verb, task.caller, task.named_acquisition),
             task,
             doubts: api.time.doubts(),
             begun: api.env.boot(),
@@ -192,14 +220,14 @@ impl Running {
             side_effects: Vec::new(),
             conflicts: 0,
             tries: 0,
-            declined_by_clock: 0,
+            clock_refusals: 0,
             last_look: false,
             mark: None,
         }
     }
 
-    /// Goes on until it is decided. `None`: the race was lost that is to be run once; what comes to be
-    /// seen then is for [`resume`](Self::resume).
+    /// Continues until there is a decision. `None`: a race was lost and the task stops after one;
+    /// [`resume`](Self::resume) takes the next state that is seen.
     pub(crate) async fn run(&mut self, seen: Option<Seen>) -> Result<Option<Change>, Error> {
         let needs_node = self.task.needs_node() && self.api.repository.locks_nodes();
         let seen = match seen {
@@ -218,13 +246,13 @@ impl Running {
         self.resume(seen.lease).await
     }
 
-    /// Goes on with what is seen of the Lease now.
+    /// Continues with the state of the Lease that was seen now.
     pub(crate) async fn resume(
         &mut self,
         lease: Option<NodeLease>,
     ) -> Result<Option<Change>, Error> {
-        let result = match self.go_on(lease).await {
-            // It failed on the way, perhaps after an earlier attempt took effect.
+        let result = match self.proceed(lease).await {
+            // This attempt failed, perhaps after an earlier one took effect.
             Err(Error::Api(problem)) if self.steps.is_unknown() => Err(self.unknown(problem)),
             result => result,
         };
@@ -234,7 +262,7 @@ impl Running {
             Ok(Some(change)) => {
                 self.settle();
                 if let Some(lease) = &change.lease {
-                    self.api.open_writes.told(&self.task.node, lease);
+                    self.api.open_writes.reported(&self.task.node, lease);
                 }
             }
             // If the lock was lost, the write must have taken effect.
@@ -246,10 +274,10 @@ impl Running {
         result
     }
 
-    async fn go_on(&mut self, lease: Option<NodeLease>) -> Result<Option<Change>, Error> {
-        let mut step = self.saw(lease);
+    async fn proceed(&mut self, lease: Option<NodeLease>) -> Result<Option<Change>, Error> {
+        let mut step = self.observed(lease);
         loop {
-            self.mark_what_is_open();
+            self.mark_open_writes();
             let mut wait = backoff(&*self.api.env, self.tries);
             let mut problem = None;
             step = match step {
@@ -262,21 +290,21 @@ impl Running {
                     )));
                 }
                 Step::Read => Step::Read,
-                // It would be another write, for which there is no time.
+                // It would be another write, and there is no time for it.
                 Step::Send(_) if self.last_look => {
                     return Err(match self.steps.is_unreported() {
                         true => self.unknown(ApiError::TimedOut(self.waited())),
                         false => self.contended(),
                     });
                 }
-                // Each write takes so long that too little time is left on the lock it acquired.
+                // Every write takes so long that too little time is left on the lock.
                 Step::Send(_) if self.is_too_slow() => {
                     return Err(self.unknown(ApiError::TimedOut(self.waited())));
                 }
                 Step::Send(attempt) => {
                     self.prepare(&attempt).await?;
                     if self.task.dry_run == DryRun::Client {
-                        return Ok(Some(self.imagine(&attempt)));
+                        return Ok(Some(self.predict(&attempt)));
                     }
                     match self.send(&attempt).await {
                         Ok(after) => self.answered(after),
@@ -288,7 +316,7 @@ impl Running {
                             Step::Read
                         }
                         Err(error) if self.may_be_early(&error) => {
-                            self.declined_by_clock += 1;
+                            self.clock_refusals += 1;
                             wait = wait.max(CLOCK_RETRY);
                             self.steps.declined();
                             problem = Some(error);
@@ -316,7 +344,7 @@ impl Running {
                         {
                             if self.task.dry_run == DryRun::Server {
                                 self.side_effects.push(SideEffect::NamespaceCreated);
-                                return Ok(Some(self.imagine(&attempt)));
+                                return Ok(Some(self.predict(&attempt)));
                             }
                             self.create_namespace().await?;
                             self.steps.declined();
@@ -324,7 +352,7 @@ impl Running {
                             wait = Duration::ZERO;
                             Step::Read
                         }
-                        // The Lease went away meanwhile: read again, decide again.
+                        // The Lease was deleted meanwhile: read again, decide again.
                         Err(error) if error.is_not_found() && attempt.on.is_some() => {
                             self.steps.conflicted();
                             problem = Some(error);
@@ -338,15 +366,15 @@ impl Running {
                 }
             };
             if step == Step::Read {
-                self.mark_what_is_open();
+                self.mark_open_writes();
                 self.tries += 1;
                 let lease = self.read_again(wait, problem).await?;
-                step = self.saw(lease);
+                step = self.observed(lease);
             }
         }
     }
 
-    /// The clocks, after the steps were notified of any pause.
+    /// Reads the clocks, after notifying the steps of any pause.
     fn clocks(&mut self) -> Clocks {
         let boot = self.api.env.boot();
         let server = self.api.time.now();
@@ -358,13 +386,13 @@ impl Running {
         Clocks { boot, server }
     }
 
-    /// What the steps say of what was read.
-    fn saw(&mut self, lease: Option<NodeLease>) -> Step {
-        let reduced = self.look_at(lease);
+    /// Passes the Lease that was read to the steps.
+    fn observed(&mut self, lease: Option<NodeLease>) -> Step {
+        let reduced = self.remember(lease);
         let before = self.doubts;
         let clocks = self.clocks();
         if self.doubts != before {
-            // It was read before the pause, perhaps.
+            // It may have been read before the pause.
             return Step::Read;
         }
         let step = self.steps.read(reduced.as_ref(), self.nonce, clocks);
@@ -378,7 +406,7 @@ impl Running {
         if self.lease.is_none() {
             self.note(SideEffect::LeaseCreated);
         }
-        let reduced = self.look_at(Some(after));
+        let reduced = self.remember(Some(after));
         let clocks = self.clocks();
         match &reduced {
             Some(lease) => self.steps.answered(lease, self.nonce, clocks),
@@ -386,12 +414,14 @@ impl Running {
         }
     }
 
-    /// Remembers what is seen of the Lease.
-    fn look_at(&mut self, lease: Option<NodeLease>) -> Option<Lease> {
+    /// Remembers the Lease that was seen.
+    fn remember(&mut self, lease: Option<NodeLease>) -> Option<Lease> {
         let reduced = lease
             .as_ref()
             .map(|lease| lease.reduced(&mut self.task.names));
-        self.api.open_writes.saw(&self.task.node, lease.as_ref());
+        self.api
+            .open_writes
+            .observed(&self.task.node, lease.as_ref());
         if let Some(lease) = &reduced
             && let Some(nonce) = lease.nonce
             && self
@@ -408,7 +438,7 @@ impl Running {
         reduced
     }
 
-    /// Sees to what a write needs besides its fields.
+    /// Prepares what a write needs besides its fields.
     async fn prepare(&mut self, attempt: &Attempt) -> Result<(), Error> {
         let on = self.lease.as_ref().map(|lease| lease.uid.clone());
         if self.task.needs_node()
@@ -416,19 +446,28 @@ impl Running {
             && self.api.repository.locks_nodes()
             && on != self.lease_uid
         {
-            // A Lease goes with its Node: the Node that was seen may be another by now.
+            // A Lease is deleted with its Node, so the Node may be another by now.
             let row = self
                 .api
                 .node_row(&self.task.node)
                 .await
                 .map_err(|error| Right::on_nodes("get").explain(error))?;
             self.check_node(&row)?;
+            self.row = row.into_row();
             self.lease_uid = on;
         }
         if matches!(attempt.write, Write::Renew { .. })
             && self.task.meets_another_purpose(self.lease.as_ref())
         {
             return Err(self.refused(Refusal::OwnHold));
+        }
+        if matches!(attempt.write, Write::Acquire { .. }) && !self.steps.has_landed() {
+            let seen = Seen {
+                node: self.task.node.clone(),
+                row: self.row.clone().map_or(Sight::Unread, Sight::Row),
+                lease: self.lease.clone(),
+            };
+            self.api.check_finished(&seen, &self.task.unfinished)?;
         }
         if !self.steps.has_landed() {
             self.before.clone_from(&self.lease);
@@ -475,8 +514,7 @@ impl Running {
         NodeLease::from_json(&answer, &self.api.repository).map_err(ApiError::Unreadable)
     }
 
-    /// Gives `request` up if the machine is paused meanwhile: the server may have taken its connection for
-    /// dead.
+    /// Abandons `request` if the machine is paused meanwhile: the server may have dropped its connection.
     async fn unless_paused<T>(
         &self,
         request: impl Future<Output = Result<T, ApiError>>,
@@ -512,8 +550,8 @@ impl Running {
         Ok(())
     }
 
-    /// Waits, then reads the Lease again; gives up if the caller's time is over, or if nothing can be read
-    /// and no write is unknown.
+    /// Waits, then reads the Lease again. Gives up if the time limit has passed, or if nothing can be read and
+    /// no write is unknown.
     async fn read_again(
         &mut self,
         mut wait: Duration,
@@ -551,18 +589,18 @@ impl Running {
         }
     }
 
-    /// Whether a policy refused the write by the server's time, of which it knows more than we do. A takeover
-    /// that was confirmed is refused for another reason.
+    /// Whether a policy refused the write because of a time, which the server knows better. A confirmed takeover
+    /// is refused for another reason.
     fn may_be_early(&self, error: &ApiError) -> bool {
         let is_by_time = match error.policy_code() {
             Some("maint-clock") => true,
             Some("maint-live-lock") => !self.task.extras.takes_over,
             _ => false,
         };
-        is_by_time && self.declined_by_clock < CLOCK_RETRIES
+        is_by_time && self.clock_refusals < CLOCK_RETRIES
     }
 
-    /// Whether a write took effect and the caller's time is over.
+    /// Whether a write took effect and the time limit has passed.
     fn is_too_slow(&self) -> bool {
         let has_landed = self.steps.is_unreported() || self.steps.has_landed();
         let time_limit = self.task.time_limit;
@@ -579,8 +617,8 @@ impl Running {
         }
     }
 
-    /// Records whether there is, or may still come to be, a lock that the caller does not know about.
-    fn mark_what_is_open(&mut self) {
+    /// Records whether there is, or may still be, a lock that the caller does not know about.
+    fn mark_open_writes(&mut self) {
         if self.steps.is_unreported() {
             // It stays open until the caller knows the result, even if the Lease changes.
             if let Some((_, mark)) = &mut self.mark {
@@ -591,7 +629,7 @@ impl Running {
         }
     }
 
-    /// Has it known that a write on this version may take effect.
+    /// Records that a write on this version may take effect.
     fn mark(&mut self, on: Option<u64>) {
         let is_marked = self.mark.as_ref().is_some_and(|(marked, _)| *marked == on);
         if self.task.dry_run == DryRun::None && !is_marked {
@@ -600,7 +638,7 @@ impl Running {
         }
     }
 
-    /// The write has taken effect, or never will.
+    /// Records that the write has taken effect, or never will.
     pub(crate) fn settle(&mut self) {
         if let Some((_, mark)) = self.mark.take() {
             mark.settle();
@@ -625,10 +663,10 @@ impl Running {
         self.change(done, before, lease, deadline.filter(|_| held))
     }
 
-    /// What `attempt` would do, in a dry run that sends nothing.
-    fn imagine(&mut self, attempt: &Attempt) -> Change {
+    /// The result that `attempt` would have, for a dry run that sends nothing.
+    fn predict(&mut self, attempt: &Attempt) -> Change {
         let before = self.lease.take();
-        let after = imagined(
+        let after = predicted(
             &attempt.write,
             before.as_ref(),
             &self.task,
@@ -651,7 +689,7 @@ impl Running {
             && done == Done::Acquired
             && let Some(lease) = &mut lease
         {
-            // Nothing was acquired: no lock id stands for it.
+            // Nothing was acquired, so there is no lock id.
             lease.notes.nonce = None;
         }
         let fencing = self.fencing.map(|(_, version)| version);
@@ -677,7 +715,7 @@ impl Running {
             .refused(&self.task.node, refusal, lease, reduced.as_ref(), now)
     }
 
-    /// It took effect, and somebody ended it before the caller knew.
+    /// The error if the write took effect and somebody ended the lock before the caller knew.
     fn ended(&mut self) -> Error {
         let lease = self.lease.take();
         let holder = lease.as_ref().and_then(NodeLease::holder);
@@ -703,15 +741,15 @@ impl Running {
         }
     }
 
-    /// Whether what was sent last and is not settled creates the Lease.
+    /// Whether the last write, if not settled, creates the Lease.
     pub(crate) fn creates(&self) -> bool {
         self.steps
             .unsettled()
             .is_some_and(|attempt| attempt.on.is_none())
     }
 
-    /// What became of what was sent last, as `lease` shows; [`Outcome::Failed`] also if nothing is unsettled.
-    pub(crate) fn outcome(&mut self, lease: Option<&NodeLease>) -> Outcome {
+    /// The outcome of the last write, as `lease` shows; [`WriteOutcome::Failed`] also if nothing is unsettled.
+    pub(crate) fn outcome(&mut self, lease: Option<&NodeLease>) -> WriteOutcome {
         let reduced = lease.map(|lease| lease.reduced(&mut self.task.names));
         self.steps.outcome(reduced.as_ref())
     }
@@ -750,7 +788,7 @@ impl Running {
     }
 
     fn check_node(&mut self, row: &Sight) -> Result<(), Error> {
-        match sight(&self.task.node, row)? {
+        match existing_row(&self.task.node, row)? {
             Some(row) => self.task.extras.node_uid = Some(row.uid.clone()),
             None => self.note(SideEffect::NodeUnreadable),
         }
@@ -758,7 +796,7 @@ impl Running {
     }
 }
 
-/// Whether the caller has the lock, be it as a hold.
+/// Whether the caller has the lock or a hold.
 fn is_held(lease: Option<&Lease>, caller: Caller, now: Now) -> bool {
     let holder = lease.and_then(|lease| lease.holder);
     let own = [caller.identity, caller.hold_identity];
@@ -766,7 +804,7 @@ fn is_held(lease: Option<&Lease>, caller: Caller, now: Now) -> bool {
         && matches!(state(lease, now), State::Held { .. } | State::AdminHold)
 }
 
-/// What a write does, once it has taken effect.
+/// The result of a write that has taken effect.
 fn done_by(write: &Write) -> Done {
     match write {
         Write::Acquire { .. } => Done::Acquired,
@@ -775,8 +813,8 @@ fn done_by(write: &Write) -> Done {
     }
 }
 
-/// The Node's row, if it may be read; a Node that is gone or going is an error.
-fn sight<'a>(node: &str, row: &'a Sight) -> Result<Option<&'a NodeRow>, Error> {
+/// The Node's row, if it may be read. A Node that is gone or being deleted is an error.
+fn existing_row<'a>(node: &str, row: &'a Sight) -> Result<Option<&'a NodeRow>, Error> {
     match row {
         Sight::Row(row) if row.deleting => Err(Error::NodeDeleting(node.to_owned())),
         Sight::Row(row) => Ok(Some(row)),

@@ -1,4 +1,4 @@
-//! What a write would leave behind, for dry runs that send none.
+//! The predicted result of a write, for dry runs that send nothing.
 
 use super::change::Task;
 use crate::lease::NodeLease;
@@ -6,8 +6,8 @@ use crate::notes::Notes;
 use crate::protocol::{Version, Write};
 use crate::repository::Repository;
 
-/// The Lease of `repository` as `write` would make it of `on`.
-pub(super) fn imagined(
+/// The Lease of `repository` after `write`, based on `on`.
+pub(super) fn predicted(
     write: &Write,
     on: Option<&NodeLease>,
     task: &Task,

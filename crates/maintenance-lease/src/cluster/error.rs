@@ -1,4 +1,4 @@
-//! What the API server, or a proxy before it, answered instead of the result, in kubectl's words.
+//! Failures of requests: refusals of the API server or a proxy, in kubectl's words.
 
 use std::fmt;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub enum ApiError {
     )]
     TimedOut(Duration),
     /// The request or its answer was lost on the way, or no connection could be made.
-    #[error("Unable to connect to the server: {}", innermost(.0))]
+    #[error("Unable to connect to the server: {}", root_cause(.0))]
     Transport(#[source] Box<kube::Error>),
     /// The answer is not what an API server sends.
     #[error("error: the server's answer could not be read: {0}")]
@@ -51,7 +51,7 @@ pub enum ApiError {
     /// The machine was paused while the request waited for an answer.
     #[error("this machine was paused while it waited for the server's answer")]
     Paused,
-    /// No answer since the pause of the machine has shown how late it is.
+    /// No answer since the pause of the machine, so the server's time has no upper bound.
     #[error(
         "the server's time is unknown after a pause of this machine: the server's answers have no date"
     )]
@@ -62,7 +62,7 @@ pub enum ApiError {
 }
 
 /// The root cause. The causes before it only name libraries.
-fn innermost(error: &kube::Error) -> String {
+fn root_cause(error: &kube::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(inner) = cause.source() {
         cause = inner;
@@ -110,7 +110,7 @@ struct Cause {
 }
 
 impl Status {
-    /// Reads the body of an answer with `code`; a body that is no `Status` becomes its message.
+    /// Parses the body of an answer with `code`. A body that is no `Status` becomes the message.
     pub(crate) fn read(code: StatusCode, retry_after: Option<u64>, body: &[u8]) -> Self {
         let mut status: Self = serde_json::from_slice(body).unwrap_or_default();
         status.code = code.as_u16();
@@ -144,7 +144,7 @@ impl Status {
                 .is_some_and(|details| details.kind == plural && details.name == name)
     }
 
-    /// One of the causes in the details is `reason`.
+    /// The details contain the cause `reason`.
     pub(crate) fn has_cause(&self, reason: &str) -> bool {
         self.details
             .iter()
@@ -234,9 +234,9 @@ impl ApiError {
         code.starts_with("maint-").then_some(code)
     }
 
-    /// An admission policy refuses it, with the same code as a missing permission.
+    /// An admission policy refused it, with the same code as a missing permission.
     #[must_use]
-    fn is_by_policy(&self) -> bool {
+    pub fn is_by_policy(&self) -> bool {
         self.status()
             .is_some_and(|status| status.message.contains("ValidatingAdmissionPolicy '"))
     }

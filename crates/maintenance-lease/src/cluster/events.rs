@@ -1,4 +1,4 @@
-//! Events: what happened to an object, for those who look at it later.
+//! Events: what happened to an object, kept for a while.
 
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ pub struct NodeEvent {
     pub reason: &'static str,
     /// A sentence for people.
     pub message: String,
-    /// It is worth a second look: a `Warning`.
+    /// A `Warning` rather than `Normal`.
     pub warning: bool,
 }
 
@@ -45,23 +45,23 @@ pub struct Event<'a> {
     pub regarding: &'a ObjectReference,
     /// A word in camel case for machines, such as `MaintenanceHold`.
     pub reason: &'a str,
-    /// Sentences for people. What the server would refuse for its length is cut.
+    /// Sentences for people, cut to the length that the server accepts.
     pub note: &'a str,
-    /// It is worth a second look: a `Warning`.
+    /// A `Warning` rather than `Normal`.
     pub warning: bool,
     /// What kind of program posts it, in a word.
     pub reporter: &'a str,
-    /// On whose behalf. What the server would refuse for its length is cut.
+    /// On whose behalf, cut to the length that the server accepts.
     pub instance: &'a str,
 }
 
-/// The longest note that the server takes, in bytes.
+/// The longest note that the server accepts, in bytes.
 const LONGEST_NOTE: usize = 1024;
 
-/// The longest name of a reporter that the server takes, in bytes.
+/// The longest name of a reporter that the server accepts, in bytes.
 const LONGEST_INSTANCE: usize = 128;
 
-/// What stands for what was cut off.
+/// The end of a text that was cut.
 const CUT: &str = "…";
 
 impl Requests {

@@ -1,9 +1,9 @@
-//! The elements of a list, one after the other, while its body still comes in.
+//! The elements of a list, one by one while its body arrives.
 //!
-//! A list of 5,000 objects is many megabytes; a caller that keeps a few fields of each need never
-//! hold it whole.
+//! A list of 5,000 objects is many megabytes. A caller that keeps a few fields of each never needs all of it in
+//! memory.
 
-/// Cuts one JSON object that comes in pieces into the elements of one of its arrays and the rest.
+/// Splits one JSON object that arrives in pieces into the elements of one of its arrays and the rest.
 ///
 /// It relies on the body being JSON, which the elements' own parsing checks.
 pub(crate) struct Items {
@@ -11,7 +11,7 @@ pub(crate) struct Items {
     depth: u32,
     in_string: bool,
     escaped: bool,
-    /// The latest string of the outermost object: the key that a value follows.
+    /// The last string of the outermost object: the key of the next value.
     key: Vec<u8>,
     /// The bytes come from the array's inside.
     inside: bool,
@@ -34,8 +34,7 @@ impl Items {
         }
     }
 
-    /// Takes the next piece in and hands every element that it completes to `each`, with the
-    /// envelope so far.
+    /// Processes the next piece: passes every element that it completes to `each`, with the envelope so far.
     ///
     /// # Errors
     /// The first that `each` returns.
@@ -69,8 +68,8 @@ impl Items {
         Ok(())
     }
 
-    /// Everything but the elements: the object with an empty array. It is valid JSON only once the object
-    /// is complete.
+    /// The list without its elements: the object with an empty array. It is valid JSON only once the object is
+    /// complete.
     pub(crate) fn envelope(&self) -> &[u8] {
         &self.envelope
     }

@@ -1,4 +1,4 @@
-//! Lists over namespaces, a page at a time: a cluster may have more Leases than one answer should.
+//! Lists over namespaces, page by page: a cluster may have more Leases than fit into one answer.
 
 use http::StatusCode;
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use super::error::ApiError;
 use super::requests::{Accept, Call, escape};
 use crate::any_lease::{AnyLease, Candidate, HEARTBEATS, LeaseScope};
 
-/// How many objects an answer brings at most: as many as kubectl asks for.
+/// The most objects per page: as many as kubectl requests.
 const PAGE: u32 = 500;
 
 #[derive(Default, Deserialize)]
@@ -25,13 +25,13 @@ struct ListMetadata {
 }
 
 impl Api {
-    /// The Leases of `realm`, in the server's order.
+    /// The Leases in `scope`, in the server's order.
     pub(crate) async fn any_leases(
         &self,
-        realm: LeaseScope<'_>,
+        scope: LeaseScope<'_>,
     ) -> Result<Vec<AnyLease>, ApiError> {
-        let path = path("v1", "leases", realm.namespace());
-        let selection = match realm {
+        let path = path("v1", "leases", scope.namespace());
+        let selection = match scope {
             LeaseScope::EverywhereButHeartbeats => {
                 let others = format!("metadata.namespace!={HEARTBEATS}");
                 format!("fieldSelector={}", escape(&others))
@@ -41,8 +41,8 @@ impl Api {
         self.pages(&path, &selection, AnyLease::from_json).await
     }
 
-    /// The candidates of coordinated elections, in the server's order; none if the server does
-    /// not have such elections.
+    /// The candidates of coordinated elections, in the server's order; none if the server does not support such
+    /// elections.
     pub(crate) async fn candidates(
         &self,
         namespace: Option<&str>,
@@ -54,8 +54,8 @@ impl Api {
         }
     }
 
-    /// What `read` makes of each object at `path`. Where it takes so long that the server no longer
-    /// has the list that the first page was of, it begins again with all at once.
+    /// The result of `read` for each object at `path`. If it takes so long that the server has forgotten the
+    /// list of the first page, it starts over with a single page.
     async fn pages<T: Send>(
         &self,
         path: &str,
@@ -91,7 +91,7 @@ impl Api {
     }
 }
 
-/// The query of the page that begins at `next`, or of the first.
+/// The query of the page at the continue token `next`, or of the first page.
 fn page(selection: &str, next: &str) -> String {
     let mut query = format!("limit={PAGE}");
     if !next.is_empty() {

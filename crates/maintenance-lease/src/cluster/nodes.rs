@@ -1,5 +1,7 @@
 //! Nodes as the rows that kubectl prints, never as whole objects.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
 /// A Node, as far as a maintenance lock needs it.
@@ -13,6 +15,8 @@ pub struct NodeRow {
     pub uid: String,
     /// It is being deleted.
     pub deleting: bool,
+    /// Its labels; empty if the row was requested without metadata.
+    pub labels: BTreeMap<String, String>,
 }
 
 impl NodeRow {
@@ -28,6 +32,24 @@ impl NodeRow {
         self.status
             .split(',')
             .any(|word| word == "SchedulingDisabled")
+    }
+}
+
+/// How much of each Node a list of rows contains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowDetail {
+    /// Name and status.
+    Cells,
+    /// Also uid, deletion and labels.
+    Metadata,
+}
+
+impl RowDetail {
+    pub(crate) fn query(self) -> &'static str {
+        match self {
+            Self::Cells => "includeObject=None",
+            Self::Metadata => "includeObject=Metadata",
+        }
     }
 }
 
@@ -62,13 +84,15 @@ struct Partial {
     metadata: Metadata,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Metadata {
     #[serde(default)]
     uid: String,
     #[serde(default)]
     deletion_timestamp: Option<String>,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
 }
 
 impl Columns {
@@ -99,22 +123,19 @@ impl Columns {
                 .map(ToOwned::to_owned)
                 .ok_or_else(|| "a row of nodes lacks a cell".to_owned())
         };
+        let (name, status) = (cell(self.name)?, cell(self.status)?);
+        let metadata = row.object.map(|object| object.metadata).unwrap_or_default();
         Ok(NodeRow {
-            name: cell(self.name)?,
-            status: cell(self.status)?,
-            uid: row
-                .object
-                .as_ref()
-                .map(|object| object.metadata.uid.clone())
-                .unwrap_or_default(),
-            deleting: row
-                .object
-                .is_some_and(|object| object.metadata.deletion_timestamp.is_some()),
+            name,
+            status,
+            uid: metadata.uid,
+            deleting: metadata.deletion_timestamp.is_some(),
+            labels: metadata.labels,
         })
     }
 }
 
-/// Completes the text of a Table that stops before its rows.
+/// Completes the text of a Table that ends before its rows.
 pub(crate) fn close_table(envelope: &[u8]) -> Vec<u8> {
     [envelope, b"]}"].concat()
 }
@@ -130,7 +151,8 @@ mod tests {
         let row = columns
             .row(
                 br#"{"cells":["5m","worker-1","NotReady,SchedulingDisabled"],
-                "object":{"metadata":{"uid":"u","deletionTimestamp":"2026-01-01T00:00:00Z"}}}"#,
+                "object":{"metadata":{"uid":"u","labels":{"pool":"gpu"},
+                "deletionTimestamp":"2026-01-01T00:00:00Z"}}}"#,
             )
             .expect("a row");
         assert_eq!(row.name, "worker-1");
@@ -138,6 +160,7 @@ mod tests {
         assert!(row.is_cordoned());
         assert!(row.deleting);
         assert_eq!(row.uid, "u");
+        assert_eq!(row.labels["pool"], "gpu");
     }
 
     #[test]

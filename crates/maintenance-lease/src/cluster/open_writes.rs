@@ -1,5 +1,5 @@
-//! Which writes are under way or unknown, so that a caller who stops waiting can tell whether one may
-//! still take effect.
+//! Writes that are under way or unknown, so that a caller who stops waiting can report whether one may still
+//! take effect.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,7 +11,7 @@ pub(crate) struct OpenWrites(Arc<Mutex<Writes>>);
 
 #[derive(Default)]
 struct Writes {
-    /// How many there were so far.
+    /// The number of writes so far.
     count: u64,
     open: Vec<OpenWrite>,
 }
@@ -22,9 +22,9 @@ struct OpenWrite {
     node: String,
     /// The version of the Lease that it is a compare-and-swap on; `None`: it creates the Lease.
     on: Option<u64>,
-    /// Of the acquisitions that it is, one after another.
+    /// The nonces of the acquisitions that it stands for, one after another.
     nonces: Vec<String>,
-    /// The caller had the lock before: to release it would not undo the write.
+    /// The caller had the lock before, so releasing it would not undo the write.
     was_held: bool,
     landed: bool,
     /// Its sender no longer follows it.
@@ -32,7 +32,7 @@ struct OpenWrite {
 }
 
 impl OpenWrite {
-    /// Whether the Lease, as it is now, shows that it has no effect any more, and will have none.
+    /// Whether the present Lease shows that the write has no effect any more, and will have none.
     fn is_over(&self, lease: Option<&NodeLease>) -> bool {
         match lease {
             Some(lease) if self.acquired(lease) => false,
@@ -49,8 +49,8 @@ impl OpenWrite {
 }
 
 impl OpenWrites {
-    /// A write is about to be sent on this version of the node's Lease. It stays open if what is
-    /// returned is dropped.
+    /// Records that a write is about to be sent on this version of the node's Lease. It stays open if the
+    /// result is dropped.
     pub(crate) fn open(&self, node: &str, on: Option<u64>) -> Mark {
         let mut writes = self.lock();
         writes.count += 1;
@@ -70,8 +70,8 @@ impl OpenWrites {
         }
     }
 
-    /// The node's Lease was seen as it is now. What somebody still follows is left to them.
-    pub(crate) fn saw(&self, node: &str, lease: Option<&NodeLease>) {
+    /// Uses the present state of the node's Lease. Writes that somebody still follows are left to them.
+    pub(crate) fn observed(&self, node: &str, lease: Option<&NodeLease>) {
         self.forget(node, |write| write.is_over(lease));
     }
 
@@ -84,8 +84,8 @@ impl OpenWrites {
         unreported.any(|write| write.acquired(lease) && !write.was_held)
     }
 
-    /// What stands in `lease` is known to the caller from now on.
-    pub(crate) fn told(&self, node: &str, lease: &NodeLease) {
+    /// The caller knows the state of `lease` from now on.
+    pub(crate) fn reported(&self, node: &str, lease: &NodeLease) {
         self.forget(node, |write| write.acquired(lease));
     }
 
@@ -111,7 +111,7 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
-    /// It is an acquisition with this nonce, perhaps of a lock that the caller had already.
+    /// It is an acquisition with this nonce, perhaps of a lock that the caller already had.
     pub(crate) fn acquires(&mut self, nonce: &str, was_held: bool) {
         if !self.write.nonces.iter().any(|known| known == nonce) {
             self.write.nonces.push(nonce.to_owned());
@@ -195,12 +195,12 @@ mod tests {
         let writes = OpenWrites::default();
         drop(writes.open("n", Some(5)));
         drop(writes.open("other", Some(5)));
-        writes.saw("n", Some(&lease(5, "x")));
+        writes.observed("n", Some(&lease(5, "x")));
         assert!(writes.has("n"), "it may land on what is there");
-        writes.saw("n", Some(&lease(6, "x")));
+        writes.observed("n", Some(&lease(6, "x")));
         assert!(!writes.has("n"));
         assert!(writes.has("other"));
-        writes.saw("other", None);
+        writes.observed("other", None);
         assert!(!writes.has("other"), "it can't land on what is gone");
     }
 
@@ -208,9 +208,9 @@ mod tests {
     fn a_create_may_land_until_there_is_a_lease() {
         let writes = OpenWrites::default();
         drop(writes.open("n", None));
-        writes.saw("n", None);
+        writes.observed("n", None);
         assert!(writes.has("n"));
-        writes.saw("n", Some(&lease(6, "x")));
+        writes.observed("n", Some(&lease(6, "x")));
         assert!(!writes.has("n"));
     }
 
@@ -220,8 +220,8 @@ mod tests {
         let mut mark = writes.open("n", Some(5));
         mark.acquires("own", false);
         for seen in [lease(6, "own"), lease(7, "another")] {
-            writes.saw("n", Some(&seen));
-            writes.told("n", &seen);
+            writes.observed("n", Some(&seen));
+            writes.reported("n", &seen);
             assert!(writes.has("n"));
             assert!(!writes.acquired("n", &seen), "its caller may be told yet");
         }
@@ -232,13 +232,13 @@ mod tests {
         for landed in [false, true] {
             let writes = OpenWrites::default();
             abandoned(&writes, landed);
-            writes.saw("n", Some(&lease(6, "own")));
+            writes.observed("n", Some(&lease(6, "own")));
             assert!(writes.acquired("n", &lease(6, "own")));
             assert!(!writes.acquired("n", &lease(7, "another")));
-            writes.saw("n", Some(&lease(7, "another")));
+            writes.observed("n", Some(&lease(7, "another")));
             assert!(!writes.has("n"));
             abandoned(&writes, landed);
-            writes.told("n", &lease(6, "own"));
+            writes.reported("n", &lease(6, "own"));
             assert!(!writes.has("n"));
         }
     }
@@ -247,7 +247,7 @@ mod tests {
     fn a_lock_that_the_caller_had_before_is_open_and_not_to_be_released() {
         let writes = OpenWrites::default();
         writes.open("n", Some(5)).acquires("own", true);
-        writes.saw("n", Some(&lease(6, "own")));
+        writes.observed("n", Some(&lease(6, "own")));
         assert!(writes.has("n"));
         assert!(!writes.acquired("n", &lease(6, "own")));
     }

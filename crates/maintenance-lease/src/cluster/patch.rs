@@ -1,4 +1,4 @@
-//! What the rules decided, as the JSON that the server gets.
+//! A decided write as the JSON of its request.
 
 use serde_json::{Map, Value, json};
 
@@ -9,16 +9,16 @@ use crate::notes::{annotation, mark, mark_of_release};
 use crate::protocol::{Names, Write};
 use crate::repository::Repository;
 
-/// What a write carries besides what the rules decide.
+/// What a write contains besides the fields that the rules decide.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Extras {
-    /// Why; `None` leaves a renewal's reason as it is, and an acquisition without one.
+    /// The reason. `None` keeps the reason of a renewal, and leaves an acquisition without one.
     pub(crate) reason: Option<String>,
-    /// When an administrator means to be done, as RFC 3339.
+    /// When an administrator expects to be done, as RFC 3339.
     pub(crate) hold_until: Option<String>,
     /// The purpose of a new acquisition, if a program has to recognize it later.
     pub(crate) purpose: Option<String>,
-    /// The write is a hold: it sets or removes the time above.
+    /// The write is a hold, so it sets or removes the expected end.
     pub(crate) hold: bool,
     /// Who releases, if not the holder.
     pub(crate) released_by: Option<String>,
@@ -29,7 +29,7 @@ pub(crate) struct Extras {
 }
 
 impl Extras {
-    /// Nothing but a reason, perhaps.
+    /// Only a reason, if any.
     pub(crate) fn because(reason: Option<&str>) -> Self {
         Self {
             reason: reason.map(ToOwned::to_owned),
@@ -111,7 +111,7 @@ fn spec(write: &Write, names: &Names) -> Value {
             "renewTime": wire::print(at),
             "leaseDurationSeconds": duration,
         }),
-        // KEP-1411 says duration 0, which the server refuses.
+        // KEP-1411 says duration 0, which the server rejects.
         Write::Release { renewed, .. } => json!({
             "holderIdentity": "",
             "leaseDurationSeconds": 1,
@@ -120,8 +120,8 @@ fn spec(write: &Write, names: &Names) -> Value {
     }
 }
 
-/// The annotations to set; null removes one. What described an acquisition goes with it, so that it
-/// can't be taken for the words of the next holder.
+/// The annotations to set; null removes one. Annotations of an acquisition are removed with it, to keep them
+/// from being taken for the next holder's.
 fn annotations(
     write: &Write,
     seen: Option<&NodeLease>,
@@ -165,7 +165,7 @@ fn annotations(
             if seen.is_some_and(|lease| lease.released_by().is_some()) {
                 note(annotation::RELEASED_BY, Value::Null);
             }
-            // Its holder may not know yet that it had it.
+            // Its holder may not know yet that they had it.
             if let Some(ended) = seen.and_then(ended) {
                 note(annotation::LAST_ACQUISITION, json!(ended));
             }
@@ -189,7 +189,7 @@ fn annotations(
             if had_purpose && !of_election {
                 note(annotation::PURPOSE, Value::Null);
             }
-            // The words that are left are not those of who takes it next, by whatever tool.
+            // The remaining text does not belong to the next holder, whatever tool they use.
             let words = seen.filter(|_| extras.reason.is_some());
             let mark = words.map(|lease| mark_of_release(lease.transitions));
             note(annotation::ACQUISITION, json!(mark));
@@ -201,7 +201,7 @@ fn annotations(
     set
 }
 
-/// The mark of the acquisition that stands on `lease`, which a write ends.
+/// The mark of the acquisition in `lease`, which a write ends.
 fn ended(lease: &NodeLease) -> Option<String> {
     lease.holder()?;
     let nonce = lease.notes.nonce.as_deref()?;
@@ -219,9 +219,9 @@ fn owner(node: &str, uid: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "Node", "name": node, "uid": uid })
 }
 
-/// The Lease's owners with the Node as it is now among them; `None` if they are right already.
+/// The Lease's owners, with the current Node among them; `None` if they are right already.
 ///
-/// A merge patch replaces a list whole, so that the owners that others wrote are repeated.
+/// A merge patch replaces a list as a whole, so owners that others wrote are repeated.
 fn corrected_owners(seen: &NodeLease, uid: &str) -> Option<Value> {
     let mut owners: Vec<Value> = seen
         .owners

@@ -1,14 +1,17 @@
-//! What is read before a decision: the node's Lease and a row about the Node, always from a quorum
-//! (never `resourceVersion=0`), side by side.
+//! Reads before a decision: the node's Lease and a row about the Node, in parallel, always with a quorum (never
+//! `resourceVersion=0`).
 
 use std::collections::HashMap;
 
 use futures::future::join;
+use http::Method;
+use k8s_openapi::api::authentication::v1::{SelfSubjectReview, UserInfo};
 use k8s_openapi::apimachinery::pkg::version::Info;
+use serde_json::json;
 
 use super::api::Api;
 use super::error::ApiError;
-use super::nodes::{Columns, NodeRow, close_table};
+use super::nodes::{Columns, NodeRow, RowDetail, close_table};
 use super::requests::{Accept, Call, escape};
 use crate::any_lease::HEARTBEATS;
 use crate::lease::NodeLease;
@@ -32,7 +35,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// A Lease that is known already, for those who don't look at the Node.
+    /// A Lease that is already known, for callers that don't read the Node.
     pub(crate) fn without_row(node: &str, lease: Option<NodeLease>) -> Self {
         Self {
             node: node.to_owned(),
@@ -42,16 +45,16 @@ impl Seen {
     }
 }
 
-/// What is known of a Node object.
+/// What is known about a Node object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sight {
-    /// It is there.
+    /// It exists.
     Row(NodeRow),
-    /// There is no such Node.
+    /// It does not exist.
     Missing,
     /// The user may not read Nodes.
     Forbidden,
-    /// Nobody asked.
+    /// It was not read.
     Unread,
 }
 
@@ -75,26 +78,8 @@ impl Sight {
     }
 }
 
-/// How much of each Node a list of rows brings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RowDetail {
-    /// Name and status.
-    Cells,
-    /// Also uid and deletion.
-    Metadata,
-}
-
-impl RowDetail {
-    pub(crate) fn query(self) -> &'static str {
-        match self {
-            Self::Cells => "includeObject=None",
-            Self::Metadata => "includeObject=Metadata",
-        }
-    }
-}
-
 impl Api {
-    /// The node's Lease and, where `with_node` and there are Nodes, the Node's row.
+    /// The node's Lease and, if `with_node` is set and this repository is for Nodes, the Node's row.
     pub(crate) async fn see(&self, node: &str, with_node: bool) -> Result<Seen, ApiError> {
         let (row, lease) = join(
             async {
@@ -112,6 +97,25 @@ impl Api {
             lease: lease?,
             row: row?,
         })
+    }
+
+    /// The API user that the server takes the caller for.
+    pub(crate) async fn api_user(&self) -> Result<UserInfo, ApiError> {
+        let review = json!({
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "SelfSubjectReview",
+        });
+        let call = Call {
+            method: Method::POST,
+            path: "/apis/authentication.k8s.io/v1/selfsubjectreviews".to_owned(),
+            accept: Accept::Json,
+            body: Some(("application/json", review.to_string().into_bytes())),
+        };
+        let answer = self.call(&call).await?;
+        let review: SelfSubjectReview = serde_json::from_slice(&answer)
+            .map_err(|error| ApiError::Unreadable(error.to_string()))?;
+        let status = review.status.and_then(|status| status.user_info);
+        Ok(status.unwrap_or_default())
     }
 
     /// The server's version.
@@ -217,7 +221,7 @@ impl Api {
         Ok(lease.and_then(|lease| lease.renewed))
     }
 
-    /// What `keep` takes of each Lease of `repository`, by the Lease's name.
+    /// The result of `keep` for each Lease of `repository`, by the Lease's name.
     async fn collect<T: Send>(
         &self,
         repository: &Repository,

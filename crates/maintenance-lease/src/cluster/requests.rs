@@ -1,4 +1,4 @@
-//! One request to the API server: sent with a time limit on both sides, its answer's `Date` noted.
+//! One request to the API server, with a time limit on both sides. The answer's `Date` is recorded.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,10 +38,10 @@ impl Accept {
     }
 }
 
-/// A request, less what every request has.
+/// A request, without what all requests have in common.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// What is done.
+    /// The HTTP method.
     pub method: Method,
     /// Path with query.
     pub path: String,
@@ -64,7 +64,7 @@ impl Call {
     }
 }
 
-/// The way to the API server: one client, one estimate of the server's time, one limit.
+/// Access to the API server: one client, one estimate of the server's time, one time limit.
 ///
 /// Clones share the client and the estimate.
 #[derive(Clone)]
@@ -72,12 +72,12 @@ pub struct Requests {
     client: Client,
     pub(crate) env: Arc<dyn Env>,
     pub(crate) time: ServerTime,
-    /// The limit for each request; `None`: as long as it takes.
+    /// The limit for each request; `None`: no limit.
     pub(crate) limit: Option<Duration>,
 }
 
 impl Requests {
-    /// Requests by `client`, each within `limit` (`None`: as long as it takes).
+    /// Requests through `client`, each within `limit` (`None`: no limit).
     #[must_use]
     pub fn new(client: Client, limit: Option<Duration>) -> Self {
         Self::on(Arc::new(Machine), client, limit, Arc::new(|| ()))
@@ -146,9 +146,8 @@ impl Requests {
         .await
     }
 
-    /// Sends `call`, whose answer is a list, and hands each element of its `array` to `each` while
-    /// the answer comes in, with the part of the list before the array. Returns what surrounds the
-    /// elements.
+    /// Sends `call`, whose answer is a list, and passes each element of its `array` to `each` while the answer
+    /// arrives, with the part of the list before the array. Returns the list without its elements.
     ///
     /// # Usage
     /// ```
@@ -208,8 +207,7 @@ impl Requests {
         .await
     }
 
-    /// Sends `call`, whose answer's body goes on for as long as its reader likes: the limit is for
-    /// its beginning.
+    /// Sends `call`, whose answer has no end of its own: the limit is for its beginning.
     pub(crate) async fn open(&self, call: &Call) -> Result<Response<Body>, ApiError> {
         let answer = self.within(self.send(call)).await?;
         ResponseCheck::of(call, &answer).expect_no_page()?;
@@ -254,7 +252,7 @@ impl Requests {
         Err(origin.refusal(&body))
     }
 
-    /// Ends `work` at the limit. Where nothing can wait, it does not begin: the client would panic.
+    /// Ends `work` at the limit. Without a runtime it does not begin, because the client would panic.
     async fn within<T>(
         &self,
         work: impl Future<Output = Result<T, ApiError>>,
@@ -270,8 +268,8 @@ impl Requests {
         }
     }
 
-    /// The server gives up when we do, instead of carrying out what nobody waits for. A watch says
-    /// for itself how long it lasts.
+    /// The server gives up when we do, instead of carrying out an abandoned request. A watch has its own time
+    /// limit.
     fn with_timeout(&self, path: &str) -> String {
         match self.limit {
             Some(limit) if !path.contains("watch=") => {
@@ -288,17 +286,17 @@ impl Requests {
     }
 }
 
-/// The longest time that the server reads: as many nanoseconds as a signed 64-bit number counts.
+/// The longest time that the server can parse: the nanoseconds of a signed 64-bit number.
 const LONGEST_TIMEOUT: Duration = Duration::from_nanos(i64::MAX as u64);
 
-/// What needs no escaping anywhere in a URL (RFC 3986, section 2.3) stays as it is.
+/// Characters that need no escaping anywhere in a URL (RFC 3986, section 2.3).
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
     .remove(b'_')
     .remove(b'~');
 
-/// One segment of a path, or a value of a query, escaped.
+/// One path segment or query value, escaped.
 #[must_use]
 pub fn escape(text: &str) -> impl std::fmt::Display {
     utf8_percent_encode(text, ESCAPED)

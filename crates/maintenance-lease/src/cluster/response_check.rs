@@ -1,6 +1,6 @@
-//! Whether an answer is the API server's, and to what was asked. What stands in the way to the server,
-//! such as a proxy with a login page, also answers: with pages, with status codes of its own, or with the
-//! beginning of the server's answer. Nothing may follow from those.
+//! Whether an answer is the API server's, and belongs to the request. A proxy in between, for example with a
+//! login page, also answers: with pages, with its own status codes, or with a part of the server's answer. No
+//! decision may rest on those.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use crate::bugs::{self, Bug};
 /// How many characters of a body are shown.
 const SHOWN: usize = 60;
 
-/// What is checked about an answer: the request it belongs to, and the type that it claims to have.
+/// What is checked about an answer: its request, and the type that it claims to have.
 pub(crate) struct ResponseCheck<'c> {
     call: &'c Call,
     code: StatusCode,
@@ -24,18 +24,18 @@ pub(crate) struct ResponseCheck<'c> {
     retry_after: Option<u64>,
 }
 
-/// The object or the collection that a request is to, as its path says.
+/// The object or the collection of a request, from its path.
 struct Target<'c> {
-    /// As objects have it: `v1`, or `GROUP/VERSION`.
+    /// As in objects: `v1`, or `GROUP/VERSION`.
     api_version: &'c str,
     namespace: Option<Cow<'c, str>>,
     plural: &'c str,
     name: Option<Cow<'c, str>>,
-    /// It is to a part of the object, such as `status`.
+    /// The request is for a part of the object, such as `status`.
     in_part: bool,
 }
 
-/// What every object says of itself.
+/// The fields that every object has.
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct Object<'a> {
@@ -55,7 +55,7 @@ struct Metadata<'a> {
 }
 
 impl<'c> Target<'c> {
-    /// `None` if the path is to no object of an API, such as `/version`.
+    /// `None` if the path is not that of an API object, such as `/version`.
     fn of(path: &'c str) -> Option<Self> {
         let path = path.split('?').next()?;
         let (api_version, rest) = if let Some(path) = path.strip_prefix("/api/") {
@@ -83,7 +83,7 @@ impl<'c> Target<'c> {
         })
     }
 
-    /// `status` says that this object is not there, or the namespace that it would be in.
+    /// Whether `status` says that this object, or its namespace, does not exist.
     fn is_missing(&self, status: &Status) -> bool {
         let is = |plural, name: &Option<Cow<'_, str>>| {
             name.as_ref()
@@ -92,7 +92,7 @@ impl<'c> Target<'c> {
         is(self.plural, &self.name) || is("namespaces", &self.namespace)
     }
 
-    /// `object` answers `call`, which is to this.
+    /// Whether `object` is an answer to `call`, which is for this object.
     fn is_answered_by(&self, object: &Object<'_>, call: &Call) -> bool {
         if call.accept == Accept::Table {
             return object.kind == "Table";
@@ -126,7 +126,7 @@ impl<'c> ResponseCheck<'c> {
         }
     }
 
-    /// The error that this answer with `body` is, where its code is not one of success.
+    /// The error for this answer with `body`, if its code is not a success.
     ///
     /// A refusal is a `Status`. A `Status` about a missing object names the object that the request asked
     /// for. Too many requests and server failures are accepted from any sender, because they prove
@@ -152,8 +152,7 @@ impl<'c> ResponseCheck<'c> {
         })
     }
 
-    /// Expects the whole of what was asked for, in JSON: the object, or what surrounds the elements of a
-    /// list.
+    /// Expects the complete answer in JSON: the object, or a list without its elements.
     ///
     /// # Errors
     /// [`ApiError::NotKubernetes`] if it is something else; [`ApiError::CutShort`] if only the beginning
@@ -190,8 +189,8 @@ impl<'c> ResponseCheck<'c> {
         }
     }
 
-    /// Expects anything but a page for people. Of a body that goes on for ever, that is all that can be
-    /// told before something comes.
+    /// Expects anything but a page for people. For a body without an end, that is all that can be checked
+    /// before its first line.
     ///
     /// # Errors
     /// As [`expect_json`](Self::expect_json).
@@ -216,8 +215,8 @@ impl<'c> ResponseCheck<'c> {
         format!("{} {path}", self.call.method)
     }
 
-    /// An answer with a body that is none of an API server's: its status code, unless that is one of success,
-    /// its type, and how it begins.
+    /// The error for a body that is not an API server's: its status code, unless a success, its type, and its
+    /// first characters.
     fn shown(&self, body: &[u8]) -> String {
         let line = one_line(body, SHOWN);
         let last = match line.is_empty() {
@@ -234,7 +233,7 @@ impl<'c> ResponseCheck<'c> {
         }
     }
 
-    /// Its content type, less the parameters; of visible characters only.
+    /// Its content type without parameters, visible characters only.
     fn media_type(&self) -> Option<&str> {
         let content_type = self.content_type.as_ref()?.to_str().ok()?;
         let media_type = content_type.split(';').next()?.trim();
@@ -242,7 +241,7 @@ impl<'c> ResponseCheck<'c> {
     }
 }
 
-/// At most `most` characters of the beginning of `body`, with single spaces for its white space.
+/// At most `most` characters from the start of `body`, with white space as single spaces.
 pub(crate) fn one_line(body: &[u8], most: usize) -> String {
     let text = String::from_utf8_lossy(body);
     let mut line = String::new();
@@ -280,8 +279,8 @@ mod tests {
         ResponseCheck::of(call, &answer)
     }
 
-    /// What is said of an answer to the reading of a list.
-    fn said(content_type: Option<&'static str>, body: &[u8]) -> Option<String> {
+    /// The error for an answer to the reading of a list, if any.
+    fn complaint(content_type: Option<&'static str>, body: &[u8]) -> Option<String> {
         let call = Call::get("/api/v1/nodes?limit=5".to_owned(), Accept::Json);
         let answer = origin(&call, 200, content_type).expect_answer(body);
         answer.err().map(|error| error.to_string())
@@ -292,7 +291,7 @@ mod tests {
         let page =
             b"<!DOCTYPE html>\r\n<html>\n  <head><title>Log \"in\"\x1b[31m</title></head>\n</html>";
         assert_eq!(
-            said(Some("text/html; charset=utf-8"), page).as_deref(),
+            complaint(Some("text/html; charset=utf-8"), page).as_deref(),
             Some(
                 r#"no Kubernetes API server answered GET /api/v1/nodes: the answer is text/html and begins with "<!DOCTYPE html> <html> <head><title>Log \"in\"\u{1b}[31m</title></h…"; check the server address and any proxy or login page in between"#
             )
@@ -302,11 +301,14 @@ mod tests {
     #[test]
     fn what_has_no_readable_type_is_told_by_its_beginning() {
         for content_type in [None, Some(""), Some("; charset=utf-8")] {
-            let said = said(content_type, b"OK").expect("an error");
-            assert!(said.contains(": the answer begins with \"OK\"; "), "{said}");
+            let complaint = complaint(content_type, b"OK").expect("an error");
+            assert!(
+                complaint.contains(": the answer begins with \"OK\"; "),
+                "{complaint}"
+            );
         }
-        let said = said(None, b" \n").expect("an error");
-        assert!(said.contains(": the answer is empty; "), "{said}");
+        let complaint = complaint(None, b" \n").expect("an error");
+        assert!(complaint.contains(": the answer is empty; "), "{complaint}");
     }
 
     #[test]
@@ -334,10 +336,10 @@ mod tests {
                 r#": the answer has status 404 and says "no such \u{1b}API"; "#,
             ),
         ] {
-            let said = origin(&call, 404, content_type).refusal(body.as_bytes());
-            assert!(said.is_not_installed() && !said.is_not_found());
-            let said = said.to_string();
-            assert!(said.contains(expected), "{said}");
+            let complaint = origin(&call, 404, content_type).refusal(body.as_bytes());
+            assert!(complaint.is_not_installed() && !complaint.is_not_found());
+            let complaint = complaint.to_string();
+            assert!(complaint.contains(expected), "{complaint}");
         }
     }
 
@@ -345,7 +347,7 @@ mod tests {
     fn a_list_is_taken_whatever_its_type_is_called() {
         let list = br#" {"kind":"NodeList","apiVersion":"v1","metadata":{},"items":[]}"#;
         for content_type in [None, Some("application/json"), Some("text/plain")] {
-            assert_eq!(said(content_type, list), None);
+            assert_eq!(complaint(content_type, list), None);
         }
     }
 
@@ -353,14 +355,17 @@ mod tests {
     fn the_beginning_of_an_answer_is_no_answer() {
         let list = br#"{"kind":"NodeList","apiVersion":"v1","metadata":{},"items":[]}"#;
         for end in 1..list.len() {
-            let said = said(None, &list[..end]).expect("an error");
+            let complaint = complaint(None, &list[..end]).expect("an error");
             assert_eq!(
-                said, "the answer to GET /api/v1/nodes was cut short; retry",
+                complaint, "the answer to GET /api/v1/nodes was cut short; retry",
                 "{end}"
             );
         }
         let twice = [&list[..], &list[..]].concat();
-        assert!(said(None, &twice).is_some_and(|said| said.contains("could not be read")));
+        assert!(
+            complaint(None, &twice)
+                .is_some_and(|complaint| complaint.contains("could not be read"))
+        );
     }
 
     #[test]

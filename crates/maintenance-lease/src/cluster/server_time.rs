@@ -5,8 +5,8 @@
 //! `[Date − received, Date + 1 s − sent]`. The answers of the last five minutes bound it together. Bounds are kept
 //! against the boot clock, so that steps of the local wall clock leave them valid.
 //!
-//! A machine that was paused has a boot clock that stood still. Server time went on, so the low bounds
-//! stay true, but the high bounds of every request that was sent before the pause was noticed are void.
+//! If a machine was paused, its boot clock stood still while server time continued. The low bounds stay true,
+//! but the high bounds of every request that was sent before the pause was noticed are void.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,29 +23,29 @@ use crate::bugs::{self, Bug};
 use crate::env::Env;
 use crate::protocol::{BootInstant, Instant, Now, SKEW_BUDGET, Span};
 
-/// In an interval that is no wider than this, the local wall clock may choose the point. Two clients
-/// who chose opposite ends still agree within the clock budget.
+/// In an interval no wider than this, the local wall clock may choose the point. Two clients that choose
+/// opposite ends still agree within the clock budget.
 const NARROW: i64 = 1_400_000;
 
-/// Bounds widen by one part in so many of their age: 200 ppm, more than a clock drifts that is in use.
+/// Bounds widen by their age divided by this: 200 ppm, more than the drift of any clock in use.
 const DRIFT: i64 = 5_000;
 
-/// Bounds that are older count no more, but for the newest.
+/// Older bounds are ignored, except for the newest answer's.
 const MEMORY: Span = Span::seconds(300);
 
-/// As many of the latest answers are kept.
+/// How many of the latest answers are kept.
 const CAPACITY: usize = 64;
 
-/// How far the wall clock may run ahead of the boot clock, in microseconds, before a pause of the machine
-/// is suspected. They are slewed alike and come apart by steps alone. It is little, because a holder
-/// believes for that much too long.
+/// How far the wall clock may run ahead of the boot clock, in microseconds, before a pause of the machine is
+/// suspected. Both are slewed alike and differ only by steps. It is short, because a holder believes for that
+/// much too long.
 const STEP: i64 = 100_000;
 
-/// How far an answer may be above what is known before a pause is suspected, in microseconds: the precision
+/// How far an answer may be above the known bounds before a pause is suspected, in microseconds: the precision
 /// of `Date`.
 const MAX_DATE_JUMP: i64 = 1_000_000;
 
-/// How far answers may contradict each other before people are warned, in microseconds.
+/// How far answers may contradict each other before a warning, in microseconds.
 const DISAGREEMENT: i64 = 1_000_000;
 
 /// A running estimate of the API server's time. Clones share it.
@@ -53,12 +53,12 @@ const DISAGREEMENT: i64 = 1_000_000;
 pub struct ServerTime {
     env: Arc<dyn Env>,
     bounds: Arc<Mutex<Bounds>>,
-    /// Woken whenever a pause of the machine is suspected.
+    /// Notified whenever a pause of the machine is suspected.
     doubted: Arc<Notify>,
     on_doubt: OnDoubt,
 }
 
-/// What is done when a pause of the machine is suspected.
+/// Called when a pause of the machine is suspected.
 pub(crate) type OnDoubt = Arc<dyn Fn() + Send + Sync>;
 
 /// When a request was sent.
@@ -66,21 +66,21 @@ pub(crate) type OnDoubt = Arc<dyn Fn() + Send + Sync>;
 pub struct Sending {
     /// The boot clock before it was sent.
     pub at: BootInstant,
-    /// How often a pause of the machine had been suspected by then: if it was since, the boot clock may
+    /// How many pauses of the machine had been suspected by then. If there was one since, the boot clock may
     /// not have counted all the time since [`at`](Self::at).
     pub doubts: u64,
 }
 
 struct Bounds {
     samples: VecDeque<Sample>,
-    /// How often a pause was suspected.
+    /// How many pauses were suspected.
     doubts: u64,
-    /// How far the wall clock was ahead of the boot clock, in microseconds, when that was least. Pauses
-    /// that are too short to be noticed one by one add up.
+    /// The least that the wall clock has been ahead of the boot clock, in microseconds. So pauses that are too
+    /// short to be noticed one by one add up.
     wall_ahead: i64,
 }
 
-/// Bounds of server time less boot time, in microseconds.
+/// Bounds of server time minus boot time, in microseconds.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
     taken: BootInstant,
@@ -89,11 +89,11 @@ struct Sample {
     high: Option<i64>,
 }
 
-/// What the answers say together of server time less boot time, in microseconds.
+/// The combined bounds of all answers, of server time minus boot time, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Offset {
     low: i64,
-    /// `None`: no answer says so since the last pause.
+    /// `None`: there was no answer since the last pause.
     high: Option<i64>,
     /// By how much answers contradict each other.
     disagreement: i64,
@@ -124,7 +124,7 @@ impl Bounds {
         }
     }
 
-    /// Suspects a pause if the wall clock ran ahead of the boot clock, and says so.
+    /// Suspects a pause if the wall clock ran ahead of the boot clock, and notifies.
     fn detect_pause(&mut self, env: &dyn Env) -> bool {
         let (at_least, at_most) = wall_ahead(env);
         let ran_ahead = at_least - self.wall_ahead > STEP;
@@ -137,7 +137,7 @@ impl Bounds {
         ran_ahead
     }
 
-    /// What is known at `boot`; `None` if no answer has said anything.
+    /// The bounds at `boot`; `None` before the first answer.
     fn offset(&self, boot: BootInstant) -> Option<Offset> {
         let lows = self
             .samples
@@ -165,7 +165,7 @@ impl Bounds {
         }
         Some(Offset {
             low: lows.min()?,
-            // An answer from before a pause says how early it is at least, and not how late.
+            // An answer from before a pause bounds the time from below, not from above.
             high: highs().max().map(|high| high.max(low)),
             disagreement: low - high,
         })
@@ -197,8 +197,8 @@ fn drift(boot: BootInstant, sample: &Sample) -> i64 {
     boot.since(sample.taken).as_micros().max(0) / DRIFT
 }
 
-/// How far the wall clock is ahead of the boot clock, at least and at most: a process that is stopped
-/// between the readings must not take that for a pause of the machine.
+/// How far the wall clock is ahead of the boot clock, at least and at most: a process that is stopped between
+/// the readings must not take that for a pause of the machine.
 fn wall_ahead(env: &dyn Env) -> (i64, i64) {
     let before = env.boot().as_micros();
     let wall = env.wall().as_micros();
@@ -206,7 +206,7 @@ fn wall_ahead(env: &dyn Env) -> (i64, i64) {
 }
 
 impl ServerTime {
-    /// An estimate that knows nothing yet and so trusts the local clock, until the first dated answer.
+    /// An estimate without answers, which trusts the local clock until the first dated answer.
     #[must_use]
     pub fn new(env: Arc<dyn Env>) -> Self {
         Self::with_doubt_callback(env, Arc::new(|| ()))
@@ -232,7 +232,7 @@ impl ServerTime {
         self.doubted.notified()
     }
 
-    /// Tells everybody that a pause is suspected.
+    /// Notifies everybody that a pause is suspected.
     fn report_doubt(&self) {
         self.doubted.notify_waiters();
         (self.on_doubt)();
@@ -241,7 +241,7 @@ impl ServerTime {
     /// The point in time of a request that is about to be sent.
     #[must_use]
     pub fn sending(&self) -> Sending {
-        // The clock before the count: a pause between the two makes the request older than it says.
+        // Read the clock before the count: a pause in between makes the request older than it says.
         let at = self.env.boot();
         Sending {
             at,
@@ -249,8 +249,8 @@ impl ServerTime {
         }
     }
 
-    /// How often a pause of the machine was suspected so far, with the present one if it was just paused:
-    /// the wall clock ran ahead of the boot clock, or an answer was later than could be.
+    /// How many pauses of the machine were suspected so far, including one that was just detected: the wall
+    /// clock ran ahead of the boot clock, or an answer was later than possible.
     #[must_use]
     pub fn doubts(&self) -> u64 {
         self.checked().doubts
@@ -314,7 +314,7 @@ impl ServerTime {
         }
     }
 
-    /// What people should know of the clocks, if anything.
+    /// What people should know about the clocks, if anything.
     #[must_use]
     pub fn warning(&self) -> Option<ClockWarning> {
         let bounds = self.checked();
@@ -338,7 +338,7 @@ impl ServerTime {
         ServerTimeLayer { time: self.clone() }
     }
 
-    /// The bounds, once the clocks were looked at: nothing is decided on what a pause made void.
+    /// The bounds, after the clocks were checked: no decision uses bounds that a pause made void.
     fn checked(&self) -> MutexGuard<'_, Bounds> {
         let mut bounds = self.bounds.lock().unwrap_or_else(PoisonError::into_inner);
         if bounds.detect_pause(&*self.env) {

@@ -1,4 +1,4 @@
-//! Changes as they happen: a list, then a watch from its resource version on, resumed whenever it
+//! Changes as they happen: a list, then a watch from its resource version. The watch is resumed whenever it
 //! ends, is cut or has become too old, so that nothing is missed.
 
 pub(crate) mod follow;
@@ -21,43 +21,43 @@ use serde_json::value::RawValue;
 use self::kind::{Kind, Leases, Rows};
 use super::api::Api;
 use super::error::{ApiError, Status};
-use super::nodes::NodeRow;
+use super::nodes::{NodeRow, RowDetail};
 use super::requests::Call;
 use crate::env::{backoff, backoff_up_to};
 use crate::lease::NodeLease;
 use crate::outcome::Error;
 
-/// How long the server is asked to keep one watch open. A connection that died unnoticed is found
-/// out this much later at the latest.
+/// How long the server is asked to keep one watch open. A connection that died unnoticed is detected after this
+/// time at the latest.
 const LASTS: Duration = Duration::from_secs(290);
 
 /// How much longer than that a watch may be silent before it counts as cut.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// The longest pause before it asks again for what it was refused, as without the right to it.
+/// The longest pause before a refused request is repeated, for example without the permission for it.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// A right does not come within a second: as many of the short pauses are left out.
+/// A missing permission does not appear within a second, so this many of the short pauses are skipped.
 const REFUSED: u32 = 7;
 
 /// The longest line of a watch: more than the largest object that etcd stores, as JSON.
 const LONGEST_LINE: usize = 16 << 20;
 
-/// What a watch tells of objects of one kind.
+/// What a watch of one kind of objects reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WatchEvent<T> {
-    /// All existing objects, by node. An object that was reported before and is missing here is gone.
+    /// All existing objects, by node. An object that was reported before and is missing here was deleted.
     Listed(HashMap<String, T>),
-    /// One that is new or changed.
+    /// A new or changed object.
     Changed(T),
-    /// One that is gone, as it was at the end.
+    /// A deleted object, in its last state.
     Deleted(T),
 }
 
-/// What a watch tells of Leases.
+/// What a watch of Leases reports.
 pub(crate) type LeaseEvent = WatchEvent<NodeLease>;
 
-/// What a watch tells of Nodes.
+/// What a watch of Nodes reports.
 pub type NodeRowEvent = WatchEvent<NodeRow>;
 
 impl Api {
@@ -70,7 +70,7 @@ impl Api {
         Watcher::new(self.clone(), leases, from).into_events()
     }
 
-    /// The steps of the same, as one that failed so often already goes about it.
+    /// The steps of the same watch, as if it had already failed this many times.
     pub(crate) fn lease_steps(
         &self,
         node: Option<&str>,
@@ -87,8 +87,9 @@ impl Api {
         &self,
         node: Option<&str>,
         selector: Option<&str>,
+        detail: RowDetail,
     ) -> BoxStream<'static, Result<NodeRowEvent, Error>> {
-        let rows = Rows::new(node, selector);
+        let rows = Rows::new(node, selector, detail);
         Watcher::new(self.clone(), rows, None).into_events()
     }
 }
@@ -96,9 +97,9 @@ impl Api {
 /// What a watch did.
 pub(crate) enum Step<T> {
     Told(WatchEvent<T>),
-    /// The server lets it watch: from here on it tells what changes.
+    /// The watch is open: it reports changes from now on.
     Opened,
-    /// It could not list, or not watch. It tries again.
+    /// The list or the watch failed. It is retried.
     Failed(Request, Error),
 }
 
@@ -117,26 +118,26 @@ impl Request {
     }
 }
 
-/// A watch that goes on for as long as somebody reads it.
+/// A watch that continues for as long as somebody reads it.
 struct Watcher<K> {
     api: Api,
     kind: K,
     phase: Phase,
     /// The resource version up to which everything was reported.
     version: u64,
-    /// How often it was resumed since the server last had something to say.
+    /// How often it was resumed since the server's last event.
     resumed: u32,
-    /// The last request was refused for a reason that does not pass by itself.
+    /// The last request was refused for a reason that is not temporary.
     refused: bool,
 }
 
-/// What comes next.
+/// The next step.
 enum Phase {
-    /// Everything is to be listed.
+    /// List everything.
     List,
-    /// A watch is to be opened.
+    /// Open a watch.
     Open,
-    /// An open watch is to be read.
+    /// Read an open watch.
     Read(BoxStream<'static, Result<Vec<u8>, ApiError>>),
 }
 
@@ -202,7 +203,7 @@ impl<K: Kind> Watcher<K> {
         events.boxed()
     }
 
-    /// The next step. After a failure it may be called again, and tries again after a pause.
+    /// The next step. After a failure it may be called again; it then retries after a pause.
     async fn next(&mut self) -> Step<K::Object> {
         loop {
             match &mut self.phase {
@@ -226,7 +227,7 @@ impl<K: Kind> Watcher<K> {
                             self.phase = Phase::Read(lines);
                             return Step::Opened;
                         }
-                        Err(error) if error.is(StatusCode::GONE) => self.begin_anew(),
+                        Err(error) if error.is(StatusCode::GONE) => self.restart(),
                         Err(error) => return self.failed(Request::Watch, error),
                     }
                 }
@@ -236,7 +237,7 @@ impl<K: Kind> Watcher<K> {
                         Ok(None) => {}
                         Err(error) => return self.failed(Request::Watch, error),
                     },
-                    // If it was cut, opening the next one tells whether that is a problem.
+                    // If it was cut, opening the next one shows whether that is a problem.
                     Some(Err(_)) | None => {
                         self.resumed += 1;
                         self.phase = Phase::Open;
@@ -278,14 +279,14 @@ impl<K: Kind> Watcher<K> {
             .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let error = ApiError::Status(Box::new(Status::read(code, None, status)));
         if error.is(StatusCode::GONE) {
-            self.begin_anew();
+            self.restart();
             return Ok(None);
         }
         self.phase = Phase::Open;
         Err(error)
     }
 
-    fn begin_anew(&mut self) {
+    fn restart(&mut self) {
         self.resumed += 1;
         self.phase = Phase::List;
     }
@@ -296,8 +297,8 @@ impl<K: Kind> Watcher<K> {
         Step::Failed(request, self.kind.right(request.verb()).explain(error))
     }
 
-    /// Lets a server that does not answer, or ends every watch at once, get its breath back. What it
-    /// refuses is asked for less and less often.
+    /// Pauses if a server does not answer, or ends every watch at once. What it refuses is requested less and
+    /// less often.
     fn pause(&self) -> impl Future<Output = ()> + use<K> {
         let env = &self.api.env;
         let pause = self.resumed.checked_sub(1).map(|attempt| {
@@ -358,7 +359,7 @@ impl<K: Kind> Watcher<K> {
     }
 }
 
-/// The path of a collection with the query that selects in it, and `more`.
+/// The path of a collection with the query for its selection, and `more`.
 fn path(kind: &impl Kind, more: &[String]) -> String {
     let mut query = kind.selection();
     query.extend_from_slice(more);
@@ -366,8 +367,8 @@ fn path(kind: &impl Kind, more: &[String]) -> String {
     format!("{}{joint}{}", kind.collection(), query.join("&"))
 }
 
-/// The lines of a text that comes in pieces. What comes after the last line break is left out: a
-/// watch that was cut in the middle of a line did not say it.
+/// The lines of a text that arrives in pieces. Text after the last line break is ignored: a watch that was cut
+/// within a line did not report it.
 fn lines(
     pieces: impl Stream<Item = Result<Bytes, ApiError>> + Unpin,
 ) -> impl Stream<Item = Result<Vec<u8>, ApiError>> {
@@ -390,7 +391,7 @@ fn lines(
     })
 }
 
-/// The pieces in which a body comes.
+/// The pieces in which a body arrives.
 fn pieces(body: Body) -> impl Stream<Item = Result<Bytes, ApiError>> {
     BodyStream::new(body)
         .map_err(|error| ApiError::Transport(Box::new(error)))

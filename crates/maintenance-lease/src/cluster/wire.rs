@@ -1,4 +1,4 @@
-//! Times as the API server writes them, and as people's code uses them.
+//! Conversion of times between the wire and the domain types.
 //!
 //! The only file that converts: the wire's time type comes with `k8s-openapi`, ours is `chrono`,
 //! and the rules count microseconds. Everything is truncated to microseconds, because the server
@@ -9,7 +9,7 @@ use k8s_openapi::jiff::Timestamp;
 
 use crate::protocol::Instant;
 
-/// Reads a time of the wire. One that is there but can't be read, such as one in year 9999, is
+/// Parses a time of the wire. A time that is set but can't be parsed, such as one in year 9999, is
 /// [`Instant::UNREADABLE`].
 pub(crate) fn parse(text: &str) -> Instant {
     text.parse::<Timestamp>()
@@ -37,7 +37,7 @@ pub(crate) fn parse_http_date(text: &str) -> Option<Instant> {
 }
 
 impl Instant {
-    /// The instant as `chrono` has it; `None` if the time can't be read.
+    /// The instant in `chrono`'s type; `None` if it can't be represented.
     #[must_use]
     pub fn to_chrono(self) -> Option<DateTime<Utc>> {
         (self != Self::UNREADABLE)

@@ -1,5 +1,5 @@
-//! The writes: a merge patch on the resource version that was read, or the creation of what is
-//! missing. Nothing else ever changes a Lease.
+//! The writes: a merge patch on the resource version that was read, or the creation of a missing object.
+//! Nothing else changes a Lease.
 
 use bytes::Bytes;
 use http::Method;
@@ -9,10 +9,10 @@ use super::api::Api;
 use super::error::ApiError;
 use super::requests::{Accept, Call, escape};
 
-/// How writes are marked and whether they count.
+/// Whose writes they are, and whether they are stored.
 #[derive(Clone, Debug)]
 pub(crate) struct WriteOptions {
-    /// Whose fields they are.
+    /// The field manager.
     pub(crate) field_manager: String,
     /// The server checks them and stores nothing.
     pub(crate) dry_run: bool,
@@ -35,7 +35,7 @@ impl WriteOptions {
 }
 
 impl Api {
-    /// Applies a merge patch that carries its `metadata.resourceVersion`.
+    /// Applies a merge patch that contains its `metadata.resourceVersion`.
     pub(crate) async fn patch_lease(
         &self,
         node: &str,

@@ -59,7 +59,7 @@ impl HeldLease {
     pub async fn guard<T, E>(&self, work: impl Future<Output = Result<T, E>>) -> Guarded<T, E> {
         let mut work = pin!(work);
         let gated = poll_fn(|context| {
-            self.shared().look(self.time());
+            self.shared().check_clocks(self.time());
             if self.shared().may_work(self.env().boot()) {
                 work.as_mut().poll(context)
             } else {

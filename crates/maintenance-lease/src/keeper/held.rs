@@ -289,7 +289,7 @@ impl HeldLease {
     /// How it was lost, if it was lost.
     pub async fn checked(&self) -> Result<(), Arc<Lost>> {
         if !bugs::active(Bug::WorkBegunInDoubt) {
-            self.shared.look(self.time());
+            self.shared.check_clocks(self.time());
         }
         let mut held_state = self.shared.subscribe();
         let settled = held_state
@@ -384,7 +384,7 @@ impl HeldLease {
         if self.found {
             return Ok(None);
         }
-        self.give_back(lease).await.map(Some)
+        self.release_lease(lease).await.map(Some)
     }
 
     /// Ends the renewals and leaves the Lease as it is: it expires by itself.
@@ -392,7 +392,7 @@ impl HeldLease {
         self.keeper.abort();
     }
 
-    async fn give_back(&self, lease: NodeLease) -> Result<Change, Error> {
+    async fn release_lease(&self, lease: NodeLease) -> Result<Change, Error> {
         let mut names = Names::default();
         let meant = lease.reduced(&mut names).acquisition();
         let verb = match lease.holder() == Some(self.maintenance.identity()) {

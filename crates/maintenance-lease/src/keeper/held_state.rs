@@ -91,7 +91,7 @@ impl Shared {
 
     /// Checks the clocks. If the machine may have been paused since the last check, all work stops until
     /// the Lease has been read.
-    pub(super) fn look(&self, time: &ServerTime) {
+    pub(super) fn check_clocks(&self, time: &ServerTime) {
         let doubts = time.doubts();
         // All work is stopped before another check can run and find nothing new.
         if self.doubts.load(Ordering::SeqCst) != doubts {
@@ -130,11 +130,11 @@ mod tests {
             lost: None,
         };
         let shared = Shared::new(held_state, time.doubts());
-        shared.look(&time);
+        shared.check_clocks(&time);
         assert!(shared.may_work(machine.boot()), "nothing happened");
         machine.set_ahead(9_000_000);
-        shared.look(&time);
-        shared.look(&time);
+        shared.check_clocks(&time);
+        shared.check_clocks(&time);
         assert!(!shared.may_work(machine.boot()));
         assert!(shared.take_doubt(), "the keeper has to read the Lease");
         assert!(!shared.take_doubt());

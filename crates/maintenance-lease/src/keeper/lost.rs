@@ -103,7 +103,7 @@ impl std::error::Error for Lost {}
 mod tests {
     use super::*;
 
-    fn said(subject: Subject, by: LostBy) -> String {
+    fn describe(subject: Subject, by: LostBy) -> String {
         let lost = Lost {
             subject,
             node: "a".to_owned(),
@@ -118,15 +118,15 @@ mod tests {
     fn who_has_it_on_hold_is_named_without_the_mark_of_a_hold() {
         let hold = || "kubeadm:bob@laptop".to_owned();
         assert_eq!(
-            said(Subject::Node, LostBy::TakeOver(hold())),
+            describe(Subject::Node, LostBy::TakeOver(hold())),
             "node/a was taken over by a hold of bob@laptop"
         );
         assert_eq!(
-            said(Subject::Node, LostBy::Replacement(Some(hold()))),
+            describe(Subject::Node, LostBy::Replacement(Some(hold()))),
             "the Lease of node/a was deleted and created again for a hold of bob@laptop"
         );
         assert_eq!(
-            said(Subject::Lease, LostBy::TakeOver(hold())),
+            describe(Subject::Lease, LostBy::TakeOver(hold())),
             "lease/a was taken over by kubeadm:bob@laptop",
             "elsewhere it is a name like any other"
         );
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn whoever_is_called_like_nobody_is_seen() {
-        let taken = said(Subject::Node, LostBy::TakeOver(" ".to_owned()));
+        let taken = describe(Subject::Node, LostBy::TakeOver(" ".to_owned()));
         assert_eq!(taken, "node/a was taken over by \" \"");
     }
 }

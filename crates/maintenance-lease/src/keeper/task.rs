@@ -31,14 +31,14 @@ pub(super) struct Driver {
     node: String,
     names: Names,
     keeper: Keeper,
-    /// The Lease that the keeper has as held.
+    /// The Lease as the keeper holds it.
     held: NodeLease,
     /// The Lease as last seen, with any holder.
     seen: Option<NodeLease>,
-    /// The patch of the renewal that was sent last: what is sent again is the very same.
+    /// The patch of the last renewal: a retry sends the very same.
     patch: Option<(Sent, Value)>,
     problem: Option<String>,
-    /// The last renewal failed, and not only since the Lease had changed.
+    /// The last renewal failed, and not only because the Lease had changed.
     is_failing: bool,
     watch: BoxStream<'static, Result<LeaseEvent, Error>>,
     shared: Arc<Shared>,
@@ -109,7 +109,7 @@ impl Driver {
                     return self.lose(loss);
                 }
                 Due::Send(sent) => request = Some(self.renew(sent)),
-                // What is under way is dropped, with its connection.
+                // The request under way is dropped, with its connection.
                 Due::Read | Due::Check => request = Some(self.read()),
                 Due::Wait(until) => {
                     self.publish();
@@ -132,12 +132,12 @@ impl Driver {
         }
     }
 
-    /// The clocks, after the keeper was notified of any pause: it is in doubt before it gets any other
+    /// Reads the clocks and first notifies the keeper of any pause: it must be in doubt before it gets another
     /// event.
     fn clocks(&mut self) -> Clocks {
         let boot = self.api.env.boot();
         let server = self.api.time.now();
-        self.shared.look(&self.api.time);
+        self.shared.check_clocks(&self.api.time);
         if self.shared.take_doubt() {
             self.keeper.doubt();
         }
@@ -175,7 +175,7 @@ impl Driver {
                 Ok(lease) => {
                     let reduced = lease.reduced(&mut self.names);
                     self.keeper.answered(&reduced, clocks);
-                    self.saw(Some(lease));
+                    self.observed(Some(lease));
                     self.problem = None;
                     self.is_failing = false;
                 }
@@ -203,7 +203,7 @@ impl Driver {
                 Ok(lease) => {
                     let reduced = lease.as_ref().map(|lease| lease.reduced(&mut self.names));
                     self.keeper.read(reduced.as_ref(), clocks);
-                    self.saw(lease);
+                    self.observed(lease);
                 }
                 Err(error) => {
                     self.keeper.unread(clocks);
@@ -225,16 +225,16 @@ impl Driver {
                 let reduced = last.reduced(&mut self.names);
                 return self.keeper.watched_deletion(&reduced);
             }
-            // The stream tries again by itself; renewals tell what it can't.
+            // The watch retries by itself; renewals show what it misses.
             Err(_) => return,
         };
         let reduced = lease.reduced(&mut self.names);
         self.keeper.watched(&reduced, clocks);
-        self.saw(Some(lease));
+        self.observed(Some(lease));
     }
 
-    /// Remembers the Lease that the keeper decides on, with everything that a patch needs of it.
-    fn saw(&mut self, lease: Option<NodeLease>) {
+    /// Remembers the Lease that the keeper decides on, with everything that a patch needs from it.
+    fn observed(&mut self, lease: Option<NodeLease>) {
         if let Some(lease) = &lease
             && self.keeper.loss().is_none()
             && lease.version == self.keeper.held().version
@@ -244,7 +244,7 @@ impl Driver {
         self.seen = lease;
     }
 
-    /// Holders who began together come apart.
+    /// Spreads holders that started together.
     fn spread(&mut self) {
         let mut byte = [0];
         self.api.env.random(&mut byte);

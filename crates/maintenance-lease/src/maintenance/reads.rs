@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 
 use futures::stream::BoxStream;
+use k8s_openapi::api::authentication::v1::UserInfo;
 use k8s_openapi::apimachinery::pkg::version::Info;
 
 use super::Maintenance;
 use crate::any_lease::{AnyLease, Candidate, LeaseScope};
 use crate::cluster::error::ApiError;
 use crate::cluster::nodes::NodeRow;
-use crate::cluster::reads::{RowDetail, Seen, Sight};
+use crate::cluster::nodes::RowDetail;
+use crate::cluster::reads::{Seen, Sight};
 use crate::cluster::watch::NodeRowEvent;
 use crate::lease::NodeLease;
 use crate::outcome::{Error, Right};
@@ -229,7 +231,7 @@ impl Maintenance {
         self.api.heartbeat(node).await
     }
 
-    /// The Leases of `realm` in the server's order, for any purpose. The repository of this handle makes
+    /// The Leases in `scope` in the server's order, for any purpose. The repository of this handle makes
     /// no difference. They are read one page at a time.
     ///
     /// # Usage
@@ -254,13 +256,13 @@ impl Maintenance {
     ///
     /// # Caveats
     /// Dropping this future abandons the rest of the list and changes nothing.
-    pub async fn any_leases(&self, realm: LeaseScope<'_>) -> Result<Vec<AnyLease>, Error> {
+    pub async fn any_leases(&self, scope: LeaseScope<'_>) -> Result<Vec<AnyLease>, Error> {
         let right = Right {
             verb: "list",
             resource: "leases.coordination.k8s.io",
-            namespace: realm.namespace().map(ToOwned::to_owned),
+            namespace: scope.namespace().map(ToOwned::to_owned),
         };
-        let listed = self.api.any_leases(realm).await;
+        let listed = self.api.any_leases(scope).await;
         listed.map_err(|error| right.explain(error))
     }
 
@@ -300,8 +302,7 @@ impl Maintenance {
 
     /// The rows of the Nodes, or of `node` alone, or of those that match `selector`, and every change of
     /// them: a list first. A watch that was cut or has become too old is resumed, with another list if
-    /// needed, so that nothing is missed. A Node that does not match any longer counts as deleted. The
-    /// rows are without metadata.
+    /// needed, so that nothing is missed. A Node that does not match any longer counts as deleted.
     ///
     /// # Errors
     /// The stream does not end: after an error, its next item is the result of trying again, after a
@@ -315,8 +316,9 @@ impl Maintenance {
         &self,
         node: Option<&str>,
         selector: Option<&str>,
+        detail: RowDetail,
     ) -> BoxStream<'static, Result<NodeRowEvent, Error>> {
-        self.api.watch_nodes(node, selector)
+        self.api.watch_nodes(node, selector, detail)
     }
 
     /// The API server's version.
@@ -342,6 +344,31 @@ impl Maintenance {
     /// Dropping this future abandons the answer and changes nothing.
     pub async fn server_version(&self) -> Result<Info, ApiError> {
         self.api.server_version().await
+    }
+
+    /// The API user that the server takes the caller for: the user that RBAC and audit logs see.
+    ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::Maintenance;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
+    /// let user = maintenance.api_user().await?;
+    /// println!("{} in {:?}", user.username.unwrap_or_default(), user.groups);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If the server does not answer, or refuses to say. It has this API since Kubernetes 1.28.
+    ///
+    /// # Caveats
+    /// Dropping this future abandons the answer and changes nothing.
+    pub async fn api_user(&self) -> Result<UserInfo, ApiError> {
+        self.api.api_user().await
     }
 
     /// Refuses a Lease of another application, which is neither this one's nor free.

@@ -6,7 +6,9 @@ use crate::cluster::patch::Extras;
 use crate::cluster::reads::Seen;
 use crate::env::nonce;
 use crate::lease::NodeLease;
-use crate::options::{Acquire, Hold, InvalidOption, Release, Renew, check_duration, check_reason};
+use crate::options::{
+    Acquire, Hold, InvalidOption, Release, Renew, Unfinished, check_duration, check_reason,
+};
 use crate::outcome::{Change, Error};
 use crate::protocol::{Acquisition, Caller, Id, LockId, Names, Verb};
 
@@ -113,7 +115,8 @@ impl Maintenance {
         let mut names = Names::default();
         let verb = acquire_verb(options, duration, names.id("unsent"));
         let caller = self.caller(&mut names);
-        self.api.check(&seen.node, verb, caller, seen, &mut names)
+        self.api.check(&seen.node, verb, caller, seen, &mut names)?;
+        self.api.check_finished(seen, &options.unfinished)
     }
 
     /// Whether a hold without a take-over would be refused, judging from what was read. Sends nothing.
@@ -121,7 +124,8 @@ impl Maintenance {
         let mut plan = self.plan_hold(options, None)?;
         let caller = self.caller(&mut plan.names);
         self.api
-            .check(&seen.node, plan.verb, caller, seen, &mut plan.names)
+            .check(&seen.node, plan.verb, caller, seen, &mut plan.names)?;
+        self.api.check_finished(seen, &options.unfinished)
     }
 
     /// Extends the caller's acquisition. This also works if it has expired and nobody else has acquired
@@ -194,11 +198,15 @@ impl Maintenance {
         let duration = options.duration.map(check_duration).transpose()?;
         check_option_reason(options.reason.as_deref())?;
         let mut names = Names::default();
-        let meant = self.meant(options.lock_id.as_ref(), &mut names);
+        let named_acquisition = self.named_acquisition(options.lock_id.as_ref(), &mut names);
         let verb = Verb::Renew { duration };
         let extras = Extras::because(options.reason.as_deref());
-        self.carry_out(node, Plan::new(verb, names, meant, extras), seen)
-            .await
+        self.carry_out(
+            node,
+            Plan::new(verb, names, named_acquisition, extras),
+            seen,
+        )
+        .await
     }
 
     /// Releases the caller's acquisition. Does nothing if the node is free.
@@ -251,10 +259,14 @@ impl Maintenance {
     ) -> Result<Change, Error> {
         check_option_reason(options.reason.as_deref())?;
         let mut names = Names::default();
-        let meant = self.meant(options.lock_id.as_ref(), &mut names);
+        let named_acquisition = self.named_acquisition(options.lock_id.as_ref(), &mut names);
         let extras = Extras::because(options.reason.as_deref());
-        self.carry_out(node, Plan::new(Verb::Release, names, meant, extras), seen)
-            .await
+        self.carry_out(
+            node,
+            Plan::new(Verb::Release, names, named_acquisition, extras),
+            seen,
+        )
+        .await
     }
 
     /// Releases somebody else's acquisition by force. Only the one in `confirmed` is released, which a
@@ -296,14 +308,14 @@ impl Maintenance {
     ) -> Result<Change, Error> {
         check_option_reason(options.reason.as_deref())?;
         let mut names = Names::default();
-        let meant = confirmed.reduced(&mut names).acquisition();
+        let named_acquisition = confirmed.reduced(&mut names).acquisition();
         let extras = Extras {
             released_by: Some(self.identity.clone()),
             takes_over: true,
             ..Extras::because(options.reason.as_deref())
         };
         let seen = Seen::without_row(confirmed.node(), Some(confirmed.clone()));
-        let plan = Plan::new(Verb::ForceRelease, names, meant, extras);
+        let plan = Plan::new(Verb::ForceRelease, names, named_acquisition, extras);
         self.carry_out(confirmed.node(), plan, Some(seen)).await
     }
 
@@ -438,9 +450,9 @@ impl Maintenance {
         seen: Option<Seen>,
     ) -> Result<Change, Error> {
         let mut names = Names::default();
-        let meant = confirmed.and_then(|lease| lease.reduced(&mut names).acquisition());
+        let named_acquisition = confirmed.and_then(|lease| lease.reduced(&mut names).acquisition());
         let verb = Verb::Unhold {
-            another: meant.is_some(),
+            another: named_acquisition.is_some(),
         };
         let is_own = confirmed.is_none_or(|lease| self.is_own(lease));
         let extras = Extras {
@@ -448,7 +460,7 @@ impl Maintenance {
             takes_over: !is_own,
             ..Extras::default()
         };
-        let plan = Plan::new(verb, names, meant, extras);
+        let plan = Plan::new(verb, names, named_acquisition, extras);
         self.carry_out(node, plan, seen).await
     }
 
@@ -460,7 +472,11 @@ impl Maintenance {
     }
 
     /// The caller's acquisition that `lock_id` names.
-    fn meant(&self, lock_id: Option<&LockId>, names: &mut Names) -> Option<Acquisition> {
+    fn named_acquisition(
+        &self,
+        lock_id: Option<&LockId>,
+        names: &mut Names,
+    ) -> Option<Acquisition> {
         lock_id.map(|lock_id| Acquisition {
             uid: names.id(lock_id.uid()),
             holder: names.id(&self.identity),
@@ -476,7 +492,8 @@ impl Maintenance {
         let mut names = Names::default();
         let verb = acquire_verb(options, duration, names.id(&nonce(&*self.api.env)));
         let extras = Extras::because(options.reason.as_deref());
-        Ok(Plan::new(verb, names, None, extras))
+        let plan = Plan::new(verb, names, None, extras);
+        Ok(plan.sparing(&options.unfinished))
     }
 
     /// What a hold does after its options were checked.
@@ -493,10 +510,10 @@ impl Maintenance {
         }
         check_reason(&options.reason)?;
         let mut names = Names::default();
-        let meant = confirmed.and_then(|lease| lease.reduced(&mut names).acquisition());
+        let named_acquisition = confirmed.and_then(|lease| lease.reduced(&mut names).acquisition());
         let verb = Verb::Hold {
             nonce: names.id(&nonce(&*self.api.env)),
-            take_over: meant.is_some(),
+            take_over: named_acquisition.is_some(),
         };
         let extras = Extras {
             reason: Some(options.reason.clone()),
@@ -505,10 +522,11 @@ impl Maintenance {
                 .map(|until| until.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)),
             purpose: options.purpose.clone(),
             hold: true,
-            takes_over: meant.is_some(),
+            takes_over: named_acquisition.is_some(),
             ..Extras::default()
         };
-        Ok(Plan::new(verb, names, meant, extras))
+        let plan = Plan::new(verb, names, named_acquisition, extras);
+        Ok(plan.sparing(&options.unfinished))
     }
 
     pub(crate) async fn carry_out(
@@ -532,8 +550,9 @@ impl Maintenance {
             verb: plan.verb,
             caller,
             names: plan.names,
-            meant: plan.meant,
+            named_acquisition: plan.named_acquisition,
             extras: plan.extras,
+            unfinished: plan.unfinished,
             write_options: self.write_options.clone(),
             dry_run: self.dry_run,
             time_limit: time_limit.filter(|_| !plan.once),
@@ -546,8 +565,9 @@ impl Maintenance {
 pub(crate) struct Plan {
     pub(crate) verb: Verb,
     pub(crate) names: Names,
-    pub(crate) meant: Option<Acquisition>,
+    pub(crate) named_acquisition: Option<Acquisition>,
     pub(crate) extras: Extras,
+    pub(crate) unfinished: Unfinished,
     /// A lost race ends it; after any other failure it continues until the result is decided.
     pub(crate) once: bool,
 }
@@ -556,16 +576,23 @@ impl Plan {
     pub(crate) fn new(
         verb: Verb,
         names: Names,
-        meant: Option<Acquisition>,
+        named_acquisition: Option<Acquisition>,
         extras: Extras,
     ) -> Self {
         Self {
             verb,
             names,
-            meant,
+            named_acquisition,
             extras,
+            unfinished: Unfinished::Any,
             once: false,
         }
+    }
+
+    /// The same, for these expired leases only.
+    fn sparing(self, unfinished: &Unfinished) -> Self {
+        let unfinished = unfinished.clone();
+        Self { unfinished, ..self }
     }
 }
 

@@ -1,42 +1,10 @@
 //! How long a holder may believe that it holds.
 
-use super::keep::Clocks;
+use super::clocks::{BootInstant, Clocks};
 use super::lease::Lease;
 use super::time::{Now, Span};
 use super::transition::Write;
 use crate::bugs::{self, Bug};
-
-/// A point of a clock that runs on through suspend, in microseconds since some start of its own.
-///
-/// It only compares with readings of the same machine since the same boot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct BootInstant(i64);
-
-impl BootInstant {
-    /// The reading `micros`.
-    #[must_use]
-    pub const fn from_micros(micros: i64) -> Self {
-        Self(micros)
-    }
-
-    /// Microseconds since the clock's start.
-    #[must_use]
-    pub const fn as_micros(self) -> i64 {
-        self.0
-    }
-
-    /// The reading `span` later.
-    #[must_use]
-    pub const fn plus(self, span: Span) -> Self {
-        Self(self.0.saturating_add(span.as_micros()))
-    }
-
-    /// How long after `earlier` this is.
-    #[must_use]
-    pub const fn since(self, earlier: Self) -> Span {
-        Span::micros(self.0.saturating_sub(earlier.0))
-    }
-}
 
 /// The reading at which a holder must have stopped: counted from before the write was sent, by the
 /// duration in the server's answer. Steps of the wall clock never move it.
@@ -45,7 +13,7 @@ pub const fn deadline(sent: BootInstant, answered_duration: u32) -> BootInstant 
     sent.plus(Span::seconds(answered_duration))
 }
 
-/// How long `lease` lasts yet at the most, by the server's time at its latest, less `margin`.
+/// How much longer `lease` can last, by the latest estimate of the server's time, less `margin`.
 pub(super) fn left_of(lease: &Lease, now: Now, margin: Span) -> Span {
     match lease.end() {
         Some(end) => end - margin - now.latest,
@@ -53,7 +21,7 @@ pub(super) fn left_of(lease: &Lease, now: Now, margin: Span) -> Span {
     }
 }
 
-/// The deadline of the client that sent `write` at `at`, once `lease` shows that it took effect.
+/// The deadline of the client that sent `write` at `at`, once `lease` shows that the write took effect.
 pub(super) fn believed(
     write: &Write,
     at: BootInstant,

@@ -2,14 +2,14 @@
 //!
 //! Wall clocks of leaders may be wrong, so the times in a Lease prove nothing. A contender takes a Lease
 //! without a holder. It takes a held one only if it saw the record unchanged for the record's whole
-//! duration, measured by its own boot clock ([`Expiry::OwnEyes`](super::wait::Expiry::OwnEyes)).
+//! duration, measured by its own boot clock ([`Expiry::OwnEyes`](super::terms::Expiry::OwnEyes)).
 
 use super::lease::{Lease, Version};
 use super::names::Id;
 use super::time::Now;
 use super::transition::{Caller, Decision, Refusal, Write, next_transition};
 
-/// What it takes to become the leader.
+/// The parameters of a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Candidacy {
     /// The length of the lease, in seconds.
@@ -22,8 +22,8 @@ pub struct Candidacy {
 
 /// Decides whether `caller` becomes the leader, on the Lease that was seen.
 ///
-/// What the caller's identity holds already, from an earlier run, it waits out like any other's: it
-/// can't know whether that run is over.
+/// A Lease that the caller's identity holds from an earlier run is waited for like any other: the caller can't
+/// know whether that run has ended.
 pub(super) fn elect(
     candidacy: Candidacy,
     caller: Caller,
@@ -48,8 +48,7 @@ pub(super) fn elect(
     }))
 }
 
-/// The count that client-go would write: 0 on a Lease that it makes, one more whenever the holder is
-/// another than before.
+/// The count that client-go would write: 0 on a new Lease, one more whenever the holder changes.
 fn transitions(seen: Option<&Lease>, identity: Id) -> u32 {
     match seen {
         None => 0,

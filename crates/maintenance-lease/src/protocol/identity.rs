@@ -5,7 +5,7 @@ use std::borrow::Cow;
 /// Holder identities that begin with this are administrators' holds (KEP-1411).
 pub const ADMIN_PREFIX: &str = "kubeadm";
 
-/// What [`hold_identity`] puts before an identity.
+/// The prefix that [`hold_identity`] adds to an identity.
 const HOLD_PREFIX: &str = "kubeadm:";
 
 /// Whether `holder` is an administrator's hold.
@@ -64,7 +64,7 @@ pub enum InvalidIdentity {
         "a holder identity must not begin with {ADMIN_PREFIX:?}: such a lock would never expire"
     )]
     Admin,
-    /// It has white space at an end or control characters, which nobody could type again.
+    /// It has white space at an end or control characters, which nobody could type.
     #[error("a holder identity must not have control characters, nor white space at its ends")]
     Untypable,
     /// It is longer than 253 bytes.
@@ -78,7 +78,7 @@ pub const LONGEST_IDENTITY: usize = 253;
 /// Checks an identity for locking nodes.
 ///
 /// # Errors
-/// Says what is wrong with it.
+/// Describes what is wrong with it.
 pub fn validate(identity: &str) -> Result<(), InvalidIdentity> {
     if is_admin(identity) {
         Err(InvalidIdentity::Admin)
@@ -91,7 +91,7 @@ pub fn validate(identity: &str) -> Result<(), InvalidIdentity> {
 /// `kubeadm` has no meaning.
 ///
 /// # Errors
-/// Says what is wrong with it.
+/// Describes what is wrong with it.
 pub fn validate_holder(identity: &str) -> Result<(), InvalidIdentity> {
     if identity.is_empty() {
         Err(InvalidIdentity::Empty)

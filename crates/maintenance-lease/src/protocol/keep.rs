@@ -1,30 +1,19 @@
-//! One acquisition as its holder keeps it: when to renew, what became of a renewal whose answer
-//! never came, and when it is lost.
+//! One acquisition as its holder keeps it: when to renew, whether an unanswered renewal took effect, and when
+//! the lock is lost.
 //!
-//! A [`Keeper`] is small state that inputs move on; [`Keeper::due`] says what to do next. Its driver has
-//! one request under way at a time and does what it says, no later.
+//! A [`Keeper`] is small state that changes with each input; [`Keeper::due`] says what to do next. Its driver
+//! has one request under way at a time and does what is due, no later.
 
-use super::deadline::{BootInstant, believed, left_of};
+use super::clocks::{BootInstant, Clocks};
+use super::deadline::{believed, left_of};
 use super::lease::{Acquisition, Lease, Version};
 use super::names::Id;
-use super::outcome::{Outcome, judge};
+use super::outcome::{WriteOutcome, judge};
 use super::relabel::Relabel;
 use super::terms::Terms;
-use super::time::{Now, Span};
+use super::time::Span;
 use super::transition::{Caller, Decision, Refusal, Verb, Write, decide};
 use crate::bugs::{self, Bug};
-
-/// What a client's clocks show.
-///
-/// The boot clock is read first: who is stopped between the two must not believe for longer than
-/// what the write says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Clocks {
-    /// The clock that runs on through suspend.
-    pub boot: BootInstant,
-    /// The estimate of the server's time.
-    pub server: Now,
-}
 
 /// A write under way, or with an unknown outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -67,8 +56,8 @@ pub enum Due {
     Send(Sent),
     /// Read the Lease.
     Read,
-    /// Read the Lease at once, on a new connection. A request that is under way is abandoned: no answer
-    /// to it may be handed in any more.
+    /// Read the Lease at once, on a new connection. A request under way is abandoned: its answer must not be
+    /// used.
     Check,
     /// Nothing, before this instant.
     Wait(BootInstant),
@@ -82,25 +71,25 @@ pub struct Keeper {
     caller: Caller,
     of: Acquisition,
     terms: Terms,
-    /// The newest that was seen of the Lease, while it was ours.
+    /// The newest state of the Lease that was seen while it was ours.
     held: Lease,
     deadline: BootInstant,
-    /// A random share, in 256ths, by which renewals are early and retries late, so that holders who
-    /// began together come apart.
+    /// A random share, in 256ths, by which renewals are early and retries late, to spread holders that started
+    /// together.
     jitter: u8,
-    /// The renewal that is not settled.
+    /// The renewal with an unknown outcome.
     sent: Option<Renewal>,
     under_way: Option<UnderWay>,
-    /// The lock is in doubt: nothing goes on until a read that is sent from now on is answered.
+    /// The lock is in doubt: nothing continues until a read that is sent from now on is answered.
     must_check: bool,
     /// The Lease is to be read before the next renewal.
     must_read: bool,
-    /// A read showed a version from before one that was known when it was sent.
+    /// A read showed an older version than was known when it was sent.
     went_back: bool,
-    /// After a failure nothing is sent before this.
+    /// After a failure, nothing is sent before this.
     retry_at: BootInstant,
-    /// When a hold, which has no renewals, is read next. A lease is not read before this only to know
-    /// the server's time better.
+    /// When a hold, which has no renewals, is read next. A lease is not read before this merely to know the
+    /// server's time better.
     look_at: BootInstant,
     loss: Option<Loss>,
 }
@@ -109,7 +98,7 @@ pub struct Keeper {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Renewal {
     sent: Sent,
-    /// A copy of it may have been carried out, or may be yet.
+    /// A copy of it may have been carried out, or may still be.
     unknown: bool,
     /// A pause was suspected since it was first sent: the boot clock may not have counted all the time.
     paused: bool,
@@ -120,7 +109,7 @@ struct Renewal {
 enum UnderWay {
     Renewal,
     Read {
-        /// The newest version that was known when it was sent. A quorum read shows none before that.
+        /// The newest version that was known when it was sent. A quorum read returns no older one.
         known: Version,
         /// It was sent since the lock came into doubt.
         check: bool,
@@ -128,8 +117,7 @@ enum UnderWay {
 }
 
 impl Keeper {
-    /// Keeps the acquisition that stands on `lease`, believed until `deadline`. `None` if nobody
-    /// holds the Lease.
+    /// Keeps the acquisition in `lease`, believed until `deadline`. `None` if nobody holds the Lease.
     #[must_use]
     pub fn new(caller: Caller, terms: Terms, lease: &Lease, deadline: BootInstant) -> Option<Self> {
         let admin = lease.holder?.admin;
@@ -157,19 +145,19 @@ impl Keeper {
         self.of
     }
 
-    /// The newest that was seen of the Lease, while it was ours.
+    /// The newest state of the Lease that was seen while it was ours.
     #[must_use]
     pub const fn held(&self) -> &Lease {
         &self.held
     }
 
-    /// The last instant at which it may be believed to be ours.
+    /// The last instant at which the holder may believe in it.
     #[must_use]
     pub const fn deadline(&self) -> BootInstant {
         self.deadline
     }
 
-    /// The instant at which the work is asked to stop, unless a renewal comes before.
+    /// The instant at which the work is asked to stop, unless a renewal comes first.
     #[must_use]
     pub const fn stop_at(&self) -> BootInstant {
         self.deadline
@@ -182,13 +170,13 @@ impl Keeper {
         self.loss
     }
 
-    /// Whether it is in doubt: nothing may start or go on before a check was answered.
+    /// Whether it is in doubt: nothing may start or continue before a check is answered.
     #[must_use]
     pub const fn is_in_doubt(&self) -> bool {
         self.must_check
     }
 
-    /// Whether the work may go on at `boot`.
+    /// Whether the work may continue at `boot`.
     #[must_use]
     pub fn may_work(&self, boot: BootInstant) -> bool {
         self.loss.is_none() && !self.must_check && boot < self.stop_at()
@@ -210,14 +198,14 @@ impl Keeper {
         }
         if let Some(loss) = self.loss {
             if self.must_check {
-                // Nobody knows for how long it has been lost: the work gets no time to end.
+                // Nobody knows since when it has been lost, so the work gets no time to end.
                 self.deadline = self.deadline.min(clocks.boot);
             }
             return Due::Lost(loss);
         }
         if self.under_way.is_some() {
             return Due::Wait(match hanging {
-                // A planted mistake would else go round at one instant for ever.
+                // Without this, a planted mistake would loop at one instant for ever.
                 true => self.stop_at().max(clocks.boot.plus(Span::seconds(1))),
                 false => self.stop_at(),
             });
@@ -231,14 +219,14 @@ impl Keeper {
             return Due::Wait(next.min(self.stop_at()));
         }
         if self.must_check {
-            return self.look(true);
+            return self.read_due(true);
         }
-        // Without an answer since the last pause nobody knows what time to write. One more answer
-        // may narrow what is known; if it does not, the latest instant that it can be is safe.
+        // Before the first answer after a pause, the time to write is unknown. One more answer may narrow it;
+        // if not, its latest bound is safe.
         let knows_time =
             clocks.server.bounded && (clocks.server.is_narrow() || clocks.boot < self.look_at);
         if self.must_read || self.is_hold() || !knows_time {
-            return self.look(false);
+            return self.read_due(false);
         }
         match self.renewal(clocks) {
             Ok(sent) => {
@@ -252,15 +240,15 @@ impl Keeper {
         }
     }
 
-    /// The server answered the renewal with the Lease as it is now.
+    /// The server answered the renewal with the current Lease.
     pub fn answered(&mut self, lease: &Lease, clocks: Clocks) {
         self.under_way = None;
         self.observe(Some(lease), clocks);
         if let Some(renewal) = self.sent
             && self.loss.is_none()
-            && lands_on(&renewal.sent.write, lease)
+            && has_landed_on(&renewal.sent.write, lease)
         {
-            // It changed nothing, which the server answers with the version that was there.
+            // It changed nothing: the server then answers with the existing version.
             self.landed(renewal, lease, clocks);
         }
     }
@@ -280,8 +268,8 @@ impl Keeper {
         }
     }
 
-    /// The renewal was turned away for another cause, such as too many requests or a right that is
-    /// missing. It is tried again after `wait`, if that leaves time to.
+    /// The renewal was refused for another reason, such as too many requests or a missing permission. It is
+    /// retried after `wait`, if there is time.
     pub fn declined(&mut self, wait: Span, clocks: Clocks) {
         if self.under_way.take().is_none() {
             return;
@@ -292,9 +280,9 @@ impl Keeper {
         self.sent = self.sent.filter(|renewal| renewal.unknown);
     }
 
-    /// No answer came, or none that says whether the renewal was carried out: it may have landed,
-    /// and may still land. The very same write is sent again on the same version: whichever of the
-    /// two lands first makes the other fail.
+    /// No answer came, or none that says whether the renewal was carried out: it may have taken effect, or
+    /// still may. The same write is sent again on the same version: the first of the two to take effect makes
+    /// the other fail.
     pub fn unanswered(&mut self, clocks: Clocks) {
         if self.under_way.take().is_none() {
             return;
@@ -305,15 +293,16 @@ impl Keeper {
         self.retry_at = self.later(clocks);
     }
 
-    /// The Lease was read (`None`: there is none). What is older than what a watch has shown
-    /// meanwhile says nothing: it is read again.
+    /// The Lease was read (`None`: there is none). A result older than what a watch has shown meanwhile is
+    /// ignored, and the Lease is read again.
     pub fn read(&mut self, seen: Option<&Lease>, clocks: Clocks) {
         let Some(UnderWay::Read { known, check }) = self.under_way.take() else {
             return;
         };
         let went_back = seen.is_some_and(|lease| lease.version < known);
         if went_back && !(check && self.went_back) {
-            // Once it may be a cache on the way. Twice, etcd may have been restored from a backup.
+            // A single occurrence may come from a cache. Twice means that etcd may have been restored from a
+            // backup.
             match std::mem::replace(&mut self.went_back, true) {
                 true => self.doubt(),
                 false => self.retry_at = self.later(clocks),
@@ -326,8 +315,8 @@ impl Keeper {
         }
         if went_back {
             if let Some(lease) = seen {
-                // What etcd has now is what others go by. What was sent on a version from before that
-                // is gone with it.
+                // Others rely on what etcd has now. A write on a version from before the restore can't take
+                // effect any more.
                 self.held.version = lease.version;
                 self.sent = None;
             }
@@ -355,28 +344,27 @@ impl Keeper {
         }
     }
 
-    /// A watch showed a state of the Lease; one that is older than what is known already says
-    /// nothing.
+    /// A watch showed a state of the Lease. A state older than the known one is ignored.
     pub fn watched(&mut self, lease: &Lease, clocks: Clocks) {
         if !self.is_outdated(lease) {
             self.observe(Some(lease), clocks);
         }
     }
 
-    /// A watch showed that the Lease went, as it was `last`.
+    /// A watch showed that the Lease was deleted; `last` is its last state.
     pub fn watched_deletion(&mut self, last: &Lease) {
         if last.version > self.held.version && self.loss.is_none() {
             self.loss = Some(Loss::Deleted);
         }
     }
 
-    /// A list of all Leases, from after the acquisition, did not have it.
+    /// A list of all Leases, from after the acquisition, does not contain it.
     pub fn missing(&mut self) {
         self.loss.get_or_insert(Loss::Deleted);
     }
 
-    /// The lock came into doubt: the machine may have been paused, so that the boot clock did not count
-    /// all the time. What is under way is abandoned, and the Lease is read before anything goes on.
+    /// The lock came into doubt: the machine may have been paused, and the boot clock may not have counted all
+    /// the time. The request under way is abandoned, and the Lease is read before anything continues.
     pub fn doubt(&mut self) {
         if bugs::active(Bug::JumpUnchecked) {
             return;
@@ -390,7 +378,7 @@ impl Keeper {
         self.under_way = None;
     }
 
-    /// Renames everything in it.
+    /// Applies a renaming to everything in it.
     #[doc(hidden)]
     pub fn relabel(&mut self, labels: &mut impl Relabel) {
         labels.id(&mut self.caller.identity);
@@ -420,13 +408,12 @@ impl Keeper {
         self.held.holder.is_some_and(|holder| holder.admin)
     }
 
-    /// How long after one renewal was sent the next is due, by the duration that the Lease has, which
-    /// may be shorter than what was asked for.
+    /// How long after one renewal was sent the next is due. The Lease's duration may be shorter than requested.
     fn every(&self) -> Span {
         self.terms.every_of(self.held.duration)
     }
 
-    /// When something is to be sent next: a renewal, or a hold's read.
+    /// When something is sent next: a renewal, or the read of a hold.
     fn next_at(&self) -> BootInstant {
         if self.is_hold() {
             return self.look_at;
@@ -437,14 +424,14 @@ impl Keeper {
         self.deadline.plus(Span::micros(-(ahead + early)))
     }
 
-    /// When what failed is tried again: sooner the less time is left, at a random instant of the second
-    /// half of the pause.
+    /// When a failed request is retried: sooner if less time is left, at a random instant in the second half of
+    /// the pause.
     fn later(&self, clocks: Clocks) -> BootInstant {
         let longest = self.terms.pause_of(self.held.duration);
         let left = self.stop_at().since(clocks.boot).as_micros() / 16;
         let shortest = longest.min(Span::seconds(1));
         let pause = match self.must_check {
-            // The work stands still meanwhile.
+            // The work is stopped meanwhile.
             true => shortest,
             false => Span::micros(left).clamp(shortest, longest),
         };
@@ -454,7 +441,7 @@ impl Keeper {
         ))
     }
 
-    fn look(&mut self, check: bool) -> Due {
+    fn read_due(&mut self, check: bool) -> Due {
         self.under_way = Some(UnderWay::Read {
             known: self.held.version,
             check,
@@ -465,7 +452,7 @@ impl Keeper {
         }
     }
 
-    /// The renewal to send: the unsettled one once more, or a new one.
+    /// The renewal to send: the unsettled one again, or a new one.
     fn renewal(&mut self, clocks: Clocks) -> Result<Sent, Loss> {
         if let Some(renewal) = self.sent {
             return Ok(renewal.sent);
@@ -493,13 +480,13 @@ impl Keeper {
         Ok(sent)
     }
 
-    /// Whether `lease` is older than what is known. Versions have an order, also if a Lease was deleted
-    /// and made again.
+    /// Whether `lease` is older than the known state. Versions are ordered, even if a Lease was deleted and
+    /// created again.
     fn is_outdated(&self, lease: &Lease) -> bool {
         lease.version < self.held.version && !bugs::active(Bug::StaleWatchBelieved)
     }
 
-    /// Takes in a state of the Lease, unless it is older than what is known.
+    /// Uses a state of the Lease, unless it is older than the known one.
     fn observe(&mut self, seen: Option<&Lease>, clocks: Clocks) {
         if self.loss.is_some() && !bugs::active(Bug::RevivedAfterLoss) {
             return;
@@ -518,8 +505,8 @@ impl Keeper {
             )
         });
         match outcome {
-            Some((renewal, Outcome::Landed)) => self.landed(renewal, lease, clocks),
-            Some((_, Outcome::Failed | Outcome::Ended)) | None => {
+            Some((renewal, WriteOutcome::Landed)) => self.landed(renewal, lease, clocks),
+            Some((_, WriteOutcome::Failed | WriteOutcome::Ended)) | None => {
                 self.sent = None;
                 let ours = (self.held.renewed, self.held.duration);
                 self.held = *lease;
@@ -527,7 +514,7 @@ impl Keeper {
                     self.cut(clocks);
                 }
             }
-            Some((_, Outcome::Unknown)) => {}
+            Some((_, WriteOutcome::Unknown)) => {}
         }
     }
 
@@ -559,9 +546,9 @@ impl Keeper {
         }
     }
 
-    /// Believes no longer than the Lease says, by the server's time: somebody else changed its
-    /// times, or time passed that the boot clock did not count. A hold does not end with its times.
-    /// While a check is due the server's time is not known well enough; the check cuts.
+    /// Cuts the belief to what the Lease says, by the server's time: somebody else changed its times, or time
+    /// passed that the boot clock did not count. A hold does not end with its times. While a check is due, the
+    /// server's time is not known well enough; the check cuts the belief.
     fn cut(&mut self, clocks: Clocks) {
         if self.is_hold() || self.must_check {
             return;
@@ -578,7 +565,7 @@ const BEGINNING: BootInstant = BootInstant::from_micros(i64::MIN);
 const NEVER: BootInstant = BootInstant::from_micros(i64::MAX);
 
 /// Whether `lease` shows what `write`, a renewal, would have made of it.
-fn lands_on(write: &Write, lease: &Lease) -> bool {
+fn has_landed_on(write: &Write, lease: &Lease) -> bool {
     matches!(*write, Write::Renew { of, at, .. }
         if lease.acquisition() == Some(of) && lease.renewed == Some(at))
 }

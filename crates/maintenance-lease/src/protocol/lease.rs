@@ -3,12 +3,12 @@
 use super::names::Id;
 use super::time::{Instant, Span};
 
-/// What a node's maintenance Lease says, reduced to what the rules compare.
+/// A node's maintenance Lease, reduced to what the rules compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lease {
-    /// `metadata.uid`: another uid is another Lease, whatever else is equal.
+    /// `metadata.uid`: a different uid means a different Lease, whatever else is equal.
     pub uid: Id,
-    /// `metadata.resourceVersion`: the write that this state is the result of.
+    /// `metadata.resourceVersion`: the write that produced this state.
     pub version: Version,
     /// `spec.holderIdentity`; an empty one is nobody.
     pub holder: Option<Holder>,
@@ -27,9 +27,9 @@ pub struct Lease {
     pub ended: Option<Id>,
     /// `spec.strategy` is set: coordinated leader election owns this Lease.
     pub elected: bool,
-    /// `metadata.deletionTimestamp` is set: it is about to be gone.
+    /// `metadata.deletionTimestamp` is set: it is being deleted.
     pub deleting: bool,
-    /// It lacks the labels that the caller's Leases carry: it is another application's.
+    /// It lacks the labels of the caller's Leases, so it belongs to another application.
     pub foreign: bool,
 }
 
@@ -47,7 +47,7 @@ pub struct Holder {
     pub admin: bool,
 }
 
-/// One acquisition of one Lease: what a release, a renewal or a confirmation is meant for.
+/// One acquisition of one Lease, which a release, a renewal or a confirmation is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Acquisition {
     /// The Lease's uid.
@@ -61,7 +61,7 @@ pub struct Acquisition {
 }
 
 impl Lease {
-    /// The acquisition that stands here; `None` if nobody holds the Lease.
+    /// The acquisition in this Lease; `None` if nobody holds it.
     #[must_use]
     pub fn acquisition(&self) -> Option<Acquisition> {
         self.holder.map(|holder| Acquisition {
@@ -72,8 +72,8 @@ impl Lease {
         })
     }
 
-    /// The end that the Lease states, without any margin: renewal plus duration, the acquisition
-    /// counting where no renewal is recorded. `None` if it records neither.
+    /// The end that the Lease states, without any margin: the last renewal plus the duration, or the
+    /// acquisition if there was no renewal. `None` if it has neither time.
     #[must_use]
     pub fn end(&self) -> Option<Instant> {
         self.renewed

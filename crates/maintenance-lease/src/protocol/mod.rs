@@ -4,6 +4,7 @@
 //! strings are interned ids ([`names::Names`]) and times are integers. So tests can explore the shipped
 //! code exhaustively.
 
+pub mod clocks;
 pub mod deadline;
 pub mod elect;
 pub mod identity;
@@ -21,21 +22,24 @@ pub mod terms;
 pub(crate) mod testing;
 pub mod time;
 pub mod transition;
+pub mod unfinished;
 pub mod wait;
 pub mod write_loop;
 
+pub use clocks::{BootInstant, Clocks};
+pub use deadline::deadline;
 pub(crate) use deadline::leaves_enough;
-pub use deadline::{BootInstant, deadline};
 pub use elect::Candidacy;
-pub use keep::{Clocks, Due, Keeper, Loss, Sent};
+pub use keep::{Due, Keeper, Loss, Sent};
 pub use lease::{Acquisition, Holder, Lease, Version};
 pub use lock_id::{InvalidLockId, LockId};
 pub use names::{Id, Names};
-pub use outcome::{Outcome, judge};
-pub use state::{Flags, LONGEST, SKEW_BUDGET, State, flags, next_change, state, takeover};
+pub use outcome::{WriteOutcome, judge};
+pub use state::{Flags, LONGEST, State, flags, next_change, state, takeover};
 pub use take_over::breaks;
-pub use terms::Terms;
-pub use time::{Instant, Now, Span};
+pub use terms::{Expiry, Terms};
+pub use time::{Instant, Now, SKEW_BUDGET, Span};
 pub use transition::{Caller, Decision, Refusal, Verb, Write, decide};
-pub use wait::{Expiry, SILENCE, Turn, Waiter};
+pub use unfinished::check_finished;
+pub use wait::{SILENCE, Turn, Waiter};
 pub use write_loop::{Attempt, Finished, Step, WriteLoop};

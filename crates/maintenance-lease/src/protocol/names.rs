@@ -4,9 +4,9 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id(pub u32);
 
-/// Gives each string that a decision compares an [`Id`], and the string back.
+/// Maps each string that a decision compares to an [`Id`], and back.
 ///
-/// One lives as long as the operation or keeper that compares; it stays a handful of entries.
+/// It lives as long as one operation or keeper, and has only a few entries.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     known: Vec<String>,
@@ -23,11 +23,11 @@ impl Names {
                 self.known.push(name.to_owned());
                 self.known.len() - 1
             });
-        // An operation meets a handful.
+        // An operation has only a few.
         Id(u32::try_from(index).unwrap_or(u32::MAX))
     }
 
-    /// The string behind `id`; an empty one where `id` comes from another `Names`.
+    /// The string behind `id`; empty if `id` comes from another `Names`.
     #[must_use]
     pub fn name(&self, id: Id) -> &str {
         self.known.get(id.0 as usize).map_or("", String::as_str)

@@ -1,57 +1,56 @@
-//! What became of a write whose answer never came.
+//! The outcome of a write that got no answer.
 //!
-//! A write that timed out, or whose connection broke, may have landed, may have failed, and may
-//! still land: a write was seen to land 13 s after its client gave up. Only another read, compared
-//! with what was written, tells.
+//! A write that timed out, or whose connection broke, may have landed, may have failed, and may still land: one
+//! landed 13 s after its client gave up. Only another read, compared with the write, can tell.
 
 use super::lease::Lease;
 use super::transition::Write;
 use crate::bugs::{self, Bug};
 
-/// What a read after a write shows of it.
+/// What a later read shows about a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Outcome {
+pub enum WriteOutcome {
     /// The Lease is as the write would have made it.
     Landed,
     /// It took effect, and somebody has ended that acquisition since.
     Ended,
-    /// The Lease moved on without it, so that the write can't land any more.
+    /// The Lease changed without it, so the write can't land any more.
     Failed,
-    /// Nothing moved: the write may land yet.
+    /// Nothing changed: the write may still land.
     Unknown,
 }
 
 /// Judges `write`, sent on the state `on` (`None`: it was to create the Lease), by the Lease read
 /// afterwards.
 ///
-/// The nonce alone proves nothing: a copy of the Lease carries it too, and so does every renewal of
-/// the acquisition. So the uid must be the same, and a renewal's time exactly the one sent.
+/// The nonce alone is no proof: a copy of the Lease has it too, and so does every renewal of the acquisition.
+/// So the uid must be the same, and a renewal's time exactly the one that was sent.
 #[must_use]
-pub fn judge(write: &Write, on: Option<&Lease>, seen: Option<&Lease>) -> Outcome {
+pub fn judge(write: &Write, on: Option<&Lease>, seen: Option<&Lease>) -> WriteOutcome {
     let Some(lease) = seen else {
         return match on {
-            None => Outcome::Unknown,
-            Some(_) => Outcome::Failed,
+            None => WriteOutcome::Unknown,
+            Some(_) => WriteOutcome::Failed,
         };
     };
     if let Some(on) = on {
-        // An earlier state, also one of an earlier Lease, says nothing of what came after it.
+        // An earlier state, also of an earlier Lease, shows nothing of what came after it.
         if lease.version <= on.version {
             return if bugs::active(Bug::UnchangedProvesFailure) {
-                Outcome::Failed
+                WriteOutcome::Failed
             } else {
-                Outcome::Unknown
+                WriteOutcome::Unknown
             };
         }
         if lease.uid != on.uid {
-            return Outcome::Failed;
+            return WriteOutcome::Failed;
         }
     }
     let landed = match *write {
         Write::Acquire { nonce, .. }
             if lease.ended == Some(nonce) && !bugs::active(Bug::BrokenAcquisitionRepeated) =>
         {
-            return Outcome::Ended;
+            return WriteOutcome::Ended;
         }
         Write::Acquire { holder, nonce, .. } => {
             lease.holder.map(|holder| holder.id) == Some(holder)
@@ -64,9 +63,9 @@ pub fn judge(write: &Write, on: Option<&Lease>, seen: Option<&Lease>) -> Outcome
         Write::Release { of, .. } => lease.acquisition() != Some(of),
     };
     if landed {
-        Outcome::Landed
+        WriteOutcome::Landed
     } else {
-        Outcome::Failed
+        WriteOutcome::Failed
     }
 }
 
@@ -97,8 +96,11 @@ mod tests {
     #[test]
     fn an_unchanged_lease_settles_nothing() {
         let on = held(BOB, 100, 60);
-        assert_eq!(judge(&acquire(), Some(&on), Some(&on)), Outcome::Unknown);
-        assert_eq!(judge(&acquire(), None, None), Outcome::Unknown);
+        assert_eq!(
+            judge(&acquire(), Some(&on), Some(&on)),
+            WriteOutcome::Unknown
+        );
+        assert_eq!(judge(&acquire(), None, None), WriteOutcome::Unknown);
     }
 
     #[test]
@@ -116,7 +118,7 @@ mod tests {
         };
         for write in [acquire(), release] {
             for seen in [earlier, of_another_lease] {
-                assert_eq!(judge(&write, Some(&on), Some(&seen)), Outcome::Unknown);
+                assert_eq!(judge(&write, Some(&on), Some(&seen)), WriteOutcome::Unknown);
             }
         }
     }
@@ -126,16 +128,25 @@ mod tests {
         let on = held(BOB, 100, 60);
         let mut seen = moved_on(&held(ALICE, 200, 60));
         seen.nonce = Some(Id(77));
-        assert_eq!(judge(&acquire(), Some(&on), Some(&seen)), Outcome::Landed);
-        assert_eq!(judge(&acquire(), None, Some(&seen)), Outcome::Landed);
+        assert_eq!(
+            judge(&acquire(), Some(&on), Some(&seen)),
+            WriteOutcome::Landed
+        );
+        assert_eq!(judge(&acquire(), None, Some(&seen)), WriteOutcome::Landed);
         let copy = Lease {
             uid: Id(99),
             ..seen
         };
-        assert_eq!(judge(&acquire(), Some(&on), Some(&copy)), Outcome::Failed);
+        assert_eq!(
+            judge(&acquire(), Some(&on), Some(&copy)),
+            WriteOutcome::Failed
+        );
         let other = moved_on(&held(ALICE, 200, 60));
-        assert_eq!(judge(&acquire(), Some(&on), Some(&other)), Outcome::Failed);
-        assert_eq!(judge(&acquire(), Some(&on), None), Outcome::Failed);
+        assert_eq!(
+            judge(&acquire(), Some(&on), Some(&other)),
+            WriteOutcome::Failed
+        );
+        assert_eq!(judge(&acquire(), Some(&on), None), WriteOutcome::Failed);
     }
 
     #[test]
@@ -149,22 +160,28 @@ mod tests {
         };
         assert_eq!(
             judge(&acquire(), Some(&on), Some(&released)),
-            Outcome::Ended
+            WriteOutcome::Ended
         );
-        assert_eq!(judge(&acquire(), None, Some(&released)), Outcome::Ended);
+        assert_eq!(
+            judge(&acquire(), None, Some(&released)),
+            WriteOutcome::Ended
+        );
         let taken_since = Lease {
             holder: Some(BOB),
             ..released
         };
         assert_eq!(
             judge(&acquire(), Some(&on), Some(&taken_since)),
-            Outcome::Ended
+            WriteOutcome::Ended
         );
         let other = Lease {
             ended: Some(Id(76)),
             ..released
         };
-        assert_eq!(judge(&acquire(), Some(&on), Some(&other)), Outcome::Failed);
+        assert_eq!(
+            judge(&acquire(), Some(&on), Some(&other)),
+            WriteOutcome::Failed
+        );
     }
 
     #[test]
@@ -176,12 +193,18 @@ mod tests {
             duration: 60,
         };
         let annotated = moved_on(&on);
-        assert_eq!(judge(&write, Some(&on), Some(&annotated)), Outcome::Failed);
+        assert_eq!(
+            judge(&write, Some(&on), Some(&annotated)),
+            WriteOutcome::Failed
+        );
         let renewed = Lease {
             renewed: Some(secs(130)),
             ..annotated
         };
-        assert_eq!(judge(&write, Some(&on), Some(&renewed)), Outcome::Landed);
+        assert_eq!(
+            judge(&write, Some(&on), Some(&renewed)),
+            WriteOutcome::Landed
+        );
     }
 
     #[test]
@@ -193,13 +216,13 @@ mod tests {
             at: secs(130),
         };
         let mut seen = moved_on(&on);
-        assert_eq!(judge(&write, Some(&on), Some(&seen)), Outcome::Failed);
+        assert_eq!(judge(&write, Some(&on), Some(&seen)), WriteOutcome::Failed);
         seen.holder = None;
-        assert_eq!(judge(&write, Some(&on), Some(&seen)), Outcome::Landed);
+        assert_eq!(judge(&write, Some(&on), Some(&seen)), WriteOutcome::Landed);
         seen.holder = Some(Holder {
             id: BOB.id,
             admin: false,
         });
-        assert_eq!(judge(&write, Some(&on), Some(&seen)), Outcome::Landed);
+        assert_eq!(judge(&write, Some(&on), Some(&seen)), WriteOutcome::Landed);
     }
 }

@@ -1,10 +1,10 @@
-//! Other names for the same state, for those who explore states.
+//! Consistent renamings of a state, for exhaustive searches.
 //!
 //! The rules compare times by their differences, ids by equality and versions by order. Renaming all of
 //! them consistently does not change the behaviour, so an exhaustive search needs to visit only one state
 //! of each kind.
 
-use super::deadline::BootInstant;
+use super::clocks::BootInstant;
 use super::lease::{Acquisition, Lease, Version};
 use super::names::Id;
 use super::time::Span;
@@ -16,7 +16,7 @@ pub trait Relabel {
     fn lease(&mut self, lease: &mut Lease);
     /// A write that was sent.
     fn write(&mut self, write: &mut Write);
-    /// An acquisition that is meant.
+    /// An intended acquisition.
     fn acquisition(&mut self, of: &mut Acquisition);
     /// Somebody's identity.
     fn id(&mut self, id: &mut Id);

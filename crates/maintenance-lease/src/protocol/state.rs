@@ -1,13 +1,8 @@
 //! The four states of a node's Lease, and the function that determines them.
 
 use super::lease::Lease;
-use super::time::{Instant, Now, Span};
+use super::time::{Instant, Now, SKEW_BUDGET, Span};
 use crate::bugs::{self, Bug};
-
-/// The clock budget of KEP-1411: any two clients' estimates of the server's time, with servers and
-/// proxies included, are assumed to differ by less. Nobody else takes a Lease until this long after its
-/// end.
-pub const SKEW_BUDGET: Span = Span::seconds(3);
 
 /// The longest maintenance that KEP-1411 allows without a renewal.
 pub const LONGEST: Span = Span::seconds(LONGEST_SECONDS);

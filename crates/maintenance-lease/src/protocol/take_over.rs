@@ -36,8 +36,7 @@ mod tests {
     fn it_is_the_lock_of_another_and_of_the_kind_that_the_verb_is_for() {
         let bobs = held(BOB, 100, 60);
         assert_eq!(broken_by(&bobs, 120), [true, true, false]);
-        // Anyone may acquire an expired lock. To release it in the name of its holder needs a
-        // confirmation.
+        // Anyone may acquire an expired lock, but to release it for its holder needs a confirmation.
         assert_eq!(broken_by(&bobs, 900), [true, false, false]);
         let theirs = held(OTHER_ADMIN, 100, 60);
         assert_eq!(broken_by(&theirs, 900), [false, true, true]);

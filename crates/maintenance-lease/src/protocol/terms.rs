@@ -1,9 +1,19 @@
 //! How an acquisition is kept: its length, when it is renewed, and how much time is reserved to end the
 //! work.
 
-use super::state::SKEW_BUDGET;
-use super::time::Span;
-use super::wait::Expiry;
+use super::time::{SKEW_BUDGET, Span};
+
+/// How a contender detects that a holder's time is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Expiry {
+    /// The server's time and the margin of 3 s. If the contender saw the Lease change, the same time must
+    /// also have passed since then by its own boot clock. The first detects expiry if clocks agree; the
+    /// second keeps it safe if they don't.
+    ServerTime,
+    /// Only its own boot clock: the contender saw the record unchanged for as long as the record says. Holders
+    /// of such Leases may have any wall clock (client-go's leader election).
+    OwnEyes,
+}
 
 /// How an acquisition is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,8 +67,8 @@ impl Terms {
         })
     }
 
-    /// The shortest duration, in seconds, that [`tolerating`](Self::tolerating) takes:
-    /// stop + (missed + 1) × 1 s, rounded up to whole seconds, and no more than there can be.
+    /// The shortest duration, in seconds, that [`tolerating`](Self::tolerating) accepts: stop + (missed + 1) ×
+    /// 1 s, rounded up to whole seconds, and limited to the longest possible one.
     #[must_use]
     pub fn shortest_tolerating(missed: u32, stop: Span) -> u32 {
         let renewals = Self::SHORTEST_INTERVAL.as_micros() * (i64::from(missed.max(1)) + 1);
@@ -66,9 +76,9 @@ impl Terms {
         u32::try_from(seconds).unwrap_or(u32::MAX)
     }
 
-    /// A renewal is due at a third of the duration. If it takes all of `request` to fail, there
-    /// must be time left before the work has to stop: duration ≥ 3/2 × (request + stop), rounded up
-    /// to whole seconds, and no more than there can be.
+    /// A renewal is due at a third of the duration. If it takes all of `request` to fail, there must be time
+    /// left before the work has to stop: duration ≥ 3/2 × (request + stop), rounded up to whole seconds, and
+    /// limited to the longest possible one.
     #[must_use]
     pub const fn shortest(request: Span, stop: Span) -> u32 {
         let either = request.as_micros().saturating_add(stop.as_micros());
@@ -80,8 +90,8 @@ impl Terms {
         }
     }
 
-    /// How much earlier the holder stops to believe if it knows only the server's time. Others who use
-    /// the server's time wait longer by the same amount, but those who use their own clocks don't.
+    /// How much earlier the holder stops believing if it knows only the server's time. Contenders that use the
+    /// server's time wait longer by the same amount, but those that use their own clocks don't.
     pub(super) const fn margin(self) -> Span {
         match self.expiry {
             Expiry::ServerTime => Span::ZERO,
@@ -116,7 +126,7 @@ impl Terms {
     }
 }
 
-/// The longest duration that can be named, in seconds.
+/// The longest possible duration, in seconds.
 const LONGEST: i64 = u32::MAX as i64;
 
 /// A third of so many seconds.

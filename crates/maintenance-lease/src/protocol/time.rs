@@ -3,17 +3,20 @@
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
-use super::state::SKEW_BUDGET;
+/// The clock budget of KEP-1411: any two clients' estimates of the server's time, with servers and
+/// proxies included, are assumed to differ by less. Nobody else takes a Lease until this long after its
+/// end.
+pub const SKEW_BUDGET: Span = Span::seconds(3);
 
 /// A length of time in whole microseconds, the precision of the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Span(i64);
 
 impl Span {
-    /// No time at all.
+    /// No time.
     pub const ZERO: Self = Self(0);
 
-    /// The shortest length: an instant this much later is the next one.
+    /// The shortest length: one microsecond.
     pub const TICK: Self = Self(1);
 
     /// A span of `seconds`.
@@ -34,7 +37,7 @@ impl Span {
         self.0
     }
 
-    /// The span as a length of time to sleep; none if it reaches back.
+    /// The span as a time to sleep; zero if it is negative.
     #[must_use]
     pub fn to_duration(self) -> Duration {
         Duration::from_micros(u64::try_from(self.0).unwrap_or(0))
@@ -55,12 +58,12 @@ impl From<Duration> for Span {
 
 /// A point of the API server's time: microseconds since the Unix epoch.
 ///
-/// Arithmetic saturates, so that an absurd time in a Lease stays absurd instead of wrapping round.
+/// Arithmetic saturates, to keep an absurd time in a Lease absurd instead of wrapping around.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(i64);
 
 impl Instant {
-    /// Stands for a time that is there but can't be read: later than every time that can.
+    /// A time that is set but can't be read: later than every readable time.
     pub const UNREADABLE: Self = Self(i64::MAX);
 
     /// The instant `micros` microseconds after the Unix epoch.
@@ -102,15 +105,14 @@ impl Sub for Instant {
 
 /// What is known of the present, in server time: it lies between two instants.
 ///
-/// Expiry is judged by the earliest, so that nothing expires too soon; what is written carries the
-/// latest, so that nothing of ours does.
+/// Expiry is judged by the earliest, to expire nothing too soon; writes carry the latest, for the same reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Now {
     /// The server's time is not before this: the instant to judge expiry by.
     pub earliest: Instant,
     /// The server's time is not after this: the instant to write, if it is [`bounded`](Self::bounded).
     pub latest: Instant,
-    /// An answer says how late it may be. After a pause of the machine none does until the next
+    /// An answer limits how late it may be. After a pause of the machine there is no limit until the next
     /// answer: nothing that begins or extends a lock may be written before.
     pub bounded: bool,
 }
@@ -132,7 +134,7 @@ impl Now {
         }
     }
 
-    /// Whether it is known to the clock budget, as it should be for what begins or extends a lock.
+    /// Whether it is known to within the clock budget, which writes that begin or extend a lock require.
     #[must_use]
     pub fn is_narrow(self) -> bool {
         self.bounded && self.latest - self.earliest <= SKEW_BUDGET

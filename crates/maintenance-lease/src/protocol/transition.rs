@@ -156,6 +156,13 @@ pub enum Refusal {
     HeldByCaller,
     /// It expired, and only a free one is wanted.
     Expired,
+    /// It expired while its Node was not ready, or cordoned, and the caller does not take such a lock.
+    Unfinished {
+        /// The Node's kubelet reports that it is ready.
+        is_ready: bool,
+        /// The Node is cordoned.
+        is_cordoned: bool,
+    },
     /// Somebody else holds it as an administrator.
     AdminHold,
     /// It is the caller's own hold; only another verb can end it.

@@ -1,30 +1,18 @@
-//! One contender for one Lease: what it saw, and when it may try to take it.
+//! One contender for one Lease: what it saw, and when it may try to acquire it.
 //!
-//! It polls nothing: a change that it sees, or the passing of time, makes it try once, on the
-//! version that it saw. Losers of a race wait for the next change.
+//! It does not poll: a change that it sees, or the passing of time, makes it try once, on the version that it
+//! saw. Contenders that lose a race wait for the next change.
 
-use super::deadline::BootInstant;
-use super::keep::Clocks;
+use super::clocks::{BootInstant, Clocks};
 use super::lease::{Holder, Lease, Version};
 use super::relabel::Relabel;
-use super::state::{SKEW_BUDGET, State, state, takeover};
-use super::time::{Instant, Now, Span};
+use super::state::{State, state, takeover};
+use super::terms::Expiry;
+use super::time::{Instant, Now, SKEW_BUDGET, Span};
 use super::transition::Caller;
 
-/// How long after a lost race a change must be seen; else the Lease is read.
+/// How long to wait for a change after a lost race, before the Lease is read.
 pub const SILENCE: Span = Span::seconds(1);
-
-/// What tells a contender that a holder's time is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Expiry {
-    /// The server's time and the margin of 3 s. If the contender saw the Lease change, the same time must
-    /// also have passed since then by its own boot clock. The first detects expiry if clocks agree; the
-    /// second keeps it safe if they don't.
-    ServerTime,
-    /// Nothing but its own boot clock: the record was unchanged before its own eyes for as long as
-    /// it says. Holders of such Leases may have any wall clock (client-go's leader election).
-    OwnEyes,
-}
 
 /// What a contender does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,7 +30,7 @@ pub enum Turn {
 pub struct Waiter {
     expiry: Expiry,
     free_only: bool,
-    /// Whose lock it may have although it is held: its own.
+    /// The identity whose lock it may acquire although it is held: its own.
     own: Option<Caller>,
     known: bool,
     seen: Option<Lease>,
@@ -55,8 +43,7 @@ pub struct Waiter {
 }
 
 impl Waiter {
-    /// A contender that has seen nothing yet. Where `free_only`, it never takes what somebody left
-    /// behind.
+    /// A contender that has seen nothing yet. With `free_only` it never acquires an expired lock.
     #[must_use]
     pub const fn new(expiry: Expiry, free_only: bool) -> Self {
         Self {
@@ -71,28 +58,27 @@ impl Waiter {
         }
     }
 
-    /// It may also have a lock that is `own`'s: to enter it again, or to make it a hold.
+    /// Also accepts a lock of `own`: to enter it again, or to replace it with a hold.
     #[must_use]
     pub const fn or_own(mut self, own: Caller) -> Self {
         self.own = Some(own);
         self
     }
 
-    /// The newest that was seen of the Lease; `None`: there is none, or nothing was seen.
+    /// The newest state of the Lease that was seen; `None`: there is none, or nothing was seen.
     #[must_use]
     pub const fn seen(&self) -> Option<&Lease> {
         self.seen.as_ref()
     }
 
-    /// Takes in what a read showed at `boot`, once the answer had come: it may be as new as that.
+    /// Uses the result of a read, as of `boot`, when its answer came: the state may be as new as that.
     pub fn read(&mut self, lease: Option<&Lease>, boot: BootInstant) {
-        self.take_in(lease, boot);
+        self.observe_at(lease, boot);
         self.lost = None;
         self.not_before = None;
     }
 
-    /// Takes in what a watch showed (`None`: the Lease went). What is older than what is known says
-    /// nothing.
+    /// Uses a state from a watch (`None`: the Lease was deleted). A state older than the known one is ignored.
     pub fn watched(&mut self, lease: Option<&Lease>, boot: BootInstant) {
         let newer = match (lease, &self.seen) {
             (Some(lease), Some(seen)) => lease.version > seen.version,
@@ -100,20 +86,20 @@ impl Waiter {
             _ => true,
         };
         if newer {
-            self.take_in(lease, boot);
+            self.observe_at(lease, boot);
             self.lost = None;
             self.not_before = None;
         }
     }
 
-    /// The Lease had changed: somebody else wrote first. The watch will show what they did; without a
-    /// watch event, the Lease is read.
+    /// The Lease had changed: somebody else wrote first. The watch will show what they did. If no event comes,
+    /// the Lease is read.
     pub fn conflicted(&mut self, boot: BootInstant) {
         self.lost = Some(self.version());
         self.not_before = Some(boot.plus(SILENCE));
     }
 
-    /// What it asked for could not be had for a passing cause: again after `pause`.
+    /// The request failed for a temporary reason: retry after `pause`.
     pub fn failed(&mut self, pause: Span, boot: BootInstant) {
         self.not_before = Some(boot.plus(pause));
     }
@@ -122,14 +108,14 @@ impl Waiter {
     #[must_use]
     pub fn turn(&self, clocks: Clocks) -> Turn {
         self.first(clocks)
-            .unwrap_or_else(|| match self.ripe(clocks) {
+            .unwrap_or_else(|| match self.ready_at(clocks) {
                 Some(at) if at <= clocks.boot => Turn::Try,
                 _ if self.is_own(clocks.server) => Turn::Try,
                 at => Turn::Wait(at),
             })
     }
 
-    /// What to do before the next decision, for any holder: a pause, or a read.
+    /// What to do before the next decision, whoever the holder is: a pause, or a read.
     #[must_use]
     pub fn first(&self, clocks: Clocks) -> Option<Turn> {
         if let Some(not_before) = self.not_before
@@ -140,7 +126,7 @@ impl Waiter {
         (!self.known || self.lost == Some(self.version())).then_some(Turn::Read)
     }
 
-    /// Renames everything in it.
+    /// Applies a renaming to everything in it.
     #[doc(hidden)]
     pub fn relabel(&mut self, labels: &mut impl Relabel) {
         if let Some(own) = &mut self.own {
@@ -173,7 +159,7 @@ impl Waiter {
         self.seen.map(|lease| lease.version)
     }
 
-    fn take_in(&mut self, lease: Option<&Lease>, boot: BootInstant) {
+    fn observe_at(&mut self, lease: Option<&Lease>, boot: BootInstant) {
         let changed = self.known && record(self.seen.as_ref()) != record(lease);
         if changed || (!self.known && self.expiry == Expiry::OwnEyes) {
             self.sight = Some(boot);
@@ -182,8 +168,8 @@ impl Waiter {
         self.seen = lease.copied();
     }
 
-    /// Whether it is the own lock, whatever the time. One that ran out is anybody's, and a colleague
-    /// of the same name may hold it still by their own clock.
+    /// Whether it is the caller's own lock, which needs no waiting. If it has expired, anybody may acquire it,
+    /// and a colleague with the same name may still hold it by their own clock.
     fn is_own(&self, now: Now) -> bool {
         let (Some(own), Some(lease)) = (self.own, &self.seen) else {
             return false;
@@ -196,8 +182,8 @@ impl Waiter {
             && !matches!(state(Some(lease), now), State::Expired { .. })
     }
 
-    /// When it may be tried, by the boot clock; `None` if no passing of time helps.
-    fn ripe(&self, clocks: Clocks) -> Option<BootInstant> {
+    /// When it may be tried, by the boot clock; `None` if waiting alone does not help.
+    fn ready_at(&self, clocks: Clocks) -> Option<BootInstant> {
         let now = clocks.boot;
         let Some(lease) = &self.seen else {
             return Some(now);
@@ -213,11 +199,11 @@ impl Waiter {
         }
         let duration = Span::seconds(lease.duration);
         match self.expiry {
-            // The last instant is the holder's.
+            // The last instant still belongs to the holder.
             Expiry::OwnEyes => Some(self.sight.unwrap_or(now).plus(duration).plus(Span::TICK)),
             Expiry::ServerTime => {
                 let by_server = match lease.end() {
-                    // It can't be read when that will be, or it was never said.
+                    // The time is unreadable or missing.
                     Some(_) => {
                         now.plus((takeover(lease)? - clocks.server.earliest).max(Span::ZERO))
                     }
@@ -232,7 +218,7 @@ impl Waiter {
     }
 }
 
-/// What a holder writes and a renewal changes.
+/// The fields that a holder writes and a renewal changes.
 #[derive(PartialEq, Eq)]
 struct Record {
     holder: Option<Holder>,
@@ -279,9 +265,9 @@ mod tests {
     #[test]
     fn it_takes_what_it_found_expired_and_waits_out_the_margin() {
         let waiter = waiter(&held(BOB, 100, 60));
-        let ripe = boot(1_163).plus(Span::micros(1));
-        assert_eq!(waiter.turn(at(110)), Turn::Wait(Some(ripe)));
-        assert_eq!(waiter.turn(at(163)), Turn::Wait(Some(ripe)));
+        let ready_at = boot(1_163).plus(Span::micros(1));
+        assert_eq!(waiter.turn(at(110)), Turn::Wait(Some(ready_at)));
+        assert_eq!(waiter.turn(at(163)), Turn::Wait(Some(ready_at)));
         assert_eq!(waiter.turn(at(164)), Turn::Try);
     }
 
@@ -442,9 +428,12 @@ mod tests {
             boot: boot(90_014),
             server: Now::at(secs(1_000_000)),
         };
-        let ripe = boot(90_015).plus(Span::TICK);
-        assert_eq!(waiter.turn(late), Turn::Wait(Some(ripe)));
-        let due = Clocks { boot: ripe, ..late };
+        let ready_at = boot(90_015).plus(Span::TICK);
+        assert_eq!(waiter.turn(late), Turn::Wait(Some(ready_at)));
+        let due = Clocks {
+            boot: ready_at,
+            ..late
+        };
         assert_eq!(waiter.turn(due), Turn::Try);
     }
 }

@@ -1,21 +1,21 @@
-//! One change of a Lease: read, decide, write, and find out what became of the write.
+//! One change of a Lease: read, decide, write, and find out whether the write took effect.
 //!
-//! A [`WriteLoop`] is small state that events move on; each says what to do next. Its driver does that,
-//! one request at a time, and waits between tries. A write has three outcomes: it landed, it failed, or
-//! that is unknown. What is unknown is sent again on the same version, with the present time and the
-//! same nonce: at most one of the copies lands.
+//! A [`WriteLoop`] is small state that changes with each event; each event returns what to do next. Its driver
+//! does that, one request at a time, and waits between attempts. A write has three outcomes: it landed, it
+//! failed, or that is unknown. An unknown write is sent again on the same version, with the present time and
+//! the same nonce: at most one of the copies lands.
 
 use std::mem::discriminant;
 
-use super::deadline::{BootInstant, believed, leaves_enough, left_of};
+use super::clocks::{BootInstant, Clocks};
+use super::deadline::{believed, leaves_enough, left_of};
 use super::elect::Candidacy;
-use super::keep::Clocks;
 use super::lease::{Acquisition, Lease, Version};
 use super::names::Id;
-use super::outcome::{Outcome, judge};
+use super::outcome::{WriteOutcome, judge};
 use super::relabel::Relabel;
-use super::state::{SKEW_BUDGET, State, state};
-use super::time::Span;
+use super::state::{State, state};
+use super::time::{SKEW_BUDGET, Span};
 use super::transition::{Caller, Decision, Refusal, Verb, Write, decide};
 use crate::bugs::{self, Bug};
 
@@ -30,7 +30,7 @@ pub enum Step {
     Done(Finished),
     /// It took effect, and somebody ended that acquisition since. It is not repeated.
     Ended,
-    /// The server stored other fields than were sent, as an admission webhook may have it.
+    /// The server stored other fields than were sent, for example because of an admission webhook.
     Altered,
     /// The rules refuse it.
     Refused(Refusal),
@@ -52,7 +52,7 @@ pub struct Attempt {
 pub enum Finished {
     /// This write took effect.
     Landed {
-        /// The write that did what was asked for, though it may have been renewed since.
+        /// The write that took effect. It may have been renewed since.
         write: Write,
         /// The last instant at which its holder may believe that it holds.
         deadline: BootInstant,
@@ -63,25 +63,25 @@ pub enum Finished {
     AlreadyHeld,
 }
 
-/// A change that is being made.
+/// A change in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WriteLoop {
     verb: Verb,
-    /// How much sooner belief ends that is bounded by the server's time.
+    /// How much sooner the belief ends if it is bounded by the server's time.
     margin: Span,
     caller: Caller,
-    /// The acquisition that is meant, once one is named, confirmed or first read.
+    /// The intended acquisition, once one is named, confirmed or first read.
     meant: Option<Acquisition>,
     begun: bool,
-    /// What was sent and is not settled.
+    /// The write that was sent and is not settled.
     sent: Option<Copies>,
-    /// The requested write took effect too long ago: the lock is being renewed.
+    /// The requested write took effect, but too long ago: the lock is being renewed.
     landed: Option<Write>,
-    /// The nonce of an acquisition that took effect and whose caller does not know yet.
+    /// The nonce of an acquisition that took effect and that the caller does not know about yet.
     unreported: Option<Id>,
-    /// A pause was suspected: nothing counts before a read that is sent from now on.
+    /// A pause was suspected: only reads that are sent from now on count.
     must_check: bool,
-    /// The Lease was read once more only to know the server's time better.
+    /// The Lease was read again only to know the server's time better.
     looked: bool,
     /// The last read showed an earlier state than the write was decided on.
     went_back: bool,
@@ -92,7 +92,7 @@ pub struct WriteLoop {
 struct Copies {
     first: Attempt,
     last: Attempt,
-    /// One of them may have been carried out, or may be yet.
+    /// One of them may have been carried out, or still may be.
     unknown: bool,
     /// A pause was suspected since the first was sent: the boot clock may not have counted all the time.
     paused: bool,
@@ -105,7 +105,7 @@ impl WriteLoop {
     #[must_use]
     pub const fn new(verb: Verb, caller: Caller, meant: Option<Acquisition>) -> Self {
         let margin = match verb {
-            // Other candidates go by their own clocks.
+            // Other candidates rely on their own clocks.
             Verb::Elect(_) => SKEW_BUDGET,
             _ => Span::ZERO,
         };
@@ -124,19 +124,19 @@ impl WriteLoop {
         }
     }
 
-    /// What was sent last, while it is not settled.
+    /// The write that was sent last, while it is not settled.
     #[must_use]
     pub fn unsettled(&self) -> Option<Attempt> {
         self.sent.map(|copies| copies.last)
     }
 
-    /// Whether a write may have been carried out, or may be yet.
+    /// Whether a write may have been carried out, or still may be.
     #[must_use]
     pub fn is_unknown(&self) -> bool {
         self.unreported.is_some() || self.sent.is_some_and(|copies| copies.unknown)
     }
 
-    /// Whether there is, or may still come to be, a lock that the caller does not know about.
+    /// Whether there is, or may still be, a lock that the caller does not know about.
     #[must_use]
     pub const fn is_unreported(&self) -> bool {
         self.unreported.is_some()
@@ -148,11 +148,11 @@ impl WriteLoop {
         self.landed.is_some()
     }
 
-    /// What became of what was sent last, as `seen` shows; [`Outcome::Failed`] also if nothing is unsettled.
+    /// The outcome of the last write, as `seen` shows; [`WriteOutcome::Failed`] also if nothing is unsettled.
     #[must_use]
-    pub fn outcome(&self, seen: Option<&Lease>) -> Outcome {
+    pub fn outcome(&self, seen: Option<&Lease>) -> WriteOutcome {
         self.sent
-            .map_or(Outcome::Failed, |copies| copies.judge(seen).0)
+            .map_or(WriteOutcome::Failed, |copies| copies.judge(seen).0)
     }
 
     /// Whether it is in doubt: only a read that is sent from now on counts.
@@ -161,7 +161,7 @@ impl WriteLoop {
         self.must_check
     }
 
-    /// The Lease was read (`None`: there is none). A write that is decided anew is marked with `nonce`.
+    /// The Lease was read (`None`: there is none). A write from a new decision is marked with `nonce`.
     pub fn read(&mut self, seen: Option<&Lease>, nonce: Id, clocks: Clocks) -> Step {
         if self.must_check && !clocks.server.bounded {
             return Step::Read;
@@ -174,9 +174,9 @@ impl WriteLoop {
             }
             self.went_back = false;
             match copies.judge(seen) {
-                // It shows twice: etcd was restored, and the version that the write is on is gone.
+                // Seen twice: etcd was restored, and the version that the write is based on is gone.
                 _ if went_back => self.sent = None,
-                (Outcome::Landed, attempt) => {
+                (WriteOutcome::Landed, attempt) => {
                     if let Some(lease) = seen {
                         return self.landed(copies, attempt, lease, nonce, clocks);
                     }
@@ -186,12 +186,12 @@ impl WriteLoop {
                         deadline: clocks.boot,
                     });
                 }
-                (Outcome::Ended, _) => {
+                (WriteOutcome::Ended, _) => {
                     self.sent = None;
                     return Step::Ended;
                 }
-                (Outcome::Unknown, _) => return self.send_again(copies, clocks),
-                (Outcome::Failed, _) => self.sent = None,
+                (WriteOutcome::Unknown, _) => return self.send_again(copies, clocks),
+                (WriteOutcome::Failed, _) => self.sent = None,
             }
         }
         let ended = seen.and_then(|lease| lease.ended);
@@ -227,35 +227,34 @@ impl WriteLoop {
                 });
                 Step::Send(attempt)
             }
-            // Nothing was sent that would tell: it may have been read before a pause.
+            // No write was sent that would detect it: the Lease may have been read before a pause.
             Ok(Decision::AlreadyFree | Decision::AlreadyHeld) if !clocks.server.bounded => {
                 Step::Read
             }
             Ok(Decision::AlreadyFree) => Step::Done(Finished::AlreadyFree),
             Ok(Decision::AlreadyHeld) => Step::Done(Finished::AlreadyHeld),
-            // It took effect, and was replaced since.
+            // It took effect and was replaced since.
             Err(_) if self.landed.is_some() => Step::Ended,
             Err(refusal) => Step::Refused(refusal),
         }
     }
 
-    /// The server answered the write with the Lease as it is now.
+    /// The server answered the write with the current Lease.
     pub fn answered(&mut self, lease: &Lease, nonce: Id, clocks: Clocks) -> Step {
         let Some(copies) = self.sent else {
             return Step::Read;
         };
         let attempt = copies.last;
-        // What changed nothing is answered with the version that was there.
+        // If a write changes nothing, the server answers with the existing version.
         let after = Lease {
-            version: lease.version.max(next(attempt.on.as_ref())),
+            version: lease.version.max(version_after(attempt.on.as_ref())),
             ..*lease
         };
         if self.must_check {
-            // It took effect before the pause, perhaps long before. A read shows whether it is still
-            // there.
+            // It took effect before the pause, perhaps long before. A read shows whether it is still there.
             self.unanswered();
             let landed =
-                judge(&attempt.write, attempt.on.as_ref(), Some(&after)) == Outcome::Landed;
+                judge(&attempt.write, attempt.on.as_ref(), Some(&after)) == WriteOutcome::Landed;
             if let Some(copies) = self.sent.as_mut().filter(|_| landed) {
                 copies.landed_on = Some(lease.uid);
                 self.unreported = nonce_of(&attempt.write).or(self.unreported);
@@ -263,8 +262,8 @@ impl WriteLoop {
             return Step::Read;
         }
         match judge(&attempt.write, attempt.on.as_ref(), Some(&after)) {
-            Outcome::Landed => self.landed(copies, attempt, lease, nonce, clocks),
-            Outcome::Ended | Outcome::Failed | Outcome::Unknown => {
+            WriteOutcome::Landed => self.landed(copies, attempt, lease, nonce, clocks),
+            WriteOutcome::Ended | WriteOutcome::Failed | WriteOutcome::Unknown => {
                 self.unanswered();
                 Step::Altered
             }
@@ -296,8 +295,8 @@ impl WriteLoop {
         }
     }
 
-    /// The machine may have been paused: the boot clock may not have counted all the time. What is under way
-    /// is abandoned.
+    /// The machine may have been paused, and the boot clock may not have counted all the time. The request
+    /// under way is abandoned.
     pub fn doubt(&mut self) {
         if bugs::active(Bug::WorkBegunInDoubt) {
             return;
@@ -309,7 +308,7 @@ impl WriteLoop {
         }
     }
 
-    /// Renames everything in it.
+    /// Applies a renaming to everything in it.
     #[doc(hidden)]
     pub fn relabel(&mut self, labels: &mut impl Relabel) {
         labels.id(&mut self.caller.identity);
@@ -350,8 +349,8 @@ impl WriteLoop {
         }
     }
 
-    /// Sends what is unknown once more, with the present time. What would be another write by now is sent as
-    /// it was: no copy of a renewal is an acquisition.
+    /// Sends an unknown write again, with the present time. If that would be another kind of write by now, it
+    /// is sent as before: a copy of a renewal must not be an acquisition.
     fn send_again(&mut self, copies: Copies, clocks: Clocks) -> Step {
         let Attempt { write, on, .. } = copies.last;
         let nonce = nonce_of(&copies.first.write).unwrap_or(NO_NONCE);
@@ -363,7 +362,7 @@ impl WriteLoop {
         if self.must_look(&write, clocks) {
             return Step::Read;
         }
-        // Belief runs from the earliest of those that wrote the same time.
+        // The belief starts at the earliest of those that wrote the same time.
         let same_time = |earlier: &&Attempt| written_at(&earlier.write) == written_at(&write);
         let earlier = [&copies.first, &copies.last].into_iter().find(same_time);
         let last = Attempt {
@@ -375,8 +374,8 @@ impl WriteLoop {
         Step::Send(last)
     }
 
-    /// Whether the server's time is to be known better before `write` is sent, which begins or extends a
-    /// lock. One more answer may do; if it does not, the latest instant that it can be is safe to write.
+    /// Whether the server's time should be known better before `write`, which begins or extends a lock, is
+    /// sent. One more answer may be enough; if not, its latest bound is safe to write.
     fn must_look(&mut self, write: &Write, clocks: Clocks) -> bool {
         let now = clocks.server;
         if matches!(write, Write::Release { .. }) || now.is_narrow() || (now.bounded && self.looked)
@@ -410,7 +409,7 @@ impl WriteLoop {
         if leaves_enough(deadline, lease.duration, clocks.boot) {
             return Step::Done(Finished::Landed { write, deadline });
         }
-        // Too little time is left: if it has ended, acquire it again; otherwise renew it.
+        // Too little time is left: if the lease has ended, acquire it again; otherwise renew it.
         self.unreported = nonce_of(&write).or(self.unreported);
         let is_over = matches!(state(Some(lease), clocks.server), State::Expired { .. });
         if let Verb::Acquire { free_only, .. } = &mut self.verb {
@@ -429,19 +428,19 @@ impl WriteLoop {
 }
 
 impl Copies {
-    /// Whether they were decided on a later state of the Lease than `seen`.
+    /// Whether they were based on a later state of the Lease than `seen`.
     fn follows(&self, seen: Option<&Lease>) -> bool {
         let on = self.last.on.as_ref();
         on.zip(seen)
             .is_some_and(|(on, seen)| on.version > seen.version)
     }
 
-    /// What became of them, and of which: belief runs from the copy whose time stands there, else from the
+    /// The outcome, and which copy landed: the belief starts at the copy whose time the Lease has, else at the
     /// first.
-    fn judge(&self, seen: Option<&Lease>) -> (Outcome, Attempt) {
+    fn judge(&self, seen: Option<&Lease>) -> (WriteOutcome, Attempt) {
         let is_gone = |uid: Id| seen.is_none_or(|lease| lease.uid != uid);
         if self.landed_on.is_some_and(is_gone) && matches!(self.last.write, Write::Acquire { .. }) {
-            return (Outcome::Ended, self.last);
+            return (WriteOutcome::Ended, self.last);
         }
         let renewed = seen.and_then(|lease| lease.renewed);
         let is_last = written_at(&self.last.write).is_some_and(|at| Some(at) == renewed);
@@ -453,8 +452,8 @@ impl Copies {
     }
 }
 
-/// The verb is for the acquisition that is read first. One that ends another's lock is for what was
-/// confirmed, which no read stands in for.
+/// A verb is for the acquisition that is read first. One that ends another's lock is for the confirmed
+/// acquisition; a read can't replace a confirmation.
 fn pins_first_read(verb: Verb) -> bool {
     matches!(
         verb,
@@ -462,7 +461,7 @@ fn pins_first_read(verb: Verb) -> bool {
     )
 }
 
-/// Stands for the nonce of what has none.
+/// A nonce for writes that have none.
 const NO_NONCE: Id = Id(u32::MAX);
 
 fn written_at(write: &Write) -> Option<super::time::Instant> {
@@ -490,8 +489,8 @@ fn length(write: &Write) -> Span {
     requested_duration(write).map_or(Span::ZERO, Span::seconds)
 }
 
-/// A version after that of `lease`.
-fn next(lease: Option<&Lease>) -> Version {
+/// A version later than that of `lease`.
+fn version_after(lease: Option<&Lease>) -> Version {
     lease.map_or(Version(0), |lease| Version(lease.version.0 + 1))
 }
 

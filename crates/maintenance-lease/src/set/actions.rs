@@ -79,7 +79,7 @@ where
 
     pub(super) async fn run(mut self) -> SetOutcome {
         let mut order = Order::new(self.manner, self.targets.len());
-        let mut event = self.look();
+        let mut event = self.check_first();
         let is_done = loop {
             event = match order.step(event) {
                 Action::Acquire(from, to) => self.acquire(from, to).await,
@@ -91,7 +91,7 @@ where
                 Action::Failed => break false,
             };
         };
-        self.withdraw().await;
+        self.release_unanswered().await;
         let held = std::mem::take(&mut self.taken.places).into_iter();
         let name = |at: usize| self.targets[at].node.clone();
         SetOutcome {
@@ -103,12 +103,12 @@ where
                 .into_iter()
                 .map(|(at, error)| (name(at), error))
                 .collect(),
-            interrupted: self.interrupt.has_come(),
+            interrupted: self.interrupt.is_interrupted(),
         }
     }
 
     /// Checks what was read before: if one node would be refused, nothing is written.
-    fn look(&mut self) -> Event {
+    fn check_first(&mut self) -> Event {
         for (at, target) in self.targets.iter().enumerate() {
             let Some(seen) = &target.seen else {
                 continue;
@@ -175,7 +175,7 @@ where
             let error = self.interrupted(at);
             self.failed.insert(at, error);
         }
-        if self.interrupt.has_come() {
+        if self.interrupt.is_interrupted() {
             return Event::Stopped;
         }
         let now = locks.server_time().now().earliest;
@@ -254,10 +254,10 @@ where
     }
 
     /// One bounded attempt to release what was acquired without an answer.
-    async fn withdraw(&mut self) {
+    async fn release_unanswered(&mut self) {
         let is_open = |&at: &usize| self.may_land(at);
         let open: Vec<usize> = self.failed.keys().copied().filter(is_open).collect();
-        for at in self.withdrawn(open).await {
+        for at in self.release_unreported(open).await {
             let error = self.failed.remove(&at).map(SetError::settled);
             self.failed.extend(error.map(|error| (at, error)));
         }
@@ -265,11 +265,11 @@ where
 
     /// Releases what was acquired at these places without an answer, as far as that is done within
     /// [`GRACE_AFTER_INTERRUPT`]. Returns where nothing can take effect any more.
-    pub(super) async fn withdrawn(&self, places: Vec<usize>) -> Vec<usize> {
+    pub(super) async fn release_unreported(&self, places: Vec<usize>) -> Vec<usize> {
         let locks = self.locks;
         let withdrawing = stream::iter(places).map(|at| {
-            let withdrawn = locks.withdraw(&self.targets[at].node);
-            withdrawn.map(move |ended| ended.is_ok().then_some(at))
+            let release_unreported = locks.release_unanswered(&self.targets[at].node);
+            release_unreported.map(move |ended| ended.is_ok().then_some(at))
         });
         let settled = withdrawing
             .buffer_unordered(self.options.parallel)
@@ -293,7 +293,7 @@ where
             let is_checked = tokio::select! {
                 biased;
                 () = env.sleep(left) => false,
-                () = self.make_sure_of(&due) => true,
+                () = self.confirm_locks(&due) => true,
             };
             if !is_checked {
                 let length = self.options.longest_wait();
@@ -302,7 +302,7 @@ where
                 }
             }
             let is_partial = self.manner == OnConflict::Partial;
-            if self.interrupt.has_come() || !(is_partial || self.failed.is_empty()) {
+            if self.interrupt.is_interrupted() || !(is_partial || self.failed.is_empty()) {
                 return Event::Stopped;
             }
             // A lock is either held or failed; one from before this call stays as found.
@@ -328,7 +328,7 @@ where
         due
     }
 
-    async fn make_sure_of(&mut self, due: &BTreeMap<usize, Change>) {
+    async fn confirm_locks(&mut self, due: &BTreeMap<usize, Change>) {
         let locks = self.locks;
         let (taken, failed) = (&mut self.taken, &mut self.failed);
         let mut cut = Vec::new();

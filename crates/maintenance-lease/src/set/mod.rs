@@ -106,10 +106,10 @@ impl Maintenance {
     }
 
     /// Releases what a write acquired on the node without its caller knowing, if it has taken effect.
-    async fn withdraw(&self, node: &str) -> Result<(), Error> {
+    async fn release_unanswered(&self, node: &str) -> Result<(), Error> {
         let open_writes = &self.api.open_writes;
         let lease = self.get(node).await?;
-        open_writes.saw(node, lease.as_ref());
+        open_writes.observed(node, lease.as_ref());
         let Some(lease) = lease.filter(|lease| self.is_own(lease)) else {
             return Ok(());
         };
@@ -118,7 +118,7 @@ impl Maintenance {
             .filter(|_| open_writes.acquired(node, &lease))
         {
             self.end(node, &lease, lock_id).await?;
-            open_writes.told(node, &lease);
+            open_writes.reported(node, &lease);
         }
         Ok(())
     }

@@ -18,7 +18,7 @@ pub(super) const GRACE_AFTER_INTERRUPT: Duration = Duration::from_secs(2);
 pub(super) struct Interrupt<'a, I> {
     future: Pin<&'a mut I>,
     env: Arc<dyn Env>,
-    has_come: bool,
+    is_interrupted: bool,
     /// The time limit has passed: requests from now on have no more time than after an interrupt.
     pub(super) is_late: bool,
 }
@@ -28,22 +28,22 @@ impl<'a, I: Future<Output = ()>> Interrupt<'a, I> {
         Self {
             future,
             env,
-            has_come: false,
+            is_interrupted: false,
             is_late: false,
         }
     }
 
-    pub(super) fn has_come(&self) -> bool {
-        self.has_come
+    pub(super) fn is_interrupted(&self) -> bool {
+        self.is_interrupted
     }
 
     /// Completes when it comes for the first time.
-    pub(super) async fn comes(&mut self) {
-        if self.has_come {
+    pub(super) async fn interrupted(&mut self) {
+        if self.is_interrupted {
             return pending().await;
         }
         self.future.as_mut().await;
-        self.has_come = true;
+        self.is_interrupted = true;
     }
 }
 
@@ -70,7 +70,7 @@ pub(super) async fn run_parallel<T, I, F>(
     let mut goes_on = true;
     loop {
         while goes_on
-            && (all || !interrupt.has_come())
+            && (all || !interrupt.is_interrupted())
             && running.len() < parallel
             && let Some(place) = places.next()
         {
@@ -78,7 +78,7 @@ pub(super) async fn run_parallel<T, I, F>(
             let work = work(place);
             running.push(async move { (place, work.await) });
         }
-        let is_over = interrupt.has_come() || interrupt.is_late;
+        let is_over = interrupt.is_interrupted() || interrupt.is_late;
         let env = interrupt.env.clone();
         tokio::select! {
             biased;
@@ -89,7 +89,7 @@ pub(super) async fn run_parallel<T, I, F>(
                 }
                 None => return,
             },
-            () = interrupt.comes() => {}
+            () = interrupt.interrupted() => {}
             () = env.sleep(GRACE_AFTER_INTERRUPT), if is_over => {
                 begun.extend(places.filter(|_| all));
                 for place in begun {

@@ -44,7 +44,7 @@ where
 {
     /// Waits until a place is free and, if `takes`, acquires it.
     pub(super) async fn wait_for(&mut self, at: usize, takes: bool) -> Event {
-        if self.interrupt.has_come() {
+        if self.interrupt.is_interrupted() {
             self.failed.insert(at, self.interrupted(at));
             return Event::Stopped;
         }
@@ -137,7 +137,7 @@ where
         let stop = tokio::select! {
             biased;
             stop = working => stop,
-            () = self.interrupt.comes() => Stop::Interrupted,
+            () = self.interrupt.interrupted() => Stop::Interrupted,
             () = time_limit => Stop::TimedOut,
             () = turn_ends => Stop::Yield,
         };
@@ -155,8 +155,9 @@ where
                 None
             }
         };
-        let may_land =
-            late.is_none() && self.may_land(at) && self.withdrawn(vec![at]).await.is_empty();
+        let may_land = late.is_none()
+            && self.may_land(at)
+            && self.release_unreported(vec![at]).await.is_empty();
         if matches!(stop, Stop::TimedOut) {
             self.interrupt.is_late = true;
         }
@@ -220,7 +221,7 @@ where
             let kept = tokio::select! {
                 biased;
                 kept = self.locks.keep(&change, &keep) => kept,
-                () = self.interrupt.comes() => {
+                () = self.interrupt.interrupted() => {
                     self.taken.insert(at, change);
                     let may_land = false;
                     self.failed.insert(at, SetError::Interrupted { may_land });

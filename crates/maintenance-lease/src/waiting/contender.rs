@@ -1,4 +1,4 @@
-//! One contender for one node's lock: what it saw, told and tried.
+//! One contender for one node's lock: what it saw, reported and tried.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ use crate::follow::{Followed, Follower};
 use crate::lease::NodeLease;
 use crate::maintenance::Maintenance;
 use crate::maintenance::verbs::Plan;
-use crate::options::InvalidOption;
+use crate::options::{InvalidOption, Unfinished};
 use crate::outcome::{Change, Error, Refused};
 use crate::protocol::{
-    BootInstant, Clocks, Expiry, Lease, Names, Outcome, Refusal, Turn, Waiter, state, takeover,
+    BootInstant, Clocks, Expiry, Lease, Names, Refusal, Turn, Waiter, WriteOutcome, state, takeover,
 };
 
-/// After this time at the latest the clocks are looked at again: timers stand still while a machine
-/// sleeps, and the boot clock does not.
+/// The clocks are checked at least this often, because timers stop while a machine sleeps and the boot clock
+/// does not.
 const LONGEST_NAP: Duration = Duration::from_secs(30);
 
 /// One contender for one node's lock.
@@ -31,16 +31,18 @@ pub(super) struct Contender<'a> {
     names: Names,
     waiter: Waiter,
     seen: Seen,
-    /// The Lease changed hands with its Node, perhaps: both are to be read before the next try.
+    /// The Lease may belong to another Node by now: both are read before the next attempt.
     stale: bool,
-    /// How often a pause of the machine had been suspected when both were last read.
+    /// Time has passed since the Node was read.
+    waited: bool,
+    /// How many pauses of the machine had been suspected when both were last read.
     doubts: u64,
     follower: Follower,
     failures: u32,
-    /// A try that lost its race, as far as it knows.
+    /// An attempt that lost its race, as far as is known.
     contended: Option<Running>,
     /// The last report of what blocks the lock.
-    told: Option<Blocked>,
+    reported: Option<Blocked>,
 }
 
 impl<'a> Contender<'a> {
@@ -66,11 +68,12 @@ impl<'a> Contender<'a> {
             waiter,
             seen: Seen::without_row(node, None),
             stale: false,
+            waited: false,
             doubts: maintenance.api.time.doubts(),
             follower: maintenance.follow([node]),
             failures: 0,
             contended: None,
-            told: None,
+            reported: None,
         }
     }
 
@@ -112,12 +115,15 @@ impl<'a> Contender<'a> {
         }
     }
 
-    /// Whether the Lease shows that an attempt took effect that was believed lost.
+    /// Whether the Lease shows that an attempt that was believed lost took effect.
     fn has_settled(&mut self) -> bool {
         let lease = self.seen.lease.as_ref();
         let contended = self.contended.as_mut();
         contended.is_some_and(|running| {
-            matches!(running.outcome(lease), Outcome::Landed | Outcome::Ended)
+            matches!(
+                running.outcome(lease),
+                WriteOutcome::Landed | WriteOutcome::Ended
+            )
         })
     }
 
@@ -126,46 +132,69 @@ impl<'a> Contender<'a> {
             return turn;
         }
         match self.waiter.turn(clocks) {
-            // What was seen before a pause says little of the time after it.
+            // A state that was seen before a pause may be outdated after it.
             Turn::Try if self.stale || self.doubts != self.maintenance.api.time.doubts() => {
                 Turn::Read
             }
+            Turn::Try if self.depends_on_node() => Turn::Read,
             turn => turn,
         }
     }
 
-    /// A read shows the Lease and the Node as they are. The watch goes on from there: one that was
-    /// silent or cut is not waited for any longer.
+    /// Whether the state of the Node, which may have changed since, decides about an expired lease.
+    fn depends_on_node(&self) -> bool {
+        let unfinished = match self.goal {
+            Goal::Acquire(options) => &options.unfinished,
+            Goal::Hold(options) => &options.unfinished,
+            Goal::Elect(_) => return false,
+        };
+        let lease = self.seen.lease.as_ref();
+        let has_holder = lease.is_some_and(|lease| lease.holder().is_some());
+        self.waited && has_holder && matches!(unfinished, Unfinished::Only(_))
+    }
+
+    /// A read shows the current Lease and Node. The watch continues from there: a silent or cut watch is not
+    /// waited for.
     pub(super) fn read(&mut self, seen: Seen) -> Result<(), Error> {
         self.failures = 0;
         self.stale = false;
-        self.follower.go_on_after(&seen.lease);
+        self.waited = false;
+        self.follower.resume_after(&seen.lease);
         self.seen = seen;
-        self.give_up_what_failed();
-        self.take_in(Waiter::read)
+        self.drop_failed_attempt();
+        self.observe(Waiter::read)
     }
 
-    /// A try that lost its race is over once the Lease has moved on without it.
-    fn give_up_what_failed(&mut self) {
+    /// An attempt that lost its race has failed once the Lease has changed without it.
+    fn drop_failed_attempt(&mut self) {
         let lease = self.seen.lease.as_ref();
-        let has_failed = |running: &mut Running| running.outcome(lease) == Outcome::Failed;
+        let has_failed = |running: &mut Running| running.outcome(lease) == WriteOutcome::Failed;
         if let Some(mut failed) = self.contended.take_if(has_failed) {
             failed.settle();
         }
     }
 
-    /// Takes in what stands in `seen`; an obstacle that nobody can wait for ends the contest.
-    fn take_in(
+    /// Uses the state in `seen`. An obstacle that no waiting can remove ends the wait.
+    fn observe(
         &mut self,
         observe: impl FnOnce(&mut Waiter, Option<&Lease>, BootInstant),
     ) -> Result<(), Error> {
         let boot = self.boot();
         let reduced = self.reduced();
         let lease = self.seen.lease.as_ref();
-        self.maintenance.api.open_writes.saw(&self.seen.node, lease);
+        self.maintenance
+            .api
+            .open_writes
+            .observed(&self.seen.node, lease);
         observe(&mut self.waiter, reduced.as_ref(), boot);
         match self.verdict() {
-            Err(Error::Refused(refused)) if can_end(refused.refusal) => Ok(()),
+            Err(Error::Refused(refused)) if can_pass(refused.refusal) => Ok(()),
+            // The Node is read again before that is decided.
+            Err(Error::Refused(refused))
+                if self.waited && matches!(refused.refusal, Refusal::Unfinished { .. }) =>
+            {
+                Ok(())
+            }
             verdict => verdict,
         }
     }
@@ -175,7 +204,7 @@ impl<'a> Contender<'a> {
         lease.map(|lease| lease.reduced(&mut self.names))
     }
 
-    /// What would be said if it were tried now. Nothing is sent.
+    /// The result of an attempt now. Nothing is sent.
     fn verdict(&self) -> Result<(), Error> {
         match self.goal {
             Goal::Acquire(options) => self.maintenance.check_acquire(&self.seen, options),
@@ -193,10 +222,10 @@ impl<'a> Contender<'a> {
         Ok(Plan { once: true, ..plan })
     }
 
-    /// Tries once, on the version that was seen. `None`: go on waiting.
+    /// Tries once, on the version that was seen. `None`: keep waiting.
     pub(super) async fn attempt(&mut self) -> Result<Option<Change>, Error> {
         if let Some(mut running) = self.contended.take() {
-            if running.outcome(self.seen.lease.as_ref()) != Outcome::Failed {
+            if running.outcome(self.seen.lease.as_ref()) != WriteOutcome::Failed {
                 // It took effect after all, or a write on this version may still do so.
                 let result = running.resume(self.seen.lease.clone()).await;
                 return self.attempted(running, result);
@@ -217,22 +246,22 @@ impl<'a> Contender<'a> {
         match result {
             Ok(Some(change)) => Ok(Some(change)),
             Ok(None) => {
-                // Something on the way may have sent it twice, and told of the second time.
+                // A proxy may have sent it twice and passed on the second answer.
                 self.contended = Some(running);
                 let boot = self.boot();
                 self.waiter.conflicted(boot);
                 Ok(None)
             }
-            Err(Error::Refused(refused)) if can_end(refused.refusal) => {
+            Err(Error::Refused(refused)) if can_pass(refused.refusal) => {
                 self.seen.lease = refused.lease;
-                self.take_in(Waiter::read)?;
+                self.observe(Waiter::read)?;
                 Ok(None)
             }
             Err(error) => self.failed(error).map(|()| None),
         }
     }
 
-    /// Goes on where the cause may pass.
+    /// Continues if the cause may be temporary.
     pub(super) fn failed(&mut self, error: Error) -> Result<(), Error> {
         match &error {
             Error::Api(problem) if problem.may_pass() => {
@@ -260,18 +289,18 @@ impl<'a> Contender<'a> {
             _ => self.reduced().as_ref().and_then(takeover),
         };
         let news = Blocked { refused, earliest };
-        // That a leader goes on leading is no news.
-        let renewed = |told: &Blocked| told.earliest != earliest && !elects;
-        let told = self.told.as_ref();
-        if told.is_some_and(|told| news.is_still(told) && !renewed(told)) {
+        // A renewal by the same leader is not reported again.
+        let renewed = |reported: &Blocked| reported.earliest != earliest && !elects;
+        let reported = self.reported.as_ref();
+        if reported.is_some_and(|reported| news.is_still(reported) && !renewed(reported)) {
             return None;
         }
-        self.told = Some(news.clone());
+        self.reported = Some(news.clone());
         Some(news)
     }
 
-    /// It could be taken, but for the waiter's own eyes: they saw its holder renew it too short a
-    /// while ago. `None`: nobody holds it, and another is about to.
+    /// The lock could be acquired, except that this waiter saw its holder renew it too recently. `None`: nobody
+    /// holds it, and another caller is about to.
     fn not_yet(&mut self) -> Option<Refused> {
         let reduced = self.reduced()?;
         reduced.holder?;
@@ -284,8 +313,7 @@ impl<'a> Contender<'a> {
         })
     }
 
-    /// Sleeps until there is something to do. Returns whether the Lease can be watched meanwhile, if
-    /// that is new.
+    /// Sleeps until there is something to do. Returns whether the Lease can be watched, if that has changed.
     pub(super) async fn wait(
         &mut self,
         until: Option<BootInstant>,
@@ -295,6 +323,7 @@ impl<'a> Contender<'a> {
             until.since(clocks.boot).to_duration().min(LONGEST_NAP)
         });
         let nap = self.maintenance.api.env.sleep(nap);
+        self.waited = true;
         let news = match select(self.follower.next().boxed(), nap).await {
             Either::Left((news, _)) => news?,
             Either::Right(_) => return Ok(None),
@@ -311,22 +340,22 @@ impl<'a> Contender<'a> {
     }
 
     fn watched(&mut self, lease: Option<NodeLease>) -> Result<(), Error> {
-        // A Lease goes with its Node, which may be another by now, or none.
+        // A Lease is deleted with its Node, which may have been replaced.
         let uid = |lease: &Option<NodeLease>| lease.as_ref().map(|lease| lease.uid.clone());
         self.stale |= uid(&lease) != uid(&self.seen.lease);
         self.seen.lease = lease;
-        // It may be old news of another Lease. Only a version tells, which the creation of one has not.
+        // It may be an old event of another Lease. Only a version can tell, and a creation has none.
         let creates = self.contended.as_ref().is_some_and(Running::creates);
         self.stale |= creates;
         if !creates && self.seen.lease.is_some() {
-            self.give_up_what_failed();
+            self.drop_failed_attempt();
         }
-        self.take_in(Waiter::watched)
+        self.observe(Waiter::watched)
     }
 }
 
-/// Whether passing time, or the holder, can end the refusal.
-fn can_end(refusal: Refusal) -> bool {
+/// Whether time, or the holder, can end the refusal.
+fn can_pass(refusal: Refusal) -> bool {
     match refusal {
         Refusal::Held
         | Refusal::HeldByCaller
@@ -334,6 +363,7 @@ fn can_end(refusal: Refusal) -> bool {
         | Refusal::AdminHold
         | Refusal::Deleting => true,
         Refusal::OwnHold
+        | Refusal::Unfinished { .. }
         | Refusal::NotHolder
         | Refusal::NotHeld
         | Refusal::NotAHold

@@ -77,7 +77,7 @@ fn answer((code, content_type, body): (u16, &'static str, &'static str)) -> Resp
 /// Everything that reads, and what came of it.
 async fn reads(alice: &Maintenance, node: &str) -> Vec<(&'static str, Result<(), Error>)> {
     let mut watch = alice.follow_all();
-    let mut nodes = alice.watch_nodes(None, None);
+    let mut nodes = alice.watch_nodes(None, None, RowDetail::Cells);
     vec![
         ("get", alice.get(node).await.map(drop)),
         ("list", alice.list().await.map(drop)),

@@ -39,7 +39,7 @@ fn reads(locks: &Maintenance) {
     sendable(locks.server_version());
     sendable(locks.follow(["n"]).next());
     sendable(locks.follow_all());
-    sendable(locks.watch_nodes(None, None));
+    sendable(locks.watch_nodes(None, None, RowDetail::Cells));
 }
 
 fn requests(requests: &Requests, call: &Call) {

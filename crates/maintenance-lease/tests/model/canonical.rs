@@ -8,8 +8,8 @@ mod names;
 
 use maintenance_lease::protocol::relabel::Relabel;
 use maintenance_lease::protocol::{
-    Attempt, BootInstant, Clocks, Id, Instant, Lease, Now, Outcome, Span, Turn, Version, Write,
-    WriteLoop,
+    Attempt, BootInstant, Clocks, Id, Instant, Lease, Now, Span, Turn, Version, Write, WriteLoop,
+    WriteOutcome,
 };
 
 use self::names::{Bare, Doomed, Ended, Names, Passed, Versions, doomed_write, nothing_but};
@@ -107,7 +107,7 @@ impl World {
             let has_failed = |steps: &WriteLoop| {
                 let sent = steps.unsettled();
                 sent.is_some_and(|sent| !may_land(&sent))
-                    && steps.outcome(store.lease.as_ref()) == Outcome::Failed
+                    && steps.outcome(store.lease.as_ref()) == WriteOutcome::Failed
             };
             for client in &mut self.clients {
                 if let Role::Waiting(contender) = &mut client.role {

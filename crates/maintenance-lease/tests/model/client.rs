@@ -5,7 +5,7 @@
 
 use maintenance_lease::protocol::{
     Acquisition, Attempt, BootInstant, Caller, Clocks, Due, Finished, Id, Keeper, Lease, Now,
-    Outcome, Refusal, Span, Step, Terms, Turn, Waiter, Write, WriteLoop,
+    Refusal, Span, Step, Terms, Turn, Waiter, Write, WriteLoop, WriteOutcome,
 };
 
 use crate::store::{Event, caller};
@@ -453,12 +453,12 @@ impl Client {
         };
         let seen = contender.waiter.seen().copied();
         match steps.outcome(seen.as_ref()) {
-            Outcome::Unknown => Ok(Move::Nothing),
-            Outcome::Failed => {
+            WriteOutcome::Unknown => Ok(Move::Nothing),
+            WriteOutcome::Failed => {
                 contender.contended = None;
                 Ok(Move::Nothing)
             }
-            Outcome::Landed | Outcome::Ended => {
+            WriteOutcome::Landed | WriteOutcome::Ended => {
                 let step = match steps.is_in_doubt() {
                     true => Step::Read,
                     false => steps.read(seen.as_ref(), moment.nonce, moment.clocks),

@@ -4,7 +4,7 @@
 //! writes and deletions; whatever is read in between, the verdict on each is right.
 
 use maintenance_lease::protocol::{
-    Decision, Id, Instant, Lease, Now, Outcome, Span, Verb, Write, decide, judge,
+    Decision, Id, Instant, Lease, Now, Span, Verb, Write, WriteOutcome, decide, judge,
 };
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -109,21 +109,21 @@ proptest! {
             for (index, written) in writes.iter_mut().enumerate() {
                 let verdict = judge(&written.write, written.on.as_ref(), store.lease.as_ref());
                 match (verdict, written.write) {
-                    (Outcome::Landed, Write::Release { of, .. }) => {
+                    (WriteOutcome::Landed, Write::Release { of, .. }) => {
                         let held_state = store.lease.and_then(|lease| lease.acquisition());
                         prop_assert_ne!(held_state, Some(of), "it stands there still");
                     }
-                    (Outcome::Landed, write) => {
+                    (WriteOutcome::Landed, write) => {
                         prop_assert!(written.landed, "it never landed: {write:?}");
                         if let (Some(on), Some(lease)) = (written.on, store.lease) {
                             prop_assert_eq!(lease.uid, on.uid, "it landed elsewhere");
                         }
                     }
-                    (Outcome::Failed, write) => {
+                    (WriteOutcome::Failed, write) => {
                         prop_assert_ne!(last, Some(index), "it has just landed: {:?}", write);
                         written.failed = true;
                     }
-                    (Outcome::Ended, write) => {
+                    (WriteOutcome::Ended, write) => {
                         prop_assert!(written.landed, "it never landed: {write:?}");
                         let held_state = store.lease.and_then(|lease| lease.nonce);
                         prop_assert!(
@@ -131,7 +131,7 @@ proptest! {
                             "it stands there still: {write:?}"
                         );
                     }
-                    (Outcome::Unknown, write) => {
+                    (WriteOutcome::Unknown, write) => {
                         prop_assert!(!written.landed || store.lease.is_none(), "{write:?}");
                     }
                 }

@@ -2,8 +2,8 @@
 
 use maintenance_lease::protocol::transition::HOLD_SECONDS;
 use maintenance_lease::protocol::{
-    Acquisition, Attempt, Candidacy, Expiry, Id, Instant, Keeper, Lease, Loss, Now, Outcome, Span,
-    Terms, Verb, Waiter, Write, WriteLoop, deadline, judge,
+    Acquisition, Attempt, Candidacy, Expiry, Id, Instant, Keeper, Lease, Loss, Now, Span, Terms,
+    Verb, Waiter, Write, WriteLoop, WriteOutcome, deadline, judge,
 };
 
 use crate::client::{Changing, Client, Contender, Flaw, Heard, Moment, Move, Role};
@@ -560,7 +560,7 @@ pub(crate) fn breaks(verb: Verb) -> bool {
 
 /// Whether a write has landed, as far as anybody can tell from the Lease.
 pub(crate) fn landed(sent: &Attempt, lease: Option<&Lease>) -> bool {
-    judge(&sent.write, sent.on.as_ref(), lease) == Outcome::Landed
+    judge(&sent.write, sent.on.as_ref(), lease) == WriteOutcome::Landed
 }
 
 /// Whether these are copies of one write, which may carry different times.

@@ -1,12 +1,9 @@
 //! How a check ends.
 
-use serde::Serialize;
-
 use crate::known::Why;
 
 /// How bad it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Nothing is given up.
     Ok,
@@ -21,8 +18,7 @@ pub enum Level {
 }
 
 /// What one check found.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// The name of the check, as `--accept-risk` takes it.
     pub id: &'static str,
@@ -31,7 +27,6 @@ pub struct Verdict {
     /// What it found, for people.
     pub words: String,
     /// A refusal that no override lifts.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_final: bool,
 }
 

@@ -1,4 +1,4 @@
-//! `CLOCK_BOOTTIME`, and a timer on it: one that also fires for the time that the machine slept.
+//! `CLOCK_BOOTTIME`, and a timer on it that also fires for the time that the machine slept.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -37,7 +37,7 @@ impl Alarm {
         })
     }
 
-    /// Sets it to ring at `at`, or not at all.
+    /// Sets it to fire at `at`, or not at all.
     pub(crate) fn set(&mut self, at: Option<i64>) -> io::Result<()> {
         if at == self.set {
             return Ok(());
@@ -69,7 +69,7 @@ impl Alarm {
             ready.clear_ready();
             match read {
                 Ok(_) => break,
-                // It rang for an instant that is no longer set.
+                // It fired for an instant that is no longer set.
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }

@@ -1,4 +1,4 @@
-//! The socket between a caller and its supervisor: one JSON document a line, either way.
+//! The socket between a caller and its supervisor: one JSON document per line, in both directions.
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -14,19 +14,19 @@ use serde::de::DeserializeOwned;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 
-/// One end. Neither end ever waits for the other to read: it may be stopped.
+/// One end. Neither end waits for the other to read, because the other may be stopped.
 #[derive(Debug)]
 pub(crate) struct Channel {
     stream: UnixStream,
     read: Vec<u8>,
-    /// How much of `read` is known to hold no end of a line.
+    /// How many bytes of `read` are known to contain no end of a line.
     searched: usize,
     unsent: Vec<u8>,
     ended: bool,
 }
 
 impl Channel {
-    /// Needs a tokio runtime around it.
+    /// Needs a tokio runtime.
     pub(crate) fn new(socket: Socket) -> io::Result<Self> {
         socket.set_nonblocking(true)?;
         Ok(Self {
@@ -38,8 +38,8 @@ impl Channel {
         })
     }
 
-    /// Sends without waiting; what doesn't go out at once does during [`Channel::receive`]. A message
-    /// that can't be written ends the channel, as if the other end were gone.
+    /// Sends without waiting; the rest is sent during [`Channel::receive`]. A message that can't be written
+    /// ends the channel, as if the other end were gone.
     pub(crate) fn send(&mut self, message: &impl Serialize) {
         match serde_json::to_vec(message) {
             Ok(line) => {
@@ -57,7 +57,7 @@ impl Channel {
                 Ok(written) => drop(self.unsent.drain(..written)),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // The other end is gone, which reading tells.
+                // The other end is gone, as the next read will show.
                 Err(_) => self.unsent.clear(),
             }
         }
@@ -83,7 +83,7 @@ impl Channel {
         }
     }
 
-    /// A message that is already there.
+    /// A message that has already arrived.
     pub(crate) fn received<T: DeserializeOwned>(&mut self) -> Option<T> {
         self.flush();
         loop {
@@ -91,7 +91,7 @@ impl Channel {
             if let Some(end) = unsearched.iter().position(|&byte| byte == b'\n') {
                 let line: Vec<u8> = self.read.drain(..=self.searched + end).collect();
                 self.searched = 0;
-                // What isn't understood can't come from the other end of the same binary.
+                // Anything that can't be parsed is not from the other end of the same binary.
                 if let Ok(message) = serde_json::from_slice(&line) {
                     return Some(message);
                 }

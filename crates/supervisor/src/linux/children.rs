@@ -9,14 +9,14 @@ use nix::unistd::Pid;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Children {
     None,
-    /// There are some, and none of them has ended.
+    /// There are some, and none has ended.
     Alive,
     /// There are some, and this one has ended.
     Ended(Pid),
 }
 
 impl Children {
-    /// Those of this moment. Takes no status away from those who wait for it.
+    /// The present children. It takes no exit status away from code that waits for it.
     pub(crate) fn now() -> Self {
         let look = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
         loop {

@@ -1,4 +1,4 @@
-//! What a caller does when its supervisor is gone: it ends the rest itself.
+//! What a caller does if its supervisor is gone: it ends the remaining processes itself.
 
 use nix::unistd::getpgid;
 use rustix::process::{Pid, WaitOptions, getpid, waitpid};
@@ -12,13 +12,13 @@ use crate::linux::start::Supervisor;
 use crate::linux::supervise::exit;
 use crate::{Exit, Limits, Over};
 
-/// Ends what the supervisor left to this process.
+/// Ends the processes that the supervisor left to this process.
 #[derive(Debug)]
 pub(crate) struct Cleanup {
     plan: Plan,
     family: Family,
-    /// When to look again whether the last children are gone, whom `/proc` doesn't show, or this
-    /// process's own, whom somebody else waits for.
+    /// When to check again whether the last children are gone: those that `/proc` does not show, or this
+    /// process's own that other code waits for.
     look_at: Option<i64>,
 }
 
@@ -37,7 +37,7 @@ impl Cleanup {
         self.plan.limits(limits);
     }
 
-    /// Does what is to be done now; says so when it is over.
+    /// Does what is due now, and reports when all is done.
     pub(crate) fn turn(&mut self) -> Option<Over> {
         let now = now();
         let members = self.family.members();
@@ -57,7 +57,7 @@ impl Cleanup {
         None
     }
 
-    /// When [`Cleanup::turn`] is to be called though no child has ended.
+    /// When [`Cleanup::turn`] is called even if no child has ended.
     pub(crate) fn next(&self) -> Option<i64> {
         if self.plan.killing() {
             self.family.look_at()
@@ -66,15 +66,15 @@ impl Cleanup {
         }
     }
 
-    /// Kills what is there at this moment, for somebody who won't wait.
+    /// Kills the present processes, for a caller that won't wait.
     pub(crate) fn kill_now(&mut self) {
         self.family.kill(now());
     }
 }
 
-/// Waits for the children that came to this process and have ended. Those that it started itself,
-/// in its own process group, and its supervisor are left to those who wait for them. Says how
-/// `command` ended, if it is one of them.
+/// Waits for the children that this process adopted and that have ended. Children in its own process group,
+/// which it started itself, and its supervisor are left to the code that waits for them. Returns how `command`
+/// ended, if it is one of them.
 pub(crate) fn reap_adopted(command: Option<Pid>) -> Option<Exit> {
     let own = getpid().as_raw_pid();
     let own_group = own_group();
@@ -94,7 +94,7 @@ pub(crate) fn reap_adopted(command: Option<Pid>) -> Option<Exit> {
     }) {
         reap(process.id.pid);
     }
-    // Those that `/proc` doesn't show, unless one that is left to others is found before them.
+    // Those that `/proc` does not show, unless one that is left to other code is found first.
     while let Children::Ended(pid) = Children::now()
         && getpgid(Some(pid)).is_ok_and(|group| adopted(group.as_raw(), pid.as_raw()))
     {

@@ -24,7 +24,7 @@ pub fn end_by(Signal(number): Signal) -> io::Error {
         .exec()
 }
 
-/// By now what was caught has its default effect again.
+/// The signal has its default effect again.
 pub(crate) fn end(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let number = arguments
         .next()

@@ -1,4 +1,4 @@
-//! Everything that came of a command, and how it is ended.
+//! A command with all its descendants, and how they are ended.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -9,29 +9,28 @@ use crate::Over;
 use crate::linux::children::Children;
 use crate::linux::process::{Identity, Process, Sent, Table, own_group};
 
-/// How long what was killed may take to be gone. Only what hangs in the kernel takes so long.
+/// How long killed processes may take to disappear. Only those that hang in the kernel take so long.
 const SETTLE: i64 = 5_000_000;
 
-/// The pauses between two looks at what is left, while it is being killed or stopped, in
-/// microseconds.
+/// The pauses between two checks for remaining processes, while they are killed or stopped, in microseconds.
 pub(crate) const FIRST_PAUSE: i64 = 1_000;
 pub(crate) const LONGEST_PAUSE: i64 = 100_000;
 
-/// From this look on whole process groups are killed too: processes that fork and exit more quickly
-/// than they can be found are caught by nothing else.
+/// From this check on, whole process groups are killed too. Only that catches processes that fork and exit
+/// faster than they can be found.
 const LOOKS_BEFORE_GROUPS: u32 = 3;
 
-/// Whose descendants are meant.
+/// Whose descendants belong to it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Head {
-    /// This process's, all of them: the supervisor starts nothing but the command.
+    /// All of this process's: the supervisor starts nothing but the command.
     Supervisor,
-    /// Those that came to this process when the supervisor died. What this process started for its
-    /// own purposes shares its process group, unlike anything that comes from a supervisor.
+    /// Those that this process adopted when the supervisor died. Processes that it started for itself share its
+    /// process group, unlike anything that comes from a supervisor.
     Cleanup,
 }
 
-/// Everything that came of a command, while it is being ended.
+/// A command and all its descendants, while they are being ended.
 #[derive(Debug)]
 pub(crate) struct Family {
     head: Head,
@@ -56,7 +55,7 @@ impl Family {
         }
     }
 
-    /// Who is alive, parents before their children.
+    /// The living processes, parents before their children.
     pub(crate) fn members(&self) -> io::Result<Vec<Process>> {
         Ok(self.living(&Table::read()?))
     }
@@ -77,7 +76,7 @@ impl Family {
         }
     }
 
-    /// When [`Family::kill`] is to be called again, once it was called.
+    /// When [`Family::kill`] is called again after the first call.
     pub(crate) fn look_at(&self) -> Option<i64> {
         self.killing.as_ref().map(|killing| killing.look_at)
     }
@@ -123,7 +122,7 @@ impl Family {
         (left == 0 || hopeless || now >= killing.give_up_at).then(|| self.over(left))
     }
 
-    /// What it took, where `left` are still there.
+    /// The result, if `left` are still there.
     pub(crate) fn over(&self, left: usize) -> Over {
         Over {
             killed: self.killed.len(),
@@ -132,7 +131,7 @@ impl Family {
     }
 }
 
-/// Kills the groups that hold only members of the family.
+/// Kills the groups that contain only members of the family.
 fn kill_groups(table: &Table, living: &[Process]) {
     let mut members: HashMap<i32, usize> = HashMap::new();
     for process in living {
@@ -146,7 +145,7 @@ fn kill_groups(table: &Table, living: &[Process]) {
         if all == count
             && let Some(group) = Pid::from_raw(group)
         {
-            // Refused or gone: the next look tells.
+            // Refused or gone: the next check shows it.
             let _result = kill_process_group(group, Signal::KILL);
         }
     }

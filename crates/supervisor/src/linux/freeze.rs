@@ -1,4 +1,4 @@
-//! Everything that came of a command stands still for a while, and then goes on as it was.
+//! Stops a command with all its descendants for a while, and continues them as they were.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,20 +8,20 @@ use crate::Signal;
 use crate::linux::family::{FIRST_PAUSE, LONGEST_PAUSE};
 use crate::linux::process::{Identity, Process, Sent};
 
-/// For so many looks nobody is stopped whose parent still runs: a shell that sees one of its jobs
-/// stop takes that for Ctrl-Z. Who doesn't stop by then hangs in the kernel, and its children don't
+/// For this many checks, no process is stopped whose parent still runs: a shell that sees one of its jobs stop
+/// takes that for Ctrl-Z. A parent that has not stopped by then hangs in the kernel, and its children don't
 /// wait for it.
 const PATIENT_LOOKS: u32 = 12;
 
-/// A family that is to stand still.
+/// A family that is to be stopped.
 ///
-/// It is looked at again and again, since new processes come until their parents have stopped, and
-/// anybody may continue one. What another user owns can't be stopped, and goes on.
+/// It is checked repeatedly, because new processes appear until their parents have stopped, and anybody may
+/// continue one. Processes of another user can't be stopped, and continue.
 #[derive(Debug)]
 pub(crate) struct Freeze {
-    /// Who was stopped by this, as opposed to by a user: those stay as they are.
+    /// The processes that this stopped. Those that a user stopped stay as they are.
     stopped: HashSet<Identity>,
-    /// Signals that a process which stands still would lose, or be woken by.
+    /// Signals that would wake a stopped process, or that it would lose.
     held_back: Vec<Signal>,
     look_at: i64,
     pause: i64,
@@ -41,7 +41,7 @@ impl Freeze {
         }
     }
 
-    /// When [`Freeze::stop`] is to be called.
+    /// When [`Freeze::stop`] is called next.
     pub(crate) fn look_at(&self) -> i64 {
         self.look_at
     }
@@ -71,13 +71,13 @@ impl Freeze {
         running == 0 && !std::mem::replace(&mut self.complete, true)
     }
 
-    /// Whether everybody has stood still.
+    /// Whether every process was stopped.
     pub(crate) fn is_complete(&self) -> bool {
         self.complete
     }
 
-    /// Keeps a signal for later that wakes those who stand still, or that is forgotten when they go
-    /// on. Any other waits in the kernel.
+    /// Keeps a signal for later if it would wake the stopped processes or be lost when they continue. Others
+    /// wait in the kernel.
     pub(crate) fn holds_back(&mut self, signal: Signal) -> bool {
         let holds_back = matches!(signal, Signal::CONT | Signal::TSTP);
         if holds_back {

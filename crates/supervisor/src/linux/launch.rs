@@ -1,4 +1,4 @@
-//! The last stage before the command: what can only be done in the process that becomes it.
+//! The last stage before the command: what only the process that becomes it can do.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -15,9 +15,9 @@ use crate::linux::terminal;
 /// The hidden first argument that makes a process this stage.
 pub(crate) const ARGUMENT: &str = "__exec";
 
-/// There is no such command.
+/// The exit code if the command does not exist.
 const NOT_FOUND: u8 = 127;
-/// It can't be executed.
+/// The exit code if it can't be executed.
 const NOT_EXECUTABLE: u8 = 126;
 
 /// The arguments of this stage; the command's own follow them.
@@ -66,6 +66,8 @@ fn prepare(supervisor: Option<&OsString>, foreground: bool) -> io::Result<()> {
 }
 
 fn failed(program: &OsString, error: &io::Error, code: u8) -> ExitCode {
+    let error = error.to_string().to_lowercase();
+    let error = error.split(" (os error").next().unwrap_or_default();
     // If stderr is closed, the error can't be reported.
     let _result = writeln!(io::stderr(), "error: failed to run {program:?}: {error}");
     ExitCode::from(code)

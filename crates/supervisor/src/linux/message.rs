@@ -1,4 +1,4 @@
-//! What a caller and its supervisor say to each other.
+//! The messages between a caller and its supervisor.
 
 use std::ffi::OsString;
 
@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Exit, Limits, Over, Signal};
 
-/// From the caller to the supervisor. The end of the stream says that the caller is gone.
+/// From the caller to the supervisor. The end of the stream means that the caller is gone.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Order {
-    /// The first order of all.
+    /// The first order.
     Start(Start),
     Limits(Limits),
     End(Limits),
@@ -26,7 +26,7 @@ pub(crate) struct Start {
     pub(crate) limits: Limits,
     /// In microseconds.
     pub(crate) grace: i64,
-    /// Whether the command gets the terminal before it begins.
+    /// Whether the command gets the terminal before it starts.
     pub(crate) foreground: bool,
 }
 
@@ -36,9 +36,9 @@ pub(crate) enum Report {
     Started {
         pid: i32,
     },
-    /// It didn't start: the time was over.
+    /// The command did not start: the time limit had passed.
     TooLate,
-    /// It didn't start: the error's number.
+    /// The command did not start: the number of the error.
     Failed {
         errno: i32,
     },
@@ -49,7 +49,7 @@ pub(crate) enum Report {
     Thawed,
     Exited(Exit),
     Left(usize),
-    /// The supervisor is alive and at the last of its tasks.
+    /// The supervisor is alive and doing its last task.
     Killing,
     Over(Over),
 }

@@ -1,4 +1,4 @@
-//! How it is done on Linux.
+//! The implementation for Linux.
 
 mod alarm;
 mod channel;
@@ -41,11 +41,11 @@ pub fn supports(_what: &'static str) -> Result<(), Unsupported> {
     Ok(())
 }
 
-/// Makes this process a supervisor, or a command, where its first argument says so; else `None`,
-/// and the program goes on. To be called first of all in `main`, with all arguments.
+/// Makes this process a supervisor, or a command, if its first argument says so; otherwise returns `None`, and
+/// the program continues. Call it first in `main`, with all arguments.
 ///
-/// The first arguments `__supervise`, `__exec` and `__end` are taken by this. Nobody types them:
-/// only [`Command::start`](crate::Command::start) and [`end_by`] give them.
+/// The first arguments `__supervise`, `__exec` and `__end` are reserved for this. Nobody types them: only
+/// [`Command::start`](crate::Command::start) and [`end_by`] pass them.
 pub fn entry(arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     let mut arguments = arguments.into_iter().skip(1);
     let first = arguments.next()?;

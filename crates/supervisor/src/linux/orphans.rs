@@ -1,4 +1,4 @@
-//! The first process of a container adopts every orphan there.
+//! Reaps orphans: the first process of a container adopts all of them.
 
 use std::convert::Infallible;
 use std::io;
@@ -8,12 +8,11 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::linux::cleanup::reap_adopted;
 
-/// Reaps the orphans that come to this process where it is the first of a container (process 1), so
-/// that they don't stay behind as zombies; else it has nothing to do. To be run beside everything
-/// else: it never ends.
+/// Reaps the orphans that this process adopts if it is the first of a container (process 1), to leave no
+/// zombies. Otherwise it has nothing to do. Run it in parallel with everything else: it never ends.
 ///
-/// Children that this process started itself are left to those who wait for them: they share its
-/// process group. Dropping the future ends the reaping.
+/// Children that this process started itself are left to the code that waits for them: they share its process
+/// group. Dropping the future ends the reaping.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! What the supervisor has to do when: pure, so that every order of events can be tried.
+//! What the supervisor does when. It is pure, so tests can try every order of events.
 
 use crate::Limits;
 
@@ -16,9 +16,9 @@ pub(crate) struct Plan {
 enum Phase {
     /// The command runs within its limits.
     Running,
-    /// It has ended and left others behind, who have until then, or until the limit.
+    /// It has ended and left others behind, which have until then, or until the limit.
     Left { until: i64 },
-    /// Everybody has been asked to end. It can't be undone: later limits may only shorten this.
+    /// All processes have been asked to end. That can't be undone: later limits may only shorten it.
     Ending { kill_at: i64 },
     /// All remaining processes are being killed.
     Killing,
@@ -27,7 +27,7 @@ enum Phase {
 /// What is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// TERM to everyone.
+    /// TERM to all processes.
     Ask,
     /// KILL to all processes, until none is left.
     Kill,
@@ -62,7 +62,7 @@ impl Plan {
         self.ending(now.saturating_add(self.grace).min(self.limits.kill_at));
     }
 
-    /// The command has ended, and others of its family have not. True if this is what ends them.
+    /// The command has ended, and other processes of its family have not. True if this is what ends them.
     pub(crate) fn left(&mut self, now: i64) -> bool {
         let running = self.phase == Phase::Running;
         if running {
@@ -90,15 +90,15 @@ impl Plan {
         };
     }
 
-    /// Everything stands still. At the first limit it gets no time to end: it is not known whether it may
-    /// run at all.
+    /// All processes are stopped. At the first limit the command gets no time to end, because it is unknown
+    /// whether it may run at all.
     pub(crate) fn stands_still(&mut self, now: i64) {
         if self.phase == Phase::Running && now >= self.limits.term_at {
             self.limits.kill_at = self.limits.kill_at.min(now);
         }
     }
 
-    /// What is to be done at this moment, each thing once.
+    /// What is due now; each thing is returned once.
     pub(crate) fn due(&mut self, now: i64) -> Option<Due> {
         if self.phase == Phase::Running && now >= self.limits.term_at {
             self.ending(self.limits.kill_at);
@@ -117,7 +117,7 @@ impl Plan {
         std::mem::take(&mut self.ran_out)
     }
 
-    /// Nobody was asked to end.
+    /// No process was asked to end.
     pub(crate) fn running(&self) -> bool {
         self.phase == Phase::Running
     }
@@ -126,7 +126,7 @@ impl Plan {
         self.phase == Phase::Killing
     }
 
-    /// When something will be due that isn't yet.
+    /// When the next thing will be due.
     pub(crate) fn next(&self) -> Option<i64> {
         match self.phase {
             Phase::Running => Some(self.limits.term_at.min(self.limits.kill_at)),

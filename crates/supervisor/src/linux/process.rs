@@ -8,7 +8,7 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open, pidfd_send_signal,
 };
 
-/// How often a process is looked at again whose parent ended while `/proc` was read.
+/// How many times a process is read again if its parent ended while `/proc` was read.
 const READ_AGAIN: usize = 16;
 
 /// One process at one moment.
@@ -18,13 +18,13 @@ pub(crate) struct Process {
     pub(crate) parent: i32,
     pub(crate) group: i32,
     pub(crate) session: i32,
-    /// It has ended. One whose first thread has, and others not, is alive.
+    /// It has ended. A process whose first thread has ended, and others have not, is alive.
     pub(crate) zombie: bool,
     /// It is stopped, by a signal or by its tracer.
     pub(crate) stopped: bool,
 }
 
-/// What tells a process from every other, also from a later one of the same number.
+/// Distinguishes a process from every other, also from a later one with the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Identity {
     pub(crate) pid: i32,
@@ -32,7 +32,7 @@ pub(crate) struct Identity {
     started: u64,
 }
 
-/// What became of a signal.
+/// The result of sending a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sent {
     Delivered,
@@ -40,11 +40,11 @@ pub(crate) enum Sent {
     Refused,
 }
 
-/// Whether `/proc` shows this process and its descendants by the numbers that they know.
+/// Whether `/proc` shows this process and its descendants with the numbers that they know.
 ///
 /// # Errors
 ///
-/// It isn't mounted, or is that of another process namespace, whose processes are others.
+/// It is not mounted, or belongs to another process namespace with other processes.
 pub(crate) fn check_proc() -> io::Result<()> {
     let shown = fs::read_link("/proc/self")?;
     if shown.as_os_str() == getpid().as_raw_pid().to_string().as_str() {
@@ -66,8 +66,7 @@ impl Process {
         })
     }
 
-    /// The command's name stands in parentheses and may hold any byte: what counts begins behind
-    /// the last one.
+    /// The command's name is in parentheses and may contain any byte: the fields start after the last one.
     fn parse(pid: i32, stat: &[u8]) -> Option<Self> {
         let name_end = stat.iter().rposition(|&byte| byte == b')')?;
         let rest = str::from_utf8(&stat[name_end + 1..]).ok()?;
@@ -86,10 +85,10 @@ impl Process {
         })
     }
 
-    /// Sends `signals` in this order to exactly this process, never to a later one of its number.
+    /// Sends `signals` in this order to exactly this process, never to a later one with its number.
     ///
-    /// A process that was a descendant stays one until it ends, since sub-reapers adopt it: that it
-    /// is still the same one is all that has to be made sure of.
+    /// A process that was a descendant stays one until it ends, because sub-reapers adopt it. So it is enough
+    /// to check that it is still the same one.
     pub(crate) fn send(&self, signals: &[Signal]) -> Sent {
         let Some(pid) = Pid::from_raw(self.id.pid) else {
             return Sent::Gone;
@@ -97,7 +96,7 @@ impl Process {
         let descriptor = match pidfd_open(pid, PidfdFlags::empty()) {
             Ok(descriptor) => Some(descriptor),
             Err(Errno::SRCH) => return Sent::Gone,
-            // A kernel or a container without them.
+            // A kernel or a container without these.
             Err(_) => None,
         };
         if !Self::read(pid.as_raw_pid()).is_ok_and(|now| now.id == self.id && !now.zombie) {
@@ -118,23 +117,23 @@ impl Process {
     }
 }
 
-/// The process group that this process belongs to: 0 where it began outside this container.
+/// The process group of this process: 0 if it was created outside this container.
 pub(crate) fn own_group() -> i32 {
     nix::unistd::getpgrp().as_raw()
 }
 
-/// The session that this process belongs to: 0 where it began outside this container.
+/// The session of this process: 0 if it was created outside this container.
 pub(crate) fn own_session() -> i32 {
     nix::unistd::getsid(None).map_or(0, nix::unistd::Pid::as_raw)
 }
 
-/// All processes, as of nearly one moment.
+/// All processes, at nearly one moment.
 #[derive(Debug)]
 pub(crate) struct Table(HashMap<i32, Process>);
 
 impl Table {
-    /// Reads `/proc`. A process whose parent ended in the meantime is looked at until it shows who
-    /// adopted it, so that it can't be missed.
+    /// Reads `/proc`. A process whose parent ended in the meantime is read again until it shows who adopted it,
+    /// so that it can't be missed.
     pub(crate) fn read() -> io::Result<Self> {
         let mut table = HashMap::new();
         for entry in fs::read_dir("/proc")? {
@@ -172,8 +171,8 @@ impl Table {
         self.0.get(&pid)
     }
 
-    /// The processes below `root`, parents before their children, zombies left out; children of
-    /// `root` itself, and what is below them, only where `counts` says so.
+    /// The processes below `root`, parents before their children, without zombies. Children of `root`, and
+    /// everything below them, are included only if `counts` returns true.
     pub(crate) fn below(&self, root: i32, counts: impl Fn(&Process) -> bool) -> Vec<Process> {
         let mut children: HashMap<i32, Vec<Process>> = HashMap::new();
         for process in self.all() {

@@ -1,4 +1,4 @@
-//! A command that runs, as its caller sees it.
+//! A running command, as its caller sees it.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,19 +14,19 @@ use crate::linux::start::Supervisor;
 use crate::linux::terminal::{Job, Tty};
 use crate::{Event, Exit, Limits, Over, Signal};
 
-/// How late a supervisor may be before its caller does its work, in microseconds.
+/// How late a supervisor may be before its caller takes over, in microseconds.
 const LATE: i64 = 200_000;
 
-/// How long it may take to kill everything, once it says that it does: longer than it gives itself.
+/// How long the supervisor may take to kill everything once it has announced that: longer than its own limit.
 const KILLING: i64 = 6_000_000;
 
-/// How soon to look again whether the supervisor is gone.
+/// How soon to check again whether the supervisor is gone.
 const DEPARTURE: i64 = 1_000;
 
-/// A command that runs, or has run, under its limits.
+/// A command that runs, or has run, within its limits.
 ///
-/// [`Running::next`] has to be polled all the time: it is what notices a supervisor that was killed
-/// or stopped, and what takes the terminal back. The limits themselves hold without it.
+/// Poll [`Running::next`] all the time: it notices a supervisor that was killed or stopped, and takes the
+/// terminal back. The limits themselves apply without it.
 ///
 /// Dropping this before [`Event::Over`] ends everything in the background: the supervisor sends
 /// TERM at once, and KILL after the grace or at the limit.
@@ -45,24 +45,24 @@ pub struct Running {
     exited: bool,
     out_of_time: bool,
     stopped: Option<Signal>,
-    /// Its stop was asked for by a signal that was forwarded.
+    /// Its stop was requested by a signal that was forwarded.
     stop_forwarded: bool,
     tty: Option<Tty>,
-    /// The command is one that uses the terminal: it gets it again whenever it goes on.
+    /// The command uses the terminal: it gets the terminal again whenever it continues.
     uses_terminal: bool,
 }
 
 #[derive(Debug)]
 enum State {
     Supervised,
-    /// The supervisor is about to be gone. With nothing said of the end, there is more to do then.
+    /// The supervisor is about to be gone. If it has not reported the end, more has to be done then.
     Departing(Option<Over>),
     /// This process does the supervisor's work.
     Cleanup(Cleanup),
     Over(Over),
 }
 
-/// What is done about a supervisor that still doesn't act, though it is continued whenever it stops.
+/// What is done if a supervisor still does not act, although it is continued whenever it stops.
 #[derive(Debug, Clone, Copy)]
 enum Checks {
     /// It is continued at the first limit,
@@ -71,7 +71,7 @@ enum Checks {
     AtKill,
     /// and then it isn't waited for any longer.
     Late,
-    /// It is at its last task, and has until then.
+    /// It is doing its last task, and has until then.
     Killing(i64),
 }
 
@@ -112,8 +112,8 @@ impl Running {
         self.command.as_raw_pid().unsigned_abs()
     }
 
-    /// Sets new limits, earlier or later ones. Once the processes have been asked to end that
-    /// stands, and later limits don't give them more time. Doesn't wait.
+    /// Sets new limits, earlier or later ones. If the processes have already been asked to end, later limits
+    /// don't give them more time. Doesn't wait.
     pub fn limits(&mut self, limits: Limits) {
         self.change(limits, &Order::Limits(limits));
     }
@@ -135,8 +135,8 @@ impl Running {
         }
     }
 
-    /// Passes a signal on to the command's process group. With CONT it gets the terminal again, if
-    /// it used it and this process has it. Doesn't wait.
+    /// Passes a signal on to the command's process group. With CONT the command gets the terminal again, if it
+    /// used it and this process has it. Doesn't wait.
     pub fn signal(&mut self, signal: Signal) {
         match signal {
             Signal::CONT => self.give_terminal(),
@@ -146,8 +146,8 @@ impl Running {
         self.channel.send(&Order::Signal(signal));
     }
 
-    /// Stops everything that came of the command until [`Running::thaw`], and tells
-    /// [`Event::Frozen`] once all of it stands still. Doesn't wait.
+    /// Stops the command and all its descendants until [`Running::thaw`], and reports [`Event::Frozen`] once
+    /// all are stopped. Doesn't wait.
     ///
     /// This is not a stop of a job: the terminal keeps its owner, and a shell that is part of the command
     /// does not notice. Processes that a user stopped before stay stopped afterwards. Signals that are
@@ -156,17 +156,17 @@ impl Running {
     ///
     /// # Caveats
     ///
-    /// What another user owns (`sudo`) goes on, and anybody may continue a process that they own.
+    /// Processes of another user (`sudo`) continue, and anybody may continue a process that they own.
     pub fn freeze(&mut self) {
         self.channel.send(&Order::Freeze);
     }
 
-    /// Lets go on what [`Running::freeze`] stopped. Doesn't wait.
+    /// Continues what [`Running::freeze`] stopped. Doesn't wait.
     pub fn thaw(&mut self) {
         self.channel.send(&Order::Thaw);
     }
 
-    /// The next event. After [`Event::Over`] it is that again. Dropping the future loses nothing.
+    /// The next event. After [`Event::Over`] it is returned again. Dropping the future loses nothing.
     ///
     /// # Errors
     ///
@@ -266,13 +266,13 @@ impl Running {
         self.events.push_back(Event::Exited(exit));
     }
 
-    /// There is nothing to wait for from the supervisor any more.
+    /// There is nothing more to wait for from the supervisor.
     fn depart(&mut self, over: Option<Over>) {
         self.supervisor.signal(rustix::process::Signal::KILL);
         self.state = State::Departing(over);
     }
 
-    /// Waits until the supervisor is gone: only then everything has come to this process.
+    /// Waits until the supervisor is gone: only then this process has adopted everything.
     async fn departing(&mut self, over: Option<Over>) -> io::Result<()> {
         if !self.supervisor.has_ended() {
             self.alarm.set(Some(now() + DEPARTURE))?;
@@ -326,15 +326,15 @@ impl Running {
         self.events.push_back(Event::Stopped(signal));
     }
 
-    /// Stops this process where its stopped command asks for that, and lets both go on together:
-    /// what a shell expects of a job. To be called at [`Event::Stopped`]. It comes back when this
-    /// process was continued, as by `fg` or `bg`, and then continues the command too, with the
-    /// terminal if this process has it again. True if this process was stopped meanwhile.
+    /// Stops this process if its stopped command requires that, and lets both continue together, as a shell
+    /// expects of a job. Call it at [`Event::Stopped`]. It returns after this process was continued, for
+    /// example by `fg` or `bg`, and then continues the command too, with the terminal if this process has it
+    /// again. True if this process was stopped meanwhile.
     ///
-    /// A command that somebody stopped by itself (`kill -STOP`), with no terminal in play, is left
-    /// as it is. Where no shell could continue this process, the command is continued at once.
+    /// A command that somebody stopped by itself (`kill -STOP`), without the terminal being involved, is left
+    /// as it is. If no shell could continue this process, the command is continued at once.
     ///
-    /// The limits hold all the while.
+    /// The limits apply all the time.
     pub fn suspend(&mut self) -> bool {
         if self.stopped.is_none() {
             return false;
@@ -355,7 +355,7 @@ impl Running {
                 kill_process(getpid(), rustix::process::Signal::STOP)
             };
         } else if wants_terminal {
-            // Continued, it would only be stopped again.
+            // If it were continued, it would only be stopped again.
             return false;
         }
         self.signal(Signal::CONT);

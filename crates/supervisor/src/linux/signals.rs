@@ -19,21 +19,21 @@ const FORWARDED: [Signal; 8] = [
     Signal::CONT,
 ];
 
-/// The signals that a user sends to this process and means for its command too: INT, TERM, HUP,
-/// QUIT, USR1, USR2, TSTP and CONT.
+/// The signals that a user sends to this process and means for its command too: INT, TERM, HUP, QUIT, USR1,
+/// USR2, TSTP and CONT.
 ///
-/// One that this process was told to ignore when it was started (as by `nohup`) stays ignored, and
-/// so it is for the command. From the first `Signals` on none of the others has its default effect
-/// on this process any more, also after this is dropped.
+/// A signal that this process was started to ignore (for example by `nohup`) stays ignored, for the command
+/// too. After the first `Signals`, none of the others has its default effect on this process any more, even
+/// after this is dropped.
 #[derive(Debug)]
 pub struct Signals(Vec<(Signal, tokio::signal::unix::Signal)>);
 
 impl Signals {
-    /// Begins to listen. Needs a tokio runtime with I/O.
+    /// Starts to listen. Needs a tokio runtime with I/O.
     ///
     /// # Errors
     ///
-    /// If `/proc` doesn't tell which signals are ignored, or the system refuses.
+    /// If `/proc` does not show which signals are ignored, or the system refuses.
     pub fn new() -> io::Result<Self> {
         let ignored = Ignored::now()?;
         FORWARDED
@@ -67,11 +67,11 @@ pub struct Ignored {
 }
 
 impl Ignored {
-    /// Those of this moment.
+    /// The signals that are ignored now.
     ///
     /// # Errors
     ///
-    /// If `/proc` doesn't tell.
+    /// If `/proc` does not show them.
     pub fn now() -> io::Result<Self> {
         let status = std::fs::read_to_string("/proc/self/status")?;
         Self::parse(&status).ok_or_else(|| {

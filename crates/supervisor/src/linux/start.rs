@@ -21,20 +21,20 @@ use crate::linux::supervise;
 use crate::linux::terminal::{Job, Tty};
 use crate::{Command, Limits, StartError, Terminal};
 
-/// This process's supervisor: 0 where there is none, −1 where there is about to be one.
+/// This process's supervisor: 0 if there is none, −1 while it is being started.
 static SUPERVISOR: AtomicI32 = AtomicI32::new(0);
 
-/// Whether commands can be run here, to be asked before anything is locked for one.
+/// Whether commands can be run here. Check this before anything is locked for one.
 ///
 /// # Errors
 ///
-/// [`StartError::NoProc`]: a command's processes could not be found.
+/// [`StartError::NoProc`]: the processes of a command could not be found.
 pub fn check() -> Result<(), StartError> {
     check_proc().map_err(StartError::NoProc)
 }
 
 impl Command {
-    /// Starts the command, to be ended by `limits`. Needs a tokio runtime with I/O, of any kind.
+    /// Starts the command with `limits`. Needs a tokio runtime with I/O, of any kind.
     ///
     /// # Caveats
     ///
@@ -43,9 +43,8 @@ impl Command {
     ///
     /// # Errors
     ///
-    /// [`StartError`] says what failed; nothing of the command runs then. That there is no such
-    /// command, or that it can't be executed, is no error of this but the exit code of the command:
-    /// 127 or 126.
+    /// [`StartError`] says what failed; nothing of the command runs then. A command that does not exist or
+    /// can't be executed is not an error here: the command then has the exit code 127 or 126.
     pub async fn start(self, limits: Limits) -> Result<Running, StartError> {
         if self.argv.is_empty() {
             return Err(StartError::NoCommand);
@@ -79,9 +78,9 @@ impl Command {
     }
 }
 
-/// The supervisor as its caller sees it: a child, of which there is one at a time.
+/// The supervisor as its caller sees it: a child, one at a time.
 ///
-/// Dropping it waits for nothing: the end of the channel is what ends it.
+/// Dropping it waits for nothing: the end of the channel ends it.
 #[derive(Debug)]
 pub(crate) struct Supervisor {
     pid: Option<Pid>,
@@ -132,13 +131,13 @@ impl Supervisor {
 
     pub(crate) fn signal(&self, signal: Signal) {
         if let Some(pid) = self.pid {
-            // It has ended and wasn't waited for yet, so that the number is still its own.
+            // It has ended and was not waited for yet, so the number is still its own.
             let _result = kill_process(pid, signal);
         }
     }
 
-    /// Lets it go on where somebody has stopped it: told of no stop, it couldn't say what became of
-    /// its command, however long the limits are moved on.
+    /// Continues it if somebody has stopped it: a stopped supervisor could not report what happened to its
+    /// command, however long the limits are extended.
     pub(crate) fn keep_going(&self) {
         let stops = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
         if let Some(pid) = self.pid
@@ -148,7 +147,7 @@ impl Supervisor {
         }
     }
 
-    /// Whether it has ended; its number is nobody's from then on.
+    /// Whether it has ended. From then on its number may belong to another process.
     pub(crate) fn has_ended(&mut self) -> bool {
         if let Some(pid) = self.pid
             && !matches!(

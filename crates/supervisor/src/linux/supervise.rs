@@ -1,4 +1,4 @@
-//! The supervisor: starts the command, keeps its limits, and ends all that came of it.
+//! The supervisor: starts the command, enforces its limits, and ends the command and all its descendants.
 
 use std::ffi::OsString;
 use std::io;
@@ -25,14 +25,14 @@ use crate::{Exit, Over, Signal};
 /// The hidden first argument that makes a process a supervisor.
 pub(crate) const ARGUMENT: &str = "__supervise";
 
-/// What it is called, so that a `kill` by the caller's name doesn't hit both.
+/// Its process name, so that a `kill` by the caller's name doesn't hit both.
 pub(crate) const NAME: &str = "supervisor";
 
-/// How many children are reaped before the limits are looked at again: a command that forks without
-/// end must not keep the supervisor from ending it.
+/// How many children are reaped before the limits are checked again: a command that forks without end must not
+/// keep the supervisor from ending it.
 const REAPED_AT_ONCE: usize = 1_000;
 
-/// Is the supervisor until nothing is left of the command.
+/// Runs the supervisor until nothing is left of the command.
 pub(crate) fn supervise() -> io::Result<()> {
     rustix::thread::set_name(&std::ffi::CString::new(NAME)?)?;
     // Requests to end the command go to the caller. The command gets an empty mask again.
@@ -115,15 +115,15 @@ fn start(order: &Start, stdin: OwnedFd) -> io::Result<Pid> {
 struct Supervisor {
     channel: Channel,
     plan: Plan,
-    /// Until it was reaped: then its number, and its group's, may be somebody else's.
+    /// `None` once it was reaped: then its number, and its group's, may belong to others.
     command: Option<Pid>,
     family: Family,
-    /// Everything is to stand still.
+    /// Everything is to be stopped.
     freeze: Option<Freeze>,
 }
 
 impl Supervisor {
-    /// Does what is to be done now; says so when it is over.
+    /// Does what is due now, and reports when all is done.
     fn turn(&mut self) -> io::Result<Option<Over>> {
         while let Some(order) = self.channel.received() {
             self.obey(&order);
@@ -147,7 +147,7 @@ impl Supervisor {
         }
         match due {
             Some(Due::Ask) => {
-                // Who is asked to end has to run for that.
+                // A process that is asked to end must run for that.
                 self.freeze = None;
                 self.family.ask();
             }
@@ -160,7 +160,7 @@ impl Supervisor {
         Ok(None)
     }
 
-    /// When there is something to do although nobody says anything.
+    /// When there is something to do even without an event.
     fn next(&self) -> Option<i64> {
         if self.plan.killing() {
             return self.family.look_at();
@@ -218,13 +218,13 @@ impl Supervisor {
         if let Some(group) = self.command
             && let Ok(number) = Number::try_from(number)
         {
-            // It has ended, or is somebody else's: there is nobody to forward to.
+            // It has ended or belongs to somebody else: there is nothing to forward to.
             let _result = killpg(nix::unistd::Pid::from_raw(group.as_raw_pid()), number);
         }
     }
 
-    /// Takes note of what became of the children. True once there are none, and then, since this
-    /// process adopts every orphan, no descendant is left at all.
+    /// Records what happened to the children. True once there are none: this process adopts every orphan, so no
+    /// descendant is left either.
     fn reap(&mut self) -> io::Result<bool> {
         let options = WaitOptions::NOHANG | WaitOptions::UNTRACED | WaitOptions::CONTINUED;
         for _ in 0..REAPED_AT_ONCE {
@@ -242,7 +242,7 @@ impl Supervisor {
     fn command_is(&mut self, status: WaitStatus) {
         if status.stopped() {
             let signal = Signal(status.stopping_signal().unwrap_or_default());
-            // A stop of our own doing is none of its own.
+            // This stop was caused by the supervisor itself.
             if !(self.freeze.is_some() && signal == Signal::STOP) {
                 self.channel.send(&Report::Stopped(signal));
             }
@@ -254,7 +254,7 @@ impl Supervisor {
         }
     }
 
-    /// The command has ended, others have not.
+    /// The command has ended, other processes have not.
     fn left(&mut self) -> io::Result<()> {
         if self.plan.left(now()) {
             let seen = self.family.members()?.len();
@@ -279,7 +279,7 @@ pub(crate) fn exit(status: WaitStatus) -> Exit {
     }
 }
 
-/// The process that started this one.
+/// The parent process.
 pub(crate) fn parent() -> i32 {
     getppid().map_or(0, Pid::as_raw_pid)
 }

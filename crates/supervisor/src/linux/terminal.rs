@@ -17,8 +17,8 @@ pub(crate) fn set_foreground(tty: &File, group: Pid) -> io::Result<()> {
     while_ttou_blocked(|| tcsetpgrp(tty, group))
 }
 
-/// From the background such a call stops a process unless SIGTTOU is blocked: just for the call,
-/// since children inherit the mask.
+/// From the background, such a call stops a process unless SIGTTOU is blocked: only during the call, because
+/// children inherit the mask.
 fn while_ttou_blocked(call: impl FnOnce() -> rustix::io::Result<()>) -> io::Result<()> {
     let ttou = SigSet::from(Signal::SIGTTOU);
     let before = ttou.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
@@ -32,13 +32,13 @@ fn while_ttou_blocked(call: impl FnOnce() -> rustix::io::Result<()>) -> io::Resu
 pub(crate) struct Tty {
     device: File,
     own_group: Pid,
-    /// How it was set when it was ours.
+    /// Its settings when this process had it.
     modes: Termios,
     given: bool,
 }
 
 impl Tty {
-    /// `None` if there is no terminal, or this process's group can't be named to it.
+    /// `None` if there is no terminal, or if this process's group has no number there.
     pub(crate) fn open() -> Option<Self> {
         let device = File::open(CONTROLLING).ok()?;
         let modes = tcgetattr(&device).ok()?;
@@ -50,7 +50,7 @@ impl Tty {
         })
     }
 
-    /// Whether it is this process's group's.
+    /// Whether this process's group has it.
     pub(crate) fn is_ours(&self) -> bool {
         tcgetpgrp(&self.device).is_ok_and(|group| group == self.own_group)
     }
@@ -60,12 +60,12 @@ impl Tty {
         self.given
     }
 
-    /// The command has taken it, or will before it begins.
+    /// The command has taken it, or will before it starts.
     pub(crate) fn taken(&mut self) {
         self.given = true;
     }
 
-    /// Gives it to the command's group. False if it isn't ours to give.
+    /// Gives it to the command's group. False if this process does not have it.
     pub(crate) fn give(&mut self, group: Pid) -> bool {
         if self.is_ours() && set_foreground(&self.device, group).is_ok() {
             self.given = true;
@@ -76,12 +76,12 @@ impl Tty {
     /// Takes it back from the command.
     pub(crate) fn take_back(&mut self) {
         if std::mem::take(&mut self.given) {
-            // It may have been hung up: then it is nobody's.
+            // It may have been hung up: then nobody has it.
             let _result = set_foreground(&self.device, self.own_group);
         }
     }
 
-    /// Sets it as it was: what a signal ended couldn't do so itself.
+    /// Restores its settings: a command that was ended by a signal could not do so itself.
     pub(crate) fn restore(&self) {
         let _result =
             while_ttou_blocked(|| tcsetattr(&self.device, OptionalActions::Drain, &self.modes));
@@ -109,7 +109,7 @@ impl Job {
             .filter(|process| process.group == self.group && !process.zombie)
     }
 
-    /// Whether it is this process alone, with what it started itself: no pipeline, no script.
+    /// Whether it contains only this process and what it started itself: no pipeline, no script.
     pub(crate) fn is_alone(&self) -> bool {
         let own = getpid().as_raw_pid();
         let below = self.table.below(own, |_| true);
@@ -117,8 +117,8 @@ impl Job {
             .all(|member| member.id.pid == own || below.contains(member))
     }
 
-    /// Whether somebody, a shell, could continue it if it stopped: some parent of it is in the same
-    /// session and another group.
+    /// Whether somebody, a shell, could continue it after a stop: some ancestor is in the same session and
+    /// another group.
     pub(crate) fn is_controlled(&self) -> bool {
         let session = own_session();
         self.members()

@@ -1,4 +1,4 @@
-//! Ends a helper of this process's own, at once.
+//! Ends a helper of this process at once, with its descendants.
 
 use std::collections::HashSet;
 
@@ -6,14 +6,15 @@ use rustix::process::Signal;
 
 use crate::linux::process::{Process, Table};
 
-/// How often new processes are looked for. Who was stopped starts none, so that nearly always two looks do.
+/// How often new processes are searched. A stopped process starts none, so two searches are nearly always
+/// enough.
 const MOST_LOOKS: usize = 16;
 
-/// Kills `child`, a process that this one started and has not waited for, and all that came of it and still has a
-/// parent there. It doesn't wait for their end.
+/// Kills `child`, a process that this one started and has not waited for, and all its descendants that still
+/// have a parent in the tree. It doesn't wait for their end.
 ///
-/// It is for helpers that share this process's group, because they may need its terminal. What another user owns
-/// (`sudo`) and what has left the tree as a daemon is not touched. Does nothing on other systems than Linux.
+/// It is for helpers that share this process's group, because they may need its terminal. Processes of another
+/// user (`sudo`) and daemons that have left the tree are not touched. Does nothing on other systems than Linux.
 pub fn kill_tree(child: u32) {
     let Ok(child) = i32::try_from(child) else {
         return;

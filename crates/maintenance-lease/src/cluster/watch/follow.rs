@@ -39,7 +39,7 @@ impl Api {
     ) -> BoxStream<'static, Result<LeaseEvent, Error>> {
         match self.followers.join(self, node, from) {
             Source::Alone(place) => with_place(self.watch_leases(Some(node), Some(from)), place),
-            Source::Shared(told, place) => with_place(newer(told, from), place),
+            Source::Shared(known, place) => with_place(newer(known, from), place),
         }
     }
 }
@@ -58,7 +58,7 @@ struct State {
 struct Shared {
     /// Everything after this version was reported, or will be.
     since: u64,
-    told: BTreeMap<String, watch::Sender<LastKnown>>,
+    known: BTreeMap<String, watch::Sender<LastKnown>>,
     followers: usize,
     task: AbortHandle,
 }
@@ -67,7 +67,7 @@ impl Shared {
     fn new(since: u64, task: AbortHandle) -> Self {
         Self {
             since,
-            told: BTreeMap::new(),
+            known: BTreeMap::new(),
             followers: 0,
             task,
         }
@@ -75,20 +75,20 @@ impl Shared {
 
     /// Forgets the reports about Leases that nobody follows, if there are too many.
     fn forget_others(&mut self) {
-        if self.told.len() <= self.followers + SPARE {
+        if self.known.len() <= self.followers + SPARE {
             return;
         }
-        self.told.retain(|_, told| {
-            let is_followed = told.receiver_count() > 0;
+        self.known.retain(|_, known| {
+            let is_followed = known.receiver_count() > 0;
             if !is_followed {
-                self.since = self.since.max(told.borrow().at);
+                self.since = self.since.max(known.borrow().at);
             }
             is_followed
         });
     }
 
     /// Goes on with a watch from an earlier version on.
-    fn begin_anew(&mut self, since: u64, task: AbortHandle) {
+    fn restart(&mut self, since: u64, task: AbortHandle) {
         self.since = since;
         std::mem::replace(&mut self.task, task).abort();
     }
@@ -124,7 +124,7 @@ impl Followers {
         self.lock()
             .shared
             .as_ref()
-            .map_or(0, |shared| shared.told.len())
+            .map_or(0, |shared| shared.known.len())
     }
 
     fn join(&self, api: &Api, node: &str, from: u64) -> Source {
@@ -144,12 +144,12 @@ impl Followers {
         });
         if from < shared.since {
             // Changes in between were not reported to anybody. Duplicate reports count once.
-            shared.begin_anew(from, self.share(api, from));
+            shared.restart(from, self.share(api, from));
         }
         shared.followers += 1;
-        let mut told = shared.told.entry(node.to_owned()).or_default().subscribe();
-        told.mark_changed();
-        Source::Shared(told, left(None))
+        let mut known = shared.known.entry(node.to_owned()).or_default().subscribe();
+        known.mark_changed();
+        Source::Shared(known, left(None))
     }
 
     /// Passes on what happens to all Leases after the version `since`.
@@ -181,16 +181,16 @@ impl Followers {
         match event {
             WatchEvent::Changed(ref lease) | WatchEvent::Deleted(ref lease) => {
                 let (node, at) = (lease.node().to_owned(), lease.version.0);
-                publish(shared.told.entry(node).or_default(), at, event);
+                publish(shared.known.entry(node).or_default(), at, event);
                 shared.forget_others();
             }
             WatchEvent::Listed(mut all) => {
                 shared.since = version;
-                shared.told.retain(|_, told| told.receiver_count() > 0);
-                for (node, told) in &shared.told {
+                shared.known.retain(|_, known| known.receiver_count() > 0);
+                for (node, known) in &shared.known {
                     match all.remove(node) {
-                        Some(lease) => publish(told, lease.version.0, WatchEvent::Changed(lease)),
-                        None => publish(told, version, WatchEvent::Listed(HashMap::new())),
+                        Some(lease) => publish(known, lease.version.0, WatchEvent::Changed(lease)),
+                        None => publish(known, version, WatchEvent::Listed(HashMap::new())),
                     }
                 }
             }
@@ -198,12 +198,12 @@ impl Followers {
     }
 }
 
-fn publish(told: &watch::Sender<LastKnown>, at: u64, event: LeaseEvent) {
-    told.send_if_modified(|told| {
-        let newer = at > told.at;
+fn publish(known: &watch::Sender<LastKnown>, at: u64, event: LeaseEvent) {
+    known.send_if_modified(|known| {
+        let newer = at > known.at;
         if newer {
             let event = Some(event);
-            *told = LastKnown { at, event };
+            *known = LastKnown { at, event };
         }
         newer
     });
@@ -211,17 +211,17 @@ fn publish(told: &watch::Sender<LastKnown>, at: u64, event: LeaseEvent) {
 
 /// The report about a Lease that is newer than `from`.
 fn newer(
-    told: watch::Receiver<LastKnown>,
+    known: watch::Receiver<LastKnown>,
     from: u64,
 ) -> BoxStream<'static, Result<LeaseEvent, Error>> {
-    stream::unfold(told, move |mut told| async move {
+    stream::unfold(known, move |mut known| async move {
         loop {
-            if told.changed().await.is_err() {
+            if known.changed().await.is_err() {
                 return pending().await;
             }
-            let LastKnown { at, event } = told.borrow_and_update().clone();
+            let LastKnown { at, event } = known.borrow_and_update().clone();
             if let Some(event) = event.filter(|_| at > from) {
-                return Some((Ok(event), told));
+                return Some((Ok(event), known));
             }
         }
     })

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::cluster::nodes::RowDetail;
 use crate::cluster::nodes::{Columns, NodeRow, close_table};
-use crate::cluster::reads::RowDetail;
 use crate::cluster::requests::{Accept, escape};
 use crate::lease::NodeLease;
 use crate::outcome::Right;
@@ -23,16 +23,16 @@ pub(super) trait Kind: Send + Sync + 'static {
     /// The path of the collection.
     fn collection(&self) -> String;
 
-    /// What selects in it: parameters of the query.
+    /// The selection: parameters of the query.
     fn selection(&self) -> Vec<String>;
 
-    /// The right that it takes to `verb` them.
+    /// The right to `verb` them.
     fn right(&self, verb: &'static str) -> Right;
 
-    /// Reads an element of a list that has `before` before its array.
+    /// Reads an element of a list; `before` is the part of the list before its array.
     fn element(&mut self, json: &[u8], before: &[u8]) -> Result<Self::Object, String>;
 
-    /// Learns from what surrounds the elements of a list.
+    /// Reads the part of a list outside its elements.
     fn listed(&mut self, _envelope: &[u8]) -> Result<(), String> {
         Ok(())
     }
@@ -95,12 +95,11 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    pub(super) fn new(node: Option<&str>, selector: Option<&str>) -> Self {
+    pub(super) fn new(node: Option<&str>, selector: Option<&str>, detail: RowDetail) -> Self {
         let by_labels = |selector| format!("labelSelector={}", escape(selector));
         Self {
-            selection: node
-                .map(by_name)
-                .into_iter()
+            selection: std::iter::once(detail.query().to_owned())
+                .chain(node.map(by_name))
                 .chain(selector.map(by_labels))
                 .collect(),
             columns: None,
@@ -124,9 +123,7 @@ impl Kind for Rows {
     }
 
     fn selection(&self) -> Vec<String> {
-        let mut selection = vec![RowDetail::Cells.query().to_owned()];
-        selection.extend_from_slice(&self.selection);
-        selection
+        self.selection.clone()
     }
 
     fn right(&self, verb: &'static str) -> Right {
@@ -141,7 +138,7 @@ impl Kind for Rows {
         columns.row(json)
     }
 
-    /// Also a list without rows says what its columns are.
+    /// A list without rows also defines the columns.
     fn listed(&mut self, envelope: &[u8]) -> Result<(), String> {
         if self.columns.is_none() {
             self.columns = Some(Columns::read(envelope)?);
@@ -149,8 +146,8 @@ impl Kind for Rows {
         Ok(())
     }
 
-    /// An event has a Table of one row. Only the first of a watch names its columns, be it a
-    /// bookmark; they are the list's.
+    /// An event has a Table with one row. Only the first event of a watch names the columns, even if it is a
+    /// bookmark; they are the same as the list's.
     fn object(&mut self, json: &[u8]) -> Result<NodeRow, String> {
         let columns = self
             .columns

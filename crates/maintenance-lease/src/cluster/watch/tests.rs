@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tower::{BoxError, ServiceExt as _};
 
 use super::*;
-use crate::{Maintenance, Repository, Right};
+use crate::{Maintenance, Repository, Right, RowDetail};
 
 type AnswerBody = UnsyncBoxBody<Bytes, BoxError>;
 
@@ -341,7 +341,9 @@ async fn a_shared_watch_remembers_no_lease_that_nobody_follows() {
 #[tokio::test(start_paused = true)]
 async fn rows_of_nodes_are_followed_past_bookmarks() {
     let scene = Scene::new();
-    let mut events = scene.maintenance().watch_nodes(None, None);
+    let mut events = scene
+        .maintenance()
+        .watch_nodes(None, None, RowDetail::Cells);
     let Some(Ok(WatchEvent::Listed(rows))) = events.next().await else {
         panic!("a list comes first");
     };

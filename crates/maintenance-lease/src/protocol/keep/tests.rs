@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::protocol::lease::Version;
+use crate::protocol::terms::Expiry;
 use crate::protocol::testing::{ADMIN, ALICE, BOB, alice, held, secs};
-use crate::protocol::time::Instant;
-use crate::protocol::wait::Expiry;
+use crate::protocol::time::{Instant, Now};
 
 const TERMS: Terms = Terms::new(60, Span::seconds(10));
 

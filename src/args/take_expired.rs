@@ -1,0 +1,33 @@
+//! Whether to take an expired lock whose holder did not finish.
+
+use clap::Args;
+use maintenance_lease::{Acquire, Hold, NodeLease};
+
+/// The flag of the verbs that can take an expired lock.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct TakeExpiredArgs {
+    /// Take an expired lock even if the node is NotReady or cordoned
+    ///
+    /// Its holder left the node in the middle of something: check it first. Without this flag, you are
+    /// asked on a terminal, and a script fails with exit code 6.
+    #[arg(long)]
+    pub(crate) take_expired: bool,
+}
+
+impl TakeExpiredArgs {
+    /// `options` for an acquisition that takes those in `confirmed`, or all.
+    pub(crate) fn acquire(self, options: Acquire, confirmed: Vec<NodeLease>) -> Acquire {
+        match self.take_expired {
+            true => options,
+            false => options.refuse_unfinished(confirmed),
+        }
+    }
+
+    /// The same for a hold.
+    pub(crate) fn hold(self, options: Hold, confirmed: Vec<NodeLease>) -> Hold {
+        match self.take_expired {
+            true => options,
+            false => options.refuse_unfinished(confirmed),
+        }
+    }
+}

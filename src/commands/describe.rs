@@ -1,0 +1,75 @@
+//! `describe`: everything about the locks of a few nodes.
+
+use clap::Args;
+use maintenance_lease::protocol::identity::hold_identity;
+use maintenance_lease::{Error, RowDetail};
+
+use super::status::filter::NodeFilter;
+use super::status::{NOTHING_FOUND, read};
+use crate::args::nodes::NodeArgs;
+use crate::error::Failure;
+use crate::exit::Code;
+use crate::output::describe;
+use crate::run::parallel;
+use crate::run::problems::Problems;
+use crate::run::session::{Session, Start};
+use crate::words::next_command::Reader;
+
+/// Show everything about the lock of a node, and what to do next
+///
+/// Shows the lock with its full reason, the health of the node, who fenced it, who had the lock before, and
+/// the commands that make sense for you now. For scripts, use status -o json.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  kubectl maint describe worker-1
+  kubectl maint describe -l pool=gpu")]
+pub(crate) struct DescribeArgs {
+    #[command(flatten)]
+    pub(crate) nodes: NodeArgs,
+}
+
+pub(crate) async fn run(args: &DescribeArgs, start: &Start<'_>) -> Result<Code, Failure> {
+    let selection = args.nodes.selection(None, start.terminal.stdin())?;
+    let session = start.reading().await?;
+    let identity = session.locks.identity();
+    let filter = NodeFilter {
+        selection,
+        own: [identity.to_owned(), hold_identity(identity)],
+        states: Vec::new(),
+        abandoned: None,
+        brief: false,
+        sort_by: None,
+        check_taints: true,
+    };
+    parallel::or_interrupted(print(args, &session, &filter)).await
+}
+
+async fn print(
+    args: &DescribeArgs,
+    session: &Session<'_>,
+    filter: &NodeFilter,
+) -> Result<Code, Failure> {
+    let parallel = args.nodes.parallel;
+    let snapshot = read::read_all(session, filter, true, RowDetail::Cells, parallel).await?;
+    let now = session.locks.server_time().now();
+    let reader = Reader {
+        identity: session.locks.identity(),
+        program: session.program,
+    };
+    let nodes = filter.nodes(&snapshot, now);
+    let pages = nodes
+        .iter()
+        .map(|node| describe::page(&snapshot.view(node), &reader, now));
+    let pages: Vec<String> = pages.collect();
+    if !pages.is_empty() {
+        session.terminal.data(pages.join("\n\n\n"));
+    }
+    let problems = Problems::new(session);
+    for node in filter.unknown(&snapshot) {
+        problems.report(&Error::NodeNotFound(node.to_owned()).into());
+    }
+    if pages.is_empty() && !problems.any() {
+        session.terminal.remark(NOTHING_FOUND);
+    }
+    Ok(problems.end().await)
+}

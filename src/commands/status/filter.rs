@@ -1,0 +1,176 @@
+//! Which nodes a status shows. No I/O.
+
+use std::collections::BTreeSet;
+
+use clap::ValueEnum;
+use maintenance_lease::protocol::{Instant, Now, Span, State};
+use maintenance_lease::{NodeLease, NodeRow, Sight};
+
+use super::snapshot::Snapshot;
+use super::sort::SortKey;
+use crate::args::nodes::Selection;
+use crate::output::status::LeftOut;
+
+/// A state to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StateFilter {
+    /// Nobody holds the lock
+    Free,
+    /// Somebody holds the lock
+    Locked,
+    /// The lock ended without a release
+    Expired,
+    /// Somebody has the node on hold
+    #[value(alias = "onhold")]
+    OnHold,
+}
+
+impl StateFilter {
+    /// All but free.
+    pub(super) const TAKEN: [Self; 3] = [Self::Locked, Self::Expired, Self::OnHold];
+
+    fn of(state: State) -> Self {
+        match state {
+            State::Free => Self::Free,
+            State::Held { .. } => Self::Locked,
+            State::Expired { .. } => Self::Expired,
+            State::AdminHold => Self::OnHold,
+        }
+    }
+}
+
+/// Which nodes to show.
+#[derive(Clone, Debug)]
+pub(in crate::commands) struct NodeFilter {
+    pub(in crate::commands) selection: Selection,
+    /// The holder names of the caller's leases and holds.
+    pub(in crate::commands) own: [String; 2],
+    /// Only nodes in one of these states, unless there are none.
+    pub(in crate::commands) states: Vec<StateFilter>,
+    /// Only locks that expired this long ago.
+    pub(in crate::commands) abandoned: Option<Span>,
+    /// Whether nodes that are free and well are left out.
+    pub(in crate::commands) brief: bool,
+    pub(in crate::commands) sort_by: Option<SortKey>,
+    /// Whether to read the whole object of every Node.
+    pub(in crate::commands) check_taints: bool,
+}
+
+impl NodeFilter {
+    /// The nodes to show, sorted as was asked for, else in the order of the selection, else by name.
+    pub(in crate::commands) fn nodes(&self, snapshot: &Snapshot, now: Now) -> Vec<String> {
+        let candidates: Vec<&str> = match &self.selection {
+            Selection::Named(names) => names.iter().map(String::as_str).collect(),
+            _ => snapshot.known().into_iter().collect(),
+        };
+        let shown = candidates
+            .into_iter()
+            .filter(|node| self.includes(snapshot, node, now));
+        let mut nodes: Vec<String> = shown.map(ToOwned::to_owned).collect();
+        if let Some(key) = self.sort_by {
+            key.sort(&mut nodes, snapshot, now);
+        }
+        nodes
+    }
+
+    /// The nodes that are not shown because they are free and well.
+    pub(super) fn left_out(&self, snapshot: &Snapshot, now: Now) -> LeftOut {
+        let mut left_out = LeftOut::default();
+        for node in snapshot.known() {
+            if self.matches(snapshot, node, now) && !self.includes(snapshot, node, now) {
+                left_out.nodes += 1;
+                let row = snapshot.row(node).row();
+                left_out.cordoned += usize::from(row.is_some_and(NodeRow::is_cordoned));
+            }
+        }
+        left_out
+    }
+
+    /// Whether to show `node`.
+    pub(super) fn includes(&self, snapshot: &Snapshot, node: &str, now: Now) -> bool {
+        self.matches(snapshot, node, now) && (!self.brief || snapshot.needs_attention(node, now))
+    }
+
+    /// Whether `node` is selected and in a state that was asked for.
+    fn matches(&self, snapshot: &Snapshot, node: &str, now: Now) -> bool {
+        let state = snapshot.state(node, now);
+        // An expired lock without any time counts as abandoned.
+        let is_abandoned = |term| match state {
+            State::Expired { .. } => abandoned_at(state, term).is_none_or(|at| at <= now.earliest),
+            _ => false,
+        };
+        self.selects(snapshot, node)
+            && (self.states.is_empty() || self.states.contains(&StateFilter::of(state)))
+            && self.abandoned.is_none_or(is_abandoned)
+    }
+
+    /// Whether the selection has `node`, whatever its state is. A Node that is gone counts as long as its
+    /// Lease is held, because its holder may not know.
+    pub(super) fn selects(&self, snapshot: &Snapshot, node: &str) -> bool {
+        let row = snapshot.row(node);
+        let known = *row != Sight::Missing || snapshot.is_locked(node);
+        match &self.selection {
+            Selection::Named(names) => known && names.iter().any(|name| name == node),
+            Selection::All => known,
+            Selection::Labelled(_) => row.row().is_some(),
+            Selection::Mine => snapshot
+                .leases
+                .get(node)
+                .and_then(NodeLease::holder)
+                .is_some_and(|holder| self.own.iter().any(|own| own == holder)),
+        }
+    }
+
+    /// When `node` is shown, or not, or changes, by time alone.
+    pub(super) fn next_change(&self, snapshot: &Snapshot, node: &str, now: Now) -> Option<Instant> {
+        let state = snapshot.state(node, now);
+        let abandoned = self.abandoned.and_then(|term| abandoned_at(state, term));
+        let abandoned = abandoned.filter(|&at| at > now.earliest);
+        snapshot
+            .next_change(node, now)
+            .into_iter()
+            .chain(abandoned)
+            .min()
+    }
+
+    /// The nodes among `nodes` whose whole objects must be read: all that were named, else the suspicious
+    /// ones. Nodes that were already read are left out.
+    pub(super) fn to_look_at<'a>(
+        &self,
+        snapshot: &Snapshot,
+        nodes: impl IntoIterator<Item = &'a str>,
+        now: Now,
+    ) -> BTreeSet<String> {
+        let all = self.check_taints || matches!(self.selection, Selection::Named(_));
+        let nodes = nodes.into_iter().filter(|node| {
+            snapshot.row(node).row().is_some()
+                && !snapshot.details.contains_key(*node)
+                && self.matches(snapshot, node, now)
+                && (all || snapshot.is_suspicious(node, now))
+        });
+        nodes.map(ToOwned::to_owned).collect()
+    }
+
+    /// The named nodes that don't exist.
+    pub(in crate::commands) fn unknown<'a>(
+        &'a self,
+        snapshot: &'a Snapshot,
+    ) -> impl Iterator<Item = &'a str> {
+        let named: &[String] = match &self.selection {
+            Selection::Named(names) => names,
+            _ => &[],
+        };
+        named
+            .iter()
+            .map(String::as_str)
+            .filter(|node| *snapshot.row(node) == Sight::Missing && !snapshot.is_locked(node))
+    }
+}
+
+/// When an expired lock has been so for `term`; `None` if nobody knows since when it is.
+fn abandoned_at(state: State, term: Span) -> Option<Instant> {
+    match state {
+        State::Expired { since } => since.map(|since| since + term),
+        _ => None,
+    }
+}

@@ -1,0 +1,56 @@
+//! `whoami`: who the caller is, to others and to the API server.
+
+use clap::Args;
+
+use crate::args::output::{OutputArgs, offers_no_lock_id};
+use crate::error::Failure;
+use crate::exit::Code;
+use crate::output::format::Format;
+use crate::output::identity::Identity;
+use crate::output::print;
+use crate::run::parallel;
+use crate::run::session::Start;
+
+/// Show who you are: the holder of your locks, and the API user
+///
+/// The holder is the name that others see at your locks: USER@HOST, or the one that you set with --holder or
+/// KUBECTL_MAINT_HOLDER. The API user is the one that the API server, RBAC and audit logs see.
+#[derive(Args, Debug)]
+#[command(mut_arg("format", offers_no_lock_id))]
+#[command(after_help = "Examples:
+  kubectl maint whoami
+  kubectl maint whoami -o json")]
+pub(crate) struct WhoamiArgs {
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+pub(crate) async fn run(args: &WhoamiArgs, start: &Start<'_>) -> Result<Code, Failure> {
+    let format = args.output.format();
+    if format == Format::LockId {
+        return Err(Failure::usage(
+            "whoami has no lock id to print",
+            format!(
+                "print those of your locks with `{} status --mine -o lock-id`",
+                start.program
+            ),
+        ));
+    }
+    let session = start.reading().await?;
+    let holder = session.locks.identity();
+    let is_set = start.holder.holder.is_some();
+    let user = parallel::or_interrupted(async { Ok(session.locks.api_user().await?) }).await;
+    let (user, failure) = match user {
+        Ok(user) => (Some(user), None),
+        Err(failure) => (None, Some(failure)),
+    };
+    let identity = Identity::new(holder, is_set, user);
+    let text = match format {
+        Format::Text | Format::Wide => Some(identity.text()),
+        _ => print::data(&identity, format)?,
+    };
+    if let Some(text) = text {
+        session.terminal.data(text);
+    }
+    failure.map_or(Ok(Code::DONE), Err)
+}

@@ -1,0 +1,219 @@
+//! What JSON and YAML of all kinds have in common.
+
+use std::borrow::Cow;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use maintenance_lease::protocol::{Instant, Now, Span, State};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Serialize;
+
+/// The version of the shapes. Fields may be added to it; none is removed or changes its meaning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub(crate) enum ApiVersion {
+    #[default]
+    #[serde(rename = "kubectl-maint.dev/v2")]
+    V2,
+}
+
+/// The values of `kind`: a type for each.
+pub(crate) mod kind {
+    use schemars::JsonSchema;
+    use serde::Serialize;
+
+    macro_rules! kinds {
+        ($($kind:ident),*) => {$(
+            #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+            #[schemars(inline)]
+            pub(crate) enum $kind {
+                #[default]
+                $kind,
+            }
+        )*};
+    }
+
+    kinds!(
+        NodeMaintenance,
+        NodeMaintenanceList,
+        Fencing,
+        FencingList,
+        StrandedPod,
+        StrandedVolume,
+        BlockedNamespace,
+        StrandedList,
+        LeaseSummary,
+        LeaseSummaryList,
+        ForceDeletion,
+        ForceDeletionList,
+        Identity
+    );
+}
+
+/// A list, which every command prints.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "{K}")]
+pub(crate) struct List<K, T> {
+    api_version: ApiVersion,
+    kind: K,
+    items: Vec<T>,
+    /// Whether exactly one node was named.
+    #[serde(skip)]
+    single: bool,
+}
+
+impl<K: Default, T> List<K, T> {
+    pub(crate) fn new(items: Vec<T>) -> Self {
+        Self {
+            api_version: ApiVersion::V2,
+            kind: K::default(),
+            items,
+            single: false,
+        }
+    }
+
+    /// Prints a lock id without its node, if exactly one node was named.
+    pub(crate) fn single(self, single: bool) -> Self {
+        Self { single, ..self }
+    }
+}
+
+/// What can be printed for programs, in every format for them.
+pub(crate) trait Data: Serialize {
+    /// A line each for `-o name`.
+    fn names(&self) -> Vec<String>;
+
+    /// A line each for `-o lock-id`.
+    fn lock_ids(&self) -> Vec<String>;
+}
+
+/// What is in a list.
+pub(crate) trait Entry: Serialize {
+    /// The name in kubectl's form; `None` if the command failed for it.
+    fn name(&self) -> Option<String>;
+
+    /// The node and its lock id, if it has one and the command did not fail for it.
+    fn lock_id(&self) -> Option<(&str, &str)> {
+        None
+    }
+}
+
+impl<K: Serialize, T: Entry> Data for List<K, T> {
+    fn names(&self) -> Vec<String> {
+        self.items.iter().filter_map(Entry::name).collect()
+    }
+
+    fn lock_ids(&self) -> Vec<String> {
+        let ids = self.items.iter().filter_map(Entry::lock_id);
+        ids.map(|(node, id)| match self.single {
+            true => id.to_owned(),
+            false => format!("{node} {id}"),
+        })
+        .collect()
+    }
+}
+
+/// A time, as `jq`'s `fromdateiso8601` reads it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Time(String);
+
+impl Time {
+    /// `None` if it can't be written as a date.
+    pub(crate) fn of(instant: Instant) -> Option<Self> {
+        instant.to_chrono().map(Self::from)
+    }
+
+    /// A time that somebody wrote as RFC 3339; `None` if it is none.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let time = DateTime::parse_from_rfc3339(text).ok()?;
+        Some(time.with_timezone(&Utc).into())
+    }
+}
+
+impl From<DateTime<Utc>> for Time {
+    fn from(time: DateTime<Utc>) -> Self {
+        Self(time.to_rfc3339_opts(SecondsFormat::Secs, true))
+    }
+}
+
+impl JsonSchema for Time {
+    fn schema_name() -> Cow<'static, str> {
+        "Time".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "RFC 3339 in UTC, with whole seconds.",
+            "type": "string",
+            "format": "date-time",
+            "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$",
+        })
+    }
+}
+
+/// When a lock ends, and how far away that is.
+#[derive(Debug, Default)]
+pub(crate) struct Term {
+    pub(crate) until: Option<Time>,
+    pub(crate) seconds_left: Option<u64>,
+    pub(crate) seconds_expired: Option<u64>,
+}
+
+impl Term {
+    pub(crate) fn of(state: State, now: Now) -> Self {
+        let Some((end, until)) = state.end().and_then(|end| Some((end, Time::of(end)?))) else {
+            return Self::default();
+        };
+        let is_expired = matches!(state, State::Expired { .. });
+        Self {
+            until: Some(until),
+            seconds_left: (!is_expired).then(|| seconds(end - now.earliest)),
+            seconds_expired: is_expired.then(|| seconds(now.latest - end)),
+        }
+    }
+}
+
+/// Whole seconds. A lock that others may acquire only after the skew of clocks has none left by then.
+fn seconds(span: Span) -> u64 {
+    u64::try_from(span.as_micros() / 1_000_000).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_whole_seconds_in_utc() {
+        let text = |time: Option<Time>| time.map(|Time(text)| text);
+        let written = |text: &str| Some(text.to_owned());
+        let at = Instant::from_micros(1_772_366_400_999_999);
+        assert_eq!(text(Time::of(at)), written("2026-03-01T12:00:00Z"));
+        assert_eq!(
+            text(Time::parse("2026-03-01T13:00:00.25+01:00")),
+            written("2026-03-01T12:00:00Z")
+        );
+        assert_eq!(text(Time::parse("yesterday")), None);
+        assert_eq!(text(Time::of(Instant::UNREADABLE)), None);
+    }
+
+    #[test]
+    fn seconds_count_to_the_end_of_a_lock_or_from_it() {
+        let noon = Instant::from_micros(1_772_366_400_000_000);
+        let now = Now::at(noon);
+        let of = |state| {
+            let term = Term::of(state, now);
+            (term.seconds_left, term.seconds_expired)
+        };
+        let later = noon + Span::micros(90_999_999);
+        assert_eq!(of(State::Held { until: later }), (Some(90), None));
+        let before = noon - Span::micros(2_500_000);
+        assert_eq!(of(State::Held { until: before }), (Some(0), None));
+        let since = Some(before);
+        assert_eq!(of(State::Expired { since }), (None, Some(2)));
+        assert_eq!(of(State::Expired { since: None }), (None, None));
+        let until = Instant::UNREADABLE;
+        assert_eq!(of(State::Held { until }), (None, None));
+        assert_eq!(of(State::AdminHold), (None, None));
+        assert_eq!(of(State::Free), (None, None));
+    }
+}

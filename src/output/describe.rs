@@ -1,0 +1,175 @@
+//! Everything about a node's lock on one page, as `kubectl describe` prints it.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use maintenance_lease::protocol::{Instant, Now, State};
+use maintenance_lease::{NodeLease, Sight};
+
+use super::status::{Heartbeat, Label, View, last_reason, left, none, unknown, unreadable};
+use crate::text::escape;
+use crate::words::health;
+use crate::words::holder::of_node;
+use crate::words::next_command::{self, Reader};
+use crate::words::state::flag_words;
+use crate::words::time::span;
+
+/// A part of the page: a headline, and keys with their values. A value may have several lines.
+struct Section {
+    title: &'static str,
+    entries: Vec<(String, String)>,
+}
+
+impl Section {
+    fn new(title: &'static str) -> Self {
+        Self {
+            title,
+            entries: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, key: &str, value: impl Into<String>) {
+        self.entries.push((key.to_owned(), value.into()));
+    }
+
+    /// Adds a value if there is one.
+    fn add_some(&mut self, key: &str, value: Option<String>) {
+        if let Some(value) = value {
+            self.add(key, value);
+        }
+    }
+
+    /// The values are aligned, also in their later lines.
+    fn text(&self) -> String {
+        let lengths = self.entries.iter().map(|(key, _)| key.chars().count());
+        let width = lengths.max().unwrap_or(0) + 1;
+        let mut text = format!("{}:\n", self.title);
+        for (key, value) in &self.entries {
+            let mut key = format!("{key}:");
+            for line in value.lines() {
+                text.push_str(format!("  {key:width$}  {line}").trim_end());
+                text.push('\n');
+                key.clear();
+            }
+        }
+        text
+    }
+}
+
+/// The page about a node for `reader`.
+pub(crate) fn page(view: &View<'_>, reader: &Reader<'_>, now: Now) -> String {
+    let sections = [
+        lock(view, now),
+        node(view, now),
+        commands(view, reader, now),
+    ];
+    let sections: String = sections.iter().map(Section::text).collect();
+    format!("Name: {}\n{}", escape(view.node), sections.trim_end())
+}
+
+fn lock(view: &View<'_>, now: Now) -> Section {
+    let mut section = Section::new("Lock");
+    section.add("State", Label::of(view.lease, now).word());
+    let Some(lease) = view.lease else {
+        return section;
+    };
+    let at = |time: Option<DateTime<Utc>>| time.map(|time| past(Instant::from(time), now));
+    if let Some(holder) = lease.holder() {
+        section.add("Holder", of_node(holder));
+        let reason = lease.reason().filter(|reason| !reason.trim().is_empty());
+        section.add("Reason", reason.map_or_else(none, in_lines));
+        section.add_some("Acquired", at(lease.acquired()));
+        section.add_some("Renewed", at(lease.renewed()));
+        section.add_some(end_key(lease, now), end(lease, now));
+        section.add_some("Lock ID", lease.lock_id().map(|id| escape(&id.to_string())));
+    }
+    let flags = flag_words(lease, now);
+    if !flags.is_empty() {
+        section.add("Flags", flags.join(", "));
+    }
+    section.add("Transitions", lease.transitions().to_string());
+    let last = lease.last_holder().filter(|last| !last.is_empty());
+    section.add_some("Last holder", last.map(of_node));
+    if lease.holder().is_none() {
+        let by = lease.released_by().map(|by| format!(" by {}", of_node(by)));
+        let released = at(lease.released_at()).map(|at| at + &by.unwrap_or_default());
+        section.add_some("Released", released);
+        section.add_some("Last reason", last_reason(lease).map(in_lines));
+    }
+    section
+}
+
+fn end_key(lease: &NodeLease, now: Now) -> &'static str {
+    match lease.state(now) {
+        State::AdminHold => "Expected end",
+        State::Expired { .. } => "Expired",
+        State::Held { .. } | State::Free => "Expires",
+    }
+}
+
+/// When the lock expires, did so, or is expected to end.
+fn end(lease: &NodeLease, now: Now) -> Option<String> {
+    let until = match lease.state(now) {
+        State::AdminHold => lease.hold_until().map(Instant::from),
+        state => state.end(),
+    };
+    let until = until?;
+    if until == Instant::UNREADABLE {
+        return Some(unreadable());
+    }
+    let left = left(lease, now);
+    let words = match Label::of(Some(lease), now).is_over() {
+        true => left,
+        false => format!("in {left}"),
+    };
+    Some(format!("{} ({words})", date(until)))
+}
+
+fn node(view: &View<'_>, now: Now) -> Section {
+    let mut section = Section::new("Node");
+    section.add(
+        "Status",
+        match view.row {
+            Sight::Row(row) => health::status(row, view.health, now),
+            Sight::Missing => "Gone: the Node was deleted, and only its Lease is left".to_owned(),
+            Sight::Forbidden | Sight::Unread => unknown(),
+        },
+    );
+    section.add(
+        "Heartbeat",
+        match view.heartbeat {
+            Heartbeat::At(Instant::UNREADABLE) => unreadable(),
+            Heartbeat::At(instant) => past(instant, now),
+            Heartbeat::Missing => none(),
+            Heartbeat::Unknown => unknown(),
+        },
+    );
+    section.add_some("Fencing", view.marks.and_then(|marks| marks.words(now)));
+    section
+}
+
+fn commands(view: &View<'_>, reader: &Reader<'_>, now: Now) -> Section {
+    let mut section = Section::new("Next commands");
+    for (what, command) in next_command::all(view.node, view.lease, view.health, reader, now) {
+        section.add(what, command);
+    }
+    section
+}
+
+/// Text of any user, with its own line breaks and nothing else that acts on a terminal.
+fn in_lines(text: &str) -> String {
+    let lines: Vec<String> = text.lines().map(escape).collect();
+    lines.join("\n")
+}
+
+fn past(instant: Instant, now: Now) -> String {
+    match instant {
+        Instant::UNREADABLE => unreadable(),
+        _ => format!("{} ({} ago)", date(instant), span(now.latest - instant)),
+    }
+}
+
+fn date(instant: Instant) -> String {
+    let time = instant.to_chrono();
+    time.map_or_else(unreadable, |time| {
+        time.to_rfc3339_opts(SecondsFormat::Secs, true)
+    })
+}

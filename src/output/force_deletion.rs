@@ -1,0 +1,358 @@
+//! A forced deletion: its outcome in words, and all of it as data.
+
+use pod_safety::checks::{self, Verdict};
+use pod_safety::constants::POD_GC;
+use pod_safety::report::{Report, Target};
+use pod_safety::words::few;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::data::{ApiVersion, Data, Entry, kind};
+use super::item_error::ItemError;
+use crate::text::escape;
+use crate::words::error_code::ErrorCode;
+use crate::words::time::length;
+
+/// The outcome of a target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It is gone.
+    Deleted,
+    /// Somebody else deleted it first.
+    WasGone,
+    /// It was a dry run.
+    WouldBeDeleted,
+    /// It is gone, and the expected replacement did not appear in time.
+    Unreplaced,
+    /// It was deleted; its replacement could not be read.
+    Unseen { error: String },
+    /// It was deleted; the wait for its replacement was interrupted.
+    Unwatched,
+    /// The request got no answer: it may have taken effect, or still may.
+    Unknown { error: String },
+    /// The object is kept by its finalizers.
+    Held { finalizers: Vec<String> },
+    /// It was already deleted and is kept by its finalizers; nothing was done.
+    StillHeld { finalizers: Vec<String> },
+    /// A replacement exists.
+    Replaced {
+        name: String,
+        uid: String,
+        node: Option<String>,
+    },
+}
+
+impl Outcome {
+    /// The words that follow the name of `target`.
+    pub(crate) fn words(&self, target: &Target) -> String {
+        let done = "force-deleted";
+        let is_node = target.kind == "node";
+        match self {
+            Self::WasGone => "was already gone".to_owned(),
+            Self::Deleted if is_node => format!(
+                "{done}; its lease is deleted with it, and its pods within about {}",
+                length(POD_GC)
+            ),
+            Self::Deleted | Self::WouldBeDeleted => done.to_owned(),
+            Self::Unreplaced => format!("{done}; not replaced yet"),
+            Self::Unseen { error } => {
+                format!(
+                    "{done}; could not check for a replacement: {}",
+                    escape(error)
+                )
+            }
+            Self::Unwatched => format!("{done}; interrupted before the check for a replacement"),
+            Self::Unknown { error } => {
+                format!(
+                    "may have been {done}: the outcome is unknown: {}",
+                    escape(error)
+                )
+            }
+            Self::Held { finalizers } if is_node => format!(
+                "is marked for deletion, but held by {}; its pods stay until it is gone",
+                held_by(finalizers)
+            ),
+            Self::Held { finalizers } => format!("{done}, but held by {}", held_by(finalizers)),
+            Self::StillHeld { finalizers } => {
+                let freed = if is_node {
+                    "it is gone"
+                } else {
+                    "its name is free"
+                };
+                format!(
+                    "is already deleted, but held by {}; {freed} when its controller removes the finalizer",
+                    held_by(finalizers)
+                )
+            }
+            Self::Replaced { name, node, .. } => {
+                let node = match node {
+                    Some(node) => format!("on node/{}", escape(node)),
+                    None => "that has no node yet".to_owned(),
+                };
+                match *name == target.name {
+                    true => format!("{done}; replaced by a pod {node}"),
+                    false => format!("{done}; replaced by pod/{} {node}", escape(name)),
+                }
+            }
+        }
+    }
+}
+
+fn held_by(finalizers: &[String]) -> String {
+    format!("finalizer {}", escape(&few(finalizers)))
+}
+
+/// What was to be deleted.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ForceDeletionList {
+    api_version: ApiVersion,
+    kind: kind::ForceDeletionList,
+    /// The flag that accepts the risks of `items`, and no others.
+    accept_risk: String,
+    items: Vec<ForceDeletion>,
+}
+
+/// A pod or Node: the checks, and the outcome if its deletion was requested.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ForceDeletion {
+    api_version: ApiVersion,
+    kind: kind::ForceDeletion,
+    resource: Resource,
+    /// The namespace of a pod.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    namespace: Option<String>,
+    /// The name of the pod or Node.
+    name: String,
+    /// Absent if the Node can't be read.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    uid: String,
+    /// Absent if the Node can't be read.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    resource_version: String,
+    /// The node of the pod, if it has one; or the Node.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<String>,
+    checks: Vec<Check>,
+    /// Absent if its deletion was not requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<Became>,
+    /// Who must agree before it is gone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    finalizers: Vec<String>,
+    /// The pod that replaces it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replacement: Option<Replacement>,
+    /// Why it is not deleted, or why the outcome is not known in full.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ItemError>,
+}
+
+/// What is to be deleted.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+enum Resource {
+    Pod,
+    Node,
+}
+
+/// The result of one check.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Check {
+    /// As --accept-risk takes it.
+    id: &'static str,
+    level: Level,
+    /// What it found, in words that may change.
+    message: String,
+    /// A refusal that can't be accepted.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_final: bool,
+}
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+enum Level {
+    /// Nothing is at risk.
+    Ok,
+    /// Worth knowing.
+    Warn,
+    /// It could not be checked, and must be accepted.
+    Unknown,
+    /// A guarantee is lost, which must be accepted.
+    Confirm,
+    /// It is refused, unless it is accepted by its id.
+    Refuse,
+}
+
+/// What became of a target.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Outcome")]
+enum Became {
+    /// It was deleted.
+    Deleted,
+    /// It was gone before the request came.
+    WasGone,
+    /// A dry run.
+    WouldBeDeleted,
+    /// It was deleted, and an expected replacement did not come in time.
+    Unreplaced,
+    /// It was deleted; whether it was replaced could not be checked, because of `error`.
+    Unseen,
+    /// It was deleted; somebody ended the waiting for its replacement.
+    Unwatched,
+    /// There was no answer, because of `error`. The request may still take effect.
+    Unknown,
+    /// It stays, for `finalizers`.
+    Held,
+    /// The same, but it had been deleted before: nothing was done.
+    StillHeld,
+    /// It was deleted, and `replacement` is there.
+    Replaced,
+}
+
+/// The pod that replaces another.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Replacement {
+    name: String,
+    uid: String,
+    /// Absent if it has none yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<String>,
+}
+
+impl ForceDeletionList {
+    /// The reports and the outcomes of their targets; of those without one, why they are `refused`.
+    /// `accept_risk` is the flag that accepts exactly the risks in the reports.
+    pub(crate) fn new(
+        reports: &[&Report],
+        outcomes: &[(&Target, &Outcome)],
+        refused: impl Fn(&Report) -> Option<ItemError>,
+        accept_risk: String,
+    ) -> Self {
+        let outcome = |target: &Target| {
+            let of = outcomes
+                .iter()
+                .find(|(one, _)| (one.kind, &one.uid) == (target.kind, &target.uid));
+            of.map(|(_, outcome)| *outcome)
+        };
+        let item = |&report: &&Report| match outcome(&report.target) {
+            Some(outcome) => ForceDeletion::of(report).with(outcome),
+            None => ForceDeletion {
+                error: refused(report),
+                ..ForceDeletion::of(report)
+            },
+        };
+        Self {
+            api_version: ApiVersion::V2,
+            kind: kind::ForceDeletionList::default(),
+            accept_risk,
+            items: reports.iter().map(item).collect(),
+        }
+    }
+}
+
+impl ForceDeletion {
+    fn of(report: &Report) -> Self {
+        let target = report.target.clone();
+        let (resource, node) = match target.kind {
+            "node" => (Resource::Node, Some(target.name.clone())),
+            _ => (Resource::Pod, target.node),
+        };
+        Self {
+            api_version: ApiVersion::V2,
+            kind: kind::ForceDeletion::default(),
+            resource,
+            namespace: target.namespace,
+            name: target.name,
+            uid: target.uid,
+            resource_version: target.resource_version,
+            node,
+            checks: report.checks.iter().map(Check::of).collect(),
+            outcome: None,
+            finalizers: Vec::new(),
+            replacement: None,
+            error: None,
+        }
+    }
+
+    fn with(mut self, outcome: &Outcome) -> Self {
+        let failed = |code, error: &String| Some(ItemError::of(code, error.clone()));
+        self.outcome = Some(match outcome {
+            Outcome::Deleted => Became::Deleted,
+            Outcome::WasGone => Became::WasGone,
+            Outcome::WouldBeDeleted => Became::WouldBeDeleted,
+            Outcome::Unreplaced => Became::Unreplaced,
+            Outcome::Unwatched => Became::Unwatched,
+            Outcome::Unseen { error } => {
+                self.error = failed(ErrorCode::Failed, error);
+                Became::Unseen
+            }
+            Outcome::Unknown { error } => {
+                self.error = failed(ErrorCode::Unknown, error);
+                Became::Unknown
+            }
+            Outcome::Held { finalizers } => {
+                self.finalizers.clone_from(finalizers);
+                Became::Held
+            }
+            Outcome::StillHeld { finalizers } => {
+                self.finalizers.clone_from(finalizers);
+                Became::StillHeld
+            }
+            Outcome::Replaced { name, uid, node } => {
+                self.replacement = Some(Replacement {
+                    name: name.clone(),
+                    uid: uid.clone(),
+                    node: node.clone(),
+                });
+                Became::Replaced
+            }
+        });
+        self
+    }
+}
+
+impl Check {
+    fn of(verdict: &Verdict) -> Self {
+        Self {
+            id: verdict.id,
+            level: match verdict.level {
+                checks::Level::Ok => Level::Ok,
+                checks::Level::Warn => Level::Warn,
+                checks::Level::Unknown => Level::Unknown,
+                checks::Level::Confirm => Level::Confirm,
+                checks::Level::Refuse => Level::Refuse,
+            },
+            message: verdict.words.clone(),
+            is_final: verdict.is_final,
+        }
+    }
+}
+
+impl Data for ForceDeletionList {
+    fn names(&self) -> Vec<String> {
+        self.items.iter().filter_map(Entry::name).collect()
+    }
+
+    fn lock_ids(&self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+impl Entry for ForceDeletion {
+    /// What was deleted, or would be.
+    fn name(&self) -> Option<String> {
+        let resource = match self.resource {
+            Resource::Pod => "pod",
+            Resource::Node => "node",
+        };
+        match self.outcome? {
+            Became::StillHeld | Became::Unknown => None,
+            _ => Some(format!("{resource}/{}", self.name)),
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Who the caller is, in words and as data.
+
+use k8s_openapi::api::authentication::v1::UserInfo;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::data::{ApiVersion, Data, kind};
+use crate::text::escape;
+
+/// The caller.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Identity {
+    api_version: ApiVersion,
+    kind: kind::Identity,
+    /// The holder of the caller's locks.
+    holder: String,
+    /// Whether that is the default, USER@HOST.
+    is_default: bool,
+    /// The API user; absent if the API server did not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    api_user: Option<String>,
+    /// The groups of the API user.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    groups: Vec<String>,
+}
+
+impl Identity {
+    /// The caller with this `holder`, which was set or is the default. `user` is `None` if unknown.
+    pub(crate) fn new(holder: &str, is_set: bool, user: Option<UserInfo>) -> Self {
+        let user = user.unwrap_or_default();
+        Self {
+            api_version: ApiVersion::V2,
+            kind: kind::Identity::Identity,
+            holder: holder.to_owned(),
+            is_default: !is_set,
+            api_user: user.username,
+            groups: user.groups.unwrap_or_default(),
+        }
+    }
+
+    /// A line for each.
+    pub(crate) fn text(&self) -> String {
+        let mut lines = vec![match self.is_default {
+            true => format!(
+                "Holder:    {} (default; change it with --holder)",
+                escape(&self.holder)
+            ),
+            false => format!("Holder:    {}", escape(&self.holder)),
+        }];
+        let user = self.api_user.as_deref();
+        lines.push(format!(
+            "API user:  {}",
+            user.map_or_else(|| "unknown".into(), escape)
+        ));
+        if !self.groups.is_empty() {
+            lines.push(format!("Groups:    {}", escape(&self.groups.join(", "))));
+        }
+        lines.join("\n")
+    }
+}
+
+impl Data for Identity {
+    fn names(&self) -> Vec<String> {
+        vec![self.holder.clone()]
+    }
+
+    fn lock_ids(&self) -> Vec<String> {
+        Vec::new()
+    }
+}

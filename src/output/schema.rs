@@ -1,0 +1,74 @@
+//! The JSON Schema of everything that `-o json` and `-o yaml` print.
+
+use schemars::generate::SchemaSettings;
+use schemars::transform::{Transform, transform_subschemas};
+use schemars::{JsonSchema, Schema};
+use serde_json::{Value, json};
+
+use super::fencing::FencingList;
+use super::force_deletion::ForceDeletionList;
+use super::identity::Identity;
+use super::item::{Item, NodeList};
+use super::leases::LeaseList;
+use super::pods::StrandedList;
+
+/// What is printed: lists, and each change of `status --watch` as an item.
+#[derive(JsonSchema)]
+#[schemars(
+    untagged,
+    title = "The output of kubectl maint, version kubectl-maint.dev/v2"
+)]
+#[expect(dead_code, reason = "only its schema is needed")]
+enum Output {
+    Nodes(NodeList),
+    Change(Box<Item>),
+    Fencing(FencingList),
+    Stranded(StrandedList<'static>),
+    Leases(LeaseList<'static>),
+    ForceDeletion(ForceDeletionList),
+    Identity(Identity),
+}
+
+/// The schema.
+pub(crate) fn schema() -> Schema {
+    let settings = SchemaSettings::draft2020_12()
+        .for_serialize()
+        .with_transform(Exact);
+    settings.into_generator().into_root_schema_for::<Output>()
+}
+
+/// Allows neither `null`, because what is unknown is absent, nor fields that are not described.
+#[derive(Clone, Debug)]
+struct Exact;
+
+impl Transform for Exact {
+    fn transform(&mut self, schema: &mut Schema) {
+        transform_subschemas(self, schema);
+        if let Some(Value::Array(types)) = schema.get_mut("type") {
+            types.retain(|name| name != "null");
+            if let [only] = &types[..] {
+                let only = only.clone();
+                schema.insert("type".to_owned(), only);
+            }
+        }
+        if let Some(Value::Array(choices)) = schema.get_mut("anyOf") {
+            choices.retain(|choice| *choice != json!({"type": "null"}));
+            if let [Value::Object(only)] = &choices[..] {
+                let only = only.clone();
+                schema.remove("anyOf");
+                for (key, value) in only {
+                    schema.ensure_object().entry(key).or_insert(value);
+                }
+            }
+        }
+        if schema.get("properties").is_some() {
+            schema.insert("additionalProperties".to_owned(), Value::Bool(false));
+        }
+    }
+}
+
+/// The check of the tests of the whole program.
+#[cfg(test)]
+#[path = "../../tests/support/schema.rs"]
+#[allow(dead_code, reason = "the words of a command line are for those tests")]
+pub(crate) mod check;

@@ -1,0 +1,169 @@
+//! `-o jsonpath=TEMPLATE` and `-o custom-columns=HEADER:PATH,...`: kubectl's templates over the JSON of a
+//! result. Values are safe for a terminal.
+
+mod path;
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value;
+
+use self::path::Path;
+use super::grid::Grid;
+use crate::text::escape;
+
+/// A template, checked before anything is sent.
+#[derive(Debug)]
+pub(crate) enum Template {
+    JsonPath(Vec<Part>),
+    CustomColumns(Vec<(String, Path)>),
+}
+
+/// A part of a JSONPath template.
+#[derive(Debug)]
+pub(crate) enum Part {
+    Text(String),
+    /// The values, separated by spaces.
+    Values(Path),
+    /// The parts for each value.
+    Range(Path, Vec<Part>),
+}
+
+/// kubectl's word for a cell without a value.
+const NO_VALUE: &str = "<none>";
+
+impl Template {
+    /// The template in a value of `-o`; `None` if it is another format.
+    ///
+    /// # Errors
+    /// If it is not a valid template, with what is wrong.
+    pub(crate) fn parse(format: &str) -> Option<Result<Self, String>> {
+        let (kind, text) = format.split_once('=')?;
+        match kind {
+            "jsonpath" => Some(parts(text).map(Self::JsonPath)),
+            "custom-columns" => Some(columns(text).map(Self::CustomColumns)),
+            _ => None,
+        }
+    }
+
+    /// The text for `data`, without its last line break.
+    pub(crate) fn text(&self, data: &Value) -> String {
+        match self {
+            Self::JsonPath(parts) => {
+                let mut text = String::new();
+                render(parts, data, data, &mut text);
+                text.truncate(text.strip_suffix('\n').unwrap_or(&text).len());
+                text
+            }
+            Self::CustomColumns(columns) => table(columns, data),
+        }
+    }
+}
+
+fn render(parts: &[Part], root: &Value, current: &Value, text: &mut String) {
+    for part in parts {
+        match part {
+            Part::Text(literal) => text.push_str(literal),
+            Part::Values(path) => {
+                let values: Vec<String> =
+                    path.values(root, current).into_iter().map(shown).collect();
+                text.push_str(&values.join(" "));
+            }
+            Part::Range(path, parts) => {
+                for value in path.values(root, current) {
+                    render(parts, root, value, text);
+                }
+            }
+        }
+    }
+}
+
+/// A row for each item of a list, or one for a single object.
+fn table(columns: &[(String, Path)], data: &Value) -> String {
+    let rows = match data.get("items").and_then(Value::as_array) {
+        Some(items) => items.iter().collect(),
+        None => vec![data],
+    };
+    let cell = |row, path: &Path| {
+        let values: Vec<String> = path.values(row, row).into_iter().map(shown).collect();
+        match values.is_empty() {
+            true => NO_VALUE.to_owned(),
+            false => values.join(","),
+        }
+    };
+    let cells = rows.into_iter().map(|row| {
+        let cells = columns.iter().map(|(_, path)| cell(row, path).into());
+        cells.collect()
+    });
+    let headers: Vec<&str> = columns.iter().map(|(header, _)| header.as_str()).collect();
+    Grid::new(&headers, true, None, Vec::new()).rows(cells.collect())
+}
+
+/// A value: text as it is, anything else as JSON.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => escape(text),
+        Value::Null => String::new(),
+        value => escape(&value.to_string()),
+    }
+}
+
+fn columns(text: &str) -> Result<Vec<(String, Path)>, String> {
+    let columns = path::split(text, ',')
+        .into_iter()
+        .map(|column| match column.split_once(':') {
+            Some((header, path)) if !header.is_empty() && !path.is_empty() => {
+                Ok((escape(header), Path::relaxed(path)?))
+            }
+            _ => Err(format!(
+                "\"{}\" is not a column; write HEADER:PATH, e.g. NODE:.node",
+                escape(column)
+            )),
+        });
+    columns.collect()
+}
+
+/// What is open until its `{end}`.
+type Open = (Path, Vec<Part>);
+
+fn parts(text: &str) -> Result<Vec<Part>, String> {
+    let mut done: Vec<Part> = Vec::new();
+    let mut ranges: Vec<Open> = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let part = match rest.strip_prefix('{') {
+            None => {
+                let end = rest.find('{').unwrap_or(rest.len());
+                let (literal, after) = rest.split_at(end);
+                rest = after;
+                Part::Text(literal.to_owned())
+            }
+            Some(after) => {
+                let end = path::end_of(after, '}').ok_or("a { has no }")?;
+                rest = &after[end + 1..];
+                match after[..end].trim() {
+                    "end" => {
+                        let (path, parts) = ranges.pop().ok_or("{end} has no {range ...}")?;
+                        let (path, parts) = (path, std::mem::replace(&mut done, parts));
+                        Part::Range(path, parts)
+                    }
+                    "" => return Err("{} has no path".to_owned()),
+                    action => match action.strip_prefix("range ") {
+                        Some(path) => {
+                            ranges.push((Path::parse(path)?, std::mem::take(&mut done)));
+                            continue;
+                        }
+                        None if action.starts_with(['"', '\'']) => {
+                            Part::Text(path::unquoted(action)?)
+                        }
+                        None => Part::Values(Path::parse(action)?),
+                    },
+                }
+            }
+        };
+        done.push(part);
+    }
+    match ranges.is_empty() {
+        true => Ok(done),
+        false => Err("a {range ...} has no {end}".to_owned()),
+    }
+}

@@ -1,0 +1,142 @@
+//! kubectl's documented forms.
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use super::*;
+
+fn data() -> Value {
+    json!({
+        "kind": "NodeMaintenanceList",
+        "items": [
+            {"node": "a", "state": "Locked", "secondsLeft": 90, "labels": {"example.com/rack": "r7"},
+             "record": {"who": "carol", "how": ["x", "y"]}},
+            {"node": "b", "state": "Free"},
+            {"node": "c", "state": "Locked", "secondsLeft": 1200, "reason": "red\u{1b}[31m\nalert"},
+        ],
+    })
+}
+
+fn text(format: &str) -> String {
+    match Template::parse(format).expect("a template") {
+        Ok(template) => template.text(&data()),
+        Err(why) => panic!("{why}"),
+    }
+}
+
+fn refused(format: &str) -> String {
+    Template::parse(format)
+        .expect("a template")
+        .expect_err("invalid")
+}
+
+#[test]
+fn paths_are_read_as_kubectl_reads_them() {
+    for (template, expected) in [
+        ("{.items[*].node}", "a b c"),
+        ("{$.items[*].node}", "a b c"),
+        ("{items[*].node}", "a b c"),
+        ("{.items[*]['node']}", "a b c"),
+        ("{.items[0].node}", "a"),
+        ("{.items[-1].node}", "c"),
+        ("{.items[-1:].node}", "c"),
+        ("{.items[0:2].node}", "a b"),
+        ("{.items[0,2].node}", "a c"),
+        ("{.items[::2].node}", "a c"),
+        ("{.items[*]['node','state']}", "a b c Locked Free Locked"),
+        ("{.items[*]['node', 'record.who']}", "a b c carol"),
+        ("{..who}", "carol"),
+        ("{..record.how[*]}", "x y"),
+        ("{.items[?(@.state==\"Locked\")].node}", "a c"),
+        ("{.items[?(@.state!='Locked')].node}", "b"),
+        ("{.items[?(@.secondsLeft<600)].node}", "a"),
+        ("{.items[?(@.secondsLeft)].node}", "a c"),
+        ("{.items[0].labels.example\\.com/rack}", "r7"),
+        (
+            "{.items[0].record}",
+            "{\"how\":[\"x\",\"y\"],\"who\":\"carol\"}",
+        ),
+        ("{.items[0].record.*}", "[\"x\",\"y\"] carol"),
+        ("{.items[1].reason}{.nothing.at[3].all}", ""),
+        ("{.items[2].reason}", r"red\u{1b}[31m\nalert"),
+        (
+            "{.kind}: {.items[0].secondsLeft}s",
+            "NodeMaintenanceList: 90s",
+        ),
+        ("no braces", "no braces"),
+        (
+            "{range .items[*]}{.node}{\"\\t\"}{.state}{\"\\n\"}{end}",
+            "a\tLocked\nb\tFree\nc\tLocked",
+        ),
+        (
+            "{range .items[0]}{@.node} of {$.kind}{'; '}{range .record.how[*]}{@}!{end}{end}",
+            "a of NodeMaintenanceList; x!y!",
+        ),
+    ] {
+        assert_eq!(
+            text(&format!("jsonpath={template}")),
+            expected,
+            "{template}"
+        );
+    }
+}
+
+#[test]
+fn columns_are_a_table_with_a_row_for_each_item() {
+    assert_snapshot!(text("custom-columns=NODE:.node,LEFT:{.secondsLeft},HOW:record.how[*],BOTH:.record['who','how']"), @r#"
+    NODE   LEFT     HOW      BOTH
+    a      90       x,y      carol,["x","y"]
+    b      <none>   <none>   <none>
+    c      1200     <none>   <none>
+    "#);
+    let one = json!({"node": "a"});
+    let template = Template::parse("custom-columns=NODE:.node")
+        .expect("one")
+        .expect("valid");
+    assert_eq!(template.text(&one), "NODE\na");
+}
+
+#[test]
+fn bad_templates_are_refused_with_what_is_wrong() {
+    let all = [
+        "jsonpath={.items[*].node",
+        "jsonpath={.items[*}",
+        "jsonpath={}",
+        "jsonpath={end}",
+        "jsonpath={range .items[*]}{.node}",
+        "jsonpath={.items[?(@.node==)]}",
+        "jsonpath={.items...node}",
+        "jsonpath={.items.}",
+        "jsonpath={\"text}",
+        "jsonpath={\"a\"b}",
+        "custom-columns=",
+        "custom-columns=NODE",
+        "custom-columns=NODE:",
+        "custom-columns=NODE:.node,",
+        "custom-columns=NODE:.node[",
+    ];
+    let all: Vec<String> = all
+        .into_iter()
+        .map(|format| format!("{format}: {}", refused(format)))
+        .collect();
+    assert_snapshot!(all.join("\n"), @r#"
+    jsonpath={.items[*].node: a { has no }
+    jsonpath={.items[*}: a { has no }
+    jsonpath={}: {} has no path
+    jsonpath={end}: {end} has no {range ...}
+    jsonpath={range .items[*]}{.node}: a {range ...} has no {end}
+    jsonpath={.items[?(@.node==)]}: ".items[?(@.node==)]" is not a JSONPath: see docs/scripts.md for the syntax
+    jsonpath={.items...node}: ".items...node" is not a JSONPath: a name is missing after a dot
+    jsonpath={.items.}: ".items." is not a JSONPath: a name is missing after a dot
+    jsonpath={"text}: a { has no }
+    jsonpath={"a"b}: "a"b is not a quoted text
+    custom-columns=: "" is not a column; write HEADER:PATH, e.g. NODE:.node
+    custom-columns=NODE: "NODE" is not a column; write HEADER:PATH, e.g. NODE:.node
+    custom-columns=NODE:: "NODE:" is not a column; write HEADER:PATH, e.g. NODE:.node
+    custom-columns=NODE:.node,: "" is not a column; write HEADER:PATH, e.g. NODE:.node
+    custom-columns=NODE:.node[: ".node[" is not a JSONPath: a [ has no ]
+    "#);
+    for other in ["json", "json=x", "jsonpath", "wide"] {
+        assert!(Template::parse(other).is_none(), "{other}");
+    }
+}

@@ -1,0 +1,157 @@
+//! What scripts can tell of the failure of a command for one item: a word each.
+
+use maintenance_lease::protocol::Refusal;
+use maintenance_lease::{ApiError, Error};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::error::{Failure, Kind};
+
+/// Why a command failed for an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) enum ErrorCode {
+    /// Somebody else has locked the node.
+    Locked,
+    /// Somebody else has the node on hold.
+    OnHold,
+    /// The caller already holds this lock.
+    HeldByCaller,
+    /// The caller already has the node on hold.
+    OnHoldByCaller,
+    /// The lock has expired.
+    Expired,
+    /// The lock has expired, and the node is not ready or cordoned: its holder may not have finished.
+    Unfinished,
+    /// The lock is not the caller's.
+    NotHolder,
+    /// Nobody holds the lock.
+    NotHeld,
+    /// The node is locked, but not on hold.
+    NotOnHold,
+    /// Another acquisition has replaced the one that was meant.
+    ChangedHands,
+    /// The lock id belongs to another Lease.
+    WrongLockId,
+    /// The Lease belongs to coordinated leader election.
+    LeaderElection,
+    /// The Lease belongs to another application.
+    ForeignLease,
+    /// The Node, its Lease or the namespace of the Leases is being deleted.
+    Deleting,
+    /// It does not exist, or was deleted during the command.
+    NotFound,
+    /// The user lacks a permission.
+    Forbidden,
+    /// An admission policy of the cluster refused the write.
+    RefusedByPolicy,
+    /// The credentials are missing or were not accepted.
+    Unauthorized,
+    /// The API server can't be reached, or did not answer in time.
+    Unavailable,
+    /// The Lease kept changing, and nothing was written.
+    Conflict,
+    /// The outcome can't be determined: the write may still take effect.
+    Unknown,
+    /// A lock was lost while the command waited for others.
+    Lost,
+    /// It was acquired, must not be kept, and could not be released.
+    NotReleased,
+    /// A wait reached its time limit.
+    TimedOut,
+    /// Too dangerous in the current state.
+    Unsafe,
+    /// A confirmation is missing, or was answered with no.
+    NotConfirmed,
+    /// Another hook may still be running for the node.
+    HookRunning,
+    /// The hook failed or could not be run.
+    HookFailed,
+    /// Nothing was done, because the command failed for another item.
+    OtherFailed,
+    /// The command was interrupted before it was done.
+    Interrupted,
+    /// Anything else.
+    Failed,
+}
+
+impl ErrorCode {
+    pub(crate) fn of(failure: &Failure) -> Self {
+        match failure {
+            Failure::Lock(error) => of_error(error),
+            Failure::Connect(_) | Failure::UnknownTime => Self::Unavailable,
+            Failure::NothingFound { .. } | Failure::NodeGone { .. } => Self::NotFound,
+            Failure::Unsafe { .. } => Self::Unsafe,
+            Failure::Unconfirmed(_) | Failure::Declined => Self::NotConfirmed,
+            Failure::Hook { kind, .. } => match kind {
+                Kind::Locked => Self::HookRunning,
+                Kind::TimedOut => Self::TimedOut,
+                Kind::Interrupted => Self::Interrupted,
+                Kind::Lost
+                | Kind::Unsafe
+                | Kind::NotExecutable
+                | Kind::NotFound
+                | Kind::Other
+                | Kind::Usage => Self::HookFailed,
+            },
+            Failure::OpenWrite { .. } | Failure::InterruptedWrite { .. } => Self::Unknown,
+            Failure::Interrupted => Self::Interrupted,
+            Failure::TimedOut { .. } | Failure::TooSlow { .. } => Self::TimedOut,
+            Failure::OtherLease { .. } => Self::WrongLockId,
+            Failure::NotGivenBack { .. } => Self::NotReleased,
+            Failure::Usage { .. } | Failure::Input(_) | Failure::Reported(_) => Self::Failed,
+        }
+    }
+}
+
+fn of_error(error: &Error) -> ErrorCode {
+    match error {
+        Error::Refused(refused) => of_refusal(refused.refusal),
+        Error::NodeNotFound(_) => ErrorCode::NotFound,
+        Error::NodeDeleting(_) | Error::NamespaceTerminating(_) => ErrorCode::Deleting,
+        Error::MissingRight { .. } => ErrorCode::Forbidden,
+        Error::Unknown { .. } => ErrorCode::Unknown,
+        Error::Contended { .. } => ErrorCode::Conflict,
+        Error::Lost(_) => ErrorCode::Lost,
+        Error::Api(error) => of_api(error),
+        // An invalid option, or what a later version of the library adds.
+        _ => ErrorCode::Failed,
+    }
+}
+
+fn of_refusal(refusal: Refusal) -> ErrorCode {
+    match refusal {
+        Refusal::Held => ErrorCode::Locked,
+        Refusal::HeldByCaller => ErrorCode::HeldByCaller,
+        Refusal::Expired => ErrorCode::Expired,
+        Refusal::Unfinished { .. } => ErrorCode::Unfinished,
+        Refusal::AdminHold => ErrorCode::OnHold,
+        Refusal::OwnHold => ErrorCode::OnHoldByCaller,
+        Refusal::NotHolder => ErrorCode::NotHolder,
+        Refusal::NotHeld => ErrorCode::NotHeld,
+        Refusal::NotAHold => ErrorCode::NotOnHold,
+        Refusal::ChangedHands => ErrorCode::ChangedHands,
+        Refusal::Elected => ErrorCode::LeaderElection,
+        Refusal::Deleting => ErrorCode::Deleting,
+        Refusal::Foreign => ErrorCode::ForeignLease,
+    }
+}
+
+fn of_api(error: &ApiError) -> ErrorCode {
+    match error {
+        ApiError::Status(status) => match status.code {
+            401 => ErrorCode::Unauthorized,
+            403 if error.is_by_policy() => ErrorCode::RefusedByPolicy,
+            403 => ErrorCode::Forbidden,
+            404 => ErrorCode::NotFound,
+            409 => ErrorCode::Conflict,
+            429 | 500.. => ErrorCode::Unavailable,
+            _ => ErrorCode::Failed,
+        },
+        ApiError::TimedOut(_)
+        | ApiError::Transport(_)
+        | ApiError::Unreadable(_)
+        | ApiError::CutShort { .. }
+        | ApiError::NotKubernetes { .. } => ErrorCode::Unavailable,
+        _ => ErrorCode::Failed,
+    }
+}

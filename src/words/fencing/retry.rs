@@ -1,0 +1,18 @@
+//! How to continue a fencing: with the same command, since a hint repeats neither its hook nor its proof.
+
+use crate::words::program::{NO_REASON, Program};
+
+/// How to continue.
+pub(super) const RETRY: &str = "run the same command again";
+
+/// How to continue, if the hook of an earlier run may still be recorded.
+pub(crate) const RESUME: &str = "run the same command again with --resume";
+
+/// What to add to the command, to accept the risk `id`. That requires a reason.
+pub(super) fn accepting(program: &Program, id: &str) -> String {
+    let reason = match program.reason() {
+        Some(_) => String::new(),
+        None => format!(" -m \"{NO_REASON}\""),
+    };
+    format!("add --accept-risk={id}{reason}")
+}

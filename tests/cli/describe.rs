@@ -1,0 +1,221 @@
+//! `describe`.
+
+use insta::assert_snapshot;
+use serde_json::json;
+
+use crate::support::{ago, on_both, requests};
+
+#[test]
+fn a_page_has_the_lock_the_node_and_what_to_run_next() {
+    on_both("describe-page", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.namespace();
+        let describe = || cluster.maint(["describe", "node", &node]);
+        assert_snapshot!(describe().run(), @"
+        $ kubectl maint describe node worker-1
+        Name: worker-1
+        Lock:
+          State:  Free
+        Node:
+          Status:     Ready
+          Heartbeat:  -
+        Next commands:
+          Lock it:  kubectl maint acquire worker-1 -m WHY
+        -- exit code 0
+        ");
+        let reason = "new kernel:\n- drain\n\u{1b}[31m- reboot";
+        cluster.maint(["acquire", &node, "-m", reason]).succeeds();
+        assert_snapshot!(describe().run(), @r"
+        $ kubectl maint describe node worker-1
+        Name: worker-1
+        Lock:
+          State:        Locked
+          Holder:       alice@bastion
+          Reason:       new kernel:
+                        - drain
+                        \u{1b}[31m- reboot
+          Acquired:     [time] ([length] ago)
+          Renewed:      [time] ([length] ago)
+          Expires:      [time] (in 30m)
+          Lock ID:      [lock-id]
+          Transitions:  1
+        Node:
+          Status:     Ready
+          Heartbeat:  -
+        Next commands:
+          Extend it:   kubectl maint renew worker-1
+          Release it:  kubectl maint release worker-1
+        -- exit code 0
+        ");
+        assert_snapshot!(describe().holder("bob@laptop").run(), @r"
+        $ kubectl maint describe node worker-1
+        Name: worker-1
+        Lock:
+          State:        Locked
+          Holder:       alice@bastion
+          Reason:       new kernel:
+                        - drain
+                        \u{1b}[31m- reboot
+          Acquired:     [time] ([length] ago)
+          Renewed:      [time] ([length] ago)
+          Expires:      [time] (in 30m)
+          Lock ID:      [lock-id]
+          Transitions:  1
+        Node:
+          Status:     Ready
+          Heartbeat:  -
+        Next commands:
+          Wait for it:            kubectl maint acquire worker-1 --wait -m WHY
+          If nobody works there:  kubectl maint release worker-1 --force -m WHY
+        -- exit code 0
+        ");
+        cluster.maint(["release", &node, "-m", "done"]).succeeds();
+        assert_snapshot!(describe().run(), @"
+        $ kubectl maint describe node worker-1
+        Name: worker-1
+        Lock:
+          State:        Free
+          Transitions:  1
+          Last holder:  alice@bastion
+          Released:     [time] ([length] ago)
+          Last reason:  done
+        Node:
+          Status:     Ready
+          Heartbeat:  -
+        Next commands:
+          Lock it:  kubectl maint acquire worker-1 -m WHY
+        -- exit code 0
+        ");
+        cluster.maint(["hold", &node, "-m", "bad disk"]).succeeds();
+        assert_snapshot!(describe().run(), @"
+        $ kubectl maint describe node worker-1
+        Name: worker-1
+        Lock:
+          State:        OnHold
+          Holder:       alice@bastion
+          Reason:       bad disk
+          Acquired:     [time] ([length] ago)
+          Renewed:      [time] ([length] ago)
+          Lock ID:      [lock-id]
+          Transitions:  2
+          Last holder:  alice@bastion
+        Node:
+          Status:     Ready
+          Heartbeat:  -
+        Next commands:
+          End the hold:  kubectl maint unhold worker-1
+        -- exit code 0
+        ");
+        assert_snapshot!(describe().holder("bob@laptop").run(), @"
+        $ kubectl maint describe node worker-1
+        Name: worker-1
+        Lock:
+          State:        OnHold
+          Holder:       alice@bastion
+          Reason:       bad disk
+          Acquired:     [time] ([length] ago)
+          Renewed:      [time] ([length] ago)
+          Lock ID:      [lock-id]
+          Transitions:  2
+          Last holder:  alice@bastion
+        Node:
+          Status:     Ready
+          Heartbeat:  -
+        Next commands:
+          Wait for it:            kubectl maint acquire worker-1 --wait -m WHY
+          If nobody works there:  kubectl maint unhold worker-1
+        -- exit code 0
+        ");
+    });
+}
+
+#[test]
+fn an_expired_lock_tells_its_holder_and_others_what_to_do() {
+    on_both("describe-expired", |cluster| {
+        let node = cluster.node("worker-1");
+        let expired = json!({
+            "holderIdentity": "alice@bastion",
+            "acquireTime": ago(5430),
+            "renewTime": ago(5430),
+            "leaseDurationSeconds": 1800,
+            "leaseTransitions": 1,
+        });
+        cluster.lease(&node, &expired);
+        let describe = || cluster.maint(["describe", &node]);
+        assert_snapshot!(describe().run(), @"
+        $ kubectl maint describe worker-1
+        Name: worker-1
+        Lock:
+          State:        Expired
+          Holder:       alice@bastion
+          Reason:       -
+          Acquired:     [time] ([length] ago)
+          Renewed:      [time] ([length] ago)
+          Expired:      [time] ([length] ago)
+          Transitions:  1
+        Node:
+          Status:     Ready
+          Heartbeat:  -
+        Next commands:
+          Go on:       kubectl maint renew worker-1
+          Release it:  kubectl maint release worker-1
+        -- exit code 0
+        ");
+        assert_snapshot!(describe().holder("bob@laptop").run(), @"
+        $ kubectl maint describe worker-1
+        Name: worker-1
+        Lock:
+          State:        Expired
+          Holder:       alice@bastion
+          Reason:       -
+          Acquired:     [time] ([length] ago)
+          Renewed:      [time] ([length] ago)
+          Expired:      [time] ([length] ago)
+          Transitions:  1
+        Node:
+          Status:     Ready
+          Heartbeat:  -
+        Next commands:
+          Check what is left to do, then:  kubectl maint acquire worker-1 -m WHY
+        -- exit code 0
+        ");
+    });
+}
+
+#[test]
+fn several_nodes_have_a_page_each_and_those_that_do_not_exist_an_error() {
+    on_both("describe-several", |cluster| {
+        let (one, two) = (cluster.node("one"), cluster.node("two"));
+        let typed = cluster.name("three");
+        let run = cluster.maint(["describe", &one, &typed, &two]).run();
+        assert_snapshot!(run, @r#"
+        $ kubectl maint describe one three two
+        Name: one
+        Lock:
+          State:  Free
+        Node:
+          Status:     Ready
+          Heartbeat:  -
+        Next commands:
+          Lock it:  kubectl maint acquire one -m WHY
+
+
+        Name: two
+        Lock:
+          State:  Free
+        Node:
+          Status:     Ready
+          Heartbeat:  -
+        Next commands:
+          Lock it:  kubectl maint acquire two -m WHY
+        -- stderr
+        Error from server (NotFound): nodes "three" not found
+        hint: did you mean one, two?
+        -- exit code 1
+        "#);
+        let run = cluster.maint(["describe", &one, "-v6"]).succeeds();
+        assert_eq!(requests(&run), vec!["GET"; 3], "Lease, Node and heartbeat");
+        let run = cluster.maint(["describe"]).run();
+        assert_eq!(run.code, 2, "{run}");
+    });
+}

@@ -1,0 +1,299 @@
+//! Expired locks of nodes that are NotReady or cordoned: their holders did not finish.
+
+use insta::assert_snapshot;
+use rexpect::session::PtySession;
+use serde_json::{Value, json};
+
+use crate::support::Treatment::{Keep, Pass};
+use crate::support::{
+    Cluster, LEASES, Running, ago, as_text, at_a_terminal, holder_of, on_both, on_real, requests,
+};
+
+/// What bob left an hour ago.
+fn expired(holder: &str) -> Value {
+    json!({
+        "holderIdentity": holder,
+        "acquireTime": ago(7200),
+        "renewTime": ago(5400),
+        "leaseDurationSeconds": 1800,
+        "leaseTransitions": 4,
+    })
+}
+
+/// A cordoned node with such a lock.
+fn left_by(cluster: &Cluster, short: &str, holder: &str) -> String {
+    let node = cluster.node_with(short, &json!({}), &json!({"unschedulable": true}));
+    let reason = json!({"kubectl-maint.dev/reason": "new kernel"});
+    cluster.lease_with(&node, &reason, &expired(holder));
+    node
+}
+
+fn cordon(cluster: &Cluster, node: &str, cordoned: bool) {
+    let spec = json!({"spec": {"unschedulable": cordoned}});
+    cluster.patch(&format!("/api/v1/nodes/{node}"), &spec);
+}
+
+fn make_not_ready(cluster: &Cluster, node: &str) {
+    let ready = json!({"type": "Ready", "status": "False", "reason": "KubeletNotReady"});
+    let status = json!({"status": {"conditions": [ready]}});
+    cluster.patch(&format!("/api/v1/nodes/{node}/status"), &status);
+}
+
+#[test]
+fn a_script_takes_it_only_with_the_flag() {
+    on_both("unfinished-script", |cluster| {
+        let node = left_by(cluster, "worker-1", "bob@laptop");
+        let before = cluster.lease_of(&node);
+        assert_snapshot!(cluster.maint(["acquire", &node, "-m", "disk"]).run(), @r#"
+        $ kubectl maint acquire worker-1 -m disk
+        -- stderr
+        error: cannot acquire node/worker-1: the lock of bob@laptop has expired: "new kernel" (since [time], expired at [time], [length] ago), and the node is still cordoned
+        hint: check what bob@laptop left unfinished, then run `kubectl maint acquire worker-1 -m disk --take-expired`
+        -- exit code 6
+        "#);
+        assert_snapshot!(cluster.maint(["acquire", &node, "--wait"]).run(), @r#"
+        $ kubectl maint acquire worker-1 --wait
+        -- stderr
+        error: cannot acquire node/worker-1: the lock of bob@laptop has expired: "new kernel" (since [time], expired at [time], [length] ago), and the node is still cordoned
+        hint: check what bob@laptop left unfinished, then run `kubectl maint acquire worker-1 --take-expired`
+        -- exit code 6
+        "#);
+        assert_snapshot!(cluster.maint(["acquire", &node, "--dry-run"]).run(), @r#"
+        $ kubectl maint acquire worker-1 --dry-run
+        -- stderr
+        error: cannot acquire node/worker-1: the lock of bob@laptop has expired: "new kernel" (since [time], expired at [time], [length] ago), and the node is still cordoned
+        hint: check what bob@laptop left unfinished, then run `kubectl maint acquire worker-1 --take-expired`
+        -- exit code 6
+        "#);
+        assert_snapshot!(cluster.maint(["hold", &node, "-m", "disk"]).run(), @r#"
+        $ kubectl maint hold worker-1 -m disk
+        -- stderr
+        error: cannot put node/worker-1 on hold: the lock of bob@laptop has expired: "new kernel" (since [time], expired at [time], [length] ago), and the node is still cordoned
+        hint: check what bob@laptop left unfinished, then run `kubectl maint hold worker-1 -m disk --take-expired`
+        -- exit code 6
+        "#);
+        let hold = ["hold", &node, "-m", "disk", "--take-over", "--yes"];
+        assert_eq!(
+            cluster.maint(hold).run().code,
+            6,
+            "it was not shown to anybody"
+        );
+        let with = ["with", &node, "-m", "disk", "--", "true"];
+        assert_snapshot!(cluster.maint(with).run(), @r#"
+        $ kubectl maint with worker-1 -m disk -- true
+        -- stderr
+        error: cannot lock node/worker-1: the lock of bob@laptop has expired: "new kernel" (since [time], expired at [time], [length] ago), and the node is still cordoned
+        hint: check what bob@laptop left unfinished, then run `kubectl maint with worker-1 -m disk --take-expired -- COMMAND`
+        -- exit code 6
+        "#);
+        assert_eq!(cluster.lease_of(&node), before);
+
+        let with = ["with", &node, "-q", "--take-expired", "--", "true"];
+        cluster.maint(with).succeeds();
+        cluster.patch(
+            &format!("{LEASES}/{node}"),
+            &json!({"spec": expired("bob@laptop")}),
+        );
+        let hold = ["hold", &node, "-m", "disk", "--take-expired"];
+        cluster.maint(hold).succeeds();
+        cluster.maint(["unhold", &node]).succeeds();
+        cluster.patch(
+            &format!("{LEASES}/{node}"),
+            &json!({"spec": expired("bob@laptop")}),
+        );
+        assert_snapshot!(cluster.maint(["acquire", &node, "--take-expired"]).run(), @"
+        $ kubectl maint acquire worker-1 --take-expired
+        node/worker-1 acquired by alice@bastion until [time] (30m)
+        -- stderr
+        Warning: node/worker-1 had an expired lock of bob@laptop (since [time], expired at [time], [length] ago); their work may be unfinished; the node is still cordoned
+        Expires [time] (in 30m). To extend:
+          kubectl maint renew worker-1
+          kubectl maint hold worker-1 -m WHY
+        -- exit code 0
+        ");
+    });
+}
+
+#[test]
+fn a_node_that_is_not_ready_counts_too_and_so_does_ones_own_lock() {
+    on_real("unfinished-own", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &expired("alice@bastion"));
+        make_not_ready(cluster, &node);
+        let run = cluster.maint(["acquire", "-v6", &node]).run();
+        assert_eq!(requests(&run), ["GET", "GET"], "{run}");
+        assert_snapshot!(cluster.maint(["acquire", &node]).run(), @"
+        $ kubectl maint acquire worker-1
+        -- stderr
+        error: cannot acquire node/worker-1: the lock of alice@bastion has expired (since [time], expired at [time], [length] ago), and the node is NotReady
+        hint: check what you left unfinished, then run `kubectl maint acquire worker-1 --take-expired`
+        -- exit code 6
+        ");
+        cordon(cluster, &node, true);
+        assert_snapshot!(cluster.maint(["acquire", &node, "--free-only"]).run(), @"
+        $ kubectl maint acquire worker-1 --free-only
+        -- stderr
+        error: cannot acquire node/worker-1: the lock of alice@bastion has expired (since [time], expired at [time], [length] ago)
+        hint: check what alice@bastion left unfinished, then run `kubectl maint acquire worker-1`
+        -- exit code 3
+        ");
+        assert_snapshot!(cluster.maint(["acquire", &node]).run(), @"
+        $ kubectl maint acquire worker-1
+        -- stderr
+        error: cannot acquire node/worker-1: the lock of alice@bastion has expired (since [time], expired at [time], [length] ago), and the node is NotReady and still cordoned
+        hint: check what you left unfinished, then run `kubectl maint acquire worker-1 --take-expired`
+        -- exit code 6
+        ");
+        // It continues, rather than begins again.
+        cluster.maint(["renew", &node]).succeeds();
+    });
+}
+
+#[test]
+fn one_of_several_keeps_all_from_being_acquired() {
+    on_both("unfinished-several", |cluster| {
+        let left = left_by(cluster, "worker-1", "bob@laptop");
+        let free = cluster.node("worker-2");
+        cluster.lease(&free, &json!({}));
+        assert_snapshot!(cluster.maint(["acquire", &left, &free]).run(), @r#"
+        $ kubectl maint acquire worker-1 worker-2
+        -- stderr
+        error: cannot acquire node/worker-1: the lock of bob@laptop has expired: "new kernel" (since [time], expired at [time], [length] ago), and the node is still cordoned
+        hint: check what bob@laptop left unfinished, then run `kubectl maint acquire worker-1 worker-2 --take-expired`
+        none of the 2 nodes was acquired
+        -- exit code 6
+        "#);
+        assert_eq!(holder_of(cluster, &free), None);
+        let partial = ["acquire", &left, &free, "--partial", "-q"];
+        assert_snapshot!(cluster.maint(partial).run(), @r#"
+        $ kubectl maint acquire worker-1 worker-2 --partial -q
+        -- stderr
+        error: cannot acquire node/worker-1: the lock of bob@laptop has expired: "new kernel" (since [time], expired at [time], [length] ago), and the node is still cordoned
+        hint: check what bob@laptop left unfinished, then run `kubectl maint acquire worker-1 --take-expired`
+        -- exit code 6
+        "#);
+        assert_eq!(holder_of(cluster, &left).as_deref(), Some("bob@laptop"));
+    });
+}
+
+/// What counts is the node when the lock expires.
+#[test]
+fn who_waits_judges_the_node_at_the_end_of_the_wait() {
+    on_both("unfinished-wait", |cluster| {
+        let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
+        let [left, finished] = &nodes;
+        cordon(cluster, finished, true);
+        let waits = nodes.each_ref().map(|node| {
+            cluster.lease(node, &json!({}));
+            let bob = cluster.maint(["acquire", node, "--duration", "3s"]);
+            bob.holder("bob@laptop").succeeds();
+            let waits = cluster.maint(["acquire", node, "--wait"]);
+            waits.until_it_says("waiting for node/")
+        });
+        cordon(cluster, left, true);
+        cordon(cluster, finished, false);
+        let [left, finished] = waits.map(Running::ends);
+        assert_snapshot!(left, @"
+        $ kubectl maint acquire worker-1 --wait
+        -- stderr
+        waiting for node/worker-1: locked by bob@laptop (since [time], until [time], [length] left); free when released, or at [time] unless renewed
+        error: cannot acquire node/worker-1: the lock of bob@laptop has expired (since [time], expired at [time], [length] ago), and the node is still cordoned
+        hint: check what bob@laptop left unfinished, then run `kubectl maint acquire worker-1 --take-expired`
+        -- exit code 6
+        ");
+        assert_eq!(finished.code, 0, "{finished}");
+    });
+}
+
+/// The lock was free when it was read, and is another's unfinished one when it is written.
+#[test]
+fn the_lock_that_is_written_on_counts() {
+    on_both("unfinished-race", |cluster| {
+        let node = cluster.node_with("worker-1", &json!({}), &json!({"unschedulable": true}));
+        cluster.lease(&node, &json!({}));
+        for verb in [&["acquire"][..], &["hold", "-m", "disk"]] {
+            let gate = cluster.gate_for_writes(&[Keep, Pass]);
+            let (run, kept) = gate.holds_up(cluster.maint(verb).args([&node]));
+            cluster.patch(
+                &format!("{LEASES}/{node}"),
+                &json!({"spec": expired("bob@laptop")}),
+            );
+            assert_eq!(kept.passes(), 409);
+            let run = run.ends();
+            assert_eq!(run.code, 6, "{run}");
+            assert!(run.stderr.contains("still cordoned"), "{run}");
+            assert_eq!(holder_of(cluster, &node).as_deref(), Some("bob@laptop"));
+            cluster.patch(
+                &format!("{LEASES}/{node}"),
+                &json!({"spec": {"holderIdentity": ""}}),
+            );
+        }
+    });
+}
+
+/// A run at a terminal, up to its question, and what it showed.
+fn asked(cluster: &Cluster, arguments: &[&str]) -> (PtySession, String) {
+    let mut terminal = at_a_terminal(cluster.maint(arguments));
+    let facts = terminal.exp_string("[y/N]").expect("a question");
+    (terminal, as_text(&facts))
+}
+
+/// What it says after `answer`.
+fn answered(mut terminal: PtySession, answer: &str) -> String {
+    terminal.send_line(answer).expect("it listens");
+    as_text(&terminal.exp_eof().expect("it ends"))
+}
+
+#[test]
+fn a_person_is_asked() {
+    on_real("unfinished-asked", |cluster| {
+        let node = left_by(cluster, "worker-1", "bob@laptop");
+        let with = ["with", &node, "--", "true"];
+        for (words, question) in [
+            (&["acquire", &node][..], "Lock node/"),
+            (&["hold", &node, "-m", "disk"], "Put node/"),
+            (&with, "Lock node/"),
+        ] {
+            let (terminal, facts) = asked(cluster, words);
+            for fact in [
+                "expired lock of bob@laptop",
+                "new kernel",
+                "still cordoned",
+                question,
+            ] {
+                assert!(facts.contains(fact), "{fact}: {facts}");
+            }
+            let said = answered(terminal, "n");
+            assert!(said.contains("nothing was done"), "{said}");
+            assert_eq!(holder_of(cluster, &node).as_deref(), Some("bob@laptop"));
+        }
+        let (terminal, _) = asked(cluster, &["acquire", &node]);
+        let said = answered(terminal, "y");
+        assert!(said.contains("acquired by alice@bastion"), "{said}");
+    });
+}
+
+/// A yes is for the lock that was shown.
+#[test]
+fn another_lock_than_the_one_that_was_shown_is_refused() {
+    on_real("unfinished-changed", |cluster| {
+        let node = left_by(cluster, "worker-1", "bob@laptop");
+        for words in [&["acquire", &node][..], &["hold", &node, "-m", "disk"]] {
+            let (terminal, _) = asked(cluster, words);
+            cluster.patch(
+                &format!("{LEASES}/{node}"),
+                &json!({"spec": expired("carol@desk")}),
+            );
+            let said = answered(terminal, "y");
+            assert!(
+                said.contains("the lock of carol@desk has expired"),
+                "{said}"
+            );
+            assert_eq!(holder_of(cluster, &node).as_deref(), Some("carol@desk"));
+            cluster.patch(
+                &format!("{LEASES}/{node}"),
+                &json!({"spec": expired("bob@laptop")}),
+            );
+        }
+    });
+}

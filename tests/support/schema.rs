@@ -1,0 +1,99 @@
+//! Everything that is printed for programs must be as the schema describes it.
+
+use std::sync::LazyLock;
+
+use boon::{Compiler, Schemas};
+use regex::Regex;
+use serde_json::Value;
+
+const SCHEMA: &str = include_str!("../../docs/schema/v2.json");
+
+/// Any name: nothing is fetched.
+const PLACE: &str = "https://schema.test/v2.json";
+
+/// Commands with a shape of their own.
+const OTHERS: [&str; 1] = ["version"];
+
+/// Checks what `kubectl maint WORDS…` printed, if it was asked for JSON or YAML.
+///
+/// # Panics
+/// If something is not as the schema describes it.
+#[track_caller]
+pub(crate) fn check(words: &[String], stdout: &str) {
+    let printed = match format(words) {
+        Some("json") => serde_json::Deserializer::from_str(stdout)
+            .into_iter()
+            .collect::<Result<Vec<Value>, _>>()
+            .unwrap_or_else(|error| panic!("no JSON: {error}: {stdout}")),
+        Some("yaml") => stdout
+            .split("---\n")
+            .filter(|text| !text.is_empty())
+            .map(|text| serde_saphyr::from_str(text).expect("YAML"))
+            .collect(),
+        _ => return,
+    };
+    for value in &printed {
+        check_value(value);
+    }
+}
+
+/// Checks one object.
+///
+/// # Panics
+/// As [`check`].
+#[track_caller]
+pub(crate) fn check_value(value: &Value) {
+    let kind = value["kind"].as_str().unwrap_or_default();
+    let mut compiler = Compiler::new();
+    let schema: Value = serde_json::from_str(SCHEMA).expect("JSON");
+    compiler.add_resource(PLACE, schema).expect("a schema");
+    let mut schemas = Schemas::new();
+    let schema = compiler
+        .compile(&format!("{PLACE}#/$defs/{kind}"), &mut schemas)
+        .unwrap_or_else(|error| panic!("no schema of {kind:?}: {error}: {value:#}"));
+    if let Err(error) = schemas.validate(value, schema) {
+        panic!("{error:#}\n{value:#}");
+    }
+    check_times(value);
+}
+
+/// The format that `words` ask for.
+fn format(words: &[String]) -> Option<&str> {
+    let own = words.iter().take_while(|word| *word != "--");
+    let own: Vec<&str> = own.map(String::as_str).collect();
+    if own.iter().any(|word| OTHERS.contains(word)) {
+        return None;
+    }
+    let at = own
+        .iter()
+        .rposition(|word| word.starts_with("-o") || word.starts_with("--output"))?;
+    let (flag, joined) = own[at].split_once('=').unwrap_or((own[at], ""));
+    match (flag, joined) {
+        ("-o" | "--output", "") => own.get(at + 1).copied(),
+        ("-o" | "--output", format) => Some(format),
+        (flag, _) => flag.strip_prefix("-o"),
+    }
+}
+
+/// Every time is one that `jq`'s `fromdateiso8601` reads, also in a field that the schema calls a string.
+#[track_caller]
+fn check_times(value: &Value) {
+    static TIME: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$").expect("a pattern"));
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                let is_time = ["At", "Since", "since", "Until", "until"]
+                    .iter()
+                    .any(|end| name.ends_with(end));
+                if is_time {
+                    let text = value.as_str().expect("a string");
+                    assert!(TIME.is_match(text), "{name}: {text}");
+                }
+                check_times(value);
+            }
+        }
+        Value::Array(values) => values.iter().for_each(check_times),
+        _ => {}
+    }
+}

@@ -1,0 +1,53 @@
+//! The rate at which the plugin acquires and releases many nodes, compared with the same patches alone.
+
+use anyhow::{Context as _, Result};
+use control_plane::{ControlPlane, NodeSpec};
+
+use super::command_cost::{Tools, cost};
+use super::quantiles::Quantiles;
+use super::raw_patches::{Patches, Write};
+use crate::output::print;
+
+/// How often each is measured.
+const ROUNDS: usize = 3;
+
+/// Makes `count` nodes, `NAME-00000` and so on, and prints the ratios.
+pub(super) fn measure(plane: &ControlPlane, tools: &Tools, name: &str, count: usize) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .context("failed to start a runtime")?;
+    let nodes: Vec<NodeSpec> = (0..count)
+        .map(|number| NodeSpec::ready(&format!("{name}-{number:05}")).label("bench", name))
+        .collect();
+    plane.create_nodes(&nodes)?;
+    let label = format!("bench={name}");
+    let acquire = || cost(&tools.plugin(&["acquire", "-l", &label, "-q", "-m", "bench"]));
+    let release = || cost(&tools.plugin(&["release", "-l", &label, "-q"]));
+    let prefix = format!("{name}-");
+    let raw =
+        |write| runtime.block_on(async { Patches::of(plane, &prefix, write).await?.send().await });
+    // The first run creates the Leases.
+    acquire()?;
+    release()?;
+    let mut acquisitions = (Vec::new(), Vec::new());
+    let mut releases = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        acquisitions.0.push(acquire()?.wall);
+        releases.0.push(release()?.wall);
+        acquisitions.1.push(raw(Write::Acquire)?);
+        releases.1.push(raw(Write::Release)?);
+    }
+    for (what, (plugin, raw)) in [("acquisitions", acquisitions), ("releases", releases)] {
+        let median = |times| Quantiles::of(times).quantile(0.5).as_secs_f64();
+        let (plugin, raw) = (median(plugin), median(raw));
+        print(format_args!(
+            "rate of {count} {what}, lists included / of the same patches alone: {:.2}  ({:.0}/s, {:.0}/s; target >= 0.8)",
+            raw / plugin,
+            count as f64 / plugin,
+            count as f64 / raw,
+        ));
+    }
+    Ok(())
+}

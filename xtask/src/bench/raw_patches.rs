@@ -1,0 +1,131 @@
+//! The bare patches that an acquisition or a release of many nodes sends.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use connect::{Environment, Flags, Notices, connect};
+use control_plane::ControlPlane;
+use futures::StreamExt as _;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::{Api, ListParams, Patch, PatchParams};
+use serde_json::{Value, json};
+
+/// Where the Leases are.
+pub(super) const NAMESPACE: &str = "kube-node-maintenance";
+
+/// The number of concurrent requests, as in the plugin.
+const PARALLEL: usize = 32;
+
+/// The write for each of many Leases.
+pub(super) enum Write {
+    /// Acquire free Leases.
+    Acquire,
+    /// Release held Leases.
+    Release,
+}
+
+/// Patches of Leases.
+pub(super) struct Patches<'a> {
+    plane: &'a ControlPlane,
+    /// The Lease, and the patch at its current version.
+    patches: Vec<(String, Value)>,
+}
+
+impl<'a> Patches<'a> {
+    /// The patches for the nodes whose names begin with `prefix`. Their Leases are read in advance.
+    pub(super) async fn of(plane: &'a ControlPlane, prefix: &str, write: Write) -> Result<Self> {
+        let leases = leases(plane).await?.list(&ListParams::default()).await?;
+        let patch = match write {
+            Write::Acquire => acquisition,
+            Write::Release => release,
+        };
+        let named = leases.into_iter().filter_map(|lease| {
+            let name = lease.metadata.name.clone()?;
+            name.starts_with(prefix).then_some((name, lease))
+        });
+        Ok(Self {
+            plane,
+            patches: named.map(|(name, lease)| (name, patch(&lease))).collect(),
+        })
+    }
+
+    /// How long they take on a new connection of the plugin's kind: HTTP/2, without retries.
+    pub(super) async fn send(&self) -> Result<Duration> {
+        let begun = Instant::now();
+        let leases = leases(self.plane).await?;
+        let parameters = PatchParams {
+            field_manager: Some("kubectl-maint".to_owned()),
+            ..PatchParams::default()
+        };
+        let mut patched = futures::stream::iter(&self.patches)
+            .map(|(name, patch)| {
+                let (leases, parameters) = (&leases, &parameters);
+                async move { leases.patch(name, parameters, &Patch::Merge(patch)).await }
+            })
+            .buffer_unordered(PARALLEL);
+        while let Some(patched) = patched.next().await {
+            patched.context("a raw patch")?;
+        }
+        Ok(begun.elapsed())
+    }
+}
+
+async fn leases(plane: &ControlPlane) -> Result<Api<Lease>> {
+    let flags = Flags {
+        kubeconfig: Some(plane.admin_kubeconfig().to_owned()),
+        ..Flags::default()
+    };
+    let environment = Environment::of_variables::<OsString, OsString>([]);
+    let silent: Notices = Arc::new(|_| {});
+    let connection = connect(&flags, &environment, "kubectl-maint-bench", &silent).await?;
+    Ok(Api::namespaced(connection.client, NAMESPACE))
+}
+
+/// The patch that acquires a free Lease.
+fn acquisition(lease: &Lease) -> Value {
+    let transitions = lease.spec.as_ref().and_then(|spec| spec.lease_transitions);
+    let transitions = transitions.unwrap_or(0) + 1;
+    json!({
+        "metadata": {
+            "resourceVersion": lease.metadata.resource_version,
+            "annotations": {
+                "kubectl-maint.dev/acquisition": format!("{transitions}-benchbenchbenchbench"),
+                "kubectl-maint.dev/reason": "bench",
+                "kubectl-maint.dev/hold-until": null,
+            },
+        },
+        "spec": {
+            "holderIdentity": "bench@here",
+            "acquireTime": "2026-01-01T00:00:00.000000Z",
+            "renewTime": "2026-01-01T00:00:00.000000Z",
+            "leaseDurationSeconds": 1800,
+            "leaseTransitions": transitions,
+        },
+    })
+}
+
+/// The patch of a release.
+fn release(lease: &Lease) -> Value {
+    let transitions = lease.spec.as_ref().and_then(|spec| spec.lease_transitions);
+    let mark = format!("{}-benchbenchbenchbench", transitions.unwrap_or(0));
+    json!({
+        "metadata": {
+            "resourceVersion": lease.metadata.resource_version,
+            "annotations": {
+                "kubectl-maint.dev/acquisition": null,
+                "kubectl-maint.dev/hold-until": null,
+                "kubectl-maint.dev/last-acquisition": mark,
+                "kubectl-maint.dev/last-holder": "bench@here",
+                "kubectl-maint.dev/reason": null,
+                "kubectl-maint.dev/released-at": "2026-01-01T00:00:00.000000Z",
+            },
+        },
+        "spec": {
+            "holderIdentity": "",
+            "leaseDurationSeconds": 1,
+            "renewTime": "2026-01-01T00:00:00.000000Z",
+        },
+    })
+}
