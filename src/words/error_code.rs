@@ -155,3 +155,30 @@ fn of_api(error: &ApiError) -> ErrorCode {
         _ => ErrorCode::Failed,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_policy_refuses_with_another_code_than_a_missing_permission() {
+        let code = |message: &str| {
+            let status = json!({"kind": "Status", "code": 403, "message": message});
+            let status = serde_json::from_value(status).expect("a status");
+            ErrorCode::of(&ApiError::Status(Box::new(status)).into())
+        };
+        assert_eq!(
+            code(
+                "leases \"n\" is forbidden: ValidatingAdmissionPolicy 'kubectl-maint-leases' with binding \
+                 'kubectl-maint-leases' denied request: maint-clock: too late"
+            ),
+            ErrorCode::RefusedByPolicy
+        );
+        assert_eq!(
+            code("leases \"n\" is forbidden: User \"ann\" cannot patch resource \"leases\""),
+            ErrorCode::Forbidden
+        );
+    }
+}

@@ -166,3 +166,28 @@ fn of_connection(failure: &Failure) -> Option<(String, Option<String>)> {
     };
     Some(words(&error))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn rules_of_our_policies_are_explained_and_no_others() {
+        let hint = |policy: &str, reason: &str| {
+            let message = format!(
+                "leases \"n\" is forbidden: ValidatingAdmissionPolicy '{policy}' with binding '{policy}' denied \
+                 request: {reason}"
+            );
+            let status = json!({"kind": "Status", "code": 403, "message": message});
+            let status = serde_json::from_value(status).expect("a status");
+            lines(&ApiError::Status(Box::new(status)).into(), None).1
+        };
+        assert_eq!(
+            hint("kubectl-maint-leases", "maint-clock: too late").as_deref(),
+            Some("docs/policies.md explains this rule")
+        );
+        assert_eq!(hint("quiet-hours", "not at night"), None);
+    }
+}

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use control_plane::{ControlPlane, NodeSpec};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{
-    ADMINISTRATORS, HOLDERS, LEASES, USERS, admitted, at, denying, person, wait_until,
+    ADMINISTRATORS, BINDINGS, HOLDERS, LEASES, USERS, admin, admitted, at, denying, person,
+    wait_until,
 };
 
 fn node(plane: &ControlPlane, name: &str) {
@@ -147,6 +148,45 @@ fn a_refusal_names_the_missing_right() {
     assert_eq!(refused.code, 1, "{refused:?}");
     let hint = format!("hint: you need permission to takeover {on}\n");
     assert!(refused.stderr.contains(&hint), "{refused:?}");
+}
+
+#[test]
+fn a_policy_of_somebody_else_is_no_missing_permission() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("plugin-foreign");
+    let (name, node) = ("quiet-hours", "plugin-foreign");
+    self::node(plane, node);
+    let admin = admin(plane);
+    let policy = json!({
+        "metadata": {"name": name},
+        "spec": {
+            "matchConstraints": {"resourceRules": [{
+                "apiGroups": ["coordination.k8s.io"], "apiVersions": ["v1"], "resources": ["leases"],
+                "operations": ["CREATE", "UPDATE"], "resourceNames": [node],
+            }]},
+            "validations": [{
+                "expression": "false", "message": "maint-clock: not at night", "reason": "Forbidden",
+            }],
+        },
+    });
+    let policies = BINDINGS.replace("policybindings", "policies");
+    admitted(admin.post(&policies, &policy), "a policy");
+    let binding = json!({
+        "metadata": {"name": name},
+        "spec": {"policyName": name, "validationActions": ["Deny"]},
+    });
+    admitted(admin.post(BINDINGS, &binding), "a binding");
+    let lease = json!({"metadata": {"name": node}, "spec": {}});
+    wait_until("it refuses", || {
+        admin.post(&format!("{LEASES}?dryRun=All"), &lease).is_err()
+    });
+    let uma = person(plane, "uma", &[USERS]);
+    let refused = uma.maint(&["acquire", node, "-o", "json", "--holder", "uma"]);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(!refused.stderr.contains("hint: "), "{refused:?}");
+    let list: Value = serde_json::from_str(&refused.stdout).expect("JSON");
+    let error = &list["items"][0]["error"];
+    assert_eq!(error["code"], "RefusedByPolicy", "{refused:?}");
 }
 
 #[test]
