@@ -20,12 +20,12 @@ pub(crate) struct HookArgs {
     )]
     pub(crate) hook_timeout: Duration,
 
-    /// Run HOOK again now: you know that an interrupted run of it has ended
+    /// Run HOOK now, although the run with this ID was recorded: you know that it has ended
     ///
     /// After a crash, HOOK may still be running. Without --resume, it is not run again until the
-    /// --hook-timeout of that run is over.
-    #[arg(long)]
-    pub(crate) resume: bool,
+    /// --hook-timeout of that run is over. The message that refuses it prints the ID.
+    #[arg(long, value_name = "ID", require_equals = true)]
+    pub(crate) resume: Option<String>,
 
     /// Program to run on this machine, and its arguments
     #[arg(last = true, value_name = "HOOK")]

@@ -19,7 +19,9 @@ use crate::args::write::{WriteArgs, reason};
 use crate::error::{Failure, Verb};
 use crate::exit::Code;
 use crate::output::fencing::Fencing;
-use crate::run::fencing::{Attempts, FencingTarget, Hook, LeaseEnd, Observed, Recording, Written};
+use crate::run::fencing::{
+    Attempts, FencingTarget, Hook, LeaseEnd, Observed, Recording, Timeout, Written,
+};
 use crate::run::session::Start;
 use crate::text::{escape, for_shell};
 use crate::words::fencing::{
@@ -39,8 +41,8 @@ use crate::words::with::command_line;
 /// deletes the pods and detaches the volumes. If HOOK fails, the node is not fenced. After a crash,
 /// run the same command again.
 ///
-/// The command refuses (exit code 6) if the kubelet is alive, if over 55% of the nodes in the zone are
-/// unreachable, or if another tool is repairing the node. docs/fencing.md explains the checks, the
+/// The command refuses (exit code 6) if the kubelet is alive, if most nodes of a larger zone or all nodes
+/// are unreachable, or if another tool is repairing the node. docs/fencing.md explains the checks, the
 /// exit codes, the variables for HOOK, and how to write one.
 #[derive(Args, Debug)]
 #[command(
@@ -102,7 +104,7 @@ pub(crate) struct FenceArgs {
 /// The doubts that an operator may know better about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Risk {
-    /// Over 55% of the nodes in the zone are unreachable
+    /// Most nodes of the zone, or all nodes, are unreachable
     MassLoss,
     /// The state of the zone is unknown: no permission to read it
     ZoneUnknown,
@@ -140,6 +142,7 @@ pub(crate) async fn run(args: &FenceArgs, start: &Start<'_>) -> Result<Code, Fai
         recording: Recording::Absent,
         has_found_hold: false,
         lease_end: None,
+        retries: Timeout::of(Duration::ZERO),
         outcome: None,
     };
     let result = match run.run().await {
@@ -150,6 +153,9 @@ pub(crate) async fn run(args: &FenceArgs, start: &Start<'_>) -> Result<Code, Fai
     run.report_lease_end();
     code
 }
+
+/// How long reads are retried after a hook has succeeded, to record it.
+const RECORD_RETRIES: Duration = Duration::from_secs(120);
 
 /// A fencing in progress.
 struct FenceRun<'a> {
@@ -168,6 +174,8 @@ struct FenceRun<'a> {
     has_found_hold: bool,
     /// When the lease ends under which the node is fenced; `None` if that is a hold.
     lease_end: Option<LeaseEnd>,
+    /// How long failed reads are retried.
+    retries: Timeout,
     /// The outcome for programs, once there is one.
     outcome: Option<Fencing>,
 }
@@ -179,11 +187,8 @@ impl FenceRun<'_> {
         }
         let mut tries = Attempts::default();
         loop {
-            let observed = self.target.observed().await?;
-            self.take_word(&observed);
-            self.judge_record(&observed).await;
-            self.has_found_hold = self.is_broken_off(&observed);
-            match (self.next(&observed).await?, self.proof.clone()) {
+            let (observed, step) = self.observe().await?;
+            match (step, self.proof.clone()) {
                 (Step::Hold, _) => {
                     self.warn_of_unknown(&observed);
                     let change = self.target.hold(&self.why()).await?;
@@ -198,7 +203,11 @@ impl FenceRun<'_> {
                     let (_, patch) = self.record(&observed, self.by_hook(&observed, String::new()));
                     self.target.may_patch(&patch).await?;
                     let running = self.hook.run(&observed, self.number, &mut tries);
-                    self.proof = running.await?.map(|output| self.by_hook(&observed, output));
+                    if let Some(output) = running.await? {
+                        self.proof = Some(self.by_hook(&observed, output));
+                        // The hook is the expensive part, so its success is not lost to a short outage.
+                        self.retries = Timeout::of(RECORD_RETRIES);
+                    }
                 }
                 (Step::Record, Some(proof)) => {
                     let (record, patch) = self.record(&observed, proof);
@@ -249,8 +258,7 @@ impl FenceRun<'_> {
         // A Node that is gone needs no more writes.
         if self.recording.is_open() && !is_gone {
             // The record may still be written, so the lock stays.
-            let by_hook = !self.hook.is_none();
-            return record_open(&target.node, &failure, by_hook, target.program());
+            return record_open(&target.node, &failure, self.hook.id(), target.program());
         }
         self.hook.withdraw().await;
         let is_recorded = self.recording.is_there();
@@ -315,9 +323,7 @@ impl FenceRun<'_> {
     async fn rehearse(&mut self) -> Result<(), Failure> {
         let target = self.target;
         let terminal = target.session.terminal;
-        let mut observed = target.observed().await?;
-        self.take_word(&observed);
-        let step = self.next(&observed).await?;
+        let (mut observed, step) = self.observe().await?;
         if matches!(step, Step::Hold | Step::HoldAgain) {
             target.hold(&self.why()).await?;
         }
@@ -343,8 +349,7 @@ impl FenceRun<'_> {
                 Written::Yes => break record,
                 written => tries.observe_again(&target.node, written).await?,
             }
-            observed = target.observed().await?;
-            self.next(&observed).await?;
+            (observed, _) = self.observe().await?;
         };
         self.lease_end = target.lease_end(observed.lease.as_ref());
         let line = fenced(&target.node, &record, false);

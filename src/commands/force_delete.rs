@@ -107,15 +107,17 @@ pub(crate) struct ForceDeleteArgs {
     #[arg(short = 'm', long, alias = "reason", value_name = "WHY", value_parser = reason)]
     pub(crate) message: Option<String>,
 
-    /// Stop waiting for the replacement after this long; 0 checks once
+    /// Stop waiting after this long for replacements [default: 30s], or for the pods of a node to be gone
+    /// [default: 2m]; 0 checks once
+    ///
+    /// The exit code is then 4.
     #[arg(
         long,
         value_name = "TIME",
-        default_value = "30s",
         allow_hyphen_values = true,
         value_parser = duration::timeout
     )]
-    pub(crate) timeout: Duration,
+    pub(crate) timeout: Option<Duration>,
 
     #[command(flatten)]
     pub(crate) write: WriteArgs,

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use maintenance_lease::protocol::{Instant, Now, State};
-use maintenance_lease::{NodeLease, Sight};
+use maintenance_lease::{NodeLease, NodeRow, Sight};
 
 use super::status::{Heartbeat, Label, View, last_reason, left, none, unknown, unreadable};
 use crate::text::escape;
@@ -105,7 +105,7 @@ fn end_key(lease: &NodeLease, now: Now) -> &'static str {
     }
 }
 
-/// When the lock expires, did so, or is expected to end.
+/// When the lock expires, has expired, or is expected to end.
 fn end(lease: &NodeLease, now: Now) -> Option<String> {
     let until = match lease.state(now) {
         State::AdminHold => lease.hold_until().map(Instant::from),
@@ -148,7 +148,15 @@ fn node(view: &View<'_>, now: Now) -> Section {
 
 fn commands(view: &View<'_>, reader: &Reader<'_>, now: Now) -> Section {
     let mut section = Section::new("Next commands");
-    for (what, command) in next_command::all(view.node, view.lease, view.health, reader, now) {
+    let is_unfinished = |row: &NodeRow| row.is_cordoned() || !row.is_ready();
+    let is_unfinished = view.row.row().is_some_and(is_unfinished);
+    let View {
+        node,
+        lease,
+        health,
+        ..
+    } = *view;
+    for (what, command) in next_command::all(node, lease, health, is_unfinished, reader, now) {
         section.add(what, command);
     }
     section

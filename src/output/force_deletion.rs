@@ -11,6 +11,7 @@ use super::data::{ApiVersion, Data, Entry, kind};
 use super::item_error::ItemError;
 use crate::text::escape;
 use crate::words::error_code::ErrorCode;
+use crate::words::fencing::count;
 use crate::words::time::length;
 
 /// The outcome of a target.
@@ -24,9 +25,9 @@ pub(crate) enum Outcome {
     WouldBeDeleted,
     /// It is gone, and the expected replacement did not appear in time.
     Unreplaced,
-    /// It was deleted; its replacement could not be read.
+    /// It was deleted; its replacement, or the pods of a Node, could not be read.
     Unseen { error: String },
-    /// It was deleted; the wait for its replacement was interrupted.
+    /// It was deleted; the wait for its replacement, or for the end of a Node's pods, was interrupted.
     Unwatched,
     /// The request got no answer: it may have taken effect, or still may.
     Unknown { error: String },
@@ -34,6 +35,12 @@ pub(crate) enum Outcome {
     Held { finalizers: Vec<String> },
     /// It was already deleted and is kept by its finalizers; nothing was done.
     StillHeld { finalizers: Vec<String> },
+    /// The Node is gone, and these pods of it are still there, as `NAMESPACE/NAME`.
+    PodsLeft {
+        pods: Vec<String>,
+        /// There is a Node of that name again.
+        registered_again: bool,
+    },
     /// A replacement exists.
     Replaced {
         name: String,
@@ -43,24 +50,60 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
+    /// Whether something is still expected to happen.
+    pub(crate) fn is_unfinished(&self) -> bool {
+        match self {
+            Self::Unreplaced
+            | Self::Held { .. }
+            | Self::StillHeld { .. }
+            | Self::PodsLeft { .. } => true,
+            Self::Deleted
+            | Self::WasGone
+            | Self::WouldBeDeleted
+            | Self::Unseen { .. }
+            | Self::Unwatched
+            | Self::Unknown { .. }
+            | Self::Replaced { .. } => false,
+        }
+    }
+
     /// The words that follow the name of `target`.
     pub(crate) fn words(&self, target: &Target) -> String {
         let done = "force-deleted";
         let is_node = target.kind == "node";
         match self {
             Self::WasGone => "was already gone".to_owned(),
-            Self::Deleted if is_node => format!(
-                "{done}; its lease is deleted with it, and its pods within about {}",
-                length(POD_GC)
-            ),
+            Self::Deleted if is_node => {
+                format!("{done}; its lease and its pods are deleted with it")
+            }
             Self::Deleted | Self::WouldBeDeleted => done.to_owned(),
+            Self::PodsLeft {
+                pods,
+                registered_again,
+            } => {
+                let left = format!(
+                    "{done}; {} left: {}",
+                    count(pods.len(), "pod"),
+                    escape(&few(pods))
+                );
+                match registered_again {
+                    true => format!(
+                        "{left}; it has registered again, so they stay until its kubelet ends them"
+                    ),
+                    false => format!("{left}; usually deleted within {}", length(POD_GC)),
+                }
+            }
             Self::Unreplaced => format!("{done}; not replaced yet"),
+            Self::Unseen { error } if is_node => {
+                format!("{done}; could not check its pods: {}", escape(error))
+            }
             Self::Unseen { error } => {
                 format!(
                     "{done}; could not check for a replacement: {}",
                     escape(error)
                 )
             }
+            Self::Unwatched if is_node => format!("{done}; interrupted before its pods were gone"),
             Self::Unwatched => format!("{done}; interrupted before the check for a replacement"),
             Self::Unknown { error } => {
                 format!(
@@ -138,9 +181,15 @@ pub(crate) struct ForceDeletion {
     /// Absent if its deletion was not requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     outcome: Option<Became>,
-    /// Who must agree before it is gone.
+    /// The finalizers that must be removed before it is gone.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     finalizers: Vec<String>,
+    /// The pods of a Node that are left, as `NAMESPACE/NAME`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pods: Vec<String>,
+    /// There is a new Node of that name.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    registered_again: bool,
     /// The pod that replaces it.
     #[serde(skip_serializing_if = "Option::is_none")]
     replacement: Option<Replacement>,
@@ -197,11 +246,12 @@ enum Became {
     WasGone,
     /// A dry run.
     WouldBeDeleted,
-    /// It was deleted, and an expected replacement did not come in time.
+    /// It was deleted, and the expected replacement did not appear in time.
     Unreplaced,
-    /// It was deleted; whether it was replaced could not be checked, because of `error`.
+    /// It was deleted; whether it was replaced, or a Node's pods are gone, could not be checked, because of
+    /// `error`.
     Unseen,
-    /// It was deleted; somebody ended the waiting for its replacement.
+    /// It was deleted, and the wait for what follows was interrupted.
     Unwatched,
     /// There was no answer, because of `error`. The request may still take effect.
     Unknown,
@@ -209,6 +259,8 @@ enum Became {
     Held,
     /// The same, but it had been deleted before: nothing was done.
     StillHeld,
+    /// The Node is gone, and `pods` are left.
+    PodsLeft,
     /// It was deleted, and `replacement` is there.
     Replaced,
 }
@@ -274,6 +326,8 @@ impl ForceDeletion {
             checks: report.checks.iter().map(Check::of).collect(),
             outcome: None,
             finalizers: Vec::new(),
+            pods: Vec::new(),
+            registered_again: false,
             replacement: None,
             error: None,
         }
@@ -302,6 +356,14 @@ impl ForceDeletion {
             Outcome::StillHeld { finalizers } => {
                 self.finalizers.clone_from(finalizers);
                 Became::StillHeld
+            }
+            Outcome::PodsLeft {
+                pods,
+                registered_again,
+            } => {
+                self.pods.clone_from(pods);
+                self.registered_again = *registered_again;
+                Became::PodsLeft
             }
             Outcome::Replaced { name, uid, node } => {
                 self.replacement = Some(Replacement {

@@ -13,11 +13,12 @@ pub(crate) struct Reader<'a> {
     pub(crate) program: &'a Program,
 }
 
-/// What can be done about `node`, and the command for it.
+/// What can be done about `node`, and the command for it. A node `is_unfinished` if it is cordoned or not ready.
 pub(crate) fn all(
     node: &str,
     lease: Option<&NodeLease>,
     health: Option<&Health>,
+    is_unfinished: bool,
     reader: &Reader<'_>,
     now: Now,
 ) -> Vec<(&'static str, String)> {
@@ -31,6 +32,10 @@ pub(crate) fn all(
         );
     let state = lease.map_or(State::Free, |lease| lease.state(now));
     let mut commands: Vec<(&'static str, String)> = match (state, own) {
+        _ if holder.is_some_and(|holder| program.is_under(holder)) => vec![(
+            "This runs under it",
+            "end the command of `with` to release the lock".to_owned(),
+        )],
         _ if is_fenced => vec![("After its restart", format!("{program} unfence {node}"))],
         (State::Free, _) => vec![(
             "Lock it",
@@ -51,12 +56,15 @@ pub(crate) fn all(
             ),
         ],
         (State::Expired { .. }, true) => vec![
-            ("Go on", format!("{program} renew {node}")),
+            ("Continue", format!("{program} renew {node}")),
             ("Release it", format!("{program} release {node}")),
         ],
         (State::Expired { .. }, false) => vec![(
             "Check what is left to do, then",
-            format!("{program} acquire {node} -m {NO_REASON}"),
+            match is_unfinished {
+                true => format!("{program} acquire {node} -m {NO_REASON} --take-expired"),
+                false => format!("{program} acquire {node} -m {NO_REASON}"),
+            },
         )],
         (State::AdminHold, true) => vec![("End the hold", format!("{program} unhold {node}"))],
         (State::AdminHold, false) => vec![

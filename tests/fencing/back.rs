@@ -15,7 +15,7 @@ fn a_lock_that_was_there_is_left_as_found() {
     node/worker-1 fenced by alice@bastion, powered off: dark
     -- stderr
     node/worker-1: nothing is left to evict or detach
-    your lock on node/worker-1 expires at [time], and the fenced node is unlocked then; to keep it locked: kubectl maint hold worker-1 -m WHY
+    your lock on node/worker-1 expires at [time], and the fenced node is unlocked then; to keep it locked, run `kubectl maint hold worker-1 -m WHY`
     -- exit code 0
     ");
     assert_eq!(stage.record(&node).expect("a record")["hold"], json!(null));
@@ -42,7 +42,7 @@ fn the_lease_of_an_outer_command_ends_with_it() {
     node/worker-1 fenced by alice@bastion, powered off: dark
     -- stderr
     node/worker-1: nothing is left to evict or detach
-    the lock on node/worker-1 ends when this `with` command ends, and the fenced node is unlocked then; to keep it locked: kubectl maint hold worker-1 -m WHY
+    the lock on node/worker-1 ends when this `with` command ends, and the fenced node is unlocked then; to keep it locked, run `kubectl maint hold worker-1 -m WHY`
     -- exit code 0
     ");
     assert_eq!(stage.holder(&node).as_deref(), Some(holder));
@@ -67,6 +67,28 @@ fn a_hold_that_was_there_is_left_as_found() {
     stage.is_untouched(&node);
 }
 
+/// A kubelet whose clock is a minute behind is seen to renew its heartbeat.
+#[test]
+fn a_kubelet_with_a_slow_clock_is_back_when_its_heartbeat_changes() {
+    let (stage, node) = Stage::with_silent_node("slow-clock");
+    stage.fence(&node);
+    let status = json!({"status": {"nodeInfo": {"bootID": "boot-2"}}});
+    stage.patch_status(&node, &status);
+    let unfence = stage.maint(["unfence", &node, "--timeout=1m", "--", "true"]);
+    let mut run = unfence.until_it_says("waiting up to 60s for it to come back");
+    eventually("it is unfenced", || {
+        let late = chrono::Utc::now() - chrono::TimeDelta::seconds(60);
+        let late = late.format("%Y-%m-%dT%H:%M:%S%.6fZ").to_string();
+        let renewal = json!({"spec": {"renewTime": late}}).to_string();
+        let lease = ["patch", "lease", &node, "-n", "kube-node-lease"];
+        stage.kubectl(&[&lease[..], &["--type=merge", "-p", &renewal]].concat());
+        run.is_over()
+    });
+    let run = run.ends();
+    assert_eq!(run.code, 0, "{run}");
+    stage.is_untouched(&node);
+}
+
 /// Of a node that was isolated, the opposite hook stands for a restart; of one that was powered off,
 /// by a hook or on somebody's word, it doesn't.
 #[test]
@@ -80,7 +102,7 @@ fn the_opposite_hook_brings_back_what_was_cut_off() {
     $ kubectl maint unfence worker-1
     -- stderr
     error: cannot unfence node/worker-1: it has not been restarted since alice@bastion fenced it ([time]), so earlier pods may still be running
-    hint: reboot it, or undo its isolation: kubectl maint unfence worker-1 -- HOOK; to unfence it anyway, add --accept-risk=boot-id -m "WHY"
+    hint: reboot it, or undo its isolation with `kubectl maint unfence worker-1 -- HOOK`; to unfence it anyway, add --accept-risk=boot-id -m "WHY"
     -- exit code 6
     "#);
     let failing = stage.maint(["unfence", &node, "--", "false"]).run();
@@ -103,7 +125,7 @@ fn the_opposite_hook_brings_back_what_was_cut_off() {
     -- stderr
     node/worker-1: waiting up to 1s for it to come back
     error: the hook succeeded, but node/worker-1 is still unreachable after 1s: it stays fenced
-    hint: when it is back: kubectl maint unfence worker-1
+    hint: when it is back, run `kubectl maint unfence worker-1`
     -- exit code 4
     ");
     stage.comes_back(&node, "boot-1");
@@ -132,8 +154,8 @@ fn the_opposite_hook_brings_back_what_was_cut_off() {
     stage.is_untouched(&node);
 }
 
-/// A Node that was deleted and made anew is another, also if it was made from a copy, with the record
-/// and the taint of the first. Its boot ID doesn't matter.
+/// A Node that was deleted and made anew is not fenced. If it was made from a copy, with the record and the
+/// taint of the first, its uid says nothing about the machine: its boot ID does.
 #[test]
 fn a_new_node_of_that_name_goes_back() {
     let (stage, node) = Stage::with_silent_node("anew");
@@ -157,7 +179,13 @@ fn a_new_node_of_that_name_goes_back() {
                 refusal.stderr.contains("it is still unreachable"),
                 "{refusal}"
             );
-            stage.beats(&node);
+            stage.comes_back(&node, "boot-1");
+            let refusal = stage.maint(["unfence", &node]).run();
+            assert_eq!(refusal.code, 6, "{refusal}");
+            let told = "it has not been restarted since alice@bastion fenced it";
+            assert!(refusal.stderr.contains(told), "{refusal}");
+            assert!(stage.is_tainted(&node));
+            stage.comes_back(&node, "boot-2");
         }
         let run = stage.maint(["unfence", &node]).succeeds();
         let how = if is_copy { "unfenced" } else { "is not fenced" };

@@ -30,10 +30,11 @@ fn after_a_crash_in_the_hook_it_goes_on_where_that_is_said_and_knows_the_hold_as
     let run = fence().args(["--", "echo", "off"]).run();
     assert_eq!(run.code, 3, "{run}");
     assert_eq!(holder().as_deref(), Some("kubeadm:alice@bastion"));
-    assert_snapshot!(fence().args(["--resume", "--", "sh", "-c", "exit 7"]).run(), @r#"
-    $ kubectl maint fence worker-1 --resume -- sh -c "exit 7"
+    let resume = stage.resume(&node);
+    assert_snapshot!(fence().args([&resume, "--", "sh", "-c", "exit 7"]).run(), @r#"
+    $ kubectl maint fence worker-1 --resume=[id] -- sh -c "exit 7"
     -- stderr
-    Warning: node/worker-1 stays on hold: an earlier fence was interrupted, and the result of its hook is unknown; when the node is well: kubectl maint unfence worker-1
+    Warning: node/worker-1 stays on hold: an earlier fence was interrupted, and the result of its hook is unknown; when the node is well, run `kubectl maint unfence worker-1`
     error: the hook failed with exit code 7: nothing was changed in the cluster
     hint: check node/worker-1: what the hook did is unknown; it printed nothing
     -- exit code 1
@@ -42,8 +43,12 @@ fn after_a_crash_in_the_hook_it_goes_on_where_that_is_said_and_knows_the_hold_as
     assert_eq!(stage.hook(&node), None);
 
     fence().args(hook_that_kills()).start().ends_killed();
-    assert_snapshot!(fence().args(["--resume", "--", "echo", "off"]).run(), @"
-    $ kubectl maint fence worker-1 --resume -- echo off
+    // Another run has been recorded since, so that id says nothing about it.
+    let outdated = fence().args([&resume, "--", "echo", "off"]).run();
+    assert_eq!(outdated.code, 3, "{outdated}");
+    let resume = stage.resume(&node);
+    assert_snapshot!(fence().args([&resume, "--", "echo", "off"]).run(), @"
+    $ kubectl maint fence worker-1 --resume=[id] -- echo off
     node/worker-1 fenced by alice@bastion, with echo
     -- stderr
     off
@@ -75,8 +80,9 @@ fn after_a_crash_in_the_hook_somebody_else_ends_the_hold_after_a_confirmation() 
         unfence.holder("bob@laptop").run()
     };
     assert_eq!(unfence(&["--yes"]).code, 3);
-    assert_snapshot!(unfence(&["--resume"]), @r#"
-    $ kubectl maint unfence worker-1 --resume
+    let resume = stage.resume(&node);
+    assert_snapshot!(unfence(&[&resume]), @r#"
+    $ kubectl maint unfence worker-1 --resume=[id]
     -- stderr
     context [context], server [server], user [user]: 1 node
       node/worker-1 is not fenced, but on hold by alice@bastion: a fence is running or was interrupted: "fencing: with sh"
@@ -86,8 +92,8 @@ fn after_a_crash_in_the_hook_somebody_else_ends_the_hold_after_a_confirmation() 
     -- exit code 6
     "#);
     assert!(stage.holder(&node).is_some() && stage.hook(&node).is_some());
-    assert_snapshot!(unfence(&["--resume", "--yes"]), @"
-    $ kubectl maint unfence worker-1 --resume --yes
+    assert_snapshot!(unfence(&[&resume, "--yes"]), @"
+    $ kubectl maint unfence worker-1 --resume=[id] --yes
     node/worker-1 is not fenced
     -- stderr
     node/worker-1: fencing hold ended
@@ -131,7 +137,7 @@ fn after_a_crash_between_hook_and_record_the_hook_is_run_again() {
     let killed = fence().args(["--", "sh", "-c", &script]).start();
     killed.ends_killed();
     assert_eq!(stage.record(&node), None);
-    let again = ["--resume", "--", "sh", "-c", &powers_off];
+    let again = [&*stage.resume(&node), "--", "sh", "-c", &powers_off];
     fence().args(again).succeeds();
     assert!(stage.record(&node).is_some() && stage.is_tainted(&node));
     assert_eq!(std::fs::read_to_string(&ran).expect("it ran"), "off\noff\n");
@@ -167,7 +173,7 @@ fn after_a_crash_behind_the_record_it_follows_on_and_runs_no_hook() {
         "{run}"
     );
     let hint = format!(
-        "hint: run it again to keep waiting; to see what blocks them: kubectl maint status --pods {node}\n"
+        "hint: run it again to keep waiting; see what blocks them with `kubectl maint status --pods {node}`\n"
     );
     assert!(run.stderr.ends_with(&hint), "{run}");
     let run = again().args(["-o", "json"]).args(hook).run();

@@ -148,7 +148,7 @@ fn who_interrupts_the_record_of_a_hook_is_told_how_to_go_on() {
     -- stderr
     off
     error: unknown whether node/worker-1 was fenced: the write may still take effect (interrupted); its lock is kept
-    hint: to check: kubectl maint status worker-1; to continue: run the same command again with --resume
+    hint: check with `kubectl maint status worker-1`; to continue, run the same command again with --resume=[id]
     -- exit code 130
     ");
     drop(record);
@@ -157,19 +157,12 @@ fn who_interrupts_the_record_of_a_hook_is_told_how_to_go_on() {
     $ kubectl maint fence worker-1 --timeout=1m -- echo off
     -- stderr
     error: another hook may still be running for node/worker-1: echo by alice@bastion (since [time], until [time] at the latest)
-    hint: wait for it to end; if that run was interrupted, run the same command again with --resume
+    hint: wait for it to end; if that run was interrupted, run the same command again with --resume=[id]
     -- exit code 3
     ");
-    let resumed = [
-        "fence",
-        &node,
-        "--timeout=1m",
-        "--resume",
-        "--",
-        "echo",
-        "off",
-    ];
-    let resumed = stage.maint(resumed).succeeds();
+    assert_eq!(run.resume(), again.resume());
+    let resumed = ["fence", &node, "--timeout=1m", again.resume()];
+    let resumed = stage.maint(resumed).args(["--", "echo", "off"]).succeeds();
     let line = format!("node/{node} fenced by alice@bastion, with echo\n");
     assert_eq!(resumed.stdout, line);
     assert_eq!(stage.hook(&node), None);
@@ -188,7 +181,7 @@ fn whose_announcement_stays_is_told_how_to_go_on() {
     assert_snapshot!(run.ends(), @"
     $ kubectl maint fence worker-1 --isolated -- false
     -- stderr
-    Warning: could not remove the hook annotation from node/worker-1: interrupted; to run another hook now, run the same command again with --resume
+    Warning: could not remove the hook annotation from node/worker-1: interrupted; to run another hook now, run the same command again with --resume=[id]
     error: the hook failed with exit code 1: nothing was changed in the cluster
     hint: check node/worker-1: what the hook did is unknown; it printed nothing
     -- exit code 1
@@ -241,6 +234,36 @@ fn away_once(
     move |method, path| match is_meant(method, path) && !was_away.swap(true, Ordering::SeqCst) {
         true => Treatment::Answer(503, None),
         false => Treatment::Pass,
+    }
+}
+
+/// The hook is the expensive part: the API server may be away for a while before its result is recorded.
+#[test]
+fn after_a_hook_has_succeeded_its_record_is_tried_until_the_server_is_back() {
+    for (prefix, what, requests) in [
+        ("away-record", "/", 25),
+        ("away-zone", "/nodes?", 3),
+        ("away-beat", "/kube-node-lease/", 3),
+    ] {
+        let (stage, node) = Stage::with_silent_node(prefix);
+        let ran = stage.directory().join("ran");
+        let hook_ran = ran.clone();
+        let refused = AtomicUsize::new(0);
+        let (gate, _cluster) = stage.gate(move |_, path| {
+            let is_away = path.contains(what) && hook_ran.exists();
+            match is_away && refused.fetch_add(1, Ordering::SeqCst) < requests {
+                true => Treatment::Answer(503, None),
+                false => Treatment::Pass,
+            }
+        });
+        let script = format!("echo once >> '{}'", ran.display());
+        let fence = stage.maint(["fence", &node, "--", "sh", "-c", &script]);
+        let run = fence.kubeconfig(&gate.kubeconfig).succeeds();
+        let line = format!("node/{node} fenced by alice@bastion, with sh\n");
+        assert_eq!(run.stdout, line, "{run}");
+        let told = format!("Warning: could not read node/{node}; retrying (");
+        assert!(run.stderr.contains(&told), "{run}");
+        assert_eq!(std::fs::read_to_string(ran).expect("it ran"), "once\n");
     }
 }
 

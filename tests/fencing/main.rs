@@ -19,6 +19,7 @@ mod holds;
 mod hooks;
 mod interrupts;
 mod lost;
+mod mass_loss;
 mod met;
 mod node_gone;
 mod races;

@@ -1,5 +1,7 @@
 //! `force-delete` of a Node object, which tells Kubernetes that the machine will never come back.
 
+use serde_json::json;
+
 use crate::support::database::{database, is_attached, pod, runs_on};
 use crate::support::{SILENCE, Stage, eventually};
 
@@ -26,6 +28,10 @@ fn pods_of_a_deleted_node_are_collected_and_replaced() {
 
     let confirmed = ["--accept-risk", "-m", "the machine is scrap"];
     let run = stage.maint(force).args(confirmed).succeeds();
+    let told = format!("{target} force-deleted; its lease and its pods are deleted with it\n");
+    assert!(run.stdout.ends_with(&told), "{run}");
+    let waiting = format!("{target}: waiting up to 2m for 1 pod to be deleted\n");
+    assert!(run.stderr.contains(&waiting), "{run}");
     assert!(run.to_string().contains("CONFIRM  owner"), "{run}");
     assert!(stage.get(&["node", silent]).is_none(), "{run}");
     eventually("the set makes another", || {
@@ -35,4 +41,31 @@ fn pods_of_a_deleted_node_are_collected_and_replaced() {
         is_attached(&stage, silent),
         "its volume may still be written to"
     );
+}
+
+/// A kubelet that registers its Node again keeps its pods: nobody collects the pods of a Node that exists.
+#[test]
+fn pods_of_a_node_that_registers_again_stay() {
+    let (stage, node) = Stage::with_silent_node("again");
+    stage.create(&[stage.namespace(), stage.pod("web", &node)]);
+    let target = format!("node/{node}");
+    let force = [
+        "force-delete",
+        &target,
+        "--accept-risk",
+        "-m",
+        "scrap",
+        "--timeout=8s",
+    ];
+    let run = stage
+        .maint(force)
+        .until_it_says("waiting up to 8s for 1 pod to be deleted");
+    stage.create(&[json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}})]);
+    let run = run.ends();
+    assert_eq!(run.code, 4, "{run}");
+    let told = format!(
+        "{target} force-deleted; 1 pod left: again/web; it has registered again, so they stay until its kubelet ends \
+         them\n"
+    );
+    assert!(run.stdout.ends_with(&told), "{run}");
 }

@@ -105,7 +105,7 @@ fn of_two_runs_of_one_fencer_one_runs_its_hook() {
     $ kubectl maint fence worker-1 -- true
     -- stderr
     error: another hook may still be running for node/worker-1: sh by alice@bastion (since [time], until [time] at the latest)
-    hint: wait for it to end; if that run was interrupted, run the same command again with --resume
+    hint: wait for it to end; if that run was interrupted, run the same command again with --resume=[id]
     -- exit code 3
     ");
     let dry_run = ["fence", &node, "--dry-run=server", "--", "true"];
@@ -120,6 +120,33 @@ fn of_two_runs_of_one_fencer_one_runs_its_hook() {
     assert_eq!(std::fs::read_to_string(ran).expect("it ran"), "once\n");
     assert!(stage.record(&node).expect("a record")["hold"].is_string());
     assert_eq!(stage.hook(&node), None);
+}
+
+/// Whoever continues an interrupted run replaces its announcement: the others who continue the same run are
+/// refused.
+#[test]
+fn of_those_who_continue_an_interrupted_run_one_runs_its_hook() {
+    let (stage, node) = Stage::with_silent_node("resumers");
+    let kills = "kill -9 $(cut -d' ' -f4 /proc/$PPID/stat); sleep 600";
+    let killed = stage.maint(["fence", &node, "--", "sh", "-c", kills]);
+    killed.start().ends_killed();
+    let resume = stage.resume(&node);
+    let ran = stage.directory().join("ran");
+    let hook = PatientHook::new(&stage).that(&format!("echo once >> '{}'", ran.display()));
+    let mut runs: Vec<_> = (0..8)
+        .map(|_| hook.of(stage.maint(["fence", &node, &resume])).start())
+        .collect();
+    eventually("seven are refused", || {
+        runs.iter_mut()
+            .filter_map(|run| run.is_over().then_some(()))
+            .count()
+            == 7
+    });
+    hook.may_end();
+    let mut codes: Vec<i32> = runs.into_iter().map(|run| run.ends().code).collect();
+    codes.sort_unstable();
+    assert_eq!(codes, [0, 3, 3, 3, 3, 3, 3, 3]);
+    assert_eq!(std::fs::read_to_string(ran).expect("it ran"), "once\n");
 }
 
 /// Two that begin at once: the announcement of one is refused, and it looks again.

@@ -388,7 +388,7 @@ fn where_most_of_the_zone_is_silent_the_control_plane_is_suspected() {
         assert!(
             levels
                 .words("mass-loss")
-                .contains("3 of 5 nodes are unreachable")
+                .contains("3 of 5 nodes of zone zone-zone are unreachable")
         );
     });
 }

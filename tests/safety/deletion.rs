@@ -31,7 +31,7 @@ fn the_report_says_what_is_given_up_and_what_to_type() {
           ok       target            uid [uid], resource version [number]
           ok       in-grace          it is terminating, and its grace period of 1s ended [length] ago
           WARN     node-unreachable  the node has been unreachable for 10m, and its last heartbeat is 10m old: its pods may still be running
-          ok       mass-loss         zone zone: 1 of 3 nodes are unreachable
+          ok       mass-loss         1 of 3 nodes of zone zone are unreachable
           ok       lease             the node is not locked
           CONFIRM  owner             StatefulSet/web guarantees at most one web-0; a second may start while the first is still running
           CONFIRM  quorum            only 1 of 3 members of StatefulSet/web are ready without it: no majority; remove the member from its group first
@@ -60,7 +60,7 @@ fn the_report_says_what_is_given_up_and_what_to_type() {
         let line = line.trim_end().replace("-m \"WHY\"", "-m why --timeout=0");
         let words: Vec<&str> = line.split(' ').collect();
         let line = std::iter::once("force-delete").chain(words);
-        let run = scene.cluster.maint(line).succeeds();
+        let run = scene.cluster.maint(line).ends_unfinished();
         assert_snapshot!(scene.shown(&run), @"
         $ kubectl maint force-delete pod/web-0 -n shop --accept-risk=owner,quorum -m why --timeout=0
         context [context], server [server], user admin
@@ -68,7 +68,7 @@ fn the_report_says_what_is_given_up_and_what_to_type() {
           ok       target            uid [uid], resource version [number]
           ok       in-grace          it is terminating, and its grace period of 1s ended [length] ago
           WARN     node-unreachable  the node has been unreachable for 10m, and its last heartbeat is 10m old: its pods may still be running
-          ok       mass-loss         zone zone: 1 of 3 nodes are unreachable
+          ok       mass-loss         1 of 3 nodes of zone zone are unreachable
           ok       lease             the node is not locked
           CONFIRM  owner             StatefulSet/web guarantees at most one web-0; a second may start while the first is still running
           CONFIRM  quorum            only 1 of 3 members of StatefulSet/web are ready without it: no majority; remove the member from its group first
@@ -80,7 +80,7 @@ fn the_report_says_what_is_given_up_and_what_to_type() {
         -- stderr
         lease/worker-1 created
         node/worker-1 locked by alice@bastion during the deletion
-        -- exit code 0
+        -- exit code 4
         ");
         assert!(!scene.is_there("web-0"));
         let notes = evidence(scene, "StatefulSet", "web");
@@ -114,7 +114,7 @@ fn line_of(run: &Run) -> &str {
 }
 
 #[test]
-fn the_line_deletes_the_same_for_the_same_reason_and_stays_a_dry_run() {
+fn the_next_command_keeps_the_targets_the_reason_and_the_dry_run() {
     scene("again", |scene| {
         scene.ended_member(3, 1);
         let words = [
@@ -132,7 +132,7 @@ fn the_line_deletes_the_same_for_the_same_reason_and_stays_a_dry_run() {
         let run = scene.force_delete("web-0", &words).run();
         assert_eq!(run.code, 6, "{run}");
         let line = format!(
-            "force-delete pod/web-0 -n {} --dry-run=server --accept-risk=owner,quorum,in-grace \
+            "--as root --as-group system:masters force-delete pod/web-0 -n {} --dry-run=server --accept-risk=owner,quorum,in-grace \
              -m 'it'\\''s unplugged'",
             scene.namespace
         );
@@ -202,7 +202,7 @@ fn what_is_not_named_is_not_given_up() {
         assert!(scene.is_there("web-0"));
         assert_eq!(holder_of(&scene.cluster, &scene.node), None);
         let bare = ["--accept-risk", "-m", "why", "--timeout=0"];
-        scene.force_delete("web-0", &bare).succeeds();
+        scene.force_delete("web-0", &bare).ends_unfinished();
         assert!(!scene.is_there("web-0"));
     });
 }
@@ -231,7 +231,7 @@ fn a_finalizer_holds_the_object() {
         let kept = json!({"metadata": {"finalizers": ["example.com/keep"]}});
         scene.ended_pod("web-1", Some(&set), &kept);
         let words = ["--accept-risk=owner", "-m", "why", "--timeout=-1s"];
-        let run = scene.force_delete("web-1", &words).succeeds();
+        let run = scene.force_delete("web-1", &words).ends_unfinished();
         let line = "pod/web-1 force-deleted, but held by finalizer example.com/keep";
         assert!(run.stdout.contains(line), "{run}");
         let pod = scene.cluster.get(&scene.pod_path("web-1"));
@@ -240,7 +240,7 @@ fn a_finalizer_holds_the_object() {
 
         // Once more there is nothing to do, nor to confirm.
         for words in [&words[..], &["-o", "wide"]] {
-            let run = scene.force_delete("web-1", words).succeeds();
+            let run = scene.force_delete("web-1", words).ends_unfinished();
             let line = "pod/web-1 is already deleted, but held by finalizer example.com/keep; its name \
                         is free when its controller removes the finalizer\n";
             assert!(run.stdout.ends_with(line), "{run}");
@@ -249,7 +249,9 @@ fn a_finalizer_holds_the_object() {
         assert_eq!(evidence(scene, "StatefulSet", "web").len(), 1);
         let lease = scene.cluster.lease_of(&scene.node);
         assert_eq!(lease["spec"]["leaseTransitions"], 1);
-        let data = scene.force_delete("web-1", &["-o", "json"]).succeeds();
+        let data = scene
+            .force_delete("web-1", &["-o", "json"])
+            .ends_unfinished();
         let data: Value = serde_json::from_str(&data.stdout).expect("JSON");
         assert_eq!(data["items"][0]["outcome"], "StillHeld", "{data:#}");
         scene.cluster.patch(
@@ -419,7 +421,7 @@ fn of_several_pods_all_or_none_go() {
             "-o",
             "name",
         ]);
-        assert_eq!(run.succeeds().stdout, "pod/web-0\npod/web-1\n");
+        assert_eq!(run.ends_unfinished().stdout, "pod/web-0\npod/web-1\n");
         assert!(!scene.is_there("web-0") && !scene.is_there("web-1"));
     });
 }
@@ -434,7 +436,7 @@ fn evidence_that_is_too_long_for_the_server_is_cut_where_it_says_so() {
         let kept = json!({"metadata": {"finalizers": finalizers}});
         scene.ended_pod("web-0", Some(&set), &kept);
         let words = ["--accept-risk=owner,quorum", "-m", &"w".repeat(1000)];
-        scene.force_delete("web-0", &words).succeeds();
+        scene.force_delete("web-0", &words).ends_unfinished();
         let notes = evidence(scene, "StatefulSet", "web");
         let [note] = &notes[..] else {
             panic!("{notes:?}");

@@ -33,7 +33,7 @@ fn the_line_of_a_selector_names_the_pods_of_the_report() {
         let run = labelled(scene, &["--accept-risk=none", "-m", "why", "--timeout=0"]).run();
         assert_eq!(run.code, 6, "{run}");
         scene.ended_pod("web-2", Some(&set), &json!({}));
-        let run = scene.cluster.maint(line_of(&run)).succeeds();
+        let run = scene.cluster.maint(line_of(&run)).ends_unfinished();
         assert!(
             !scene.is_there("web-0") && !scene.is_there("web-1"),
             "{run}"
@@ -63,11 +63,11 @@ fn whoever_asks_for_no_report_is_shown_what_they_would_give_up() {
         // Also where it goes on at once; and what gives nothing up prints nothing.
         let deleting = |pod: &str, flag: &str| {
             let words = [flag, "-m", "why", "--timeout=0", "-q"];
-            scene.force_delete(pod, &words).succeeds()
+            scene.force_delete(pod, &words)
         };
-        let run = deleting("web-0", "--accept-risk");
+        let run = deleting("web-0", "--accept-risk").ends_unfinished();
         assert!(run.stderr.contains("  CONFIRM  owner "), "{run}");
-        let run = deleting("web-1", "--accept-risk=none");
+        let run = deleting("web-1", "--accept-risk=none").succeeds();
         assert_eq!((&*run.stdout, &*run.stderr), ("", ""), "{run}");
     });
 }

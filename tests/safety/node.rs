@@ -1,7 +1,7 @@
 //! The Node object of a silent node, with all that goes with it.
 
 use insta::assert_snapshot;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::scene::{Levels, Scene, owned_by, scene};
 use crate::support::{Maint, ago, holder_of};
@@ -33,7 +33,7 @@ fn every_pod_is_reported_on_and_the_node_goes() {
         node/worker-1
           ok       target            uid [uid], resource version [number]
           WARN     node-unreachable  the node has been unreachable for 10m, and its last heartbeat is 10m old: its pods may still be running
-          ok       mass-loss         zone zone: 1 of 3 nodes are unreachable
+          ok       mass-loss         1 of 3 nodes of zone zone are unreachable
           ok       lease             the node is not locked
           ok       lease-goes        the lock is deleted with the Node, and nobody else holds it
           ok       finalizers        none
@@ -54,9 +54,12 @@ fn every_pod_is_reported_on_and_the_node_goes() {
         let dry = ["--accept-risk=owner", "-m", "scrapped", "--dry-run=server"];
         force_delete(scene, &dry).succeeds();
         assert!(is_there(scene), "a dry run deletes nothing");
-        let run = force_delete(scene, &["--accept-risk=owner", "-m", "scrapped"]).succeeds();
+        let words = ["--accept-risk=owner", "-m", "scrapped", "--timeout=0"];
+        let run = force_delete(scene, &words).ends_unfinished();
+        let shop = &scene.namespace;
         let told = format!(
-            "node/{} force-deleted; its lease is deleted with it, and its pods within about 60s\n",
+            "node/{} force-deleted; 3 pods left: {shop}/db-0, {shop}/web-1, {shop}/zz-static; usually deleted within \
+             80s\n",
             scene.node
         );
         assert!(run.stdout.ends_with(&told), "{run}");
@@ -84,6 +87,21 @@ fn every_pod_is_reported_on_and_the_node_goes() {
 }
 
 #[test]
+fn the_pods_that_are_left_are_listed_for_programs() {
+    scene("listed", |scene| {
+        scene.make_pod("web-1", &owned_by(&scene.replica_set("web")));
+        let words = ["--accept-risk=none", "-m", "scrapped", "--timeout=0"];
+        let run = force_delete(scene, &words).args(["-o", "json"]);
+        let data: Value = serde_json::from_str(&run.ends_unfinished().stdout).expect("JSON");
+        let node = &data["items"][0];
+        assert_eq!(node["outcome"], "PodsLeft", "{data:#}");
+        let pods = json!([format!("{}/web-1", scene.namespace)]);
+        assert_eq!(node["pods"], pods, "{data:#}");
+        assert_eq!(node.get("registeredAgain"), None, "{data:#}");
+    });
+}
+
+#[test]
 fn a_node_that_its_finalizers_hold_is_not_told_to_be_gone() {
     scene("bound", |scene| {
         let path = format!("/api/v1/nodes/{}", scene.node);
@@ -92,7 +110,7 @@ fn a_node_that_its_finalizers_hold_is_not_told_to_be_gone() {
         let levels = Levels::of(force_delete(scene, &["-o", "json"]));
         levels.are(&[("finalizers", Some("Warn"))]);
         let words = ["--accept-risk=none", "-m", "scrapped"];
-        let run = force_delete(scene, &words).succeeds();
+        let run = force_delete(scene, &words).ends_unfinished();
         let told = format!(
             "node/{} is marked for deletion, but held by finalizer example.com/keep; its pods stay until \
              it is gone\n",
@@ -102,7 +120,7 @@ fn a_node_that_its_finalizers_hold_is_not_told_to_be_gone() {
         assert!(is_there(scene));
         // It is there, and so is its lease.
         assert_eq!(holder_of(&scene.cluster, &scene.node), None);
-        let run = force_delete(scene, &words).succeeds();
+        let run = force_delete(scene, &words).ends_unfinished();
         let told = format!(
             "node/{} is already deleted, but held by finalizer example.com/keep; it is gone when its \
              controller removes the finalizer\n",

@@ -246,6 +246,16 @@ impl Scene {
     }
 }
 
+impl Maint {
+    /// Runs it and expects that something is not finished yet.
+    #[track_caller]
+    pub(crate) fn ends_unfinished(self) -> Run {
+        let run = self.run();
+        assert_eq!(run.code, 4, "{run}");
+        run
+    }
+}
+
 /// The levels of a report's checks.
 pub(crate) struct Levels(Value);
 

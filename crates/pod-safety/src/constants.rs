@@ -20,16 +20,29 @@ pub const OUT_OF_SERVICE_VALUE: &str = "nodeshutdown";
 /// well, once the pod is gone (`ReconcilerMaxWaitForUnmountDuration`).
 pub const FORCED_DETACH: Span = Span::seconds(6 * 60);
 
-/// How long PodGC waits before it deletes pods whose node is gone, once it noticed: its period and its
-/// quarantine (`gcCheckPeriod` 20 s, `quarantineTime` 40 s).
-pub const POD_GC: Span = Span::seconds(60);
+/// How long PodGC takes at most to delete pods whose node is gone: a period until it notices, its quarantine,
+/// and the rest of a period after that (`gcCheckPeriod` 20 s, `quarantineTime` 40 s).
+pub const POD_GC: Span = Span::seconds(80);
 
-/// In a zone with more than this part of its nodes silent, Kubernetes suspects its own side and stops
-/// evicting (`--unhealthy-zone-threshold` of kube-controller-manager).
+/// If this part of a zone's nodes or more are not ready, the node lifecycle controller calls the zone
+/// partially disrupted (`--unhealthy-zone-threshold`). It then taints its nodes for eviction slowly
+/// (`--secondary-node-eviction-rate`), or not at all in a zone of up to 50 nodes
+/// (`--large-cluster-size-threshold`). A zone without any ready node keeps the normal rate, unless all
+/// zones are like that: then nothing is evicted anywhere.
 pub const UNHEALTHY_ZONE_PERCENT: usize = 55;
+
+/// A zone in which only so many nodes are not ready is never called partially disrupted
+/// (`ComputeZoneState`).
+pub const SMALL_ZONE: usize = 2;
 
 /// The zone of a node (`LabelTopologyZone`).
 pub const ZONE: &str = "topology.kubernetes.io/zone";
+
+/// The region of a node (`LabelTopologyRegion`).
+pub const REGION: &str = "topology.kubernetes.io/region";
+
+/// A node with this label is not counted in its zone (`LabelNodeDisruptionExclusion`).
+pub const EXCLUDED: &str = "node.kubernetes.io/exclude-disruption";
 
 /// On pods that come from a file of the kubelet, not from the API (`MirrorPodAnnotationKey`).
 pub const MIRROR: &str = "kubernetes.io/config.mirror";

@@ -33,11 +33,42 @@ impl FenceRun<'_> {
         }
     }
 
-    /// The next step, judged by what is seen now.
+    /// Reads the node and judges the next step. What can't be read is retried, within `retries`.
     ///
     /// # Errors
-    /// Why there is no next step, or that the command was interrupted.
-    pub(super) async fn next(&mut self, observed: &Observed) -> Result<Step, Failure> {
+    /// If it can't be read, why there is no next step, or that the command was interrupted.
+    pub(super) async fn observe(&mut self) -> Result<(Observed, Step), Failure> {
+        let target = self.target;
+        loop {
+            let reading = async || target.observed().await;
+            let observed = self.retries.read(target, reading).await?;
+            self.take_word(&observed);
+            self.judge_record(&observed).await;
+            self.has_found_hold = !target.is_dry_run() && self.is_broken_off(&observed);
+            match self.judge(&observed).await? {
+                Err(refusal) if refusal.is_unread() && !self.retries.rest().is_zero() => {
+                    let failure = self.refused(&refusal);
+                    self.retries.report(target, &failure);
+                    self.retries.pause(target).await?;
+                }
+                Err(refusal) => return Err(self.refused(&refusal)),
+                Ok(step) => return Ok((observed, step)),
+            }
+        }
+    }
+
+    fn refused(&self, why: &steps::Refusal) -> Failure {
+        refusal(&self.target.node, why, self.target.program())
+    }
+
+    /// The next step, judged by what is seen now, or why there is none.
+    ///
+    /// # Errors
+    /// That the command was interrupted.
+    async fn judge(
+        &mut self,
+        observed: &Observed,
+    ) -> Result<Result<Step, steps::Refusal>, Failure> {
         let target = self.target;
         let reading = async { Ok(target.zone(observed).await) };
         let sight = Sight {
@@ -64,6 +95,6 @@ impl FenceRun<'_> {
                 self.recording = Recording::Absent;
             }
         }
-        next.map_err(|why| refusal(&target.node, &why, target.program()))
+        Ok(next)
     }
 }

@@ -62,6 +62,14 @@ impl Deleted {
     }
 }
 
+/// The exit code for what became of everything that was deleted.
+fn code(deleted: &[Deleted]) -> Code {
+    match deleted.iter().any(|one| one.outcome.is_unfinished()) {
+        true => Code::TIMED_OUT,
+        false => Code::DONE,
+    }
+}
+
 /// What was confirmed for each target, as the report showed it.
 type Consents = BTreeMap<Key, Consent>;
 
@@ -84,7 +92,7 @@ impl Run<'_> {
         self.show(&findings.reports);
         if findings.reports.is_empty() {
             self.print_outcomes(&findings.reports, &deleted, &consent)?;
-            return Ok(Code::DONE);
+            return Ok(code(&deleted));
         }
         if let Some(missing) = consent.missing(&findings.reports) {
             self.print_outcomes(&findings.reports, &deleted, &consent)?;
@@ -138,6 +146,7 @@ impl Run<'_> {
             }
         };
         reported?;
+        let result = result.map(|done| done.worse(code(&deleted)));
         let result = match is_lost {
             true => result.map(|code| code.worse(Code::LOST)),
             false => result,
@@ -161,7 +170,16 @@ impl Run<'_> {
 
     /// Releases the locks. The Lease of a Node that was deleted is deleted with it.
     async fn settle_locks(&self, locks: Locks, deleted: &[Deleted], ended: &Interruption) -> bool {
-        let is_gone = |one: &Deleted| matches!(one.outcome, Outcome::Deleted | Outcome::WasGone);
+        let is_gone = |one: &Deleted| {
+            matches!(
+                one.outcome,
+                Outcome::Deleted
+                    | Outcome::WasGone
+                    | Outcome::Unwatched
+                    | Outcome::Unseen { .. }
+                    | Outcome::PodsLeft { .. }
+            )
+        };
         match self.targets {
             Targets::Node(_) if deleted.iter().any(is_gone) => {
                 locks.leave();

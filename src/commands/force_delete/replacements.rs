@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use futures::future::join_all;
+use futures::future::{join, join_all};
+use k8s_openapi::api::core::v1::Pod;
 use maintenance_lease::protocol::Span;
 use pod_safety::cluster::{Aftermath, Taken};
 use pod_safety::facts::{NodeSight, Owner, Promise};
@@ -10,9 +11,21 @@ use pod_safety::known::Known;
 
 use super::carry_out::{Deleted, Run};
 use super::read::{Seen, is_forbidden};
+use super::targets::Targets;
 use crate::output::force_deletion::Outcome;
 use crate::run::interruption::Interruption;
+use crate::words::fencing::count;
 use crate::words::time::length;
+use tokio::time::Instant;
+
+/// How long to wait for replacements.
+const FOR_REPLACEMENTS: Duration = Duration::from_secs(30);
+
+/// How long to wait for the pods of a deleted Node: the pod garbage collector takes up to 80 seconds.
+const FOR_PODS: Duration = Duration::from_secs(120);
+
+/// The time between two reads of the pods of a deleted Node.
+const PERIOD: Duration = Duration::from_secs(1);
 
 impl Run<'_> {
     /// Waits until the outcome of every pod is known, in parallel, or until it is interrupted.
@@ -20,7 +33,7 @@ impl Run<'_> {
         let expecting = deleted
             .iter()
             .filter(|one| matches!(&one.seen, Some(seen) if one.is_open() && is_expected(seen)));
-        let limit = self.args.timeout;
+        let limit = self.timeout();
         if limit > Duration::ZERO
             && !ended.has_come()
             && let many @ 1.. = expecting.count()
@@ -44,6 +57,13 @@ impl Run<'_> {
                         outcome = self.became(seen, &taken) => outcome,
                     }
                 }
+                None if one.is_open() && one.report.target.kind == "node" => {
+                    tokio::select! {
+                        biased;
+                        () = ended.came() => Outcome::Unwatched,
+                        outcome = self.pods_left(one) => outcome,
+                    }
+                }
                 _ => one.outcome.clone(),
             }
         });
@@ -53,13 +73,70 @@ impl Run<'_> {
         }
     }
 
+    /// How long to wait for the outcome.
+    fn timeout(&self) -> Duration {
+        let default = match self.targets {
+            Targets::Node(_) => FOR_PODS,
+            Targets::Pods(_) | Targets::Labelled(_) => FOR_REPLACEMENTS,
+        };
+        self.args.timeout.unwrap_or(default)
+    }
+
+    /// Waits until the pods of a deleted Node are gone. Nobody collects them while there is another Node of
+    /// that name.
+    async fn pods_left(&self, one: &Deleted) -> Outcome {
+        let node = &one.report.target.name;
+        let uids: Vec<&str> = one.along.iter().map(|pod| &*pod.target.uid).collect();
+        let begun = Instant::now();
+        let mut is_told = false;
+        loop {
+            let (pods, current) =
+                join(self.reader.pods_of_node(node), self.reader.node(node)).await;
+            let is_over = begun.elapsed() >= self.timeout();
+            let outcome = match (pods, current) {
+                (Ok(pods), Ok(current)) => {
+                    let is_of_node = |pod: &&Pod| {
+                        let uid = pod.metadata.uid.as_deref();
+                        uid.is_some_and(|uid| uids.contains(&uid))
+                    };
+                    let left: Vec<String> = pods.iter().filter(is_of_node).map(name).collect();
+                    if left.is_empty() {
+                        return Outcome::Deleted;
+                    }
+                    Outcome::PodsLeft {
+                        pods: left,
+                        registered_again: current.is_some(),
+                    }
+                }
+                (Err(error), _) => Outcome::Unseen {
+                    error: error.to_string(),
+                },
+                (_, Err(error)) => Outcome::Unseen {
+                    error: error.to_string(),
+                },
+            };
+            if is_over {
+                return outcome;
+            }
+            if !is_told {
+                self.session.terminal.remark(format!(
+                    "node/{node}: waiting up to {} for {} to be deleted",
+                    length(Span::from(self.timeout())),
+                    count(uids.len(), "pod")
+                ));
+                is_told = true;
+            }
+            tokio::time::sleep(PERIOD.min(self.timeout())).await;
+        }
+    }
+
     async fn became(&self, seen: &Seen, taken: &Taken) -> Outcome {
         let expected = is_expected(seen);
         // A pod of a StatefulSet is only replaced by one of the same name.
         let kin = seen.kin.as_ref().filter(|_| !is_of_a_set(seen));
         let aftermath =
             self.reader
-                .aftermath(&seen.facts.pod, kin, taken, expected, self.args.timeout);
+                .aftermath(&seen.facts.pod, kin, taken, expected, self.timeout());
         match aftermath.await {
             Ok(Aftermath::Gone) if expected => Outcome::Unreplaced,
             Ok(Aftermath::Gone) => Outcome::Deleted,
@@ -76,6 +153,16 @@ impl Run<'_> {
             },
         }
     }
+}
+
+/// The name of a pod, as `NAMESPACE/NAME`.
+fn name(pod: &Pod) -> String {
+    let metadata = &pod.metadata;
+    format!(
+        "{}/{}",
+        metadata.namespace.as_deref().unwrap_or_default(),
+        metadata.name.as_deref().unwrap_or_default()
+    )
 }
 
 impl Deleted {

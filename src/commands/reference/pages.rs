@@ -112,9 +112,13 @@ fn spelling(arg: &Arg) -> String {
             .is_some_and(|count| count.max_values() > 1);
         return format!("`{name}{}`", if several { "…" } else { "" });
     };
+    let is_optional = arg
+        .get_num_args()
+        .is_some_and(|count| count.min_values() == 0);
     let value = match value {
         None => String::new(),
-        Some(value) if arg.is_require_equals_set() => format!("[={value}]"),
+        Some(value) if is_optional => format!("[={value}]"),
+        Some(value) if arg.is_require_equals_set() => format!("={value}"),
         Some(value) => format!(" {value}"),
     };
     let short = arg
@@ -146,7 +150,11 @@ fn meaning(arg: &Arg) -> String {
         .map(|value| format!("`{}`", value.to_string_lossy()))
         .collect();
     if arg.get_action().takes_values() && !defaults.is_empty() {
-        text.push_str(&format!("; default {}", defaults.join(", ")));
+        let defaults = defaults.join(", ");
+        text.push_str(&match text.ends_with('.') {
+            true => format!(" Default: {defaults}."),
+            false => format!("; default {defaults}"),
+        });
     }
     if let Some(variable) = arg.get_env() {
         text.push_str(&format!("; or by `{}`", variable.to_string_lossy()));

@@ -9,7 +9,7 @@ use super::{Attempts, FencingTarget, Observed, Written, hook, hook_program, vari
 use crate::args::hook::HookArgs;
 use crate::error::Failure;
 use crate::text::escape;
-use crate::words::fencing::{RESUME, hook_at_work, hook_failed, hook_interrupted};
+use crate::words::fencing::{hook_failed, hook_interrupted, hook_running, resume};
 
 /// How long after the hook's time limit the recorded end is, because clocks may differ and times on the
 /// Node have no fractions of a second.
@@ -57,10 +57,16 @@ impl<'a> Hook<'a> {
         })
     }
 
+    /// The id under which it is recorded; `None` if no hook was typed.
+    pub(crate) fn id(&self) -> Option<&str> {
+        (!self.is_none()).then_some(&*self.id)
+    }
+
     /// The hook of another run that may still be running for the node.
     pub(crate) fn other(&self, observed: &Observed) -> Option<Attempt> {
         let attempt = observed.evidence.attempt()?;
-        let bars = attempt.id != self.id && !self.args.resume && attempt.may_run(self.target.now());
+        let is_ended = self.args.resume.as_ref() == Some(&attempt.id);
+        let bars = attempt.id != self.id && !is_ended && attempt.may_run(self.target.now());
         bars.then_some(attempt)
     }
 
@@ -70,7 +76,7 @@ impl<'a> Hook<'a> {
     /// If one may be running.
     pub(crate) fn check_alone(&self, observed: &Observed) -> Result<(), Failure> {
         match self.other(observed) {
-            Some(other) => Err(hook_at_work(
+            Some(other) => Err(hook_running(
                 &self.target.node,
                 &other,
                 self.target.now().latest,
@@ -146,9 +152,10 @@ impl<'a> Hook<'a> {
         let target = self.target;
         if let Err(failure) = target.or_soon(self.clear(&self.id)).await {
             target.session.terminal.warn(format!(
-                "could not remove the hook annotation from node/{}: {}; to run another hook now, {RESUME}",
+                "could not remove the hook annotation from node/{}: {}; to run another hook now, {}",
                 target.node,
                 escape(&failure.to_string()),
+                resume(&self.id)
             ));
         }
     }

@@ -203,12 +203,9 @@ impl<'a> FencingTarget<'a> {
         }
     }
 
-    /// How many nodes of its zone are unreachable, including itself.
+    /// How many nodes of its zone are unreachable, including itself, and of others.
     pub(crate) async fn zone(&self, observed: &Observed) -> Known<Zone> {
-        let locks = &self.session.locks;
-        self.reader
-            .zone(locks, &observed.evidence.node, observed.at)
-            .await
+        self.reader.zone(&self.node, observed.at).await
     }
 
     /// Checks, before a hook is run, that the server would accept a patch of the Node: without that right,

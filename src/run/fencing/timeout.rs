@@ -64,7 +64,8 @@ impl Timeout {
         }
     }
 
-    fn report(&mut self, target: &FencingTarget<'_>, failure: &Failure) {
+    /// Reports a failed read that is retried, unless it was reported last.
+    pub(crate) fn report(&mut self, target: &FencingTarget<'_>, failure: &Failure) {
         let failure = failure.to_string();
         if self.reported.as_ref() != Some(&failure) {
             target.session.terminal.warn(format!(

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use maintenance_lease::protocol::Span;
 
-use super::retry::{RESUME, RETRY};
+use super::retry::{RETRY, resume};
 use crate::error::{Failure, Kind};
 use crate::text::escape;
 use crate::words::program::Program;
@@ -39,7 +39,7 @@ pub(crate) fn silent_after_hook(node: &str, waited: Duration, program: &Program)
         message: format!(
             "the hook succeeded, but node/{node} is still unreachable after {waited}: it stays fenced"
         ),
-        hint: format!("when it is back: {program} unfence {node}"),
+        hint: format!("when it is back, run `{program} unfence {node}`"),
         kind: Kind::TimedOut,
     }
 }
@@ -56,16 +56,21 @@ pub(crate) fn gone_after_hook(node: &str) -> Failure {
 }
 
 /// The record of `node` was sent, but its result is unknown at the end of the run. If the proof is a hook,
-/// the hook stays recorded on the Node until the fencing record replaces it.
-pub(crate) fn record_open(node: &str, why: &Failure, by_hook: bool, program: &Program) -> Failure {
-    let again = if by_hook { RESUME } else { RETRY };
+/// the hook stays recorded on the Node until the fencing record replaces it: `hook` is its id there.
+pub(crate) fn record_open(
+    node: &str,
+    why: &Failure,
+    hook: Option<&str>,
+    program: &Program,
+) -> Failure {
+    let again = hook.map_or_else(|| RETRY.to_owned(), resume);
     Failure::OpenWrite {
         message: format!(
             "unknown whether node/{node} was fenced: the write may still take effect ({}); its lock is \
              kept",
             escape(&why.to_string())
         ),
-        hint: format!("to check: {program} status {node}; to continue: {again}"),
+        hint: format!("check with `{program} status {node}`; to continue, {again}"),
         kind: why.kind(None),
     }
 }
@@ -77,7 +82,7 @@ pub(crate) fn return_open(node: &str, why: &Failure, program: &Program) -> Failu
             "unknown whether node/{node} was unfenced: the write may still take effect ({})",
             escape(&why.to_string())
         ),
-        hint: format!("to check: {program} status {node}; to continue: {RETRY}"),
+        hint: format!("check with `{program} status {node}`; to continue, {RETRY}"),
         kind: why.kind(None),
     }
 }

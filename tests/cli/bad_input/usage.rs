@@ -102,7 +102,7 @@ fn unknown_values() {
     $ kubectl maint acquire worker-1 -o xml
     -- stderr
     error: invalid value 'xml' for '--output <FORMAT>'
-      [possible values: wide, name, json, yaml, lock-id]
+      [possible values: wide, name, json, yaml, lock-id, jsonpath=, custom-columns=]
 
       tip: a similar value exists: 'yaml'
 

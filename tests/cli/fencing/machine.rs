@@ -2,7 +2,7 @@
 //! known of what runs there.
 
 use insta::assert_snapshot;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{is_recorded, keeps, silent};
 use crate::support::{Cluster, LEASES, Run, holder_of, on_both};
@@ -125,15 +125,18 @@ fn a_hook_that_is_run_again_proves_nothing_of_a_machine_that_was_started_since()
         let kills = "kill -9 $(cut -d' ' -f4 /proc/$PPID/stat); sleep 600";
         let first = cluster.maint(fence).args([kills]);
         first.env("PATH", "/usr/bin:/bin").start().ends_killed();
-        let options = ["--resume"];
-        let run = fenced_while(cluster, &node, &options, || {
+        let node_now = cluster.get(&format!("/api/v1/nodes/{node}"));
+        let hook = &node_now["metadata"]["annotations"]["kubectl-maint.dev/hook"];
+        let hook: Value = serde_json::from_str(hook.as_str().expect("a hook")).expect("JSON");
+        let resume = format!("--resume={}", hook["id"].as_str().expect("an id"));
+        let run = fenced_while(cluster, &node, &[&resume], || {
             is_booted(cluster, &node, "boot-2");
         });
         assert_snapshot!(run, @r#"
-        $ kubectl maint fence worker-1 --resume -- sh -c "echo begun; until [ -e \"$GATE\" ]; do sleep 0.1; done"
+        $ kubectl maint fence worker-1 --resume=[id] -- sh -c "echo begun; until [ -e \"$GATE\" ]; do sleep 0.1; done"
         -- stderr
         begun
-        Warning: node/worker-1 stays on hold: an earlier fence was interrupted, and the result of its hook is unknown; when the node is well: kubectl maint unfence worker-1
+        Warning: node/worker-1 stays on hold: an earlier fence was interrupted, and the result of its hook is unknown; when the node is well, run `kubectl maint unfence worker-1`
         error: node/worker-1 was not fenced: its boot ID has changed since the hook started (then: boot ID boot-1; now: boot ID boot-2)
         hint: to run the hook again and fence it, run the same command again
         -- exit code 6

@@ -350,6 +350,15 @@ impl Run {
         line.split(' ').collect()
     }
 
+    /// The `--resume=ID` of its hint.
+    #[allow(dead_code, reason = "not every binary of tests asks")]
+    #[track_caller]
+    pub(crate) fn resume(&self) -> &str {
+        let start = self.stderr.rfind("--resume=").expect("a hint");
+        let rest = &self.stderr[start..];
+        rest.split([' ', ';', '\n']).next().expect("a word")
+    }
+
     /// The only item of the list that it prints as JSON.
     #[track_caller]
     pub(crate) fn item(&self) -> Value {
@@ -408,6 +417,7 @@ pub(super) fn same_every_time(text: &str, prefix: &str) -> String {
                 r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
                 "[uid]",
             ),
+            (r"--resume=[0-9a-f]{20}\b", "--resume=[id]"),
             (r"/with-\d+-[0-9a-f]{6}", "/with-[process]"),
             (
                 r#""(fencingNumber|secondsLeft|secondsExpired)": \d+"#,

@@ -21,4 +21,4 @@ mod stage;
 pub(crate) use gate::{Gate, Kept, Treatment};
 pub(crate) use hook::PatientHook;
 pub(crate) use run::{Run, Running};
-pub(crate) use stage::{SILENCE, Stage, eventually};
+pub(crate) use stage::{Plane, SILENCE, Stage, eventually};

@@ -24,6 +24,9 @@ const TIME_LIMIT: Duration = Duration::from_secs(120);
 
 const ZONE: &str = "topology.kubernetes.io/zone";
 
+/// A control plane that is started when the first test needs it.
+pub(crate) type Plane = OnceLock<Result<ControlPlane, String>>;
+
 /// A test's part of the cluster: names that begin with its prefix, which is a zone and a namespace too.
 pub(crate) struct Stage {
     pub(crate) plane: &'static ControlPlane,
@@ -36,8 +39,13 @@ pub(crate) struct Stage {
 
 impl Stage {
     pub(crate) fn new(prefix: &str) -> Self {
-        static PLANE: OnceLock<Result<ControlPlane, String>> = OnceLock::new();
-        let plane = PLANE
+        static PLANE: Plane = OnceLock::new();
+        Self::on(&PLANE, prefix)
+    }
+
+    /// A stage on a control plane for itself: for tests in which all nodes of a cluster count.
+    pub(crate) fn on(plane: &'static Plane, prefix: &str) -> Self {
+        let plane = plane
             .get_or_init(|| {
                 let plane = ControlPlane::builder().for_silent_nodes().start();
                 // Else the first test of a run would be told that it made it.
@@ -207,6 +215,11 @@ impl Stage {
     pub(crate) fn falls_silent(&self, node: &str) {
         let kubelets = self.kubelets.as_ref().expect("nodes that are well");
         kubelets.silence(node, SILENCE).expect("it falls silent");
+        self.is_called_silent(node);
+    }
+
+    /// Waits until the control plane calls a node silent.
+    pub(crate) fn is_called_silent(&self, node: &str) {
         eventually("the node is called silent", || {
             let node = self.node(node);
             let mut conditions = node["status"]["conditions"]
@@ -238,6 +251,13 @@ impl Stage {
     /// The hook that is announced on the node.
     pub(crate) fn hook(&self, node: &str) -> Option<Value> {
         self.annotation(node, "kubectl-maint.dev/hook")
+    }
+
+    /// The flag that says that the announced hook has ended.
+    #[track_caller]
+    pub(crate) fn resume(&self, node: &str) -> String {
+        let hook = self.hook(node).expect("a hook");
+        format!("--resume={}", hook["id"].as_str().expect("an id"))
     }
 
     fn annotation(&self, node: &str, name: &str) -> Option<Value> {

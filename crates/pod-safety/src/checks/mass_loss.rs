@@ -7,30 +7,16 @@ use crate::known::Known;
 const ID: &str = "mass-loss";
 
 pub(super) fn check(zone: &Known<Zone>) -> Verdict {
-    let zone = match zone {
-        Known::Yes(zone) => zone,
-        Known::Unknown(why) => {
-            return Verdict::unknown(ID, "how many other nodes are unreachable", why);
-        }
-    };
-    let place = match &zone.name {
-        Some(name) => format!("zone {name}"),
-        None => "the cluster".to_owned(),
-    };
-    let (silent, nodes) = (zone.silent, zone.nodes);
-    if zone.is_lost() {
-        Verdict::confirm(
+    match zone {
+        Known::Unknown(why) => Verdict::unknown(ID, "how many other nodes are unreachable", why),
+        Known::Yes(zone) if zone.is_lost() => Verdict::confirm(
             ID,
             format!(
-                "{place}: {silent} of {nodes} nodes are unreachable: the control plane itself may be cut \
-                 off, and all of them may still be running"
+                "{zone}: {}, with all of its nodes still running",
+                zone.suspicion()
             ),
-        )
-    } else {
-        Verdict::ok(
-            ID,
-            format!("{place}: {silent} of {nodes} nodes are unreachable"),
-        )
+        ),
+        Known::Yes(zone) => Verdict::ok(ID, zone.to_string()),
     }
 }
 
@@ -39,22 +25,39 @@ mod tests {
     use super::*;
     use crate::checks::Level;
     use crate::checks::testing::forbidden;
+    use crate::facts::Nodes;
 
     #[test]
-    fn over_55_percent_is_suspicious() {
-        let level = |silent, nodes| {
-            let name = Some("a".to_owned());
+    fn a_lost_zone_is_compared_with_the_others() {
+        let check = |unreachable, all, others_unreachable, others| {
             let zone = Zone {
-                name,
-                nodes,
-                silent,
+                name: Some("a".to_owned()),
+                nodes: Nodes { all, unreachable },
+                others: Nodes {
+                    all: others,
+                    unreachable: others_unreachable,
+                },
             };
-            check(&Known::Yes(zone)).level
+            let verdict = check(&Known::Yes(zone));
+            (verdict.level, verdict.words)
         };
-        assert_eq!(level(1, 2), Level::Ok);
-        assert_eq!(level(11, 20), Level::Ok);
-        assert_eq!(level(12, 20), Level::Confirm);
-        assert_eq!(level(1, 1), Level::Confirm);
-        assert_eq!(check(&forbidden()).level, Level::Unknown);
+        let ok = (
+            Level::Ok,
+            "1 of 1 nodes of zone a are unreachable".to_owned(),
+        );
+        assert_eq!(check(1, 1, 0, 2), ok);
+        let (level, words) = check(3, 3, 0, 6);
+        assert_eq!(level, Level::Confirm);
+        assert_eq!(
+            words,
+            "3 of 3 nodes of zone a are unreachable: 0 of 6 nodes in other zones are too, and the zone may be cut off \
+             from the control plane, with all of its nodes still running"
+        );
+        let (level, words) = check(1, 1, 2, 2);
+        assert_eq!(level, Level::Confirm);
+        let all =
+            "2 of 2 nodes in other zones are too, and the control plane itself may be cut off";
+        assert!(words.contains(all), "{words}");
+        assert_eq!(super::check(&forbidden()).level, Level::Unknown);
     }
 }

@@ -168,7 +168,7 @@ fn of_gone(heartbeat: &Known<Option<Instant>>, now: Now) -> Vec<Verdict> {
         Known::Yes(_) => vec![Verdict::warn(
             GONE,
             format!(
-                "there is no such Node: the pod garbage collector deletes it within about {gc}"
+                "there is no such Node: the pod garbage collector usually deletes it within {gc}"
             ),
         )],
         Known::Unknown(why) => vec![Verdict::unknown(

@@ -4,17 +4,20 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use futures::future::{join, join_all, join3, join5};
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::Pod;
 use maintenance_lease::protocol::{Instant, Now};
-use maintenance_lease::{ApiError, Error, Maintenance, NodeLease, NodeRow, RowDetail, escape};
+use maintenance_lease::{ApiError, Error, Maintenance, NodeLease, escape};
 use serde::de::DeserializeOwned;
 
 use super::Reader;
 use crate::constants::{HEARTBEATS, MEDIK8S_LEASES};
 use crate::facts::owner::{Kind, controller};
 use crate::facts::source::{Source, sources};
-use crate::facts::{Cluster, Evidence, Lock, NamespaceEvidence, NodeEvidence, Remediation, Zone};
+use crate::facts::{
+    Cluster, Evidence, Lock, NamespaceEvidence, NodeEvidence, NodeRow, Remediation, Zone,
+};
 use crate::known::{Known, Why};
+use crate::node::Signs;
 
 const LEASES: &str = "leases.coordination.k8s.io";
 
@@ -87,27 +90,31 @@ impl Reader {
             return BTreeMap::new();
         }
         let leases = locks.repository().namespace();
-        let (heartbeats, (may_patch, may_create), read) = join3(
-            heartbeats(locks),
+        let (surroundings, (may_patch, may_create), read) = join3(
+            self.surroundings(now),
             join(
                 self.may("patch", LEASES, Some(leases)),
                 self.may("create", LEASES, Some(leases)),
             ),
             join_all(names.into_iter().map(|name| async move {
-                let (rows, heartbeat, lock, remediation) = futures::future::join4(
-                    self.node_in_its_zone(locks, name),
+                let (node, heartbeat, lock, remediation) = futures::future::join4(
+                    self.node(name),
                     self.heartbeat(name),
                     locks.get(name),
                     self.remediation(name),
                 )
                 .await;
-                (name.to_owned(), rows, heartbeat, lock, remediation)
+                (name.to_owned(), node, heartbeat, lock, remediation)
             })),
         )
         .await;
         read.into_iter()
-            .map(|(name, (node, rows), heartbeat, lock, remediation)| {
-                let zone = zone(rows, &heartbeats, now);
+            .map(|(name, node, heartbeat, lock, remediation)| {
+                let node = Known::of(node, || "get nodes".to_owned());
+                let zone = match &node {
+                    Known::Unknown(why) => Known::Unknown(why.clone()),
+                    Known::Yes(_) => surroundings.as_ref().map(|all| all.around(&name, now)),
+                };
                 let lease = Known::of(lock.map_err(cause), || {
                     format!("get {LEASES} in namespace {leases}")
                 });
@@ -141,24 +148,37 @@ impl Reader {
             .collect()
     }
 
-    /// The Node, and the name and nodes of its zone. If it has no zone, the nodes of the cluster.
-    async fn node_in_its_zone(
-        &self,
-        locks: &Maintenance,
-        name: &str,
-    ) -> (Known<Option<Node>>, Known<Rows>) {
-        let node = Known::of(self.node(name).await, || "get nodes".to_owned());
-        let rows = match &node {
-            Known::Unknown(why) => Known::Unknown(why.clone()),
-            Known::Yes(node) => rows(locks, node.as_ref()).await,
-        };
-        (node, rows)
+    /// How many nodes of `node`'s zone, and of others, are unreachable at `now`, which is from before.
+    pub async fn zone(&self, node: &str, now: Now) -> Known<Zone> {
+        let surroundings = self.surroundings(now).await;
+        surroundings.map(|all| all.around(node, now))
     }
 
-    /// How many nodes of `node`'s zone are silent at `now`, which is from before.
-    pub async fn zone(&self, locks: &Maintenance, node: &Node, now: Now) -> Known<Zone> {
-        let (rows, heartbeats) = join(rows(locks, Some(node)), heartbeats(locks)).await;
-        zone(rows, &heartbeats, now)
+    /// All nodes, their heartbeats, and those that are unreachable at `now` and known to be fenced.
+    async fn surroundings(&self, now: Now) -> Known<Surroundings> {
+        let (rows, heartbeats) = join(self.node_rows(), self.heartbeats()).await;
+        let rows = Known::of(rows, || "list nodes".to_owned());
+        let heartbeats = Known::of(heartbeats, || {
+            format!("list {LEASES} in namespace {HEARTBEATS}")
+        });
+        let (rows, heartbeats) = match (rows, heartbeats) {
+            (Known::Unknown(why), _) | (_, Known::Unknown(why)) => return Known::Unknown(why),
+            (Known::Yes(rows), Known::Yes(heartbeats)) => (rows, heartbeats),
+        };
+        let candidates = rows.iter().filter(|row| row.is_annotated);
+        let fenced = join_all(candidates.map(|row| async {
+            // A Node that can't be read counts as not fenced.
+            let node = self.node(&row.name).await.ok().flatten()?;
+            let signs = Signs::of(&node, Known::Yes(heartbeats.get(&row.name).copied()));
+            let is_alive = signs.is_fresh(now) == Some(true);
+            (signs.is_fenced() && !is_alive).then(|| row.name.clone())
+        }));
+        let fenced = fenced.await.into_iter().flatten().collect();
+        Known::Yes(Surroundings {
+            rows,
+            heartbeats,
+            fenced,
+        })
     }
 
     /// Who remediates the node for medik8s.
@@ -261,37 +281,19 @@ fn unless_running(by_lease: Known<Remediation>, unread: &Why) -> Known<Remediati
     }
 }
 
-/// Rows of nodes with the heartbeats of all: how many of them are silent.
-fn zone(rows: Known<Rows>, heartbeats: &Known<HashMap<String, Instant>>, now: Now) -> Known<Zone> {
-    match (rows, heartbeats) {
-        (Known::Unknown(why), _) => Known::Unknown(why),
-        (_, Known::Unknown(why)) => Known::Unknown(why.clone()),
-        (Known::Yes(rows), Known::Yes(heartbeats)) => {
-            let nodes = rows.nodes.iter().map(|row| (&*row.name, row.is_ready()));
-            Known::Yes(Zone::of(rows.zone, nodes, heartbeats, now))
-        }
+/// The nodes of the cluster.
+struct Surroundings {
+    rows: Vec<NodeRow>,
+    /// When each kubelet last renewed its heartbeat.
+    heartbeats: HashMap<String, Instant>,
+    /// Those that were fenced, and have not come back.
+    fenced: BTreeSet<String>,
+}
+
+impl Surroundings {
+    fn around(&self, node: &str, now: Now) -> Zone {
+        Zone::around(node, &self.rows, &self.fenced, &self.heartbeats, now)
     }
-}
-
-/// The nodes of a zone.
-struct Rows {
-    zone: Option<String>,
-    nodes: Vec<NodeRow>,
-}
-
-/// The nodes of `node`'s zone. If it has no zone or is gone, the nodes of the cluster.
-async fn rows(locks: &Maintenance, node: Option<&Node>) -> Known<Rows> {
-    let zone = node.and_then(Zone::name_of);
-    let selector = Zone::selector(zone.as_deref());
-    let rows = locks.nodes(selector.as_deref(), RowDetail::Cells).await;
-    Known::of(rows.map_err(cause), || "list nodes".to_owned()).map(|nodes| Rows { zone, nodes })
-}
-
-/// When each kubelet last renewed its heartbeat.
-async fn heartbeats(locks: &Maintenance) -> Known<HashMap<String, Instant>> {
-    Known::of(locks.heartbeats().await, || {
-        format!("list {LEASES} in namespace {HEARTBEATS}")
-    })
 }
 
 /// What the server, or the way to it, said.

@@ -1,12 +1,65 @@
-//! Nodes: changed on the version that was read.
+//! Nodes: all of them as rows, and one changed on the version that was read.
+
+use std::collections::BTreeMap;
 
 use http::Method;
 use maintenance_lease::{Accept, ApiError, Call, escape};
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::Reader;
+use crate::facts::NodeRow;
+use crate::fencing::record::ANNOTATION;
+
+/// A row of kubectl's table of nodes.
+#[derive(Deserialize)]
+struct Row {
+    /// Name, status and more.
+    cells: Vec<Value>,
+    object: RowObject,
+}
+
+#[derive(Deserialize)]
+struct RowObject {
+    metadata: RowMetadata,
+}
+
+#[derive(Deserialize)]
+struct RowMetadata {
+    name: String,
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+    #[serde(default)]
+    annotations: BTreeMap<String, String>,
+}
 
 impl Reader {
+    /// All nodes, as rows: whole Nodes are several times as large.
+    ///
+    /// # Errors
+    /// As [`list`](Self::list).
+    pub(super) async fn node_rows(&self) -> Result<Vec<NodeRow>, ApiError> {
+        let mut rows = Vec::new();
+        let each = |row: Row| {
+            let status = row.cells.get(1).and_then(Value::as_str).unwrap_or_default();
+            let RowMetadata {
+                name,
+                labels,
+                annotations,
+            } = row.object.metadata;
+            rows.push(NodeRow {
+                name,
+                is_ready: status.split(',').any(|word| word == "Ready"),
+                labels,
+                is_annotated: annotations.contains_key(ANNOTATION),
+            });
+        };
+        let detail = "includeObject=Metadata";
+        self.each_of(Accept::Table, "rows", "/api/v1/nodes", detail, each)
+            .await?;
+        Ok(rows)
+    }
+
     /// Applies a merge patch to a Node.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! Typed reads: one object, or a list page by page, always from a quorum.
 
 use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
@@ -15,10 +16,34 @@ use crate::wire::micro_instant;
 /// As many objects come in one answer at most, so that no answer outlasts the limit of a request.
 const PAGE: usize = 500;
 
-/// Reads objects. Cheap to clone; clones share the connection and the estimate of the server's time.
+/// Reads objects. Cheap to clone; clones share the connection, the estimate of the server's time, and
+/// what they saw of heartbeats.
 #[derive(Clone)]
 pub struct Reader {
     requests: Requests,
+    seen: Arc<Mutex<HashMap<String, Beat>>>,
+}
+
+/// A heartbeat as it was seen.
+#[derive(Clone, Copy)]
+struct Beat {
+    /// The time that the kubelet wrote, by its own clock.
+    written: Instant,
+    /// The last sign of life: that time, unless the heartbeat was seen to change.
+    alive: Instant,
+}
+
+impl Beat {
+    /// The heartbeat after it was read again at `now`. A change is a sign of life, whatever the kubelet's
+    /// clock says.
+    fn after(before: Option<Self>, written: Instant, now: Instant) -> Self {
+        let alive = match before {
+            Some(before) if before.written == written => before.alive,
+            Some(_) => now,
+            None => written,
+        };
+        Self { written, alive }
+    }
 }
 
 /// A page of a list, less its items.
@@ -57,7 +82,10 @@ impl Reader {
     /// Reads by `requests`, within their limit each.
     #[must_use]
     pub fn new(requests: Requests) -> Self {
-        Self { requests }
+        Self {
+            requests,
+            seen: Arc::default(),
+        }
     }
 
     /// The way that its requests go.
@@ -115,14 +143,26 @@ impl Reader {
         &self,
         path: &str,
         query: &str,
+        each: impl FnMut(T) + Send,
+    ) -> Result<(), ApiError> {
+        self.each_of(Accept::Json, "items", path, query, each).await
+    }
+
+    /// Hands every element of `array` in the answers to `each`.
+    pub(super) async fn each_of<T: DeserializeOwned>(
+        &self,
+        accept: Accept,
+        array: &'static str,
+        path: &str,
+        query: &str,
         mut each: impl FnMut(T) + Send,
     ) -> Result<(), ApiError> {
         let joint = if query.is_empty() { "" } else { "&" };
         let first = format!("{path}?limit={PAGE}{joint}{query}");
         let mut next = String::new();
         loop {
-            let call = Call::get(format!("{first}{next}"), Accept::Json);
-            let listed = self.requests.list(&call, "items", |object, _| {
+            let call = Call::get(format!("{first}{next}"), accept);
+            let listed = self.requests.list(&call, array, |object, _| {
                 each(read(object)?);
                 Ok(())
             });
@@ -161,7 +201,8 @@ impl Reader {
         self.get(&format!("/api/v1/nodes/{}", escape(name))).await
     }
 
-    /// When the node's kubelet last renewed its heartbeat; `None` if it has none.
+    /// When the node's kubelet last renewed its heartbeat; `None` if it has none. If it has changed since
+    /// an earlier read, that was now, even if the kubelet's clock is wrong.
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -171,12 +212,41 @@ impl Reader {
             escape(node)
         );
         let lease: Option<Lease> = self.get(&path).await?;
-        Ok(lease
-            .and_then(|lease| lease.spec?.renew_time)
-            .map(|time| micro_instant(&time)))
+        let Some(time) = lease.and_then(|lease| lease.spec?.renew_time) else {
+            return Ok(None);
+        };
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = seen.get(node).copied();
+        let beat = Beat::after(before, micro_instant(&time), self.now().earliest);
+        seen.insert(node.to_owned(), beat);
+        Ok(Some(beat.alive))
     }
 }
 
 pub(super) fn read<T: DeserializeOwned>(answer: &[u8]) -> Result<T, ApiError> {
     serde_json::from_slice(answer).map_err(|error| ApiError::Unreadable(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_heartbeat_that_changes_is_alive_whatever_its_clock_says() {
+        let at = Instant::from_micros;
+        let first = Beat::after(None, at(40), at(100));
+        assert_eq!(first.alive, at(40));
+        let unchanged = Beat::after(Some(first), at(40), at(110));
+        assert_eq!(unchanged.alive, at(40));
+        let changed = Beat::after(Some(unchanged), at(50), at(120));
+        assert_eq!(changed.alive, at(120));
+        let unchanged = Beat::after(Some(changed), at(50), at(130));
+        assert_eq!(unchanged.alive, at(120));
+        // The clock was set back, or is far ahead.
+        assert_eq!(Beat::after(Some(unchanged), at(10), at(140)).alive, at(140));
+        assert_eq!(
+            Beat::after(Some(unchanged), at(9_000), at(150)).alive,
+            at(150)
+        );
+    }
 }

@@ -15,7 +15,7 @@ pub mod volumes;
 pub use budgets::Budget;
 pub use evidence::{Cluster, Evidence, NamespaceEvidence, NodeEvidence};
 pub use locks::Lock;
-pub use node::{Fenced, NodeSight, There, Zone};
+pub use node::{Fenced, NodeRow, NodeSight, Nodes, There, Zone};
 pub use owner::{Owner, Promise, Siblings};
 pub use pod::{PodSight, Told};
 pub use remediation::Remediation;

@@ -1,11 +1,12 @@
 //! A pod's node, and the nodes around it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
 
 use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::protocol::{Instant, Now};
 
-use crate::constants::{UNHEALTHY_ZONE_PERCENT, ZONE};
+use crate::constants::{EXCLUDED, REGION, SMALL_ZONE, UNHEALTHY_ZONE_PERCENT, ZONE};
 use crate::fencing::record::Since;
 use crate::known::Known;
 use crate::node::{Health, Pulse, Signs, pulse};
@@ -104,57 +105,125 @@ impl There {
     }
 }
 
-/// The nodes of a zone, or of the cluster for a node that is in none.
+/// A Node as its row in a list shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeRow {
+    /// Its name.
+    pub name: String,
+    /// Its Ready condition is True.
+    pub is_ready: bool,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// It carries our annotation, be it a record or not.
+    pub is_annotated: bool,
+}
+
+impl NodeRow {
+    /// Its region and zone, which make a zone of Kubernetes together; both may be empty.
+    fn zone(&self) -> (&str, &str) {
+        let label = |name| self.labels.get(name).map_or("", String::as_str);
+        (label(REGION), label(ZONE))
+    }
+}
+
+/// How many nodes there are, and how many of them are unreachable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Nodes {
+    /// All of them, but for those that are known to be fenced.
+    pub all: usize,
+    /// The unreachable ones.
+    pub unreachable: usize,
+}
+
+/// The nodes around a node: those of its zone, and the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Zone {
-    /// Its name; `None`: the cluster.
+    /// Its name; `None`: the nodes without a zone, or the cluster.
     pub name: Option<String>,
-    /// How many nodes it has.
-    pub nodes: usize,
-    /// How many of them are silent.
-    pub silent: usize,
+    /// The nodes of the zone.
+    pub nodes: Nodes,
+    /// Those of all other zones.
+    pub others: Nodes,
 }
 
 impl Zone {
-    /// Counts `nodes`, each by its name and whether it is ready, and those that are unreachable. A node
-    /// counts even before the control plane calls it unreachable: if many fail at once, one is always
-    /// first.
-    pub fn of<'a>(
-        name: Option<String>,
-        nodes: impl IntoIterator<Item = (&'a str, bool)>,
+    /// Counts the nodes around `node`; if it is not in `rows`, all of them are its zone. `fenced` ones say
+    /// nothing: somebody has proved what became of them. A node counts as unreachable even before the
+    /// control plane calls it so: if many fail at once, one is always first.
+    #[must_use]
+    pub fn around(
+        node: &str,
+        rows: &[NodeRow],
+        fenced: &BTreeSet<String>,
         heartbeats: &HashMap<String, Instant>,
         now: Now,
     ) -> Self {
+        let own = rows.iter().find(|row| row.name == node).map(NodeRow::zone);
         let mut zone = Self {
-            name,
-            nodes: 0,
-            silent: 0,
+            name: own
+                .map(|(_, zone)| zone.to_owned())
+                .filter(|name| !name.is_empty()),
+            nodes: Nodes::default(),
+            others: Nodes::default(),
         };
-        for (node, is_ready) in nodes {
-            let heartbeat = heartbeats.get(node).copied();
-            zone.nodes += 1;
-            zone.silent += usize::from(pulse(is_ready, heartbeat, now) != Pulse::Alive);
+        for row in rows {
+            if fenced.contains(&row.name) || row.labels.contains_key(EXCLUDED) {
+                continue;
+            }
+            let heartbeat = heartbeats.get(&row.name).copied();
+            let count = match own.is_none_or(|own| own == row.zone()) {
+                true => &mut zone.nodes,
+                false => &mut zone.others,
+            };
+            count.all += 1;
+            count.unreachable += usize::from(pulse(row.is_ready, heartbeat, now) != Pulse::Alive);
         }
         zone
     }
 
-    /// The zone of a node; `None`: it is in none.
-    #[must_use]
-    pub fn name_of(node: &Node) -> Option<String> {
-        node.metadata.labels.as_ref()?.get(ZONE).cloned()
-    }
-
-    /// The label selector of a zone's nodes; `None` selects the cluster's, in which a node without a zone
-    /// is counted.
-    #[must_use]
-    pub fn selector(name: Option<&str>) -> Option<String> {
-        name.map(|name| format!("{ZONE}={name}"))
-    }
-
-    /// So many are silent that the fault may be on the control plane's side.
+    /// So many are unreachable that the fault may be on the control plane's side. The node lifecycle
+    /// controller suspects itself in the same cases: a zone that is lost for the most part, but for the
+    /// smallest ones, and all zones without any node that is well.
     #[must_use]
     pub fn is_lost(&self) -> bool {
-        self.silent * 100 > self.nodes * UNHEALTHY_ZONE_PERCENT
+        let Nodes { all, unreachable } = self.nodes;
+        let is_partial =
+            unreachable > SMALL_ZONE && unreachable * 100 >= all * UNHEALTHY_ZONE_PERCENT;
+        is_partial || self.is_all()
+    }
+
+    /// No node of the cluster can be reached.
+    fn is_all(&self) -> bool {
+        let total = self.nodes.all + self.others.all;
+        total > 0 && self.nodes.unreachable + self.others.unreachable == total
+    }
+
+    /// What the loss of the zone may mean, by how the other zones are.
+    #[must_use]
+    pub fn suspicion(&self) -> String {
+        let Nodes { all, unreachable } = self.others;
+        let compared = match all {
+            0 => String::new(),
+            _ => format!("{unreachable} of {all} nodes in other zones are too, and "),
+        };
+        let which = match all == 0 || self.is_all() {
+            true => "the control plane itself may be cut off",
+            false => "the zone may be cut off from the control plane",
+        };
+        compared + which
+    }
+}
+
+impl fmt::Display for Zone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Nodes { all, unreachable } = self.nodes;
+        write!(f, "{unreachable} of {all} nodes ")?;
+        match (&self.name, self.others.all) {
+            (Some(name), _) => write!(f, "of zone {name}"),
+            (None, 0) => f.write_str("of the cluster"),
+            (None, _) => f.write_str("without a zone"),
+        }?;
+        f.write_str(" are unreachable")
     }
 }
 
@@ -164,26 +233,105 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn a_zone_counts_whom_nobody_hears() {
-        let now = Instant::from_micros(1_000_000_000);
-        let nodes = [
-            ("well", true),
-            ("reports", false),
-            ("fades", true),
-            ("silent", false),
-            ("never-heard", false),
-        ];
+    const NOW: Instant = Instant::from_micros(1_000_000_000);
+
+    fn row(name: &str, is_ready: bool, labels: &[(&str, &str)]) -> NodeRow {
+        let labels = labels
+            .iter()
+            .map(|&(key, value)| (key.to_owned(), value.to_owned()));
+        NodeRow {
+            name: name.to_owned(),
+            is_ready,
+            labels: labels.collect(),
+            is_annotated: false,
+        }
+    }
+
+    fn around(node: &str, rows: &[NodeRow], fenced: &[&str]) -> Zone {
         let beats = [("well", 5), ("reports", 5), ("fades", 60), ("silent", 600)];
-        let beats = beats.map(|(node, age)| (node.to_owned(), now - Span::seconds(age)));
-        let zone = Zone::of(None, nodes, &beats.into(), Now::at(now));
-        assert_eq!((zone.silent, zone.nodes), (3, 5));
+        let beats = beats.map(|(node, age)| (node.to_owned(), NOW - Span::seconds(age)));
+        let fenced = fenced.iter().map(|&name| name.to_owned()).collect();
+        Zone::around(node, rows, &fenced, &beats.into(), Now::at(NOW))
+    }
+
+    fn nodes(unreachable: usize, all: usize) -> Nodes {
+        Nodes { all, unreachable }
     }
 
     #[test]
-    fn a_node_without_a_zone_is_one_of_the_cluster() {
-        let selector = Zone::selector(Some("a"));
-        assert_eq!(selector.as_deref(), Some("topology.kubernetes.io/zone=a"));
-        assert_eq!(Zone::selector(None), None);
+    fn a_zone_counts_whom_nobody_hears() {
+        let rows = [
+            row("well", true, &[]),
+            row("reports", false, &[]),
+            row("fades", true, &[]),
+            row("silent", false, &[]),
+            row("never-heard", false, &[]),
+        ];
+        let zone = around("silent", &rows, &[]);
+        assert_eq!((zone.nodes, zone.others), (nodes(3, 5), nodes(0, 0)));
+        assert_eq!(
+            zone.to_string(),
+            "3 of 5 nodes of the cluster are unreachable"
+        );
+        // What somebody has fenced says nothing about the network.
+        assert_eq!(around("silent", &rows, &["fades"]).nodes, nodes(2, 4));
+    }
+
+    /// Zones of one name in two regions are two, as for the node lifecycle controller.
+    #[test]
+    fn the_zone_of_a_node_is_compared_with_the_others() {
+        let (zone_a, region) = ((ZONE, "a"), (REGION, "north"));
+        let rows = [
+            row("silent", false, &[zone_a]),
+            row("well", true, &[(ZONE, "b")]),
+            row("fades", true, &[zone_a, region]),
+            row("reports", false, &[]),
+            row("ignored", false, &[zone_a, (EXCLUDED, "")]),
+        ];
+        for (node, own, others, text) in [
+            ("silent", nodes(1, 1), nodes(1, 3), "1 of 1 nodes of zone a"),
+            ("well", nodes(0, 1), nodes(2, 3), "0 of 1 nodes of zone b"),
+            (
+                "reports",
+                nodes(0, 1),
+                nodes(2, 3),
+                "0 of 1 nodes without a zone",
+            ),
+            (
+                "gone",
+                nodes(2, 4),
+                nodes(0, 0),
+                "2 of 4 nodes of the cluster",
+            ),
+        ] {
+            let zone = around(node, &rows, &[]);
+            assert_eq!((zone.nodes, zone.others), (own, others), "{node}");
+            assert_eq!(zone.to_string(), format!("{text} are unreachable"));
+        }
+    }
+
+    #[test]
+    fn a_small_zone_is_lost_only_with_all_others() {
+        for (own, others, is_lost) in [
+            (nodes(1, 1), nodes(0, 2), false),
+            (nodes(1, 1), nodes(2, 2), true),
+            (nodes(1, 1), nodes(0, 0), true),
+            (nodes(2, 2), nodes(1, 2), false),
+            (nodes(2, 3), nodes(0, 0), false),
+            (nodes(3, 3), nodes(0, 6), true),
+            (nodes(3, 5), nodes(0, 6), true),
+            (nodes(3, 6), nodes(0, 6), false),
+            (nodes(10, 20), nodes(0, 0), false),
+            // The threshold itself counts.
+            (nodes(11, 20), nodes(0, 0), true),
+            (nodes(0, 0), nodes(0, 0), false),
+        ] {
+            let zone = Zone {
+                name: None,
+                nodes: own,
+                others,
+            };
+            assert_eq!(zone.is_lost(), is_lost, "{zone:?}");
+        }
     }
 }

@@ -26,7 +26,7 @@ pub struct Record {
     /// where its kubelet had not said it.
     #[serde(rename = "bootID", default, skip_serializing_if = "String::is_empty")]
     pub boot_id: String,
-    /// The Node's uid then: another one means that it is a new Node.
+    /// The Node's uid then.
     pub node_uid: String,
     /// The lock id of the hold that fencing took, and whose end is the end of the fencing; `None` where
     /// the node was locked already, by a lock that is not the fencing's to end.
@@ -57,11 +57,12 @@ pub enum How {
 /// What became of a node since it was fenced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Since {
-    /// It is a new Node of that name.
+    /// It is a new Node of that name, with another kernel.
     NewNode,
     /// It was restarted.
     Restarted,
-    /// The kernel of then is the last that it told of.
+    /// The kernel of then is the last that it told of. Its Node may be a new one: a Node that is deleted
+    /// and registered again says nothing about the machine.
     SameBoot,
     /// Its kubelet did not say which kernel runs, then or now.
     Unknown,
@@ -71,12 +72,10 @@ impl Record {
     /// What became of the node since, which is this machine now.
     #[must_use]
     pub fn since(&self, machine: &Machine) -> Since {
-        if self.node_uid != machine.uid {
-            return Since::NewNode;
-        }
         match (&*self.boot_id, &*machine.boot_id) {
             ("", _) | (_, "") => Since::Unknown,
             (then, now) if then == now => Since::SameBoot,
+            _ if self.node_uid != machine.uid => Since::NewNode,
             _ => Since::Restarted,
         }
     }
@@ -132,8 +131,10 @@ mod tests {
             ("b", "u", "", Since::Unknown),
             ("", "u", "b", Since::Unknown),
             ("", "u", "", Since::Unknown),
-            ("", "v", "", Since::NewNode),
-            ("b", "v", "b", Since::NewNode),
+            ("", "v", "", Since::Unknown),
+            ("", "v", "b", Since::Unknown),
+            ("b", "v", "b", Since::SameBoot),
+            ("b", "v", "c", Since::NewNode),
         ] {
             let machine = Machine {
                 uid: uid.to_owned(),

@@ -164,9 +164,17 @@ mod tests {
     fn half_of_a_fencing_is_none() {
         let of_another_node = next(|sight| {
             *sight = fenced();
-            is_now(sight, machine("a new node of that name", "b"));
+            is_now(
+                sight,
+                machine("a new node of that name", "that of its kernel"),
+            );
         });
         assert_eq!(of_another_node, Ok(Step::Record));
+        let of_a_node_that_was_applied_again = next(|sight| {
+            *sight = fenced();
+            is_now(sight, machine("a new node of that name", "b"));
+        });
+        assert_eq!(of_a_node_that_was_applied_again, Ok(Step::Follow));
         let before_a_restart = next(|sight| {
             *sight = fenced();
             is_now(sight, machine("u", "that of a later kernel"));

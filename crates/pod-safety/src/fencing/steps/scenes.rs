@@ -3,7 +3,7 @@
 use maintenance_lease::protocol::{Instant, Now, Span};
 
 use super::{AcceptedRisks, Lock, Refusal, Sight, Step};
-use crate::facts::Zone;
+use crate::facts::{Nodes, Zone};
 use crate::fencing::proof::{Machine, Proof};
 use crate::fencing::record::{How, Record, Since};
 use crate::known::Known;
@@ -16,11 +16,11 @@ pub(super) fn ago(seconds: u32) -> Known<Option<Instant>> {
     Known::Yes(Some(NOW - Span::seconds(seconds)))
 }
 
-pub(super) fn zone(silent: usize, nodes: usize) -> Zone {
+pub(super) fn zone(unreachable: usize, all: usize) -> Zone {
     Zone {
         name: Some("a".to_owned()),
-        silent,
-        nodes,
+        nodes: Nodes { all, unreachable },
+        others: Nodes::default(),
     }
 }
 

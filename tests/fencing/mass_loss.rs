@@ -1,0 +1,92 @@
+//! The loss of zones, beside the real node lifecycle controller, which suspects itself in the same cases.
+
+use crate::support::{Plane, Run, SILENCE, Stage, eventually};
+
+const ZONE: &str = "topology.kubernetes.io/zone";
+
+fn fence(stage: &Stage, node: &str) -> Run {
+    let words = ["fence", node, "--powered-off=dark", "--dry-run=client"];
+    stage.maint(words).run()
+}
+
+#[track_caller]
+fn is_suspect(run: &Run, words: &str) {
+    assert_eq!(run.code, 6, "{run}");
+    assert!(run.stderr.contains(words), "{run}");
+}
+
+/// Whether the control plane evicts the pods of an unreachable node.
+fn is_evicted(stage: &Stage, node: &str) -> bool {
+    let node = stage.node(node);
+    let mut taints = node["spec"]["taints"].as_array().into_iter().flatten();
+    taints.any(|taint| {
+        taint["key"] == "node.kubernetes.io/unreachable" && taint["effect"] == "NoExecute"
+    })
+}
+
+#[test]
+fn zones_of_one_and_three_nodes_and_all_zones() {
+    static PLANE: Plane = Plane::new();
+    let stage = Stage::on(&PLANE, "zones");
+    let _logs = stage.plane.keep_logs_on_panic("fencing-zones");
+    let zones = [("a", 1), ("b", 3), ("c", 2)].map(|(zone, count)| {
+        let names: Vec<String> = (1..=count)
+            .map(|n| stage.name(&format!("{zone}-{n}")))
+            .collect();
+        let nodes: Vec<&str> = names.iter().map(String::as_str).collect();
+        let kubelets = stage
+            .plane
+            .kubelets(&nodes, &[(ZONE, zone)])
+            .expect("nodes");
+        (names, kubelets)
+    });
+    let silence = |zone: usize, number: usize| {
+        let (names, kubelets) = &zones[zone];
+        kubelets
+            .silence(&names[number], SILENCE)
+            .expect("it falls silent");
+        stage.is_called_silent(&names[number]);
+        names[number].as_str()
+    };
+
+    // A small zone is no reason to doubt the network, as long as another one answers.
+    let a = silence(0, 0);
+    assert_eq!(fence(&stage, a).code, 0);
+    eventually("its pods are evicted", || is_evicted(&stage, a));
+    let b = silence(1, 0);
+    silence(1, 1);
+    assert_eq!(fence(&stage, b).code, 0);
+    eventually("its pods are evicted", || is_evicted(&stage, b));
+    silence(1, 2);
+    is_suspect(
+        &fence(&stage, b),
+        "3 of 3 nodes of zone b are unreachable: 1 of 3 nodes in other zones are too, and the zone may be cut off \
+         from the control plane",
+    );
+
+    // What was fenced says nothing about the network any more.
+    stage.fence(a);
+    is_suspect(&fence(&stage, b), "0 of 2 nodes in other zones are too");
+    stage
+        .maint([
+            "fence",
+            b,
+            "--powered-off=dark",
+            "--accept-risk=mass-loss",
+            "-m",
+            "dark",
+        ])
+        .succeeds();
+    assert_eq!(fence(&stage, &zones[1].0[1]).code, 0);
+
+    // Without any node that answers, Kubernetes stops evicting too.
+    let c = silence(2, 0);
+    assert_eq!(fence(&stage, c).code, 0);
+    silence(2, 1);
+    is_suspect(
+        &fence(&stage, c),
+        "2 of 2 nodes of zone c are unreachable: 2 of 2 nodes in other zones are too, and the control plane itself \
+         may be cut off",
+    );
+    eventually("nothing is evicted any more", || !is_evicted(&stage, c));
+}
