@@ -101,7 +101,7 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
         .breaking(&confirmed)
         .because(Some(&args.message))
         .then(then);
-    let nodes = targets.names().map(ToOwned::to_owned).collect();
+    let nodes = targets.to_names();
     let single = targets.single;
     let limit = args.limit.limit().filter(|_| !work.is_dry_run());
     let locked = if limit.is_some() {

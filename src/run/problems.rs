@@ -73,12 +73,13 @@ impl<'a> Problems<'a> {
     /// are reported at once.
     pub(crate) fn report(&self, failure: &Failure) -> ItemError {
         self.note(failure.kind(self.verb));
-        if !self.is_kept_for_later(failure) {
-            self.report_now(failure);
-        }
         let (message, hint) = failure::lines(failure, self.asked());
         let now = self.session.locks.server_time().now();
-        ItemError::new(failure, message, hint, now)
+        let error = ItemError::new(failure, message.clone(), hint.clone(), now);
+        if !self.is_kept_for_later(failure) {
+            self.report_now(failure, message, hint);
+        }
+        error
     }
 
     fn is_kept_for_later(&self, failure: &Failure) -> bool {
@@ -107,7 +108,11 @@ impl<'a> Problems<'a> {
         for (_, refusals) in self.groups.take() {
             match refusals.get(MOST_ALONE..).unwrap_or_default() {
                 [] => {}
-                [one] => self.report_now(&Failure::Lock(Error::Refused(Box::new(one.clone())))),
+                [one] => {
+                    let failure = Failure::Lock(Error::Refused(Box::new(one.clone())));
+                    let (message, hint) = failure::lines(&failure, Some(asked));
+                    self.report_now(&failure, message, hint);
+                }
                 more => {
                     if let Some(line) = refusal::line_of_more(more, asked) {
                         self.print(line, None, |_| false);
@@ -117,7 +122,7 @@ impl<'a> Problems<'a> {
         }
     }
 
-    fn report_now(&self, failure: &Failure) {
+    fn report_now(&self, failure: &Failure, message: String, hint: Option<String>) {
         if let Failure::Lock(Error::NodeNotFound(node)) = failure {
             let mut unknown = self.unknown.borrow_mut();
             unknown.push(node.clone());
@@ -125,7 +130,6 @@ impl<'a> Problems<'a> {
                 return;
             }
         }
-        let (message, hint) = failure::lines(failure, self.asked());
         self.print(message, hint, |hint| self.is_one_of_many(failure, hint));
     }
 

@@ -1,8 +1,8 @@
 //! What somebody who looks at a node may want to run next.
 
-use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::identity::hold_identity;
-use maintenance_lease::protocol::{Now, State};
+use maintenance_lease::protocol::{Now, State, check_finished};
+use maintenance_lease::{NodeLease, NodeRow};
 use pod_safety::node::Health;
 
 use super::program::{NO_REASON, Program};
@@ -13,12 +13,12 @@ pub(crate) struct Reader<'a> {
     pub(crate) program: &'a Program,
 }
 
-/// What can be done about `node`, and the command for it. A node `is_unfinished` if it is cordoned or not ready.
+/// What can be done about `node`, and the command for it.
 pub(crate) fn all(
     node: &str,
     lease: Option<&NodeLease>,
+    row: Option<&NodeRow>,
     health: Option<&Health>,
-    is_unfinished: bool,
     reader: &Reader<'_>,
     now: Now,
 ) -> Vec<(&'static str, String)> {
@@ -31,6 +31,8 @@ pub(crate) fn all(
             Some(Health::OutOfService { .. } | Health::Restarted { .. })
         );
     let state = lease.map_or(State::Free, |lease| lease.state(now));
+    let is_finished =
+        row.is_none_or(|row| check_finished(state, row.is_ready(), row.is_cordoned()).is_ok());
     let mut commands: Vec<(&'static str, String)> = match (state, own) {
         _ if holder.is_some_and(|holder| program.is_under(holder)) => vec![(
             "This runs under it",
@@ -61,9 +63,9 @@ pub(crate) fn all(
         ],
         (State::Expired { .. }, false) => vec![(
             "Check what is left to do, then",
-            match is_unfinished {
-                true => format!("{program} acquire {node} -m {NO_REASON} --take-expired"),
-                false => format!("{program} acquire {node} -m {NO_REASON}"),
+            match is_finished {
+                true => format!("{program} acquire {node} -m {NO_REASON}"),
+                false => format!("{program} acquire {node} -m {NO_REASON} --take-expired"),
             },
         )],
         (State::AdminHold, true) => vec![("End the hold", format!("{program} unhold {node}"))],

@@ -126,9 +126,14 @@ impl Program {
             "with" => " -- COMMAND",
             _ => "",
         };
+        // A dry run does not wait.
+        let dry_run = match flag.trim() {
+            "--wait" => "",
+            _ => &self.dry_run,
+        };
         format!(
             "{self} {verb} {nodes}{}{}{flag}{command}",
-            self.dry_run,
+            dry_run,
             reason.unwrap_or_default()
         )
     }

@@ -674,7 +674,7 @@ fn a_next_command_is_for_all_that_was_asked_for() {
         $ kubectl maint acquire worker-2 --wait --dry-run
         -- stderr
         error: cannot acquire node/worker-2: locked by bob@laptop (since [time], until [time], [length] left)
-        hint: wait for it with `kubectl maint acquire worker-2 --dry-run=client --wait`
+        hint: wait for it with `kubectl maint acquire worker-2 --wait`
         -- exit code 3
         ");
         let hold = ["hold", one, two, "-m", "rack moves"];

@@ -35,7 +35,7 @@ impl Locking<'_> {
     /// If one can't be locked. That was reported, and what was acquired is released.
     pub(super) async fn all(&self, selection: &Selection) -> Result<Vec<Change>, Failure> {
         let targets = self.work.targets(selection, true).await?;
-        let nodes: Vec<String> = targets.names().map(ToOwned::to_owned).collect();
+        let nodes = targets.to_names();
         let limit = self.args.limit.limit();
         // If one of them is locked or does not exist, nothing is written to the others.
         let take = self.args.take;
