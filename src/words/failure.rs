@@ -142,6 +142,10 @@ fn of_locks(
                 "you need permission to {right}: see the roles in deploy/rbac.yaml"
             )),
         ),
+        (Error::Api(source), _) if source.policy_code().is_some() => (
+            escape(&source.to_string()),
+            Some("docs/policies.md explains this rule".to_owned()),
+        ),
         (Error::NamespaceTerminating(_), _) => (
             error.to_string(),
             Some("retry when the namespace is gone; acquire creates it again".to_owned()),
@@ -272,4 +276,30 @@ fn of_request(error: &ApiError) -> Option<(String, Option<String>)> {
         _ => return None,
     };
     Some((escape(&error.to_string()), error.hint()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn rules_of_our_policies_are_explained_and_no_others() {
+        let hint = |policy: &str, reason: &str| {
+            let message = format!(
+                "leases \"n\" is forbidden: ValidatingAdmissionPolicy '{policy}' with binding '{policy}' denied \
+                 request: {reason}"
+            );
+            let status = json!({"kind": "Status", "code": 403, "message": message});
+            let status = serde_json::from_value(status).expect("a status");
+            let failure = ApiError::Status(Box::new(status)).into();
+            lines(&failure, &Program::default(), None).1
+        };
+        assert_eq!(
+            hint("kubectl-maint-leases", "maint-clock: too late").as_deref(),
+            Some("docs/policies.md explains this rule")
+        );
+        assert_eq!(hint("quiet-hours", "not at night"), None);
+    }
 }
