@@ -17,7 +17,7 @@ use dialoguer::Confirm;
 use dialoguer::console::Term;
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::error::Failure;
+use crate::error::{Failure, Unconfirmed};
 use crate::exit::Code;
 use crate::platform::{TerminalModes, discard_typed};
 use crate::signals::asked_to_end;
@@ -176,9 +176,7 @@ impl Terminal {
             self.stderr(format_args!("{fact}"));
         }
         if !Self::can_ask() {
-            return Err(Failure::Unconfirmed(
-                "not confirmed: there is no terminal for a prompt".to_owned(),
-            ));
+            return Err(Failure::Unconfirmed(Unconfirmed::NoTerminal));
         }
         // Input from before the question was shown can't be its answer.
         let stdin = std::io::stdin();
@@ -201,7 +199,7 @@ impl Terminal {
                 Err(match error.kind() {
                     ErrorKind::Interrupted => Failure::Interrupted,
                     ErrorKind::UnexpectedEof => Failure::Declined,
-                    _ => Failure::Unconfirmed(format!("could not ask for confirmation: {error}")),
+                    _ => Failure::Unconfirmed(Unconfirmed::NoAnswer(error)),
                 })
             }
         }

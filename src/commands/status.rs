@@ -183,12 +183,12 @@ fn label_key(typed: &str) -> Result<String, String> {
 
 pub(crate) async fn run(args: &StatusArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let selection = match args.selection(start.terminal) {
-        Err(Failure::NothingFound { .. }) => Selection::Named(Vec::new()),
+        Err(Failure::NothingFound(_)) => Selection::Named(Vec::new()),
         selection => selection?,
     };
     let format = args.output.format().with_headers(!args.no_headers);
     if args.pods {
-        let run = pods::run(&selection, format, !args.no_headers, start);
+        let run = pods::run(&selection, args.output, !args.no_headers, start);
         return parallel::or_interrupted(run).await;
     }
     let session = start.reading().await?;

@@ -5,7 +5,8 @@ use pod_safety::cluster::Reader;
 use pod_safety::stranded::Stranded;
 
 use crate::args::nodes::Selection;
-use crate::error::Failure;
+use crate::args::output::OutputArgs;
+use crate::error::{Failure, InputError, WithoutLockIds};
 use crate::exit::Code;
 use crate::output::format::Format;
 use crate::output::pods::{self, Layout};
@@ -15,26 +16,17 @@ use crate::run::session::{Session, Start};
 
 pub(super) async fn run(
     selection: &Selection,
-    format: Format,
+    output: OutputArgs,
     headers: bool,
     start: &Start<'_>,
 ) -> Result<Code, Failure> {
     let node = match selection {
         Selection::All => None,
         Selection::Named(names) if names.len() == 1 => Some(names[0].as_str()),
-        _ => {
-            return Err(Failure::usage(
-                "--pods takes one node, or none for all nodes",
-                "name at most one node",
-            ));
-        }
+        _ => return Err(InputError::PodsOfMany.into()),
     };
-    if format == Format::LockId {
-        return Err(Failure::usage(
-            "-o lock-id cannot be combined with --pods",
-            "use only one of them",
-        ));
-    }
+    output.without_lock_ids(WithoutLockIds::Pods)?;
+    let format = output.format().with_headers(headers);
     let session = start.reading().await?;
     let reader = Reader::new(session.locks.requests().clone());
     let stranded = reader.stranded(node).await?;
