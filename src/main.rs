@@ -25,6 +25,7 @@ use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 use crate::app::{Cli, usage_errors};
 use crate::args::deprecated;
 use crate::completion::Question;
+use crate::error::Failure;
 use crate::exit::Code;
 use crate::run::session::Start;
 use crate::run::{problems, variables};
@@ -46,6 +47,9 @@ fn main() -> ExitCode {
     }
     let code = match parse(&arguments) {
         Ok((cli, matches)) => {
+            if let Some(failure) = usage_errors::of_detached_value(&arguments) {
+                return ExitCode::from(report_usage(&failure, &arguments).number());
+            }
             let terminal = Terminal::new(cli.verb.quiet());
             for warning in deprecated::warnings(&matches, &cli.connection.token, &environment) {
                 terminal.warn(warning);
@@ -83,19 +87,25 @@ fn parse(line: &[OsString]) -> Result<(Cli, ArgMatches), clap::Error> {
 fn say_usage(error: &clap::Error, line: &[OsString]) -> Code {
     let terminal = Terminal::default();
     let text = error.render().ansi().to_string();
-    if error.use_stderr() {
-        let code = Code::of_usage(Cli::command(), line);
-        let failure = match code == Code::WRAPPER {
-            true => usage_errors::of_with(error, line),
-            false => None,
-        };
-        match failure.or_else(|| usage_errors::of_another(error, line)) {
-            Some(failure) => problems::report(&terminal, &failure),
-            None => terminal.raw_stderr(text.trim_end()),
-        }
-        code
-    } else {
+    if !error.use_stderr() {
         terminal.data(text.trim_end());
-        terminal.code(Code::DONE)
+        return terminal.code(Code::DONE);
     }
+    let code = Code::of_usage(Cli::command(), line);
+    let failure = match code == Code::WRAPPER {
+        true => usage_errors::of_with(error, line),
+        false => None,
+    };
+    match failure.or_else(|| usage_errors::of_another(error, line)) {
+        Some(failure) => report_usage(&failure, line),
+        None => {
+            terminal.raw_stderr(text.trim_end());
+            code
+        }
+    }
+}
+
+fn report_usage(failure: &Failure, line: &[OsString]) -> Code {
+    problems::report(&Terminal::default(), failure);
+    Code::of_usage(Cli::command(), line)
 }

@@ -12,7 +12,7 @@ use crate::args::nodes::node_name;
 use crate::error::Failure;
 use crate::text::shown;
 use crate::words::program::{NAME, NODE_KINDS};
-use crate::words::suggestions::{near_misses, wait_for};
+use crate::words::suggestions::near_misses;
 
 /// The failure to report if `line`, one of `with`, can't be parsed; `None` if the parser's message is good
 /// enough.
@@ -58,6 +58,11 @@ pub(crate) fn of_another(error: &clap::Error, line: &[OsString]) -> Option<Failu
         Some(ContextValue::String(word)) => Some(word.as_str()),
         _ => None,
     };
+    if error.kind() == ErrorKind::UnknownArgument
+        && let Some(failure) = of_detached_value(line)
+    {
+        return Some(failure);
+    }
     let (message, hint) = match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let typed = word(ContextKind::InvalidSubcommand)?;
@@ -69,7 +74,7 @@ pub(crate) fn of_another(error: &clap::Error, line: &[OsString]) -> Option<Failu
         ErrorKind::TooManyValues if word(ContextKind::InvalidArg)? == "--wait" => (
             "--wait takes no value".to_owned(),
             match word(ContextKind::InvalidValue) {
-                Some(limit) if length(limit).is_ok() => wait_for(limit),
+                Some(limit) if length(limit).is_ok() => limit_wait(limit),
                 _ => "remove the value; --timeout limits the wait".to_owned(),
             },
         ),
@@ -126,6 +131,32 @@ pub(crate) fn of_another(error: &clap::Error, line: &[OsString]) -> Option<Failu
         _ => return None,
     };
     Some(Failure::usage(message, hint))
+}
+
+/// The failure to report if a word on `line` was probably meant as the value of the flag before it, which
+/// takes its value after `=`, or takes none. It would be read as the name of a node.
+pub(crate) fn of_detached_value(line: &[OsString]) -> Option<Failure> {
+    let words = line.iter().map_while(|word| word.to_str());
+    let words: Vec<&str> = words.take_while(|word| *word != "--").collect();
+    let (message, hint) = words.windows(2).find_map(|pair| match *pair {
+        ["--dry-run", mode @ ("none" | "client" | "server")] => Some((
+            "--dry-run takes its value after =".to_owned(),
+            format!("use --dry-run={mode}; if {mode} is a node, put it before --dry-run"),
+        )),
+        ["--abandoned", limit] if length(limit).is_ok() => Some((
+            "--abandoned takes its value after =".to_owned(),
+            format!("use --abandoned={limit}"),
+        )),
+        ["--wait", limit] if length(limit).is_ok() => {
+            Some(("--wait takes no value".to_owned(), limit_wait(limit)))
+        }
+        _ => None,
+    })?;
+    Some(Failure::usage(message, hint))
+}
+
+fn limit_wait(limit: &str) -> String {
+    format!("to wait at most {limit}, use --wait --timeout {limit}")
 }
 
 /// What to run instead of `typed`, which is no command of ours.

@@ -111,10 +111,7 @@ fn timed_out(
     asked: Option<Asked<'_>>,
 ) -> (String, Option<String>) {
     let tried_once = waited.is_zero();
-    let timed_out = format!(
-        "timed out after {} waiting for node/{node}",
-        length(waited.into())
-    );
+    let timed_out = timed_out_waiting(waited, &format!("node/{node}"));
     match (obstacle, asked) {
         (Some(Obstacle::Refused(refused)), Some(asked)) => {
             let asked = Asked {
@@ -140,6 +137,14 @@ fn timed_out(
         }
         (None, _) => (timed_out, None),
     }
+}
+
+/// The beginning of the message about `what`, which was waited for.
+pub(super) fn timed_out_waiting(waited: Duration, what: &str) -> String {
+    format!(
+        "timed out after {} waiting for {what}",
+        length(waited.into())
+    )
 }
 
 fn with_hint((message, hint): (String, String)) -> (String, Option<String>) {

@@ -8,7 +8,6 @@ use maintenance_lease::{NodeLease, Refused};
 use super::holder::{named, person};
 use super::state::node_problem;
 use super::time::{clock, remaining, span};
-use super::verb::first;
 use crate::error::Verb;
 use crate::text::{escape, for_shell};
 use crate::words::holder::HoldingCommand;
@@ -32,53 +31,6 @@ pub(crate) fn lines(refused: &Refused, asked: Asked<'_>) -> (String, String) {
     (message(refused, asked), hint(refused, asked))
 }
 
-/// How many names are listed of the nodes that one holder has.
-const LISTED: usize = 5;
-
-/// One line for more nodes of a [`Group`], whose first nodes had lines of their own.
-pub(crate) fn line_of_more(more: &[Refused], asked: Asked<'_>) -> Option<String> {
-    let names: Vec<String> = more.iter().map(|refused| refused.node.clone()).collect();
-    let refused = more.first()?;
-    let reason = refused.lease.as_ref().map(why).unwrap_or_default();
-    let ends = more.iter().map(|refused| match refused.state {
-        State::Held { until } if until != Instant::UNREADABLE => Some(until),
-        _ => None,
-    });
-    let ends: Option<Vec<Instant>> = ends.collect();
-    let last = ends.and_then(|ends| ends.into_iter().max());
-    let until =
-        last.map(|last| format!(" (until {} at the latest)", clock(last, asked.now.latest)));
-    let about = format!("{reason}{}", until.unwrap_or_default());
-    let cause = cause_with(refused, &about, asked);
-    let failed = asked.verb.failed_more(more.len());
-    Some(format!("{failed}: {cause}: {}", first(&names, LISTED)))
-}
-
-/// Refusals with the same cause: who has the lock, and why.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Group {
-    refusal: Refusal,
-    state: std::mem::Discriminant<State>,
-    holder: Option<String>,
-    reason: Option<String>,
-}
-
-impl Group {
-    /// The group of `refused`; `None` if it has words of its own.
-    pub(crate) fn of(refused: &Refused, asked: Asked<'_>) -> Option<Self> {
-        let lease = refused.lease.as_ref()?;
-        if fenced::hold(refused, asked).is_some() {
-            return None;
-        }
-        Some(Self {
-            refusal: refused.refusal,
-            state: std::mem::discriminant(&refused.state),
-            holder: Some(lease.holder()?.to_owned()),
-            reason: lease.reason().map(ToOwned::to_owned),
-        })
-    }
-}
-
 /// The first of them: what failed, and why.
 pub(crate) fn message(refused: &Refused, asked: Asked<'_>) -> String {
     let failed = asked.verb.failed(&refused.node);
@@ -99,7 +51,7 @@ pub(crate) fn cause(refused: &Refused, asked: Asked<'_>) -> String {
 }
 
 /// The same, with the reason and times in `about`.
-fn cause_with(refused: &Refused, about: &str, asked: Asked<'_>) -> String {
+pub(super) fn cause_with(refused: &Refused, about: &str, asked: Asked<'_>) -> String {
     let holder = refused
         .lease
         .as_ref()

@@ -10,7 +10,7 @@ use crate::words::holder::person;
 use crate::words::program::Program;
 
 /// The hold of a fencing that caused the refusal.
-pub(super) fn hold<'r>(refused: &'r Refused, asked: Asked<'_>) -> Option<&'r NodeLease> {
+pub(in crate::words) fn hold<'r>(refused: &'r Refused, asked: Asked<'_>) -> Option<&'r NodeLease> {
     let lease = refused.lease.as_ref()?;
     let keeps_off = matches!(
         refused.refusal,
