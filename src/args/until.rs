@@ -11,7 +11,7 @@ use maintenance_lease::protocol::Now;
 use super::duration;
 use crate::error::Failure;
 use crate::words::program::Program;
-use crate::words::time::length;
+use crate::words::time::span;
 
 /// When the work is expected to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub(crate) enum Until {
     Next(NaiveTime, FixedOffset),
     In(Duration),
 }
+
+const DAY: Duration = Duration::from_secs(86_400);
 
 /// The last second that RFC 3339 can express.
 const LAST: i64 = 253_402_300_799;
@@ -117,11 +119,17 @@ impl Until {
         if ahead <= LONGEST_DURATION {
             return Ok(ahead);
         }
+        // Of a time of day, the nearest is meant.
+        if let (Self::Next(..), Some(ago)) = (self, DAY.checked_sub(ahead))
+            && ago < ahead
+        {
+            return Err(Failure::usage(
+                format!("--until has passed: it was {} ago", span(ago.into())),
+                "use a time within the next hour, or give the date if you mean tomorrow",
+            ));
+        }
         Err(Failure::usage(
-            format!(
-                "--until is {} ahead: a lock lasts at most 1h",
-                length(ahead.into())
-            ),
+            "--until is more than 1h from now: a lock lasts at most 1h",
             format!(
                 "use a hold, which does not expire: `{program} hold {} -m {} --expect-until {}`",
                 program.nodes("NODE..."),
