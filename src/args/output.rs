@@ -31,15 +31,15 @@ pub(crate) struct OutputArgs {
 }
 
 impl OutputArgs {
-    /// Refuses to print lock ids for a verb that leaves no lock behind.
+    /// Refuses to print lock ids for a verb that has none to print.
     ///
     /// # Errors
     /// If lock ids are requested.
     pub(crate) fn without_lock_ids(self) -> Result<(), Failure> {
         match self.format() {
             Format::LockId => Err(Failure::usage(
-                "-o lock-id is not available: no lock is left afterwards",
-                "use -o name to print the nodes",
+                "-o lock-id is not available for this command",
+                "print the lock ids of your locks with `kubectl maint status --mine -o lock-id`",
             )),
             _ => Ok(()),
         }
