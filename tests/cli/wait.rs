@@ -3,8 +3,8 @@
 use insta::assert_snapshot;
 use serde_json::json;
 
+use crate::acquire_wait::{about_to_expire, bob, held_by_bob};
 use crate::support::{Cluster, LEASES, holder_of, in_memory, on_both};
-use crate::waiting::{about_to_expire, bob, held_by_bob};
 
 fn free(cluster: &Cluster, short: &str) -> String {
     let node = cluster.node(short);

@@ -26,12 +26,12 @@ use tokio_rustls::TlsAcceptor;
 use super::{RUNTIME, link};
 
 /// Closes when it is dropped.
-pub(crate) struct Gate {
+pub(crate) struct TlsProxy {
     pub(crate) kubeconfig: PathBuf,
     accepting: JoinHandle<Infallible>,
 }
 
-impl Gate {
+impl TlsProxy {
     /// The server's clock seems to be ahead by this many seconds.
     pub(crate) fn ahead(plane: &ControlPlane, directory: &Path, seconds: i64) -> Self {
         let (listener, client) = RUNTIME.block_on(async {
@@ -46,7 +46,7 @@ impl Gate {
     }
 }
 
-impl Drop for Gate {
+impl Drop for TlsProxy {
     fn drop(&mut self) {
         self.accepting.abort();
     }
