@@ -13,7 +13,7 @@ use crate::ui::Terminal;
 use crate::words::failure;
 use crate::words::failure_group::FailureGroups;
 use crate::words::program::Program;
-use crate::words::refusal::Asked;
+use crate::words::refusal::RequestContext;
 use crate::words::suggestions::near_misses;
 
 /// How many unknown nodes are listed. A wrong list may have very many.
@@ -73,7 +73,7 @@ impl<'a> Problems<'a> {
     /// at once.
     pub(crate) fn report(&self, failure: &Failure) -> ItemError {
         self.note(failure.kind(self.verb));
-        let request = self.asked();
+        let request = self.request_context();
         let (message, hint) = failure::lines(failure, request);
         let now = self.session.locks.server_time().now();
         let error = ItemError::new(failure, message.clone(), hint.clone(), now);
@@ -89,7 +89,7 @@ impl<'a> Problems<'a> {
 
     /// Reports the failures that were only counted.
     pub(crate) fn report_groups(&self) {
-        let Some(request) = self.asked() else {
+        let Some(request) = self.request_context() else {
             return;
         };
         for message in self.groups.take().messages(request) {
@@ -126,10 +126,10 @@ impl<'a> Problems<'a> {
         }
     }
 
-    fn asked(&self) -> Option<Asked<'_>> {
-        Some(Asked {
+    fn request_context(&self) -> Option<RequestContext<'_>> {
+        Some(RequestContext {
             program: self.again.as_ref().unwrap_or(self.session.program),
-            ..self.session.asked(self.verb?)
+            ..self.session.request_context(self.verb?)
         })
     }
 

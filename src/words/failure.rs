@@ -6,15 +6,18 @@ use connect::ConnectError;
 use maintenance_lease::{ApiError, Error};
 
 use super::loss;
-use super::refusal::{self, Asked};
+use super::refusal::{self, RequestContext};
 use super::time::length;
 use crate::error::{Failure, Obstacle, Verb};
 use crate::text::escape;
 
-/// Message and hint. `asked` is the request for locks that failed, if it was one.
-pub(crate) fn lines(failure: &Failure, asked: Option<Asked<'_>>) -> (String, Option<String>) {
+/// Message and hint. `request` is the request for locks that failed, if it was one.
+pub(crate) fn lines(
+    failure: &Failure,
+    request: Option<RequestContext<'_>>,
+) -> (String, Option<String>) {
     let run = |text: &str, line: String| {
-        let program = asked?.program;
+        let program = request?.program;
         Some(format!("{text} `{program} {line}`"))
     };
     let check = |node: &str| run("check with", format!("status {node}"));
@@ -46,15 +49,15 @@ pub(crate) fn lines(failure: &Failure, asked: Option<Asked<'_>>) -> (String, Opt
             failure.to_string(),
             Some("use a longer --duration".to_owned()),
         ),
-        Failure::Lock(Error::Refused(refused)) => match asked {
-            Some(asked) => with_hint(refusal::lines(refused, asked)),
+        Failure::Lock(Error::Refused(refused)) => match request {
+            Some(request) => with_hint(refusal::lines(refused, request)),
             None => (refused.to_string(), None),
         },
         Failure::TimedOut {
             node,
             waited,
             obstacle,
-        } => timed_out(node, *waited, obstacle.as_ref(), asked),
+        } => timed_out(node, *waited, obstacle.as_ref(), request),
         Failure::Lock(Error::MissingRight { right, source }) => (
             escape(&source.to_string()),
             Some(format!(
@@ -73,8 +76,8 @@ pub(crate) fn lines(failure: &Failure, asked: Option<Asked<'_>>) -> (String, Opt
             failure.to_string(),
             run("nothing was changed; check with", format!("status {node}")),
         ),
-        Failure::Lock(Error::Lost(lost)) => match asked {
-            Some(asked) => with_hint(loss::while_waiting(lost, asked.now, asked.program)),
+        Failure::Lock(Error::Lost(lost)) => match request {
+            Some(request) => with_hint(loss::while_waiting(lost, request.now, request.program)),
             None => (lost.to_string(), None),
         },
         Failure::InterruptedWrite { node } => (failure.to_string(), check(node)),
@@ -90,9 +93,9 @@ pub(crate) fn lines(failure: &Failure, asked: Option<Asked<'_>>) -> (String, Opt
             lock_id,
             cause,
         } => {
-            let (cause, _) = lines(cause, asked);
+            let (cause, _) = lines(cause, request);
             let lock_id = lock_id.as_ref().map(|id| format!(" --lock-id {id}"));
-            let (was, line) = match asked.map(|asked| asked.verb) {
+            let (was, line) = match request.map(|request| request.verb) {
                 Some(Verb::Hold) => ("put on hold", format!("unhold {node}")),
                 _ => (
                     "acquired",
@@ -112,19 +115,19 @@ fn timed_out(
     node: &str,
     waited: Duration,
     obstacle: Option<&Obstacle>,
-    asked: Option<Asked<'_>>,
+    request: Option<RequestContext<'_>>,
 ) -> (String, Option<String>) {
     let tried_once = waited.is_zero();
     let timed_out = timed_out_waiting(waited, &format!("node/{node}"));
-    match (obstacle, asked) {
-        (Some(Obstacle::Refused(refused)), Some(asked)) => {
-            let asked = Asked {
+    match (obstacle, request) {
+        (Some(Obstacle::Refused(refused)), Some(request)) => {
+            let request = RequestContext {
                 waited: true,
-                ..asked
+                ..request
             };
-            let (message, hint) = refusal::lines(refused, asked);
-            let cause = refusal::cause(refused, asked);
-            let message = match asked.verb {
+            let (message, hint) = refusal::lines(refused, request);
+            let cause = refusal::cause(refused, request);
+            let message = match request.verb {
                 _ if tried_once => message,
                 Verb::Wait => format!("{timed_out} to be free: {cause}"),
                 _ => format!("{timed_out}: {cause}"),

@@ -7,7 +7,7 @@ use maintenance_lease::protocol::{Instant, Refusal, State};
 use maintenance_lease::{Error, Refused};
 
 use super::failure::timed_out_waiting;
-use super::refusal::{self, Asked};
+use super::refusal::{self, RequestContext};
 use super::time::clock;
 use super::verb::first;
 use crate::error::{Failure, Obstacle, Verb};
@@ -58,7 +58,7 @@ impl FailureGroups {
         &mut self,
         failure: &Failure,
         message: &str,
-        request: Asked<'_>,
+        request: RequestContext<'_>,
         most: usize,
     ) -> bool {
         let Some((node, refused, cause)) = cause(failure, request) else {
@@ -95,14 +95,14 @@ impl FailureGroups {
     }
 
     /// A message for each group that has more failures than were reported.
-    pub(crate) fn messages(self, request: Asked<'_>) -> Vec<String> {
+    pub(crate) fn messages(self, request: RequestContext<'_>) -> Vec<String> {
         let groups = self.0.into_iter();
         groups.filter_map(|group| group.rest(request)).collect()
     }
 }
 
 impl FailureGroup {
-    fn rest(self, request: Asked<'_>) -> Option<String> {
+    fn rest(self, request: RequestContext<'_>) -> Option<String> {
         let count = match self.more.len() {
             0 => return None,
             1 => return self.message,
@@ -145,7 +145,7 @@ fn many_timed_out(waited: Duration, nodes: usize) -> String {
 /// The node, the refusal and the cause of `failure`; `None` if it is always reported by itself.
 fn cause<'f>(
     failure: &'f Failure,
-    request: Asked<'_>,
+    request: RequestContext<'_>,
 ) -> Option<(&'f str, Option<&'f Refused>, Cause)> {
     let (waited, refused) = match failure {
         Failure::Lock(Error::Refused(refused)) => (Duration::ZERO, refused),
