@@ -23,7 +23,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
-use super::{RUNTIME, link};
+use super::{RUNTIME, tcp_proxy};
 
 /// Closes when it is dropped.
 pub(crate) struct TlsProxy {
@@ -40,7 +40,7 @@ impl TlsProxy {
         });
         let address = listener.local_addr().expect("it is bound");
         Self {
-            kubeconfig: link::kubeconfig(plane, directory, address),
+            kubeconfig: tcp_proxy::kubeconfig(plane, directory, address),
             accepting: RUNTIME.spawn(accept(listener, tls(plane), client, seconds)),
         }
     }
