@@ -25,10 +25,9 @@ use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 use crate::app::{Cli, usage_errors};
 use crate::args::deprecated;
 use crate::completion::Question;
-use crate::error::Failure;
 use crate::exit::Code;
 use crate::run::session::Start;
-use crate::run::{problems, variables};
+use crate::run::variables;
 use crate::ui::Terminal;
 use crate::words::program::Program;
 use connect::Environment;
@@ -47,8 +46,8 @@ fn main() -> ExitCode {
     }
     let code = match parse(&arguments) {
         Ok((cli, matches)) => {
-            if let Some(failure) = usage_errors::of_detached_value(&arguments) {
-                return ExitCode::from(report_usage(&failure, &arguments).number());
+            if let Some(lines) = usage_errors::of_detached_value(&arguments) {
+                return ExitCode::from(report_usage(lines, &arguments).number());
             }
             let terminal = Terminal::new(cli.verb.quiet());
             for warning in deprecated::warnings(&matches, &cli.connection.token, &environment) {
@@ -92,12 +91,12 @@ fn say_usage(error: &clap::Error, line: &[OsString]) -> Code {
         return terminal.code(Code::DONE);
     }
     let code = Code::of_usage(Cli::command(), line);
-    let failure = match code == Code::WRAPPER {
+    let lines = match code == Code::WRAPPER {
         true => usage_errors::of_with(error, line),
         false => None,
     };
-    match failure.or_else(|| usage_errors::of_another(error, line)) {
-        Some(failure) => report_usage(&failure, line),
+    match lines.or_else(|| usage_errors::of_another(error, line)) {
+        Some(lines) => report_usage(lines, line),
         None => {
             terminal.raw_stderr(text.trim_end());
             code
@@ -105,7 +104,9 @@ fn say_usage(error: &clap::Error, line: &[OsString]) -> Code {
     }
 }
 
-fn report_usage(failure: &Failure, line: &[OsString]) -> Code {
-    problems::report(&Terminal::default(), failure);
+fn report_usage((message, hint): (String, String), line: &[OsString]) -> Code {
+    let terminal = Terminal::default();
+    terminal.error(&message);
+    terminal.hint(hint);
     Code::of_usage(Cli::command(), line)
 }

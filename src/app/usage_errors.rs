@@ -9,14 +9,16 @@ use clap::{Command, CommandFactory as _};
 use super::Cli;
 use crate::args::duration::length;
 use crate::args::nodes::node_name;
-use crate::error::Failure;
 use crate::text::shown;
 use crate::words::program::{NAME, NODE_KINDS};
 use crate::words::suggestions::near_misses;
 
-/// The failure to report if `line`, one of `with`, can't be parsed; `None` if the parser's message is good
+/// Message and hint.
+type Lines = (String, String);
+
+/// What to report if `line`, one of `with`, can't be parsed; `None` if the parser's message is good
 /// enough.
-pub(crate) fn of_with(error: &clap::Error, line: &[OsString]) -> Option<Failure> {
+pub(crate) fn of_with(error: &clap::Error, line: &[OsString]) -> Option<Lines> {
     let has_dashes = line.iter().any(|word| word == "--");
     let run = format!("run `{NAME} with NODE... -- COMMAND`");
     let invalid = match error.get(ContextKind::InvalidArg) {
@@ -49,19 +51,19 @@ pub(crate) fn of_with(error: &clap::Error, line: &[OsString]) -> Option<Failure>
         }
         _ => return None,
     };
-    Some(Failure::usage(message, hint))
+    Some((message, hint))
 }
 
 /// The same for a line of any other command.
-pub(crate) fn of_another(error: &clap::Error, line: &[OsString]) -> Option<Failure> {
+pub(crate) fn of_another(error: &clap::Error, line: &[OsString]) -> Option<Lines> {
     let word = |kind| match error.get(kind) {
         Some(ContextValue::String(word)) => Some(word.as_str()),
         _ => None,
     };
     if error.kind() == ErrorKind::UnknownArgument
-        && let Some(failure) = of_detached_value(line)
+        && let Some(lines) = of_detached_value(line)
     {
-        return Some(failure);
+        return Some(lines);
     }
     let (message, hint) = match error.kind() {
         ErrorKind::InvalidSubcommand => {
@@ -130,15 +132,15 @@ pub(crate) fn of_another(error: &clap::Error, line: &[OsString]) -> Option<Failu
         }
         _ => return None,
     };
-    Some(Failure::usage(message, hint))
+    Some((message, hint))
 }
 
-/// The failure to report if a word on `line` was probably meant as the value of the flag before it, which
+/// What to report if a word on `line` was probably meant as the value of the flag before it, which
 /// takes its value after `=`, or takes none. It would be read as the name of a node.
-pub(crate) fn of_detached_value(line: &[OsString]) -> Option<Failure> {
+pub(crate) fn of_detached_value(line: &[OsString]) -> Option<Lines> {
     let words = line.iter().map_while(|word| word.to_str());
     let words: Vec<&str> = words.take_while(|word| *word != "--").collect();
-    let (message, hint) = words.windows(2).find_map(|pair| match *pair {
+    words.windows(2).find_map(|pair| match *pair {
         ["--dry-run", mode @ ("none" | "client" | "server")] => Some((
             "--dry-run takes its value after =".to_owned(),
             format!("use --dry-run={mode}; if {mode} is a node, put it before --dry-run"),
@@ -151,8 +153,7 @@ pub(crate) fn of_detached_value(line: &[OsString]) -> Option<Failure> {
             Some(("--wait takes no value".to_owned(), limit_wait(limit)))
         }
         _ => None,
-    })?;
-    Some(Failure::usage(message, hint))
+    })
 }
 
 fn limit_wait(limit: &str) -> String {

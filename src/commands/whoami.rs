@@ -1,10 +1,11 @@
 //! `whoami`: who the caller is, to others and to the API server.
 
+use anyhow::anyhow;
 use clap::Args;
 use maintenance_lease::ApiError;
 
 use crate::args::output::{OutputArgs, offers_no_lock_id};
-use crate::error::Failure;
+use crate::error::{Failure, WithoutLockIds};
 use crate::exit::Code;
 use crate::output::format::Format;
 use crate::output::identity::Identity;
@@ -28,7 +29,7 @@ pub(crate) struct WhoamiArgs {
 }
 
 pub(crate) async fn run(args: &WhoamiArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    args.output.without_lock_ids()?;
+    args.output.without_lock_ids(WithoutLockIds::NoLock)?;
     let format = args.output.format();
     let session = start.reading().await?;
     let holder = session.locks.identity();
@@ -38,9 +39,9 @@ pub(crate) async fn run(args: &WhoamiArgs, start: &Start<'_>) -> Result<Code, Fa
         Ok(user) => (Some(user), None),
         Err(failure) if failure.api().is_some_and(ApiError::is_not_installed) => (
             None,
-            Some(Failure::input(
-                "the API server cannot say who you are: that needs Kubernetes 1.28 or later",
-            )),
+            Some(Failure::Unexpected(anyhow!(
+                "the API server cannot say who you are: that needs Kubernetes 1.28 or later"
+            ))),
         ),
         Err(failure) => (None, Some(failure)),
     };

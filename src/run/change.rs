@@ -26,6 +26,7 @@ use crate::output::print;
 use crate::run::session::{Session, Start};
 use crate::words::change::{self, ChangeContext, dry_run_suffix};
 use crate::words::error_code::ErrorCode;
+use crate::words::failure;
 use crate::words::program::Program;
 use crate::words::time::{clock, remaining};
 use crate::words::verb::Outcomes;
@@ -98,10 +99,11 @@ impl<'a> VerbRun<'a> {
         );
         match parallel::or_interrupted(finding).await {
             // Nothing is left to release, as for a node that is already free.
-            Err(Failure::NothingFound { what, hint })
+            Err(Failure::NothingFound(nothing))
                 if *selection == Selection::Mine
                     && matches!(self.verb, Verb::Release | Verb::Unhold) =>
             {
+                let (what, hint) = failure::nothing_found(&nothing, self.session.program);
                 let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
                 self.session.terminal.remark(format!("{what}{hint}"));
                 Ok(Targets {
@@ -199,7 +201,7 @@ impl<'a> VerbRun<'a> {
         nodes: &[String],
         until: Until,
     ) -> Result<Duration, Failure> {
-        let duration = |now| until.duration(now, self.session.program);
+        let duration = |now| Ok(until.duration(now)?);
         self.reported(nodes, self.now().and_then(duration))
     }
 
@@ -219,7 +221,7 @@ impl<'a> VerbRun<'a> {
             let format = self.args.output.format();
             match items::print_failed(&self.session, nodes, &error, format) {
                 Ok(()) => Failure::Reported(failure.kind(Some(self.verb))),
-                Err(unprintable) => unprintable,
+                Err(unprintable) => unprintable.into(),
             }
         })
     }

@@ -74,7 +74,7 @@ impl<'a> Problems<'a> {
     pub(crate) fn report(&self, failure: &Failure) -> ItemError {
         self.note(failure.kind(self.verb));
         let request = self.request_context();
-        let (message, hint) = failure::lines(failure, request);
+        let (message, hint) = failure::lines(failure, self.program(), request);
         let now = self.session.locks.server_time().now();
         let error = ItemError::new(failure, message.clone(), hint.clone(), now);
         let is_counted = request.is_some_and(|request| {
@@ -126,9 +126,13 @@ impl<'a> Problems<'a> {
         }
     }
 
+    fn program(&self) -> &Program {
+        self.again.as_ref().unwrap_or(self.session.program)
+    }
+
     fn request_context(&self) -> Option<RequestContext<'_>> {
         Some(RequestContext {
-            program: self.again.as_ref().unwrap_or(self.session.program),
+            program: self.program(),
             ..self.session.request_context(self.verb?)
         })
     }
@@ -213,8 +217,8 @@ impl Drop for Problems<'_> {
 }
 
 /// Reports a problem that ends a command, outside of its session.
-pub(crate) fn report(terminal: &Terminal, failure: &Failure) {
-    let (message, hint) = failure::lines(failure, None);
+pub(crate) fn report(terminal: &Terminal, program: &Program, failure: &Failure) {
+    let (message, hint) = failure::lines(failure, program, None);
     if !message.is_empty() {
         terminal.error(&message);
     }

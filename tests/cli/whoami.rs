@@ -34,8 +34,8 @@ fn the_holder_and_the_api_user_are_shown() {
         assert_snapshot!(cluster.maint(["whoami", "-o", "lock-id"]).run(), @"
         $ kubectl maint whoami -o lock-id
         -- stderr
-        error: -o lock-id is not available for this command
-        hint: print the lock ids of your locks with `kubectl maint status --mine -o lock-id`
+        error: this command has no lock id to print
+        hint: print those of your locks with `kubectl maint status --mine -o lock-id`
         -- exit code 2
         ");
     });
