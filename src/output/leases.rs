@@ -75,7 +75,7 @@ impl Entry {
     /// The purpose in words; names are shown as in the object.
     fn words(&self) -> String {
         match self {
-            Self::Lease(any) => Purpose::of(Traits::of(any)).words(),
+            Self::Lease(any) => Purpose::of(Traits::of(any)).words,
             Self::Candidate(Candidate { lease, version, .. }) => match version {
                 Some(version) => format!("candidate for {lease}, {version}"),
                 None => format!("candidate for {lease}"),
