@@ -18,6 +18,7 @@ mod force_delete;
 mod holds;
 mod hooks;
 mod interrupts;
+mod jobs;
 mod lost;
 mod met;
 mod node_gone;

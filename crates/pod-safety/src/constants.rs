@@ -31,6 +31,9 @@ pub const UNHEALTHY_ZONE_PERCENT: usize = 55;
 /// The zone of a node (`LabelTopologyZone`).
 pub const ZONE: &str = "topology.kubernetes.io/zone";
 
+/// Keeps a pod until its Job has counted it (`JobTrackingFinalizer`).
+pub const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
+
 /// On pods that come from a file of the kubelet, not from the API (`MirrorPodAnnotationKey`).
 pub const MIRROR: &str = "kubernetes.io/config.mirror";
 

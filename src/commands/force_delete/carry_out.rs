@@ -222,14 +222,17 @@ impl Run<'_> {
                         return Err(Failure::Reported(Kind::Lost));
                     }
                 }
-                let answer = self.request(&report.target, ended).await?;
+                let pod = findings.pods.get(index);
+                let answer = self
+                    .request(&report.target, pod.map(|seen| &seen.facts.pod), ended)
+                    .await?;
                 if answer == Answer::Is(Deletion::Changed) {
                     changed = true;
                     continue;
                 }
                 first.remove(&key(&report.target));
                 deleted.push(Deleted {
-                    seen: findings.pods.get(index).cloned(),
+                    seen: pod.cloned(),
                     outcome: self.outcome(&answer),
                     report: report.clone(),
                     along: self.along(&findings).to_vec(),

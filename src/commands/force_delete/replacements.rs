@@ -5,6 +5,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use maintenance_lease::protocol::Span;
 use pod_safety::cluster::{Aftermath, Taken};
+use pod_safety::constants::JOB_TRACKING;
 use pod_safety::facts::{NodeSight, Owner, Promise};
 use pod_safety::known::Known;
 
@@ -81,7 +82,12 @@ impl Run<'_> {
 impl Deleted {
     /// It is gone, and its replacement is not known yet.
     fn is_open(&self) -> bool {
-        self.outcome == Outcome::Deleted
+        match &self.outcome {
+            Outcome::Deleted => true,
+            // Its Job removes the finalizer.
+            Outcome::Held { finalizers } => finalizers.iter().all(|name| name == JOB_TRACKING),
+            _ => false,
+        }
     }
 }
 

@@ -79,8 +79,11 @@ pub fn of_pod(facts: &Facts, first: Option<&str>, now: Now) -> Vec<Verdict> {
         verdicts.push(mass_loss::check(&facts.zone));
         verdicts.extend(lease::check(&facts.lock, &facts.remediation, now));
     }
-    verdicts.extend(on_workload(facts));
+    verdicts.extend(on_workload(facts, finalizers::of_pod(&facts.pod)));
     verdicts.push(rights::check("delete pods", &facts.may_delete));
+    if facts.pod.job_waits {
+        verdicts.push(rights::check("patch pods/status", &facts.may_patch_status));
+    }
     lowered_where_fenced(verdicts, &facts.node, now)
 }
 
@@ -90,7 +93,8 @@ pub fn of_pod_with_its_node(facts: &Facts, now: Now) -> Vec<Verdict> {
     if facts.pod.mirror {
         return vec![mirror::goes_with_its_node()];
     }
-    lowered_where_fenced(on_workload(facts), &facts.node, now)
+    let finalizers = finalizers::check(&facts.pod.finalizers);
+    lowered_where_fenced(on_workload(facts, finalizers), &facts.node, now)
 }
 
 /// The verdicts on a Node that is to be deleted. `first` is the uid that the report was about.
@@ -109,11 +113,11 @@ pub fn of_node(facts: &NodeFacts, first: Option<&str>, now: Now) -> Vec<Verdict>
 }
 
 /// What the pod's owner, its data and its clients lose, no matter who deletes it.
-fn on_workload(facts: &Facts) -> Vec<Verdict> {
+fn on_workload(facts: &Facts, finalizers: Verdict) -> Vec<Verdict> {
     let mut verdicts = vec![owner::check(&facts.pod, &facts.owner)];
     verdicts.extend(quorum::check(&facts.pod, &facts.owner));
     verdicts.extend(volumes::check(&facts.volumes, &facts.pod.node));
-    verdicts.push(finalizers::check(&facts.pod.finalizers));
+    verdicts.push(finalizers);
     verdicts.push(budgets::check(&facts.budgets));
     verdicts
 }
