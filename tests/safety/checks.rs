@@ -225,8 +225,13 @@ fn owners_keep_their_promises() {
 #[test]
 fn a_member_without_which_there_is_no_majority_is_confirmed() {
     scene("quorum", |scene| {
-        for (name, ready, level) in [("many", 2, "ok"), ("few", 1, "confirm")] {
-            let set = scene.stateful_set(name, 3, ready);
+        for (name, replicas, ready, level) in [
+            ("many", 3, 2, "warn"),
+            ("few", 3, 1, "confirm"),
+            ("primary", 2, 1, "warn"),
+            ("last", 2, 0, "confirm"),
+        ] {
+            let set = scene.stateful_set(name, replicas, ready);
             scene.ended_pod(name, Some(&set), &json!({}));
             scene.levels(name).are(&[("quorum", Some(level))]);
         }

@@ -35,7 +35,7 @@ fn the_report_says_what_is_given_up_and_what_to_type() {
           ok       mass-loss         zone zone: 1 of 3 nodes are unreachable
           ok       lease             the node is not locked
           CONFIRM  owner             StatefulSet/web guarantees at most one web-0; a second may start while the first is still running
-          CONFIRM  quorum            only 1 of 3 members of StatefulSet/web are ready without it: no majority; remove the member from its group first
+          CONFIRM  quorum            only 1 of 3 members of StatefulSet/web are ready without it: no majority, so a group that votes can't remove it; deletion may be the only way back, but if the old member still runs, both may serve different data
           ok       volume-attached   it writes to no volume that other nodes can reach
           ok       finalizers        none
           ok       pdb               no disruption budget covers it
@@ -71,7 +71,7 @@ fn the_report_says_what_is_given_up_and_what_to_type() {
           ok       mass-loss         zone zone: 1 of 3 nodes are unreachable
           ok       lease             the node is not locked
           CONFIRM  owner             StatefulSet/web guarantees at most one web-0; a second may start while the first is still running
-          CONFIRM  quorum            only 1 of 3 members of StatefulSet/web are ready without it: no majority; remove the member from its group first
+          CONFIRM  quorum            only 1 of 3 members of StatefulSet/web are ready without it: no majority, so a group that votes can't remove it; deletion may be the only way back, but if the old member still runs, both may serve different data
           ok       volume-attached   it writes to no volume that other nodes can reach
           ok       finalizers        none
           ok       pdb               no disruption budget covers it

@@ -122,7 +122,7 @@ fn an_operator_knows_all_and_deletes_pods_and_nodes() {
             ("lease", Some("ok")),
             ("remediation-unknown", None),
             ("owner", Some("confirm")),
-            ("quorum", Some("ok")),
+            ("quorum", Some("warn")),
             ("pdb", Some("ok")),
             ("rights", Some("ok")),
         ]);
@@ -172,7 +172,7 @@ fn an_owner_deletes_pods_of_the_namespace_and_nothing_else() {
             ("node-alive-unknown", Some("unknown")),
             ("lease-unknown", Some("unknown")),
             ("owner", Some("confirm")),
-            ("quorum", Some("ok")),
+            ("quorum", Some("warn")),
             ("pdb", Some("ok")),
             ("rights", Some("ok")),
         ]);
