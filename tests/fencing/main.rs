@@ -11,6 +11,7 @@ mod clocks;
 mod confirmed;
 mod crashes;
 mod deleted;
+mod disks;
 mod documented;
 mod doubts;
 mod dry_run;

@@ -84,7 +84,7 @@ impl Facts {
                 .map_or_else(|| Known::Unknown(unread()), |node| node.remediation.clone()),
             zone: node.map_or_else(|| Known::Unknown(unread()), |node| node.zone.clone()),
             owner: Owner::of(pod, namespace),
-            volumes: volumes::of(pod, namespace, &evidence.cluster),
+            volumes: volumes::of(pod, evidence),
             budgets: namespace.map_or_else(
                 || Known::Unknown(unread()),
                 |namespace| budgets::covering(pod, &namespace.budgets),
