@@ -1,5 +1,6 @@
 //! `fence`: prove that nothing runs on an unreachable node any more, and tell Kubernetes.
 
+mod cost;
 mod proof;
 mod record;
 
@@ -40,7 +41,7 @@ use crate::words::with::command_line;
 /// run the same command again.
 ///
 /// The command refuses (exit code 6) if the kubelet is alive, if over 55% of the nodes in the zone are
-/// unreachable, or if another tool is repairing the node. docs/fencing.md explains the checks, the
+/// unreachable, if another tool is repairing the node, or if nothing recreates some of its pods. docs/fencing.md explains the checks, the
 /// exit codes, the variables for HOOK, and how to write one.
 #[derive(Args, Debug)]
 #[command(
@@ -108,6 +109,8 @@ pub(crate) enum Risk {
     ZoneUnknown,
     /// It is unknown whether another tool is repairing the node
     RemediationUnknown,
+    /// Pods of the node are lost, because nothing recreates them
+    NoOwner,
 }
 
 fn given(typed: &str) -> Result<String, String> {
@@ -139,6 +142,7 @@ pub(crate) async fn run(args: &FenceArgs, start: &Start<'_>) -> Result<Code, Fai
         number: None,
         recording: Recording::Absent,
         has_found_hold: false,
+        is_weighed: false,
         lease_end: None,
     };
     let result = match run.run().await {
@@ -165,6 +169,8 @@ struct FenceRun<'a> {
     recording: Recording,
     /// An earlier run took a hold and ended before it wrote its record.
     has_found_hold: bool,
+    /// The cost was reported, and accepted where that is needed.
+    is_weighed: bool,
     /// When the lease ends under which the node is fenced; `None` if that is a hold.
     lease_end: Option<LeaseEnd>,
 }
@@ -180,7 +186,9 @@ impl FenceRun<'_> {
             self.take_word(&observed);
             self.judge_record(&observed).await;
             self.has_found_hold = self.is_broken_off(&observed);
-            match (self.next(&observed).await?, self.proof.clone()) {
+            let step = self.next(&observed).await?;
+            self.weigh(step, &observed).await?;
+            match (step, self.proof.clone()) {
                 (Step::Hold, _) => {
                     self.warn_of_unknown(&observed);
                     let change = self.target.hold(&self.why()).await?;
@@ -315,6 +323,7 @@ impl FenceRun<'_> {
         let mut observed = target.observed().await?;
         self.take_word(&observed);
         let step = self.next(&observed).await?;
+        self.weigh(step, &observed).await?;
         if matches!(step, Step::Hold | Step::HoldAgain) {
             target.hold(&self.why()).await?;
         }

@@ -114,7 +114,7 @@ fn a_job_that_replaces_only_failed_pods_gets_one_that_has_failed() {
 /// `kubectl delete --force` leaves a pod that neither goes nor is replaced.
 #[test]
 fn a_pod_that_a_bare_deletion_has_stranded_is_freed() {
-    let mut stage = Stage::new("bare");
+    let mut stage = Stage::new("bare-deletion");
     let _logs = stage.plane.keep_logs_on_panic("fencing-bare");
     let (pod, uid) = stranded(&mut stage);
     let bare = ["delete", "pod", &pod, "-n", stage.own(), "--force"];

@@ -9,6 +9,7 @@ mod verbs;
 mod back;
 mod clocks;
 mod confirmed;
+mod cost;
 mod crashes;
 mod deleted;
 mod disks;

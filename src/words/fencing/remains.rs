@@ -78,14 +78,14 @@ fn what(remains: &Remains) -> String {
     parts.join(" and ")
 }
 
-fn count(number: usize, noun: &str) -> String {
+pub(super) fn count(number: usize, noun: &str) -> String {
     match number {
         1 => format!("1 {noun}"),
         number => format!("{number} {noun}s"),
     }
 }
 
-fn list(names: &[String]) -> String {
+pub(super) fn list(names: &[String]) -> String {
     escape(&few(names))
 }
 

@@ -49,6 +49,9 @@ pub const OVERRIDABLE: [&str; 6] = [
     "rights",
 ];
 
+/// The ids of risks that a node carries as long as its processes run, be it cut off.
+const OF_PROCESSES: [&str; 3] = ["owner", "no-owner", "quorum"];
+
 /// The ids of refusals that nothing lifts.
 pub const FINAL: [&str; 2] = ["target", "mirror"];
 
@@ -122,8 +125,9 @@ fn on_workload(facts: &Facts, finalizers: Verdict) -> Vec<Verdict> {
     verdicts
 }
 
-/// If the node was fenced, nothing runs there any more, so risks elsewhere become warnings. A record that
-/// a live kubelet contradicts does not lower any verdict.
+/// If the node was fenced, nothing runs there any more, so risks elsewhere become warnings. If it was only
+/// cut off, its processes may run, so what is about them stays. A record that a live kubelet contradicts
+/// does not lower any verdict.
 fn lowered_where_fenced(
     mut verdicts: Vec<Verdict>,
     node: &Known<NodeSight>,
@@ -132,10 +136,10 @@ fn lowered_where_fenced(
     let Known::Yes(NodeSight::There(there)) = node else {
         return verdicts;
     };
-    if matches!(there.fenced(now), Fenced::Recorded { .. }) {
-        for verdict in &mut verdicts {
-            verdict.lower();
-        }
+    if let Fenced::Recorded { isolated, .. } = there.fenced(now) {
+        let lowered = verdicts.iter_mut();
+        let lowered = lowered.filter(|verdict| !isolated || !OF_PROCESSES.contains(&verdict.id));
+        lowered.for_each(Verdict::lower);
     }
     verdicts
 }

@@ -103,7 +103,7 @@ fn is_tracked(pod: &ObjectMeta) -> bool {
 }
 
 /// Whether its phase is one that it never leaves.
-fn has_ended(pod: &Pod) -> bool {
+pub(crate) fn has_ended(pod: &Pod) -> bool {
     let status = pod.status.as_ref();
     let phase = status.and_then(|status| status.phase.as_deref());
     matches!(phase, Some("Failed" | "Succeeded"))

@@ -86,11 +86,7 @@ impl Remains {
         let mut remains = Self::default();
         for pod in pods {
             let meta = &pod.metadata;
-            let name = format!(
-                "{}/{}",
-                namespace(pod),
-                meta.name.as_deref().unwrap_or_default()
-            );
+            let name = name(pod);
             if stays(pod, taint) {
                 remains.tolerating.push(name);
                 continue;
@@ -170,7 +166,7 @@ impl Needs {
 
 /// Static pods are pictures of what runs from files: nothing takes them away. Nor does anything end a
 /// pod that tolerates the taint, unless it was ending before.
-fn stays(pod: &Pod, taint: &OutOfService) -> bool {
+pub(super) fn stays(pod: &Pod, taint: &OutOfService) -> bool {
     let spec = pod.spec.as_ref();
     let tolerations = spec.and_then(|spec| spec.tolerations.as_deref());
     let is_spared = is_static(&pod.metadata) || taint.spares(tolerations.unwrap_or_default());
@@ -183,6 +179,12 @@ fn of_node<'a>(
 ) -> impl Iterator<Item = &'a VolumeAttachment> {
     let here = move |attachment: &&VolumeAttachment| attachment.spec.node_name == node;
     attachments.iter().filter(here)
+}
+
+/// The pod as `NAMESPACE/NAME`.
+pub(super) fn name(pod: &Pod) -> String {
+    let name = pod.metadata.name.as_deref().unwrap_or_default();
+    format!("{}/{name}", namespace(pod))
 }
 
 fn namespace(pod: &Pod) -> &str {
