@@ -44,6 +44,9 @@ pub const REGION: &str = "topology.kubernetes.io/region";
 /// A node with this label is not counted in its zone (`LabelNodeDisruptionExclusion`).
 pub const EXCLUDED: &str = "node.kubernetes.io/exclude-disruption";
 
+/// Keeps a pod until its Job has counted it (`JobTrackingFinalizer`).
+pub const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
+
 /// On pods that come from a file of the kubelet, not from the API (`MirrorPodAnnotationKey`).
 pub const MIRROR: &str = "kubernetes.io/config.mirror";
 

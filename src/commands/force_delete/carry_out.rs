@@ -9,6 +9,7 @@ use pod_safety::consent::{Consent, Missing};
 use pod_safety::report::Report;
 
 use super::ForceDeleteArgs;
+use super::heartbeats::Heartbeats;
 use super::lock_check::LockCheck;
 use super::locks::Locks;
 use super::read::{Findings, First, Key, Seen, is_forbidden, key};
@@ -19,9 +20,6 @@ use crate::exit::Code;
 use crate::output::force_deletion::Outcome;
 use crate::run::interruption::Interruption;
 use crate::run::session::Session;
-
-/// How often the checks are repeated if the object keeps changing.
-const TRIES: usize = 3;
 
 /// A run of the verb.
 pub(super) struct Run<'a> {
@@ -118,8 +116,16 @@ impl Run<'_> {
             .map(|report| (key(&report.target), consent.bound_to(report)))
             .collect();
         let mut first = findings.first();
+        let heartbeats = &findings.heartbeats;
         let result = self
-            .delete(&mut first, &consents, &mut locks, &ended, &mut deleted)
+            .delete(
+                &mut first,
+                &consents,
+                heartbeats,
+                &mut locks,
+                &ended,
+                &mut deleted,
+            )
             .await;
         // Report an unknown result at once: the requests that follow may hang too.
         let result = match result {
@@ -189,81 +195,112 @@ impl Run<'_> {
         }
     }
 
-    /// Deletes what was confirmed. Reads everything again before each attempt: changes must be within what
-    /// was confirmed. `first` is what was seen before; on return, what is left of it.
+    /// Deletes what was confirmed. Reads everything again first: changes must be within what was confirmed.
+    /// Ends at the first sign that something else changed: what was read of the others is as old. `first`
+    /// is what was seen before; on return, what is left of it.
     async fn delete(
         &self,
         first: &mut First,
         consents: &Consents,
+        heartbeats: &Heartbeats,
         locks: &mut Locks,
         ended: &Interruption,
         deleted: &mut Vec<Deleted>,
     ) -> Result<Code, Failure> {
-        let mut code = Code::DONE;
-        for _ in 0..TRIES {
-            let findings = ended.or(self.findings(Some(first))).await?;
-            for key in &findings.unmatched {
-                if first.remove(key).is_some() {
-                    self.report_unmatched(key);
-                    code = Code::UNSAFE;
-                }
+        let (findings, code) = self.read_again(first, ended, deleted).await?;
+        if let Some(code) = self.refused(&findings, consents, locks, deleted) {
+            return Ok(code);
+        }
+        for (index, report) in self.targets(&findings).iter().enumerate() {
+            if ended.has_come() {
+                return Err(Failure::Interrupted);
             }
-            self.report_gone(first, &findings);
-            for held in &findings.held {
-                if first.remove(&key(&held.report.target)).is_some() {
-                    deleted.push(held.clone());
+            let target = &report.target;
+            let checking = async {
+                let checks = join(
+                    self.lock_check(locks, target),
+                    self.alive(target, heartbeats),
+                );
+                let (lock, alive) = checks.await;
+                Ok((lock?, alive?))
+            };
+            let pod = findings.pods.get(index);
+            let (answer, node) = match ended.or(checking).await? {
+                (LockCheck::Lost(loss), _) => {
+                    self.report_loss(&loss);
+                    locks.reported_lost.push(loss.lost.node);
+                    return Err(Failure::Reported(Kind::Lost));
                 }
-            }
-            if let Some((report, missing)) = self.first_missing(&findings, consents) {
-                self.show_change(report);
-                let done = deleted.iter().filter(|one| !one.was_held());
-                return Ok(self.ask(&findings, &missing, done.count()));
-            }
-            if let Some(node) = locks.ended(&findings) {
-                let done = deleted.iter().filter(|one| !one.was_held());
-                return Ok(self.own_ended(node, done.count()));
-            }
-            let mut changed = false;
-            for (index, report) in self.targets(&findings).iter().enumerate() {
-                if ended.has_come() {
-                    return Err(Failure::Interrupted);
+                (LockCheck::EndsSoon, node) | (LockCheck::Held, node @ Some(_)) => (None, node),
+                (LockCheck::Held, None) => {
+                    let pod = pod.map(|seen| &seen.facts.pod);
+                    (Some(self.request(target, pod, ended).await?), None)
                 }
-                match ended.or(self.lock_check(locks, &report.target)).await? {
-                    LockCheck::Held => {}
-                    LockCheck::EndsSoon => {
-                        changed = true;
-                        break;
-                    }
-                    LockCheck::Lost(loss) => {
-                        self.report_loss(&loss);
-                        locks.reported_lost.push(loss.lost.node);
-                        return Err(Failure::Reported(Kind::Lost));
-                    }
-                }
-                let answer = self.request(&report.target, ended).await?;
-                if answer == Answer::Is(Deletion::Changed) {
-                    changed = true;
-                    continue;
-                }
-                first.remove(&key(&report.target));
-                deleted.push(Deleted {
-                    seen: findings.pods.get(index).cloned(),
-                    outcome: self.outcome(&answer),
-                    report: report.clone(),
-                    along: self.along(&findings).to_vec(),
+            };
+            let Some(answer) = answer.filter(|answer| *answer != Answer::Is(Deletion::Changed))
+            else {
+                let (findings, code) = self.read_again(first, ended, deleted).await?;
+                let refused = self.refused(&findings, consents, locks, deleted);
+                return Ok(match refused {
+                    Some(worse) => code.worse(worse),
+                    // It went meanwhile, as the last one.
+                    None if findings.reports.is_empty() => code,
+                    None => self.stopped(target, node, &findings, done(deleted)),
                 });
-                self.warn_who_may_act(&findings, deleted);
-                if let Answer::Lost { why, kind } = answer {
-                    return Err(self.open(&report.target, &why, kind));
-                }
-            }
-            if !changed {
-                return Ok(code);
+            };
+            first.remove(&key(target));
+            deleted.push(Deleted {
+                seen: pod.cloned(),
+                outcome: self.outcome(&answer),
+                report: report.clone(),
+                along: self.along(&findings).to_vec(),
+            });
+            self.warn_who_may_act(&findings, deleted);
+            if let Answer::Lost { why, kind } = answer {
+                return Err(self.open(target, &why, kind));
             }
         }
-        Err(Failure::input(format!(
-            "could not delete everything: some objects kept changing ({TRIES} attempts)"
-        )))
+        Ok(code)
+    }
+
+    /// Reads what is left of `first`, and reports what went without this command.
+    async fn read_again(
+        &self,
+        first: &mut First,
+        ended: &Interruption,
+        deleted: &mut Vec<Deleted>,
+    ) -> Result<(Findings, Code), Failure> {
+        let mut code = Code::DONE;
+        let findings = ended.or(self.findings(Some(first))).await?;
+        for key in &findings.unmatched {
+            if first.remove(key).is_some() {
+                self.report_unmatched(key);
+                code = Code::UNSAFE;
+            }
+        }
+        self.report_gone(first, &findings);
+        for held in &findings.held {
+            if first.remove(&key(&held.report.target)).is_some() {
+                deleted.push(held.clone());
+            }
+        }
+        Ok((findings, code))
+    }
+
+    /// Reports why nothing more is deleted, if there is more to accept in `findings`, or a lock has ended.
+    fn refused(
+        &self,
+        findings: &Findings,
+        consents: &Consents,
+        locks: &Locks,
+        deleted: &[Deleted],
+    ) -> Option<Code> {
+        if let Some((report, missing)) = self.first_missing(findings, consents) {
+            self.show_change(report);
+            return Some(self.ask(findings, &missing, done(deleted)));
+        }
+        let node = locks.ended(findings)?;
+        Some(self.own_ended(node, done(deleted)))
     }
 
     /// The first target with more risks now than were accepted. A pod that came to the node later was in no
@@ -298,4 +335,9 @@ impl Run<'_> {
             Targets::Pods(_) | Targets::Labelled(_) => &[],
         }
     }
+}
+
+/// How many targets this command has deleted.
+fn done(deleted: &[Deleted]) -> usize {
+    deleted.iter().filter(|one| !one.was_held()).count()
 }

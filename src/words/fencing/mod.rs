@@ -1,5 +1,6 @@
 //! Fencing in words and as data: refusals, what is left, results.
 
+mod cost;
 mod failure;
 mod hold;
 mod machine;
@@ -8,6 +9,7 @@ mod refusal;
 mod remains;
 mod retry;
 
+pub(crate) use self::cost::{cost, no_owner};
 pub(crate) use self::failure::{
     gone_after_hook, hook_failed, hook_interrupted, record_open, return_open, silent_after_hook,
 };

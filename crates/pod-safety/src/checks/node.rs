@@ -147,7 +147,13 @@ fn fenced(there: &There, now: Now) -> Option<Verdict> {
                 format!("the node has the out-of-service taint, but {by} fenced {which} ({how})"),
             ))
         }
-        Fenced::Recorded { by, how } => Some(Verdict::ok(FENCED, format!("{by} fenced it: {how}"))),
+        Fenced::Recorded { by, how, isolated } => {
+            let runs = match isolated {
+                true => "; it was not powered off, so its pods may still be running",
+                false => "",
+            };
+            Some(Verdict::ok(FENCED, format!("{by} fenced it: {how}{runs}")))
+        }
         Fenced::Contradicted { by, how } => Some(Verdict::warn(
             FENCED,
             format!(

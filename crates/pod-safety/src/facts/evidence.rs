@@ -55,6 +55,8 @@ pub struct NamespaceEvidence {
     pub budgets: Known<Vec<PodDisruptionBudget>>,
     /// Whether the user may delete its pods.
     pub may_delete: Known<bool>,
+    /// Whether the user may set their phase.
+    pub may_patch_status: Known<bool>,
 }
 
 /// What was read of the cluster's volumes.
@@ -87,6 +89,7 @@ impl Default for NamespaceEvidence {
             claims: Known::Unknown(Why::NotRead),
             budgets: Known::Unknown(Why::NotRead),
             may_delete: Known::Unknown(Why::NotRead),
+            may_patch_status: Known::Unknown(Why::NotRead),
         }
     }
 }

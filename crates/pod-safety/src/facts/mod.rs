@@ -49,6 +49,8 @@ pub struct Facts {
     pub budgets: Known<Vec<Budget>>,
     /// Whether the user may delete it.
     pub may_delete: Known<bool>,
+    /// Whether the user may set its phase. Read only if its Job waits for it.
+    pub may_patch_status: Known<bool>,
 }
 
 /// All that the checks of a Node look at.
@@ -82,7 +84,7 @@ impl Facts {
                 .map_or_else(|| Known::Unknown(unread()), |node| node.remediation.clone()),
             zone: node.map_or_else(|| Known::Unknown(unread()), |node| node.zone.clone()),
             owner: Owner::of(pod, namespace),
-            volumes: volumes::of(pod, namespace, &evidence.cluster),
+            volumes: volumes::of(pod, evidence),
             budgets: namespace.map_or_else(
                 || Known::Unknown(unread()),
                 |namespace| budgets::covering(pod, &namespace.budgets),
@@ -90,6 +92,10 @@ impl Facts {
             may_delete: namespace.map_or_else(
                 || Known::Unknown(unread()),
                 |namespace| namespace.may_delete.clone(),
+            ),
+            may_patch_status: namespace.map_or_else(
+                || Known::Unknown(unread()),
+                |namespace| namespace.may_patch_status.clone(),
             ),
             pod: sight,
         }

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::protocol::{Instant, Now};
 
 use crate::constants::{EXCLUDED, REGION, SMALL_ZONE, UNHEALTHY_ZONE_PERCENT, ZONE};
-use crate::fencing::record::Since;
+use crate::fencing::record::{How, Since};
 use crate::known::Known;
 use crate::node::{Health, Pulse, Signs, pulse};
 
@@ -51,6 +51,8 @@ pub enum Fenced {
         by: String,
         /// How they know.
         how: String,
+        /// It was cut off and not powered off: what ran there may still run.
+        isolated: bool,
     },
     /// Our record says so of an earlier machine or boot, or it is not known of which.
     Outdated {
@@ -100,7 +102,10 @@ impl There {
                 since: self.signs.since,
             },
             Health::KubeletAlive { .. } => Fenced::Contradicted { by, how },
-            _ => Fenced::Recorded { by, how },
+            _ => {
+                let isolated = matches!(record.how, How::Hook { isolated: true, .. });
+                Fenced::Recorded { by, how, isolated }
+            }
         }
     }
 }
