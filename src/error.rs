@@ -152,7 +152,7 @@ pub(crate) enum Obstacle {
     /// An acquisition would be refused.
     Refused(Box<Refused>),
     /// The node is not in the awaited state.
-    Stands {
+    State {
         /// Its state.
         how: String,
         /// The awaited state, such as `locked`.
@@ -237,7 +237,7 @@ impl Failure {
         }
     }
 
-    /// The lock that was seen to be the cause; the inner `None`: there was no Lease.
+    /// The lock that caused it, as last seen. The inner `None` means that there was no Lease.
     pub(crate) fn lock(&self) -> Option<Option<&NodeLease>> {
         match self {
             Self::Lock(Error::Refused(refused))

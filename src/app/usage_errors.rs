@@ -164,6 +164,11 @@ fn instead_of_flag(command: &Command, flag: &str) -> String {
         ("acquire" | "with" | "renew", "--take-over") | ("hold", "--force") => {
             format!("to take over somebody else's lock, run `{NAME} hold NODE --take-over -m WHY`")
         }
+        ("describe", "-o" | "--output") => {
+            format!("print data with `{NAME} status NODE -o json`")
+        }
+        ("with", "-l" | "--selector" | "--all") => "name the nodes before --".to_owned(),
+        ("status", "-A" | "--all-namespaces") => "nodes have no namespace; remove it".to_owned(),
         ("hold", "--duration") => {
             "a hold does not expire; --expect-until shows others when you expect to end it"
                 .to_owned()

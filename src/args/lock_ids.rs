@@ -31,12 +31,12 @@ impl LockIds {
     /// # Errors
     /// If the variable is set but empty or invalid.
     pub(crate) fn of(environment: &Environment) -> Result<Option<Self>, Failure> {
-        let set = environment.set_os(VARIABLE);
-        let Some(value) = set.or_else(|| environment.set_os(DEPRECATED)) else {
+        let set = |name| environment.set_os(name).map(|value| (name, value));
+        let Some((name, value)) = set(VARIABLE).or_else(|| set(DEPRECATED)) else {
             return Ok(None);
         };
         if value.is_empty() {
-            return Err(unusable(format!("{VARIABLE} is set, but empty")));
+            return Err(unusable(name, "is set, but empty"));
         }
         let parsed = value.to_str().and_then(|value| match value.parse() {
             Ok(id) => Some(match environment.get(NODE) {
@@ -47,7 +47,7 @@ impl LockIds {
         });
         match parsed {
             Some(ids) => Ok(Some(ids)),
-            None => Err(unusable(format!("{VARIABLE} is not a lock id"))),
+            None => Err(unusable(name, "is not a lock id")),
         }
     }
 
@@ -104,10 +104,10 @@ fn pair_of((node, id): (&str, &str)) -> Option<(String, LockId)> {
     Some((node.to_owned(), id.trim().parse().ok()?))
 }
 
-fn unusable(message: String) -> Failure {
+fn unusable(name: &str, problem: &str) -> Failure {
     Failure::usage(
-        message,
-        format!("unset {VARIABLE}, or set it to the output of `acquire -o lock-id`"),
+        format!("{name} {problem}"),
+        format!("unset {name}, or set it to the output of `acquire -o lock-id`"),
     )
 }
 
@@ -168,6 +168,8 @@ mod tests {
         assert_eq!(demanded(&[(DEPRECATED, ONE)], &["a"]), Ok(Some(ONE.into())));
         let both = [(DEPRECATED, ONE), (VARIABLE, OTHER)];
         assert_eq!(demanded(&both, &["a"]), Ok(Some(OTHER.into())));
+        let why = "MAINT_TOKEN is not a lock id";
+        assert_eq!(lock_ids(&[(DEPRECATED, "secret")]), Err(why.into()));
     }
 
     #[test]

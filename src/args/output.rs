@@ -103,7 +103,7 @@ impl FormatParser {
             Some(format.to_possible_value()?.hide(is_hidden))
         });
         let templates = [
-            PossibleValue::new("jsonpath=").help("Values by a template of kubectl's"),
+            PossibleValue::new("jsonpath=").help("Values from a kubectl JSONPath template"),
             PossibleValue::new("custom-columns=").help("Table with columns as HEADER:PATH,..."),
         ];
         formats.chain(templates).collect()

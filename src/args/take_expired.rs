@@ -8,8 +8,8 @@ use maintenance_lease::{Acquire, Hold, NodeLease};
 pub(crate) struct TakeExpiredArgs {
     /// Take an expired lock even if the node is NotReady or cordoned
     ///
-    /// Its holder left the node in the middle of something: check it first. Without this flag, you are
-    /// asked on a terminal, and a script fails with exit code 6.
+    /// Its holder may have left the node in the middle of something: check it first. Without this flag, you
+    /// are asked on a terminal, and a script fails with exit code 6.
     #[arg(long)]
     pub(crate) take_expired: bool,
 }

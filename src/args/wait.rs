@@ -16,9 +16,9 @@ pub(crate) struct WaitingArgs {
     #[arg(long)]
     pub(crate) wait: bool,
 
-    /// Stop waiting after this long (e.g. 90s, 10m) and exit with code 4; 0 tries once
+    /// Stop waiting after this long, with exit code 4 [default: no limit]
     ///
-    /// Without it, there is no limit. A negative time means one week.
+    /// For example 90s or 10m. 0 tries once, and a negative time means one week.
     #[arg(
         long,
         value_name = "TIME",

@@ -19,7 +19,7 @@ use crate::words::program::Program;
 /// Lock nodes
 ///
 /// You can lock a node if it is free or if its lock has expired. An expired lock means that its
-/// holder did not finish: a warning shows who it was, and if the node is NotReady or cordoned, you need
+/// holder may not have finished: a warning shows who it was. If the node is NotReady or cordoned, you need
 /// --take-expired. If somebody else holds the lock, the error shows who, since when, until when and why.
 /// The exit code is then 3.
 ///
@@ -90,17 +90,16 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
     let single = targets.single;
 
     // If one of them is locked or does not exist, nothing is written to the others.
-    let targets = match args.partial && args.until.is_none() {
-        true => targets,
-        false => work.read(targets, true).await?,
+    let (targets, confirmed) = match args.free_only {
+        true => (work.read(targets, true).await?, Vec::new()),
+        false => {
+            work.read_and_confirm_unfinished(targets, args.take, args.partial)
+                .await?
+        }
     };
     let duration = match args.until {
         Some(until) => work.duration_until(&nodes, until)?,
         None => args.duration,
-    };
-    let confirmed = match args.free_only {
-        true => Vec::new(),
-        false => work.confirm_unfinished(args.take, &targets).await?,
     };
     let options = Acquire::new()
         .duration(duration)

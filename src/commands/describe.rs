@@ -18,7 +18,7 @@ use crate::words::next_command::Reader;
 /// Show everything about the lock of a node, and what to do next
 ///
 /// Shows the lock with its full reason, the health of the node, who fenced it, who had the lock before, and
-/// the commands that make sense for you now. For scripts, use status -o json.
+/// the commands that you may want to run next. For scripts, use status -o json.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   kubectl maint describe worker-1

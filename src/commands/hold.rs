@@ -84,8 +84,9 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
     let session = &work.session;
     let targets = work.targets(&selection, true).await?;
     // The server's time is known only after a read.
-    let targets = work.read(targets, true).await?;
-    let unfinished = work.confirm_unfinished(args.take, &targets).await?;
+    let (targets, unfinished) = work
+        .read_and_confirm_unfinished(targets, args.take, false)
+        .await?;
     let mut options = args.take.hold(Hold::new(&args.message), unfinished);
     if let Some(until) = args.expect_until.or(args.until) {
         let now = session.locks.server_time().now();
@@ -100,7 +101,7 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
         .breaking(&confirmed)
         .because(Some(&args.message))
         .then(then);
-    let nodes = targets.names().map(ToOwned::to_owned).collect();
+    let nodes = targets.to_names();
     let single = targets.single;
     let limit = args.limit.limit().filter(|_| !work.is_dry_run());
     let locked = if limit.is_some() {

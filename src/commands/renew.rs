@@ -21,7 +21,7 @@ use crate::words::change::too_long;
 /// Extend your locks
 ///
 /// The lock then expires after --duration, counted from now, or at --until. With a plus, as in
-/// --duration +20m, the time is added to what is left. Without both, the duration of the acquisition is
+/// --duration +20m, the time is added to what is left. Without either, the duration of the acquisition is
 /// used again. Renewing never makes a lock expire earlier; to end it, use release.
 ///
 /// You can also renew your lock after it has expired, if nobody has acquired it since. If the lock is
@@ -100,8 +100,9 @@ pub(crate) async fn run(args: &RenewArgs, start: &Start<'_>) -> Result<Code, Fai
         None => Ok(requested),
     };
     // If one of them can't be extended so far, nothing is written to the others.
+    let names = targets.to_names();
     for target in &targets.nodes {
-        work.reported(std::slice::from_ref(&target.node), duration(target))?;
+        work.reported(&names, duration(target))?;
     }
     let (locks, options, duration) = (&session.locks, &options, &duration);
     let report = ChangeReport::new(&work).requested(requested);

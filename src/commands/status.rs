@@ -130,7 +130,7 @@ pub(crate) struct StatusArgs {
 
 const QUIET: &str = "Print no summary and no remarks";
 
-const ALL: &str = "Show all nodes, also those that are free and ready";
+const ALL: &str = "Show all nodes, including those that are free and ready";
 
 impl StatusArgs {
     /// The selected nodes: all of them if no argument selects any.

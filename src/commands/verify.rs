@@ -18,7 +18,7 @@ use crate::words::refusal;
 /// Check that a lock is still held
 ///
 /// Use this command between two steps of a script. Continue only if the exit code is 0: the lock with
-/// this id still holds. The exit code is 3 if that lock has expired or was released or
+/// this id is still held. The exit code is 3 if that lock has expired or was released or
 /// taken over, even if you have acquired the node again since. It is also 3 if the Lease is being
 /// deleted. It is 1 if the state is unknown, for example because the API server does not answer.
 ///

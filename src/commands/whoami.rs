@@ -10,10 +10,11 @@ use crate::output::identity::Identity;
 use crate::output::print;
 use crate::run::parallel;
 use crate::run::session::Start;
+use crate::run::variables::HOLDER;
 
 /// Show who you are: the holder of your locks, and the API user
 ///
-/// The holder is the name that others see at your locks: USER@HOST, or the one that you set with --holder or
+/// The holder is the name that others see on your locks: USER@HOST, or the one that you set with --holder or
 /// KUBECTL_MAINT_HOLDER. The API user is the one that the API server, RBAC and audit logs see.
 #[derive(Args, Debug)]
 #[command(mut_arg("format", offers_no_lock_id))]
@@ -44,7 +45,8 @@ pub(crate) async fn run(args: &WhoamiArgs, start: &Start<'_>) -> Result<Code, Fa
         Ok(user) => (Some(user), None),
         Err(failure) => (None, Some(failure)),
     };
-    let identity = Identity::new(holder, is_set, user);
+    let outer = start.environment.get(HOLDER).map(ToOwned::to_owned);
+    let identity = Identity::new(holder, is_set, user, outer);
     let text = match format {
         Format::Text | Format::Wide => Some(identity.text()),
         _ => print::data(&identity, format)?,

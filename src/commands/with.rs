@@ -141,7 +141,7 @@ impl WithArgs {
                 ..NodeArgs::default()
             },
             write: self.write.clone(),
-            // No flag answers the one question that `with` asks.
+            // `with` has no flag that answers its question.
             yes: false,
             output: OutputArgs {
                 format: None,

@@ -78,16 +78,16 @@ impl<K: Default, T> List<K, T> {
     }
 }
 
-/// What can be printed for programs, in every format for them.
+/// Data that can be printed in every format for programs.
 pub(crate) trait Data: Serialize {
-    /// A line each for `-o name`.
+    /// The lines of `-o name`.
     fn names(&self) -> Vec<String>;
 
-    /// A line each for `-o lock-id`.
+    /// The lines of `-o lock-id`.
     fn lock_ids(&self) -> Vec<String>;
 }
 
-/// What is in a list.
+/// An item of a list.
 pub(crate) trait Entry: Serialize {
     /// The name in kubectl's form; `None` if the command failed for it.
     fn name(&self) -> Option<String>;
@@ -173,7 +173,7 @@ impl Term {
     }
 }
 
-/// Whole seconds. A lock that others may acquire only after the skew of clocks has none left by then.
+/// Whole seconds, and 0 if negative: a lock that has ended, but that others can't acquire yet, has none left.
 fn seconds(span: Span) -> u64 {
     u64::try_from(span.as_micros() / 1_000_000).unwrap_or(0)
 }

@@ -4,7 +4,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use maintenance_lease::protocol::{Instant, Now, State};
 use maintenance_lease::{NodeLease, Sight};
 
-use super::status::{Heartbeat, Label, View, last_reason, left, none, unknown, unreadable};
+use super::status::{self, Heartbeat, Label, View, last_reason, left, none, unknown, unreadable};
 use crate::text::escape;
 use crate::words::health;
 use crate::words::holder::of_node;
@@ -105,13 +105,9 @@ fn end_key(lease: &NodeLease, now: Now) -> &'static str {
     }
 }
 
-/// When the lock expires, did so, or is expected to end.
+/// When the lock expires, has expired, or is expected to end.
 fn end(lease: &NodeLease, now: Now) -> Option<String> {
-    let until = match lease.state(now) {
-        State::AdminHold => lease.hold_until().map(Instant::from),
-        state => state.end(),
-    };
-    let until = until?;
+    let until = status::end(lease, now)?;
     if until == Instant::UNREADABLE {
         return Some(unreadable());
     }
@@ -148,7 +144,14 @@ fn node(view: &View<'_>, now: Now) -> Section {
 
 fn commands(view: &View<'_>, reader: &Reader<'_>, now: Now) -> Section {
     let mut section = Section::new("Next commands");
-    for (what, command) in next_command::all(view.node, view.lease, view.health, reader, now) {
+    let View {
+        node,
+        lease,
+        row,
+        health,
+        ..
+    } = *view;
+    for (what, command) in next_command::all(node, lease, row.row(), health, reader, now) {
         section.add(what, command);
     }
     section

@@ -71,7 +71,7 @@ pub(crate) struct FencingRecord {
     boot_id: Option<String>,
     /// The uid of the Node at that time.
     node_uid: String,
-    /// The lock id of the hold that fencing placed; absent under a lock that was there before.
+    /// The lock id of the hold that fencing placed; absent if `fence` ran under an earlier lock.
     #[serde(skip_serializing_if = "Option::is_none")]
     lock_id: Option<String>,
 }
@@ -80,7 +80,7 @@ pub(crate) struct FencingRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 enum Proof {
-    /// Somebody's word that it is powered off: how they know.
+    /// Somebody confirmed that it is powered off, and says how they know.
     PoweredOff(String),
     /// A program that powered it off or cut it off.
     Hook {

@@ -181,7 +181,7 @@ pub(crate) struct ForceDeletion {
     /// Absent if its deletion was not requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     outcome: Option<Became>,
-    /// Who must agree before it is gone.
+    /// The finalizers that must be removed before it is gone.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     finalizers: Vec<String>,
     /// The pods of a Node that are left, as `NAMESPACE/NAME`.
@@ -246,12 +246,12 @@ enum Became {
     WasGone,
     /// A dry run.
     WouldBeDeleted,
-    /// It was deleted, and an expected replacement did not come in time.
+    /// It was deleted, and the expected replacement did not appear in time.
     Unreplaced,
     /// It was deleted; whether it was replaced, or a Node's pods are gone, could not be checked, because of
     /// `error`.
     Unseen,
-    /// It was deleted; somebody ended the waiting.
+    /// It was deleted, and the wait for what follows was interrupted.
     Unwatched,
     /// There was no answer, because of `error`. The request may still take effect.
     Unknown,

@@ -28,7 +28,7 @@ pub(crate) enum Format {
 }
 
 impl PartialEq for Format {
-    /// Templates are equal if they are the same.
+    /// Templates are compared by address.
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Template(one), Self::Template(other)) => std::ptr::eq(*one, *other),

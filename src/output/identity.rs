@@ -23,11 +23,20 @@ pub(crate) struct Identity {
     /// The groups of the API user.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     groups: Vec<String>,
+    /// The holder of the `with` that this runs under.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    with_holder: Option<String>,
 }
 
 impl Identity {
-    /// The caller with this `holder`, which was set or is the default. `user` is `None` if unknown.
-    pub(crate) fn new(holder: &str, is_set: bool, user: Option<UserInfo>) -> Self {
+    /// The caller with this `holder`, which was set or is the default. `user` is `None` if unknown. `outer` is the holder
+    /// of the `with` that this runs under.
+    pub(crate) fn new(
+        holder: &str,
+        is_set: bool,
+        user: Option<UserInfo>,
+        outer: Option<String>,
+    ) -> Self {
         let user = user.unwrap_or_default();
         Self {
             api_version: ApiVersion::V2,
@@ -36,6 +45,7 @@ impl Identity {
             is_default: !is_set,
             api_user: user.username,
             groups: user.groups.unwrap_or_default(),
+            with_holder: outer,
         }
     }
 
@@ -55,6 +65,12 @@ impl Identity {
         ));
         if !self.groups.is_empty() {
             lines.push(format!("Groups:    {}", escape(&self.groups.join(", "))));
+        }
+        if let Some(holder) = &self.with_holder {
+            lines.push(format!(
+                "With:      {} (this runs in a command of `with`)",
+                escape(holder)
+            ));
         }
         lines.join("\n")
     }

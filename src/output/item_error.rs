@@ -14,7 +14,7 @@ use crate::words::error_code::ErrorCode;
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Error")]
 pub(crate) struct ItemError {
-    /// What scripts can tell of it.
+    /// The reason, for scripts.
     code: ErrorCode,
     /// The words of the message on stderr. They may change.
     message: String,

@@ -12,10 +12,10 @@ use maintenance_lease::{AnyLease, Candidate, NAMESPACE, NodeLease};
 use self::purpose::{Purpose, Traits};
 pub(crate) use self::record::{LeaseList, list};
 use super::grid::{Cell, Grid};
-use super::status::{Label, none, text, unknown, unreadable};
+use super::status::{Label, none, text, time_left, unknown};
 use crate::text::escape;
 use crate::words::holder::{named, of_node};
-use crate::words::time::{remaining, span};
+use crate::words::time::span;
 
 /// An entry of the list.
 #[derive(Clone, Debug)]
@@ -184,22 +184,10 @@ fn date(time: Option<DateTime<Utc>>) -> String {
 /// How long until it expires without a renewal, or how long ago it did. A hold may have no end.
 fn expiry(any: &AnyLease, now: Now) -> String {
     let lease = &any.lease;
-    let until = match lease.state(now) {
-        State::Free => return none(),
-        State::Held { until } => Some(until),
-        State::Expired { since } => since,
-        State::AdminHold => match lease.hold_until() {
-            Some(until) => Some(Instant::from(until)),
-            None => return "never".to_owned(),
-        },
-    };
-    match until {
-        None => unknown(),
-        Some(Instant::UNREADABLE) => unreadable(),
-        Some(until) if Label::of(Some(lease), now).is_over() => {
-            format!("{} ago", span(now.earliest - until))
-        }
-        Some(until) => remaining(until - now.earliest),
+    match lease.state(now) {
+        State::Free => none(),
+        State::AdminHold if lease.hold_until().is_none() => "never".to_owned(),
+        _ => time_left(lease, now),
     }
 }
 

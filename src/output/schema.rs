@@ -33,15 +33,15 @@ enum Output {
 pub(crate) fn schema() -> Schema {
     let settings = SchemaSettings::draft2020_12()
         .for_serialize()
-        .with_transform(Exact);
+        .with_transform(WithoutNull);
     settings.into_generator().into_root_schema_for::<Output>()
 }
 
-/// Allows neither `null`, because what is unknown is absent, nor fields that are not described.
+/// Does not allow `null`, because what is unknown is absent.
 #[derive(Clone, Debug)]
-struct Exact;
+struct WithoutNull;
 
-impl Transform for Exact {
+impl Transform for WithoutNull {
     fn transform(&mut self, schema: &mut Schema) {
         transform_subschemas(self, schema);
         if let Some(Value::Array(types)) = schema.get_mut("type") {
@@ -60,9 +60,6 @@ impl Transform for Exact {
                     schema.ensure_object().entry(key).or_insert(value);
                 }
             }
-        }
-        if schema.get("properties").is_some() {
-            schema.insert("additionalProperties".to_owned(), Value::Bool(false));
         }
     }
 }

@@ -228,26 +228,37 @@ fn date(lease: Option<&NodeLease>, time: impl Fn(&NodeLease) -> Option<DateTime<
     }
 }
 
-/// How much time is left, or how long ago it ended, and the oddities of that time.
+/// When the lock ends or has ended, or a hold is expected to end; `None` if nobody knows.
+pub(crate) fn end(lease: &NodeLease, now: Now) -> Option<Instant> {
+    match lease.state(now) {
+        State::AdminHold => lease.hold_until().map(Instant::from),
+        state => state.end(),
+    }
+}
+
+/// How much time is left until then, or how long ago it was.
+pub(super) fn time_left(lease: &NodeLease, now: Now) -> String {
+    match end(lease, now) {
+        None => unknown(),
+        Some(Instant::UNREADABLE) => unreadable(),
+        Some(end) if Label::of(Some(lease), now).is_over() => {
+            format!("{} ago", span(now.earliest - end))
+        }
+        Some(end) => remaining(end - now.earliest),
+    }
+}
+
+/// The same with the oddities of that time.
 pub(super) fn left(lease: &NodeLease, now: Now) -> String {
-    let until = match lease.state(now) {
+    let end = end(lease, now);
+    match lease.state(now) {
         State::Free if lease.is_deleting() => return "being deleted".to_owned(),
         State::Free => return none(),
-        State::Held { until } => Some(until),
-        State::Expired { since } => since,
-        State::AdminHold => match lease.hold_until() {
-            Some(until) => Some(Instant::from(until)),
-            None => return none(),
-        },
-    };
-    let mut words = match until {
-        None => unknown(),
-        Some(Instant::UNREADABLE) => return unreadable(),
-        Some(until) if Label::of(Some(lease), now).is_over() => {
-            format!("{} ago", span(now.earliest - until))
-        }
-        Some(until) => remaining(until - now.earliest),
-    };
+        State::AdminHold if end.is_none() => return none(),
+        _ if end == Some(Instant::UNREADABLE) => return unreadable(),
+        _ => {}
+    }
+    let mut words = time_left(lease, now);
     let flags = lease.flags(now);
     if lease.is_deleting() {
         words.push_str(" (being deleted)");

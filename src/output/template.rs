@@ -122,7 +122,7 @@ fn columns(text: &str) -> Result<Vec<(String, Path)>, String> {
     columns.collect()
 }
 
-/// What is open until its `{end}`.
+/// The ranges that have no `{end}` yet.
 type Open = (Path, Vec<Part>);
 
 fn parts(text: &str) -> Result<Vec<Part>, String> {

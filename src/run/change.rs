@@ -101,19 +101,30 @@ impl<'a> VerbRun<'a> {
         self.reported(&targets.to_names(), confirmed)
     }
 
-    /// Asks before expired locks in `targets` are taken whose nodes are NotReady or cordoned, and returns
-    /// what it showed. If nobody can answer, or if no question is needed, it returns nothing.
+    /// Reads `targets`, and asks before expired locks are taken whose nodes are NotReady or cordoned. Returns
+    /// the targets and the locks that were confirmed: none if nobody can answer, if no question is needed, or
+    /// if the answer is no and `partial` lets the other nodes be locked.
     ///
     /// # Errors
-    /// If the answer is no.
-    pub(crate) async fn confirm_unfinished(
+    /// If something can't be read, or if the answer is no.
+    pub(crate) async fn read_and_confirm_unfinished(
         &self,
+        targets: Targets,
         take: TakeExpiredArgs,
-        targets: &Targets,
-    ) -> Result<Vec<NodeLease>, Failure> {
-        match take.take_expired {
-            true => Ok(Vec::new()),
-            false => confirm::unfinished(&self.session, self.args, self.verb, targets).await,
+        partial: bool,
+    ) -> Result<(Targets, Vec<NodeLease>), Failure> {
+        let targets = self.read(targets, true).await?;
+        if take.take_expired {
+            return Ok((targets, Vec::new()));
+        }
+        match confirm::unfinished(&self.session, self.args, self.verb, &targets).await {
+            Ok(confirmed) if confirmed.is_empty() => Ok((targets, confirmed)),
+            // The answer took time: a node may have been cordoned meanwhile.
+            Ok(confirmed) => Ok((self.read(targets.unread(), true).await?, confirmed)),
+            Err(Failure::Declined) if partial => Ok((targets, Vec::new())),
+            Err(failure) => self
+                .reported(&targets.to_names(), Err(failure))
+                .map(|confirmed| (targets, confirmed)),
         }
     }
 
@@ -179,7 +190,6 @@ impl<'a> VerbRun<'a> {
         result.map_err(|failure| {
             let problems = Problems::changing(&self.session, self.verb);
             let error = problems.report(&failure);
-            problems.report_refused();
             let format = self.args.output.format();
             match items::print_failed(&self.session, nodes, &error, format) {
                 Ok(()) => Failure::Reported(failure.kind(Some(self.verb))),
@@ -404,7 +414,7 @@ impl<'a> ChangeReport<'a> {
             verb,
         } = self.work;
         let terminal = session.terminal;
-        self.problems.report_refused();
+        self.problems.report_groups();
         self.side_effects
             .print(terminal, dry_run_suffix(args.write.dry_run));
         let list = NodeList::new(self.items).single(single);

@@ -103,7 +103,7 @@ pub(crate) async fn breaking(
 }
 
 /// Asks before expired locks in `targets` are taken whose nodes are NotReady or cordoned, and returns what
-/// was shown. Without a terminal, nobody is asked: the library refuses them.
+/// was shown. Without a terminal, or with --yes, nobody is asked: the library refuses them.
 ///
 /// # Errors
 /// If the answer is no.
@@ -124,9 +124,10 @@ pub(crate) async fn unfinished(
     let unfinished: Vec<(&NodeLease, &NodeRow)> = unfinished.collect();
     let question = match &unfinished[..] {
         [] => return Ok(Vec::new()),
-        _ if args.nodes.reads_stdin() || !Terminal::can_ask() => return Ok(Vec::new()),
-        [(lease, _)] => verb.takes_one(lease.node()),
-        leases => verb.takes_many(leases.len()),
+        // --yes is for scripts, which say --take-expired if they mean it.
+        _ if args.yes || args.nodes.reads_stdin() || !Terminal::can_ask() => return Ok(Vec::new()),
+        [(lease, _)] => verb.question(lease.node()),
+        leases => verb.question_many(leases.len()),
     };
     let mut facts = vec![format!("{}: {}", session.place(), nodes(unfinished.len()))];
     for (lease, row) in unfinished.iter().take(SHOWN) {

@@ -1,4 +1,4 @@
-//! Nodes for which a command failed before it began with any, for programs.
+//! Items of the nodes of a command that failed before it began with any of them.
 
 use crate::error::Failure;
 use crate::output::format::Format;

@@ -27,7 +27,7 @@ pub(crate) type Results = BTreeMap<String, Result<Change, Failure>>;
 /// missing.
 pub(crate) struct LockedSet {
     pub(crate) results: Results,
-    pub(crate) course: Completion,
+    pub(crate) completion: Completion,
 }
 
 impl LockedSet {
@@ -80,7 +80,7 @@ impl LockedSet {
                 .map(|(node, change)| (node, Ok(change)))
                 .chain(failed)
                 .collect(),
-            course: match outcome.interrupted {
+            completion: match outcome.interrupted {
                 true => Completion::Interrupted,
                 false => Completion::Complete,
             },
@@ -97,7 +97,7 @@ impl LockedSet {
         F: Future<Output = Result<Change, Failure>>,
     {
         let mut results = Results::new();
-        let course = parallel::in_order(
+        let completion = parallel::in_order(
             targets,
             work.args.nodes.parallel,
             take,
@@ -107,26 +107,29 @@ impl LockedSet {
             },
         )
         .await;
-        Self { results, course }
+        Self {
+            results,
+            completion,
+        }
     }
 
     /// Adds the results for other nodes.
     pub(crate) fn add(&mut self, mut other: Self) {
         self.results.append(&mut other.results);
-        if other.course == Completion::Interrupted {
-            self.course = other.course;
+        if other.completion == Completion::Interrupted {
+            self.completion = other.completion;
         }
     }
 
     /// Whether nothing went wrong so far.
     pub(crate) fn is_clean(&self) -> bool {
-        self.course == Completion::Complete && self.results.values().all(Result::is_ok)
+        self.completion == Completion::Complete && self.results.values().all(Result::is_ok)
     }
 
     /// Releases what was acquired, because something else failed. After Ctrl-C there is a short time limit.
     pub(crate) async fn give_back(&mut self, work: &VerbRun<'_>) {
         let locks = &work.session.locks;
-        let is_interrupted = self.course == Completion::Interrupted;
+        let is_interrupted = self.completion == Completion::Interrupted;
         let (held, failed): (Results, Results) = std::mem::take(&mut self.results)
             .into_iter()
             .partition(|(_, result)| result.is_ok());
@@ -176,10 +179,10 @@ impl LockedSet {
         for node in nodes {
             match self.results.remove(&node) {
                 Some(result) => report.add(&node, result),
-                None => report.left_alone(node, self.course),
+                None => report.left_alone(node, self.completion),
             }
         }
-        if self.course == Completion::Interrupted {
+        if self.completion == Completion::Interrupted {
             report.interrupted();
         }
         report.end(single).await

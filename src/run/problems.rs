@@ -32,8 +32,8 @@ pub(crate) struct Problems<'a> {
     worst: Cell<Option<Kind>>,
     /// Nodes that don't exist, as they were named; only the first are told.
     unknown: RefCell<Vec<String>>,
-    /// Refusals that are not reported yet, because many of one holder are reported at once.
-    refused: RefCell<Vec<Refused>>,
+    /// Refusals by their cause. Beyond the first of each, they are reported together at the end.
+    groups: RefCell<Vec<(Group, Vec<Refused>)>>,
     /// Messages and hints that were printed.
     reported: RefCell<HashSet<String>>,
     /// How often each hint was printed, for any node.
@@ -58,7 +58,7 @@ impl<'a> Problems<'a> {
             again: None,
             worst: Cell::new(None),
             unknown: RefCell::default(),
-            refused: RefCell::default(),
+            groups: RefCell::default(),
             reported: RefCell::default(),
             hints: RefCell::default(),
         }
@@ -69,56 +69,60 @@ impl<'a> Problems<'a> {
         self.again = Some(program);
     }
 
-    /// Reports a problem, and returns it for programs. A refusal is printed together with those that
-    /// follow.
+    /// Reports a problem, and returns it for programs. If one holder has many of the nodes, only the first
+    /// are reported at once.
     pub(crate) fn report(&self, failure: &Failure) -> ItemError {
         self.note(failure.kind(self.verb));
-        match failure {
-            Failure::Lock(Error::Refused(refused)) if self.verb.is_some() => {
-                self.refused.borrow_mut().push(Refused::clone(refused));
-            }
-            failure => {
-                self.report_refused();
-                self.report_now(failure);
-            }
-        }
         let (message, hint) = failure::lines(failure, self.asked());
         let now = self.session.locks.server_time().now();
-        ItemError::new(failure, message, hint, now)
+        let error = ItemError::new(failure, message.clone(), hint.clone(), now);
+        if !self.is_kept_for_later(failure) {
+            self.report_now(failure, message, hint);
+        }
+        error
     }
 
-    /// Reports the refusals so far. If one holder has many of the nodes, this takes one line.
-    pub(crate) fn report_refused(&self) {
-        let refused = self.refused.take();
-        let Some(asked) = self.asked().filter(|_| !refused.is_empty()) else {
+    fn is_kept_for_later(&self, failure: &Failure) -> bool {
+        let (Failure::Lock(Error::Refused(refused)), Some(asked)) = (failure, self.asked()) else {
+            return false;
+        };
+        let Some(group) = Group::of(refused, asked) else {
+            return false;
+        };
+        let mut groups = self.groups.borrow_mut();
+        let at = groups.iter().position(|(known, _)| *known == group);
+        let at = at.unwrap_or_else(|| {
+            groups.push((group, Vec::new()));
+            groups.len() - 1
+        });
+        let refusals = &mut groups[at].1;
+        refusals.push(Refused::clone(refused));
+        refusals.len() > MOST_ALONE
+    }
+
+    /// Reports the other nodes of holders who have many.
+    pub(crate) fn report_groups(&self) {
+        let Some(asked) = self.asked() else {
             return;
         };
-        let groups: Vec<Option<Group>> = refused
-            .iter()
-            .map(|refused| Group::of(refused, asked))
-            .collect();
-        let mut counts: HashMap<&Group, usize> = HashMap::new();
-        for group in groups.iter().flatten() {
-            *counts.entry(group).or_default() += 1;
-        }
-        let mut many: Vec<(&Group, Vec<Refused>)> = Vec::new();
-        for (refused, group) in refused.into_iter().zip(&groups) {
-            match group.as_ref().filter(|group| counts[group] > MOST_ALONE) {
-                None => self.report_now(&Failure::Lock(Error::Refused(Box::new(refused)))),
-                Some(group) => match many.iter_mut().find(|(known, _)| *known == group) {
-                    Some((_, known)) => known.push(refused),
-                    None => many.push((group, vec![refused])),
-                },
+        for (_, refusals) in self.groups.take() {
+            match refusals.get(MOST_ALONE..).unwrap_or_default() {
+                [] => {}
+                [one] => {
+                    let failure = Failure::Lock(Error::Refused(Box::new(one.clone())));
+                    let (message, hint) = failure::lines(&failure, Some(asked));
+                    self.report_now(&failure, message, hint);
+                }
+                more => {
+                    if let Some(line) = refusal::line_of_more(more, asked) {
+                        self.print(line, None, |_| false);
+                    }
+                }
             }
-        }
-        for (_, many) in many {
-            let failed = asked.verb.failed_many(many.len());
-            let (message, hint) = refusal::lines_of_many(&many, &failed, asked);
-            self.print(message, Some(hint), |_| false);
         }
     }
 
-    fn report_now(&self, failure: &Failure) {
+    fn report_now(&self, failure: &Failure, message: String, hint: Option<String>) {
         if let Failure::Lock(Error::NodeNotFound(node)) = failure {
             let mut unknown = self.unknown.borrow_mut();
             unknown.push(node.clone());
@@ -126,7 +130,6 @@ impl<'a> Problems<'a> {
                 return;
             }
         }
-        let (message, hint) = failure::lines(failure, self.asked());
         self.print(message, hint, |hint| self.is_one_of_many(failure, hint));
     }
 
@@ -189,7 +192,7 @@ impl<'a> Problems<'a> {
 
     /// Ends the command: suggests similar names, warns about clocks, and returns the worst exit code.
     pub(crate) async fn end(self) -> Code {
-        self.report_refused();
+        self.report_groups();
         let mut unknown = self.unknown.take();
         if unknown.len() > MOST_UNKNOWN {
             let more = unknown.len() - MOST_UNKNOWN;
@@ -229,6 +232,13 @@ impl<'a> Problems<'a> {
         }
         self.session.warn_of_clocks();
         self.worst.get().map_or(Code::DONE, Code::from)
+    }
+}
+
+impl Drop for Problems<'_> {
+    /// A command that is cut short has reported everything, too.
+    fn drop(&mut self) {
+        self.report_groups();
     }
 }
 

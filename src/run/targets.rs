@@ -31,6 +31,20 @@ impl Targets {
         self.names().map(ToOwned::to_owned).collect()
     }
 
+    /// The same, with nothing read.
+    pub(crate) fn unread(self) -> Self {
+        let nodes = self.nodes.into_iter();
+        Self {
+            nodes: nodes
+                .map(|target| Target {
+                    seen: None,
+                    ..target
+                })
+                .collect(),
+            ..self
+        }
+    }
+
     /// The Leases that were read.
     pub(crate) fn leases(&self) -> impl Iterator<Item = &NodeLease> {
         self.nodes

@@ -91,18 +91,18 @@ fn what(change: &Change, context: ChangeContext) -> String {
             format!("hold ended (was on hold by {})", holder(&change.before))
         }
         Done::Released if change.state_before == State::AdminHold => {
-            format!("hold ended{}", had(change, context))
+            format!("hold ended{}", released_lock(change, context))
         }
         Done::Released if broken => {
             format!("released (was locked by {})", holder(&change.before))
         }
-        Done::Released => format!("released{}", had(change, context)),
+        Done::Released => format!("released{}", released_lock(change, context)),
         Done::AlreadyFree => "already free".to_owned(),
     }
 }
 
 /// What was released, if the node was not named.
-fn had(change: &Change, context: ChangeContext) -> String {
+fn released_lock(change: &Change, context: ChangeContext) -> String {
     let Some(before) = change.before.as_ref().filter(|_| context.unnamed) else {
         return String::new();
     };

@@ -1,4 +1,4 @@
-//! What scripts can tell of the failure of a command for one item: a word each.
+//! Codes that tell scripts why a command failed for an item.
 
 use maintenance_lease::protocol::Refusal;
 use maintenance_lease::{ApiError, Error};

@@ -47,7 +47,7 @@ pub(crate) fn lines(failure: &Failure, asked: Option<Asked<'_>>) -> (String, Opt
             Some("use a longer --duration".to_owned()),
         ),
         Failure::Lock(Error::Refused(refused)) => match asked {
-            Some(asked) => two(refusal::lines(refused, asked)),
+            Some(asked) => with_hint(refusal::lines(refused, asked)),
             None => (refused.to_string(), None),
         },
         Failure::TimedOut {
@@ -70,7 +70,7 @@ pub(crate) fn lines(failure: &Failure, asked: Option<Asked<'_>>) -> (String, Opt
             run("nothing was changed; check with", format!("status {node}")),
         ),
         Failure::Lock(Error::Lost(lost)) => match asked {
-            Some(asked) => two(loss::while_waiting(lost, asked.now, asked.program)),
+            Some(asked) => with_hint(loss::while_waiting(lost, asked.now, asked.program)),
             None => (lost.to_string(), None),
         },
         Failure::InterruptedWrite { node } => (failure.to_string(), check(node)),
@@ -131,7 +131,7 @@ fn timed_out(
             (message, Some(hint))
         }
         (Some(Obstacle::Refused(refused)), None) => (format!("{timed_out}: {refused}"), None),
-        (Some(Obstacle::Stands { how, awaited, hint }), _) => {
+        (Some(Obstacle::State { how, awaited, hint }), _) => {
             let message = match tried_once {
                 true => format!("node/{node} is not {awaited}: {how}"),
                 false => format!("{timed_out} to be {awaited}: {how}"),
@@ -142,7 +142,7 @@ fn timed_out(
     }
 }
 
-fn two((message, hint): (String, String)) -> (String, Option<String>) {
+fn with_hint((message, hint): (String, String)) -> (String, Option<String>) {
     (message, Some(hint))
 }
 

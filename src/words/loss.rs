@@ -20,11 +20,11 @@ pub(crate) fn lines(
     program: &Program,
 ) -> (String, String) {
     let command = match (&lost.by, stage) {
-        (_, Stage::NotBegun) => "the command was not run",
+        (_, Stage::NotStarted) => "the command was not run",
         // The supervisor enforces the time limit and may have acted before this process did.
         (LostBy::Expiry, _) => "the command is ended before the lock expires",
-        (_, Stage::AtWork) => "the command is being ended",
-        (_, Stage::Over) => "the command has ended",
+        (_, Stage::Running) => "the command is being ended",
+        (_, Stage::Ended) => "the command has ended",
     };
     let message = format!(
         "lost the lock on node/{} ({command}): {}",

@@ -1,8 +1,8 @@
 //! What somebody who looks at a node may want to run next.
 
-use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::identity::hold_identity;
-use maintenance_lease::protocol::{Now, State};
+use maintenance_lease::protocol::{Now, State, check_finished};
+use maintenance_lease::{NodeLease, NodeRow};
 use pod_safety::node::Health;
 
 use super::program::{NO_REASON, Program};
@@ -17,6 +17,7 @@ pub(crate) struct Reader<'a> {
 pub(crate) fn all(
     node: &str,
     lease: Option<&NodeLease>,
+    row: Option<&NodeRow>,
     health: Option<&Health>,
     reader: &Reader<'_>,
     now: Now,
@@ -30,7 +31,13 @@ pub(crate) fn all(
             Some(Health::OutOfService { .. } | Health::Restarted { .. })
         );
     let state = lease.map_or(State::Free, |lease| lease.state(now));
+    let is_finished =
+        row.is_none_or(|row| check_finished(state, row.is_ready(), row.is_cordoned()).is_ok());
     let mut commands: Vec<(&'static str, String)> = match (state, own) {
+        _ if holder.is_some_and(|holder| program.is_under(holder)) => vec![(
+            "This runs under it",
+            "end the command of `with` to release the lock".to_owned(),
+        )],
         _ if is_fenced => vec![("After its restart", format!("{program} unfence {node}"))],
         (State::Free, _) => vec![(
             "Lock it",
@@ -51,12 +58,15 @@ pub(crate) fn all(
             ),
         ],
         (State::Expired { .. }, true) => vec![
-            ("Go on", format!("{program} renew {node}")),
+            ("Continue", format!("{program} renew {node}")),
             ("Release it", format!("{program} release {node}")),
         ],
         (State::Expired { .. }, false) => vec![(
             "Check what is left to do, then",
-            format!("{program} acquire {node} -m {NO_REASON}"),
+            match is_finished {
+                true => format!("{program} acquire {node} -m {NO_REASON}"),
+                false => format!("{program} acquire {node} -m {NO_REASON} --take-expired"),
+            },
         )],
         (State::AdminHold, true) => vec![("End the hold", format!("{program} unhold {node}"))],
         (State::AdminHold, false) => vec![

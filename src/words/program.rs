@@ -18,13 +18,16 @@ pub(crate) const FILE: &str = "kubectl-maint";
 /// The placeholder for the reason in the next command, if none was given.
 pub(crate) const NO_REASON: &str = "WHY";
 
-/// The flags that choose the cluster, which kubectl has too. Without them, a pasted command would act
-/// elsewhere.
-const PLACE: [(&str, &str); 4] = [
+/// The flags that choose the cluster and the API user, which kubectl has too. Without them, a pasted command
+/// would act elsewhere, or as somebody else.
+const PLACE: [(&str, &str); 7] = [
     ("kubeconfig", "--kubeconfig"),
     ("context", "--context"),
     ("cluster", "--cluster"),
     ("server", "-s"),
+    ("user", "--user"),
+    ("impersonate", "--as"),
+    ("impersonate_groups", "--as-group"),
 ];
 
 /// kubectl's words for the kind of a Node.
@@ -112,7 +115,7 @@ impl Program {
     }
 
     /// The same verb with `flag`, for the given nodes, else for `node`.
-    pub(crate) fn again(&self, node: &str, flag: &str) -> String {
+    pub(crate) fn same_command(&self, node: &str, flag: &str) -> String {
         let (verb, nodes) = (&self.verb, self.nodes(node));
         let reason = self.reason.as_ref().map(|reason| format!(" -m {reason}"));
         let flag = match flag {
@@ -123,9 +126,14 @@ impl Program {
             "with" => " -- COMMAND",
             _ => "",
         };
+        // A dry run does not wait.
+        let dry_run = match flag.trim() {
+            "--wait" => "",
+            _ => &self.dry_run,
+        };
         format!(
             "{self} {verb} {nodes}{}{}{flag}{command}",
-            self.dry_run,
+            dry_run,
             reason.unwrap_or_default()
         )
     }
@@ -180,10 +188,13 @@ fn values(matches: &ArgMatches, id: &str) -> Option<Vec<String>> {
     )
 }
 
-/// An option with its last value, after a space.
+/// An option after a space, with each of its values.
 fn option(matches: &ArgMatches, id: &str, flag: &str) -> Option<String> {
-    let value = values(matches, id)?.pop()?;
-    Some(format!(" {flag} {}", for_shell(&value)))
+    let values = values(matches, id)?;
+    let values = values
+        .iter()
+        .map(|value| format!(" {flag} {}", for_shell(value)));
+    Some(values.collect())
 }
 
 fn is_set(matches: &ArgMatches, id: &str) -> bool {
@@ -229,16 +240,19 @@ mod tests {
 
     #[test]
     fn a_next_command_goes_to_the_same_cluster_as_the_same_holder() {
-        let program = run("--context prod acquire a --holder it's -s https://h -v6 --as dev");
+        let program = run(
+            "--context prod acquire a --holder it's -s https://h -v6 --as dev --as-group a --as-group b",
+        );
+        let place = "--context prod -s https://h --as dev --as-group a --as-group b";
         assert_eq!(
             program.to_string(),
-            r"kubectl maint --context prod -s https://h --holder 'it'\''s'"
+            format!(r"kubectl maint {place} --holder 'it'\''s'")
         );
         assert_eq!(
             program.as_holder("bob@laptop").to_string(),
-            "kubectl maint --context prod -s https://h --holder bob@laptop"
+            format!("kubectl maint {place} --holder bob@laptop")
         );
-        assert_eq!(program.kubectl(), "kubectl --context prod -s https://h");
+        assert_eq!(program.kubectl(), format!("kubectl {place}"));
         assert_eq!(run("--token secret status").to_string(), "kubectl maint");
     }
 
@@ -246,18 +260,18 @@ mod tests {
     fn the_same_verb_has_its_nodes_and_reason_and_nothing_else() {
         let acquire = run("acquire a node/b a -m it's --duration 1h -o json");
         assert_eq!(
-            acquire.again("a", "--wait"),
+            acquire.same_command("a", "--wait"),
             r"kubectl maint acquire a b -m 'it'\''s' --wait"
         );
         assert!(!acquire.waits());
         let selected = run("hold -l rack=7,zone!=a -m x --wait");
         assert_eq!(
-            selected.again("a", ""),
+            selected.same_command("a", ""),
             "kubectl maint hold -l 'rack=7,zone!=a' -m x"
         );
         assert!(selected.waits());
         assert_eq!(
-            run("with a -- sudo $(reboot)").again("a", "--wait"),
+            run("with a -- sudo $(reboot)").same_command("a", "--wait"),
             "kubectl maint with a --wait -- COMMAND"
         );
     }

@@ -35,14 +35,12 @@ pub(crate) fn lines(refused: &Refused, asked: Asked<'_>) -> (String, String) {
 /// How many names are listed of the nodes that one holder has.
 const LISTED: usize = 5;
 
-/// The same for many nodes at once, which have one [`Group`].
-pub(crate) fn lines_of_many(many: &[Refused], failed: &str, asked: Asked<'_>) -> (String, String) {
-    let names: Vec<String> = many.iter().map(|refused| refused.node.clone()).collect();
-    let Some(refused) = many.first() else {
-        return (failed.to_owned(), String::new());
-    };
+/// One line for more nodes of a [`Group`], whose first nodes had lines of their own.
+pub(crate) fn line_of_more(more: &[Refused], asked: Asked<'_>) -> Option<String> {
+    let names: Vec<String> = more.iter().map(|refused| refused.node.clone()).collect();
+    let refused = more.first()?;
     let reason = refused.lease.as_ref().map(why).unwrap_or_default();
-    let ends = many.iter().map(|refused| match refused.state {
+    let ends = more.iter().map(|refused| match refused.state {
         State::Held { until } if until != Instant::UNREADABLE => Some(until),
         _ => None,
     });
@@ -52,14 +50,8 @@ pub(crate) fn lines_of_many(many: &[Refused], failed: &str, asked: Asked<'_>) ->
         last.map(|last| format!(" (until {} at the latest)", clock(last, asked.now.latest)));
     let about = format!("{reason}{}", until.unwrap_or_default());
     let cause = cause_with(refused, &about, asked);
-    let all = Refused {
-        node: "NODE...".to_owned(),
-        ..refused.clone()
-    };
-    (
-        format!("{failed}: {cause}: {}", first(&names, LISTED)),
-        hint(&all, asked),
-    )
+    let failed = asked.verb.failed_more(more.len());
+    Some(format!("{failed}: {cause}: {}", first(&names, LISTED)))
 }
 
 /// Refusals with the same cause: who has the lock, and why.
@@ -199,7 +191,7 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
     }
     if let Some((running, words)) = holder
         .filter(|_| others)
-        .and_then(|holder| at_work(holder, asked.caller))
+        .and_then(|holder| running_command(holder, asked.caller))
     {
         return match running {
             HoldingCommand::With => format!("{words}; take it over with {by_force}"),
@@ -212,8 +204,8 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
         let person = identity::person(holder);
         let as_holder = program.as_holder(person);
         let line = match verb {
-            Verb::Hold => as_holder.again(node, ""),
-            Verb::With => as_holder.again(node, "--reentry"),
+            Verb::Hold => as_holder.same_command(node, ""),
+            Verb::With => as_holder.same_command(node, "--reentry"),
             Verb::Fence | Verb::Unfence => {
                 let flag = format!("--holder {}", for_shell(person));
                 return format!("if you are {whom}, add `{flag}`{or_by_force}");
@@ -225,11 +217,11 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
     match (refused.refusal, verb) {
         (_, Verb::Verify) => STOP.to_owned(),
         (Refusal::Held | Refusal::AdminHold, Verb::Hold) => {
-            let take_over = program.again(node, "--take-over");
+            let take_over = program.same_command(node, "--take-over");
             match can_wait {
                 true => format!(
                     "wait for it with `{}`, or take it over with `{take_over}`",
-                    program.again(node, "--wait")
+                    program.same_command(node, "--wait")
                 ),
                 false => format!("take it over with `{take_over}`{or_by_force}"),
             }
@@ -241,7 +233,7 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
         }
         (Refusal::AdminHold, Verb::Acquire | Verb::With) if can_wait => format!(
             "wait for it with `{}`, or end the hold with `{program} unhold {node}`",
-            program.again(node, "--wait")
+            program.same_command(node, "--wait")
         ),
         (Refusal::AdminHold, _) => by_unhold(asked, &whom, node),
         (Refusal::NotHolder, _) if refused.state == State::AdminHold => {
@@ -277,7 +269,10 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
                     true => program.clone(),
                     false => program.as_holder(whose),
                 };
-            format!("work under it with `{}`", program.again(node, "--reentry"))
+            format!(
+                "work under it with `{}`",
+                program.same_command(node, "--reentry")
+            )
         }
         (Refusal::HeldByCaller, _) => format!(
             "extend it with `{program} renew {node}`, or add --reentry to keep working under it"
@@ -289,7 +284,7 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
             };
             format!(
                 "check what {whom} left unfinished, then run `{}`",
-                program.again(node, "--take-expired")
+                program.same_command(node, "--take-expired")
             )
         }
         (Refusal::Expired, _) => format!(
@@ -334,7 +329,7 @@ fn under(holder: &str, asked: Asked<'_>, node: &str) -> String {
         Verb::Hold => {
             return format!(
                 "this runs inside `with`, which has the lock; exit it, then run `{}`",
-                program.again(node, "")
+                program.same_command(node, "")
             );
         }
         Verb::Release => {
@@ -353,13 +348,13 @@ fn under(holder: &str, asked: Asked<'_>, node: &str) -> String {
         "this runs inside `with`, which has the lock; act as its holder with `{}`",
         program
             .as_holder(identity::person(holder))
-            .again(node, flag)
+            .same_command(node, flag)
     )
 }
 
 /// The `with` or similar command that `holder` belongs to, in words, if its user is the caller or has the
 /// same name.
-pub(crate) fn at_work(holder: &str, caller: &str) -> Option<(HoldingCommand, String)> {
+pub(crate) fn running_command(holder: &str, caller: &str) -> Option<(HoldingCommand, String)> {
     let (running, whose) = HoldingCommand::of(holder)?;
     let name = running.name();
     (whose == caller || is_same_user(holder, caller)).then(|| {
@@ -373,7 +368,10 @@ fn once_it_is_free(asked: Asked<'_>, node: &str, waits: bool) -> String {
     let program = asked.program;
     match asked.verb {
         Verb::Acquire | Verb::With | Verb::Hold if !waits => {
-            format!("wait for it with `{}`", program.again(node, "--wait"))
+            format!(
+                "wait for it with `{}`",
+                program.same_command(node, "--wait")
+            )
         }
         _ => format!("wait for it with `{program} wait {node}`"),
     }
@@ -382,7 +380,7 @@ fn once_it_is_free(asked: Asked<'_>, node: &str, waits: bool) -> String {
 /// How to acquire a node once it is free.
 fn take(asked: Asked<'_>, node: &str, flag: &str) -> String {
     match (asked.verb, flag) {
-        (Verb::Acquire | Verb::With | Verb::Hold, flag) => asked.program.again(node, flag),
+        (Verb::Acquire | Verb::With | Verb::Hold, flag) => asked.program.same_command(node, flag),
         (_, "") => format!("{} acquire {node}", asked.program),
         (_, flag) => format!("{} acquire {node} {flag}", asked.program),
     }

@@ -44,14 +44,14 @@ impl Verb {
         }
     }
 
-    /// The same for this many nodes.
-    pub(crate) fn failed_many(self, nodes: usize) -> String {
+    /// The same for this many other nodes.
+    pub(crate) fn failed_more(self, nodes: usize) -> String {
         match self {
-            Self::With => format!("cannot lock {nodes} nodes"),
-            Self::Hold => format!("cannot put {nodes} nodes on hold"),
-            Self::Verify => format!("lost the locks on {nodes} nodes"),
-            Self::Wait => format!("{nodes} nodes are not free"),
-            _ => format!("cannot {} {nodes} nodes", self.name()),
+            Self::With => format!("cannot lock {nodes} more nodes"),
+            Self::Hold => format!("cannot put {nodes} more nodes on hold"),
+            Self::Verify => format!("lost the locks on {nodes} more nodes"),
+            Self::Wait => format!("{nodes} more nodes are not free"),
+            _ => format!("cannot {} {nodes} more nodes", self.name()),
         }
     }
 
@@ -97,8 +97,8 @@ impl Verb {
         }
     }
 
-    /// The question before it takes the expired lock of `node`, whose holder did not finish.
-    pub(crate) fn takes_one(self, node: &str) -> String {
+    /// The question before this takes the expired lock of `node`, whose holder did not finish.
+    pub(crate) fn question(self, node: &str) -> String {
         match self {
             Self::Hold => format!("Put node/{node} on hold anyway?"),
             _ => format!("Lock node/{node} anyway?"),
@@ -106,7 +106,7 @@ impl Verb {
     }
 
     /// The same for this many nodes.
-    pub(crate) fn takes_many(self, nodes: usize) -> String {
+    pub(crate) fn question_many(self, nodes: usize) -> String {
         match self {
             Self::Hold => format!("Put these {nodes} nodes on hold anyway?"),
             _ => format!("Lock these {nodes} nodes anyway?"),

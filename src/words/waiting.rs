@@ -20,7 +20,7 @@ pub(crate) struct SetWait {
 }
 
 /// The full line.
-pub(crate) fn line(blocked: &Blocked, queue: SetWait, asked: Asked<'_>) -> String {
+pub(crate) fn line(blocked: &Blocked, set: SetWait, asked: Asked<'_>) -> String {
     let what = refusal::cause(&blocked.refused, asked);
     let when = match blocked.earliest {
         _ if is_hold(blocked) => "free when the hold is ended".to_owned(),
@@ -36,7 +36,7 @@ pub(crate) fn line(blocked: &Blocked, queue: SetWait, asked: Asked<'_>) -> Strin
     format!(
         "waiting for node/{}{}: {what}; {when}{}",
         blocked.refused.node,
-        so_far(queue),
+        so_far(set),
         way_on.unwrap_or_default()
     )
 }
@@ -49,7 +49,7 @@ fn way_on(blocked: &Blocked, program: &Program) -> Option<String> {
 }
 
 /// The remaining time, as a countdown at `now`; the line below the full one.
-pub(crate) fn short(blocked: &Blocked, queue: SetWait, now: Now) -> String {
+pub(crate) fn short(blocked: &Blocked, set: SetWait, now: Now) -> String {
     let when = match blocked.earliest {
         _ if is_hold(blocked) => "free when the hold is ended".to_owned(),
         _ if is_deleting(blocked) => "free when its Lease is gone".to_owned(),
@@ -64,12 +64,12 @@ pub(crate) fn short(blocked: &Blocked, queue: SetWait, now: Now) -> String {
         (Some(lease), _) if lease.holder().is_some() => format!(" for {}", person(lease)),
         _ => String::new(),
     };
-    format!("waiting{whom}{}: {when}", so_far(queue))
+    format!("waiting{whom}{}: {when}", so_far(set))
 }
 
 /// The number of nodes so far, if there are many.
-pub(crate) fn count(verb: Verb, queue: SetWait, refused: usize) -> String {
-    let SetWait { taken, all } = queue;
+pub(crate) fn count(verb: Verb, set: SetWait, refused: usize) -> String {
+    let SetWait { taken, all } = set;
     let refused = match refused {
         0 => String::new(),
         refused => format!(", {refused} refused"),
@@ -100,8 +100,8 @@ fn is_deleting(blocked: &Blocked) -> bool {
     blocked.refused.refusal == Refusal::Deleting
 }
 
-fn so_far(queue: SetWait) -> String {
-    match queue {
+fn so_far(set: SetWait) -> String {
+    match set {
         SetWait { all: 0 | 1, .. } => String::new(),
         SetWait { taken, all } => format!(" ({taken} of {all} nodes locked)"),
     }

@@ -747,10 +747,13 @@ fn many_nodes_of_one_holder_take_one_line() {
         assert_snapshot!(cluster.maint(["acquire"]).args(&nodes).run(), @r#"
         $ kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 worker-7 worker-8 worker-9
         -- stderr
-        error: cannot acquire node/worker-7: locked by carol@desk: "rack moves" (since [time], until [time], [length] left)
+        error: cannot acquire node/worker-1: locked by bob@laptop: "rack moves" (since [time], until [time], [length] left)
         hint: wait for it with `kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 worker-7 worker-8 worker-9 --wait`
+        error: cannot acquire node/worker-2: locked by bob@laptop: "rack moves" (since [time], until [time], [length] left)
+        error: cannot acquire node/worker-3: locked by bob@laptop: "rack moves" (since [time], until [time], [length] left)
+        error: cannot acquire node/worker-7: locked by carol@desk: "rack moves" (since [time], until [time], [length] left)
         error: cannot acquire node/worker-8: locked by carol@desk: "rack moves" (since [time], until [time], [length] left)
-        error: cannot acquire 6 nodes: locked by bob@laptop: "rack moves" (until [time] at the latest): worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more
+        error: cannot acquire 3 more nodes: locked by bob@laptop: "rack moves" (until [time] at the latest): worker-4, worker-5, worker-6
         none of the 9 nodes was acquired
         -- exit code 3
         "#);
@@ -758,12 +761,17 @@ fn many_nodes_of_one_holder_take_one_line() {
         $ kubectl maint release worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 worker-7 worker-8 worker-9
         node/worker-9 already free
         -- stderr
+        error: cannot release node/worker-1: locked by bob@laptop: "rack moves" (since [time], until [time], [length] left); you are alice@bastion
+        hint: ask bob@laptop to release it, or take it over with `kubectl maint release worker-1 --force -m WHY`
+        error: cannot release node/worker-2: locked by bob@laptop: "rack moves" (since [time], until [time], [length] left); you are alice@bastion
+        hint: ask bob@laptop to release it, or take it over with `kubectl maint release worker-2 --force -m WHY`
+        error: cannot release node/worker-3: locked by bob@laptop: "rack moves" (since [time], until [time], [length] left); you are alice@bastion
+        hint: ask bob@laptop to release it, or take it over with `kubectl maint release worker-3 --force -m WHY`
         error: cannot release node/worker-7: locked by carol@desk: "rack moves" (since [time], until [time], [length] left); you are alice@bastion
         hint: ask carol@desk to release it, or take it over with `kubectl maint release worker-7 --force -m WHY`
         error: cannot release node/worker-8: locked by carol@desk: "rack moves" (since [time], until [time], [length] left); you are alice@bastion
         hint: ask carol@desk to release it, or take it over with `kubectl maint release worker-8 --force -m WHY`
-        error: cannot release 6 nodes: locked by bob@laptop: "rack moves" (until [time] at the latest); you are alice@bastion: worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more
-        hint: ask bob@laptop to release it, or take it over with `kubectl maint release NODE... --force -m WHY`
+        error: cannot release 3 more nodes: locked by bob@laptop: "rack moves" (until [time] at the latest); you are alice@bastion: worker-4, worker-5, worker-6
         1 of 9 nodes free; not released: worker-1, worker-2, worker-3, worker-4, worker-5, worker-6, worker-7, worker-8
         -- exit code 3
         "#);

@@ -157,7 +157,7 @@ fn an_expired_lock_tells_its_holder_and_others_what_to_do() {
           Status:     Ready
           Heartbeat:  -
         Next commands:
-          Go on:       kubectl maint renew worker-1
+          Continue:    kubectl maint renew worker-1
           Release it:  kubectl maint release worker-1
         -- exit code 0
         ");

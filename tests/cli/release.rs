@@ -482,7 +482,7 @@ fn nobody_is_asked_to_break_what_is_refused_anyway() {
 }
 
 #[test]
-fn the_next_holder_reads_the_note_and_the_old_one_who_released_the_lock() {
+fn the_next_holder_sees_the_note_and_the_old_one_who_released_the_lock() {
     on_both("release-note", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));

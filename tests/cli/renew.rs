@@ -57,7 +57,7 @@ fn who_asks_for_less_than_what_is_left_is_told_how_to_add_it() {
         node/worker-1 renewed by alice@bastion until [time] (35m)
         -- exit code 0
         ");
-        // The reason is not what stays as it was.
+        // Only the reason changes.
         let shorter = ["renew", &node, "--duration", "5m", "-m", "firmware"];
         assert_snapshot!(cluster.maint(shorter).run(), @"
         $ kubectl maint renew worker-1 --duration 5m -m firmware

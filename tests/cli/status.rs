@@ -199,7 +199,7 @@ fn states_filter_the_rows() {
 }
 
 #[test]
-fn filters_that_cannot_be_meant_are_refused() {
+fn filters_that_make_no_sense_are_refused() {
     let cluster = Cluster::nowhere();
     let runs: Vec<String> = [
         &["--state=held"][..],

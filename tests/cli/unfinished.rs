@@ -1,5 +1,8 @@
 //! Expired locks of nodes that are NotReady or cordoned: their holders did not finish.
 
+use std::time::Duration;
+
+use chrono::{DateTime, SecondsFormat, SubsecRound as _, Utc};
 use insta::assert_snapshot;
 use rexpect::session::PtySession;
 use serde_json::{Value, json};
@@ -62,7 +65,7 @@ fn a_script_takes_it_only_with_the_flag() {
         $ kubectl maint acquire worker-1 --dry-run
         -- stderr
         error: cannot acquire node/worker-1: the lock of bob@laptop has expired: "new kernel" (since [time], expired at [time], [length] ago), and the node is still cordoned
-        hint: check what bob@laptop left unfinished, then run `kubectl maint acquire worker-1 --take-expired`
+        hint: check what bob@laptop left unfinished, then run `kubectl maint acquire worker-1 --dry-run=client --take-expired`
         -- exit code 6
         "#);
         assert_snapshot!(cluster.maint(["hold", &node, "-m", "disk"]).run(), @r#"
@@ -178,7 +181,7 @@ fn one_of_several_keeps_all_from_being_acquired() {
 
 /// What counts is the node when the lock expires.
 #[test]
-fn who_waits_judges_the_node_at_the_end_of_the_wait() {
+fn a_wait_checks_the_node_when_the_lock_expires() {
     on_both("unfinished-wait", |cluster| {
         let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
         let [left, finished] = &nodes;
@@ -207,7 +210,7 @@ fn who_waits_judges_the_node_at_the_end_of_the_wait() {
 
 /// The lock was free when it was read, and is another's unfinished one when it is written.
 #[test]
-fn the_lock_that_is_written_on_counts() {
+fn the_lock_is_checked_again_when_it_is_written() {
     on_both("unfinished-race", |cluster| {
         let node = cluster.node_with("worker-1", &json!({}), &json!({"unschedulable": true}));
         cluster.lease(&node, &json!({}));
@@ -295,5 +298,73 @@ fn another_lock_than_the_one_that_was_shown_is_refused() {
                 &json!({"spec": expired("bob@laptop")}),
             );
         }
+    });
+}
+
+#[test]
+fn an_answer_counts_for_the_nodes_in_the_question_as_they_are_then() {
+    on_real("unfinished-answer", |cluster| {
+        let left = left_by(cluster, "worker-1", "bob@laptop");
+        let free = cluster.node("worker-2");
+        let (terminal, _) = asked(cluster, &["acquire", &left, "--partial"]);
+        answered(terminal, "n");
+        let (terminal, _) = asked(cluster, &["acquire", &left, &free, "--partial"]);
+        let said = answered(terminal, "n");
+        assert!(said.contains("still cordoned"), "{said}");
+        assert_eq!(
+            holder_of(cluster, &free).as_deref(),
+            Some("alice@bastion"),
+            "{said}"
+        );
+        assert_eq!(holder_of(cluster, &left).as_deref(), Some("bob@laptop"));
+
+        let ready = cluster.node("worker-3");
+        cluster.lease(&ready, &expired("bob@laptop"));
+        let (terminal, facts) = asked(cluster, &["acquire", &left, &ready]);
+        assert!(!facts.contains(&format!("{ready}:")), "{facts}");
+        cordon(cluster, &ready, true);
+        let said = answered(terminal, "y");
+        let refused = format!("cannot acquire node/{ready}: the lock of bob@laptop has expired");
+        assert!(said.contains(&refused), "{said}");
+        assert_ne!(
+            holder_of(cluster, &left).as_deref(),
+            Some("alice@bastion"),
+            "{said}"
+        );
+
+        let json = ["acquire", &ready, "-o", "json"];
+        let (terminal, _) = asked(cluster, &json);
+        let said = answered(terminal, "n");
+        assert!(said.contains(r#""code": "NotConfirmed""#), "{said}");
+    });
+}
+
+#[test]
+fn time_that_an_answer_takes_does_not_move_the_end() {
+    on_real("unfinished-until", |cluster| {
+        let node = left_by(cluster, "worker-1", "bob@laptop");
+        let until = (Utc::now() + Duration::from_secs(120)).trunc_subsecs(0);
+        let typed = until.to_rfc3339_opts(SecondsFormat::Secs, true);
+        let (terminal, _) = asked(cluster, &["acquire", &node, "--until", &typed]);
+        std::thread::sleep(Duration::from_secs(4));
+        let said = answered(terminal, "y");
+        let spec = &cluster.lease_of(&node)["spec"];
+        assert_eq!(spec["holderIdentity"], "alice@bastion", "{said}");
+        let renewed = spec["renewTime"].as_str().expect("a time");
+        let renewed: DateTime<Utc> = renewed.parse().expect("a time");
+        let lasts = spec["leaseDurationSeconds"].as_u64().expect("a duration");
+        let end = renewed + Duration::from_secs(lasts);
+        assert!(end < until + Duration::from_secs(3), "{end} {until}");
+    });
+}
+
+#[test]
+fn yes_does_not_stand_for_the_flag() {
+    on_real("unfinished-yes", |cluster| {
+        let node = left_by(cluster, "worker-1", "bob@laptop");
+        let mut terminal = at_a_terminal(cluster.maint(["acquire", &node, "--yes"]));
+        let said = as_text(&terminal.exp_eof().expect("it ends"));
+        assert!(said.contains("--take-expired"), "{said}");
+        assert_eq!(holder_of(cluster, &node).as_deref(), Some("bob@laptop"));
     });
 }

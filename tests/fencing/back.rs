@@ -15,7 +15,7 @@ fn a_lock_that_was_there_is_left_as_found() {
     node/worker-1 fenced by alice@bastion, powered off: dark
     -- stderr
     node/worker-1: nothing is left to evict or detach
-    your lock on node/worker-1 expires at [time], and the fenced node is unlocked then; to keep it locked: kubectl maint hold worker-1 -m WHY
+    your lock on node/worker-1 expires at [time], and the fenced node is unlocked then; to keep it locked, run `kubectl maint hold worker-1 -m WHY`
     -- exit code 0
     ");
     assert_eq!(stage.record(&node).expect("a record")["hold"], json!(null));
@@ -42,7 +42,7 @@ fn the_lease_of_an_outer_command_ends_with_it() {
     node/worker-1 fenced by alice@bastion, powered off: dark
     -- stderr
     node/worker-1: nothing is left to evict or detach
-    the lock on node/worker-1 ends when this `with` command ends, and the fenced node is unlocked then; to keep it locked: kubectl maint hold worker-1 -m WHY
+    the lock on node/worker-1 ends when this `with` command ends, and the fenced node is unlocked then; to keep it locked, run `kubectl maint hold worker-1 -m WHY`
     -- exit code 0
     ");
     assert_eq!(stage.holder(&node).as_deref(), Some(holder));
@@ -102,7 +102,7 @@ fn the_opposite_hook_brings_back_what_was_cut_off() {
     $ kubectl maint unfence worker-1
     -- stderr
     error: cannot unfence node/worker-1: it has not been restarted since alice@bastion fenced it ([time]), so earlier pods may still be running
-    hint: reboot it, or undo its isolation: kubectl maint unfence worker-1 -- HOOK; to unfence it anyway, add --accept-risk=boot-id -m "WHY"
+    hint: reboot it, or undo its isolation with `kubectl maint unfence worker-1 -- HOOK`; to unfence it anyway, add --accept-risk=boot-id -m "WHY"
     -- exit code 6
     "#);
     let failing = stage.maint(["unfence", &node, "--", "false"]).run();
@@ -125,7 +125,7 @@ fn the_opposite_hook_brings_back_what_was_cut_off() {
     -- stderr
     node/worker-1: waiting up to 1s for it to come back
     error: the hook succeeded, but node/worker-1 is still unreachable after 1s: it stays fenced
-    hint: when it is back: kubectl maint unfence worker-1
+    hint: when it is back, run `kubectl maint unfence worker-1`
     -- exit code 4
     ");
     stage.comes_back(&node, "boot-1");

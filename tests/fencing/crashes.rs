@@ -34,7 +34,7 @@ fn after_a_crash_in_the_hook_it_goes_on_where_that_is_said_and_knows_the_hold_as
     assert_snapshot!(fence().args([&resume, "--", "sh", "-c", "exit 7"]).run(), @r#"
     $ kubectl maint fence worker-1 --resume=[id] -- sh -c "exit 7"
     -- stderr
-    Warning: node/worker-1 stays on hold: an earlier fence was interrupted, and the result of its hook is unknown; when the node is well: kubectl maint unfence worker-1
+    Warning: node/worker-1 stays on hold: an earlier fence was interrupted, and the result of its hook is unknown; when the node is well, run `kubectl maint unfence worker-1`
     error: the hook failed with exit code 7: nothing was changed in the cluster
     hint: check node/worker-1: what the hook did is unknown; it printed nothing
     -- exit code 1
@@ -174,7 +174,7 @@ fn after_a_crash_behind_the_record_it_follows_on_and_runs_no_hook() {
         "{run}"
     );
     let hint = format!(
-        "hint: run it again to keep waiting; to see what blocks them: kubectl maint status --pods {node}\n"
+        "hint: run it again to keep waiting; see what blocks them with `kubectl maint status --pods {node}`\n"
     );
     assert!(run.stderr.ends_with(&hint), "{run}");
     let run = again().args(["-o", "json"]).args(hook).run();

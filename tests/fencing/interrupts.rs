@@ -63,7 +63,7 @@ fn who_interrupts_the_hold_is_told_that_it_may_land_and_what_ends_it() {
     $ kubectl maint fence worker-1 --powered-off=dark
     -- stderr
     error: unknown whether node/worker-1 was put on hold: the write may still take effect (interrupted)
-    hint: to continue: run the same command again; to undo it: kubectl maint unfence worker-1
+    hint: to continue, run the same command again; to undo it, run `kubectl maint unfence worker-1`
     -- exit code 130
     ");
     stage.is_untouched(&node);
@@ -113,7 +113,7 @@ fn a_hold_that_gets_no_answer_may_still_be_written() {
         "error: unknown whether node/{node} was put on hold: the write may still take effect ("
     );
     assert!(run.stderr.contains(&told), "{run}");
-    let ends = format!("; to undo it: kubectl maint unfence {node}\n");
+    let ends = format!("; to undo it, run `kubectl maint unfence {node}`\n");
     assert!(run.stderr.contains(&ends), "{run}");
 }
 
@@ -133,7 +133,7 @@ fn who_interrupts_the_end_of_the_hold_is_told_that_it_may_land() {
     node/worker-1 unfenced
     -- stderr
     error: unknown whether the hold on node/worker-1 was ended: the write may still take effect (interrupted)
-    hint: to check: kubectl maint status worker-1; to end it: kubectl maint unfence worker-1
+    hint: check with `kubectl maint status worker-1`; end it with `kubectl maint unfence worker-1`
     -- exit code 130
     ");
     assert_eq!(stage.record(&node), None);
@@ -184,7 +184,7 @@ fn a_hold_that_may_still_be_given_back_is_told_of() {
     $ kubectl maint fence worker-1 -- false
     -- stderr
     node/worker-1 on hold until it is unfenced
-    Warning: unknown whether the hold on node/worker-1 was ended: the write may still take effect (interrupted); to check: kubectl maint status worker-1; to end it: kubectl maint unfence worker-1
+    Warning: unknown whether the hold on node/worker-1 was ended: the write may still take effect (interrupted); check with `kubectl maint status worker-1`; end it with `kubectl maint unfence worker-1`
     error: the hook failed with exit code 1: nothing was changed in the cluster
     hint: check node/worker-1: what the hook did is unknown; it printed nothing
     -- exit code 1

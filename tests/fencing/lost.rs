@@ -148,7 +148,7 @@ fn who_interrupts_the_record_of_a_hook_is_told_how_to_go_on() {
     -- stderr
     off
     error: unknown whether node/worker-1 was fenced: the write may still take effect (interrupted); its lock is kept
-    hint: to check: kubectl maint status worker-1; to continue: run the same command again with --resume=[id]
+    hint: check with `kubectl maint status worker-1`; to continue, run the same command again with --resume=[id]
     -- exit code 130
     ");
     drop(record);

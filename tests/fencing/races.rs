@@ -122,8 +122,7 @@ fn of_two_runs_of_one_fencer_one_runs_its_hook() {
     assert_eq!(stage.hook(&node), None);
 }
 
-/// Whoever continues an interrupted run replaces its announcement: the others who continue the same run are
-/// refused.
+/// The first to continue an interrupted run replaces its announcement. The others are refused.
 #[test]
 fn of_those_who_continue_an_interrupted_run_one_runs_its_hook() {
     let (stage, node) = Stage::with_silent_node("resumers");

@@ -115,7 +115,7 @@ fn line_of(run: &Run) -> &str {
 }
 
 #[test]
-fn the_line_deletes_the_same_for_the_same_reason_and_stays_a_dry_run() {
+fn the_next_command_keeps_the_targets_the_reason_and_the_dry_run() {
     scene("again", |scene| {
         scene.ended_member(3, 1);
         let words = [
@@ -133,7 +133,7 @@ fn the_line_deletes_the_same_for_the_same_reason_and_stays_a_dry_run() {
         let run = scene.force_delete("web-0", &words).run();
         assert_eq!(run.code, 6, "{run}");
         let line = format!(
-            "force-delete pod/web-0 -n {} --dry-run=server --accept-risk=owner,quorum,in-grace \
+            "--as root --as-group system:masters force-delete pod/web-0 -n {} --dry-run=server --accept-risk=owner,quorum,in-grace \
              -m 'it'\\''s unplugged'",
             scene.namespace
         );

@@ -458,7 +458,7 @@ fn a_deletion_that_gets_no_answer_may_still_take_effect() {
         let line = "error: unknown whether pod/web-1 was force-deleted: the request may still take effect (";
         assert!(run.stderr.contains(line), "{run}");
         let hint = format!(
-            "hint: to check: kubectl get pod/web-1 -n {}",
+            "hint: check with `kubectl get pod/web-1 -n {}`",
             scene.namespace
         );
         assert!(run.stderr.contains(&hint), "{run}");

@@ -45,7 +45,8 @@ pub(crate) fn check(words: &[String], stdout: &str) {
 pub(crate) fn check_value(value: &Value) {
     let kind = value["kind"].as_str().unwrap_or_default();
     let mut compiler = Compiler::new();
-    let schema: Value = serde_json::from_str(SCHEMA).expect("JSON");
+    let mut schema: Value = serde_json::from_str(SCHEMA).expect("JSON");
+    close(&mut schema);
     compiler.add_resource(PLACE, schema).expect("a schema");
     let mut schemas = Schemas::new();
     let schema = compiler
@@ -55,6 +56,20 @@ pub(crate) fn check_value(value: &Value) {
         panic!("{error:#}\n{value:#}");
     }
     check_times(value);
+}
+
+/// Allows only the fields that are described. Readers of the published schema may meet new ones.
+fn close(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            if fields.get("properties").is_some_and(Value::is_object) {
+                fields.insert("additionalProperties".to_owned(), Value::Bool(false));
+            }
+            fields.values_mut().for_each(close);
+        }
+        Value::Array(values) => values.iter_mut().for_each(close),
+        _ => {}
+    }
 }
 
 /// The format that `words` ask for.

@@ -27,6 +27,10 @@ impl Arguments {
         })?;
         step("other platforms", || platforms::Arguments {}.run())?;
         step("tests without a real API server", tests)?;
+        step("layers", || {
+            run(cargo(&["test", "--locked", "--test", "packaging"])
+                .args(["--", "layers::", "--quiet"]))
+        })?;
         step("generated files", || r#gen::Arguments { check: true }.run())?;
         print(format_args!("passed in {} s", began.elapsed().as_secs()));
         Ok(())

@@ -41,10 +41,10 @@ impl Arguments {
         let names = self.names();
         let nodes: Vec<NodeSpec> = names.iter().map(|name| NodeSpec::ready(name)).collect();
         control_plane.create_nodes(&nodes)?;
-        print("running until it is ended with Ctrl-C; for another shell:");
+        print("running until Ctrl-C; in another shell, run:");
         print_exports(control_plane.admin_kubeconfig(), &Binary::Kubectl.locate()?)?;
         keep_alive(&control_plane, &names)?;
-        print("ending");
+        print("stopping");
         Ok(())
     }
 
@@ -59,10 +59,10 @@ impl Arguments {
             let nodes = self.names();
             let cluster =
                 SandboxCluster::start(nodes.iter().map(|name| sandbox::Node::named(name))).await?;
-            print("running until it is ended with Ctrl-C; for another shell:");
+            print("running until Ctrl-C; in another shell, run:");
             print_exports(&cluster.kubeconfig(), &kubectl)?;
             ended().await?;
-            print("ending");
+            print("stopping");
             Ok(())
         })
     }

@@ -169,7 +169,7 @@ async fn show(cluster: &SandboxCluster, path: &OsString) -> Result<()> {
             ensure!(status.success(), "what waited ended with {status}");
         }
     }
-    print("\nThat cluster is gone now. For one of your own to play with: cargo xtask try --shell");
+    print("\nThe cluster is removed. To try it yourself: cargo xtask try --shell");
     Ok(())
 }
 

@@ -80,7 +80,7 @@ impl ElectionState {
     }
 
     /// It continues to lead until `deadline`, which a renewal extends.
-    pub(crate) fn goes_on(&self, deadline: BootInstant) {
+    pub(crate) fn extend(&self, deadline: BootInstant) {
         let mut facts = self.lock();
         if facts.deadline.is_some_and(|before| before < deadline) {
             facts.renewals += 1;

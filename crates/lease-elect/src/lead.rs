@@ -59,7 +59,7 @@ impl Lead {
         }
         end_signals.stop();
         let command = self.environment(Command::new(daemon), &held_state);
-        let show_progress = |news: Progress<'_>| show_progress(&self.election_state, news);
+        let show_progress = |progress: Progress<'_>| show_progress(&self.election_state, progress);
         let held = std::slice::from_ref(&self.held);
         match under_lease::run(held, command, self.grace, signals, show_progress).await {
             Ok(outcome) => Ok(self.end(&outcome).await),
@@ -143,21 +143,21 @@ impl Lead {
 }
 
 /// The progress of the daemon, in words and for the status server.
-fn show_progress(election_state: &ElectionState, news: Progress<'_>) {
-    match news {
-        Progress::Stands(held_state) => election_state.goes_on(held_state.deadline),
+fn show_progress(election_state: &ElectionState, progress: Progress<'_>) {
+    match progress {
+        Progress::StateChanged(held_state) => election_state.extend(held_state.deadline),
         Progress::Lost(lost, _) => {
             election_state.ends();
             log::line(format_args!(
                 "the lead was lost: {lost}; the daemon has to end"
             ));
         }
-        Progress::StandsStill => log::line(
+        Progress::Paused => log::line(
             "time may have passed unnoticed, as in a machine that was paused: the daemon stands \
              still until the lead was checked",
         ),
-        Progress::GoesOn => log::line("still the leader: the daemon goes on"),
-        Progress::Stops(left) => log::line(format_args!(
+        Progress::Resumed => log::line("still the leader: the daemon continues"),
+        Progress::Stopped(left) => log::line(format_args!(
             "stopped: nothing is renewed meanwhile, and the daemon is ended in {} s",
             left.as_secs()
         )),
@@ -176,7 +176,7 @@ fn show_progress(election_state: &ElectionState, news: Progress<'_>) {
         Progress::SupervisorLost => {
             log::line("the daemon's supervisor was killed or stopped: everything is ended");
         }
-        Progress::Unfollowed(error) => {
+        Progress::FollowFailed(error) => {
             log::line(format_args!("the daemon can't be followed: {error}"));
         }
     }

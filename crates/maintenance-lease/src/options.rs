@@ -95,7 +95,7 @@ pub(crate) enum Unfinished {
     /// All.
     #[default]
     Any,
-    /// These, as somebody has seen them.
+    /// Only these: somebody has seen what their holders left.
     Only(Vec<NodeLease>),
 }
 

@@ -10,16 +10,16 @@ use supervisor::Exit;
 #[derive(Clone, Copy, Debug)]
 pub enum Progress<'a> {
     /// A lease was renewed, or cut short from outside: its state now.
-    Stands(&'a HeldState),
+    StateChanged(&'a HeldState),
     /// A lease was lost: the command has to end, or had to.
     Lost(&'a Lost, Stage),
     /// Time may have passed that no clock counted: the command is stopped until its leases have been read.
-    StandsStill,
+    Paused,
     /// The leases are still held, and the command continues.
-    GoesOn,
+    Resumed,
     /// The command was stopped (Ctrl-Z), and this process stops with it: nothing is renewed until it
     /// is continued, and the command is ended after this time.
-    Stops(Duration),
+    Stopped(Duration),
     /// The command itself has ended.
     Exited(Exit),
     /// It left this many processes behind, which are being ended.
@@ -27,16 +27,16 @@ pub enum Progress<'a> {
     /// Its supervisor was killed, or stopped for too long: everything is being ended.
     SupervisorLost,
     /// The system does not allow the command to be followed: everything is being ended.
-    Unfollowed(&'a io::Error),
+    FollowFailed(&'a io::Error),
 }
 
 /// The stage of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// It did not start, and won't.
-    NotBegun,
+    NotStarted,
     /// It is running.
-    AtWork,
+    Running,
     /// It has ended.
-    Over,
+    Ended,
 }

@@ -51,7 +51,7 @@ pub async fn run(
         }
         Err(error) => return Err(error),
     };
-    run.stage = Stage::AtWork;
+    run.stage = Stage::Running;
     let mut exit = None;
     let over = loop {
         tokio::select! {
@@ -65,18 +65,18 @@ pub async fn run(
                     run.is_late = true;
                     run.follow(&mut running);
                 }
-                Ok(Event::Frozen) => run.report(Progress::StandsStill),
-                Ok(Event::Thawed) => run.report(Progress::GoesOn),
+                Ok(Event::Frozen) => run.report(Progress::Paused),
+                Ok(Event::Thawed) => run.report(Progress::Resumed),
                 Ok(Event::Exited(how)) => {
                     exit = Some(how);
-                    run.stage = Stage::Over;
+                    run.stage = Stage::Ended;
                     run.report(Progress::Exited(how));
                 }
                 Ok(Event::Left(processes)) => run.report(Progress::Left(processes)),
                 Ok(Event::SupervisorLost) => run.report(Progress::SupervisorLost),
                 Ok(Event::Over(over)) => break Some(over),
                 Err(error) => {
-                    run.report(Progress::Unfollowed(&error));
+                    run.report(Progress::FollowFailed(&error));
                     break None;
                 }
             }
@@ -111,7 +111,7 @@ impl<'a, T: FnMut(Progress<'_>)> LeasedRun<'a, T> {
             grace,
             limits: limits(&held_states, grace),
             held_states,
-            stage: Stage::NotBegun,
+            stage: Stage::NotStarted,
             lost: Vec::new(),
             is_late: false,
             is_checking: false,
@@ -156,7 +156,7 @@ impl<'a, T: FnMut(Progress<'_>)> LeasedRun<'a, T> {
         let held_state = &self.held_states[index];
         match held_state.lost.clone() {
             Some(lost) => self.lose(&lost),
-            None => (self.report)(Progress::Stands(held_state)),
+            None => (self.report)(Progress::StateChanged(held_state)),
         }
     }
 
@@ -194,7 +194,9 @@ impl<'a, T: FnMut(Progress<'_>)> LeasedRun<'a, T> {
             return;
         }
         if running.suspends() {
-            self.report(Progress::Stops(Duration::from_micros(left.unsigned_abs())));
+            self.report(Progress::Stopped(Duration::from_micros(
+                left.unsigned_abs(),
+            )));
         }
         running.suspend();
     }

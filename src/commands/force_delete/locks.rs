@@ -147,7 +147,7 @@ impl Run<'_> {
                 "interrupted: nothing was deleted; node/{node} may stay locked for {}s",
                 DURATION.as_secs()
             ),
-            hint: format!("to check: {} status {node}", self.session.program),
+            hint: format!("check with `{} status {node}`", self.session.program),
             kind: Kind::Interrupted,
         }
     }

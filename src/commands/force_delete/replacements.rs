@@ -9,6 +9,7 @@ use pod_safety::cluster::{Aftermath, Taken};
 use pod_safety::constants::JOB_TRACKING;
 use pod_safety::facts::{NodeSight, Owner, Promise};
 use pod_safety::known::Known;
+use tokio::time::Instant;
 
 use super::carry_out::{Deleted, Run};
 use super::read::{Seen, is_forbidden};
@@ -17,7 +18,6 @@ use crate::output::force_deletion::Outcome;
 use crate::run::interruption::Interruption;
 use crate::words::fencing::count;
 use crate::words::time::length;
-use tokio::time::Instant;
 
 /// How long to wait for replacements.
 const FOR_REPLACEMENTS: Duration = Duration::from_secs(30);
@@ -89,7 +89,7 @@ impl Run<'_> {
         let node = &one.report.target.name;
         let uids: Vec<&str> = one.along.iter().map(|pod| &*pod.target.uid).collect();
         let begun = Instant::now();
-        let mut is_told = false;
+        let mut is_announced = false;
         loop {
             let (pods, current) =
                 join(self.reader.pods_of_node(node), self.reader.node(node)).await;
@@ -119,13 +119,13 @@ impl Run<'_> {
             if is_over {
                 return outcome;
             }
-            if !is_told {
+            if !is_announced {
                 self.session.terminal.remark(format!(
                     "node/{node}: waiting up to {} for {} to be deleted",
                     length(Span::from(self.timeout())),
                     count(uids.len(), "pod")
                 ));
-                is_told = true;
+                is_announced = true;
             }
             tokio::time::sleep(PERIOD.min(self.timeout())).await;
         }

@@ -27,7 +27,7 @@ use crate::words::change::{dry_run_suffix, may_still_act};
 use crate::words::error_code::ErrorCode;
 use crate::words::holder::of_node;
 use crate::words::node_state::stands;
-use crate::words::refusal::{at_work, fenced};
+use crate::words::refusal::{fenced, running_command};
 
 impl Run<'_> {
     /// Prints the report, for people. With `--quiet`, findings that are not ok are still printed if a risk
@@ -139,12 +139,12 @@ impl Run<'_> {
             _ => {
                 let line = self.line(program, &findings.reports, None);
                 let caller = self.session.locks.identity();
-                let at_work = findings
+                let running_command = findings
                     .holders()
-                    .find_map(|holder| at_work(holder, caller));
-                let at_work = at_work.map(|(_, words)| words);
+                    .find_map(|holder| running_command(holder, caller));
+                let running_command = running_command.map(|(_, words)| words);
                 let to_end = || Some(fenced::to_end(findings.fenced()?, program));
-                terminal.hint(match at_work.or_else(to_end) {
+                terminal.hint(match running_command.or_else(to_end) {
                     Some(words) if missing.refused.contains(&"lease") => {
                         format!("{words}; then: {line}")
                     }
@@ -202,11 +202,11 @@ impl Run<'_> {
         let program = self.session.program;
         let caller = self.session.locks.identity();
         let holder = lease.and_then(NodeLease::holder);
-        let at_work = holder.and_then(|holder| at_work(holder, caller));
-        let at_work = at_work.map(|(_, words)| words);
+        let running_command = holder.and_then(|holder| running_command(holder, caller));
+        let running_command = running_command.map(|(_, words)| words);
         let fencing = lease.filter(|lease| is_of_fencing(lease, self.reader.now()));
         let to_end = || Some(fenced::to_end(fencing?.node(), program));
-        if let Some(words) = at_work.or_else(to_end) {
+        if let Some(words) = running_command.or_else(to_end) {
             let line = self.line(program, &findings.reports, None);
             terminal.hint(format!("{words}; then: {line}"));
         }

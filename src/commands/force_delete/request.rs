@@ -71,7 +71,7 @@ impl Run<'_> {
                 escape(why)
             ),
             hint: format!(
-                "to check: {} get {target}{}",
+                "check with `{} get {target}{}`",
                 self.session.program.kubectl(),
                 within.unwrap_or_default()
             ),

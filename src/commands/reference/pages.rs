@@ -150,7 +150,11 @@ fn meaning(arg: &Arg) -> String {
         .map(|value| format!("`{}`", value.to_string_lossy()))
         .collect();
     if arg.get_action().takes_values() && !defaults.is_empty() {
-        text.push_str(&format!("; default {}", defaults.join(", ")));
+        let defaults = defaults.join(", ");
+        text.push_str(&match text.ends_with('.') {
+            true => format!(" Default: {defaults}."),
+            false => format!("; default {defaults}"),
+        });
     }
     if let Some(variable) = arg.get_env() {
         text.push_str(&format!("; or by `{}`", variable.to_string_lossy()));

@@ -57,7 +57,7 @@ pub(in crate::commands) struct NodeFilter {
 }
 
 impl NodeFilter {
-    /// The nodes to show, sorted as was asked for, else in the order of the selection, else by name.
+    /// The nodes to show, sorted as requested, else in the order of the selection, else by name.
     pub(in crate::commands) fn nodes(&self, snapshot: &Snapshot, now: Now) -> Vec<String> {
         let candidates: Vec<&str> = match &self.selection {
             Selection::Named(names) => names.iter().map(String::as_str).collect(),
@@ -91,7 +91,7 @@ impl NodeFilter {
         self.matches(snapshot, node, now) && (!self.brief || snapshot.needs_attention(node, now))
     }
 
-    /// Whether `node` is selected and in a state that was asked for.
+    /// Whether `node` is selected and in a requested state.
     fn matches(&self, snapshot: &Snapshot, node: &str, now: Now) -> bool {
         let state = snapshot.state(node, now);
         // An expired lock without any time counts as abandoned.
@@ -121,7 +121,7 @@ impl NodeFilter {
         }
     }
 
-    /// When `node` is shown, or not, or changes, by time alone.
+    /// When `node` next appears, changes or disappears because of the time alone.
     pub(super) fn next_change(&self, snapshot: &Snapshot, node: &str, now: Now) -> Option<Instant> {
         let state = snapshot.state(node, now);
         let abandoned = self.abandoned.and_then(|term| abandoned_at(state, term));
@@ -167,7 +167,7 @@ impl NodeFilter {
     }
 }
 
-/// When an expired lock has been so for `term`; `None` if nobody knows since when it is.
+/// When a lock will have been expired for `term`; `None` if the time of its expiry is unknown.
 fn abandoned_at(state: State, term: Span) -> Option<Instant> {
     match state {
         State::Expired { since } => since.map(|since| since + term),

@@ -142,7 +142,7 @@ impl<'a> Follower<'a> {
             filter, snapshot, ..
         } = self;
         let shown = filter.nodes(snapshot, now);
-        // Others may have to be shown later, by time alone.
+        // Time alone may make others appear later.
         let others = snapshot
             .known()
             .into_iter()

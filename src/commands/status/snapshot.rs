@@ -148,8 +148,8 @@ impl Snapshot {
             .is_some_and(|lease| lease.holder().is_some())
     }
 
-    /// Whether `node` is anything but free and well, or nobody knows. A cordon alone is no reason to look at
-    /// it.
+    /// Whether `node` needs attention: it is not free, not well, or its state is unknown. A cordon alone does
+    /// not count.
     pub(super) fn needs_attention(&self, node: &str, now: Now) -> bool {
         let lease = self.leases.get(node);
         let is_marked = |marks: &Marks| marks.words(now).is_some();

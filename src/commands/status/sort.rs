@@ -2,10 +2,10 @@
 
 use clap::ValueEnum;
 use maintenance_lease::NodeLease;
-use maintenance_lease::protocol::{Instant, Now, State};
+use maintenance_lease::protocol::{Instant, Now};
 
 use super::snapshot::Snapshot;
-use crate::output::status::Label;
+use crate::output::status::{Label, end};
 use crate::words::holder::of_node;
 
 /// What rows are sorted by. Rows without the value come last.
@@ -41,10 +41,7 @@ impl SortKey {
                     None => (1, String::new()),
                 },
                 Self::Age => by_time(held.and_then(NodeLease::acquired).map(Instant::from)),
-                Self::Left => by_time(held.and_then(|lease| match lease.state(now) {
-                    State::AdminHold => lease.hold_until().map(Instant::from),
-                    state => state.end(),
-                })),
+                Self::Left => by_time(held.and_then(|lease| end(lease, now))),
             }
         });
     }

@@ -250,7 +250,7 @@ impl<'a> Wait<'a> {
         let free = self.args.condition == Condition::Free;
         match self.session.locks.check_acquire(seen, &Acquire::new()) {
             Err(Error::Refused(refused)) if free => Obstacle::Refused(refused),
-            _ => Obstacle::Stands {
+            _ => Obstacle::State {
                 how: format!("it {}", node_state::state(seen.lease.as_ref(), self.now())),
                 awaited: self.args.condition.state(),
                 hint: None,

@@ -135,8 +135,8 @@ async fn release(session: &Session<'_>, held: HeldLease, outcome: &CommandOutcom
     }
     let now = session.locks.server_time().now();
     let stage = match outcome.exit {
-        Some(_) => Stage::Over,
-        None => Stage::NotBegun,
+        Some(_) => Stage::Ended,
+        None => Stage::NotStarted,
     };
     let (message, hint) = loss::lines(&lost, Some(&lease), stage, now, session.program);
     session.terminal.error(&message);

@@ -35,21 +35,31 @@ impl Locking<'_> {
     /// If one can't be locked. That was reported, and what was acquired is released.
     pub(super) async fn all(&self, selection: &Selection) -> Result<Vec<Change>, Failure> {
         let targets = self.work.targets(selection, true).await?;
-        let nodes: Vec<String> = targets.names().map(ToOwned::to_owned).collect();
+        let nodes = targets.to_names();
         let limit = self.args.limit.limit();
         // If one of them is locked or does not exist, nothing is written to the others.
-        let targets = self.work.read(targets, true).await?;
         let take = self.args.take;
-        let unfinished = self.work.confirm_unfinished(take, &targets).await?;
+        let (targets, unfinished) = self
+            .work
+            .read_and_confirm_unfinished(targets, take, false)
+            .await?;
         let (own, others): (Vec<_>, Vec<_>) = targets
             .nodes
             .into_iter()
             .partition(|target| self.is_own_lock(target));
         let refused = self.refuse(&own);
         if !refused.is_empty() {
-            let course = Completion::Complete;
+            let completion = Completion::Complete;
             let results = refused;
-            return self.judge(&nodes, LockedSet { results, course }).await;
+            return self
+                .judge(
+                    &nodes,
+                    LockedSet {
+                        results,
+                        completion,
+                    },
+                )
+                .await;
         }
         let options = SetOptions::acquire(take.acquire(self.options(), unfinished));
         let mut locked = LockedSet::set(self.work, others, options, limit).await;
@@ -128,7 +138,7 @@ impl Locking<'_> {
                 None => {}
             }
         }
-        if locked.course == Completion::Interrupted && !problems.any() {
+        if locked.completion == Completion::Interrupted && !problems.any() {
             problems.report(&Failure::Interrupted);
         }
         if problems.any() {

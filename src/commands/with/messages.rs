@@ -32,21 +32,21 @@ impl<'a> Messages<'a> {
         }
     }
 
-    pub(super) fn report(&mut self, news: Progress<'_>) {
+    pub(super) fn report(&mut self, progress: Progress<'_>) {
         let terminal = self.session.terminal;
-        match news {
-            Progress::Stands(held_state) => self.stands(held_state),
+        match progress {
+            Progress::StateChanged(held_state) => self.state_changed(held_state),
             Progress::Lost(lost, stage) => {
                 self.lose(lost, stage);
-                if stage == Stage::AtWork && Terminal::is_stderr_one() {
+                if stage == Stage::Running && Terminal::is_stderr_one() {
                     self.lost.push(lost.clone());
                 }
             }
-            Progress::StandsStill => terminal.warn(
+            Progress::Paused => terminal.warn(
                 "this machine may have been paused: the command is stopped until its lock is checked",
             ),
-            Progress::GoesOn => terminal.remark("the lock is still yours: the command continues"),
-            Progress::Stops(left) => {
+            Progress::Resumed => terminal.remark("the lock is still yours: the command continues"),
+            Progress::Stopped(left) => {
                 let now = self.now();
                 terminal.warn(loss::stopped(now.latest + left.into(), now));
             }
@@ -55,7 +55,7 @@ impl<'a> Messages<'a> {
                 terminal
                     .warn("the command's supervisor was killed or stopped: ending the command");
             }
-            Progress::Unfollowed(error) => {
+            Progress::FollowFailed(error) => {
                 terminal.error(&format!("could not follow the command: {error}"));
             }
             Progress::Exited(_) => {}
@@ -66,7 +66,7 @@ impl<'a> Messages<'a> {
     /// first message.
     pub(super) fn repeat(&self) {
         for lost in &self.lost {
-            self.lose(lost, Stage::Over);
+            self.lose(lost, Stage::Ended);
         }
     }
 
@@ -78,7 +78,7 @@ impl<'a> Messages<'a> {
     }
 
     /// Reports renewals that fail while there is time left, and when that time is over.
-    fn stands(&mut self, held_state: &HeldState) {
+    fn state_changed(&mut self, held_state: &HeldState) {
         let terminal = self.session.terminal;
         let node = held_state.lease.node();
         self.held.insert(node.to_owned(), held_state.lease.clone());

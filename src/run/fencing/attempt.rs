@@ -9,7 +9,7 @@ use super::{Attempts, FencingTarget, Observed, Written, hook, hook_program, vari
 use crate::args::hook::HookArgs;
 use crate::error::Failure;
 use crate::text::escape;
-use crate::words::fencing::{hook_at_work, hook_failed, hook_interrupted, resume};
+use crate::words::fencing::{hook_failed, hook_interrupted, hook_running, resume};
 
 /// How long after the hook's time limit the recorded end is, because clocks may differ and times on the
 /// Node have no fractions of a second.
@@ -76,7 +76,7 @@ impl<'a> Hook<'a> {
     /// If one may be running.
     pub(crate) fn check_alone(&self, observed: &Observed) -> Result<(), Failure> {
         match self.other(observed) {
-            Some(other) => Err(hook_at_work(
+            Some(other) => Err(hook_running(
                 &self.target.node,
                 &other,
                 self.target.now().latest,

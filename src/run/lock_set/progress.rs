@@ -28,14 +28,14 @@ pub(super) enum SetUpdate {
 
 impl SetUpdate {
     pub(super) fn of(progress: &SetProgress<'_>) -> Option<Self> {
-        let queue = SetWait {
+        let set = SetWait {
             taken: progress.held,
             all: progress.all,
         };
         match &progress.waiting {
-            None => Some(Self::Count(queue, progress.refused)),
+            None => Some(Self::Count(set, progress.refused)),
             Some(Progress::Blocked(blocked)) => {
-                Some(Self::Blocked(queue, Box::new((*blocked).clone())))
+                Some(Self::Blocked(set, Box::new((*blocked).clone())))
             }
             Some(Progress::Unwatched(why)) => Some(Self::Unwatched(why.to_string())),
             Some(_) => None,
@@ -67,17 +67,17 @@ impl<'a> Line<'a> {
 
     pub(super) fn take_in(&mut self, reported: SetUpdate) {
         match reported {
-            SetUpdate::Count(queue, refused) => self.count(queue, refused),
-            SetUpdate::Blocked(queue, blocked) => {
-                let known = self.blocked.replace((queue, *blocked));
+            SetUpdate::Count(set, refused) => self.count(set, refused),
+            SetUpdate::Blocked(set, blocked) => {
+                let known = self.blocked.replace((set, *blocked));
                 if self.is_told
-                    && let Some((queue, blocked)) = &self.blocked
+                    && let Some((set, blocked)) = &self.blocked
                     && !known.is_some_and(|(before, known)| {
-                        before.taken == queue.taken && blocked.is_still(&known)
+                        before.taken == set.taken && blocked.is_still(&known)
                     })
                 {
                     let asked = self.session.asked(self.verb);
-                    let line = waiting::line(blocked, *queue, asked);
+                    let line = waiting::line(blocked, *set, asked);
                     self.session.terminal.remark(line);
                 }
                 self.show();
@@ -90,7 +90,7 @@ impl<'a> Line<'a> {
     }
 
     /// Shows how many nodes are locked by now, after the wait has ended.
-    fn count(&mut self, queue: SetWait, refused: usize) {
+    fn count(&mut self, set: SetWait, refused: usize) {
         let terminal = self.session.terminal;
         if self.blocked.take().is_some() {
             terminal.end_live();
@@ -99,8 +99,8 @@ impl<'a> Line<'a> {
             return;
         }
         self.counted = Instant::now();
-        let line = waiting::count(self.verb, queue, refused);
-        terminal.live_count(queue.taken, queue.all, line);
+        let line = waiting::count(self.verb, set, refused);
+        terminal.live_count(set.taken, set.all, line);
     }
 
     /// Completes when the line needs an update; never if there is none.
@@ -116,9 +116,9 @@ impl<'a> Line<'a> {
     pub(super) fn show(&self) {
         let terminal = self.session.terminal;
         let blocked = self.blocked.as_ref().filter(|_| self.is_told);
-        if let Some((queue, blocked)) = blocked {
+        if let Some((set, blocked)) = blocked {
             let now = self.session.locks.server_time().now();
-            terminal.live(waiting::short(blocked, *queue, now));
+            terminal.live(waiting::short(blocked, *set, now));
         }
     }
 }

@@ -39,7 +39,7 @@ pub(crate) fn silent_after_hook(node: &str, waited: Duration, program: &Program)
         message: format!(
             "the hook succeeded, but node/{node} is still unreachable after {waited}: it stays fenced"
         ),
-        hint: format!("when it is back: {program} unfence {node}"),
+        hint: format!("when it is back, run `{program} unfence {node}`"),
         kind: Kind::TimedOut,
     }
 }
@@ -70,7 +70,7 @@ pub(crate) fn record_open(
              kept",
             escape(&why.to_string())
         ),
-        hint: format!("to check: {program} status {node}; to continue: {again}"),
+        hint: format!("check with `{program} status {node}`; to continue, {again}"),
         kind: why.kind(None),
     }
 }
@@ -82,7 +82,7 @@ pub(crate) fn return_open(node: &str, why: &Failure, program: &Program) -> Failu
             "unknown whether node/{node} was unfenced: the write may still take effect ({})",
             escape(&why.to_string())
         ),
-        hint: format!("to check: {program} status {node}; to continue: {RETRY}"),
+        hint: format!("check with `{program} status {node}`; to continue, {RETRY}"),
         kind: why.kind(None),
     }
 }

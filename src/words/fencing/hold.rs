@@ -9,21 +9,22 @@ use crate::text::escape;
 use crate::words::holder::person;
 use crate::words::program::Program;
 
-/// `node` could not be put on hold. If the result is unknown, it says how to check and end the hold.
+/// `node` could not be put on hold. If the result is unknown, the hint says how to continue, and how to undo it.
 pub(crate) fn not_held(node: &str, failure: Failure, program: &Program) -> Failure {
     let what =
         format!("unknown whether node/{node} was put on hold: the write may still take effect");
-    let hint = format!("to continue: {RETRY}; to undo it: {program} unfence {node}");
+    let hint = format!("to continue, {RETRY}; to undo it, run `{program} unfence {node}`");
     open_or_as_it_is(failure, &what, hint)
 }
 
-/// The hold on `node` could not be ended. If the result is unknown, it says how to check, and how to end
-/// the hold.
+/// The hold on `node` could not be ended. If the result is unknown, the hint says how to check, and how to
+/// end the hold.
 pub(crate) fn not_ended(node: &str, failure: Failure, program: &Program) -> Failure {
     let what = format!(
         "unknown whether the hold on node/{node} was ended: the write may still take effect"
     );
-    let hint = format!("to check: {program} status {node}; to end it: {program} unfence {node}");
+    let hint =
+        format!("check with `{program} status {node}`; end it with `{program} unfence {node}`");
     open_or_as_it_is(failure, &what, hint)
 }
 
@@ -48,7 +49,7 @@ fn open_or_as_it_is(failure: Failure, what: &str, hint: String) -> Failure {
 pub(crate) fn hold_stays(node: &str, program: &Program) -> String {
     format!(
         "node/{node} stays on hold: an earlier fence was interrupted, and the result of its hook is \
-         unknown; when the node is well: {program} unfence {node}"
+         unknown; when the node is well, run `{program} unfence {node}`"
     )
 }
 
@@ -66,14 +67,14 @@ pub(crate) fn hold_not_ended(node: &str, failure: &Failure, program: &Program) -
         return format!("{message}; {hint}");
     }
     format!(
-        "could not end the hold on node/{node}: {}; to end it: {program} unfence {node}",
+        "could not end the hold on node/{node}: {}; end it with `{program} unfence {node}`",
         escape(&failure.to_string())
     )
 }
 
 /// The hold on `node`, which is no longer fenced, could not be ended.
 pub(crate) fn hold_left(node: &str, program: &Program) -> String {
-    format!("node/{node} is still on hold; to end the hold: {program} unfence {node}")
+    format!("node/{node} is still on hold; end the hold with `{program} unfence {node}`")
 }
 
 /// The lock that replaced a hold, if that is why the hold could not be ended.

@@ -20,7 +20,7 @@ pub(crate) use self::progress::{
     awaited, fenced, lease_ends, lease_ends_with_outer, story, unrecorded, was_fenced,
 };
 pub(crate) use self::refusal::{
-    back_alive, fenced_anew, hold_of_fencing, hook_at_work, refusal, stays, too_short,
+    back_alive, fenced_anew, hold_of_fencing, hook_running, refusal, stays, too_short,
 };
 pub(crate) use self::remains::{count, left, stuck, tolerating, unsure};
 pub(crate) use self::retry::resume;

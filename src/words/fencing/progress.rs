@@ -40,7 +40,7 @@ pub(crate) fn story(record: &Record) -> String {
 pub(crate) fn lease_ends(node: &str, until: Instant, now: Instant, program: &Program) -> String {
     format!(
         "your lock on node/{node} expires at {}, and the fenced node is unlocked then; to keep it \
-         locked: {program} hold {node} -m WHY",
+         locked, run `{program} hold {node} -m WHY`",
         clock(until, now)
     )
 }
@@ -49,7 +49,7 @@ pub(crate) fn lease_ends(node: &str, until: Instant, now: Instant, program: &Pro
 pub(crate) fn lease_ends_with_outer(node: &str, program: &Program) -> String {
     format!(
         "the lock on node/{node} ends when this `with` command ends, and the fenced node is unlocked \
-         then; to keep it locked: {program} hold {node} -m WHY"
+         then; to keep it locked, run `{program} hold {node} -m WHY`"
     )
 }
 

@@ -42,7 +42,7 @@ pub(crate) fn refusal(node: &str, refusal: &steps::Refusal, program: &Program) -
                 "cannot fence node/{node}: unknown whether its kubelet is alive: {}",
                 escape(&why.to_string())
             ),
-            to_judge(node, why),
+            unknown_hint(node, why),
         ),
         MassLoss(zone) => unsafe_(
             format!(
@@ -95,7 +95,7 @@ pub(crate) fn back_alive(node: &str, age: Span, program: &Program) -> Failure {
             "node/{node} is fenced, but its kubelet is alive (last heartbeat {} ago)",
             length(age.max(Span::ZERO))
         ),
-        format!("if it was restarted: {program} unfence {node}; if not, power it off now"),
+        format!("if it was restarted, run `{program} unfence {node}`; if not, power it off now"),
     )
 }
 
@@ -120,7 +120,7 @@ fn not_called_unreachable(node: &str, status: Option<Status>, program: &Program)
 }
 
 /// What to do if it is unknown whether `node` is alive, because of `why`.
-fn to_judge(node: &str, why: &Why) -> String {
+fn unknown_hint(node: &str, why: &Why) -> String {
     match why {
         Why::Untold(_) => format!("set the clock of node/{node}, and check that its kubelet runs"),
         Why::Forbidden(_) => "see the role kubectl-maint-fencer in deploy/rbac.yaml".to_owned(),
@@ -134,7 +134,9 @@ pub(crate) fn stays(node: &str, refusal: &back::Refusal, program: &Program) -> F
     match refusal {
         back::Refusal::Silent => unsafe_(
             format!("cannot unfence node/{node}: it is still unreachable"),
-            format!("start it first, or let a hook start it: {program} unfence {node} -- HOOK"),
+            format!(
+                "start it first, or let a hook start it with `{program} unfence {node} -- HOOK`"
+            ),
         ),
         back::Refusal::Untainted => unsafe_(
             format!(
@@ -151,7 +153,7 @@ pub(crate) fn stays(node: &str, refusal: &back::Refusal, program: &Program) -> F
                 "cannot unfence node/{node}: unknown whether its kubelet is alive: {}",
                 escape(&why.to_string())
             ),
-            to_judge(node, why),
+            unknown_hint(node, why),
         ),
         back::Refusal::Unrecorded => unsafe_(
             format!(
@@ -169,7 +171,7 @@ pub(crate) fn stays(node: &str, refusal: &back::Refusal, program: &Program) -> F
             ),
             match record.how {
                 How::Hook { isolated: true, .. } => format!(
-                    "reboot it, or undo its isolation: {program} unfence {node} -- HOOK; to unfence it \
+                    "reboot it, or undo its isolation with `{program} unfence {node} -- HOOK`; to unfence it \
                      anyway, {}",
                     accepting()
                 ),
@@ -211,7 +213,7 @@ pub(crate) fn too_short(node: &str, rest: Span, needed: Duration, program: &Prog
 }
 
 /// The hook of another run may still be running for `node`.
-pub(crate) fn hook_at_work(node: &str, other: &Attempt, now: Instant) -> Failure {
+pub(crate) fn hook_running(node: &str, other: &Attempt, now: Instant) -> Failure {
     Failure::Hook {
         message: format!(
             "another hook may still be running for node/{node}: {} by {} (since {}, until {} at the \

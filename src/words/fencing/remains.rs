@@ -20,11 +20,11 @@ pub(crate) fn stuck(node: &str, remains: &Remains, waited: Duration, program: &P
     Failure::TimedOut {
         node: node.to_owned(),
         waited,
-        obstacle: Some(Obstacle::Stands {
+        obstacle: Some(Obstacle::State {
             how: still_there(node, remains),
             awaited: "empty",
             hint: Some(format!(
-                "run it again to keep waiting; to see what blocks them: {program} status --pods {node}"
+                "run it again to keep waiting; see what blocks them with `{program} status --pods {node}`"
             )),
         }),
     }

@@ -102,7 +102,7 @@ fn unknown_values() {
     $ kubectl maint acquire worker-1 -o xml
     -- stderr
     error: invalid value 'xml' for '--output <FORMAT>'
-      [possible values: wide, name, json, yaml, lock-id]
+      [possible values: wide, name, json, yaml, lock-id, jsonpath=, custom-columns=]
 
       tip: a similar value exists: 'yaml'
 
@@ -216,7 +216,7 @@ fn a_command_of_with_that_is_not_behind_its_dashes() {
     $ kubectl maint with -l pool=gpu -- uptime
     -- stderr
     error: with has no flag -l
-    hint: see `kubectl maint with --help`
+    hint: name the nodes before --
     -- exit code 125
     ");
 }

@@ -201,7 +201,7 @@ fn what_cannot_be_meant_has_a_code_of_its_own() {
     $ kubectl maint with -l a=b -- true
     -- stderr
     error: with has no flag -l
-    hint: see `kubectl maint with --help`
+    hint: name the nodes before --
     -- exit code 125
     ");
     assert_snapshot!(cluster.maint(["with", "Worker", "--", "true"]).run(), @r#"

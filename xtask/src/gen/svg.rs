@@ -116,7 +116,7 @@ pub(super) fn draw(description: &str, terminals: &[Terminal], entries: &[Entry])
     svg
 }
 
-/// Wraps a line between words, as far as these are short enough.
+/// Wraps a line between words, but never within a word.
 fn wrap(text: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_inclusive(' ') {

@@ -19,7 +19,7 @@ use crate::sandbox_cluster::SandboxCluster;
 /// 2026-03-10, 15:00 UTC.
 const BEGIN: i64 = 1_773_154_800;
 
-/// The second of the minute at which the commands after the first lock begin, so that what is left of a lock is far from where its
+/// The second of the minute at which the commands after the first lock begin. The time left is then far from where its
 /// rounding changes.
 const SECOND: i64 = 20;
 
@@ -68,7 +68,7 @@ async fn record() -> Result<Option<Vec<Entry>>> {
         began: Instant::now(),
         is_slow: false,
     };
-    // The first lock also creates the namespace and the Lease, which this is not about.
+    // The first lock also creates the namespace and the Lease, which the picture does not show.
     recording.run(ALICE, 0, "acquire worker-1 -q", 0).await?;
     recording.run(ALICE, 0, "release worker-1 -q", 0).await?;
     recording.entries.clear();

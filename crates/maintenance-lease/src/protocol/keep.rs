@@ -205,7 +205,7 @@ impl Keeper {
         }
         if self.under_way.is_some() {
             return Due::Wait(match hanging {
-                // Without this, a planted mistake would loop at one instant for ever.
+                // Without this, a planted mistake would loop forever at one instant.
                 true => self.stop_at().max(clocks.boot.plus(Span::seconds(1))),
                 false => self.stop_at(),
             });

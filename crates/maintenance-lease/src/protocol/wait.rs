@@ -115,7 +115,7 @@ impl Waiter {
             })
     }
 
-    /// What to do before the next decision, whoever the holder is: a pause, or a read.
+    /// What to do before the next decision, for any holder: a pause, or a read.
     #[must_use]
     pub fn first(&self, clocks: Clocks) -> Option<Turn> {
         if let Some(not_before) = self.not_before
