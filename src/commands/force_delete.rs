@@ -3,7 +3,6 @@
 mod carry_out;
 mod event_note;
 mod evidence;
-mod heartbeats;
 mod lock_check;
 mod locks;
 mod next_command;

@@ -116,11 +116,9 @@ fn a_report_tells_which_volume_a_second_node_gets_at_once() {
         uid
     });
     kubelets.silence(silent, SILENCE).expect("it falls silent");
-    for ((name, _, _, _), line) in sets.iter().zip([
-        "CONFIRM  volume-unguarded",
-        "CONFIRM  volume-attached",
-        "CONFIRM  volume-attached",
-    ]) {
+    let lines = ["volume-unguarded", "volume-attached", "volume-attached"];
+    for (((name, ..), uid), id) in sets.iter().zip(&before).zip(lines) {
+        let line = format!("CONFIRM  {id}");
         let target = format!("pod/{name}-0");
         let force = ["force-delete", &target, "-n", stage.own()];
         eventually("nothing is refused any more", || {
@@ -128,15 +126,16 @@ fn a_report_tells_which_volume_a_second_node_gets_at_once() {
             assert_eq!(run.code, 6, "{run}");
             let report = run.to_string();
             let over = !report.contains("REFUSE");
-            assert!(!over || report.contains(line), "{report}");
+            assert!(!over || report.contains(&line), "{report}");
             over
         });
-        let words = ["--accept-risk", "-m", "the rack burns", "--timeout=0"];
-        let run = stage.maint(force).args(words).run();
-        assert_eq!(run.code, 0, "{run}");
-    }
-    for ((name, ..), uid) in sets.iter().zip(&before) {
+        let words = ["--accept-risk", "-m", "the rack burns", "--timeout=60s"];
+        let run = stage.maint(force).args(words).start();
         place(&stage, name, uid, other);
+        let run = run.ends();
+        assert_eq!(run.code, 0, "{run}");
+        let replaced = format!("{target} force-deleted; replaced by a pod on node/{other}\n");
+        assert!(run.stdout.ends_with(&replaced), "{run}");
     }
     let [crowd, alone, block] = sets.each_ref().map(|(.., volume)| volume);
     eventually("the shared volume is attached to both", || {

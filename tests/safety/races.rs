@@ -143,7 +143,8 @@ fn a_pod_that_changed_ends_the_deletion_of_the_others() {
         let told = format!(
             "error: pod/web-2 changed after the check; nothing more was deleted\n\
              hint: to check again and delete: kubectl maint force-delete pod/web-2 pod/web-3 -n {} \
-             --timeout 0 --accept-risk=none -m why\n",
+             --accept-risk=none -m why\n\
+             error: not deleted: pod/web-2, pod/web-3\n",
             scene.namespace
         );
         assert!(run.stderr.ends_with(&told), "{run}");
@@ -183,11 +184,13 @@ fn a_heartbeat_ends_the_deletion_whatever_its_clock_says() {
         assert_eq!(kept.passes(), 200);
         let run = run.ends();
         assert_eq!(run.code, 6, "{run}");
-        let told = format!(
-            "error: node/{} sent a heartbeat after the check; nothing more was deleted\n",
-            scene.node
-        );
-        assert!(run.stderr.contains(&told), "{run}");
+        let told = "error: refused: node-alive; nothing more was deleted\n";
+        assert!(run.stderr.contains(told), "{run}");
+        assert!(run.stderr.contains("its last heartbeat is 0s old"), "{run}");
+        let left = "error: not deleted: pod/web-3\n";
+        assert!(run.stderr.ends_with(left), "{run}");
+        let deleted = "pod/web-1 force-deleted\npod/web-2 force-deleted\n";
+        assert!(run.stdout.ends_with(deleted), "{run}");
         assert!(!scene.is_there("web-2") && scene.is_there("web-3"));
     });
 }

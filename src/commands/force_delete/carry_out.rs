@@ -6,10 +6,10 @@ use futures::future::join;
 use maintenance_lease::{DryRun, Error, Maintenance, NodeLease};
 use pod_safety::cluster::{Deletion, Reader};
 use pod_safety::consent::{Consent, Missing};
-use pod_safety::report::Report;
+use pod_safety::node::is_fresh;
+use pod_safety::report::{Report, Target};
 
 use super::ForceDeleteArgs;
-use super::heartbeats::Heartbeats;
 use super::lock_check::LockCheck;
 use super::locks::Locks;
 use super::read::{Findings, First, Key, Seen, is_forbidden, key};
@@ -116,23 +116,15 @@ impl Run<'_> {
             .map(|report| (key(&report.target), consent.bound_to(report)))
             .collect();
         let mut first = findings.first();
-        let heartbeats = &findings.heartbeats;
         let result = self
-            .delete(
-                &mut first,
-                &consents,
-                heartbeats,
-                &mut locks,
-                &ended,
-                &mut deleted,
-            )
+            .delete(&mut first, &consents, &mut locks, &ended, &mut deleted)
             .await;
         // Report an unknown result at once: the requests that follow may hang too.
         let result = match result {
             Err(failure @ Failure::OpenWrite { .. }) => Err(self.report_at_once(&failure)),
             result => result,
         };
-        if real && result.is_err() {
+        if real && (result.is_err() || done(&deleted) > 0) {
             self.report_not_deleted(&first);
         }
         let mut is_lost = false;
@@ -202,7 +194,6 @@ impl Run<'_> {
         &self,
         first: &mut First,
         consents: &Consents,
-        heartbeats: &Heartbeats,
         locks: &mut Locks,
         ended: &Interruption,
         deleted: &mut Vec<Deleted>,
@@ -217,24 +208,21 @@ impl Run<'_> {
             }
             let target = &report.target;
             let checking = async {
-                let checks = join(
-                    self.lock_check(locks, target),
-                    self.alive(target, heartbeats),
-                );
-                let (lock, alive) = checks.await;
-                Ok((lock?, alive?))
+                let checks = join(self.lock_check(locks, target), self.is_alive(target));
+                let (lock, is_alive) = checks.await;
+                Ok((lock?, is_alive?))
             };
             let pod = findings.pods.get(index);
-            let (answer, node) = match ended.or(checking).await? {
+            let answer = match ended.or(checking).await? {
                 (LockCheck::Lost(loss), _) => {
                     self.report_loss(&loss);
                     locks.reported_lost.push(loss.lost.node);
                     return Err(Failure::Reported(Kind::Lost));
                 }
-                (LockCheck::EndsSoon, node) | (LockCheck::Held, node @ Some(_)) => (None, node),
-                (LockCheck::Held, None) => {
+                (LockCheck::EndsSoon, _) | (_, true) => None,
+                (LockCheck::Held, false) => {
                     let pod = pod.map(|seen| &seen.facts.pod);
-                    (Some(self.request(target, pod, ended).await?), None)
+                    Some(self.request(target, pod, ended).await?)
                 }
             };
             let Some(answer) = answer.filter(|answer| *answer != Answer::Is(Deletion::Changed))
@@ -245,7 +233,7 @@ impl Run<'_> {
                     Some(worse) => code.worse(worse),
                     // It went meanwhile, as the last one.
                     None if findings.reports.is_empty() => code,
-                    None => self.stopped(target, node, &findings, done(deleted)),
+                    None => self.stopped(target, &findings, done(deleted)),
                 });
             };
             first.remove(&key(target));
@@ -261,6 +249,22 @@ impl Run<'_> {
             }
         }
         Ok(code)
+    }
+
+    /// Whether the kubelet of the node of `target` is alive by now, if the caller does not accept that. A
+    /// heartbeat that changed since the report says so, whatever its clock says.
+    async fn is_alive(&self, target: &Target) -> Result<bool, Failure> {
+        let Some(node) = target
+            .node()
+            .filter(|_| !self.args.accepts_refusal("node-alive"))
+        else {
+            return Ok(false);
+        };
+        match self.reader.heartbeat(node).await {
+            Ok(heartbeat) => Ok(is_fresh(heartbeat, self.reader.now())),
+            Err(error) if error.is_forbidden() => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Reads what is left of `first`, and reports what went without this command.

@@ -11,7 +11,6 @@ use pod_safety::facts::{Evidence, Facts, Lock, NodeFacts, NodeSight};
 use pod_safety::report::{Report, Target};
 
 use super::carry_out::{Deleted, Run};
-use super::heartbeats::Heartbeats;
 use super::targets::Targets;
 use crate::error::Failure;
 
@@ -27,8 +26,6 @@ pub(super) struct Findings {
     pub(super) unmatched: Vec<Key>,
     /// The locks of the nodes involved, if known.
     pub(super) locks: BTreeMap<String, Known<Lock>>,
-    /// The last heartbeats of these nodes.
-    pub(super) heartbeats: Heartbeats,
     /// The nodes that exist.
     pub(super) nodes: BTreeSet<String>,
 }
@@ -203,7 +200,6 @@ impl Findings {
             held: Vec::new(),
             unmatched: Vec::new(),
             locks: locks(evidence),
-            heartbeats: heartbeats(evidence),
             nodes: there(evidence),
         }
     }
@@ -248,13 +244,6 @@ fn locks(evidence: &Evidence) -> BTreeMap<String, Known<Lock>> {
     let nodes = evidence.nodes.iter();
     nodes
         .map(|(name, node)| (name.clone(), node.lock.clone()))
-        .collect()
-}
-
-fn heartbeats(evidence: &Evidence) -> Heartbeats {
-    let nodes = evidence.nodes.iter();
-    nodes
-        .map(|(name, node)| (name.clone(), node.heartbeat.clone()))
         .collect()
 }
 

@@ -155,25 +155,16 @@ impl Run<'_> {
         Code::UNSAFE
     }
 
-    /// Reports that `target` changed after the check, or that `node` sent a heartbeat, although there is
-    /// nothing new to accept. What was read of the other targets is as old.
-    pub(super) fn stopped(
-        &self,
-        target: &Target,
-        node: Option<&str>,
-        findings: &Findings,
-        deleted: usize,
-    ) -> Code {
+    /// Reports that `target` changed after the check, although there is nothing new to accept. What was read
+    /// of the other targets is as old.
+    pub(super) fn stopped(&self, target: &Target, findings: &Findings, deleted: usize) -> Code {
         let terminal = self.session.terminal;
         let mut left = findings.reports.iter();
         if let Some(report) = left.find(|report| report.target.uid == target.uid) {
             self.show_change(report);
         }
         let nothing = nothing_deleted(deleted);
-        terminal.error(&match node {
-            Some(node) => format!("node/{node} sent a heartbeat after the check; {nothing}"),
-            None => format!("{target} changed after the check; {nothing}"),
-        });
+        terminal.error(&format!("{target} changed after the check; {nothing}"));
         let line = self.line(self.session.program, &findings.reports, None);
         terminal.hint(format!("to check again and delete: {line}"));
         Code::UNSAFE
