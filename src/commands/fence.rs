@@ -144,6 +144,7 @@ pub(crate) async fn run(args: &FenceArgs, start: &Start<'_>) -> Result<Code, Fai
         number: None,
         recording: Recording::Absent,
         has_found_hold: false,
+        is_watched: false,
         is_weighed: false,
         lease_end: None,
         retries: Timeout::of(Duration::ZERO),
@@ -176,6 +177,8 @@ struct FenceRun<'a> {
     recording: Recording,
     /// An earlier run took a hold and ended before it wrote its record.
     has_found_hold: bool,
+    /// The heartbeat was watched, if it was doubtful.
+    is_watched: bool,
     /// The cost was reported, and accepted where that is needed.
     is_weighed: bool,
     /// When the lease ends under which the node is fenced; `None` if that is a hold.

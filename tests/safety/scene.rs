@@ -289,7 +289,12 @@ impl Levels {
     /// Those of the first target that a run reports as JSON.
     #[track_caller]
     pub(crate) fn of(maint: Maint) -> Self {
-        let run = maint.run();
+        Self::of_run(&maint.run())
+    }
+
+    /// The same of a run that has ended.
+    #[track_caller]
+    pub(crate) fn of_run(run: &Run) -> Self {
         assert_eq!(run.code, 6, "{run}");
         let report = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{run}"));
         let report = Self(report);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use futures::future::join;
+use futures::future::{join, try_join_all};
 use maintenance_lease::{DryRun, Error, Maintenance, NodeLease};
 use pod_safety::cluster::{Deletion, Reader};
 use pod_safety::consent::{Consent, Missing};
@@ -20,6 +20,7 @@ use crate::exit::Code;
 use crate::output::force_deletion::Outcome;
 use crate::run::interruption::Interruption;
 use crate::run::session::Session;
+use crate::words::fencing::watching;
 
 /// A run of the verb.
 pub(super) struct Run<'a> {
@@ -85,6 +86,9 @@ impl Run<'_> {
     pub(super) async fn run(&self) -> Result<Code, Failure> {
         let ended = Interruption::listen();
         let mut findings = ended.or(self.findings(None)).await?;
+        if ended.or(self.heartbeats_change(&findings)).await? {
+            findings = ended.or(self.findings(None)).await?;
+        }
         let mut deleted = std::mem::take(&mut findings.held);
         let consent = self.args.consent();
         self.show(&findings.reports);
@@ -249,6 +253,19 @@ impl Run<'_> {
             }
         }
         Ok(code)
+    }
+
+    /// Watches the heartbeats that are doubtful for a change, which shows that a kubelet is alive with a wrong
+    /// clock. Not if the caller accepts that.
+    async fn heartbeats_change(&self, findings: &Findings) -> Result<bool, Failure> {
+        if self.args.accepts_refusal("node-alive") {
+            return Ok(false);
+        }
+        let watching = findings.to_watch.iter().map(|(node, heartbeat)| {
+            self.session.terminal.remark(watching(node, *heartbeat));
+            self.reader.heartbeat_changes(node, *heartbeat)
+        });
+        Ok(try_join_all(watching).await?.contains(&true))
     }
 
     /// Whether the kubelet of the node of `target` is alive by now, if the caller does not accept that. A

@@ -17,7 +17,7 @@ pub(crate) use self::hold::{
     hold_left, hold_lost, hold_not_ended, hold_stays, not_ended, not_held, taken_by,
 };
 pub(crate) use self::progress::{
-    awaited, fenced, lease_ends, lease_ends_with_outer, story, unrecorded, was_fenced,
+    awaited, fenced, lease_ends, lease_ends_with_outer, story, unrecorded, was_fenced, watching,
 };
 pub(crate) use self::refusal::{
     back_alive, fenced_anew, hold_of_fencing, hook_running, refusal, stays, too_short,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use futures::future::{join, join_all, join3, join5};
 use k8s_openapi::api::core::v1::Pod;
-use maintenance_lease::protocol::{Instant, Now};
+use maintenance_lease::protocol::Now;
 use maintenance_lease::{ApiError, Error, Maintenance, NodeLease, escape};
 use serde::de::DeserializeOwned;
 
@@ -17,7 +17,7 @@ use crate::facts::{
     Cluster, Evidence, Lock, NamespaceEvidence, NodeEvidence, NodeRow, PodSight, Remediation, Zone,
 };
 use crate::known::{Known, Why};
-use crate::node::Signs;
+use crate::node::{Heartbeat, Signs};
 
 const LEASES: &str = "leases.coordination.k8s.io";
 
@@ -295,8 +295,8 @@ fn unless_running(by_lease: Known<Remediation>, unread: &Why) -> Known<Remediati
 /// The nodes of the cluster.
 struct Surroundings {
     rows: Vec<NodeRow>,
-    /// When each kubelet last renewed its heartbeat.
-    heartbeats: HashMap<String, Instant>,
+    /// Of each kubelet.
+    heartbeats: HashMap<String, Heartbeat>,
     /// Those that were fenced, and have not come back.
     fenced: BTreeSet<String>,
 }

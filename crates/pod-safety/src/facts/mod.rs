@@ -22,9 +22,9 @@ pub use remediation::Remediation;
 pub use volumes::Volume;
 
 use k8s_openapi::api::core::v1::Pod;
-use maintenance_lease::protocol::Instant;
 
 use crate::known::{Known, Why};
+use crate::node::Heartbeat;
 
 /// All that the checks of a pod look at.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ pub struct Facts {
     /// Its node.
     pub node: Known<NodeSight>,
     /// When a kubelet last renewed a heartbeat under the node's name, whether the Node was read or not.
-    pub heartbeat: Known<Option<Instant>>,
+    pub heartbeat: Known<Option<Heartbeat>>,
     /// The node's maintenance Lease.
     pub lock: Known<Lock>,
     /// Whether an operator is at work on the node.

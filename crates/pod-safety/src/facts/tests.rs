@@ -1,7 +1,7 @@
 //! How facts follow from objects as the server sends them.
 
 use k8s_openapi::api::core::v1::Pod;
-use maintenance_lease::protocol::{Now, Span};
+use maintenance_lease::protocol::{Instant, Now, Span};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -371,7 +371,7 @@ fn what_was_not_read_is_not_known() {
 
 #[test]
 fn a_heartbeat_that_was_read_is_known_without_its_node() {
-    let renewed = Known::Yes(Some(Instant::from_micros(7)));
+    let renewed = Known::Yes(Some(Instant::from_micros(7).into()));
     let node = NodeEvidence {
         node: unread(),
         heartbeat: renewed.clone(),
