@@ -79,6 +79,9 @@ pub(crate) enum VerbArgs {
     Wait(commands::wait::WaitArgs),
     Leases(commands::leases::LeasesArgs),
     ForceDelete(commands::force_delete::ForceDeleteArgs),
+    Install(commands::install::InstallArgs),
+    Enforce(commands::enforce::EnforceArgs),
+    Uninstall(commands::uninstall::UninstallArgs),
     Options(commands::options::OptionsArgs),
     Version(commands::version::VersionArgs),
     Completion(commands::completion::CompletionArgs),
@@ -104,6 +107,9 @@ impl VerbArgs {
             Self::Leases(args) => args.output.quiet,
             Self::ForceDelete(args) => args.output.quiet,
             Self::Describe(_)
+            | Self::Install(_)
+            | Self::Enforce(_)
+            | Self::Uninstall(_)
             | Self::Options(_)
             | Self::Version(_)
             | Self::Completion(_)
@@ -164,6 +170,15 @@ async fn verb(verb: &VerbArgs, start: &Start<'_>) -> Result<Code, Failure> {
         VerbArgs::Whoami(args) => commands::whoami::run(args, start).await,
         VerbArgs::Wait(args) => commands::wait::run(args, start).await,
         VerbArgs::ForceDelete(args) => commands::force_delete::run(args, start).await,
+        VerbArgs::Install(args) => {
+            parallel::or_interrupted(commands::install::run(args, start)).await
+        }
+        VerbArgs::Enforce(args) => {
+            parallel::or_interrupted(commands::enforce::run(args, start)).await
+        }
+        VerbArgs::Uninstall(args) => {
+            parallel::or_interrupted(commands::uninstall::run(args, start)).await
+        }
         VerbArgs::Options(args) => commands::options::run(args, start, &Cli::command()),
         VerbArgs::Version(args) => {
             parallel::or_interrupted(commands::version::run(args, start)).await

@@ -61,6 +61,10 @@ pub(crate) fn lines(failure: &Failure, asked: Option<Asked<'_>>) -> (String, Opt
                 "you need permission to {right}: see the roles in deploy/rbac.yaml"
             )),
         ),
+        Failure::Lock(Error::Api(source)) if source.policy_code().is_some() => (
+            escape(&source.to_string()),
+            Some("docs/policies.md explains this rule".to_owned()),
+        ),
         Failure::Lock(Error::NamespaceTerminating(_)) => (
             failure.to_string(),
             Some("retry when the namespace is gone; acquire creates it again".to_owned()),
@@ -161,4 +165,29 @@ fn of_connection(failure: &Failure) -> Option<(String, Option<String>)> {
         _ => return None,
     };
     Some(words(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn rules_of_our_policies_are_explained_and_no_others() {
+        let hint = |policy: &str, reason: &str| {
+            let message = format!(
+                "leases \"n\" is forbidden: ValidatingAdmissionPolicy '{policy}' with binding '{policy}' denied \
+                 request: {reason}"
+            );
+            let status = json!({"kind": "Status", "code": 403, "message": message});
+            let status = serde_json::from_value(status).expect("a status");
+            lines(&ApiError::Status(Box::new(status)).into(), None).1
+        };
+        assert_eq!(
+            hint("kubectl-maint-leases", "maint-clock: too late").as_deref(),
+            Some("docs/policies.md explains this rule")
+        );
+        assert_eq!(hint("quiet-hours", "not at night"), None);
+    }
 }
