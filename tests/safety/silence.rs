@@ -176,7 +176,7 @@ fn a_node_that_has_no_heartbeat_is_silent_only_where_the_control_plane_says_so()
 fn a_heartbeat_far_ahead_of_the_clock_proves_nothing() {
     scene("ahead", |scene| {
         scene.harmless_pod("web-1");
-        beat(scene, &scene.node, -4230);
+        beat(scene, &scene.node, -4255);
         let levels = scene.levels("web-1");
         levels.are(&[
             ("node-alive", None),
