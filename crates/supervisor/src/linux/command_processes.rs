@@ -62,7 +62,7 @@ impl CommandProcesses {
 
     fn living(&self, table: &Table) -> Vec<Process> {
         let own_group = own_group();
-        table.below(getpid().as_raw_pid(), |child| match self.head {
+        table.below(getpid().as_raw_pid(), |child| match self.root {
             RootProcess::Supervisor => true,
             RootProcess::Cleanup => child.group != own_group,
         })
