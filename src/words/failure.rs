@@ -63,7 +63,7 @@ pub(crate) fn lines(failure: &Failure, asked: Option<Asked<'_>>) -> (String, Opt
         ),
         Failure::Lock(Error::Api(source)) if source.policy_code().is_some() => (
             escape(&source.to_string()),
-            Some("docs/policies.md explains this rule".to_owned()),
+            Some(of_policy(source, asked).to_owned()),
         ),
         Failure::Lock(Error::NamespaceTerminating(_)) => (
             failure.to_string(),
@@ -105,6 +105,24 @@ pub(crate) fn lines(failure: &Failure, asked: Option<Asked<'_>>) -> (String, Opt
             )
         }
         other => (escape(&other.to_string()), None),
+    }
+}
+
+/// What to do if a policy of ours refused a write, but for a missing right.
+fn of_policy(source: &ApiError, asked: Option<Asked<'_>>) -> &'static str {
+    let is_live = source.policy_code() == Some("maint-live-lock");
+    match asked.map(|asked| asked.verb) {
+        Some(Verb::Acquire | Verb::With) if is_live => {
+            "try again after that time; if it has passed, the clocks differ: compare this computer's clock with the \
+             API server's"
+        }
+        Some(Verb::Hold) if is_live => {
+            "another API user took this lock under your holder name; to end it, use --take-over and another --holder"
+        }
+        Some(Verb::Release) if is_live => {
+            "another API user took this lock under your holder name; to end it, use --force and another --holder"
+        }
+        _ => "docs/policies.md explains this rule",
     }
 }
 
@@ -186,6 +204,14 @@ mod tests {
         };
         assert_eq!(
             hint("kubectl-maint-leases", "maint-clock: too late").as_deref(),
+            Some("docs/policies.md explains this rule")
+        );
+        assert_eq!(
+            hint(
+                "kubectl-maint-leases",
+                "maint-live-lock: alice has the lock"
+            )
+            .as_deref(),
             Some("docs/policies.md explains this rule")
         );
         assert_eq!(hint("quiet-hours", "not at night"), None);
