@@ -142,10 +142,10 @@ pub(crate) fn run(cli: &Cli, start: &Start<'_>) -> Code {
             runtime.shutdown_background();
             result
         }
-        Err(error) => Err(Failure::input(format!("could not start: {error}"))),
+        Err(error) => Err(anyhow::Error::new(error).context("could not start").into()),
     };
     let code = result.unwrap_or_else(|failure| {
-        problems::report(start.terminal, &failure);
+        problems::report(start.terminal, start.program, &failure);
         Code::of(&failure, None)
     });
     start.terminal.code(code)

@@ -79,7 +79,7 @@ impl ErrorCode {
         match failure {
             Failure::Lock(error) => of_error(error),
             Failure::Connect(_) | Failure::UnknownTime => Self::Unavailable,
-            Failure::NothingFound { .. } | Failure::NodeGone { .. } => Self::NotFound,
+            Failure::NothingFound(_) | Failure::NodeGone { .. } => Self::NotFound,
             Failure::Unsafe { .. } => Self::Unsafe,
             Failure::Unconfirmed(_) | Failure::Declined => Self::NotConfirmed,
             Failure::Hook { kind, .. } => match kind {
@@ -98,7 +98,10 @@ impl ErrorCode {
             Failure::TimedOut { .. } | Failure::TooSlow { .. } => Self::TimedOut,
             Failure::OtherLease { .. } => Self::WrongLockId,
             Failure::NotGivenBack { .. } => Self::NotReleased,
-            Failure::Usage { .. } | Failure::Input(_) | Failure::Reported(_) => Self::Failed,
+            Failure::Usage { .. }
+            | Failure::Input(_)
+            | Failure::Unexpected(_)
+            | Failure::Reported(_) => Self::Failed,
         }
     }
 }
