@@ -50,7 +50,11 @@ impl<'a> VerbRun<'a> {
     ) -> Result<Self, Failure> {
         let session = start.writing(&args.write).await?;
         if matches!(verb, Verb::Acquire | Verb::Hold | Verb::With) {
-            session.learn_api_user(start.environment).await;
+            let learning = async {
+                session.learn_api_user(start.environment).await;
+                Ok(())
+            };
+            parallel::or_interrupted(learning).await?;
         }
         Ok(Self {
             session,

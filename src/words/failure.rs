@@ -145,7 +145,7 @@ fn of_locks(
         ),
         (Error::Api(source), _) if source.policy_code().is_some() => (
             escape(&source.to_string()),
-            Some(of_policy(source, asked).to_owned()),
+            Some(of_policy(source, request).to_owned()),
         ),
         (Error::NamespaceTerminating(_), _) => (
             error.to_string(),
@@ -164,9 +164,9 @@ fn of_locks(
 }
 
 /// What to do if a policy of ours refused a write, but for a missing right.
-fn of_policy(source: &ApiError, asked: Option<Asked<'_>>) -> &'static str {
+fn of_policy(source: &ApiError, request: Option<RequestContext<'_>>) -> &'static str {
     let is_live = source.policy_code() == Some("maint-live-lock");
-    match asked.map(|asked| asked.verb) {
+    match request.map(|request| request.verb) {
         Some(Verb::Acquire | Verb::With) if is_live => {
             "try again after that time; if it has passed, the clocks of the API servers differ"
         }

@@ -212,7 +212,10 @@ fn kubectl_alone_switches_the_policies_off() {
     assert!(deployed.contains(&line), "{line}");
 
     // And kubectl alone removes everything but the namespace, which has the Leases.
-    let removal = documented_line("docs/upgrade.md", "kubectl delete -f deploy/");
+    let removal = documented_line(
+        "docs/upgrade.md",
+        "kubectl delete --ignore-not-found -f deploy/",
+    );
     let words: Vec<&str> = removal.split(' ').skip(1).collect();
     plane.kubectl(&words).expect("the line works");
     assert_eq!(ours(&plane), ["namespace/kube-node-maintenance"]);
