@@ -4,7 +4,6 @@
 mod modules;
 mod support;
 
-mod doctor;
 mod install;
 mod lease_clock;
 mod lease_fuzz;
