@@ -5,6 +5,7 @@ use std::time::Duration;
 use maintenance_lease::DryRun;
 use maintenance_lease::protocol::Now;
 
+use super::interruption::or_interrupted;
 use super::problems::Problems;
 use super::session::{Session, Start};
 use crate::args::change::ChangingArgs;
@@ -19,7 +20,7 @@ pub(crate) struct LockCommand<'a> {
 }
 
 impl<'a> LockCommand<'a> {
-    /// Opens a session. Sends nothing.
+    /// Opens a session. Sends nothing, but may ask who the API user is.
     ///
     /// # Errors
     /// If the API server can't be reached, or if the caller's identity is not valid for a holder.
@@ -28,8 +29,16 @@ impl<'a> LockCommand<'a> {
         args: &'a ChangingArgs,
         verb: Verb,
     ) -> Result<Self, Failure> {
+        let session = start.writing(&args.write).await?;
+        if matches!(verb, Verb::Acquire | Verb::Hold | Verb::With) {
+            let learning = async {
+                session.learn_api_user(start.environment).await;
+                Ok(())
+            };
+            or_interrupted(learning).await?;
+        }
         Ok(Self {
-            session: start.writing(&args.write).await?,
+            session,
             args,
             verb,
         })
