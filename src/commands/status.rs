@@ -19,6 +19,7 @@ use crate::output::format::Format;
 use crate::output::item::{Item, NodeList};
 use crate::output::print;
 use crate::output::status::{self, NOTHING_FOUND, Table, View};
+use crate::run::interruption::or_interrupted;
 use crate::run::nodes::filter::{NodeFilter, StateFilter};
 use crate::run::nodes::follow::Follower;
 use crate::run::nodes::read::read_all;
@@ -26,7 +27,6 @@ use crate::run::nodes::snapshot::Snapshot;
 use crate::run::nodes::sort::SortKey;
 use crate::run::problems::Problems;
 use crate::run::session::{Session, Start};
-use crate::run::{items, parallel};
 use crate::ui::Terminal;
 
 /// Show the locks of nodes: holder, reason and time left
@@ -189,7 +189,7 @@ pub(crate) async fn run(args: &StatusArgs, start: &Start<'_>) -> Result<Code, Fa
     let format = args.output.format().with_headers(!args.no_headers);
     if args.pods {
         let run = pods::run(&selection, args.output, !args.no_headers, start);
-        return parallel::or_interrupted(run).await;
+        return or_interrupted(run).await;
     }
     let session = start.reading().await?;
     let identity = session.locks.identity();
@@ -211,7 +211,7 @@ pub(crate) async fn run(args: &StatusArgs, start: &Start<'_>) -> Result<Code, Fa
     if args.watch {
         report.follow_changes(args).await
     } else {
-        parallel::or_interrupted(report.print_once(args)).await
+        or_interrupted(report.print_once(args)).await
     }
 }
 
@@ -266,8 +266,8 @@ impl StatusRun<'_> {
         let snapshot = match reading.await {
             Ok(snapshot) => snapshot,
             Err(failure) => {
-                let error = Problems::new(session).report(&failure);
-                items::print_failed(session, filter.selection.names(), &error, self.format)?;
+                let problems = Problems::new(session);
+                problems.report_for(filter.selection.names(), &failure, self.format)?;
                 return Err(Failure::Reported(failure.kind(None)));
             }
         };
@@ -300,7 +300,7 @@ impl StatusRun<'_> {
             session, filter, ..
         } = self;
         let starting = Follower::start(session, filter, self.with_heartbeats(), args.row_detail());
-        let mut follower = parallel::or_interrupted(starting).await?;
+        let mut follower = or_interrupted(starting).await?;
         let mut table = self.table(args).for_rows_to_come();
         let mut show = |snapshot: &Snapshot, items: &[Item]| self.show(&mut table, snapshot, items);
         let items = follower.first();
