@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use maintenance_lease::protocol::{LockId, Now};
 use maintenance_lease::{ApiError, Error, NodeLease, Refused};
+use pod_safety::Why;
 use pod_safety::fencing::Remains;
+use pod_safety::report::Target;
 
 use connect::ConnectError;
 
@@ -83,14 +85,28 @@ pub(crate) enum Failure {
         /// Why there is no answer.
         why: Box<Failure>,
     },
-    /// A write got no answer, or its answer was not awaited: it may have taken effect, or still may.
-    OpenWrite {
-        /// What is unknown.
-        message: String,
-        /// How to find out.
-        hint: String,
+    /// The deletion of an object got no answer, or its answer was not awaited.
+    UnknownDeletion {
+        /// The object.
+        target: Box<Target>,
+        /// Why there is no answer.
+        why: String,
         /// Whether it failed or was interrupted.
         kind: Kind,
+    },
+    /// Ctrl-C while a node was locked for a deletion, with an unknown result.
+    InterruptedLock {
+        /// The node.
+        node: String,
+        /// How long the lock would last.
+        duration: Duration,
+    },
+    /// The Node can't be read.
+    Unread {
+        /// The node.
+        node: String,
+        /// Why.
+        why: Why,
     },
     /// The Node kept changing, and nothing was written to it.
     KeepsChanging {
@@ -227,15 +243,12 @@ pub(crate) enum LockAfter {
 }
 
 impl Failure {
-    pub(crate) fn input(message: impl Into<String>) -> Self {
-        Self::Unexpected(anyhow::Error::msg(message.into()))
-    }
-
     /// What is known of the node's lock after it.
     pub(crate) fn lock_after(&self) -> LockAfter {
         match self {
             Self::InterruptedWrite { .. }
-            | Self::OpenWrite { .. }
+            | Self::UnknownDeletion { .. }
+            | Self::InterruptedLock { .. }
             | Self::UnknownFencing { .. }
             | Self::Lock(Error::Unknown { .. }) => LockAfter::Unknown,
             Self::NotGivenBack { cause, .. } if cause.lock_after() == LockAfter::Unchanged => {

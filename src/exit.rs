@@ -93,6 +93,7 @@ impl Failure {
             | Self::KeepsChanging { .. }
             | Self::NoAnswer { .. }
             | Self::NodeGone { .. }
+            | Self::Unread { .. }
             | Self::TooSlow { .. }
             | Self::UnknownTime
             | Self::Connect(_) => Kind::Other,
@@ -109,11 +110,13 @@ impl Failure {
                 HookError::StillUnreachable { .. } => Kind::TimedOut,
             },
             Self::UnknownFencing { why, .. } => why.kind(None),
-            Self::Interrupted | Self::InterruptedWrite { .. } => Kind::Interrupted,
+            Self::Interrupted | Self::InterruptedLock { .. } | Self::InterruptedWrite { .. } => {
+                Kind::Interrupted
+            }
             Self::TimedOut { .. } => Kind::TimedOut,
             Self::OtherLease { .. } => Kind::Locked,
             Self::NotGivenBack { cause, .. } => cause.kind(verb),
-            Self::OpenWrite { kind, .. } | Self::Reported(kind) => *kind,
+            Self::UnknownDeletion { kind, .. } | Self::Reported(kind) => *kind,
         }
     }
 }

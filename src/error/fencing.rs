@@ -12,6 +12,8 @@ use supervisor::Exit;
 pub(crate) enum FencingRefusal {
     /// To fence it.
     Fence { node: String, why: steps::Refusal },
+    /// The same, because nothing recreates these pods.
+    NoOwner { node: String, pods: Vec<String> },
     /// To return it to service.
     Unfence { node: String, why: back::Refusal },
     /// The same, because it was fenced again meanwhile.

@@ -91,7 +91,8 @@ impl ErrorCode {
                 | HookError::Failed { .. }
                 | HookError::NodeGone { .. } => Self::HookFailed,
             },
-            Failure::OpenWrite { .. }
+            Failure::UnknownDeletion { .. }
+            | Failure::InterruptedLock { .. }
             | Failure::UnknownFencing { .. }
             | Failure::InterruptedWrite { .. } => Self::Unknown,
             Failure::Interrupted => Self::Interrupted,
@@ -102,6 +103,7 @@ impl ErrorCode {
             | Failure::Unexpected(_)
             | Failure::KeepsChanging { .. }
             | Failure::NoAnswer { .. }
+            | Failure::Unread { .. }
             | Failure::Reported(_) => Self::Failed,
         }
     }

@@ -78,7 +78,7 @@ impl FencingTarget<'_> {
         {
             return Err(Failure::Fencing(FencingRefusal::Fence {
                 node: self.node.clone(),
-                why: Refusal::BackAlive(now.earliest - *heartbeat),
+                why: Refusal::BackAlive(heartbeat.age(now)),
             }));
         }
         Ok((remains?, heartbeat.err().map(|error| error.to_string())))

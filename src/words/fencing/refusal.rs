@@ -9,6 +9,7 @@ use pod_safety::fencing::{back, steps};
 use pod_safety::node::Status;
 
 use super::machine::another;
+use super::remains::{count, list};
 use super::retry::{RETRY, accepting};
 use crate::error::FencingRefusal;
 use crate::text::escape;
@@ -21,6 +22,14 @@ pub(crate) fn refusal(refusal: &FencingRefusal, program: &Program) -> (String, S
     match refusal {
         FencingRefusal::Fence { node, why } => not_fenced(node, why, program),
         FencingRefusal::Unfence { node, why } => stays(node, why, program),
+        FencingRefusal::NoOwner { node, pods } => (
+            format!(
+                "cannot fence node/{node}: nothing recreates {} ({})",
+                count(pods.len(), "pod"),
+                list(pods)
+            ),
+            format!("to fence it anyway, {}", accepting(program, "no-owner")),
+        ),
         FencingRefusal::FencedAgain { node } => (
             format!(
                 "cannot unfence node/{node}: it was fenced again during this command, or its record changed"

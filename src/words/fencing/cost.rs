@@ -1,0 +1,26 @@
+//! What a fencing costs, before it is done.
+
+use pod_safety::fencing::Cost;
+
+use super::remains::{count, list};
+
+/// What the fencing of `node` costs, a line each.
+pub(crate) fn cost(node: &str, cost: &Cost) -> Vec<String> {
+    let lines = [
+        (&cost.no_owner, "deleted, and nothing recreates"),
+        (&cost.scratch, "emptyDir data lost in"),
+        (
+            &cost.staying,
+            "static or tolerating the taint, so not deleted:",
+        ),
+    ];
+    let lines = lines.iter().filter(|(pods, _)| !pods.is_empty());
+    let lines = lines.map(|(pods, what)| {
+        format!(
+            "node/{node}: {what} {} ({})",
+            count(pods.len(), "pod"),
+            list(pods)
+        )
+    });
+    lines.collect()
+}
