@@ -121,7 +121,7 @@ impl<'a> Installed<'a> {
 }
 
 /// A dry run that breaks a rule of the lease policy and no other.
-fn wrong_time() -> Call {
+pub(crate) fn wrong_time() -> Call {
     let lease = json!({
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
@@ -138,7 +138,11 @@ fn wrong_time() -> Call {
     }
 }
 
-fn read(body: &[u8]) -> Result<Value, Failure> {
+/// An object that the server sent.
+///
+/// # Errors
+/// If it is not JSON.
+pub(crate) fn read(body: &[u8]) -> Result<Value, Failure> {
     serde_json::from_slice(body).map_err(|error| ApiError::Unreadable(error.to_string()).into())
 }
 
