@@ -1,27 +1,26 @@
 //! `renew`: extend locks.
 
-use std::time::Duration;
-
 use clap::Args;
-use maintenance_lease::protocol::{Now, Refusal, Span, State};
-use maintenance_lease::{Error, LONGEST_DURATION, Renew};
+use maintenance_lease::protocol::Refusal;
+use maintenance_lease::{Error, Renew};
 
 use crate::args::change::ChangingArgs;
 use crate::args::duration::{self, Extension};
 use crate::args::lock_id::LockIdArgs;
 use crate::args::until::{Until, time};
 use crate::args::write::reason;
-use crate::error::{Failure, InputError, Verb};
+use crate::error::{Failure, Verb};
 use crate::exit::Code;
 use crate::run::change::{ChangeReport, VerbRun, must_exist};
-use crate::run::session::{Session, Start};
+use crate::run::session::Start;
 use crate::run::targets::Target;
 
 /// Extend your locks
 ///
 /// The lock then expires after --duration, counted from now, or at --until. With a plus, as in
-/// --duration +20m, the time is added to what is left. Without either, the duration of the acquisition is
-/// used again. Renewing never makes a lock expire earlier; to end it, use release.
+/// --duration +20m, the time is added to what is left; several such renewals at once add up. Without
+/// either, the duration of the acquisition is used again. Renewing never makes a lock expire earlier; to
+/// end it, use release.
 ///
 /// You can also renew your lock after it has expired, if nobody has acquired it since. If the lock is
 /// no longer yours, the exit code is 3.
@@ -82,34 +81,24 @@ pub(crate) async fn run(args: &RenewArgs, start: &Start<'_>) -> Result<Code, Fai
     let work = VerbRun::begin(start, &args.change, Verb::Renew).await?;
     let session = &work.session;
     let mut targets = work.targets(&selection, false).await?;
-    let added = match args.duration {
-        Some(Extension::Added(added)) => Some(added),
-        _ => None,
-    };
-    if args.until.is_some() || added.is_some() {
-        targets = work.read(targets, false).await?;
-    }
     let requested = match (args.until, args.duration) {
-        (Some(until), _) => Some(work.duration_until(&targets.to_names(), until)?),
+        (Some(until), _) => {
+            targets = work.read(targets, false).await?;
+            Some(work.duration_until(&targets.to_names(), until)?)
+        }
         (None, Some(Extension::FromNow(duration))) => Some(duration),
-        _ => None,
+        (None, Some(Extension::Added(added))) => {
+            options = options.added(added);
+            None
+        }
+        (None, None) => None,
     };
-    let duration = |target: &Target| match added {
-        Some(added) => extended(target, added, work.now()?, session).map(Some),
-        None => Ok(requested),
-    };
-    // If one of them can't be extended so far, nothing is written to the others.
-    let names = targets.to_names();
-    for target in &targets.nodes {
-        work.reported(&names, duration(target))?;
+    if let Some(duration) = requested {
+        options = options.duration(duration);
     }
-    let (locks, options, duration) = (&session.locks, &options, &duration);
+    let (locks, options) = (&session.locks, &options);
     let report = ChangeReport::new(&work).requested(requested);
     work.each(targets, report, |target| async move {
-        let options = match duration(&target)? {
-            Some(duration) => &options.clone().duration(duration),
-            None => options,
-        };
         let Target { node, seen } = target;
         match locks.renew_seen(&node, options, seen).await {
             Err(Error::Refused(refused))
@@ -122,34 +111,4 @@ pub(crate) async fn run(args: &RenewArgs, start: &Start<'_>) -> Result<Code, Fai
         }
     })
     .await
-}
-
-/// The duration from `now` that adds `added` to what is left of the lock on `target`.
-///
-/// # Errors
-/// If the lock would end too far ahead.
-fn extended(
-    target: &Target,
-    added: Duration,
-    now: Now,
-    session: &Session<'_>,
-) -> Result<Duration, Failure> {
-    let lease = target.seen.as_ref().and_then(|seen| seen.lease.as_ref());
-    let own = lease.filter(|lease| session.locks.is_own(lease));
-    let left = match own.map(|lease| lease.state(now)) {
-        Some(State::Held { until }) => (until - now.latest).to_duration(),
-        // Whatever else it is, the library renews it from now on, or refuses to.
-        _ => Duration::ZERO,
-    };
-    let seconds = Span::from(left.saturating_add(added)).ceil_seconds();
-    let duration = Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
-    match duration <= LONGEST_DURATION {
-        true => Ok(duration),
-        false => Err(InputError::LongExtension {
-            node: target.node.clone(),
-            left,
-            added,
-        }
-        .into()),
-    }
 }

@@ -1,6 +1,5 @@
 //! What somebody who looks at a node may want to run next.
 
-use maintenance_lease::protocol::identity::hold_identity;
 use maintenance_lease::protocol::{Now, State, check_finished};
 use maintenance_lease::{NodeLease, NodeRow};
 use pod_safety::node::Health;
@@ -24,7 +23,7 @@ pub(crate) fn all(
 ) -> Vec<(&'static str, String)> {
     let Reader { identity, program } = reader;
     let holder = lease.and_then(NodeLease::holder);
-    let own = holder.is_some_and(|holder| [*identity, &hold_identity(identity)].contains(&holder));
+    let own = lease.is_some_and(|lease| lease.is_held_by(identity));
     let is_fenced = lease.is_some_and(NodeLease::is_fenced)
         || matches!(
             health,

@@ -54,6 +54,14 @@ impl Api {
         }
     }
 
+    /// The same for a caller that retries by itself: every request is sent once.
+    pub(crate) fn once(&self) -> Self {
+        Self {
+            requests: self.requests.once(),
+            ..self.clone()
+        }
+    }
+
     /// The right to `verb` the Leases.
     pub(crate) fn lease_right(&self, verb: &'static str) -> Right {
         Right::on_leases(verb, &self.repository)
