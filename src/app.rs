@@ -79,6 +79,7 @@ pub(crate) enum VerbArgs {
     Wait(commands::wait::WaitArgs),
     Leases(commands::leases::LeasesArgs),
     ForceDelete(commands::force_delete::ForceDeleteArgs),
+    Doctor(commands::doctor::DoctorArgs),
     Install(commands::install::InstallArgs),
     Enforce(commands::enforce::EnforceArgs),
     Uninstall(commands::uninstall::UninstallArgs),
@@ -107,6 +108,7 @@ impl VerbArgs {
             Self::Leases(args) => args.output.quiet,
             Self::ForceDelete(args) => args.output.quiet,
             Self::Describe(_)
+            | Self::Doctor(_)
             | Self::Install(_)
             | Self::Enforce(_)
             | Self::Uninstall(_)
@@ -170,6 +172,9 @@ async fn verb(verb: &VerbArgs, start: &Start<'_>) -> Result<Code, Failure> {
         VerbArgs::Whoami(args) => commands::whoami::run(args, start).await,
         VerbArgs::Wait(args) => commands::wait::run(args, start).await,
         VerbArgs::ForceDelete(args) => commands::force_delete::run(args, start).await,
+        VerbArgs::Doctor(args) => {
+            parallel::or_interrupted(commands::doctor::run(args, start)).await
+        }
         VerbArgs::Install(args) => {
             parallel::or_interrupted(commands::install::run(args, start)).await
         }
