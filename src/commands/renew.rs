@@ -11,9 +11,10 @@ use crate::args::until::{Until, time};
 use crate::args::write::reason;
 use crate::error::{Failure, Verb};
 use crate::exit::Code;
-use crate::run::change::{ChangeReport, VerbRun, must_exist};
+use crate::run::lock_command::LockCommand;
+use crate::run::report::Report;
 use crate::run::session::Start;
-use crate::run::targets::Target;
+use crate::run::targets::{Target, names};
 
 /// Extend your locks
 ///
@@ -67,24 +68,27 @@ pub(crate) struct RenewArgs {
 
 pub(crate) async fn run(args: &RenewArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let selection = args.change.selection(Some(args.mine), start.terminal)?;
-    let demanded = args
+    let ids = args
         .lock_id
-        .demanded(&start.connection.token, start.environment, &selection)?;
+        .given(&start.connection.token, start.environment)?;
     let mut options = Renew::new();
-    if let Some(id) = demanded {
+    if let Some(ids) = ids
+        && let Some(id) = ids.demanded(&selection)?
+    {
         options = options.lock_id(id);
     }
     if let Some(reason) = &args.message {
         options = options.reason(reason);
     }
 
-    let work = VerbRun::begin(start, &args.change, Verb::Renew).await?;
-    let session = &work.session;
-    let mut targets = work.targets(&selection, false).await?;
-    let requested = match (args.until, args.duration) {
+    let command = LockCommand::begin(start, &args.change, Verb::Renew).await?;
+    let session = &command.session;
+    let mut targets = command.targets(&selection, false).await?;
+    let mut report = Report::new(&command, &selection);
+    report.requested = match (args.until, args.duration) {
         (Some(until), _) => {
-            targets = work.read(targets, false).await?;
-            Some(work.duration_until(&targets.to_names(), until)?)
+            targets = command.read(targets, false).await?;
+            Some(command.duration_until(&names(&targets), until)?)
         }
         (None, Some(Extension::FromNow(duration))) => Some(duration),
         (None, Some(Extension::Added(added))) => {
@@ -93,22 +97,20 @@ pub(crate) async fn run(args: &RenewArgs, start: &Start<'_>) -> Result<Code, Fai
         }
         (None, None) => None,
     };
-    if let Some(duration) = requested {
+    if let Some(duration) = report.requested {
         options = options.duration(duration);
     }
     let (locks, options) = (&session.locks, &options);
-    let report = ChangeReport::new(&work).requested(requested);
-    work.each(targets, report, |target| async move {
-        let Target { node, seen } = target;
+    let renew = |Target { node, seen }| async move {
         match locks.renew_seen(&node, options, seen).await {
             Err(Error::Refused(refused))
                 if refused.refusal == Refusal::NotHeld && refused.lease.is_none() =>
             {
-                must_exist(session, &node).await?;
+                session.must_exist(&node).await?;
                 Err(Error::Refused(refused).into())
             }
             result => Ok(result?),
         }
-    })
-    .await
+    };
+    report.each(targets, renew).await
 }
