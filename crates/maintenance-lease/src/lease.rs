@@ -204,15 +204,6 @@ impl NodeLease {
         takeover(&self.reduced(&mut Names::default()))
     }
 
-    /// How long its holder has left at `now`: nothing if nobody holds it, if it has expired, or if it is a hold.
-    #[must_use]
-    pub fn left(&self, now: Now) -> Duration {
-        match self.state(now) {
-            State::Held { until } => (until - now.latest).to_duration(),
-            State::Free | State::Expired { .. } | State::AdminHold => Duration::ZERO,
-        }
-    }
-
     /// When this acquisition ended, if `next` began only after that: then it expired, and was not taken over.
     #[must_use]
     pub fn ended_before(&self, next: &Self) -> Option<Instant> {
