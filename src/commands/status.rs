@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use clap::Args;
 use maintenance_lease::protocol::Span;
-use maintenance_lease::protocol::identity::hold_identity;
 use maintenance_lease::{Error, RowDetail, Sight};
 
 use crate::args::duration;
@@ -194,7 +193,7 @@ pub(crate) async fn run(args: &StatusArgs, start: &Start<'_>) -> Result<Code, Fa
     let session = start.reading().await?;
     let identity = session.locks.identity();
     let filter = NodeFilter {
-        own: [identity.to_owned(), hold_identity(identity)],
+        identity: identity.to_owned(),
         brief: args.is_brief(&selection, format),
         selection,
         states: args.states(),
