@@ -431,3 +431,28 @@ fn a_pod_that_was_never_placed_runs_nowhere() {
         ]);
     });
 }
+
+/// The replacement of each waits, or never comes.
+#[test]
+fn what_keeps_a_replacement_away_is_told_before() {
+    scene("replaceable", |scene| {
+        let set = scene.stateful_set("web", 2, 0);
+        for (pod, words) in [
+            (
+                "web-1",
+                "its replacement comes only after the members before it are ready: web-0",
+            ),
+            (
+                "web-2",
+                "no replacement comes: its set has fewer members: StatefulSet/web (2 replicas from web-0)",
+            ),
+        ] {
+            scene.ended_pod(pod, Some(&set), &json!({}));
+            let levels = scene.levels(pod);
+            levels.are(&[("replacement", Some("Info"))]);
+            assert_eq!(levels.words("replacement"), words);
+        }
+        scene.ended_pod("web-0", Some(&set), &json!({}));
+        scene.levels("web-0").are(&[("replacement", None)]);
+    });
+}

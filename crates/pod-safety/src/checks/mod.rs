@@ -9,6 +9,7 @@ mod mirror;
 mod node;
 mod owner;
 mod quorum;
+mod replacement;
 mod rights;
 mod target;
 #[cfg(test)]
@@ -63,13 +64,14 @@ const OF_PROCESSES: [&str; 3] = ["owner", "no-owner", "quorum"];
 pub const FINAL: [&str; 2] = ["target", "mirror"];
 
 /// The ids of the informational checks, which need no confirmation.
-pub const INFOS: [&str; 6] = [
+pub const INFOS: [&str; 7] = [
     "node-unreachable",
     "node-gone",
     "fenced",
     "lease-goes",
     "finalizers",
     "pdb",
+    "replacement",
 ];
 
 /// All verdicts on a pod that is to be force-deleted. `first` is the uid from the report, if there was
@@ -128,6 +130,7 @@ fn on_workload(facts: &Facts, finalizers: Verdict) -> Vec<Verdict> {
     let mut verdicts = vec![owner::check(&facts.pod, &facts.owner)];
     verdicts.extend(quorum::check(&facts.pod, &facts.owner));
     verdicts.extend(volumes::check(&facts.volumes, &facts.pod.node));
+    verdicts.extend(replacement::check(&facts.obstacles));
     verdicts.push(finalizers);
     verdicts.push(budgets::check(&facts.budgets));
     verdicts

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::Reader;
 use super::reader::read;
+use crate::known::Known;
 
 impl Reader {
     /// The pod; `None` if there is none.
@@ -35,6 +36,13 @@ impl Reader {
     /// # Errors
     /// If they can't be read.
     pub async fn pod_rows(&self, namespace: &str) -> Result<Vec<(String, String)>, ApiError> {
+        let rows = self.rows_of_pods(namespace).await?;
+        let named = rows.into_iter().map(|[name, _, status]| (name, status));
+        Ok(named.collect())
+    }
+
+    /// Name, readiness and status of the pods of a namespace, as `kubectl get` shows them.
+    async fn rows_of_pods(&self, namespace: &str) -> Result<Vec<[String; 3]>, ApiError> {
         #[derive(Deserialize)]
         struct Row {
             /// Name, readiness, status and more.
@@ -46,11 +54,27 @@ impl Reader {
         let each = |row: &[u8], _: &[u8]| {
             let row: Row = read(row)?;
             let cell = |index: usize| Some(row.cells.get(index)?.as_str()?.to_owned());
-            named.extend(cell(0).zip(cell(2)));
+            let cells = cell(0).zip(cell(1)).zip(cell(2));
+            named.extend(cells.map(|((name, ready), status)| [name, ready, status]));
             Ok(())
         };
         self.requests().list(&call, "rows", each).await?;
         Ok(named)
+    }
+
+    /// The names of the pods of a namespace that are ready.
+    pub(super) async fn ready_pods(&self, namespace: &str) -> Known<Vec<String>> {
+        let rows = self.rows_of_pods(namespace).await;
+        let is_ready = |cells: &[String; 3]| {
+            let all = cells[1]
+                .split_once('/')
+                .is_some_and(|(ready, all)| ready == all);
+            all && cells[2] == "Running"
+        };
+        Known::of(rows, || format!("list pods in namespace {namespace}")).map(|rows| {
+            let ready = rows.into_iter().filter(is_ready);
+            ready.map(|[name, ..]| name).collect()
+        })
     }
 
     /// The pods of a node, in all namespaces.
