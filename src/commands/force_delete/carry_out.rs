@@ -104,7 +104,7 @@ impl Run<'_> {
         if real {
             let taken = self.take(&findings, &mut locks, &ended).await;
             if let Err(failure) = taken {
-                self.release(locks, &ended).await;
+                self.release(&locks, &ended).await;
                 return match failure {
                     Failure::Lock(Error::Refused(refused)) => Ok(self.taken(&findings, &refused)),
                     Failure::Lock(error) if is_forbidden(&error) => {
@@ -134,14 +134,14 @@ impl Run<'_> {
             (false, _) => self.print_outcomes(&findings.reports, &deleted, &consent),
             (true, false) => {
                 // Write the Events and release the locks first: waiting for the outcome may take long.
-                self.wind_up(locks, &deleted, &ended).await;
+                self.wind_up(&locks, &deleted, &ended).await;
                 self.see_what_became(&mut deleted, &ended).await;
                 self.print_outcomes(&findings.reports, &deleted, &consent)
             }
             (true, true) => {
                 self.see_what_became(&mut deleted, &ended).await;
                 let reported = self.print_outcomes(&findings.reports, &deleted, &consent);
-                self.wind_up(locks, &deleted, &ended).await;
+                self.wind_up(&locks, &deleted, &ended).await;
                 reported
             }
         };
@@ -155,7 +155,7 @@ impl Run<'_> {
 
     /// Writes the Events about what was `deleted`, and releases the locks. The Lease of a Node that was
     /// deleted is deleted with it.
-    async fn wind_up(&self, locks: Locks, deleted: &[Deleted], ended: &Interruption) {
+    async fn wind_up(&self, locks: &Locks, deleted: &[Deleted], ended: &Interruption) {
         let is_gone = |one: &Deleted| {
             matches!(
                 one.outcome,
@@ -167,11 +167,12 @@ impl Run<'_> {
             )
         };
         let is_node = matches!(self.targets, Targets::Node(_));
-        let locks = match is_node && deleted.iter().any(is_gone) {
-            true => Locks::default(),
-            false => locks,
+        let releasing = async {
+            if !is_node || !deleted.iter().any(is_gone) {
+                self.release(locks, ended).await;
+            }
         };
-        join(self.leave_events(deleted), self.release(locks, ended)).await;
+        join(self.leave_events(deleted), releasing).await;
     }
 
     /// Deletes what was confirmed. Reads everything again first: changes must be within what was confirmed.

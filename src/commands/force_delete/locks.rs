@@ -134,7 +134,7 @@ impl Run<'_> {
     }
 
     /// Releases what was acquired, in parallel; after Ctrl-C within a short time limit.
-    pub(super) async fn release(&self, locks: Locks, ended: &Interruption) {
+    pub(super) async fn release(&self, locks: &Locks, ended: &Interruption) {
         join_all(locks.acquired.iter().map(|change| async {
             let releasing = async { Ok(self.process.release_acquired(change).await?) };
             let Err(failure) = ended.or_soon(releasing).await else {
