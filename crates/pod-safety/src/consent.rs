@@ -64,6 +64,7 @@ impl Consent {
             let (ids, id, is_given) = match verdict.accepted_as() {
                 Some(id) => {
                     let is_given = self.names(id) && !self.is_worse(verdict);
+                    let is_given = is_given || self.is_covered(verdict);
                     (&mut missing.unaccepted, id, is_given)
                 }
                 None if verdict.level == Level::Blocker => {
@@ -87,6 +88,11 @@ impl Consent {
             Confirmed::All => true,
             Confirmed::These(ids) => ids.contains(id),
         }
+    }
+
+    /// The check was shown as a risk, and that was accepted.
+    fn is_covered(&self, verdict: &Verdict) -> bool {
+        self.shown.get(verdict.id) == Some(&Level::Risk) && self.names(verdict.id)
     }
 
     /// What was shown of the check was not as bad as this: nobody has agreed to it yet. What could not be
@@ -258,7 +264,7 @@ mod tests {
             (Unread, Unread, true),
             (Risk, Info, true),
         ] {
-            for confirmed in [Confirmed::All, these(&["volume-unguarded"])] {
+            for confirmed in [Confirmed::All, these(&["volume-unguarded", "unread"])] {
                 let consent = Consent::new(confirmed, BTreeSet::new()).bound_to(&one(shown));
                 let missing = consent.missing([&one(later)]);
                 assert_eq!(
@@ -282,6 +288,14 @@ mod tests {
     }
 
     #[test]
+    fn who_accepted_a_risk_need_not_accept_that_it_can_no_longer_be_read() {
+        let consent = Consent::new(these(&["owner"]), BTreeSet::new());
+        let shown = report(&[("owner", Level::Risk, false)]);
+        let later = report(&[("owner", Level::Unread, false)]);
+        assert_eq!(consent.bound_to(&shown).missing([&later]), None);
+    }
+
+    #[test]
     fn an_override_alone_is_a_decision() {
         let blocked = report(&[("lease", Level::Blocker, false)]);
         assert_eq!(missing(Confirmed::Nothing, &["lease"], &blocked), None);
@@ -291,7 +305,7 @@ mod tests {
 
     #[test]
     fn of_several_findings_of_a_check_the_worst_is_what_was_shown() {
-        let consent = Consent::new(these(&["volume-attached"]), BTreeSet::new());
+        let consent = Consent::new(these(&["volume-attached", "unread"]), BTreeSet::new());
         let mixed = report(&[
             ("volume-attached", Level::Risk, false),
             ("volume-attached", Level::Unread, false),
