@@ -48,6 +48,10 @@ fn pods_of_a_deleted_node_are_collected_and_replaced() {
 fn pods_of_a_node_that_registers_again_stay() {
     let (stage, node) = Stage::with_silent_node("again");
     stage.create(&[stage.namespace(), stage.pod("web", &node)]);
+    eventually("the control plane has tainted it", || {
+        let taints = stage.node(&node)["spec"]["taints"].to_string();
+        taints.contains("NoExecute")
+    });
     let target = format!("node/{node}");
     let force = [
         "force-delete",
