@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
 use futures::poll;
-use maintenance_lease::{ClockWarning, Maintenance};
+use maintenance_lease::protocol::Now;
+use maintenance_lease::{Change, ClockWarning, Error, Maintenance, Sight};
 
 use crate::args::connection::{ConnectionArgs, USER_AGENT};
 use crate::args::holder::HolderArgs;
@@ -15,6 +16,7 @@ use crate::error::{Failure, InputError, Verb};
 use crate::signals::asked_to_end;
 use crate::text::escape;
 use crate::ui::Terminal;
+use crate::words::change;
 use crate::words::program::Program;
 use crate::words::refusal::RequestContext;
 use crate::words::time;
@@ -122,6 +124,27 @@ impl Session<'_> {
         .join(", ")
     }
 
+    /// Distinguishes a node that was never locked from one that does not exist.
+    ///
+    /// # Errors
+    /// If it does not exist, or can't be read.
+    pub(crate) async fn must_exist(&self, node: &str) -> Result<(), Failure> {
+        match self.locks.see_node(node).await? {
+            Sight::Missing => Err(Error::NodeNotFound(node.to_owned()).into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Reports what the last holder left behind.
+    pub(crate) fn tell_before(&self, change: &Change, now: Now) {
+        if let Some(expired) = change::expired(change, now) {
+            self.terminal.warn(expired);
+        }
+        if let Some(note) = change::note(change) {
+            self.terminal.remark(note);
+        }
+    }
+
     /// The request of `verb`, for a message now.
     pub(crate) fn request_context(&self, verb: Verb) -> RequestContext<'_> {
         RequestContext {
@@ -135,26 +158,31 @@ impl Session<'_> {
 
     /// Warns once if the clocks differ.
     pub(crate) fn warn_of_clocks(&self) {
-        let Some(warning) = self.locks.server_time().warning() else {
-            return;
-        };
-        if self.clock_told.swap(true, Ordering::Relaxed) {
-            return;
+        if let Some(warning) = self.clock_warning()
+            && !self.clock_told.swap(true, Ordering::Relaxed)
+        {
+            self.terminal.warn(warning);
         }
-        self.terminal.warn(match warning {
+    }
+
+    /// How the clocks differ, if they do.
+    pub(crate) fn clock_warning(&self) -> Option<String> {
+        Some(match self.locks.server_time().warning()? {
             ClockWarning::LocalClock { ahead } if ahead.as_micros() > 0 => format!(
                 "the local clock is {} ahead of the API server's; server time is used",
                 time::span(ahead)
             ),
             ClockWarning::LocalClock { ahead } => format!(
                 "the local clock is {} behind the API server's; server time is used",
-                time::span(maintenance_lease::protocol::Span::micros(-ahead.as_micros()))
+                time::span(maintenance_lease::protocol::Span::micros(
+                    -ahead.as_micros()
+                ))
             ),
             ClockWarning::ServersDisagree { by } => format!(
                 "the API server's Date headers differ by {}: several servers or a proxy disagree about \
                  the time. The earliest decides what has expired",
                 time::span(by)
             ),
-        });
+        })
     }
 }

@@ -83,11 +83,11 @@ fn authorities(target: &Target) -> Result<Option<Vec<Vec<u8>>>, ConnectError> {
 /// The client certificate to show, which a credential plugin may replace while connections are made.
 #[derive(Clone, Default)]
 pub(super) struct Identity {
-    current: Arc<RwLock<Shown>>,
+    current: Arc<RwLock<ClientCertificate>>,
 }
 
 #[derive(Default)]
-struct Shown {
+struct ClientCertificate {
     certificate: Option<Arc<CertifiedKey>>,
     /// How often the certificate was replaced by another one.
     generation: u64,
@@ -124,6 +124,13 @@ impl Identity {
             identity.replace(&certificate, &key).map_err(invalid)?;
         }
         Ok(identity)
+    }
+
+    /// The certificate that is shown now.
+    pub(super) fn certificate(&self) -> Option<Vec<u8>> {
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        let certificate = current.certificate.as_ref()?.cert.first()?;
+        Some(certificate.to_vec())
     }
 
     /// How often the certificate was replaced by another one: connections of an earlier generation show an old one.

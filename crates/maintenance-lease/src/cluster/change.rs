@@ -134,18 +134,6 @@ impl Api {
         .map_err(|refusal| self.refused(&seen.node, refusal, Some(lease), Some(&reduced), now))
     }
 
-    /// Carries out `task`. `seen` is the state that was already read, if any.
-    ///
-    /// # Errors
-    /// Those of the change; [`Error::Contended`] also if a race was lost and the task stops after one.
-    pub(crate) async fn change(&self, task: Task, seen: Option<Seen>) -> Result<Change, Error> {
-        let mut running = Running::new(self, task);
-        match running.run(seen).await? {
-            Some(change) => Ok(change),
-            None => Err(running.contended()),
-        }
-    }
-
     /// The error for `refusal`, from the state that was seen at `now`.
     pub(crate) fn refused(
         &self,
@@ -194,6 +182,8 @@ pub(crate) struct Running {
     tries: u32,
     /// How often a policy refused a write by the server's time.
     clock_refusals: u32,
+    /// A policy refused another API user than the true one, and the server was asked for it.
+    is_user_asked: bool,
     /// The time limit has passed, and the Lease was read again to see whether a refused write took effect.
     last_look: bool,
     /// The last write, unless it is known to have ended, and the version that it is based on.
@@ -221,6 +211,7 @@ impl Running {
             conflicts: 0,
             tries: 0,
             clock_refusals: 0,
+            is_user_asked: false,
             last_look: false,
             mark: None,
         }
@@ -311,6 +302,24 @@ impl Running {
                         Err(error) if error.is_throttled() => {
                             let seconds = error.status().and_then(|status| status.retry_after);
                             wait = wait.max(Duration::from_secs(seconds.unwrap_or(0)));
+                            self.steps.declined();
+                            problem = Some(error);
+                            Step::Read
+                        }
+                        Err(error)
+                            if error.policy_code() == Some("maint-user") && !self.is_user_asked =>
+                        {
+                            self.is_user_asked = true;
+                            if let Some(name) = self
+                                .api
+                                .api_user()
+                                .await
+                                .ok()
+                                .and_then(|user| user.username)
+                            {
+                                self.api.set_user(name);
+                            }
+                            wait = Duration::ZERO;
                             self.steps.declined();
                             problem = Some(error);
                             Step::Read
@@ -461,6 +470,7 @@ impl Running {
         {
             return Err(self.refused(Refusal::OwnHold));
         }
+        self.task.extras.user = self.api.user();
         if matches!(attempt.write, Write::Acquire { .. }) && !self.steps.has_landed() {
             let seen = Seen {
                 node: self.task.node.clone(),
@@ -754,7 +764,7 @@ impl Running {
         self.steps.outcome(reduced.as_ref())
     }
 
-    fn contended(&self) -> Error {
+    pub(crate) fn contended(&self) -> Error {
         Error::Contended {
             subject: self.api.repository.subject(),
             node: self.task.node.clone(),
@@ -781,6 +791,10 @@ impl Running {
             .is_some_and(|status| status.has_cause("NamespaceTerminating"))
         {
             return Error::NamespaceTerminating(self.api.repository.namespace().to_owned());
+        }
+        // By the server's clock or API user, what the caller began is another's: no right is missing.
+        if error.policy_code() == Some("maint-live-lock") && !self.task.extras.takes_over {
+            return Error::Api(error);
         }
         self.api
             .lease_right(if existed { "patch" } else { "create" })
