@@ -135,7 +135,10 @@ pub(crate) async fn run(args: &FenceArgs, start: &Start<'_>) -> Result<Code, Fai
     }
     let target = FencingTarget::open(start, &args.node, &args.write, args.output).await?;
     target.session.learn_api_user(start.environment).await;
-    let hook = Hook::new(&target, &args.hook)?;
+    let hook = match Hook::new(&target, &args.hook) {
+        Ok(hook) => hook,
+        Err(failure) => return target.end(Verb::Fence, Err(failure), None).await,
+    };
     let mut run = FenceRun {
         args,
         target: &target,

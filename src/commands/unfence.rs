@@ -90,10 +90,14 @@ pub(crate) enum Risk {
 
 pub(crate) async fn run(args: &UnfenceArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let target = FencingTarget::open(start, &args.node, &args.write, args.output).await?;
+    let hook = match Hook::new(&target, &args.hook) {
+        Ok(hook) => hook,
+        Err(failure) => return target.end(Verb::Unfence, Err(failure), None).await,
+    };
     let mut run = UnfenceRun {
         args,
         target: &target,
-        hook: Hook::new(&target, &args.hook)?,
+        hook,
         hold: None,
         is_undone: false,
         outcome: None,

@@ -84,7 +84,10 @@ impl Run<'_> {
 
     pub(super) async fn run(&self) -> Result<Code, Failure> {
         let ended = Interruption::listen();
-        let mut findings = ended.or(self.findings(None)).await?;
+        let mut findings = match ended.or(self.findings(None)).await {
+            Ok(findings) => findings,
+            Err(failure) => return self.print_unread(failure),
+        };
         if ended.or(self.heartbeats_change(&findings)).await? {
             findings = ended.or(self.findings(None)).await?;
         }
