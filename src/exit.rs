@@ -124,9 +124,11 @@ fn kind_of(error: &Error, verb: Option<Verb>) -> Kind {
             Refusal::OwnHold if verb == Some(Verb::Hold) => Kind::Unsafe,
             Refusal::Unfinished { .. } => Kind::Unsafe,
             Refusal::Deleting if verb == Some(Verb::Verify) => Kind::Locked,
-            Refusal::OwnHold | Refusal::Elected | Refusal::Deleting | Refusal::Foreign => {
-                Kind::Other
-            }
+            Refusal::OwnHold
+            | Refusal::Elected
+            | Refusal::Deleting
+            | Refusal::Foreign
+            | Refusal::TooLong { .. } => Kind::Other,
         },
         Error::Lost(_) => Kind::Lost,
         Error::Invalid(_) => Kind::Usage,

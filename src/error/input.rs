@@ -41,12 +41,6 @@ pub(crate) enum InputError {
     PassedUntil { ago: Duration },
     /// A lock can't last until then.
     FarUntil { time: DateTime<Utc> },
-    /// A lock can't be extended so far.
-    LongExtension {
-        node: String,
-        left: Duration,
-        added: Duration,
-    },
     /// A lease too short to be renewed in time.
     ShortLease {
         lease: Duration,

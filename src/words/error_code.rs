@@ -36,6 +36,8 @@ pub(crate) enum ErrorCode {
     LeaderElection,
     /// The Lease belongs to another application.
     ForeignLease,
+    /// With the added time, the lock would last longer than an hour.
+    TooLong,
     /// The Node, its Lease or the namespace of the Leases is being deleted.
     Deleting,
     /// It does not exist, or was deleted during the command.
@@ -136,6 +138,7 @@ fn of_refusal(refusal: Refusal) -> ErrorCode {
         Refusal::Elected => ErrorCode::LeaderElection,
         Refusal::Deleting => ErrorCode::Deleting,
         Refusal::Foreign => ErrorCode::ForeignLease,
+        Refusal::TooLong { .. } => ErrorCode::TooLong,
     }
 }
 

@@ -130,7 +130,7 @@ impl Run<'_> {
             };
             ForceDeletion::unread(kind, namespace, name, error)
         });
-        let list = ForceDeletionList::of_items(items.collect(), flag(&[], None));
+        let list = ForceDeletionList::of_items(items.collect(), flags([], None, None));
         if let Some(text) = print::data(&list, self.args.output.format())? {
             self.session.terminal.data(text);
         }

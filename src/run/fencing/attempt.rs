@@ -2,7 +2,7 @@
 //! removed from there if it fails.
 
 use maintenance_lease::env::{Env as _, Machine};
-use maintenance_lease::protocol::{BootInstant, Now, SKEW_BUDGET, Span};
+use maintenance_lease::protocol::{BootInstant, Now};
 use pod_safety::fencing::{Attempt, patch};
 
 use super::{Attempts, FencingTarget, Observed, Written, hook, hook_program, variables};
@@ -10,10 +10,6 @@ use crate::args::hook::HookArgs;
 use crate::error::Failure;
 use crate::text::escape;
 use crate::words::fencing::{hook_failed, hook_interrupted, hook_running, resume};
-
-/// How long after the hook's time limit the recorded end is, because clocks may differ and times on the
-/// Node have no fractions of a second.
-const MARGIN: Span = Span::micros(SKEW_BUDGET.as_micros() + 1_000_000);
 
 /// The hook of a run.
 pub(crate) struct Hook<'a> {
@@ -133,13 +129,13 @@ impl<'a> Hook<'a> {
     }
 
     fn announcement(&self, since: Now) -> Attempt {
-        let limit = Span::from(self.args.hook_timeout + hook::GRACE);
+        let limit = self.args.hook_timeout + hook::GRACE;
         Attempt {
             id: self.id.clone(),
             who: self.target.session.locks.identity().to_owned(),
             program: self.program(),
             since: since.latest,
-            until: since.latest + limit + MARGIN,
+            until: Attempt::end(since, limit.into()),
         }
     }
 
