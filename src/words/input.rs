@@ -5,7 +5,7 @@ use chrono::SecondsFormat;
 use super::program::Program;
 use super::time::{length, span};
 use crate::error::{InputError, WithoutLockIds};
-use crate::text::shown;
+use crate::text::{for_shell, shown};
 
 const ONLY_ONE: &str = "use only one of them";
 
@@ -136,6 +136,32 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
         InputError::NotALockId { variable } => both(
             format!("{variable} is not a lock id"),
             set_to_lock_id(variable),
+        ),
+        InputError::NoProof { node } => both(
+            "missing proof that the node is off: give `--powered-off=HOW` or `-- HOOK`",
+            format!(
+                "{program} fence {node} --powered-off=\"HOW YOU KNOW\"; or {program} fence {node} -- HOOK",
+                node = for_shell(node)
+            ),
+        ),
+        InputError::EmptyPodSelector => both(
+            "the selector of -l is empty: it would match all pods in the namespace",
+            "give a label selector, e.g. -l app=web, or name the pods",
+        ),
+        InputError::NotATarget { typed, is_risk } => both(
+            format!("{:?} is neither a pod nor a node", shown(typed)),
+            match is_risk {
+                true => format!("to accept this risk, write --accept-risk={typed}"),
+                false => "use pod/NAME or node/NAME".to_owned(),
+            },
+        ),
+        InputError::NoTargets => both(
+            "no pod or node given",
+            "give pod/NAME, node/NAME or -l SELECTOR",
+        ),
+        InputError::NodeNotAlone => both(
+            "a node can only be deleted alone",
+            "give one node/NAME, or only pods",
         ),
         InputError::PodsOfMany => both(
             "--pods takes one node, or none for all nodes",

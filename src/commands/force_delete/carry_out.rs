@@ -127,7 +127,7 @@ impl Run<'_> {
             .await;
         // Report an unknown result at once: the requests that follow may hang too.
         let result = match result {
-            Err(failure @ Failure::OpenWrite { .. }) => Err(self.report_at_once(&failure)),
+            Err(failure @ Failure::UnknownDeletion { .. }) => Err(self.report_at_once(&failure)),
             result => result,
         };
         if real && (result.is_err() || done(&deleted) > 0) {
@@ -227,7 +227,7 @@ impl Run<'_> {
             });
             self.warn_who_may_act(&findings, deleted);
             if let Answer::Lost { why, kind } = answer {
-                return Err(self.open(target, &why, kind));
+                return Err(Self::open(target, &why, kind));
             }
         }
         Ok(code)
