@@ -11,8 +11,8 @@ mod support;
 
 mod checks;
 mod deletion;
-mod line;
 mod locks;
+mod next_command;
 mod node;
 mod overrides;
 mod races;
@@ -20,7 +20,7 @@ mod requests;
 mod rights;
 mod roles;
 mod scene;
-mod silence;
 mod unknown;
+mod unreachable;
 mod usage;
 mod volumes;
