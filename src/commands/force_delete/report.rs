@@ -38,7 +38,7 @@ impl Run<'_> {
         let place = self.session.place();
         let output = self.args.output;
         match output.format() {
-            Format::Json | Format::Yaml | Format::Template(_) => {}
+            Format::Json | Format::Yaml | Format::Template(..) => {}
             format @ (Format::Text | Format::Wide) if !output.quiet => {
                 let shown = match format {
                     Format::Wide => Detail::All,
