@@ -78,6 +78,7 @@ pub(crate) enum VerbArgs {
     Whoami(commands::whoami::WhoamiArgs),
     Wait(commands::wait::WaitArgs),
     Leases(commands::leases::LeasesArgs),
+    Why(commands::why::WhyArgs),
     ForceDelete(commands::force_delete::ForceDeleteArgs),
     Options(commands::options::OptionsArgs),
     Version(commands::version::VersionArgs),
@@ -102,6 +103,7 @@ impl VerbArgs {
             Self::Whoami(args) => args.output.quiet,
             Self::Wait(args) => args.output.quiet,
             Self::Leases(args) => args.output.quiet,
+            Self::Why(args) => args.output.quiet,
             Self::ForceDelete(args) => args.output.quiet,
             Self::Describe(_)
             | Self::Options(_)
@@ -163,6 +165,7 @@ async fn verb(verb: &VerbArgs, start: &Start<'_>) -> Result<Code, Failure> {
         }
         VerbArgs::Whoami(args) => commands::whoami::run(args, start).await,
         VerbArgs::Wait(args) => commands::wait::run(args, start).await,
+        VerbArgs::Why(args) => parallel::or_interrupted(commands::why::run(args, start)).await,
         VerbArgs::ForceDelete(args) => commands::force_delete::run(args, start).await,
         VerbArgs::Options(args) => commands::options::run(args, start, &Cli::command()),
         VerbArgs::Version(args) => {

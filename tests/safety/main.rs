@@ -24,3 +24,4 @@ mod silence;
 mod unknown;
 mod usage;
 mod volumes;
+mod why;
