@@ -80,6 +80,9 @@ pub(crate) enum VerbArgs {
     Leases(commands::leases::LeasesArgs),
     Why(commands::why::WhyArgs),
     ForceDelete(commands::force_delete::ForceDeleteArgs),
+    Install(commands::install::InstallArgs),
+    Enforce(commands::enforce::EnforceArgs),
+    Uninstall(commands::uninstall::UninstallArgs),
     Options(commands::options::OptionsArgs),
     Version(commands::version::VersionArgs),
     Completion(commands::completion::CompletionArgs),
@@ -106,6 +109,9 @@ impl VerbArgs {
             Self::Why(args) => args.output.quiet,
             Self::ForceDelete(args) => args.output.quiet,
             Self::Describe(_)
+            | Self::Install(_)
+            | Self::Enforce(_)
+            | Self::Uninstall(_)
             | Self::Options(_)
             | Self::Version(_)
             | Self::Completion(_)
@@ -138,10 +144,10 @@ pub(crate) fn run(cli: &Cli, start: &Start<'_>) -> Code {
             runtime.shutdown_background();
             result
         }
-        Err(error) => Err(Failure::input(format!("could not start: {error}"))),
+        Err(error) => Err(anyhow::Error::new(error).context("could not start").into()),
     };
     let code = result.unwrap_or_else(|failure| {
-        problems::report(start.terminal, &failure);
+        problems::report(start.terminal, start.program, &failure);
         Code::of(&failure, None)
     });
     start.terminal.code(code)
@@ -167,6 +173,15 @@ async fn verb(verb: &VerbArgs, start: &Start<'_>) -> Result<Code, Failure> {
         VerbArgs::Wait(args) => commands::wait::run(args, start).await,
         VerbArgs::Why(args) => parallel::or_interrupted(commands::why::run(args, start)).await,
         VerbArgs::ForceDelete(args) => commands::force_delete::run(args, start).await,
+        VerbArgs::Install(args) => {
+            parallel::or_interrupted(commands::install::run(args, start)).await
+        }
+        VerbArgs::Enforce(args) => {
+            parallel::or_interrupted(commands::enforce::run(args, start)).await
+        }
+        VerbArgs::Uninstall(args) => {
+            parallel::or_interrupted(commands::uninstall::run(args, start)).await
+        }
         VerbArgs::Options(args) => commands::options::run(args, start, &Cli::command()),
         VerbArgs::Version(args) => {
             parallel::or_interrupted(commands::version::run(args, start)).await

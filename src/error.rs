@@ -1,12 +1,16 @@
-//! All failures of a verb, kept as data until they are printed.
+//! All failures of a verb, kept as data until they are printed: no sentences, and no exit codes.
 
-use std::fmt;
+mod input;
+
+use std::path::PathBuf;
 use std::time::Duration;
 
-use maintenance_lease::protocol::{LockId, Refusal};
+use maintenance_lease::protocol::LockId;
 use maintenance_lease::{ApiError, Error, NodeLease, Refused};
 
 use connect::ConnectError;
+
+pub(crate) use self::input::{InputError, WithoutLockIds};
 
 /// A verb that changes locks or relies on one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,15 +60,12 @@ pub(crate) enum Failure {
         /// What to type instead.
         hint: String,
     },
-    /// A file or standard input can't be read.
-    Input(String),
+    /// The arguments, the environment or a list of nodes is invalid.
+    Input(InputError),
+    /// What nobody branches on, such as a file that can't be read.
+    Unexpected(anyhow::Error),
     /// The selection is empty.
-    NothingFound {
-        /// What matched nothing.
-        what: String,
-        /// A name that may have been meant, if known.
-        hint: Option<String>,
-    },
+    NothingFound(NothingFound),
     /// The API server can't be reached.
     Connect(ConnectError),
     /// A failure of the lock protocol, of the API server or of the connection to it.
@@ -99,8 +100,8 @@ pub(crate) enum Failure {
         /// The node.
         node: String,
     },
-    /// A confirmation is needed, but stdin is no terminal.
-    Unconfirmed(String),
+    /// A confirmation is needed, but nobody can be asked.
+    Unconfirmed(Unconfirmed),
     /// The operator answered no.
     Declined,
     /// Ctrl-C before a request was sent.
@@ -146,6 +147,51 @@ pub(crate) enum Failure {
     Reported(Kind),
 }
 
+/// What was looked for, and does not exist.
+#[derive(Debug)]
+pub(crate) enum NothingFound {
+    /// Nodes in a list; `-` is standard input.
+    Listed(PathBuf),
+    /// Any node.
+    Nodes,
+    /// Nodes with these labels.
+    Labelled(String),
+    /// Locks of the caller that this verb can change.
+    Own {
+        /// The caller.
+        caller: String,
+        /// The verb.
+        verb: Verb,
+        /// Whether the caller has locks for another verb.
+        has_others: bool,
+    },
+    /// A pod.
+    Pod {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
+    /// Pods with these labels.
+    Pods {
+        /// Their namespace.
+        namespace: String,
+        /// The label selector.
+        selector: String,
+    },
+}
+
+/// Why nobody can be asked.
+#[derive(Debug)]
+pub(crate) enum Unconfirmed {
+    /// There is no terminal.
+    NoTerminal,
+    /// Standard input has a list of nodes.
+    StdinInUse,
+    /// The answer can't be read.
+    NoAnswer(std::io::Error),
+}
+
 /// The obstacle of a wait.
 #[derive(Debug)]
 pub(crate) enum Obstacle {
@@ -181,46 +227,8 @@ impl Failure {
         }
     }
 
-    pub(crate) fn nothing_found(what: impl Into<String>) -> Self {
-        Self::NothingFound {
-            what: what.into(),
-            hint: None,
-        }
-    }
-
     pub(crate) fn input(message: impl Into<String>) -> Self {
-        Self::Input(message.into())
-    }
-
-    /// Adds the place where the problem was found.
-    pub(crate) fn within(self, place: impl fmt::Display) -> Self {
-        match self {
-            Self::Usage { message, hint } => Self::Usage {
-                message: format!("{place}: {message}"),
-                hint,
-            },
-            other => other,
-        }
-    }
-
-    /// What scripts can tell of it, as a failure of a verb that changes locks, or of something else.
-    pub(crate) fn kind(&self, verb: Option<Verb>) -> Kind {
-        match self {
-            Self::Usage { .. } => Kind::Usage,
-            Self::Input(_)
-            | Self::NothingFound { .. }
-            | Self::NodeGone { .. }
-            | Self::TooSlow { .. }
-            | Self::UnknownTime
-            | Self::Connect(_) => Kind::Other,
-            Self::Lock(error) => kind_of(error, verb),
-            Self::Unsafe { .. } | Self::Unconfirmed(_) | Self::Declined => Kind::Unsafe,
-            Self::Interrupted | Self::InterruptedWrite { .. } => Kind::Interrupted,
-            Self::TimedOut { .. } => Kind::TimedOut,
-            Self::OtherLease { .. } => Kind::Locked,
-            Self::NotGivenBack { cause, .. } => cause.kind(verb),
-            Self::Hook { kind, .. } | Self::OpenWrite { kind, .. } | Self::Reported(kind) => *kind,
-        }
+        Self::Unexpected(anyhow::Error::msg(message.into()))
     }
 
     /// What is known of the node's lock after it.
@@ -274,88 +282,6 @@ impl Failure {
     }
 }
 
-/// The same of what the library refused or failed at.
-fn kind_of(error: &Error, verb: Option<Verb>) -> Kind {
-    match error {
-        Error::Refused(refused) => match refused.refusal {
-            Refusal::Held
-            | Refusal::HeldByCaller
-            | Refusal::Expired
-            | Refusal::AdminHold
-            | Refusal::NotHolder
-            | Refusal::NotHeld
-            | Refusal::NotAHold
-            | Refusal::ChangedHands => Kind::Locked,
-            // It keeps an acquisition off as any other holder does; for verbs that end
-            // something it was only named wrongly.
-            Refusal::OwnHold if matches!(verb, Some(Verb::Acquire | Verb::With)) => Kind::Locked,
-            // Another purpose than the caller's keeps it: that of a fencing.
-            Refusal::OwnHold if verb == Some(Verb::Hold) => Kind::Unsafe,
-            Refusal::Unfinished { .. } => Kind::Unsafe,
-            Refusal::Deleting if verb == Some(Verb::Verify) => Kind::Locked,
-            Refusal::OwnHold | Refusal::Elected | Refusal::Deleting | Refusal::Foreign => {
-                Kind::Other
-            }
-        },
-        Error::Lost(_) => Kind::Lost,
-        Error::Invalid(_) => Kind::Usage,
-        _ => Kind::Other,
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Usage { message, .. }
-            | Self::Unsafe { message, .. }
-            | Self::Hook { message, .. }
-            | Self::OpenWrite { message, .. }
-            | Self::Input(message)
-            | Self::Unconfirmed(message) => f.write_str(message),
-            Self::NothingFound { what, .. } => write!(f, "no matching resources found: {what}"),
-            Self::Connect(error) => write!(f, "{error}"),
-            Self::Lock(error) => write!(f, "{error}"),
-            Self::Declined => f.write_str("not confirmed: nothing was done"),
-            Self::Interrupted => f.write_str("interrupted"),
-            Self::InterruptedWrite { node } => write!(
-                f,
-                "interrupted: the write for node/{node} was in progress and may still take effect"
-            ),
-            Self::NodeGone { node } => write!(
-                f,
-                "node/{node} was deleted, along with its lock and records"
-            ),
-            Self::TimedOut { node, .. } => write!(f, "timed out waiting for node/{node}"),
-            Self::TooSlow { node } => write!(
-                f,
-                "could not lock node/{node}: checking all locks took longer than their duration"
-            ),
-            Self::UnknownTime => f.write_str(
-                "the API server's time is unknown, because this machine was paused: nothing was changed",
-            ),
-            Self::OtherLease {
-                node,
-                has_one: true,
-            } => write!(
-                f,
-                "the lock id does not match the Lease of node/{node}: it is for another node or for a \
-                 deleted Lease"
-            ),
-            Self::OtherLease {
-                node,
-                has_one: false,
-            } => write!(
-                f,
-                "node/{node} has no Lease: the lock id is for another node, or the Lease was deleted"
-            ),
-            Self::NotGivenBack { node, cause, .. } => {
-                write!(f, "could not release node/{node}: {cause}")
-            }
-            Self::Reported(_) => Ok(()),
-        }
-    }
-}
-
 impl From<ConnectError> for Failure {
     fn from(error: ConnectError) -> Self {
         Self::Connect(error)
@@ -371,5 +297,23 @@ impl From<Error> for Failure {
 impl From<ApiError> for Failure {
     fn from(error: ApiError) -> Self {
         Self::Lock(Error::Api(error))
+    }
+}
+
+impl From<InputError> for Failure {
+    fn from(error: InputError) -> Self {
+        Self::Input(error)
+    }
+}
+
+impl From<NothingFound> for Failure {
+    fn from(nothing: NothingFound) -> Self {
+        Self::NothingFound(nothing)
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Unexpected(error)
     }
 }

@@ -2,6 +2,9 @@
 
 use std::ffi::OsString;
 
+use maintenance_lease::Error;
+use maintenance_lease::protocol::Refusal;
+
 use crate::error::{Failure, Kind, Verb};
 
 /// How the program ends.
@@ -80,6 +83,57 @@ impl Code {
     }
 }
 
+impl Failure {
+    /// What scripts can tell of it, as a failure of a verb that changes locks, or of something else.
+    pub(crate) fn kind(&self, verb: Option<Verb>) -> Kind {
+        match self {
+            Self::Usage { .. } | Self::Input(_) => Kind::Usage,
+            Self::Unexpected(_)
+            | Self::NothingFound(_)
+            | Self::NodeGone { .. }
+            | Self::TooSlow { .. }
+            | Self::UnknownTime
+            | Self::Connect(_) => Kind::Other,
+            Self::Lock(error) => kind_of(error, verb),
+            Self::Unsafe { .. } | Self::Unconfirmed(_) | Self::Declined => Kind::Unsafe,
+            Self::Interrupted | Self::InterruptedWrite { .. } => Kind::Interrupted,
+            Self::TimedOut { .. } => Kind::TimedOut,
+            Self::OtherLease { .. } => Kind::Locked,
+            Self::NotGivenBack { cause, .. } => cause.kind(verb),
+            Self::Hook { kind, .. } | Self::OpenWrite { kind, .. } | Self::Reported(kind) => *kind,
+        }
+    }
+}
+
+/// The same of what the library refused or failed at.
+fn kind_of(error: &Error, verb: Option<Verb>) -> Kind {
+    match error {
+        Error::Refused(refused) => match refused.refusal {
+            Refusal::Held
+            | Refusal::HeldByCaller
+            | Refusal::Expired
+            | Refusal::AdminHold
+            | Refusal::NotHolder
+            | Refusal::NotHeld
+            | Refusal::NotAHold
+            | Refusal::ChangedHands => Kind::Locked,
+            // It keeps an acquisition off as any other holder does; for verbs that end
+            // something it was only named wrongly.
+            Refusal::OwnHold if matches!(verb, Some(Verb::Acquire | Verb::With)) => Kind::Locked,
+            // Another purpose than the caller's keeps it: that of a fencing.
+            Refusal::OwnHold if verb == Some(Verb::Hold) => Kind::Unsafe,
+            Refusal::Unfinished { .. } => Kind::Unsafe,
+            Refusal::Deleting if verb == Some(Verb::Verify) => Kind::Locked,
+            Refusal::OwnHold | Refusal::Elected | Refusal::Deleting | Refusal::Foreign => {
+                Kind::Other
+            }
+        },
+        Error::Lost(_) => Kind::Lost,
+        Error::Invalid(_) => Kind::Usage,
+        _ => Kind::Other,
+    }
+}
+
 impl From<Kind> for Code {
     fn from(kind: Kind) -> Self {
         match kind {
@@ -98,8 +152,8 @@ impl From<Kind> for Code {
 
 #[cfg(test)]
 mod tests {
-    use maintenance_lease::protocol::{Refusal, State};
-    use maintenance_lease::{Error, Refused, Subject};
+    use maintenance_lease::protocol::State;
+    use maintenance_lease::{Refused, Subject};
 
     use super::*;
 

@@ -27,7 +27,7 @@ use crate::args::deprecated;
 use crate::completion::Question;
 use crate::exit::Code;
 use crate::run::session::Start;
-use crate::run::{problems, variables};
+use crate::run::variables;
 use crate::ui::Terminal;
 use crate::words::program::Program;
 use connect::Environment;
@@ -85,12 +85,15 @@ fn say_usage(error: &clap::Error, line: &[OsString]) -> Code {
     let text = error.render().ansi().to_string();
     if error.use_stderr() {
         let code = Code::of_usage(Cli::command(), line);
-        let failure = match code == Code::WRAPPER {
+        let lines = match code == Code::WRAPPER {
             true => usage_errors::of_with(error, line),
             false => None,
         };
-        match failure.or_else(|| usage_errors::of_another(error, line)) {
-            Some(failure) => problems::report(&terminal, &failure),
+        match lines.or_else(|| usage_errors::of_another(error, line)) {
+            Some((message, hint)) => {
+                terminal.error(&message);
+                terminal.hint(hint);
+            }
             None => terminal.raw_stderr(text.trim_end()),
         }
         code

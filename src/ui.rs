@@ -14,7 +14,7 @@ use std::io::{ErrorKind, IsTerminal, Read, Write};
 use anstyle::{AnsiColor, Style};
 use connect::speaks_for_itself;
 
-use crate::error::Failure;
+use crate::error::{Failure, Unconfirmed};
 use crate::exit::Code;
 use crate::platform::discard_typed;
 use crate::signals::asked_to_end;
@@ -170,9 +170,7 @@ impl Terminal {
             self.stderr(format_args!("{fact}"));
         }
         if !Self::can_ask() {
-            return Err(Failure::Unconfirmed(
-                "not confirmed: there is no terminal for a prompt".to_owned(),
-            ));
+            return Err(Failure::Unconfirmed(Unconfirmed::NoTerminal));
         }
         // Input from before the question was shown can't be its answer.
         discard_typed(&std::io::stdin());
@@ -193,9 +191,7 @@ impl Terminal {
                 self.stderr(format_args!(""));
                 Err(Failure::Declined)
             }
-            Err(error) => Err(Failure::Unconfirmed(format!(
-                "could not ask for confirmation: {error}"
-            ))),
+            Err(error) => Err(Failure::Unconfirmed(Unconfirmed::NoAnswer(error))),
         }
     }
 

@@ -9,14 +9,16 @@ use clap::{Command, CommandFactory as _};
 use super::Cli;
 use crate::args::duration::length;
 use crate::args::nodes::node_name;
-use crate::error::Failure;
 use crate::text::shown;
 use crate::words::program::{NAME, NODE_KINDS};
 use crate::words::suggestions::{near_misses, wait_for};
 
-/// The failure to report if `line`, one of `with`, can't be parsed; `None` if the parser's message is good
+/// Message and hint.
+type Lines = (String, String);
+
+/// What to report if `line`, one of `with`, can't be parsed; `None` if the parser's message is good
 /// enough.
-pub(crate) fn of_with(error: &clap::Error, line: &[OsString]) -> Option<Failure> {
+pub(crate) fn of_with(error: &clap::Error, line: &[OsString]) -> Option<Lines> {
     let has_dashes = line.iter().any(|word| word == "--");
     let run = format!("run `{NAME} with NODE... -- COMMAND`");
     let invalid = match error.get(ContextKind::InvalidArg) {
@@ -49,11 +51,11 @@ pub(crate) fn of_with(error: &clap::Error, line: &[OsString]) -> Option<Failure>
         }
         _ => return None,
     };
-    Some(Failure::usage(message, hint))
+    Some((message, hint))
 }
 
 /// The same for a line of any other command.
-pub(crate) fn of_another(error: &clap::Error, line: &[OsString]) -> Option<Failure> {
+pub(crate) fn of_another(error: &clap::Error, line: &[OsString]) -> Option<Lines> {
     let word = |kind| match error.get(kind) {
         Some(ContextValue::String(word)) => Some(word.as_str()),
         _ => None,
@@ -125,7 +127,7 @@ pub(crate) fn of_another(error: &clap::Error, line: &[OsString]) -> Option<Failu
         }
         _ => return None,
     };
-    Some(Failure::usage(message, hint))
+    Some((message, hint))
 }
 
 /// What to run instead of `typed`, which is no command of ours.

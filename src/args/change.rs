@@ -6,8 +6,7 @@ use maintenance_lease::DryRun;
 use super::nodes::{NodeArgs, Selection};
 use super::output::OutputArgs;
 use super::write::WriteArgs;
-use crate::error::Failure;
-use crate::output::format::Format;
+use crate::error::{Failure, WithoutLockIds};
 use crate::ui::Terminal;
 
 /// Arguments of every verb that changes the locks of nodes.
@@ -37,11 +36,8 @@ impl ChangingArgs {
         mine: Option<bool>,
         terminal: &Terminal,
     ) -> Result<Selection, Failure> {
-        if self.write.dry_run != DryRun::None && self.output.format() == Format::LockId {
-            return Err(Failure::usage(
-                "-o lock-id cannot be combined with --dry-run: nothing is locked",
-                "use only one of them",
-            ));
+        if self.write.dry_run != DryRun::None {
+            self.output.without_lock_ids(WithoutLockIds::DryRun)?;
         }
         self.nodes.selection(mine, terminal.stdin())
     }

@@ -11,11 +11,12 @@ use connect::Environment;
 use maintenance_lease::protocol::LockId;
 
 use super::HEADING;
-use super::lock_ids::{LockIds, VARIABLE, not_of_one};
+use super::lock_ids::{LockIds, VARIABLE};
 use super::nodes::Selection;
-use crate::error::Failure;
+use crate::error::InputError;
 
 const ID: &str = "token";
+const FLAG: &str = "--lock-id";
 
 /// The commands that accept a lock id.
 pub(super) const TAKING: [&str; 3] = ["renew", "release", "verify"];
@@ -38,12 +39,12 @@ impl LockIdArgs {
         token: &TokenArgs,
         environment: &Environment,
         selection: &Selection,
-    ) -> Result<Option<LockId>, Failure> {
+    ) -> Result<Option<LockId>, InputError> {
         match (self.typed(token), LockIds::of(environment)) {
             (Some(id), _) if matches!(selection, Selection::Named(names) if names.len() == 1) => {
                 Ok(Some(id.clone()))
             }
-            (Some(_), _) => Err(not_of_one("--lock-id")),
+            (Some(_), _) => Err(InputError::LockIdOfMany { source: FLAG }),
             (None, variable) => match variable? {
                 Some(ids) => ids.demanded(selection),
                 None => Ok(None),
@@ -51,18 +52,9 @@ impl LockIdArgs {
         }
     }
 
-    /// The failure if a lock id (`token`) can't be combined with `other`.
-    pub(crate) fn conflict(&self, token: &TokenArgs, other: &str) -> Failure {
-        match self.typed(token) {
-            Some(_) => Failure::usage(
-                format!("{other}, but --lock-id is for your own"),
-                "use only one of them",
-            ),
-            None => Failure::usage(
-                format!("{other}, but {VARIABLE} is for your own"),
-                format!("put `env -u {VARIABLE}` before the command"),
-            ),
-        }
+    /// What a lock id that the caller requires was given with.
+    pub(crate) fn source(&self, token: &TokenArgs) -> &'static str {
+        self.typed(token).map_or(VARIABLE, |_| FLAG)
     }
 
     /// The lock ids to verify, by node: that of `node`, else all that are given.
@@ -74,30 +66,20 @@ impl LockIdArgs {
         token: &TokenArgs,
         environment: &Environment,
         node: Option<String>,
-    ) -> Result<BTreeMap<String, LockId>, Failure> {
+    ) -> Result<BTreeMap<String, LockId>, InputError> {
         let named = match self.typed(token) {
             Some(id) => Some(LockIds::OfAny(id.clone())),
             None => LockIds::of(environment)?,
         };
-        let Some(named) = named else {
-            return Err(Failure::usage(
-                "missing --lock-id",
-                format!("use the output of `acquire -o lock-id`; `with` sets {VARIABLE}"),
-            ));
-        };
+        let variable = VARIABLE;
+        let named = named.ok_or(InputError::MissingLockId { variable })?;
         match (node, named) {
             (Some(node), named) => match named.of_node(&node) {
                 Some(id) => Ok(BTreeMap::from([(node, id.clone())])),
-                None => Err(Failure::usage(
-                    format!("{VARIABLE} has no lock id for node/{node}"),
-                    "name a node that `with` has locked",
-                )),
+                None => Err(InputError::NoLockIdOf { variable, node }),
             },
             (None, LockIds::Of(ids)) => Ok(ids),
-            (None, LockIds::OfAny(_)) => Err(Failure::usage(
-                "no node given",
-                "name the node that the lock id is for",
-            )),
+            (None, LockIds::OfAny(_)) => Err(InputError::NoNodeOfLockId),
         }
     }
 
@@ -247,6 +229,7 @@ mod tests {
 
     use super::*;
     use crate::app::{Cli, VerbArgs};
+    use crate::error::Failure;
 
     const LOCK_ID: &str = "0f8fad5b-d9cb-469f-a165-70867728950e.7.k3v9";
     const OTHER: &str = "7c9e6679-7425-40de-944b-e07fc1f90ae7.1.m2x4";
@@ -382,7 +365,7 @@ mod tests {
             };
             args.demanded(&TokenArgs::default(), &variable(value), selection)
                 .map(|id| id.map(|id| id.to_string()))
-                .map_err(|failure| failure.to_string())
+                .map_err(|error| Failure::Input(error).to_string())
         };
         let id = |id: &str| Ok(Some(id.to_owned()));
         assert_eq!(demanded(None, LOCK_ID, &one), id(LOCK_ID));

@@ -6,7 +6,7 @@ use connect::Environment;
 use maintenance_lease::protocol::LockId;
 
 use super::nodes::Selection;
-use crate::error::Failure;
+use crate::error::InputError;
 
 /// One lock id, or NODE=ID for each of several nodes, separated by spaces. The lines NODE ID that
 /// `acquire -o lock-id` prints for several nodes are read too.
@@ -30,13 +30,13 @@ impl LockIds {
     ///
     /// # Errors
     /// If the variable is set but empty or invalid.
-    pub(crate) fn of(environment: &Environment) -> Result<Option<Self>, Failure> {
+    pub(crate) fn of(environment: &Environment) -> Result<Option<Self>, InputError> {
         let set = |name| environment.set_os(name).map(|value| (name, value));
-        let Some((name, value)) = set(VARIABLE).or_else(|| set(DEPRECATED)) else {
+        let Some((variable, value)) = set(VARIABLE).or_else(|| set(DEPRECATED)) else {
             return Ok(None);
         };
         if value.is_empty() {
-            return Err(unusable(name, "is set, but empty"));
+            return Err(InputError::EmptyLockId { variable });
         }
         let parsed = value.to_str().and_then(|value| match value.parse() {
             Ok(id) => Some(match environment.get(NODE) {
@@ -45,10 +45,8 @@ impl LockIds {
             }),
             Err(_) => pairs(value).map(Self::Of),
         });
-        match parsed {
-            Some(ids) => Ok(Some(ids)),
-            None => Err(unusable(name, "is not a lock id")),
-        }
+        let ids = parsed.ok_or(InputError::NotALockId { variable })?;
+        Ok(Some(ids))
     }
 
     /// The lock id of `node`, if there is one.
@@ -64,28 +62,15 @@ impl LockIds {
     ///
     /// # Errors
     /// If several nodes are selected, and one of them may have a lock id here.
-    pub(crate) fn demanded(&self, selection: &Selection) -> Result<Option<LockId>, Failure> {
+    pub(crate) fn demanded(&self, selection: &Selection) -> Result<Option<LockId>, InputError> {
         match selection {
             Selection::Named(nodes) if nodes.len() == 1 => Ok(self.of_node(&nodes[0]).cloned()),
             Selection::Named(nodes) if nodes.iter().all(|node| self.of_node(node).is_none()) => {
                 Ok(None)
             }
-            _ => Err(not_of_one(VARIABLE)),
+            _ => Err(InputError::LockIdOfMany { source: VARIABLE }),
         }
     }
-}
-
-/// The failure if `source` is combined with several nodes.
-pub(crate) fn not_of_one(source: &str) -> Failure {
-    Failure::usage(
-        format!("{source} is for one node only"),
-        match source {
-            VARIABLE => {
-                format!("name that node only, or put `env -u {VARIABLE}` before the command")
-            }
-            _ => format!("name that node only, or remove {source}"),
-        },
-    )
 }
 
 fn pairs(value: &str) -> Option<BTreeMap<String, LockId>> {
@@ -104,23 +89,17 @@ fn pair_of((node, id): (&str, &str)) -> Option<(String, LockId)> {
     Some((node.to_owned(), id.trim().parse().ok()?))
 }
 
-fn unusable(name: &str, problem: &str) -> Failure {
-    Failure::usage(
-        format!("{name} {problem}"),
-        format!("unset {name}, or set it to the output of `acquire -o lock-id`"),
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Failure;
 
     const ONE: &str = "0f8fad5b-d9cb-469f-a165-70867728950e.7.k3v9";
     const OTHER: &str = "7c9e6679-7425-40de-944b-e07fc1f90ae7.1.m2x4";
 
     fn lock_ids(variables: &[(&str, &str)]) -> Result<Option<LockIds>, String> {
         LockIds::of(&Environment::of_variables(variables.iter().copied()))
-            .map_err(|failure| failure.to_string())
+            .map_err(|error| Failure::Input(error).to_string())
     }
 
     /// The lock id that is required for these nodes.
@@ -130,7 +109,7 @@ mod tests {
         lock_ids
             .demanded(&selection)
             .map(|id| id.map(|id| id.to_string()))
-            .map_err(|failure| failure.to_string())
+            .map_err(|error| Failure::Input(error).to_string())
     }
 
     #[test]

@@ -1,15 +1,14 @@
 //! Which nodes: typed, selected by labels, all of them, listed in a file, or those that the caller holds.
 
 use std::collections::HashSet;
+use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use anyhow::{Context as _, anyhow, ensure};
 use clap::Args;
 
-use connect::in_words;
-
-use crate::error::Failure;
-use crate::text::{self, shown};
+use crate::error::{Failure, InputError, NothingFound};
 use crate::words::program::NODE_KINDS;
 
 /// The nodes that a verb is for.
@@ -97,35 +96,19 @@ impl NodeArgs {
             .collect();
         match used[..] {
             [] => {
-                let mine = if mine.is_some() { "--mine, " } else { "" };
-                return Err(Failure::usage(
-                    "no nodes given",
-                    format!("name nodes, or use {mine}-l SELECTOR, --all or --nodes-from FILE"),
-                ));
+                let mine = mine.is_some();
+                return Err(InputError::NoNodes { mine }.into());
             }
             [_] => {}
-            _ => {
-                return Err(Failure::usage(
-                    format!("{} cannot be combined", used.join(" and ")),
-                    "use only one of them",
-                ));
-            }
+            _ => return Err(InputError::ManySelections(used).into()),
         }
         if let Some(selector) = &self.selector {
             if selector.trim().is_empty() {
-                return Err(Failure::usage(
-                    "the selector of -l is empty",
-                    "to select all nodes, use --all",
-                ));
+                return Err(InputError::EmptySelector.into());
             }
             if selector.len() > LONGEST_SELECTOR {
-                return Err(Failure::usage(
-                    format!(
-                        "the selector of -l is longer than {} KiB",
-                        LONGEST_SELECTOR >> 10
-                    ),
-                    "to select that many nodes, use --nodes-from FILE",
-                ));
+                let most = LONGEST_SELECTOR;
+                return Err(InputError::LongSelector { most }.into());
             }
             return Ok(Selection::Labelled(selector.clone()));
         }
@@ -157,49 +140,42 @@ impl NodeArgs {
     }
 }
 
+/// The nodes in a list.
 fn listed(path: &Path, stdin: impl Read) -> Result<Vec<String>, Failure> {
+    let text =
+        read_list(path, stdin).with_context(|| format!("--nodes-from {}", path.display()))?;
+    let lines = text.lines().map(str::trim).enumerate();
+    let named = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+    let names = named.map(|(index, line)| {
+        let name = match line.contains(char::is_whitespace) {
+            true => Err(InputError::Words(line.to_owned())),
+            false => node_name(line),
+        };
+        name.map_err(|error| InputError::Line {
+            list: path.to_owned(),
+            number: index + 1,
+            error: Box::new(error),
+        })
+    });
+    let names: Vec<String> = names.collect::<Result<_, _>>()?;
+    match names.is_empty() {
+        true => Err(NothingFound::Listed(path.to_owned()).into()),
+        false => Ok(names),
+    }
+}
+
+fn read_list(path: &Path, stdin: impl Read) -> anyhow::Result<String> {
     let mut text = Vec::new();
-    let read = if path == Path::new("-") {
-        stdin.take(LONGEST_LIST + 1).read_to_end(&mut text)
+    if path == Path::new("-") {
+        stdin.take(LONGEST_LIST + 1).read_to_end(&mut text)?;
     } else {
-        std::fs::File::open(path)
-            .and_then(|file| file.take(LONGEST_LIST + 1).read_to_end(&mut text))
-    };
-    let shown = path.display();
-    read.map_err(|error| Failure::input(format!("--nodes-from {shown}: {}", in_words(&error))))?;
-    if text.len() as u64 > LONGEST_LIST {
-        return Err(Failure::input(format!(
-            "--nodes-from {shown}: more than {} MiB",
-            LONGEST_LIST >> 20
-        )));
+        File::open(path)?
+            .take(LONGEST_LIST + 1)
+            .read_to_end(&mut text)?;
     }
-    let text = String::from_utf8(text)
-        .map_err(|_| Failure::input(format!("--nodes-from {shown}: not UTF-8")))?;
-    let mut names = Vec::new();
-    for (index, line) in text.lines().enumerate() {
-        let line = line.trim();
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        let place = || format!("--nodes-from {shown}, line {}", index + 1);
-        if line.contains(char::is_whitespace) {
-            return Err(Failure::usage(
-                format!(
-                    "{}: \"{}\" is more than one word",
-                    place(),
-                    text::shown(line)
-                ),
-                "put one node on each line",
-            ));
-        }
-        names.push(node_name(line).map_err(|failure| failure.within(place()))?);
-    }
-    if names.is_empty() {
-        return Err(Failure::nothing_found(format!(
-            "--nodes-from {shown} names no nodes"
-        )));
-    }
-    Ok(names)
+    let is_short = text.len() as u64 <= LONGEST_LIST;
+    ensure!(is_short, "more than {} MiB", LONGEST_LIST >> 20);
+    String::from_utf8(text).map_err(|_| anyhow!("not UTF-8"))
 }
 
 /// The names in `typed`, without a first word that is their kind, as in `kubectl get node worker-1`.
@@ -219,39 +195,20 @@ pub(crate) fn without_kind<'a>(typed: &'a [String], kinds: &[&str]) -> &'a [Stri
 }
 
 /// Parses `NAME` or `node/NAME`.
-pub(crate) fn node_name(typed: &str) -> Result<String, Failure> {
+pub(crate) fn node_name(typed: &str) -> Result<String, InputError> {
     let name = match typed.split_once('/') {
         Some((kind, name)) if NODE_KINDS.contains(&kind) => name,
-        Some((kind, _)) => {
-            return Err(Failure::usage(
-                format!("\"{}\" is not a node", shown(typed)),
-                format!(
-                    "only nodes have a maintenance lock; use node/NAME, not {}/NAME",
-                    shown(kind)
-                ),
-            ));
-        }
+        Some(_) => return Err(InputError::NotANode(typed.to_owned())),
         None => typed,
     };
     if is_name(name) {
         return Ok(name.to_owned());
     }
-    if let Some((first, _)) = name.split_once([',', ';', ' '])
-        && is_name(first)
-    {
-        return Err(Failure::usage(
-            format!("\"{}\" is not a valid node name", shown(name)),
-            "separate node names with spaces",
-        ));
-    }
-    Err(Failure::usage(
-        if name.is_empty() {
-            "a node name must not be empty".to_owned()
-        } else {
-            format!("\"{}\" is not a valid node name", shown(name))
-        },
-        "node names have only lower-case letters, digits, - and ., at most 253 characters",
-    ))
+    let name = name.to_owned();
+    Err(match name.split_once([',', ';', ' ']) {
+        Some((first, _)) if is_name(first) => InputError::NodeNames(name),
+        _ => InputError::NodeName(name),
+    })
 }
 
 /// A DNS subdomain as in RFC 1123, which is what Kubernetes accepts as the name of a Node.

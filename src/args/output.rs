@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
 use clap::{Arg, Args, Command, ValueEnum};
 
-use crate::error::Failure;
+use crate::error::{InputError, WithoutLockIds};
 use crate::output::format::Format;
 use crate::output::template::Template;
 
@@ -31,16 +31,13 @@ pub(crate) struct OutputArgs {
 }
 
 impl OutputArgs {
-    /// Refuses to print lock ids for a verb that leaves no lock behind.
+    /// Refuses to print lock ids for `what`, which has none.
     ///
     /// # Errors
     /// If lock ids are requested.
-    pub(crate) fn without_lock_ids(self) -> Result<(), Failure> {
+    pub(crate) fn without_lock_ids(self, what: WithoutLockIds) -> Result<(), InputError> {
         match self.format() {
-            Format::LockId => Err(Failure::usage(
-                "-o lock-id is not available: no lock is left afterwards",
-                "use -o name to print the nodes",
-            )),
+            Format::LockId => Err(InputError::NoLockIds(what)),
             _ => Ok(()),
         }
     }

@@ -2,16 +2,12 @@
 
 use std::time::Duration;
 
-use chrono::{
-    DateTime, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, SecondsFormat, TimeDelta, Utc,
-};
+use chrono::{DateTime, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, Utc};
 use maintenance_lease::LONGEST_DURATION;
 use maintenance_lease::protocol::Now;
 
 use super::duration;
-use crate::error::Failure;
-use crate::words::program::Program;
-use crate::words::time::length;
+use crate::error::InputError;
 
 /// When the work is expected to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +79,7 @@ impl Until {
     ///
     /// # Errors
     /// If it is in the past, or too far in the future to be written.
-    pub(crate) fn after(self, now: Now, flag: &str) -> Result<DateTime<Utc>, Failure> {
+    pub(crate) fn after(self, now: Now, flag: &'static str) -> Result<DateTime<Utc>, InputError> {
         let now = now.latest.to_chrono();
         let time = match self {
             Self::At(time) => Some(time),
@@ -93,15 +89,9 @@ impl Until {
             }
         };
         match time {
-            Some(time) if Some(time) <= now => Err(Failure::usage(
-                format!("{flag} is in the past, by the API server's clock"),
-                "use a time in the future",
-            )),
+            Some(time) if Some(time) <= now => Err(InputError::Past { flag }),
             Some(time) if time.timestamp() <= LAST => Ok(time),
-            _ => Err(Failure::usage(
-                format!("{flag} is after the year 9999"),
-                format!("remove {flag}: a hold does not expire"),
-            )),
+            _ => Err(InputError::BeyondCalendar { flag }),
         }
     }
 
@@ -109,26 +99,15 @@ impl Until {
     ///
     /// # Errors
     /// If it is in the past, or further ahead than a lock may end.
-    pub(crate) fn duration(self, now: Now, program: &Program) -> Result<Duration, Failure> {
+    pub(crate) fn duration(self, now: Now) -> Result<Duration, InputError> {
         let time = self.after(now, "--until")?;
         let ahead = maintenance_lease::protocol::Instant::from(time) - now.latest;
         let seconds = u64::try_from(ahead.ceil_seconds()).unwrap_or_default();
         let ahead = Duration::from_secs(seconds);
-        if ahead <= LONGEST_DURATION {
-            return Ok(ahead);
+        match ahead <= LONGEST_DURATION {
+            true => Ok(ahead),
+            false => Err(InputError::FarUntil { time, ahead }),
         }
-        Err(Failure::usage(
-            format!(
-                "--until is {} ahead: a lock lasts at most 1h",
-                length(ahead.into())
-            ),
-            format!(
-                "use a hold, which does not expire: `{program} hold {} -m {} --expect-until {}`",
-                program.nodes("NODE..."),
-                program.why(),
-                time.to_rfc3339_opts(SecondsFormat::Secs, true)
-            ),
-        ))
     }
 }
 
@@ -145,6 +124,7 @@ fn next(time: NaiveTime, zone: FixedOffset, now: DateTime<Utc>) -> Option<DateTi
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Failure;
 
     fn at(text: &str) -> Result<Until, String> {
         Ok(Until::At(text.parse().expect("a time of the test")))
@@ -188,7 +168,7 @@ mod tests {
             let time = time(typed).expect("readable");
             let time = time.after(Now::at(now.into()), "--until");
             time.map(|time| time.to_rfc3339())
-                .map_err(|failure| failure.to_string())
+                .map_err(|error| Failure::Input(error).to_string())
         };
         let tomorrow = Ok("2026-06-01T00:15:00+00:00".to_owned());
         assert_eq!(after("00:15Z"), tomorrow);
@@ -220,7 +200,7 @@ mod tests {
                 .expect("readable")
                 .after(Now::at(now.into()), "--until")
                 .map(|time| time.to_rfc3339())
-                .map_err(|failure| failure.to_string())
+                .map_err(|error| Failure::Input(error).to_string())
         };
         assert_eq!(after("2d"), Ok("2026-06-02T12:00:00+00:00".to_owned()));
         assert!(after("2026-05-31T12:00:00Z").is_err(), "it is now");

@@ -2,6 +2,7 @@
 
 mod bash;
 
+use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use clap_complete::env::{EnvCompleter, Fish, Powershell, Zsh};
 
@@ -66,6 +67,6 @@ fn registration(shell: &dyn EnvCompleter, command: &str) -> Result<String, Failu
     let mut script = Vec::new();
     shell
         .write_registration(VARIABLE, command, command, command, &mut script)
-        .map_err(|error| Failure::input(format!("no script could be made: {error}")))?;
+        .context("no script could be made")?;
     Ok(String::from_utf8_lossy(&script).into_owned())
 }

@@ -26,9 +26,8 @@ use crate::args::connection::namespace;
 use crate::args::duration;
 use crate::args::output::{OutputArgs, offers_no_lock_id};
 use crate::args::write::{WriteArgs, reason};
-use crate::error::Failure;
+use crate::error::{Failure, InputError, WithoutLockIds};
 use crate::exit::Code;
-use crate::output::format::Format;
 use crate::run::session::Start;
 use crate::text::shown;
 use crate::words::holder::HoldingCommand;
@@ -209,18 +208,13 @@ impl ForceDeleteArgs {
 }
 
 pub(crate) async fn run(args: &ForceDeleteArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    if args.output.format() == Format::LockId {
-        return Err(Failure::usage(
-            "this command has no lock id to print",
-            "use -o json or -o name",
-        ));
-    }
+    args.output
+        .without_lock_ids(WithoutLockIds::ForceDeletion)?;
     let targets = Targets::of(args)?;
     let session = start.writing(&args.write).await?;
     let process = HoldingCommand::ForceDelete.holder(session.locks.identity());
     let process = session.locks.as_holder(process);
-    let process =
-        process.map_err(|error| Failure::usage(error.to_string(), "use another --holder"))?;
+    let process = process.map_err(InputError::Holder)?;
     let reader = Reader::new(session.locks.requests().clone());
     let work = Run {
         session: &session,

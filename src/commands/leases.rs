@@ -6,7 +6,7 @@ use maintenance_lease::{Error, HEARTBEATS, LeaseScope};
 
 use crate::args::connection::namespace;
 use crate::args::output::{OutputArgs, offers_no_lock_id};
-use crate::error::Failure;
+use crate::error::{Failure, WithoutLockIds};
 use crate::exit::Code;
 use crate::output::format::Format;
 use crate::output::leases::{self, Entry, Layout};
@@ -51,15 +51,7 @@ pub(crate) struct LeasesArgs {
 
 pub(crate) async fn run(args: &LeasesArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let format = args.output.format();
-    if format == Format::LockId {
-        return Err(Failure::usage(
-            "-o lock-id is for maintenance locks only",
-            format!(
-                "print their lock ids with `{} status -o lock-id`",
-                start.program
-            ),
-        ));
-    }
+    args.output.without_lock_ids(WithoutLockIds::Leases)?;
     let session = start.reading().await?;
     let entries = read(args, &session).await?;
     let now = session.locks.server_time().now();

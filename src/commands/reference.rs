@@ -4,6 +4,7 @@ mod pages;
 
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
 use clap::{Args, Command};
 
 use crate::error::Failure;
@@ -38,9 +39,8 @@ pub(crate) fn run(
     command.build();
     match &args.man {
         None => start.terminal.data(pages::markdown(&command).trim_end()),
-        Some(directory) => pages(&command, directory).map_err(|error| {
-            Failure::input(format!("man pages in {}: {error}", directory.display()))
-        })?,
+        Some(directory) => pages(&command, directory)
+            .with_context(|| format!("man pages in {}", directory.display()))?,
     }
     Ok(Code::DONE)
 }

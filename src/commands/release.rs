@@ -9,7 +9,7 @@ use crate::args::change::ChangingArgs;
 use crate::args::lock_id::LockIdArgs;
 use crate::args::output::offers_no_lock_id;
 use crate::args::write::reason;
-use crate::error::{Failure, Verb};
+use crate::error::{Failure, InputError, Verb, WithoutLockIds};
 use crate::exit::Code;
 use crate::run::change::{ChangeReport, VerbRun, must_exist};
 use crate::run::confirm::Confirmed;
@@ -58,16 +58,16 @@ pub(crate) struct ReleaseArgs {
 }
 
 pub(crate) async fn run(args: &ReleaseArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    args.change.output.without_lock_ids()?;
+    args.change
+        .output
+        .without_lock_ids(WithoutLockIds::Ending)?;
     let selection = args.change.selection(Some(args.mine), start.terminal)?;
     let demanded = args
         .lock_id
         .demanded(&start.connection.token, start.environment, &selection)?;
     if demanded.is_some() && args.force {
-        return Err(args.lock_id.conflict(
-            &start.connection.token,
-            "--force takes over the lock of somebody else",
-        ));
+        let source = args.lock_id.source(&start.connection.token);
+        return Err(InputError::LockIdWithForce { source }.into());
     }
     let mut options = Release::new();
     if let Some(id) = demanded {

@@ -11,12 +11,11 @@ use crate::args::duration::{self, Extension};
 use crate::args::lock_id::LockIdArgs;
 use crate::args::until::{Until, time};
 use crate::args::write::reason;
-use crate::error::{Failure, Verb};
+use crate::error::{Failure, InputError, Verb};
 use crate::exit::Code;
 use crate::run::change::{ChangeReport, VerbRun, must_exist};
 use crate::run::session::{Session, Start};
 use crate::run::targets::Target;
-use crate::words::change::too_long;
 
 /// Extend your locks
 ///
@@ -146,6 +145,11 @@ fn extended(
     let duration = Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
     match duration <= LONGEST_DURATION {
         true => Ok(duration),
-        false => Err(too_long(&target.node, left, added, session.program)),
+        false => Err(InputError::LongExtension {
+            node: target.node.clone(),
+            left,
+            added,
+        }
+        .into()),
     }
 }

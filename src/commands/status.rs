@@ -171,7 +171,7 @@ impl StatusArgs {
 
 pub(crate) async fn run(args: &StatusArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let selection = match args.selection(start.terminal) {
-        Err(Failure::NothingFound { .. }) => Selection::Named(Vec::new()),
+        Err(Failure::NothingFound(_)) => Selection::Named(Vec::new()),
         selection => selection?,
     };
     if args.pods {

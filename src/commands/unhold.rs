@@ -6,7 +6,7 @@ use pod_safety::fencing::is_of_fencing;
 
 use crate::args::change::ChangingArgs;
 use crate::args::output::offers_no_lock_id;
-use crate::error::{Failure, Verb};
+use crate::error::{Failure, Verb, WithoutLockIds};
 use crate::exit::Code;
 use crate::run::change::{ChangeReport, VerbRun, must_exist};
 use crate::run::session::Start;
@@ -37,7 +37,9 @@ pub(crate) struct UnholdArgs {
 }
 
 pub(crate) async fn run(args: &UnholdArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    args.change.output.without_lock_ids()?;
+    args.change
+        .output
+        .without_lock_ids(WithoutLockIds::Ending)?;
     let selection = args.change.selection(Some(args.mine), start.terminal)?;
     let work = VerbRun::begin(start, &args.change, Verb::Unhold).await?;
     let session = &work.session;

@@ -64,7 +64,7 @@ impl Versions {
     ///
     /// # Errors
     /// If it can't be serialized.
-    pub(crate) fn render(&self, format: Option<VersionFormat>) -> Result<String, Failure> {
+    pub(crate) fn render(&self, format: Option<VersionFormat>) -> anyhow::Result<String> {
         match format {
             None => {
                 let mut text = format!("Client Version: {}", self.client_version.git_version);

@@ -12,7 +12,7 @@ use self::until::Wait;
 use crate::args::duration;
 use crate::args::nodes::NodeArgs;
 use crate::args::output::OutputArgs;
-use crate::error::{Failure, Verb};
+use crate::error::{Failure, Verb, WithoutLockIds};
 use crate::exit::Code;
 use crate::output::item::NodeList;
 use crate::output::print;
@@ -102,7 +102,7 @@ impl Condition {
 
 pub(crate) async fn run(args: &WaitArgs, start: &Start<'_>) -> Result<Code, Failure> {
     if args.condition == Condition::Free {
-        args.output.without_lock_ids()?;
+        args.output.without_lock_ids(WithoutLockIds::Ending)?;
     }
     let format = args.output.format();
     let selection = args.nodes.selection(None, start.terminal.stdin())?;

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use crate::args::output::{OutputArgs, offers_no_lock_id};
-use crate::error::Failure;
+use crate::error::{Failure, WithoutLockIds};
 use crate::exit::Code;
 use crate::output::format::Format;
 use crate::output::identity::Identity;
@@ -28,15 +28,7 @@ pub(crate) struct WhoamiArgs {
 
 pub(crate) async fn run(args: &WhoamiArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let format = args.output.format();
-    if format == Format::LockId {
-        return Err(Failure::usage(
-            "whoami has no lock id to print",
-            format!(
-                "print those of your locks with `{} status --mine -o lock-id`",
-                start.program
-            ),
-        ));
-    }
+    args.output.without_lock_ids(WithoutLockIds::Whoami)?;
     let session = start.reading().await?;
     let holder = session.locks.identity();
     let is_set = start.holder.holder.is_some();

@@ -9,9 +9,10 @@ use std::ffi::OsString;
 use std::pin::pin;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use clap::{Args, value_parser};
 use futures::{join, poll};
-use maintenance_lease::protocol::{Span, Terms};
+use maintenance_lease::protocol::Terms;
 use maintenance_lease::{Change, DEFAULT_REQUEST_TIMEOUT, NodeEvent};
 use supervisor::Signals;
 use under_lease::{CommandOutcome, Progress};
@@ -26,7 +27,7 @@ use crate::args::output::OutputArgs;
 use crate::args::take_expired::TakeExpiredArgs;
 use crate::args::wait::WaitingArgs;
 use crate::args::write::{WriteArgs, reason};
-use crate::error::{Failure, Verb};
+use crate::error::{Failure, InputError, Verb};
 use crate::exit::Code;
 use crate::run::change::VerbRun;
 use crate::run::session::{Session, Start};
@@ -35,7 +36,6 @@ use crate::run::{events, problems, variables};
 use crate::signals::asked_to_end;
 use crate::words::change::{self, dry_run_suffix};
 use crate::words::holder::HoldingCommand;
-use crate::words::time::length;
 use crate::words::with::With;
 
 /// Run a command on this machine while nodes are locked
@@ -156,35 +156,30 @@ impl WithArgs {
     }
 
     /// Refuses a lease that is too short to be renewed in time if each request takes `request`.
-    fn check(&self, request: Duration) -> Result<(), Failure> {
+    fn check(&self, request: Duration) -> Result<(), InputError> {
         let shortest = Terms::shortest(request.into(), self.stop().into());
         if self.lease_duration.as_secs() >= u64::from(shortest) {
             return Ok(());
         }
-        let shown = |time: Duration| length(Span::from(time));
-        Err(Failure::usage(
-            format!(
-                "--lease-duration {} is too short: --request-timeout {} and --grace {} need at least {}",
-                shown(self.lease_duration),
-                shown(request),
-                shown(self.grace),
-                length(Span::seconds(shortest)),
-            ),
-            "use a longer --lease-duration, or a shorter --request-timeout or --grace",
-        ))
+        Err(InputError::ShortLease {
+            lease: self.lease_duration,
+            request,
+            grace: self.grace,
+            shortest: Duration::from_secs(shortest.into()),
+        })
     }
 }
 
 pub(crate) async fn run(args: &WithArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let codes = Codes::new(args);
     Ok(with(args, codes, start).await.unwrap_or_else(|failure| {
-        problems::report(start.terminal, &failure);
+        problems::report(start.terminal, start.program, &failure);
         codes.of_failure(Code::of(&failure, None))
     }))
 }
 
 async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, Failure> {
-    supervisor::supports("\"with\"").map_err(|error| Failure::input(error.to_string()))?;
+    supervisor::supports("\"with\"").map_err(anyhow::Error::new)?;
     let changing = args.changing();
     let selection = changing.selection(None, start.terminal)?;
     let mut work = VerbRun::begin(start, &changing, Verb::With).await?;
@@ -193,8 +188,8 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
     let own = work.session.locks.clone();
     work.session.locks = own
         .as_holder(HoldingCommand::With.holder(own.identity()))
-        .map_err(|error| Failure::usage(error.to_string(), "choose another name with --holder"))?;
-    supervisor::check().map_err(|error| Failure::input(error.to_string()))?;
+        .map_err(InputError::Holder)?;
+    supervisor::check().map_err(anyhow::Error::new)?;
     let locking = Locking {
         args,
         work: &work,
@@ -235,11 +230,10 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
     let command = variables::set_all(command, &held);
     let mut messages = Messages::new(session);
     let running = async {
-        let signals = Signals::new()
-            .map_err(|error| Failure::input(format!("could not listen for signals: {error}")))?;
+        let signals = Signals::new().context("could not listen for signals")?;
         let report = |news: Progress<'_>| messages.report(news);
         let outcome = under_lease::run(&held, command, args.grace, signals, report).await;
-        outcome.map_err(|error| Failure::input(error.to_string()))
+        Ok::<_, Failure>(outcome.map_err(anyhow::Error::new)?)
     };
     let (outcome, ()) = join!(running, events::post(session, events));
     messages.repeat();

@@ -1,18 +1,21 @@
 //! Data in the requested format.
 
+use anyhow::Context as _;
 use serde::Serialize;
 
 use super::data::Data;
-use crate::error::Failure;
 use crate::output::format::Format;
 use crate::output::template::Template;
 use crate::text::is_unprintable;
+
+/// What failed if data can't be serialized.
+const UNPRINTABLE: &str = "could not print the result";
 
 /// The text of `data`. `None` for output in words, which is made elsewhere, and if there is nothing to print.
 ///
 /// # Errors
 /// If it can't be serialized.
-pub(crate) fn data(data: &impl Data, format: Format) -> Result<Option<String>, Failure> {
+pub(crate) fn data(data: &impl Data, format: Format) -> anyhow::Result<Option<String>> {
     let lines = |lines: Vec<String>| (!lines.is_empty()).then(|| lines.join("\n"));
     Ok(match format {
         Format::Text | Format::Wide => None,
@@ -28,8 +31,8 @@ pub(crate) fn data(data: &impl Data, format: Format) -> Result<Option<String>, F
 ///
 /// # Errors
 /// If it can't be serialized.
-fn template(template: &Template, data: &impl Serialize) -> Result<Option<String>, Failure> {
-    let data = serde_json::to_value(data).map_err(|error| unprintable(&error))?;
+fn template(template: &Template, data: &impl Serialize) -> anyhow::Result<Option<String>> {
+    let data = serde_json::to_value(data).context(UNPRINTABLE)?;
     Ok(Some(template.text(&data)).filter(|text| !text.is_empty()))
 }
 
@@ -37,8 +40,8 @@ fn template(template: &Template, data: &impl Serialize) -> Result<Option<String>
 ///
 /// # Errors
 /// If it can't be serialized.
-pub(crate) fn json(data: &impl Serialize) -> Result<String, Failure> {
-    let text = serde_json::to_string_pretty(data).map_err(|error| unprintable(&error))?;
+pub(crate) fn json(data: &impl Serialize) -> anyhow::Result<String> {
+    let text = serde_json::to_string_pretty(data).context(UNPRINTABLE)?;
     // Outside of strings, the only such characters in JSON are the line breaks of its layout.
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -56,8 +59,8 @@ pub(crate) fn json(data: &impl Serialize) -> Result<String, Failure> {
 ///
 /// # Errors
 /// If it can't be serialized.
-pub(crate) fn yaml(data: &impl Serialize) -> Result<String, Failure> {
-    let text = serde_saphyr::to_string(data).map_err(|error| unprintable(&error))?;
+pub(crate) fn yaml(data: &impl Serialize) -> anyhow::Result<String> {
+    let text = serde_saphyr::to_string(data).context(UNPRINTABLE)?;
     if text.chars().any(acts_on_a_terminal) {
         return json(data);
     }
@@ -66,10 +69,6 @@ pub(crate) fn yaml(data: &impl Serialize) -> Result<String, Failure> {
 
 fn acts_on_a_terminal(c: char) -> bool {
     c != '\n' && is_unprintable(c)
-}
-
-fn unprintable(error: &dyn std::fmt::Display) -> Failure {
-    Failure::input(format!("could not print the result: {error}"))
 }
 
 #[cfg(test)]

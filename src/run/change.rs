@@ -173,7 +173,7 @@ impl<'a> VerbRun<'a> {
         nodes: &[String],
         until: Until,
     ) -> Result<Duration, Failure> {
-        let duration = |now| until.duration(now, self.session.program);
+        let duration = |now| Ok(until.duration(now)?);
         self.reported(nodes, self.now().and_then(duration))
     }
 
@@ -193,7 +193,7 @@ impl<'a> VerbRun<'a> {
             let format = self.args.output.format();
             match items::print_failed(&self.session, nodes, &error, format) {
                 Ok(()) => Failure::Reported(failure.kind(Some(self.verb))),
-                Err(unprintable) => unprintable,
+                Err(unprintable) => unprintable.into(),
             }
         })
     }

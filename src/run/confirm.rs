@@ -12,7 +12,7 @@ use pod_safety::fencing::is_of_fencing;
 use super::targets::Targets;
 use crate::args::change::ChangingArgs;
 use crate::args::nodes::Selection;
-use crate::error::{Failure, Verb};
+use crate::error::{Failure, Unconfirmed, Verb};
 use crate::run::session::Session;
 use crate::ui::Terminal;
 use crate::words::holder::person;
@@ -228,9 +228,7 @@ async fn ask(
         for fact in facts {
             session.terminal.raw_stderr(fact);
         }
-        return Err(Failure::Unconfirmed(
-            "not confirmed: --nodes-from - uses standard input, so there is no prompt".to_owned(),
-        ));
+        return Err(Failure::Unconfirmed(Unconfirmed::StdinInUse));
     }
     session.terminal.confirm(facts, question, yes).await
 }

@@ -1,6 +1,5 @@
 //! Items of the nodes of a command that failed before it began with any of them.
 
-use crate::error::Failure;
 use crate::output::format::Format;
 use crate::output::item::{Item, NodeList};
 use crate::output::item_error::ItemError;
@@ -16,7 +15,7 @@ pub(crate) fn print_failed(
     nodes: &[String],
     error: &ItemError,
     format: Format,
-) -> Result<(), Failure> {
+) -> anyhow::Result<()> {
     if nodes.is_empty() {
         return Ok(());
     }

@@ -8,6 +8,7 @@ pub(crate) mod interruption;
 pub(crate) mod items;
 pub(crate) mod lock_set;
 pub(crate) mod parallel;
+pub(crate) mod policies;
 pub(crate) mod problems;
 pub(crate) mod session;
 pub(crate) mod side_effects;

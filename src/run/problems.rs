@@ -73,7 +73,7 @@ impl<'a> Problems<'a> {
     /// are reported at once.
     pub(crate) fn report(&self, failure: &Failure) -> ItemError {
         self.note(failure.kind(self.verb));
-        let (message, hint) = failure::lines(failure, self.asked());
+        let (message, hint) = failure::lines(failure, self.program(), self.asked());
         let now = self.session.locks.server_time().now();
         let error = ItemError::new(failure, message.clone(), hint.clone(), now);
         if !self.is_kept_for_later(failure) {
@@ -110,7 +110,7 @@ impl<'a> Problems<'a> {
                 [] => {}
                 [one] => {
                     let failure = Failure::Lock(Error::Refused(Box::new(one.clone())));
-                    let (message, hint) = failure::lines(&failure, Some(asked));
+                    let (message, hint) = failure::lines(&failure, asked.program, Some(asked));
                     self.report_now(&failure, message, hint);
                 }
                 more => {
@@ -151,9 +151,13 @@ impl<'a> Problems<'a> {
         }
     }
 
+    fn program(&self) -> &Program {
+        self.again.as_ref().unwrap_or(self.session.program)
+    }
+
     fn asked(&self) -> Option<Asked<'_>> {
         Some(Asked {
-            program: self.again.as_ref().unwrap_or(self.session.program),
+            program: self.program(),
             ..self.session.asked(self.verb?)
         })
     }
@@ -243,8 +247,8 @@ impl Drop for Problems<'_> {
 }
 
 /// Reports a problem that ends a command, outside of its session.
-pub(crate) fn report(terminal: &Terminal, failure: &Failure) {
-    let (message, hint) = failure::lines(failure, None);
+pub(crate) fn report(terminal: &Terminal, program: &Program, failure: &Failure) {
+    let (message, hint) = failure::lines(failure, program, None);
     if !message.is_empty() {
         terminal.error(&message);
     }

@@ -11,7 +11,7 @@ use maintenance_lease::{ClockWarning, Maintenance};
 use crate::args::connection::{ConnectionArgs, USER_AGENT};
 use crate::args::holder::HolderArgs;
 use crate::args::write::WriteArgs;
-use crate::error::{Failure, Verb};
+use crate::error::{Failure, InputError, Verb};
 use crate::signals::asked_to_end;
 use crate::text::escape;
 use crate::ui::Terminal;
@@ -95,9 +95,7 @@ impl<'a> Start<'a> {
                 .field_manager(write.field_manager.clone())
                 .dry_run(write.dry_run);
         }
-        let locks = builder.build().map_err(|error| {
-            Failure::usage(error.to_string(), "choose another name with --holder")
-        })?;
+        let locks = builder.build().map_err(InputError::Holder)?;
         Ok(Session {
             terminal: self.terminal,
             connection,

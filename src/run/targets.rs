@@ -8,9 +8,8 @@ use maintenance_lease::protocol::identity::hold_identity;
 use maintenance_lease::{Error, NodeLease, NodeRow, RowDetail, Seen, Sight};
 
 use crate::args::nodes::Selection;
-use crate::error::{Failure, Verb};
+use crate::error::{Failure, NothingFound, Verb};
 use crate::run::session::Session;
-use crate::text::{escape, shown};
 
 /// The nodes to work on, in the order of their results.
 #[derive(Clone, Debug)]
@@ -73,7 +72,11 @@ pub(crate) async fn find(
         }
         Selection::Mine => {
             let leases = locks.list().await?;
-            let nothing = none_mine(session, verb, leases.values());
+            let nothing = NothingFound::Own {
+                caller: locks.identity().to_owned(),
+                verb,
+                has_others: leases.values().any(|lease| locks.is_own(lease)),
+            };
             let holder = match verb {
                 Verb::Unhold => hold_identity(locks.identity()),
                 _ => locks.identity().to_owned(),
@@ -95,41 +98,20 @@ pub(crate) async fn find(
         }
         Selection::All => (
             listed(session, None, with_nodes).await?,
-            Failure::nothing_found("the cluster has no nodes"),
+            NothingFound::Nodes,
         ),
         Selection::Labelled(selector) => (
             listed(session, Some(&selector), with_nodes).await?,
-            Failure::nothing_found(format!(
-                "no node matches the labels of -l {}",
-                shown(&selector)
-            )),
+            NothingFound::Labelled(selector),
         ),
     };
     if nodes.is_empty() {
-        return Err(nothing);
+        return Err(nothing.into());
     }
     Ok(Targets {
         nodes,
         single: false,
     })
-}
-
-/// The failure if none of `leases` is the caller's in the form that `verb` needs, with what else is theirs.
-fn none_mine<'a>(
-    session: &Session<'_>,
-    verb: Verb,
-    leases: impl IntoIterator<Item = &'a NodeLease>,
-) -> Failure {
-    let caller = escape(session.locks.identity());
-    let (nothing, (other, verb)) = match verb {
-        Verb::Unhold => ("have no node on hold", ("release your locks", "release")),
-        _ => ("have no lock", ("end your holds", "unhold")),
-    };
-    let has_other = leases.into_iter().any(|lease| session.locks.is_own(lease));
-    Failure::NothingFound {
-        what: format!("you ({caller}) {nothing}"),
-        hint: has_other.then(|| format!("{other} with `{} {verb} --mine`", session.program)),
-    }
 }
 
 /// Reads what was not read yet of `targets`: the Leases, and the Nodes if `with_nodes`.

@@ -9,7 +9,6 @@ use super::holder::{named, person};
 use super::refusal::{about, why};
 use super::state::node_problem;
 use super::time::{clock, length, remaining};
-use crate::error::Failure;
 use crate::text::escape;
 use crate::words::program::{NO_REASON, Program};
 
@@ -183,31 +182,6 @@ fn has_new_reason(change: &Change) -> bool {
         reason.unwrap_or_default().to_owned()
     };
     reason(&change.before) != reason(&change.lease)
-}
-
-/// The failure to add `added` to the `left` time of a lock.
-pub(crate) fn too_long(node: &str, left: Duration, added: Duration, program: &Program) -> Failure {
-    let possible = LONGEST_DURATION.saturating_sub(left);
-    let possible = match possible.as_secs() {
-        seconds @ 0..60 => seconds,
-        seconds => seconds / 60 * 60,
-    };
-    let why = program.why();
-    Failure::usage(
-        format!(
-            "cannot add {} to the lock on node/{node}: {} are left, and a lock lasts at most 1h from now",
-            length(added.into()),
-            remaining(left.into()),
-        ),
-        match possible {
-            0 => format!("for longer, run `{program} hold {node} -m {why}`"),
-            possible => format!(
-                "add at most {} with `{program} renew {node} --duration +{0}`; for longer, run \
-                 `{program} hold {node} -m {why}`",
-                length(Duration::from_secs(possible).into())
-            ),
-        },
-    )
 }
 
 /// Until when it is locked, or on hold. For a lock from this call it is the time in the Lease: what has

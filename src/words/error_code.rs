@@ -42,6 +42,8 @@ pub(crate) enum ErrorCode {
     NotFound,
     /// The user lacks a permission.
     Forbidden,
+    /// An admission policy of the cluster refused the write.
+    RefusedByPolicy,
     /// The credentials are missing or were not accepted.
     Unauthorized,
     /// The API server can't be reached, or did not answer in time.
@@ -77,7 +79,7 @@ impl ErrorCode {
         match failure {
             Failure::Lock(error) => of_error(error),
             Failure::Connect(_) | Failure::UnknownTime => Self::Unavailable,
-            Failure::NothingFound { .. } | Failure::NodeGone { .. } => Self::NotFound,
+            Failure::NothingFound(_) | Failure::NodeGone { .. } => Self::NotFound,
             Failure::Unsafe { .. } => Self::Unsafe,
             Failure::Unconfirmed(_) | Failure::Declined => Self::NotConfirmed,
             Failure::Hook { kind, .. } => match kind {
@@ -96,7 +98,10 @@ impl ErrorCode {
             Failure::TimedOut { .. } | Failure::TooSlow { .. } => Self::TimedOut,
             Failure::OtherLease { .. } => Self::WrongLockId,
             Failure::NotGivenBack { .. } => Self::NotReleased,
-            Failure::Usage { .. } | Failure::Input(_) | Failure::Reported(_) => Self::Failed,
+            Failure::Usage { .. }
+            | Failure::Input(_)
+            | Failure::Unexpected(_)
+            | Failure::Reported(_) => Self::Failed,
         }
     }
 }
@@ -138,6 +143,7 @@ fn of_api(error: &ApiError) -> ErrorCode {
     match error {
         ApiError::Status(status) => match status.code {
             401 => ErrorCode::Unauthorized,
+            403 if error.is_by_policy() => ErrorCode::RefusedByPolicy,
             403 => ErrorCode::Forbidden,
             404 => ErrorCode::NotFound,
             409 => ErrorCode::Conflict,
@@ -150,5 +156,32 @@ fn of_api(error: &ApiError) -> ErrorCode {
         | ApiError::CutShort { .. }
         | ApiError::NotKubernetes { .. } => ErrorCode::Unavailable,
         _ => ErrorCode::Failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_policy_refuses_with_another_code_than_a_missing_permission() {
+        let code = |message: &str| {
+            let status = json!({"kind": "Status", "code": 403, "message": message});
+            let status = serde_json::from_value(status).expect("a status");
+            ErrorCode::of(&ApiError::Status(Box::new(status)).into())
+        };
+        assert_eq!(
+            code(
+                "leases \"n\" is forbidden: ValidatingAdmissionPolicy 'kubectl-maint-leases' with binding \
+                 'kubectl-maint-leases' denied request: maint-clock: too late"
+            ),
+            ErrorCode::RefusedByPolicy
+        );
+        assert_eq!(
+            code("leases \"n\" is forbidden: User \"ann\" cannot patch resource \"leases\""),
+            ErrorCode::Forbidden
+        );
     }
 }

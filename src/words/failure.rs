@@ -1,81 +1,85 @@
 //! A failure in two lines: what went wrong, in kubectl's words, and what to do about it.
 
+use std::fmt;
 use std::time::Duration;
 
-use connect::ConnectError;
+use connect::{ConnectError, in_words};
 use maintenance_lease::{ApiError, Error};
 
-use super::loss;
+use super::program::Program;
 use super::refusal::{self, Asked};
 use super::time::length;
-use crate::error::{Failure, Obstacle, Verb};
-use crate::text::escape;
+use super::{input, loss};
+use crate::error::{Failure, NothingFound, Obstacle, Unconfirmed, Verb};
+use crate::text::{escape, shown};
 
-/// Message and hint. `asked` is the request for locks that failed, if it was one.
-pub(crate) fn lines(failure: &Failure, asked: Option<Asked<'_>>) -> (String, Option<String>) {
-    let run = |text: &str, line: String| {
-        let program = asked?.program;
-        Some(format!("{text} `{program} {line}`"))
-    };
-    let check = |node: &str| run("check with", format!("status {node}"));
-    let connection = of_connection(failure);
-    if let Failure::Lock(Error::Unknown { node, intent, .. }) = failure {
-        let cause = connection.map(|(message, _)| message);
-        let cause = cause.or_else(|| Some(escape(&failure.api()?.to_string())));
-        let cause = cause.unwrap_or_default();
-        let message = format!(
-            "unknown whether node/{node} was {intent}: the write may still take effect ({cause})"
-        );
-        return (message, check(node));
+/// The message alone.
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&lines(self, &Program::default(), None).0)
     }
-    if let Some(lines) = connection {
+}
+
+/// Message and hint, which names commands of `program`. `asked` is the request for locks that failed, if it
+/// was one.
+pub(crate) fn lines(
+    failure: &Failure,
+    program: &Program,
+    asked: Option<Asked<'_>>,
+) -> (String, Option<String>) {
+    if let Some(lines) = of_connection(failure) {
         return lines;
     }
+    let run = |text: &str, line: String| asked.map(|_| format!("{text} `{program} {line}`"));
+    let check = |node: &str| run("check with", format!("status {node}"));
     match failure {
+        Failure::Input(error) => with_hint(input::lines(error, program)),
         Failure::Usage { message, hint }
         | Failure::Unsafe { message, hint }
         | Failure::Hook { message, hint, .. }
         | Failure::OpenWrite { message, hint, .. } => (message.clone(), Some(hint.clone())),
-        Failure::NothingFound { hint, .. } => (failure.to_string(), hint.clone()),
-        Failure::Unconfirmed(_) => (
-            escape(&failure.to_string()),
-            Some("add --yes to confirm".to_owned()),
+        Failure::Unexpected(error) => (escape(&causes(error)), None),
+        Failure::NothingFound(nothing) => {
+            let (what, hint) = nothing_found(nothing, program);
+            (format!("no matching resources found: {what}"), hint)
+        }
+        Failure::Connect(error) => (escape(&error.to_string()), error.hint()),
+        Failure::Lock(error) => of_locks(error, program, asked),
+        Failure::Unconfirmed(why) => (unconfirmed(why), Some("add --yes to confirm".to_owned())),
+        Failure::Declined => ("not confirmed: nothing was done".to_owned(), None),
+        Failure::Interrupted => ("interrupted".to_owned(), None),
+        Failure::InterruptedWrite { node } => (
+            format!("interrupted: the write for node/{node} was in progress and may still take effect"),
+            check(node),
         ),
-        Failure::UnknownTime => (failure.to_string(), Some("run it again".to_owned())),
-        Failure::TooSlow { .. } => (
-            failure.to_string(),
-            Some("use a longer --duration".to_owned()),
+        Failure::NodeGone { node } => (
+            format!("node/{node} was deleted, along with its lock and records"),
+            None,
         ),
-        Failure::Lock(Error::Refused(refused)) => match asked {
-            Some(asked) => with_hint(refusal::lines(refused, asked)),
-            None => (refused.to_string(), None),
-        },
         Failure::TimedOut {
             node,
             waited,
             obstacle,
         } => timed_out(node, *waited, obstacle.as_ref(), asked),
-        Failure::Lock(Error::MissingRight { right, source }) => (
-            escape(&source.to_string()),
-            Some(format!(
-                "you need permission to {right}: see the roles in deploy/rbac.yaml"
-            )),
+        Failure::UnknownTime => (
+            "the API server's time is unknown, because this machine was paused: nothing was changed"
+                .to_owned(),
+            Some("run it again".to_owned()),
         ),
-        Failure::Lock(Error::NamespaceTerminating(_)) => (
-            failure.to_string(),
-            Some("retry when the namespace is gone; acquire creates it again".to_owned()),
+        Failure::TooSlow { node } => (
+            format!("could not lock node/{node}: checking all locks took longer than their duration"),
+            Some("use a longer --duration".to_owned()),
         ),
-        Failure::Lock(Error::Contended { node, .. }) => (
-            failure.to_string(),
-            run("nothing was changed; check with", format!("status {node}")),
-        ),
-        Failure::Lock(Error::Lost(lost)) => match asked {
-            Some(asked) => with_hint(loss::while_waiting(lost, asked.now, asked.program)),
-            None => (lost.to_string(), None),
-        },
-        Failure::InterruptedWrite { node } => (failure.to_string(), check(node)),
-        Failure::OtherLease { .. } => (
-            failure.to_string(),
+        Failure::OtherLease { node, has_one } => (
+            match has_one {
+                true => format!(
+                    "the lock id does not match the Lease of node/{node}: it is for another node or for a \
+                     deleted Lease"
+                ),
+                false => format!(
+                    "node/{node} has no Lease: the lock id is for another node, or the Lease was deleted"
+                ),
+            },
             run(
                 "stop the work that relied on this lock; show your locks with",
                 "status --mine -o lock-id".to_owned(),
@@ -86,7 +90,7 @@ pub(crate) fn lines(failure: &Failure, asked: Option<Asked<'_>>) -> (String, Opt
             lock_id,
             cause,
         } => {
-            let (cause, _) = lines(cause, asked);
+            let (cause, _) = lines(cause, program, asked);
             let lock_id = lock_id.as_ref().map(|id| format!(" --lock-id {id}"));
             let (was, line) = match asked.map(|asked| asked.verb) {
                 Some(Verb::Hold) => ("put on hold", format!("unhold {node}")),
@@ -100,8 +104,116 @@ pub(crate) fn lines(failure: &Failure, asked: Option<Asked<'_>>) -> (String, Opt
                 run("release it with", line),
             )
         }
-        other => (escape(&other.to_string()), None),
+        Failure::Reported(_) => (String::new(), None),
     }
+}
+
+/// The same of what the library refused or failed at.
+fn of_locks(
+    error: &Error,
+    program: &Program,
+    asked: Option<Asked<'_>>,
+) -> (String, Option<String>) {
+    let check = |text: &str, node: &str| asked.map(|_| format!("{text} `{program} status {node}`"));
+    match (error, asked) {
+        (
+            Error::Unknown {
+                node,
+                intent,
+                source,
+                ..
+            },
+            _,
+        ) => {
+            let cause = of_request(source).map(|(message, _)| message);
+            let cause = cause.unwrap_or_else(|| escape(&source.to_string()));
+            (
+                format!(
+                    "unknown whether node/{node} was {intent}: the write may still take effect ({cause})"
+                ),
+                check("check with", node),
+            )
+        }
+        (Error::Refused(refused), Some(asked)) => with_hint(refusal::lines(refused, asked)),
+        (Error::Refused(refused), None) => (refused.to_string(), None),
+        (Error::MissingRight { right, source }, _) => (
+            escape(&source.to_string()),
+            Some(format!(
+                "you need permission to {right}: see the roles in deploy/rbac.yaml"
+            )),
+        ),
+        (Error::Api(source), _) if source.policy_code().is_some() => (
+            escape(&source.to_string()),
+            Some("docs/policies.md explains this rule".to_owned()),
+        ),
+        (Error::NamespaceTerminating(_), _) => (
+            error.to_string(),
+            Some("retry when the namespace is gone; acquire creates it again".to_owned()),
+        ),
+        (Error::Contended { node, .. }, _) => (
+            error.to_string(),
+            check("nothing was changed; check with", node),
+        ),
+        (Error::Lost(lost), Some(asked)) => {
+            with_hint(loss::while_waiting(lost, asked.now, program))
+        }
+        (Error::Lost(lost), None) => (lost.to_string(), None),
+        _ => (escape(&error.to_string()), None),
+    }
+}
+
+/// What was not found, and what else could be done.
+fn nothing_found(nothing: &NothingFound, program: &Program) -> (String, Option<String>) {
+    let what = match nothing {
+        NothingFound::Own {
+            caller,
+            verb,
+            has_others,
+        } => {
+            let caller = escape(caller);
+            let (nothing, (other, verb)) = match verb {
+                Verb::Unhold => ("no node on hold", ("release your locks", "release")),
+                _ => ("no lock", ("end your holds", "unhold")),
+            };
+            let hint = has_others.then(|| format!("{other} with `{program} {verb} --mine`"));
+            return (format!("you ({caller}) have {nothing}"), hint);
+        }
+        NothingFound::Listed(list) => format!("--nodes-from {} names no nodes", list.display()),
+        NothingFound::Nodes => "the cluster has no nodes".to_owned(),
+        NothingFound::Labelled(selector) => {
+            format!("no node matches the labels of -l {}", shown(selector))
+        }
+        NothingFound::Pod { namespace, name } => format!("pod/{name} in namespace {namespace}"),
+        NothingFound::Pods {
+            namespace,
+            selector,
+        } => format!("pods with {selector} in namespace {namespace}"),
+    };
+    (what, None)
+}
+
+fn unconfirmed(why: &Unconfirmed) -> String {
+    match why {
+        Unconfirmed::NoTerminal => "not confirmed: there is no terminal for a prompt".to_owned(),
+        Unconfirmed::StdinInUse => {
+            "not confirmed: --nodes-from - uses standard input, so there is no prompt".to_owned()
+        }
+        Unconfirmed::NoAnswer(error) => escape(&format!("could not ask for confirmation: {error}")),
+    }
+}
+
+/// An error after its contexts, with causes that it does not name itself.
+fn causes(error: &anyhow::Error) -> String {
+    let mut all = String::new();
+    for cause in error.chain() {
+        let text = cause.to_string();
+        if all.is_empty() || !all.ends_with(&text) {
+            let words = cause.downcast_ref().map_or(text, in_words);
+            let colon = if all.is_empty() { "" } else { ": " };
+            all = all + colon + &words;
+        }
+    }
+    all
 }
 
 fn timed_out(
@@ -146,13 +258,16 @@ fn with_hint((message, hint): (String, String)) -> (String, Option<String>) {
     (message, Some(hint))
 }
 
-/// Message and hint of the problem with the connection or the credentials behind a failure, if it is one.
+/// The same of the problem with the connection or the credentials behind a failure, if it is one.
 fn of_connection(failure: &Failure) -> Option<(String, Option<String>)> {
-    let words = |error: &ConnectError| (escape(&error.to_string()), error.hint());
-    if let Failure::Connect(error) = failure {
-        return Some(words(error));
+    match failure {
+        Failure::Lock(Error::Unknown { .. }) => None,
+        failure => of_request(failure.api()?),
     }
-    let error = match failure.api()? {
+}
+
+fn of_request(error: &ApiError) -> Option<(String, Option<String>)> {
+    let error = match error {
         ApiError::Transport(source) => ConnectError::classify(source)?,
         ApiError::TimedOut(after) => ConnectError::TimedOut { after: *after },
         ApiError::Status(status) if status.code == 401 => ConnectError::Unauthorized {
@@ -160,5 +275,31 @@ fn of_connection(failure: &Failure) -> Option<(String, Option<String>)> {
         },
         _ => return None,
     };
-    Some(words(&error))
+    Some((escape(&error.to_string()), error.hint()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn rules_of_our_policies_are_explained_and_no_others() {
+        let hint = |policy: &str, reason: &str| {
+            let message = format!(
+                "leases \"n\" is forbidden: ValidatingAdmissionPolicy '{policy}' with binding '{policy}' denied \
+                 request: {reason}"
+            );
+            let status = json!({"kind": "Status", "code": 403, "message": message});
+            let status = serde_json::from_value(status).expect("a status");
+            let failure = ApiError::Status(Box::new(status)).into();
+            lines(&failure, &Program::default(), None).1
+        };
+        assert_eq!(
+            hint("kubectl-maint-leases", "maint-clock: too late").as_deref(),
+            Some("docs/policies.md explains this rule")
+        );
+        assert_eq!(hint("quiet-hours", "not at night"), None);
+    }
 }

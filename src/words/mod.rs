@@ -7,6 +7,7 @@ pub(crate) mod fencing;
 pub(crate) mod fencing_marks;
 pub(crate) mod health;
 pub(crate) mod holder;
+pub(crate) mod input;
 pub(crate) mod loss;
 pub(crate) mod next_command;
 pub(crate) mod node_state;

@@ -38,7 +38,7 @@ const MOST_NODES: usize = 10;
 
 /// How this program was run. Its text is the start of the next command, for the same cluster and the same
 /// holder.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Program {
     place: String,
     holder: String,

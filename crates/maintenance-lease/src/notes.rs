@@ -18,6 +18,9 @@ pub(crate) mod annotation {
     /// The acquisition that ended last. It stays when others acquire the Lease later.
     pub(crate) const LAST_ACQUISITION: &str = "kubectl-maint.dev/last-acquisition";
 
+    /// The lock id of the acquisition that a confirmed takeover ended. It stays: it names no later one.
+    pub(crate) const BREAKS: &str = "kubectl-maint.dev/breaks";
+
     /// Of no acquisition, and so not among those that go with one.
     pub(crate) const FENCED: &str = "kubectl-maint.dev/fenced";
 

@@ -241,16 +241,16 @@ impl Right {
         }
     }
 
-    /// Names the permission behind a refusal of the server. Other errors stay as they are.
+    /// Names the permission behind a refusal of the server or of a policy. Other errors stay as they are.
     #[must_use]
     pub fn explain(self, source: ApiError) -> Error {
-        if source.is_forbidden() && !source.exceeds_a_quota() {
-            Error::MissingRight {
-                right: self,
-                source,
-            }
-        } else {
-            Error::Api(source)
-        }
+        let on_locks = |verb| Self::on_leases(verb, &Repository::default());
+        let right = match source.policy_code() {
+            Some("maint-hold-right") => on_locks("hold"),
+            Some("maint-unhold-right" | "maint-live-lock") => on_locks("takeover"),
+            _ if source.is_missing_right() => self,
+            _ => return Error::Api(source),
+        };
+        Error::MissingRight { right, source }
     }
 }

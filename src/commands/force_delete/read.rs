@@ -12,7 +12,7 @@ use pod_safety::report::{Report, Target};
 
 use super::carry_out::{Deleted, Run};
 use super::targets::Targets;
-use crate::error::Failure;
+use crate::error::{Failure, NothingFound};
 
 /// What was read.
 pub(super) struct Findings {
@@ -67,9 +67,10 @@ impl Run<'_> {
                 let mut pods = self.reader.pods(self.namespace(), selector).await?;
                 let Some(first) = first else {
                     if pods.is_empty() {
-                        let namespace = self.namespace();
-                        let what = format!("pods with {selector} in namespace {namespace}");
-                        return Err(Failure::nothing_found(what));
+                        return Err(Failure::NothingFound(NothingFound::Pods {
+                            namespace: self.namespace().to_owned(),
+                            selector: selector.clone(),
+                        }));
                     }
                     return Ok(self.at_pods(&pods, None).await);
                 };
@@ -187,7 +188,10 @@ impl Run<'_> {
     }
 
     fn no_such_pod(&self, name: &str) -> Failure {
-        Failure::nothing_found(format!("pod/{name} in namespace {}", self.namespace()))
+        Failure::NothingFound(NothingFound::Pod {
+            namespace: self.namespace().to_owned(),
+            name: name.to_owned(),
+        })
     }
 }
 

@@ -288,7 +288,7 @@ impl Run<'_> {
 
     /// Reports a problem before the command ends.
     pub(super) fn report_at_once(&self, failure: &Failure) -> Failure {
-        problems::report(self.session.terminal, failure);
+        problems::report(self.session.terminal, self.session.program, failure);
         Failure::Reported(failure.kind(None))
     }
 

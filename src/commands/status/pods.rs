@@ -6,7 +6,7 @@ use pod_safety::stranded::Stranded;
 
 use super::StatusArgs;
 use crate::args::nodes::Selection;
-use crate::error::Failure;
+use crate::error::{Failure, InputError, WithoutLockIds};
 use crate::exit::Code;
 use crate::output::format::Format;
 use crate::output::pods::{self, Layout};
@@ -23,19 +23,9 @@ pub(super) async fn run(
     let node = match selection {
         Selection::All => None,
         Selection::Named(names) if names.len() == 1 => Some(names[0].as_str()),
-        _ => {
-            return Err(Failure::usage(
-                "--pods takes one node, or none for all nodes",
-                "name at most one node",
-            ));
-        }
+        _ => return Err(InputError::PodsOfMany.into()),
     };
-    if format == Format::LockId {
-        return Err(Failure::usage(
-            "-o lock-id cannot be combined with --pods",
-            "use only one of them",
-        ));
-    }
+    args.output.without_lock_ids(WithoutLockIds::Pods)?;
     let session = start.reading().await?;
     let reader = Reader::new(session.locks.requests().clone());
     let stranded = reader.stranded(node).await?;

@@ -32,7 +32,7 @@ use crate::args::lock_ids::LockIds;
 use crate::args::nodes::node_name;
 use crate::args::output::OutputArgs;
 use crate::args::write::WriteArgs;
-use crate::error::{Failure, Verb};
+use crate::error::{Failure, Verb, WithoutLockIds};
 use crate::exit::Code;
 use crate::output::fencing::{Fencing, FencingList};
 use crate::output::format::Format;
@@ -94,12 +94,7 @@ impl<'a> FencingTarget<'a> {
         output: OutputArgs,
     ) -> Result<Self, Failure> {
         let node = node_name(typed)?;
-        if output.format() == Format::LockId {
-            return Err(Failure::usage(
-                "this command has no lock id to print",
-                "use -o json; the fencing record has the lock id of the hold",
-            ));
-        }
+        output.without_lock_ids(WithoutLockIds::Fencing)?;
         let session = start.writing(write).await?;
         // From here on Ctrl-C is noticed, also between two steps.
         let interrupt = Interruption::listen_once();

@@ -28,6 +28,10 @@ use crate::protocol::{
 /// How often the clocks are compared while waiting for an answer.
 const TICK: Duration = Duration::from_secs(1);
 
+/// If a policy refuses a write because of its times, it is decided again after this time, so often.
+const CLOCK_RETRY: Duration = Duration::from_secs(1);
+const CLOCK_RETRIES: u32 = 3;
+
 /// Whether writes are stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DryRun {
@@ -188,6 +192,8 @@ pub(crate) struct Running {
     side_effects: Vec<SideEffect>,
     conflicts: u32,
     tries: u32,
+    /// How often a policy refused a write by the server's time.
+    clock_refusals: u32,
     /// The time limit has passed, and the Lease was read again to see whether a refused write took effect.
     last_look: bool,
     /// The last write, unless it is known to have ended, and the version that it is based on.
@@ -214,6 +220,7 @@ impl Running {
             side_effects: Vec::new(),
             conflicts: 0,
             tries: 0,
+            clock_refusals: 0,
             last_look: false,
             mark: None,
         }
@@ -304,6 +311,13 @@ impl Running {
                         Err(error) if error.is_throttled() => {
                             let seconds = error.status().and_then(|status| status.retry_after);
                             wait = wait.max(Duration::from_secs(seconds.unwrap_or(0)));
+                            self.steps.declined();
+                            problem = Some(error);
+                            Step::Read
+                        }
+                        Err(error) if self.may_be_early(&error) => {
+                            self.clock_refusals += 1;
+                            wait = wait.max(CLOCK_RETRY);
                             self.steps.declined();
                             problem = Some(error);
                             Step::Read
@@ -573,6 +587,17 @@ impl Running {
                 Err(error) => return Err(self.api.lease_right("get").explain(error)),
             }
         }
+    }
+
+    /// Whether a policy refused the write because of a time, which the server knows better. A confirmed takeover
+    /// is refused for another reason.
+    fn may_be_early(&self, error: &ApiError) -> bool {
+        let is_by_time = match error.policy_code() {
+            Some("maint-clock") => true,
+            Some("maint-live-lock") => !self.task.extras.takes_over,
+            _ => false,
+        };
+        is_by_time && self.clock_refusals < CLOCK_RETRIES
     }
 
     /// Whether a write took effect and the time limit has passed.

@@ -223,6 +223,30 @@ impl ApiError {
             .is_some_and(|status| status.message.contains("exceeded quota: "))
     }
 
+    /// The code of the rule by which a policy of ours refuses it, such as `maint-clock`; `None` if no policy of
+    /// ours does. The text is that of Kubernetes' admission plugin, and our policies begin with a code.
+    #[must_use]
+    pub fn policy_code(&self) -> Option<&str> {
+        let message = &self.status().filter(|_| self.is_forbidden())?.message;
+        let (_, message) = message.split_once("ValidatingAdmissionPolicy 'kubectl-maint-")?;
+        let (_, reason) = message.split_once(" denied request: ")?;
+        let (code, _) = reason.split_once(": ")?;
+        code.starts_with("maint-").then_some(code)
+    }
+
+    /// An admission policy refused it, with the same code as a missing permission.
+    #[must_use]
+    pub fn is_by_policy(&self) -> bool {
+        self.status()
+            .is_some_and(|status| status.message.contains("ValidatingAdmissionPolicy '"))
+    }
+
+    /// The server says that the user lacks this permission, and not that a quota or a policy refuses.
+    #[must_use]
+    pub(crate) fn is_missing_right(&self) -> bool {
+        self.is_forbidden() && !self.exceeds_a_quota() && !self.is_by_policy()
+    }
+
     /// The object has changed, or exists already.
     #[must_use]
     pub fn is_conflict(&self) -> bool {
@@ -318,6 +342,47 @@ mod tests {
         assert!(matches!(refused(quota), Error::Api(_)));
         let right = "nodes is forbidden: User cannot patch resource nodes";
         assert!(matches!(refused(right), Error::MissingRight { .. }));
+    }
+
+    #[test]
+    fn a_policy_names_its_rule_and_the_right_that_the_rule_wants() {
+        let refused = |by: &str, reason: &str| {
+            let message = format!(
+                "leases \\\"n\\\" is forbidden: ValidatingAdmissionPolicy '{by}' with binding '{by}' denied \
+                 request: {reason}"
+            );
+            let body = format!(r#"{{"kind":"Status","reason":"Forbidden","message":"{message}"}}"#);
+            ApiError::Status(Box::new(Status::read(
+                StatusCode::FORBIDDEN,
+                None,
+                body.as_bytes(),
+            )))
+        };
+        let right = |error: ApiError| match Right::on_nodes("patch").explain(error) {
+            Error::MissingRight { right, .. } => Some(right.verb),
+            _ => None,
+        };
+        let ours = "kubectl-maint-leases";
+        for (by, reason, code, verb) in [
+            (ours, "maint-clock: too late", Some("maint-clock"), None),
+            (
+                ours,
+                "maint-hold-right: no",
+                Some("maint-hold-right"),
+                Some("hold"),
+            ),
+            (
+                ours,
+                "maint-live-lock: bob: no",
+                Some("maint-live-lock"),
+                Some("takeover"),
+            ),
+            ("others", "maint-clock: imitated", None, None),
+        ] {
+            let error = refused(by, reason);
+            assert_eq!(error.policy_code(), code, "{reason}");
+            assert_eq!(right(error), verb, "{reason}");
+        }
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub(crate) struct Extras {
     pub(crate) hold: bool,
     /// Who releases, if not the holder.
     pub(crate) released_by: Option<String>,
+    /// The caller confirmed that this ends the acquisition that was seen, which is another's.
+    pub(crate) takes_over: bool,
     /// The uid of the Node that should own the Lease, if it is known.
     pub(crate) node_uid: Option<String>,
 }
@@ -130,6 +132,7 @@ fn annotations(
     let outdated = seen.is_some_and(|lease| lease.notes.outdated);
     let had_purpose = seen.is_some_and(|lease| lease.notes.purpose.is_some());
     let of_election = seen.is_some_and(NodeLease::is_of_election);
+    let taken_over = seen.filter(|_| extras.takes_over && before.is_some());
     let mut set = Map::new();
     let mut note = |name: &str, value: Value| {
         set.insert(name.to_owned(), value);
@@ -140,6 +143,9 @@ fn annotations(
         for name in annotation::ALL {
             note(name, Value::Null);
         }
+    }
+    if let Some(lease) = taken_over {
+        note(annotation::BREAKS, json!(broken_lock_id(lease)));
     }
     match *write {
         Write::Acquire {
@@ -200,6 +206,13 @@ fn ended(lease: &NodeLease) -> Option<String> {
     lease.holder()?;
     let nonce = lease.notes.nonce.as_deref()?;
     Some(mark(lease.transitions, nonce))
+}
+
+/// The lock id of the acquisition that stands on `lease`. An acquisition by another tool has no nonce: then
+/// nothing follows the last dot.
+fn broken_lock_id(lease: &NodeLease) -> String {
+    let nonce = lease.notes.nonce.as_deref().unwrap_or_default();
+    format!("{}.{}.{nonce}", lease.uid, lease.transitions)
 }
 
 fn owner(node: &str, uid: &str) -> Value {
@@ -304,6 +317,7 @@ mod tests {
         };
         let forced = annotations(&release, &lease, &by_another, &names);
         assert_eq!(forced["kubectl-maint.dev/released-by"], "carol");
+        assert_eq!(forced.get("kubectl-maint.dev/breaks"), None);
         let own = annotations(&release, &lease, &Extras::default(), &names);
         assert_eq!(own.get("kubectl-maint.dev/released-by"), None);
 
@@ -320,6 +334,27 @@ mod tests {
             next.get("kubectl-maint.dev/released-by"),
             Some(&Value::Null)
         );
+    }
+
+    #[test]
+    fn a_confirmed_takeover_names_the_lock_that_it_ends() {
+        let mut names = Names::default();
+        let write = acquire(&mut names);
+        let confirmed = Extras {
+            takes_over: true,
+            ..Extras::default()
+        };
+        let breaks = |lease: &NodeLease, extras: &Extras| {
+            let patch = merge_patch(&write, lease, extras, &names);
+            patch["metadata"]["annotations"]
+                .get("kubectl-maint.dev/breaks")
+                .cloned()
+        };
+        let marked = seen(r#","annotations":{"kubectl-maint.dev/acquisition":"1-n1"}"#);
+        assert_eq!(breaks(&marked, &confirmed), Some(json!("u.1.n1")));
+        assert_eq!(breaks(&marked, &Extras::default()), None);
+        let of_another_tool = seen("");
+        assert_eq!(breaks(&of_another_tool, &confirmed), Some(json!("u.1.")));
     }
 
     #[test]

@@ -311,6 +311,7 @@ impl Maintenance {
         let named_acquisition = confirmed.reduced(&mut names).acquisition();
         let extras = Extras {
             released_by: Some(self.identity.clone()),
+            takes_over: true,
             ..Extras::because(options.reason.as_deref())
         };
         let seen = Seen::without_row(confirmed.node(), Some(confirmed.clone()));
@@ -456,6 +457,7 @@ impl Maintenance {
         let is_own = confirmed.is_none_or(|lease| self.is_own(lease));
         let extras = Extras {
             released_by: (!is_own).then(|| self.identity.clone()),
+            takes_over: !is_own,
             ..Extras::default()
         };
         let plan = Plan::new(verb, names, named_acquisition, extras);
@@ -520,6 +522,7 @@ impl Maintenance {
                 .map(|until| until.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)),
             purpose: options.purpose.clone(),
             hold: true,
+            takes_over: named_acquisition.is_some(),
             ..Extras::default()
         };
         let plan = Plan::new(verb, names, named_acquisition, extras);

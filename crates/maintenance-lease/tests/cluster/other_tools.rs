@@ -69,6 +69,8 @@ async fn what_others_wrote_survives_every_verb(cluster: Cluster) {
     assert_eq!(
         ours,
         [
+            // Of the last takeover.
+            "kubectl-maint.dev/breaks",
             "kubectl-maint.dev/last-acquisition",
             "kubectl-maint.dev/last-holder",
             "kubectl-maint.dev/released-at"

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use http::StatusCode;
+use http::{Response, StatusCode, header};
+use kube::client::Body;
 use maintenance_lease::protocol::Refusal;
 use maintenance_lease::{Acquire, Done, Error, Release, Renew, SideEffect};
 use serde_json::{Value, json};
@@ -22,6 +23,8 @@ on_both_servers! {
     throttled_reads_are_reported,
     a_throttled_write_waits_as_it_is_told,
     a_write_throttled_for_longer_than_anyone_waits_is_reported,
+    a_write_that_a_policy_finds_early_is_decided_again,
+    a_write_that_a_policy_always_refuses_is_reported,
     an_unavailable_server_is_reported,
     a_refused_write_is_reported_as_not_done,
 }
@@ -221,6 +224,57 @@ async fn a_write_throttled_for_longer_than_anyone_waits_is_reported(cluster: Clu
         1,
         "nothing is repeated"
     );
+}
+
+/// A policy of ours refuses the request by this rule.
+fn refused_by_policy(code: &str) -> Fate {
+    let policy = "kubectl-maint-leases";
+    let message = format!(
+        "leases is forbidden: ValidatingAdmissionPolicy '{policy}' with binding '{policy}' denied request: \
+         {code}: it is too early"
+    );
+    let status = json!({"kind": "Status", "reason": "Forbidden", "message": message});
+    let answer = Response::builder()
+        .status(StatusCode::FORBIDDEN)
+        .header(header::CONTENT_TYPE, "application/json")
+        .body(Body::from(status.to_string().into_bytes()));
+    Fate::MetBy(answer.unwrap())
+}
+
+async fn a_write_that_a_policy_finds_early_is_decided_again(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    cluster.write_lease(&node, json!({})).await;
+    for code in ["maint-clock", "maint-live-lock"] {
+        let wire = Wire::first_write(refused_by_policy(code));
+        let alice = cluster.holder_on(&wire, "alice");
+        alice.try_acquire(&node, &Acquire::new()).await.unwrap();
+        let passed = wire.passed();
+        let mut writes = passed.iter().filter(|passing| passing.is_write());
+        let (first, second) = (writes.next().unwrap(), writes.next().unwrap());
+        let pause = maintenance_lease::protocol::Span::seconds(1);
+        assert!(second.at >= first.at.plus(pause));
+        // It was read and decided again, with the time of then.
+        assert_ne!(
+            first.body["spec"]["renewTime"],
+            second.body["spec"]["renewTime"]
+        );
+        alice.release(&node, &Release::new()).await.unwrap();
+    }
+}
+
+async fn a_write_that_a_policy_always_refuses_is_reported(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    cluster.write_lease(&node, json!({})).await;
+    for (code, tries) in [("maint-clock", 4), ("maint-transitions", 1)] {
+        let wire = Wire::every_write(move || refused_by_policy(code));
+        let alice = cluster.holder_on(&wire, "alice");
+        let error = alice.try_acquire(&node, &Acquire::new()).await;
+        match error.unwrap_err() {
+            Error::Api(error) => assert_eq!(error.policy_code(), Some(code)),
+            other => panic!("not the policy's word: {other}"),
+        }
+        assert_eq!(wire.passed().last().unwrap().writes, tries, "{code}");
+    }
 }
 
 async fn an_unavailable_server_is_reported(cluster: Cluster) {

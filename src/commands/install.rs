@@ -1,0 +1,113 @@
+//! `install`: puts the namespace, the roles and the admission policies into the cluster.
+
+use clap::{Args, ValueEnum};
+use policies::{Manifest, OLDEST_MINOR};
+use serde_json::Value;
+
+use crate::error::Failure;
+use crate::exit::Code;
+use crate::run::policies::Installed;
+use crate::run::session::{Session, Start};
+
+/// Install the roles and the policies that make the API server check locks
+///
+/// Applies the namespace of the Leases, roles, a FlowSchema and two ValidatingAdmissionPolicies. The
+/// policies begin in the mode audit, which refuses nothing; see "kubectl maint enforce". If they are
+/// installed already, their mode stays.
+///
+/// The command stops if another tool manages one of the objects, or if the server is older than
+/// Kubernetes 1.36. Use -o yaml to apply the objects with your own tool.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Examples:
+  kubectl maint install
+  kubectl maint install -o yaml > kubectl-maint.yaml")]
+pub(crate) struct InstallArgs {
+    /// Print the objects and change nothing
+    #[arg(short, long, value_enum, value_name = "FORMAT")]
+    pub(crate) output: Option<ManifestFormat>,
+}
+
+/// How the objects are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ManifestFormat {
+    /// As kubectl applies them
+    Yaml,
+}
+
+pub(crate) async fn run(args: &InstallArgs, start: &Start<'_>) -> Result<Code, Failure> {
+    if args.output.is_some() {
+        start.terminal.data(policies::text().trim_end());
+        return Ok(Code::DONE);
+    }
+    let session = start.reading().await?;
+    check_version(&session).await?;
+    let installed = Installed::read(&session, |_| true).await?;
+    let mut is_off = false;
+    for (manifest, found) in &installed.objects {
+        let Some(manifest) = kept(&installed, manifest, found.as_ref()) else {
+            is_off = true;
+            continue;
+        };
+        installed.apply(&manifest).await?;
+        let name = manifest.full_name();
+        session.terminal.result(format!("{name} applied"));
+    }
+    if is_off {
+        let program = session.program;
+        session.terminal.hint(format!(
+            "the policies stay switched off; to switch them on, run `{program} enforce audit`"
+        ));
+    }
+    Ok(Code::DONE)
+}
+
+/// The object as it is applied. A binding keeps its mode, and `None` is one that was switched off.
+fn kept(installed: &Installed<'_>, manifest: &Manifest, found: Option<&Value>) -> Option<Manifest> {
+    if !manifest.is_binding() {
+        return Some(manifest.clone());
+    }
+    let policy = |other: &Manifest| other.is_policy() && other.name() == manifest.name();
+    match found {
+        Some(found) => {
+            let actions = found["spec"]["validationActions"].clone();
+            Some(manifest.clone().with_actions(actions))
+        }
+        None if installed.found(policy).is_some() => None,
+        None => Some(manifest.clone()),
+    }
+}
+
+/// Refuses a server on which the policies were not tested: they might refuse what they should not.
+async fn check_version(session: &Session<'_>) -> Result<(), Failure> {
+    let version = session.locks.server_version().await?;
+    match is_tested(&version.major, &version.minor) {
+        true => Ok(()),
+        false => Err(Failure::Unsafe {
+            message: format!(
+                "the server is Kubernetes {}; the policies need 1.{OLDEST_MINOR} or newer",
+                version.git_version
+            ),
+            hint:
+                "kubectl maint works without them; to apply the roles alone, use deploy/rbac.yaml"
+                    .to_owned(),
+        }),
+    }
+}
+
+/// Some providers write minor versions such as `36+`.
+fn is_tested(major: &str, minor: &str) -> bool {
+    let digits = minor.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let is_new = digits.parse().is_ok_and(|minor: u32| minor >= OLDEST_MINOR);
+    major == "1" && is_new
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_tested_servers_will_do() {
+        assert!(is_tested("1", "36") && is_tested("1", "36+") && is_tested("1", "40"));
+        assert!(!is_tested("1", "35") && !is_tested("1", "9+") && !is_tested("1", ""));
+    }
+}

@@ -1,0 +1,58 @@
+//! `uninstall`: removes what `install` made, but for the namespace with the Leases.
+
+use clap::Args;
+
+use crate::error::Failure;
+use crate::exit::Code;
+use crate::run::policies::Installed;
+use crate::run::session::Start;
+
+/// Remove the policies and the roles
+///
+/// Switches the policies off, waits until the server refuses nothing, and then deletes the policies,
+/// the FlowSchema and the roles. The namespace and its Leases stay, and so does every lock. Users lose
+/// the rights that these roles gave them.
+///
+/// The command stops if another tool manages one of the objects.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = "Examples:
+  kubectl maint uninstall")]
+pub(crate) struct UninstallArgs {
+    /// Answer yes to the confirmation
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+}
+
+pub(crate) async fn run(args: &UninstallArgs, start: &Start<'_>) -> Result<Code, Failure> {
+    let session = start.reading().await?;
+    let mut installed = Installed::read(&session, |manifest| !manifest.is_namespace()).await?;
+    installed.objects.retain(|(_, found)| found.is_some());
+    if installed.objects.is_empty() {
+        session.terminal.remark("nothing is installed");
+        return Ok(Code::DONE);
+    }
+    let facts = [format!(
+        "{}: {} objects",
+        session.place(),
+        installed.objects.len()
+    )];
+    let question = "Remove the policies and the roles of kubectl maint?";
+    let terminal = session.terminal;
+    terminal.confirm(&facts, question, args.yes).await?;
+    // The policies last: until nobody is bound to them, they are in effect.
+    installed
+        .objects
+        .sort_by_key(|(manifest, _)| !manifest.is_binding());
+    let mut is_off = false;
+    for (manifest, _) in &installed.objects {
+        if !manifest.is_binding() && !is_off {
+            installed.until_off().await?;
+            is_off = true;
+        }
+        if installed.delete(manifest).await? {
+            let name = manifest.full_name();
+            terminal.result(format!("{name} deleted"));
+        }
+    }
+    Ok(Code::DONE)
+}

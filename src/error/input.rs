@@ -1,0 +1,109 @@
+//! What can be wrong with the arguments of a command, its environment, or a list of nodes.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use maintenance_lease::protocol::identity::InvalidIdentity;
+
+/// Why the input of a command is invalid.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum InputError {
+    /// No nodes are selected. The command may have `--mine`.
+    NoNodes { mine: bool },
+    /// Nodes are selected in more than one way.
+    ManySelections(Vec<&'static str>),
+    /// A label selector that would match everything.
+    EmptySelector,
+    /// A label selector that no server accepts.
+    LongSelector { most: usize },
+    /// Another kind than a node.
+    NotANode(String),
+    /// Not a name that a node can have.
+    NodeName(String),
+    /// Several names in one word.
+    NodeNames(String),
+    /// More than one word in a line of a list.
+    Words(String),
+    /// A line of a list is invalid.
+    Line {
+        /// The list; `-` is standard input.
+        list: PathBuf,
+        /// Its number, from 1.
+        number: usize,
+        error: Box<InputError>,
+    },
+    /// A time that has passed.
+    Past { flag: &'static str },
+    /// A time that no calendar has.
+    BeyondCalendar { flag: &'static str },
+    /// A lock can't last until then.
+    FarUntil {
+        time: DateTime<Utc>,
+        ahead: Duration,
+    },
+    /// A lock can't be extended so far.
+    LongExtension {
+        node: String,
+        left: Duration,
+        added: Duration,
+    },
+    /// A lease too short to be renewed in time.
+    ShortLease {
+        lease: Duration,
+        /// The time limit of a request.
+        request: Duration,
+        /// The time to end the command.
+        grace: Duration,
+        /// The shortest duration for these.
+        shortest: Duration,
+    },
+    /// Not an identity that can hold locks.
+    Holder(InvalidIdentity),
+    /// A command that has no lock ids was asked for them.
+    NoLockIds(WithoutLockIds),
+    /// No lock id was given.
+    MissingLockId { variable: &'static str },
+    /// The lock ids in the environment are for other nodes.
+    NoLockIdOf {
+        variable: &'static str,
+        node: String,
+    },
+    /// There is a lock id, but no node for it.
+    NoNodeOfLockId,
+    /// A lock id was given for several nodes.
+    LockIdOfMany {
+        /// The flag or variable that has it.
+        source: &'static str,
+    },
+    /// A lock id was given to end the lock of somebody else.
+    LockIdWithForce {
+        /// The flag or variable that has it.
+        source: &'static str,
+    },
+    /// The variable for a lock id is empty.
+    EmptyLockId { variable: &'static str },
+    /// The variable for a lock id has something else.
+    NotALockId { variable: &'static str },
+    /// `--pods` was given with several nodes.
+    PodsOfMany,
+}
+
+/// What has no lock ids to print.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WithoutLockIds {
+    /// A verb that leaves no lock behind.
+    Ending,
+    /// A dry run.
+    DryRun,
+    /// The Leases of other applications.
+    Leases,
+    /// `status --pods`.
+    Pods,
+    /// `whoami`.
+    Whoami,
+    /// `fence` and `unfence`.
+    Fencing,
+    /// `force-delete`.
+    ForceDeletion,
+}

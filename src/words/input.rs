@@ -1,0 +1,219 @@
+//! Invalid input: what is wrong, and what to type instead.
+
+use std::time::Duration;
+
+use chrono::SecondsFormat;
+use maintenance_lease::LONGEST_DURATION;
+
+use super::program::Program;
+use super::time::{length, remaining};
+use crate::error::{InputError, WithoutLockIds};
+use crate::text::shown;
+
+const ONLY_ONE: &str = "use only one of them";
+
+/// Message and hint.
+pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
+    match error {
+        InputError::NoNodes { mine } => {
+            let mine = if *mine { "--mine, " } else { "" };
+            both(
+                "no nodes given",
+                format!("name nodes, or use {mine}-l SELECTOR, --all or --nodes-from FILE"),
+            )
+        }
+        InputError::ManySelections(used) => both(
+            format!("{} cannot be combined", used.join(" and ")),
+            ONLY_ONE,
+        ),
+        InputError::EmptySelector => both(
+            "the selector of -l is empty",
+            "to select all nodes, use --all",
+        ),
+        InputError::LongSelector { most } => both(
+            format!("the selector of -l is longer than {} KiB", most >> 10),
+            "to select that many nodes, use --nodes-from FILE",
+        ),
+        InputError::NotANode(typed) => both(
+            format!("\"{}\" is not a node", shown(typed)),
+            format!(
+                "only nodes have a maintenance lock; use node/NAME, not {}/NAME",
+                shown(typed.split('/').next().unwrap_or_default())
+            ),
+        ),
+        InputError::NodeName(name) => both(
+            match name.is_empty() {
+                true => "a node name must not be empty".to_owned(),
+                false => format!("\"{}\" is not a valid node name", shown(name)),
+            },
+            "node names have only lower-case letters, digits, - and ., at most 253 characters",
+        ),
+        InputError::NodeNames(names) => both(
+            format!("\"{}\" is not a valid node name", shown(names)),
+            "separate node names with spaces",
+        ),
+        InputError::Words(line) => both(
+            format!("\"{}\" is more than one word", shown(line)),
+            "put one node on each line",
+        ),
+        InputError::Line {
+            list,
+            number,
+            error,
+        } => {
+            let (message, hint) = lines(error, program);
+            let list = list.display();
+            both(
+                format!("--nodes-from {list}, line {number}: {message}"),
+                hint,
+            )
+        }
+        InputError::Past { flag } => both(
+            format!("{flag} is in the past, by the API server's clock"),
+            "use a time in the future",
+        ),
+        InputError::BeyondCalendar { flag } => both(
+            format!("{flag} is after the year 9999"),
+            format!("remove {flag}: a hold does not expire"),
+        ),
+        InputError::FarUntil { time, ahead } => both(
+            format!(
+                "--until is {} ahead: a lock lasts at most 1h",
+                length((*ahead).into())
+            ),
+            format!(
+                "use a hold, which does not expire: `{program} hold {} -m {} --expect-until {}`",
+                program.nodes("NODE..."),
+                program.why(),
+                time.to_rfc3339_opts(SecondsFormat::Secs, true)
+            ),
+        ),
+        InputError::LongExtension { node, left, added } => both(
+            format!(
+                "cannot add {} to the lock on node/{node}: {} are left, and a lock lasts at most 1h from now",
+                length((*added).into()),
+                remaining((*left).into()),
+            ),
+            possible_extension(node, *left, program),
+        ),
+        InputError::ShortLease {
+            lease,
+            request,
+            grace,
+            shortest,
+        } => {
+            let [lease, request, grace, shortest] =
+                [lease, request, grace, shortest].map(|&time| length(time.into()));
+            both(
+                format!(
+                    "--lease-duration {lease} is too short: --request-timeout {request} and --grace {grace} \
+                     need at least {shortest}"
+                ),
+                "use a longer --lease-duration, or a shorter --request-timeout or --grace",
+            )
+        }
+        InputError::Holder(error) => both(error.to_string(), "choose another name with --holder"),
+        InputError::NoLockIds(what) => no_lock_ids(*what, program),
+        InputError::MissingLockId { variable } => both(
+            "missing --lock-id",
+            format!("use the output of `acquire -o lock-id`; `with` sets {variable}"),
+        ),
+        InputError::NoLockIdOf { variable, node } => both(
+            format!("{variable} has no lock id for node/{node}"),
+            "name a node that `with` has locked",
+        ),
+        InputError::NoNodeOfLockId => {
+            both("no node given", "name the node that the lock id is for")
+        }
+        InputError::LockIdOfMany { source } => both(
+            format!("{source} is for one node only"),
+            match is_flag(source) {
+                true => format!("name that node only, or remove {source}"),
+                false => format!("name that node only, or {}", unset(source)),
+            },
+        ),
+        InputError::LockIdWithForce { source } => both(
+            format!("--force takes over the lock of somebody else, but {source} is for your own"),
+            match is_flag(source) {
+                true => ONLY_ONE.to_owned(),
+                false => unset(source),
+            },
+        ),
+        InputError::EmptyLockId { variable } => both(
+            format!("{variable} is set, but empty"),
+            set_to_lock_id(variable),
+        ),
+        InputError::NotALockId { variable } => both(
+            format!("{variable} is not a lock id"),
+            set_to_lock_id(variable),
+        ),
+        InputError::PodsOfMany => both(
+            "--pods takes one node, or none for all nodes",
+            "name at most one node",
+        ),
+    }
+}
+
+fn both(message: impl Into<String>, hint: impl Into<String>) -> (String, String) {
+    (message.into(), hint.into())
+}
+
+/// Whether a lock id was given by a flag, and not by a variable.
+fn is_flag(source: &str) -> bool {
+    source.starts_with("--")
+}
+
+fn unset(variable: &str) -> String {
+    format!("put `env -u {variable}` before the command")
+}
+
+fn set_to_lock_id(variable: &str) -> String {
+    format!("unset {variable}, or set it to the output of `acquire -o lock-id`")
+}
+
+/// By how much the lock on `node` can be extended if so much of it is `left`.
+fn possible_extension(node: &str, left: Duration, program: &Program) -> String {
+    let longer = format!(
+        "for longer, run `{program} hold {node} -m {}`",
+        program.why()
+    );
+    let possible = match LONGEST_DURATION.saturating_sub(left).as_secs() {
+        0 => return longer,
+        seconds @ 1..60 => seconds,
+        seconds => seconds / 60 * 60,
+    };
+    format!(
+        "add at most {} with `{program} renew {node} --duration +{0}`; {longer}",
+        length(Duration::from_secs(possible).into())
+    )
+}
+
+fn no_lock_ids(what: WithoutLockIds, program: &Program) -> (String, String) {
+    match what {
+        WithoutLockIds::Ending => both(
+            "-o lock-id is not available: no lock is left afterwards",
+            "use -o name to print the nodes",
+        ),
+        WithoutLockIds::DryRun => both(
+            "-o lock-id cannot be combined with --dry-run: nothing is locked",
+            ONLY_ONE,
+        ),
+        WithoutLockIds::Pods => both("-o lock-id cannot be combined with --pods", ONLY_ONE),
+        WithoutLockIds::Leases => both(
+            "-o lock-id is for maintenance locks only",
+            format!("print their lock ids with `{program} status -o lock-id`"),
+        ),
+        WithoutLockIds::Whoami => both(
+            "whoami has no lock id to print",
+            format!("print those of your locks with `{program} status --mine -o lock-id`"),
+        ),
+        WithoutLockIds::Fencing => both(
+            "this command has no lock id to print",
+            "use -o json; the fencing record has the lock id of the hold",
+        ),
+        WithoutLockIds::ForceDeletion => both(
+            "this command has no lock id to print",
+            "use -o json or -o name",
+        ),
+    }
+}

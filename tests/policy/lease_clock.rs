@@ -1,0 +1,172 @@
+//! The lease policy's clock: times must be those of the write, by managedFields that nobody can forge.
+
+use serde_json::{Value, json};
+
+use crate::support::{
+    ADMINISTRATORS, HOLDERS, LEASES, Person, USERS, admitted, at, denying, person, refused_by,
+};
+
+fn free(by: &Person, name: &str) -> String {
+    let lease = json!({"metadata": {"name": name}, "spec": {"holderIdentity": ""}});
+    admitted(by.post(LEASES, &lease), "a free lease");
+    format!("{LEASES}/{name}")
+}
+
+fn lock(renewed: &str) -> Value {
+    json!({"spec": {
+        "holderIdentity": "alice", "acquireTime": renewed, "renewTime": renewed,
+        "leaseDurationSeconds": 600, "leaseTransitions": 1,
+    }})
+}
+
+#[test]
+fn times_are_those_of_the_write() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("clock");
+    let uma = person(plane, "uma", &[USERS]);
+    let path = free(&uma, "clock");
+    for seconds in [-3600, -7, 10, 3600, 1_000_000_000] {
+        let answer = uma.patch(&path, &lock(&at(seconds)));
+        refused_by("maint-clock", &answer, &seconds.to_string());
+    }
+    let year_9999 = lock("9999-12-31T23:59:59.999999Z");
+    refused_by("maint-clock", &uma.patch(&path, &year_9999), "year 9999");
+    let created = json!({"metadata": {"name": "clock-made"}, "spec": lock(&at(3600))["spec"]});
+    refused_by("maint-clock", &uma.post(LEASES, &created), "a new lease");
+    admitted(uma.patch(&path, &lock(&at(-1))), "a slow client");
+    let path = free(&uma, "clock-ahead");
+    admitted(uma.patch(&path, &lock(&at(5))), "a client that is ahead");
+    // The times of a hold mean nothing.
+    let hugo = person(plane, "hugo", &[USERS, HOLDERS]);
+    let path = free(&hugo, "clock-hold");
+    let hold = json!({"spec": {"holderIdentity": "kubeadm:hugo", "renewTime": at(-3600)}});
+    admitted(hugo.patch(&path, &hold), "a hold");
+    admitted(
+        hugo.patch(&path, &json!({"spec": {"holderIdentity": ""}})),
+        "its end",
+    );
+}
+
+#[test]
+fn many_writes_within_a_second_each_have_its_time() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("same-second");
+    let uma = person(plane, "uma", &[USERS]);
+    let path = free(&uma, "same-second");
+    for query in ["", "?fieldManager=kubectl-maint", "?fieldManager=other"] {
+        for _ in 0..10 {
+            let path = format!("{path}{query}");
+            admitted(uma.patch(&path, &lock(&at(0))), query);
+        }
+    }
+    // More managers than the server keeps apart.
+    for number in 0..15 {
+        let path = format!("{path}?fieldManager=manager-{number}");
+        admitted(uma.patch(&path, &lock(&at(0))), &number.to_string());
+    }
+}
+
+/// The Lease with managedFields that name another time.
+fn with_fields(by: &Person, path: &str, fields: Value) -> Value {
+    let mut lease = by.get(path);
+    lease["metadata"]["managedFields"] = fields;
+    lease
+}
+
+fn entry(manager: &str, time: &str) -> Value {
+    json!({
+        "manager": manager, "operation": "Update", "apiVersion": "coordination.k8s.io/v1",
+        "time": time, "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {"f:renewTime": {}, "f:holderIdentity": {}}},
+    })
+}
+
+#[test]
+fn forged_managed_fields_move_no_clock() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("forged");
+    let ada = person(plane, "ada", &[ADMINISTRATORS]);
+    let ed = crate::support::admin(plane);
+    let path = free(&ada, "forged");
+    admitted(ada.patch(&path, &lock(&at(0))), "a lock");
+
+    let future = "2099-01-01T00:00:00Z";
+    let forged = |manager: &str, renewed: &str| {
+        let mut lease = ed.get(&path);
+        let mut fields = lease["metadata"]["managedFields"].clone();
+        let list = fields.as_array_mut().expect("a list");
+        list.push(entry(manager, future));
+        lease["metadata"]["managedFields"] = fields;
+        lease["spec"]["renewTime"] = json!(renewed);
+        lease
+    };
+    for manager in ["forger", "ancient-changes", "before-first-apply"] {
+        let lease = forged(manager, "2099-01-01T00:00:00.000000Z");
+        let answer = ed.put(&format!("{path}?fieldManager={manager}"), &lease);
+        refused_by("maint-clock", &answer, manager);
+        let answer = ed.put(&format!("{path}?fieldManager=someone"), &lease);
+        refused_by("maint-clock", &answer, manager);
+    }
+    // Left behind by a write that changes no times, the entry blocks nobody.
+    let mut lease = ed.get(&path);
+    lease["metadata"]["labels"] = json!({"a": "b"});
+    let mut fields = lease["metadata"]["managedFields"].clone();
+    fields
+        .as_array_mut()
+        .expect("a list")
+        .push(entry("forger", future));
+    lease["metadata"]["managedFields"] = fields;
+    admitted(
+        ed.put(&format!("{path}?fieldManager=someone"), &lease),
+        "a label",
+    );
+    let stored = ed.get(&path)["metadata"]["managedFields"].to_string();
+    assert!(stored.contains("2099"), "{stored}");
+    for _ in 0..2 {
+        admitted(ada.patch(&path, &lock(&at(0))), "a renewal");
+    }
+    let answer = ada.patch(&path, &lock("2099-01-01T00:00:00.000000Z"));
+    refused_by("maint-clock", &answer, "the forged time");
+}
+
+#[test]
+fn without_managed_fields_a_lock_is_renewed_but_not_taken() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("untracked");
+    let ada = person(plane, "ada", &[ADMINISTRATORS]);
+    let ed = crate::support::admin(plane);
+    let path = free(&ada, "untracked");
+    let now = at(0);
+    let mut short = lock(&now);
+    short["spec"]["leaseDurationSeconds"] = json!(1);
+    admitted(ada.patch(&path, &short), "a lock");
+
+    // To forget the fields and to move a time at once is refused.
+    let mut reset = with_fields(&ed, &path, json!([{}]));
+    reset["spec"]["renewTime"] = json!("2099-01-01T00:00:00.000000Z");
+    refused_by("maint-clock", &ed.put(&path, &reset), "a reset with a time");
+    let reset = with_fields(&ed, &path, json!([{}]));
+    admitted(ed.put(&path, &reset), "a reset");
+    let fields = &ed.get(&path)["metadata"]["managedFields"];
+    assert!(fields.is_null(), "{fields}");
+
+    admitted(
+        ada.patch(&path, &json!({"spec": {"renewTime": at(0)}})),
+        "a renewal",
+    );
+    // It has no clock, so nobody knows whether it has expired.
+    let take = json!({"spec": {"holderIdentity": "bob", "leaseTransitions": 2}});
+    refused_by("maint-live-lock", &ada.patch(&path, &take), "a takeover");
+    // An apply that owns a field starts the clock again.
+    let applied = json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": "untracked", "annotations": {"repaired": "true"}},
+    });
+    let apply = ed.send(
+        http::Method::PATCH,
+        &format!("{path}?fieldManager=repair"),
+        "application/apply-patch+yaml",
+        &applied,
+    );
+    admitted(apply, "an apply");
+    crate::support::wait_until("it can be taken", || ada.patch(&path, &take).is_ok());
+}

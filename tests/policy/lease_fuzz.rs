@@ -1,0 +1,249 @@
+//! Random patches of Leases by people with different rights: the policy admits what its rules allow, as they are
+//! written here once more, and refuses everything else.
+
+use chrono::{DateTime, Utc};
+use fastrand::Rng;
+use serde_json::{Map, Value, json};
+
+use crate::support::{ADMINISTRATORS, HOLDERS, LEASES, Person, USERS, at, denying, person};
+
+const LEASE_COUNT: usize = 12;
+const PATCHES: usize = 30;
+
+/// Somebody, and their rights that the policy asks for.
+struct Writer {
+    person: Person,
+    may_hold: bool,
+    may_take_over: bool,
+}
+
+/// One of the values, or `None` to leave it as it is.
+fn one_of(rng: &mut Rng, values: &[Value]) -> Option<Value> {
+    (rng.u8(..2) == 0).then(|| values[rng.usize(..values.len())].clone())
+}
+
+fn text<'v>(lease: &'v Value, field: &str) -> &'v str {
+    lease["spec"][field].as_str().unwrap_or_default()
+}
+
+fn number(lease: &Value, field: &str) -> i64 {
+    lease["spec"][field].as_i64().unwrap_or_default()
+}
+
+/// The end of the lease, in seconds since 1970.
+fn end(lease: &Value) -> f64 {
+    let start = [text(lease, "renewTime"), text(lease, "acquireTime")];
+    let start = start.into_iter().find(|time| !time.is_empty());
+    // Without times it has ended.
+    start.map_or(0.0, |start| {
+        seconds(start) + number(lease, "leaseDurationSeconds") as f64
+    })
+}
+
+fn seconds(time: &str) -> f64 {
+    let time = DateTime::parse_from_rfc3339(time).expect("a time");
+    time.timestamp_micros() as f64 / 1e6
+}
+
+fn mark(lease: &Value) -> Option<&str> {
+    let mark = lease["metadata"]["annotations"]["kubectl-maint.dev/acquisition"].as_str()?;
+    let count = number(lease, "leaseTransitions");
+    mark.starts_with(&format!("{count}-")).then_some(mark)
+}
+
+fn lock_id(lease: &Value) -> String {
+    let uid = lease["metadata"]["uid"].as_str().expect("a uid");
+    let count = number(lease, "leaseTransitions");
+    let nonce = mark(lease).and_then(|mark| mark.split_once('-'));
+    format!("{uid}.{count}.{}", nonce.map_or("", |(_, nonce)| nonce))
+}
+
+fn is_admin(holder: &str) -> bool {
+    holder.starts_with("kubeadm")
+}
+
+/// Whether the rules allow it; `None` if that depends on the second.
+fn is_allowed(old: &Value, new: &Value, by: &Writer) -> Option<bool> {
+    let now = Utc::now().timestamp_micros() as f64 / 1e6;
+    let (was, is) = (text(old, "holderIdentity"), text(new, "holderIdentity"));
+    let counts = [old, new].map(|lease| number(lease, "leaseTransitions"));
+    let is_new_count = counts[0] != counts[1];
+    if is_new_count && counts[1] != counts[0] + 1 {
+        return Some(false);
+    }
+    if is_admin(is) && (is != was || is_new_count) && !by.may_hold {
+        return Some(false);
+    }
+    if is_admin(was) && is != was && !by.may_hold && !by.may_take_over {
+        return Some(false);
+    }
+    let changed = |field: &str| {
+        let value = &new["spec"][field];
+        !value.is_null() && *value != old["spec"][field]
+    };
+    let fields = [
+        "renewTime",
+        "acquireTime",
+        "holderIdentity",
+        "leaseTransitions",
+        "leaseDurationSeconds",
+    ];
+    let has_clock = fields.into_iter().any(changed);
+    let times = ["renewTime", "acquireTime"]
+        .into_iter()
+        .filter(|field| changed(field));
+    let mut times = times.map(|field| seconds(text(new, field)) - now);
+    if !is_admin(is) && times.any(|offset| !(-3.0..6.0).contains(&offset)) {
+        return Some(false);
+    }
+    let mark_changed = mark(old).is_some_and(|mark| {
+        new["metadata"]["annotations"]["kubectl-maint.dev/acquisition"] != mark
+    });
+    let is_replaced = !is.is_empty() && (is != was || is_new_count || mark_changed);
+    let is_shortened = is == was && !is_admin(was) && end(new) < end(old);
+    let breaks = &new["metadata"]["annotations"]["kubectl-maint.dev/breaks"];
+    let is_taken_over = *breaks == lock_id(old) && by.may_take_over;
+    let is_own_hold = is == format!("kubeadm:{was}");
+    if was.is_empty() || !(is_replaced || is_shortened) || is_taken_over || is_own_hold {
+        return Some(true);
+    }
+    if is_admin(was) || !has_clock {
+        return Some(false);
+    }
+    let over = now - end(old) - 1.0;
+    (over.abs() > 3.0).then_some(over > 0.0)
+}
+
+/// `patch` applied to `lease`, for the fields that the rules read.
+fn patched(lease: &Value, patch: &Value) -> Value {
+    let mut lease = lease.clone();
+    for (part, changes) in [
+        ("/spec", &patch["spec"]),
+        ("/metadata/annotations", &patch["metadata"]["annotations"]),
+    ] {
+        let fields = lease.pointer_mut(part).and_then(Value::as_object_mut);
+        let fields = fields.expect("it is there");
+        for (name, value) in changes.as_object().expect("an object") {
+            fields.remove(name);
+            if !value.is_null() {
+                fields.insert(name.clone(), value.clone());
+            }
+        }
+    }
+    lease
+}
+
+fn random_patch(rng: &mut Rng, lease: &Value) -> Value {
+    let count = number(lease, "leaseTransitions");
+    let holder = text(lease, "holderIdentity");
+    let mut spec = Map::new();
+    let holders = [
+        json!(""),
+        json!("alice"),
+        json!("bob"),
+        json!("kubeadm"),
+        json!("kubeadm:alice"),
+        Value::Null,
+        json!(format!("kubeadm:{holder}")),
+    ];
+    let counts = [
+        json!(count + 1),
+        json!(count + 1),
+        json!(count + 1),
+        json!(count + 2),
+        json!((count - 1).max(0)),
+        Value::Null,
+    ];
+    let times = [
+        json!(at(0)),
+        json!(at(0)),
+        json!(at(0)),
+        json!(at(3600)),
+        json!(at(-3600)),
+        Value::Null,
+    ];
+    let durations = [json!(1), json!(600), json!(2_147_483_647), Value::Null];
+    for (field, values) in [
+        ("holderIdentity", &holders[..]),
+        ("leaseTransitions", &counts),
+        ("renewTime", &times),
+        ("acquireTime", &times),
+        ("leaseDurationSeconds", &durations),
+    ] {
+        if let Some(value) = one_of(rng, values) {
+            spec.insert(field.to_owned(), value);
+        }
+    }
+    let mut notes = Map::new();
+    let marks = [
+        json!(format!("{}-n", count + 1)),
+        json!(format!("{count}-m")),
+        Value::Null,
+    ];
+    let ids = [json!(lock_id(lease)), json!("another")];
+    for (name, values) in [("acquisition", &marks[..]), ("breaks", &ids)] {
+        if let Some(value) = one_of(rng, values) {
+            notes.insert(format!("kubectl-maint.dev/{name}"), value);
+        }
+    }
+    json!({"metadata": {"annotations": notes}, "spec": spec})
+}
+
+#[test]
+fn random_patches_are_admitted_if_the_rules_allow_them() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("lease-fuzz");
+    let writer = |name: &str, groups: &[&str]| Writer {
+        person: person(plane, name, groups),
+        may_hold: groups.contains(&HOLDERS) || groups.contains(&ADMINISTRATORS),
+        may_take_over: groups.contains(&ADMINISTRATORS),
+    };
+    let writers = [
+        writer("uma", &[USERS]),
+        writer("hugo", &[USERS, HOLDERS]),
+        writer("ada", &[ADMINISTRATORS]),
+    ];
+    let (mut admitted, mut refused) = (0, 0);
+    for number in 0..LEASE_COUNT {
+        let seed = fastrand::u64(..);
+        let mut rng = Rng::with_seed(seed);
+        let first = json!({
+            "metadata": {"name": format!("fuzz-{number}"), "annotations": {"other": "stays"}},
+            "spec": {"holderIdentity": ""},
+        });
+        let path = format!("{LEASES}/fuzz-{number}");
+        let ada = &writers[2].person;
+        let mut lease = ada.post(LEASES, &first).expect("a lease");
+        for step in 0..PATCHES {
+            let by = &writers[rng.usize(..writers.len())];
+            let patch = random_patch(&mut rng, &lease);
+            let Some(is_allowed) = is_allowed(&lease, &patched(&lease, &patch), by) else {
+                continue;
+            };
+            let answer = by.person.patch(&path, &patch);
+            assert_eq!(
+                answer.is_ok(),
+                is_allowed,
+                "seed {seed}, step {step}: {patch} on {lease}: {answer:?}"
+            );
+            match answer {
+                Ok(now) => {
+                    lease = now;
+                    admitted += 1;
+                }
+                Err(answer) => {
+                    assert!(
+                        answer.message.contains("denied request: maint-"),
+                        "{answer:?}"
+                    );
+                    refused += 1;
+                }
+            }
+        }
+    }
+    // Neither side is tested by a few alone.
+    assert!(
+        admitted > 40 && refused > 40,
+        "{admitted} admitted, {refused} refused"
+    );
+}

@@ -1,0 +1,242 @@
+//! What the plugin writes is admitted, for people with the fewest rights; what it may not write, it explains.
+
+use std::path::Path;
+
+use control_plane::{ControlPlane, NodeSpec};
+use serde_json::{Value, json};
+
+use crate::support::{
+    ADMINISTRATORS, BINDINGS, HOLDERS, LEASES, USERS, admin, admitted, at, denying, person,
+    wait_until,
+};
+
+fn node(plane: &ControlPlane, name: &str) {
+    plane
+        .create_nodes(&[NodeSpec::ready(name)])
+        .expect("a node");
+}
+
+#[test]
+fn users_lock_renew_and_release() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("plugin-users");
+    node(plane, "plugin-users");
+    let uma = person(plane, "uma", &[USERS]);
+    let node = "plugin-users";
+    uma.succeeds(&["acquire", node, "-m", "new kernel", "--holder", "uma"]);
+    for _ in 0..3 {
+        uma.succeeds(&["renew", node, "--holder", "uma"]);
+    }
+    uma.succeeds(&[
+        "renew",
+        node,
+        "--holder",
+        "uma",
+        "--duration",
+        "1h",
+        "-m",
+        "more",
+    ]);
+    uma.succeeds(&["acquire", node, "--reentry", "--holder", "uma"]);
+    uma.succeeds(&["release", node, "--holder", "uma", "-m", "done"]);
+    uma.succeeds(&["acquire", node, "--holder", "ugo"]);
+    uma.succeeds(&[
+        "release", node, "--force", "--yes", "-m", "ugo left", "--holder", "uma",
+    ]);
+    uma.succeeds(&["with", node, "-m", "x", "--holder", "uma", "--", "true"]);
+    uma.succeeds(&["acquire", node, "--duration", "1s", "--holder", "uma"]);
+    uma.succeeds(&[
+        "acquire",
+        node,
+        "--wait",
+        "--timeout",
+        "1m",
+        "--holder",
+        "ugo",
+    ]);
+    uma.succeeds(&[
+        "acquire",
+        node,
+        "--dry-run=server",
+        "--reentry",
+        "--holder",
+        "ugo",
+    ]);
+}
+
+#[test]
+fn holders_hold_and_administrators_take_over() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("plugin-holders");
+    let node = "plugin-holders";
+    self::node(plane, node);
+    let hugo = person(plane, "hugo", &[USERS, HOLDERS]);
+    let ada = person(plane, "ada", &[ADMINISTRATORS]);
+    let hold = ["hold", node, "-m", "bad DIMM", "--holder", "hugo"];
+    hugo.succeeds(&hold);
+    hugo.succeeds(&[
+        "hold",
+        node,
+        "-m",
+        "two bad DIMMs",
+        "--until",
+        "2d",
+        "--holder",
+        "hugo",
+    ]);
+    hugo.succeeds(&["unhold", node, "--holder", "hugo"]);
+    hugo.succeeds(&["acquire", node, "--holder", "hugo"]);
+    hugo.succeeds(&hold);
+    hugo.succeeds(&["release", node, "--holder", "hugo"]);
+    let take = [
+        "hold",
+        node,
+        "-m",
+        "fire",
+        "--take-over",
+        "--yes",
+        "--holder",
+        "ada",
+    ];
+    for of in ["lock", "hold"] {
+        match of {
+            "lock" => hugo.succeeds(&["acquire", node, "--holder", "hugo"]),
+            _ => hugo.succeeds(&hold),
+        };
+        ada.succeeds(&take);
+        ada.succeeds(&["unhold", node, "--holder", "ada"]);
+    }
+    hugo.succeeds(&hold);
+    ada.succeeds(&["unhold", node, "--yes", "--holder", "ada"]);
+    // One that no client of ours made has no nonce.
+    let lease = json!({
+        "metadata": {"name": "plugin-by-hand"},
+        "spec": {"holderIdentity": "kubeadm:root", "leaseTransitions": 4},
+    });
+    admitted(hugo.post(LEASES, &lease), "a hold by hand");
+    self::node(plane, "plugin-by-hand");
+    let take = ["hold", "plugin-by-hand", "-m", "x", "--take-over", "--yes"];
+    ada.succeeds(&take);
+}
+
+#[test]
+fn a_refusal_names_the_missing_right() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("plugin-refused");
+    let node = "plugin-refused";
+    self::node(plane, node);
+    let uma = person(plane, "uma", &[USERS]);
+    let hugo = person(plane, "hugo", &[USERS, HOLDERS]);
+    let on = "leases.coordination.k8s.io in namespace kube-node-maintenance: see the roles in \
+              deploy/rbac.yaml";
+    let refused = uma.maint(&["hold", node, "-m", "x", "--holder", "uma"]);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    let hint = format!("hint: you need permission to hold {on}\n");
+    assert!(refused.stderr.contains(&hint), "{refused:?}");
+    uma.succeeds(&["acquire", node, "--holder", "uma"]);
+    let take = [
+        "hold",
+        node,
+        "-m",
+        "x",
+        "--take-over",
+        "--yes",
+        "--holder",
+        "hugo",
+    ];
+    let refused = hugo.maint(&take);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    let hint = format!("hint: you need permission to takeover {on}\n");
+    assert!(refused.stderr.contains(&hint), "{refused:?}");
+}
+
+#[test]
+fn a_policy_of_somebody_else_is_no_missing_permission() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("plugin-foreign");
+    let (name, node) = ("quiet-hours", "plugin-foreign");
+    self::node(plane, node);
+    let admin = admin(plane);
+    let policy = json!({
+        "metadata": {"name": name},
+        "spec": {
+            "matchConstraints": {"resourceRules": [{
+                "apiGroups": ["coordination.k8s.io"], "apiVersions": ["v1"], "resources": ["leases"],
+                "operations": ["CREATE", "UPDATE"], "resourceNames": [node],
+            }]},
+            "validations": [{
+                "expression": "false", "message": "maint-clock: not at night", "reason": "Forbidden",
+            }],
+        },
+    });
+    let policies = BINDINGS.replace("policybindings", "policies");
+    admitted(admin.post(&policies, &policy), "a policy");
+    let binding = json!({
+        "metadata": {"name": name},
+        "spec": {"policyName": name, "validationActions": ["Deny"]},
+    });
+    admitted(admin.post(BINDINGS, &binding), "a binding");
+    let lease = json!({"metadata": {"name": node}, "spec": {}});
+    wait_until("it refuses", || {
+        admin.post(&format!("{LEASES}?dryRun=All"), &lease).is_err()
+    });
+    let uma = person(plane, "uma", &[USERS]);
+    let refused = uma.maint(&["acquire", node, "-o", "json", "--holder", "uma"]);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(!refused.stderr.contains("hint: "), "{refused:?}");
+    let list: Value = serde_json::from_str(&refused.stdout).expect("JSON");
+    let error = &list["items"][0]["error"];
+    assert_eq!(error["code"], "RefusedByPolicy", "{refused:?}");
+}
+
+#[test]
+fn a_lock_that_the_server_finds_live_is_tried_again() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("plugin-early");
+    let node = "plugin-early";
+    self::node(plane, node);
+    let uma = person(plane, "uma", &[USERS]);
+    let now = at(0);
+    let lease = json!({
+        "metadata": {"name": node},
+        "spec": {
+            "holderIdentity": "alice", "acquireTime": now, "renewTime": now,
+            "leaseDurationSeconds": 1, "leaseTransitions": 1,
+        },
+    });
+    admitted(uma.post(LEASES, &lease), "a lock");
+    wait_until("it expires", || {
+        let run = uma.maint(&["acquire", node, "--holder", "uma"]);
+        // The plugin decides by itself that it is locked; no policy has to.
+        assert!(!run.stderr.contains("maint-"), "{run:?}");
+        run.code == 0
+    });
+}
+
+/// The sentences of the policies, which docs/policies.md explains one by one.
+#[test]
+fn every_rule_is_explained() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).expect(path);
+    let docs = read("docs/policies.md");
+    let mut codes = 0;
+    for policy in ["deploy/lease-policy.yaml", "deploy/node-policy.yaml"] {
+        let policy = read(policy);
+        for line in policy.lines() {
+            let Some(begin) = line.find("maint-") else {
+                continue;
+            };
+            let Some((code, _)) = line[begin..].split_once(": ") else {
+                continue;
+            };
+            if code.chars().all(|c| c.is_ascii_lowercase() || c == '-') {
+                codes += 1;
+                assert!(
+                    docs.contains(&format!("`{code}`")),
+                    "{code} is not in docs/policies.md"
+                );
+            }
+        }
+    }
+    assert!(codes >= 11, "{codes}");
+}

@@ -1,0 +1,18 @@
+//! The admission policies of deploy/, and the commands that install and remove them, on a real kube-apiserver.
+
+#[path = "../support/modules.rs"]
+mod modules;
+mod support;
+
+mod install;
+mod lease_clock;
+mod lease_fuzz;
+mod lease_locks;
+mod lease_plugin;
+mod node_others;
+mod node_record;
+
+#[test]
+fn no_module_is_forgotten() {
+    modules::are_all_declared("policy", include_str!("main.rs"));
+}

@@ -1,0 +1,202 @@
+//! The node policy and the held label: who may write it, change it and remove it.
+
+use control_plane::{ControlPlane, NodeSpec, Rule};
+use serde_json::{Value, json};
+
+use crate::node_others::hold;
+use crate::support::{ADMINISTRATORS, NODES, Person, admitted, denying, person, refused_by};
+
+/// Somebody who may change nodes.
+fn keeper(plane: &ControlPlane, name: &str, groups: &[&str]) -> Person {
+    let nodes = Rule::new("", &["nodes", "nodes/status"], &["get", "patch", "delete"]);
+    plane.grant(name, &[nodes]).expect("rights");
+    person(plane, name, groups)
+}
+
+fn node(plane: &ControlPlane, name: &str) -> String {
+    plane
+        .create_nodes(&[NodeSpec::ready(name)])
+        .expect("a node");
+    format!("{NODES}/{name}")
+}
+
+fn note(name: &str, value: Option<&str>) -> Value {
+    json!({"metadata": {"annotations": {(format!("kubectl-maint.dev/{name}")): value}}})
+}
+
+fn unlabel() -> Value {
+    json!({"metadata": {"labels": {"kubectl-maint.dev/held": null}}})
+}
+
+#[test]
+fn a_hold_is_written_in_ones_own_name_with_its_lock_id() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("record-own");
+    let alice = keeper(plane, "alice", &[]);
+    let path = node(plane, "record-own");
+    let status = format!("{path}/status");
+    let label = json!({"metadata": {"labels": {"kubectl-maint.dev/held": "true"}}});
+    for (what, patch) in [
+        ("no annotations", label),
+        ("another's name", hold("u.1.n", "bob")),
+        ("no lock id", hold("", "alice")),
+    ] {
+        for path in [&path, &status] {
+            refused_by("maint-held-user", &alice.patch(path, &patch), what);
+        }
+    }
+    admitted(alice.patch(&path, &hold("u.1.n", "alice")), "an own hold");
+    let reason = note("held-reason", Some("new disk"));
+    admitted(alice.patch(&path, &reason), "another reason");
+    let other = note("held-user", Some("bob"));
+    refused_by("maint-held-user", &alice.patch(&path, &other), "given away");
+    admitted(alice.patch(&path, &unlabel()), "its end");
+}
+
+#[test]
+fn nobody_else_changes_what_is_written() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("record-others");
+    let alice = keeper(plane, "alice", &[]);
+    // Even with the right to take over.
+    for (name, groups) in [("bob", &[][..]), ("ada", &[ADMINISTRATORS][..])] {
+        let bob = keeper(plane, name, groups);
+        let path = node(plane, &format!("record-{name}"));
+        admitted(alice.patch(&path, &hold("u.1.n", "alice")), "a hold");
+        for (what, patch) in [
+            ("no label", unlabel()),
+            (
+                "another label",
+                json!({"metadata": {"labels": {"kubectl-maint.dev/held": "no"}}}),
+            ),
+            ("no lock id", note("held-lock-id", None)),
+            ("another reason", note("held-reason", Some("mine"))),
+            ("a new annotation", note("held-ticket", Some("T-1"))),
+            ("another's name", note("held-user", Some(name))),
+            (
+                "uncordoned",
+                json!({"metadata": {"annotations": {"kubectl-maint.dev/held-schedulable": "false"}}}),
+            ),
+        ] {
+            for path in [&path, &format!("{path}/status")] {
+                refused_by("maint-held-record", &bob.patch(path, &patch), what);
+            }
+        }
+        refused_by("maint-held-delete", &bob.delete(&path), "deleted");
+        admitted(bob.patch(&path, &note("fenced", Some("x"))), "another key");
+    }
+}
+
+#[test]
+fn a_takeover_ends_a_hold_by_its_lock_id() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("record-takeover");
+    let alice = keeper(plane, "alice", &[]);
+    let bob = keeper(plane, "bob", &[]);
+    let ada = keeper(plane, "ada", &[ADMINISTRATORS]);
+    let path = node(plane, "record-takeover");
+    admitted(alice.patch(&path, &hold("u.1.n", "alice")), "a hold");
+    let end = |lock_id: &str| {
+        let mut patch = unlabel();
+        patch["metadata"]["annotations"] = json!({"kubectl-maint.dev/breaks": lock_id});
+        patch
+    };
+    refused_by(
+        "maint-held-record",
+        &bob.patch(&path, &end("u.1.n")),
+        "no right",
+    );
+    refused_by(
+        "maint-held-record",
+        &ada.patch(&path, &end("u.0.n")),
+        "another",
+    );
+    // What was written before a takeover excuses nobody after it.
+    admitted(
+        ada.patch(&path, &note("breaks", Some("u.1.n"))),
+        "the words",
+    );
+    refused_by(
+        "maint-held-record",
+        &ada.patch(&path, &unlabel()),
+        "words of before",
+    );
+    admitted(ada.patch(&path, &note("breaks", None)), "no words");
+    admitted(ada.patch(&path, &end("u.1.n")), "a takeover");
+    admitted(
+        bob.patch(&path, &json!({"spec": {"unschedulable": true}})),
+        "free",
+    );
+}
+
+#[test]
+fn a_new_holder_replaces_the_label() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("record-new");
+    let alice = keeper(plane, "alice", &[]);
+    let bob = keeper(plane, "bob", &[]);
+    let path = node(plane, "record-new");
+    admitted(alice.patch(&path, &hold("u.1.n", "alice")), "a hold");
+    let same = hold("u.1.n", "bob");
+    refused_by(
+        "maint-held-record",
+        &bob.patch(&path, &same),
+        "the same lock",
+    );
+    let mut new = hold("u.2.m", "bob");
+    new["spec"] = json!({"unschedulable": true});
+    admitted(bob.patch(&path, &new), "a new lock, with a cordon");
+    refused_by(
+        "maint-held-record",
+        &alice.patch(&path, &unlabel()),
+        "a late end",
+    );
+    let uncordon = json!({"spec": {"unschedulable": null}});
+    refused_by(
+        "maint-held-uncordon",
+        &alice.patch(&path, &uncordon),
+        "another's",
+    );
+    admitted(bob.patch(&path, &uncordon), "one's own");
+}
+
+#[test]
+fn a_shared_name_is_nobodys_own() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("record-shared");
+    let shared = person(plane, "kubernetes-admin", &["system:masters"]);
+    let path = node(plane, "record-shared");
+    admitted(
+        shared.patch(&path, &hold("u.1.n", "kubernetes-admin")),
+        "a hold",
+    );
+    refused_by(
+        "maint-held-delete",
+        &shared.delete(&path),
+        "by a program, perhaps",
+    );
+    let cordon = json!({"spec": {"unschedulable": true}});
+    refused_by("maint-held-cordon", &shared.patch(&path, &cordon), "cordon");
+    let mut end = unlabel();
+    end["metadata"]["annotations"] = json!({"kubectl-maint.dev/breaks": "u.1.n"});
+    admitted(shared.patch(&path, &end), "an end by the lock id");
+    admitted(shared.delete(&path), "free");
+}
+
+#[test]
+fn a_label_of_before_the_policy_protects_nothing_and_blocks_nobody() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("record-old");
+    let bob = keeper(plane, "bob", &[]);
+    let admin = crate::support::admin(plane);
+    let old = json!({"metadata": {
+        "name": "record-old", "labels": {"kubectl-maint.dev/held": "true"},
+    }});
+    admitted(admin.post(NODES, &old), "a node with a label alone");
+    let path = format!("{NODES}/record-old");
+    admitted(
+        bob.patch(&path, &json!({"spec": {"unschedulable": true}})),
+        "a cordon",
+    );
+    admitted(bob.patch(&path, &unlabel()), "no label");
+}

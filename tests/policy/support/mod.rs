@@ -1,0 +1,266 @@
+//! A control plane with the policies in the mode deny, people, and what the server answers them.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::LazyLock;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use control_plane::{ControlPlane, is_left_out, shared};
+use http::{Method, Request};
+use kube::Client;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+pub(crate) const LEASES: &str =
+    "/apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases";
+pub(crate) const NODES: &str = "/api/v1/nodes";
+pub(crate) const BINDINGS: &str =
+    "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings";
+
+pub(crate) const USERS: &str = "kubectl-maint:users";
+pub(crate) const HOLDERS: &str = "kubectl-maint:holders";
+pub(crate) const ADMINISTRATORS: &str = "kubectl-maint:administrators";
+
+pub(crate) const MERGE: &str = "application/merge-patch+json";
+pub(crate) const STRATEGIC: &str = "application/strategic-merge-patch+json";
+
+/// Policies take effect within a second; a slow machine gets more.
+const LIMIT: Duration = Duration::from_secs(60);
+
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .expect("a runtime")
+});
+
+/// A request that the server refused.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) code: u16,
+    pub(crate) message: String,
+}
+
+/// The answer to a request.
+pub(crate) type Answer = Result<Value, Refused>;
+
+/// Somebody with a kubeconfig.
+pub(crate) struct Person {
+    pub(crate) kubeconfig: PathBuf,
+    client: Client,
+}
+
+impl Person {
+    pub(crate) fn new(kubeconfig: &Path) -> Self {
+        let client = RUNTIME.block_on(async {
+            let file = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
+            let options = KubeConfigOptions::default();
+            let config = kube::Config::from_custom_kubeconfig(file, &options).await;
+            let mut config = config.expect("a config");
+            config.default_retry = false;
+            Client::try_from(config).expect("a client")
+        });
+        Self {
+            kubeconfig: kubeconfig.to_owned(),
+            client,
+        }
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Value {
+        self.send(Method::GET, path, "application/json", &Value::Null)
+            .expect("it is there")
+    }
+
+    pub(crate) fn post(&self, path: &str, object: &Value) -> Answer {
+        self.send(Method::POST, path, "application/json", object)
+    }
+
+    pub(crate) fn put(&self, path: &str, object: &Value) -> Answer {
+        self.send(Method::PUT, path, "application/json", object)
+    }
+
+    pub(crate) fn patch(&self, path: &str, patch: &Value) -> Answer {
+        self.send(Method::PATCH, path, MERGE, patch)
+    }
+
+    pub(crate) fn delete(&self, path: &str) -> Answer {
+        self.send(Method::DELETE, path, "application/json", &json!({}))
+    }
+
+    pub(crate) fn send(&self, method: Method, path: &str, kind: &str, body: &Value) -> Answer {
+        let body = match body {
+            Value::Null => Vec::new(),
+            body => body.to_string().into_bytes(),
+        };
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(http::header::CONTENT_TYPE, kind)
+            .body(body)
+            .expect("a request");
+        match RUNTIME.block_on(self.client.request(request)) {
+            Ok(answer) => Ok(answer),
+            Err(kube::Error::Api(status)) => Err(Refused {
+                code: status.code,
+                message: status.message.clone(),
+            }),
+            Err(error) => panic!("{path}: {error}"),
+        }
+    }
+
+    /// A header of the answer to a read.
+    pub(crate) fn header(&self, path: &str, name: &str) -> String {
+        let request = Request::get(path).body(kube::client::Body::empty());
+        let request = request.expect("a request");
+        let answer = RUNTIME
+            .block_on(self.client.send(request))
+            .expect("an answer");
+        let value = answer.headers().get(name).expect(name);
+        value.to_str().expect("text").to_owned()
+    }
+
+    /// Runs the plugin.
+    pub(crate) fn maint(&self, arguments: &[&str]) -> Run {
+        run(Command::new(env!("CARGO_BIN_EXE_kubectl-maint"))
+            .args(arguments)
+            .env_clear()
+            .env("KUBECONFIG", &self.kubeconfig))
+    }
+
+    /// Runs the plugin, which must succeed without a warning.
+    #[track_caller]
+    pub(crate) fn succeeds(&self, arguments: &[&str]) -> Run {
+        let run = self.maint(arguments);
+        assert_eq!(run.code, 0, "{arguments:?}: {run:?}");
+        run
+    }
+}
+
+/// What one run left behind.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) code: i32,
+}
+
+pub(crate) fn run(command: &mut Command) -> Run {
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .expect("the program is there");
+    let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
+    Run {
+        stdout: text(output.stdout),
+        stderr: text(output.stderr),
+        code: output.status.code().expect("it was not killed"),
+    }
+}
+
+/// A file of deploy/.
+pub(crate) fn manifest(name: &str) -> String {
+    format!("{}/deploy/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The shared control plane, with everything in deploy/ applied and the policies in the mode deny. `None` if
+/// tests run without one.
+pub(crate) fn denying() -> Option<&'static ControlPlane> {
+    static DENYING: LazyLock<()> = LazyLock::new(|| {
+        let plane = shared();
+        let directory = manifest("");
+        let applied = plane.kubectl(&["apply", "-k", &directory]);
+        applied.expect("the manifests are valid");
+        let admin = admin(plane);
+        for name in ["kubectl-maint-leases", "kubectl-maint-nodes"] {
+            let deny = json!({"spec": {"validationActions": ["Deny", "Audit"]}});
+            let patched = admin.patch(&format!("{BINDINGS}/{name}"), &deny);
+            patched.expect("a binding");
+        }
+        await_denial(&admin, true);
+    });
+    if is_left_out() {
+        return None;
+    }
+    LazyLock::force(&DENYING);
+    Some(shared())
+}
+
+/// Waits until both policies refuse what they should, or neither does.
+pub(crate) fn await_denial(admin: &Person, wanted: bool) {
+    let lease = json!({
+        "metadata": {"name": "probe"},
+        "spec": {"holderIdentity": "probe", "renewTime": at(3600), "leaseDurationSeconds": 1},
+    });
+    let node = json!({"metadata": {"name": "probe", "labels": {"kubectl-maint.dev/held": "true"}}});
+    match admin.post(NODES, &node) {
+        Ok(_) => {}
+        Err(refused) => assert_eq!(refused.code, 409, "{refused:?}"),
+    }
+    let end = Instant::now() + LIMIT;
+    loop {
+        let refuses_lease = admin.post(&format!("{LEASES}?dryRun=All"), &lease).is_err();
+        let note = json!({"metadata": {"annotations": {"kubectl-maint.dev/held-by": "probe"}}});
+        let path = format!("{NODES}/probe?dryRun=All");
+        let refuses_node = admin.patch(&path, &note).is_err();
+        if refuses_lease == wanted && refuses_node == wanted {
+            return;
+        }
+        assert!(Instant::now() < end, "{refuses_lease} {refuses_node}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The administrator, who may do everything.
+pub(crate) fn admin(plane: &ControlPlane) -> Person {
+    Person::new(plane.admin_kubeconfig())
+}
+
+/// A user of these groups.
+pub(crate) fn person(plane: &ControlPlane, name: &str, groups: &[&str]) -> Person {
+    Person::new(&plane.user(name, groups).expect("a kubeconfig"))
+}
+
+/// So many seconds from now, as Leases have times.
+pub(crate) fn at(seconds: i64) -> String {
+    let time = Utc::now() + TimeDelta::seconds(seconds);
+    time.to_rfc3339_opts(SecondsFormat::Micros, true)
+}
+
+/// So many seconds after `time`.
+pub(crate) fn after(time: &Value, seconds: i64) -> String {
+    let time = DateTime::parse_from_rfc3339(time.as_str().expect("a time")).expect("a time");
+    let time = time.to_utc() + TimeDelta::seconds(seconds);
+    time.to_rfc3339_opts(SecondsFormat::Micros, true)
+}
+
+/// Waits until the condition holds.
+#[track_caller]
+pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let end = Instant::now() + LIMIT;
+    while !condition() {
+        assert!(Instant::now() < end, "{what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The answer must be a refusal by the rule with this code.
+#[track_caller]
+pub(crate) fn refused_by(code: &str, answer: &Answer, what: &str) {
+    match answer {
+        Ok(_) => panic!("{what}: admitted"),
+        Err(refused) => {
+            let rule = format!("denied request: {code}: ");
+            assert_eq!(refused.code, 403, "{what}: {refused:?}");
+            assert!(refused.message.contains(&rule), "{what}: {refused:?}");
+        }
+    }
+}
+
+#[track_caller]
+pub(crate) fn admitted(answer: Answer, what: &str) -> Value {
+    answer.unwrap_or_else(|refused| panic!("{what}: {refused:?}"))
+}
