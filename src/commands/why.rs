@@ -7,7 +7,7 @@ use pod_safety::why::Diagnosis;
 use crate::args::connection::namespace;
 use crate::args::is_name;
 use crate::args::output::{OutputArgs, offers_no_lock_id};
-use crate::error::Failure;
+use crate::error::{Failure, NothingFound, WithoutLockIds};
 use crate::exit::Code;
 use crate::output::format::Format;
 use crate::output::print;
@@ -55,7 +55,7 @@ const KINDS: [(Kind, &[&str]); 3] = [
 ];
 
 pub(crate) async fn run(args: &WhyArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    args.output.without_lock_ids()?;
+    args.output.without_lock_ids(WithoutLockIds::Diagnosis)?;
     let (kind, name) = object(&args.object)?;
     let session = start.reading().await?;
     let subject = Subject {
@@ -78,11 +78,10 @@ async fn read(subject: &Subject, session: &Session<'_>) -> Result<Diagnosis, Fai
         Kind::Claim => reader.why_claim(namespace, name).await?,
         Kind::Namespace => reader.why_namespace(name).await?,
     };
+    let namespace = (subject.kind != Kind::Namespace).then(|| namespace.clone());
     found.ok_or_else(|| {
-        Failure::nothing_found(match subject.kind {
-            Kind::Namespace => subject.shown(),
-            _ => format!("{} in namespace {namespace}", subject.shown()),
-        })
+        let object = subject.shown();
+        NothingFound::Object { namespace, object }.into()
     })
 }
 

@@ -106,4 +106,6 @@ pub(crate) enum WithoutLockIds {
     Fencing,
     /// `force-delete`.
     ForceDeletion,
+    /// `why`.
+    Diagnosis,
 }

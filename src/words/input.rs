@@ -211,7 +211,7 @@ fn no_lock_ids(what: WithoutLockIds, program: &Program) -> (String, String) {
             "this command has no lock id to print",
             "use -o json; the fencing record has the lock id of the hold",
         ),
-        WithoutLockIds::ForceDeletion => both(
+        WithoutLockIds::ForceDeletion | WithoutLockIds::Diagnosis => both(
             "this command has no lock id to print",
             "use -o json or -o name",
         ),
