@@ -46,6 +46,9 @@ fn main() -> ExitCode {
     }
     let code = match parse(&arguments) {
         Ok((cli, matches)) => {
+            if let Some(lines) = usage_errors::of_detached_value(&arguments) {
+                return ExitCode::from(report_usage(lines, &arguments).number());
+            }
             let terminal = Terminal::new(cli.verb.quiet());
             for warning in deprecated::warnings(&matches, &cli.connection.token, &environment) {
                 terminal.warn(warning);
@@ -83,22 +86,27 @@ fn parse(line: &[OsString]) -> Result<(Cli, ArgMatches), clap::Error> {
 fn say_usage(error: &clap::Error, line: &[OsString]) -> Code {
     let terminal = Terminal::default();
     let text = error.render().ansi().to_string();
-    if error.use_stderr() {
-        let code = Code::of_usage(Cli::command(), line);
-        let lines = match code == Code::WRAPPER {
-            true => usage_errors::of_with(error, line),
-            false => None,
-        };
-        match lines.or_else(|| usage_errors::of_another(error, line)) {
-            Some((message, hint)) => {
-                terminal.error(&message);
-                terminal.hint(hint);
-            }
-            None => terminal.raw_stderr(text.trim_end()),
-        }
-        code
-    } else {
+    if !error.use_stderr() {
         terminal.data(text.trim_end());
-        terminal.code(Code::DONE)
+        return terminal.code(Code::DONE);
     }
+    let code = Code::of_usage(Cli::command(), line);
+    let lines = match code == Code::WRAPPER {
+        true => usage_errors::of_with(error, line),
+        false => None,
+    };
+    match lines.or_else(|| usage_errors::of_another(error, line)) {
+        Some(lines) => report_usage(lines, line),
+        None => {
+            terminal.raw_stderr(text.trim_end());
+            code
+        }
+    }
+}
+
+fn report_usage((message, hint): (String, String), line: &[OsString]) -> Code {
+    let terminal = Terminal::default();
+    terminal.error(&message);
+    terminal.hint(hint);
+    Code::of_usage(Cli::command(), line)
 }

@@ -11,7 +11,7 @@ use crate::args::duration::length;
 use crate::args::nodes::node_name;
 use crate::text::shown;
 use crate::words::program::{NAME, NODE_KINDS};
-use crate::words::suggestions::{near_misses, wait_for};
+use crate::words::suggestions::near_misses;
 
 /// Message and hint.
 type Lines = (String, String);
@@ -60,6 +60,11 @@ pub(crate) fn of_another(error: &clap::Error, line: &[OsString]) -> Option<Lines
         Some(ContextValue::String(word)) => Some(word.as_str()),
         _ => None,
     };
+    if error.kind() == ErrorKind::UnknownArgument
+        && let Some(lines) = of_detached_value(line)
+    {
+        return Some(lines);
+    }
     let (message, hint) = match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let typed = word(ContextKind::InvalidSubcommand)?;
@@ -71,7 +76,7 @@ pub(crate) fn of_another(error: &clap::Error, line: &[OsString]) -> Option<Lines
         ErrorKind::TooManyValues if word(ContextKind::InvalidArg)? == "--wait" => (
             "--wait takes no value".to_owned(),
             match word(ContextKind::InvalidValue) {
-                Some(limit) if length(limit).is_ok() => wait_for(limit),
+                Some(limit) if length(limit).is_ok() => limit_wait(limit),
                 _ => "remove the value; --timeout limits the wait".to_owned(),
             },
         ),
@@ -128,6 +133,31 @@ pub(crate) fn of_another(error: &clap::Error, line: &[OsString]) -> Option<Lines
         _ => return None,
     };
     Some((message, hint))
+}
+
+/// What to report if a word on `line` was probably meant as the value of the flag before it, which
+/// takes its value after `=`, or takes none. It would be read as the name of a node.
+pub(crate) fn of_detached_value(line: &[OsString]) -> Option<Lines> {
+    let words = line.iter().map_while(|word| word.to_str());
+    let words: Vec<&str> = words.take_while(|word| *word != "--").collect();
+    words.windows(2).find_map(|pair| match *pair {
+        ["--dry-run", mode @ ("none" | "client" | "server")] => Some((
+            "--dry-run takes its value after =".to_owned(),
+            format!("use --dry-run={mode}; if {mode} is a node, put it before --dry-run"),
+        )),
+        ["--abandoned", limit] if length(limit).is_ok() => Some((
+            "--abandoned takes its value after =".to_owned(),
+            format!("use --abandoned={limit}"),
+        )),
+        ["--wait", limit] if length(limit).is_ok() => {
+            Some(("--wait takes no value".to_owned(), limit_wait(limit)))
+        }
+        _ => None,
+    })
+}
+
+fn limit_wait(limit: &str) -> String {
+    format!("to wait at most {limit}, use --wait --timeout {limit}")
 }
 
 /// What to run instead of `typed`, which is no command of ours.

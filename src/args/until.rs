@@ -18,6 +18,8 @@ pub(crate) enum Until {
     In(Duration),
 }
 
+const DAY: Duration = Duration::from_secs(86_400);
+
 /// The last second that RFC 3339 can express.
 const LAST: i64 = 253_402_300_799;
 
@@ -104,9 +106,12 @@ impl Until {
         let ahead = maintenance_lease::protocol::Instant::from(time) - now.latest;
         let seconds = u64::try_from(ahead.ceil_seconds()).unwrap_or_default();
         let ahead = Duration::from_secs(seconds);
-        match ahead <= LONGEST_DURATION {
-            true => Ok(ahead),
-            false => Err(InputError::FarUntil { time, ahead }),
+        // Of a time of day, the nearest is meant.
+        let ago = DAY.checked_sub(ahead).filter(|ago| *ago < ahead);
+        match (self, ago) {
+            _ if ahead <= LONGEST_DURATION => Ok(ahead),
+            (Self::Next(..), Some(ago)) => Err(InputError::PassedUntil { ago }),
+            _ => Err(InputError::FarUntil { time }),
         }
     }
 }

@@ -82,7 +82,10 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
     let selection = args.change.selection(None, start.terminal)?;
     let work = VerbRun::begin(start, &args.change, Verb::Hold).await?;
     let session = &work.session;
-    let targets = work.targets(&selection, true).await?;
+    let (targets, confirmed) = match args.take_over {
+        true => work.targets_to_take_over(&selection, true).await?,
+        false => (work.targets(&selection, true).await?, Confirmed::default()),
+    };
     // The server's time is known only after a read.
     let (targets, unfinished) = work
         .read_and_confirm_unfinished(targets, args.take, false)
@@ -92,10 +95,6 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
         let now = session.locks.server_time().now();
         options = options.until(until.after(now, "--expect-until")?);
     }
-    let confirmed = match args.take_over {
-        true => work.confirm_breaking(&targets).await?,
-        false => Confirmed::default(),
-    };
 
     let report = ChangeReport::new(&work)
         .breaking(&confirmed)

@@ -19,8 +19,8 @@ use crate::words::fencing::hold_of_fencing;
 
 /// Release locks
 ///
-/// It is not an error if a node is already free, so you can use this command in cleanup traps. If
-/// somebody else holds the lock, the exit code is 3.
+/// It is not an error if a node is already free, or if --mine finds no lock, so you can use this command in
+/// cleanup traps. If somebody else holds the lock, the exit code is 3.
 ///
 /// Use --force to end somebody else's lock. You are shown who holds it and are asked to confirm. They
 /// may still be working on the node, so talk to them first.
@@ -60,7 +60,7 @@ pub(crate) struct ReleaseArgs {
 pub(crate) async fn run(args: &ReleaseArgs, start: &Start<'_>) -> Result<Code, Failure> {
     args.change
         .output
-        .without_lock_ids(WithoutLockIds::Ending)?;
+        .without_lock_ids(WithoutLockIds::NoLock)?;
     let selection = args.change.selection(Some(args.mine), start.terminal)?;
     let demanded = args
         .lock_id
@@ -79,12 +79,10 @@ pub(crate) async fn run(args: &ReleaseArgs, start: &Start<'_>) -> Result<Code, F
 
     let work = VerbRun::begin(start, &args.change, Verb::Release).await?;
     let session = &work.session;
-    let mut targets = work.targets(&selection, false).await?;
-    let mut confirmed = Confirmed::default();
-    if args.force {
-        targets = work.read(targets, false).await?;
-        confirmed = work.confirm_breaking(&targets).await?;
-    }
+    let (targets, confirmed) = match args.force {
+        true => work.targets_to_take_over(&selection, false).await?,
+        false => (work.targets(&selection, false).await?, Confirmed::default()),
+    };
 
     let report = ChangeReport::new(&work)
         .of(&selection)

@@ -39,13 +39,11 @@ pub(crate) struct UnholdArgs {
 pub(crate) async fn run(args: &UnholdArgs, start: &Start<'_>) -> Result<Code, Failure> {
     args.change
         .output
-        .without_lock_ids(WithoutLockIds::Ending)?;
+        .without_lock_ids(WithoutLockIds::NoLock)?;
     let selection = args.change.selection(Some(args.mine), start.terminal)?;
     let work = VerbRun::begin(start, &args.change, Verb::Unhold).await?;
     let session = &work.session;
-    let targets = work.targets(&selection, false).await?;
-    let targets = work.read(targets, false).await?;
-    let confirmed = work.confirm_breaking(&targets).await?;
+    let (targets, confirmed) = work.targets_to_take_over(&selection, false).await?;
 
     let report = ChangeReport::new(&work).of(&selection).breaking(&confirmed);
     let confirmed = &confirmed;

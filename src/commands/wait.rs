@@ -102,7 +102,7 @@ impl Condition {
 
 pub(crate) async fn run(args: &WaitArgs, start: &Start<'_>) -> Result<Code, Failure> {
     if args.condition == Condition::Free {
-        args.output.without_lock_ids(WithoutLockIds::Ending)?;
+        args.output.without_lock_ids(WithoutLockIds::NoLock)?;
     }
     let format = args.output.format();
     let selection = args.nodes.selection(None, start.terminal.stdin())?;

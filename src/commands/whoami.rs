@@ -1,6 +1,8 @@
 //! `whoami`: who the caller is, to others and to the API server.
 
+use anyhow::anyhow;
 use clap::Args;
+use maintenance_lease::ApiError;
 
 use crate::args::output::{OutputArgs, offers_no_lock_id};
 use crate::error::{Failure, WithoutLockIds};
@@ -27,14 +29,20 @@ pub(crate) struct WhoamiArgs {
 }
 
 pub(crate) async fn run(args: &WhoamiArgs, start: &Start<'_>) -> Result<Code, Failure> {
+    args.output.without_lock_ids(WithoutLockIds::NoLock)?;
     let format = args.output.format();
-    args.output.without_lock_ids(WithoutLockIds::Whoami)?;
     let session = start.reading().await?;
     let holder = session.locks.identity();
     let is_set = start.holder.holder.is_some();
     let user = parallel::or_interrupted(async { Ok(session.locks.api_user().await?) }).await;
     let (user, failure) = match user {
         Ok(user) => (Some(user), None),
+        Err(failure) if failure.api().is_some_and(ApiError::is_not_installed) => (
+            None,
+            Some(Failure::Unexpected(anyhow!(
+                "the API server cannot say who you are: that needs Kubernetes 1.28 or later"
+            ))),
+        ),
         Err(failure) => (None, Some(failure)),
     };
     let outer = start.environment.get(HOLDER).map(ToOwned::to_owned);

@@ -37,11 +37,10 @@ pub(crate) enum InputError {
     Past { flag: &'static str },
     /// A time that no calendar has.
     BeyondCalendar { flag: &'static str },
+    /// A time of day that has passed.
+    PassedUntil { ago: Duration },
     /// A lock can't last until then.
-    FarUntil {
-        time: DateTime<Utc>,
-        ahead: Duration,
-    },
+    FarUntil { time: DateTime<Utc> },
     /// A lock can't be extended so far.
     LongExtension {
         node: String,
@@ -92,16 +91,14 @@ pub(crate) enum InputError {
 /// What has no lock ids to print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WithoutLockIds {
-    /// A verb that leaves no lock behind.
-    Ending,
+    /// A command that leaves no lock behind, or is about none.
+    NoLock,
     /// A dry run.
     DryRun,
     /// The Leases of other applications.
     Leases,
     /// `status --pods`.
     Pods,
-    /// `whoami`.
-    Whoami,
     /// `fence` and `unfence`.
     Fencing,
     /// `force-delete`.

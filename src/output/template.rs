@@ -122,9 +122,13 @@ fn columns(text: &str) -> Result<Vec<(String, Path)>, String> {
     columns.collect()
 }
 
+/// How deep ranges may be nested: each level repeats the text for every value of the one around it.
+const DEEPEST: usize = 10;
+
 /// The ranges that have no `{end}` yet.
 type Open = (Path, Vec<Part>);
 
+/// Parses a JSONPath template. Errors are in kubectl's words if kubectl has any.
 fn parts(text: &str) -> Result<Vec<Part>, String> {
     let mut done: Vec<Part> = Vec::new();
     let mut ranges: Vec<Open> = Vec::new();
@@ -138,16 +142,19 @@ fn parts(text: &str) -> Result<Vec<Part>, String> {
                 Part::Text(literal.to_owned())
             }
             Some(after) => {
-                let end = path::end_of(after, '}').ok_or("a { has no }")?;
+                let end = path::end_of(after, '}').ok_or("unclosed action")?;
                 rest = &after[end + 1..];
                 match after[..end].trim() {
                     "end" => {
-                        let (path, parts) = ranges.pop().ok_or("{end} has no {range ...}")?;
-                        let (path, parts) = (path, std::mem::replace(&mut done, parts));
-                        Part::Range(path, parts)
+                        let (path, parts) = ranges.pop().ok_or("not in range, nothing to end")?;
+                        Part::Range(path, std::mem::replace(&mut done, parts))
                     }
                     "" => return Err("{} has no path".to_owned()),
-                    action => match action.strip_prefix("range ") {
+                    action => match ranged(action) {
+                        Some("") => return Err("{range} has no path".to_owned()),
+                        Some(_) if ranges.len() == DEEPEST => {
+                            return Err(format!("ranges are nested more than {DEEPEST} deep"));
+                        }
                         Some(path) => {
                             ranges.push((Path::parse(path)?, std::mem::take(&mut done)));
                             continue;
@@ -166,4 +173,14 @@ fn parts(text: &str) -> Result<Vec<Part>, String> {
         true => Ok(done),
         false => Err("a {range ...} has no {end}".to_owned()),
     }
+}
+
+/// The path of a range.
+fn ranged(action: &str) -> Option<&str> {
+    let path = action.strip_prefix("range")?;
+    let ends = path
+        .chars()
+        .next()
+        .is_none_or(|next| !path::is_of_identifier(next));
+    ends.then(|| path.trim_start())
 }

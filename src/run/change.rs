@@ -26,6 +26,7 @@ use crate::output::print;
 use crate::run::session::{Session, Start};
 use crate::words::change::{self, ChangeContext, dry_run_suffix};
 use crate::words::error_code::ErrorCode;
+use crate::words::failure;
 use crate::words::program::Program;
 use crate::words::time::{clock, remaining};
 use crate::words::verb::Outcomes;
@@ -63,6 +64,32 @@ impl<'a> VerbRun<'a> {
         selection: &Selection,
         with_nodes: bool,
     ) -> Result<Targets, Failure> {
+        let targets = self.find(selection, with_nodes).await?;
+        let confirmed =
+            confirm::many_nodes(&self.session, self.args, self.verb, selection, &targets).await;
+        self.reported(&targets.to_names(), confirmed)?;
+        Ok(targets)
+    }
+
+    /// The nodes that `selection` means, read, and the locks of others that may be taken over: those that
+    /// were shown. Asks once, also if there are many nodes.
+    ///
+    /// # Errors
+    /// If they can't be found or read, if the answer is no, or if nobody can answer.
+    pub(crate) async fn targets_to_take_over(
+        &self,
+        selection: &Selection,
+        with_nodes: bool,
+    ) -> Result<(Targets, Confirmed), Failure> {
+        let targets = self.find(selection, with_nodes).await?;
+        let targets = self.read(targets, with_nodes).await?;
+        let confirmed =
+            confirm::breaking(&self.session, self.args, self.verb, selection, &targets).await;
+        let confirmed = self.reported(&targets.to_names(), confirmed)?;
+        Ok((targets, confirmed))
+    }
+
+    async fn find(&self, selection: &Selection, with_nodes: bool) -> Result<Targets, Failure> {
         let finding = targets::find(
             &self.session,
             selection.clone(),
@@ -70,12 +97,22 @@ impl<'a> VerbRun<'a> {
             self.verb,
             self.args.nodes.parallel,
         );
-        let found = parallel::or_interrupted(finding).await;
-        let targets = self.reported(selection.names(), found)?;
-        let confirmed =
-            confirm::many_nodes(&self.session, self.args, self.verb, selection, &targets).await;
-        self.reported(&targets.to_names(), confirmed)?;
-        Ok(targets)
+        match parallel::or_interrupted(finding).await {
+            // Nothing is left to release, as for a node that is already free.
+            Err(Failure::NothingFound(nothing))
+                if *selection == Selection::Mine
+                    && matches!(self.verb, Verb::Release | Verb::Unhold) =>
+            {
+                let (what, hint) = failure::nothing_found(&nothing, self.session.program);
+                let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+                self.session.terminal.remark(format!("{what}{hint}"));
+                Ok(Targets {
+                    nodes: Vec::new(),
+                    single: false,
+                })
+            }
+            found => self.reported(selection.names(), found),
+        }
     }
 
     /// Reads what was not read yet, for verbs that need it before they ask.
@@ -90,15 +127,6 @@ impl<'a> VerbRun<'a> {
         let nodes = targets.to_names();
         let looking = targets::read(&self.session, targets, with_nodes, self.args.nodes.parallel);
         self.reported(&nodes, parallel::or_interrupted(looking).await)
-    }
-
-    /// Asks before somebody else's locks in `targets` are taken over, and returns what it showed.
-    ///
-    /// # Errors
-    /// If the answer is no, or if nobody can answer.
-    pub(crate) async fn confirm_breaking(&self, targets: &Targets) -> Result<Confirmed, Failure> {
-        let confirmed = confirm::breaking(&self.session, self.args, self.verb, targets).await;
-        self.reported(&targets.to_names(), confirmed)
     }
 
     /// Reads `targets`, and asks before expired locks are taken whose nodes are NotReady or cordoned. Returns

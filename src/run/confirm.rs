@@ -38,22 +38,27 @@ pub(crate) async fn many_nodes(
     selection: &Selection,
     targets: &Targets,
 ) -> Result<(), Failure> {
-    let count = targets.nodes.len();
-    let nodes = match selection {
-        Selection::All => format!("all {}", nodes(count)),
-        Selection::Labelled(_) if verb == Verb::Hold && count > HELD_UNASKED => nodes(count),
-        _ => return Ok(()),
+    let Some(change) = many(verb, selection, targets) else {
+        return Ok(());
     };
-    let verb = verb.name();
-    let facts = [format!("{}: {verb} {nodes}", session.place())];
-    let first = verb[..1].to_uppercase();
-    ask(
-        session,
-        args,
-        &facts,
-        &format!("{first}{} {nodes}?", &verb[1..]),
-    )
-    .await
+    let facts = [format!("{}: {change}", session.place())];
+    ask(session, args, &facts, &question(&change)).await
+}
+
+/// The change of many nodes, such as `release all 40 nodes`; `None` if they are not many.
+fn many(verb: Verb, selection: &Selection, targets: &Targets) -> Option<String> {
+    let count = targets.nodes.len();
+    let all = match selection {
+        Selection::All => "all ",
+        Selection::Labelled(_) if verb == Verb::Hold && count > HELD_UNASKED => "",
+        _ => return None,
+    };
+    Some(format!("{} {all}{}", verb.name(), nodes(count)))
+}
+
+/// Whether to make this change.
+fn question(change: &str) -> String {
+    format!("{}{}?", change[..1].to_uppercase(), &change[1..])
 }
 
 /// The locks of others that the operator has seen and wants to take over, by node. Only these exact
@@ -68,8 +73,8 @@ impl Confirmed {
     }
 }
 
-/// Asks before locks of others in `targets` are taken over: shows who, since when, until when and why.
-/// Returns what was shown.
+/// Asks before locks of others in `targets` are taken over, or before a change of many nodes: shows who,
+/// since when, until when and why. Returns what was shown.
 ///
 /// # Errors
 /// If the answer is no, or if nobody can answer.
@@ -77,16 +82,18 @@ pub(crate) async fn breaking(
     session: &Session<'_>,
     args: &ChangingArgs,
     verb: Verb,
+    selection: &Selection,
     targets: &Targets,
 ) -> Result<Confirmed, Failure> {
     let now = session.locks.server_time().now();
     let broken = broken(session.locks.identity(), verb, targets, now);
-    let question = match &broken[..] {
-        [] => return Ok(Confirmed::default()),
-        [lease] => verb.breaks_one(lease.node(), &person(lease)),
-        leases => verb.breaks_many(leases.len()),
+    let (change, question) = match (many(verb, selection, targets), &broken[..]) {
+        (None, []) => return Ok(Confirmed::default()),
+        (Some(change), _) => (change.clone(), question(&change)),
+        (None, [lease]) => (nodes(1), verb.breaks_one(lease.node(), &person(lease))),
+        (None, leases) => (nodes(leases.len()), verb.breaks_many(leases.len())),
     };
-    let mut facts = vec![format!("{}: {}", session.place(), nodes(broken.len()))];
+    let mut facts = vec![format!("{}: {change}", session.place())];
     for lease in broken.iter().take(SHOWN) {
         facts.push(fact(lease, now));
         if is_of_fencing(lease, now) {

@@ -3,23 +3,23 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 
-use maintenance_lease::{Error, Refused, RowDetail};
+use maintenance_lease::{Error, RowDetail};
 
-use crate::args::duration;
 use crate::error::{Failure, Kind, Verb};
 use crate::exit::Code;
 use crate::output::item_error::ItemError;
 use crate::run::session::Session;
 use crate::ui::Terminal;
 use crate::words::failure;
+use crate::words::failure_group::FailureGroups;
 use crate::words::program::Program;
-use crate::words::refusal::{self, Asked, Group};
-use crate::words::suggestions::{near_misses, wait_for};
+use crate::words::refusal::RequestContext;
+use crate::words::suggestions::near_misses;
 
 /// How many unknown nodes are listed. A wrong list may have very many.
 const MOST_UNKNOWN: usize = 20;
 
-/// How many nodes of one holder are reported one by one, and how often the same hint is printed for
+/// How many failures with the same cause are reported one by one, and how often the same hint is printed for
 /// different nodes.
 const MOST_ALONE: usize = 3;
 
@@ -32,8 +32,8 @@ pub(crate) struct Problems<'a> {
     worst: Cell<Option<Kind>>,
     /// Nodes that don't exist, as they were named; only the first are told.
     unknown: RefCell<Vec<String>>,
-    /// Refusals by their cause. Beyond the first of each, they are reported together at the end.
-    groups: RefCell<Vec<(Group, Vec<Refused>)>>,
+    /// Failures by their cause. Beyond the first of each, they are reported together at the end.
+    groups: RefCell<FailureGroups>,
     /// Messages and hints that were printed.
     reported: RefCell<HashSet<String>>,
     /// How often each hint was printed, for any node.
@@ -69,56 +69,31 @@ impl<'a> Problems<'a> {
         self.again = Some(program);
     }
 
-    /// Reports a problem, and returns it for programs. If one holder has many of the nodes, only the first
-    /// are reported at once.
+    /// Reports a problem, and returns it for programs. Of many with the same cause, only the first are reported
+    /// at once.
     pub(crate) fn report(&self, failure: &Failure) -> ItemError {
         self.note(failure.kind(self.verb));
-        let (message, hint) = failure::lines(failure, self.program(), self.asked());
+        let request = self.request_context();
+        let (message, hint) = failure::lines(failure, self.program(), request);
         let now = self.session.locks.server_time().now();
         let error = ItemError::new(failure, message.clone(), hint.clone(), now);
-        if !self.is_kept_for_later(failure) {
+        let is_counted = request.is_some_and(|request| {
+            let mut groups = self.groups.borrow_mut();
+            groups.count(failure, &message, request, MOST_ALONE)
+        });
+        if !is_counted {
             self.report_now(failure, message, hint);
         }
         error
     }
 
-    fn is_kept_for_later(&self, failure: &Failure) -> bool {
-        let (Failure::Lock(Error::Refused(refused)), Some(asked)) = (failure, self.asked()) else {
-            return false;
-        };
-        let Some(group) = Group::of(refused, asked) else {
-            return false;
-        };
-        let mut groups = self.groups.borrow_mut();
-        let at = groups.iter().position(|(known, _)| *known == group);
-        let at = at.unwrap_or_else(|| {
-            groups.push((group, Vec::new()));
-            groups.len() - 1
-        });
-        let refusals = &mut groups[at].1;
-        refusals.push(Refused::clone(refused));
-        refusals.len() > MOST_ALONE
-    }
-
-    /// Reports the other nodes of holders who have many.
+    /// Reports the failures that were only counted.
     pub(crate) fn report_groups(&self) {
-        let Some(asked) = self.asked() else {
+        let Some(request) = self.request_context() else {
             return;
         };
-        for (_, refusals) in self.groups.take() {
-            match refusals.get(MOST_ALONE..).unwrap_or_default() {
-                [] => {}
-                [one] => {
-                    let failure = Failure::Lock(Error::Refused(Box::new(one.clone())));
-                    let (message, hint) = failure::lines(&failure, asked.program, Some(asked));
-                    self.report_now(&failure, message, hint);
-                }
-                more => {
-                    if let Some(line) = refusal::line_of_more(more, asked) {
-                        self.print(line, None, |_| false);
-                    }
-                }
-            }
+        for message in self.groups.take().messages(request) {
+            self.print(message, None, |_| false);
         }
     }
 
@@ -155,10 +130,10 @@ impl<'a> Problems<'a> {
         self.again.as_ref().unwrap_or(self.session.program)
     }
 
-    fn asked(&self) -> Option<Asked<'_>> {
-        Some(Asked {
+    fn request_context(&self) -> Option<RequestContext<'_>> {
+        Some(RequestContext {
             program: self.program(),
-            ..self.session.asked(self.verb?)
+            ..self.session.request_context(self.verb?)
         })
     }
 
@@ -210,11 +185,6 @@ impl<'a> Problems<'a> {
         {
             let mut is_near_any = false;
             for typed in &unknown {
-                if self.session.program.waits() && duration::length(typed).is_ok() {
-                    is_near_any = true;
-                    self.session.terminal.hint(wait_for(typed));
-                    continue;
-                }
                 let near = near_misses(typed, rows.iter().map(|row| row.name.as_str()));
                 if !near.is_empty() {
                     is_near_any = true;

@@ -16,7 +16,7 @@ use crate::signals::asked_to_end;
 use crate::text::escape;
 use crate::ui::Terminal;
 use crate::words::program::Program;
-use crate::words::refusal::Asked;
+use crate::words::refusal::RequestContext;
 use crate::words::time;
 use connect::{Connection, Environment, Notice, Notices, connect};
 
@@ -123,8 +123,8 @@ impl Session<'_> {
     }
 
     /// The request of `verb`, for a message now.
-    pub(crate) fn asked(&self, verb: Verb) -> Asked<'_> {
-        Asked {
+    pub(crate) fn request_context(&self, verb: Verb) -> RequestContext<'_> {
+        RequestContext {
             verb,
             caller: self.locks.identity(),
             program: self.program,

@@ -7,7 +7,7 @@ use connect::{ConnectError, in_words};
 use maintenance_lease::{ApiError, Error};
 
 use super::program::Program;
-use super::refusal::{self, Asked};
+use super::refusal::{self, RequestContext};
 use super::time::length;
 use super::{input, loss};
 use crate::error::{Failure, NothingFound, Obstacle, Unconfirmed, Verb};
@@ -20,17 +20,17 @@ impl fmt::Display for Failure {
     }
 }
 
-/// Message and hint, which names commands of `program`. `asked` is the request for locks that failed, if it
+/// Message and hint, which names commands of `program`. `request` is the request for locks that failed, if it
 /// was one.
 pub(crate) fn lines(
     failure: &Failure,
     program: &Program,
-    asked: Option<Asked<'_>>,
+    request: Option<RequestContext<'_>>,
 ) -> (String, Option<String>) {
     if let Some(lines) = of_connection(failure) {
         return lines;
     }
-    let run = |text: &str, line: String| asked.map(|_| format!("{text} `{program} {line}`"));
+    let run = |text: &str, line: String| request.map(|_| format!("{text} `{program} {line}`"));
     let check = |node: &str| run("check with", format!("status {node}"));
     match failure {
         Failure::Input(error) => with_hint(input::lines(error, program)),
@@ -44,7 +44,7 @@ pub(crate) fn lines(
             (format!("no matching resources found: {what}"), hint)
         }
         Failure::Connect(error) => (escape(&error.to_string()), error.hint()),
-        Failure::Lock(error) => of_locks(error, program, asked),
+        Failure::Lock(error) => of_locks(error, program, request),
         Failure::Unconfirmed(why) => (unconfirmed(why), Some("add --yes to confirm".to_owned())),
         Failure::Declined => ("not confirmed: nothing was done".to_owned(), None),
         Failure::Interrupted => ("interrupted".to_owned(), None),
@@ -60,7 +60,7 @@ pub(crate) fn lines(
             node,
             waited,
             obstacle,
-        } => timed_out(node, *waited, obstacle.as_ref(), asked),
+        } => timed_out(node, *waited, obstacle.as_ref(), request),
         Failure::UnknownTime => (
             "the API server's time is unknown, because this machine was paused: nothing was changed"
                 .to_owned(),
@@ -90,9 +90,9 @@ pub(crate) fn lines(
             lock_id,
             cause,
         } => {
-            let (cause, _) = lines(cause, program, asked);
+            let (cause, _) = lines(cause, program, request);
             let lock_id = lock_id.as_ref().map(|id| format!(" --lock-id {id}"));
-            let (was, line) = match asked.map(|asked| asked.verb) {
+            let (was, line) = match request.map(|request| request.verb) {
                 Some(Verb::Hold) => ("put on hold", format!("unhold {node}")),
                 _ => (
                     "acquired",
@@ -112,10 +112,11 @@ pub(crate) fn lines(
 fn of_locks(
     error: &Error,
     program: &Program,
-    asked: Option<Asked<'_>>,
+    request: Option<RequestContext<'_>>,
 ) -> (String, Option<String>) {
-    let check = |text: &str, node: &str| asked.map(|_| format!("{text} `{program} status {node}`"));
-    match (error, asked) {
+    let check =
+        |text: &str, node: &str| request.map(|_| format!("{text} `{program} status {node}`"));
+    match (error, request) {
         (
             Error::Unknown {
                 node,
@@ -134,7 +135,7 @@ fn of_locks(
                 check("check with", node),
             )
         }
-        (Error::Refused(refused), Some(asked)) => with_hint(refusal::lines(refused, asked)),
+        (Error::Refused(refused), Some(request)) => with_hint(refusal::lines(refused, request)),
         (Error::Refused(refused), None) => (refused.to_string(), None),
         (Error::MissingRight { right, source }, _) => (
             escape(&source.to_string()),
@@ -154,8 +155,8 @@ fn of_locks(
             error.to_string(),
             check("nothing was changed; check with", node),
         ),
-        (Error::Lost(lost), Some(asked)) => {
-            with_hint(loss::while_waiting(lost, asked.now, program))
+        (Error::Lost(lost), Some(request)) => {
+            with_hint(loss::while_waiting(lost, request.now, program))
         }
         (Error::Lost(lost), None) => (lost.to_string(), None),
         _ => (escape(&error.to_string()), None),
@@ -163,7 +164,7 @@ fn of_locks(
 }
 
 /// What was not found, and what else could be done.
-fn nothing_found(nothing: &NothingFound, program: &Program) -> (String, Option<String>) {
+pub(crate) fn nothing_found(nothing: &NothingFound, program: &Program) -> (String, Option<String>) {
     let what = match nothing {
         NothingFound::Own {
             caller,
@@ -225,22 +226,19 @@ fn timed_out(
     node: &str,
     waited: Duration,
     obstacle: Option<&Obstacle>,
-    asked: Option<Asked<'_>>,
+    request: Option<RequestContext<'_>>,
 ) -> (String, Option<String>) {
     let tried_once = waited.is_zero();
-    let timed_out = format!(
-        "timed out after {} waiting for node/{node}",
-        length(waited.into())
-    );
-    match (obstacle, asked) {
-        (Some(Obstacle::Refused(refused)), Some(asked)) => {
-            let asked = Asked {
+    let timed_out = timed_out_waiting(waited, &format!("node/{node}"));
+    match (obstacle, request) {
+        (Some(Obstacle::Refused(refused)), Some(request)) => {
+            let request = RequestContext {
                 waited: true,
-                ..asked
+                ..request
             };
-            let (message, hint) = refusal::lines(refused, asked);
-            let cause = refusal::cause(refused, asked);
-            let message = match asked.verb {
+            let (message, hint) = refusal::lines(refused, request);
+            let cause = refusal::cause(refused, request);
+            let message = match request.verb {
                 _ if tried_once => message,
                 Verb::Wait => format!("{timed_out} to be free: {cause}"),
                 _ => format!("{timed_out}: {cause}"),
@@ -257,6 +255,14 @@ fn timed_out(
         }
         (None, _) => (timed_out, None),
     }
+}
+
+/// The beginning of the message about `what`, which was waited for.
+pub(super) fn timed_out_waiting(waited: Duration, what: &str) -> String {
+    format!(
+        "timed out after {} waiting for {what}",
+        length(waited.into())
+    )
 }
 
 fn with_hint((message, hint): (String, String)) -> (String, Option<String>) {

@@ -6,7 +6,7 @@ use chrono::SecondsFormat;
 use maintenance_lease::LONGEST_DURATION;
 
 use super::program::Program;
-use super::time::{length, remaining};
+use super::time::{length, remaining, span};
 use crate::error::{InputError, WithoutLockIds};
 use crate::text::shown;
 
@@ -76,11 +76,12 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
             format!("{flag} is after the year 9999"),
             format!("remove {flag}: a hold does not expire"),
         ),
-        InputError::FarUntil { time, ahead } => both(
-            format!(
-                "--until is {} ahead: a lock lasts at most 1h",
-                length((*ahead).into())
-            ),
+        InputError::PassedUntil { ago } => both(
+            format!("--until has passed: it was {} ago", span((*ago).into())),
+            "use a time within the next hour, or give the date if you mean tomorrow",
+        ),
+        InputError::FarUntil { time } => both(
+            "--until is more than 1h from now: a lock lasts at most 1h",
             format!(
                 "use a hold, which does not expire: `{program} hold {} -m {} --expect-until {}`",
                 program.nodes("NODE..."),
@@ -190,9 +191,9 @@ fn possible_extension(node: &str, left: Duration, program: &Program) -> String {
 
 fn no_lock_ids(what: WithoutLockIds, program: &Program) -> (String, String) {
     match what {
-        WithoutLockIds::Ending => both(
-            "-o lock-id is not available: no lock is left afterwards",
-            "use -o name to print the nodes",
+        WithoutLockIds::NoLock => both(
+            "this command has no lock id to print",
+            format!("print those of your locks with `{program} status --mine -o lock-id`"),
         ),
         WithoutLockIds::DryRun => both(
             "-o lock-id cannot be combined with --dry-run: nothing is locked",
@@ -202,10 +203,6 @@ fn no_lock_ids(what: WithoutLockIds, program: &Program) -> (String, String) {
         WithoutLockIds::Leases => both(
             "-o lock-id is for maintenance locks only",
             format!("print their lock ids with `{program} status -o lock-id`"),
-        ),
-        WithoutLockIds::Whoami => both(
-            "whoami has no lock id to print",
-            format!("print those of your locks with `{program} status --mine -o lock-id`"),
         ),
         WithoutLockIds::Fencing => both(
             "this command has no lock id to print",

@@ -3,6 +3,7 @@
 pub(crate) mod change;
 pub(crate) mod error_code;
 pub(crate) mod failure;
+pub(crate) mod failure_group;
 pub(crate) mod fencing;
 pub(crate) mod fencing_marks;
 pub(crate) mod health;

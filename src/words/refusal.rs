@@ -8,7 +8,6 @@ use maintenance_lease::{NodeLease, Refused};
 use super::holder::{named, person};
 use super::state::node_problem;
 use super::time::{clock, remaining, span};
-use super::verb::first;
 use crate::error::Verb;
 use crate::text::{escape, for_shell};
 use crate::words::holder::HoldingCommand;
@@ -16,7 +15,7 @@ use crate::words::program::{NO_REASON, Program};
 
 /// The request that was refused, and its time.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct RequestContext<'a> {
     pub(crate) verb: Verb,
     /// The caller's identity.
     pub(crate) caller: &'a str,
@@ -28,87 +27,40 @@ pub(crate) struct Asked<'a> {
 }
 
 /// The two lines, the second without its `hint:`.
-pub(crate) fn lines(refused: &Refused, asked: Asked<'_>) -> (String, String) {
-    (message(refused, asked), hint(refused, asked))
-}
-
-/// How many names are listed of the nodes that one holder has.
-const LISTED: usize = 5;
-
-/// One line for more nodes of a [`Group`], whose first nodes had lines of their own.
-pub(crate) fn line_of_more(more: &[Refused], asked: Asked<'_>) -> Option<String> {
-    let names: Vec<String> = more.iter().map(|refused| refused.node.clone()).collect();
-    let refused = more.first()?;
-    let reason = refused.lease.as_ref().map(why).unwrap_or_default();
-    let ends = more.iter().map(|refused| match refused.state {
-        State::Held { until } if until != Instant::UNREADABLE => Some(until),
-        _ => None,
-    });
-    let ends: Option<Vec<Instant>> = ends.collect();
-    let last = ends.and_then(|ends| ends.into_iter().max());
-    let until =
-        last.map(|last| format!(" (until {} at the latest)", clock(last, asked.now.latest)));
-    let about = format!("{reason}{}", until.unwrap_or_default());
-    let cause = cause_with(refused, &about, asked);
-    let failed = asked.verb.failed_more(more.len());
-    Some(format!("{failed}: {cause}: {}", first(&names, LISTED)))
-}
-
-/// Refusals with the same cause: who has the lock, and why.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Group {
-    refusal: Refusal,
-    state: std::mem::Discriminant<State>,
-    holder: Option<String>,
-    reason: Option<String>,
-}
-
-impl Group {
-    /// The group of `refused`; `None` if it has words of its own.
-    pub(crate) fn of(refused: &Refused, asked: Asked<'_>) -> Option<Self> {
-        let lease = refused.lease.as_ref()?;
-        if fenced::hold(refused, asked).is_some() {
-            return None;
-        }
-        Some(Self {
-            refusal: refused.refusal,
-            state: std::mem::discriminant(&refused.state),
-            holder: Some(lease.holder()?.to_owned()),
-            reason: lease.reason().map(ToOwned::to_owned),
-        })
-    }
+pub(crate) fn lines(refused: &Refused, request: RequestContext<'_>) -> (String, String) {
+    (message(refused, request), hint(refused, request))
 }
 
 /// The first of them: what failed, and why.
-pub(crate) fn message(refused: &Refused, asked: Asked<'_>) -> String {
-    let failed = asked.verb.failed(&refused.node);
-    format!("{failed}: {}", cause(refused, asked))
+pub(crate) fn message(refused: &Refused, request: RequestContext<'_>) -> String {
+    let failed = request.verb.failed(&refused.node);
+    format!("{failed}: {}", cause(refused, request))
 }
 
 /// Why it is refused: who has the lock, since when, until when and why.
-pub(crate) fn cause(refused: &Refused, asked: Asked<'_>) -> String {
-    if let Some(lease) = fenced::hold(refused, asked) {
-        return fenced::cause(lease, asked.now);
+pub(crate) fn cause(refused: &Refused, request: RequestContext<'_>) -> String {
+    if let Some(lease) = fenced::hold(refused, request) {
+        return fenced::cause(lease, request.now);
     }
     let about = refused
         .lease
         .as_ref()
-        .map(|lease| about(lease, refused.state, asked.now))
+        .map(|lease| about(lease, refused.state, request.now))
         .unwrap_or_default();
-    cause_with(refused, &about, asked)
+    cause_with(refused, &about, request)
 }
 
 /// The same, with the reason and times in `about`.
-fn cause_with(refused: &Refused, about: &str, asked: Asked<'_>) -> String {
+pub(super) fn cause_with(refused: &Refused, about: &str, request: RequestContext<'_>) -> String {
     let holder = refused
         .lease
         .as_ref()
         .map_or_else(|| "nobody".to_owned(), person);
-    let caller = escape(asked.caller);
+    let caller = escape(request.caller);
     match refused.refusal {
         Refusal::Held => format!("locked by {holder}{about}"),
         Refusal::HeldByCaller => format!("you already hold this lock ({holder}){about}"),
-        Refusal::Expired if asked.verb == Verb::Verify => format!("it has expired{about}"),
+        Refusal::Expired if request.verb == Verb::Verify => format!("it has expired{about}"),
         Refusal::Expired => format!("the lock of {holder} has expired{about}"),
         Refusal::Unfinished {
             is_ready,
@@ -128,9 +80,9 @@ fn cause_with(refused: &Refused, about: &str, asked: Asked<'_>) -> String {
         },
         Refusal::NotHeld => match &refused.lease {
             None => "it is free: never locked, or its Lease was deleted with its node".to_owned(),
-            Some(lease) if lease.last_holder() == Some(asked.caller) => {
+            Some(lease) if lease.last_holder() == Some(request.caller) => {
                 let released = lease.released_at().map(Instant::from);
-                let at = released.map(|at| format!(" at {}", clock(at, asked.now.latest)));
+                let at = released.map(|at| format!(" at {}", clock(at, request.now.latest)));
                 let by = lease.released_by().map(|by| format!(" by {}", escape(by)));
                 format!(
                     "it is free: your lock was released{}{}{}",
@@ -153,13 +105,13 @@ fn cause_with(refused: &Refused, about: &str, asked: Asked<'_>) -> String {
     }
 }
 
-fn hint(refused: &Refused, asked: Asked<'_>) -> String {
-    let fenced = fenced::hold(refused, asked);
-    if let Some(hint) = fenced.and_then(|lease| fenced::hint(refused, lease, asked)) {
+fn hint(refused: &Refused, request: RequestContext<'_>) -> String {
+    let fenced = fenced::hold(refused, request);
+    if let Some(hint) = fenced.and_then(|lease| fenced::hint(refused, lease, request)) {
         return hint;
     }
     let node = &refused.node;
-    let Asked { verb, program, .. } = asked;
+    let RequestContext { verb, program, .. } = request;
     let holder = refused.lease.as_ref().and_then(NodeLease::holder);
     let whom = refused
         .lease
@@ -170,12 +122,12 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
         _ => NO_REASON,
     };
     let by_force = format!("`{program} release {node} --force -m {why}`");
-    let waits = asked.waited || program.waits();
+    let waits = request.waited || program.waits();
     // The reason to acquire with, if one was given.
     let reason = program.reason().map(|reason| format!(" -m {reason}"));
     let reason = reason.unwrap_or_default();
     // Don't suggest waiting for a lock that lasts longer than maintenance may take.
-    let overlong = is_overlong(refused, asked.now);
+    let overlong = is_overlong(refused, request.now);
     let can_wait = !waits && !overlong;
     let if_nobody = format!("if nobody works there, release it with {by_force}");
     let or_by_force = match overlong {
@@ -187,20 +139,20 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
         Refusal::Held | Refusal::NotHolder | Refusal::AdminHold
     );
     if let Some(holder) = holder.filter(|holder| others && program.is_under(holder)) {
-        return under(holder, asked, node);
+        return under(holder, request, node);
     }
     if let Some((running, words)) = holder
         .filter(|_| others)
-        .and_then(|holder| running_command(holder, asked.caller))
+        .and_then(|holder| running_command(holder, request.caller))
     {
         return match running {
             HoldingCommand::With => format!("{words}; take it over with {by_force}"),
             HoldingCommand::ForceDelete => {
-                format!("{words}; {}", once_it_is_free(asked, node, waits))
+                format!("{words}; {}", once_it_is_free(request, node, waits))
             }
         };
     }
-    if let Some(holder) = holder.filter(|holder| others && is_same_user(holder, asked.caller)) {
+    if let Some(holder) = holder.filter(|holder| others && is_same_user(holder, request.caller)) {
         let person = identity::person(holder);
         let as_holder = program.as_holder(person);
         let line = match verb {
@@ -235,9 +187,9 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
             "wait for it with `{}`, or end the hold with `{program} unhold {node}`",
             program.same_command(node, "--wait")
         ),
-        (Refusal::AdminHold, _) => by_unhold(asked, &whom, node),
+        (Refusal::AdminHold, _) => by_unhold(request, &whom, node),
         (Refusal::NotHolder, _) if refused.state == State::AdminHold => {
-            by_unhold(asked, &whom, node)
+            by_unhold(request, &whom, node)
         }
         (Refusal::NotHolder, Verb::Release) => {
             format!("ask {whom} to release it, or take it over with {by_force}")
@@ -255,17 +207,17 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
             State::Held { .. } if verb == Verb::Wait => {
                 format!("wait longer with `{program} wait {node} --timeout 1h`")
             }
-            State::Held { .. } if asked.waited => format!(
+            State::Held { .. } if request.waited => format!(
                 "wait without a limit with `{}`",
-                take(asked, node, "--wait")
+                take(request, node, "--wait")
             ),
-            State::Held { .. } => format!("wait for it with `{}`", take(asked, node, "--wait")),
-            _ => format!("acquire it with `{}`", take(asked, node, "")),
+            State::Held { .. } => format!("wait for it with `{}`", take(request, node, "--wait")),
+            _ => format!("acquire it with `{}`", take(request, node, "")),
         },
         (Refusal::HeldByCaller | Refusal::OwnHold, Verb::With) => {
             let whose = identity::person(holder.unwrap_or_default());
             let program =
-                match HoldingCommand::of(asked.caller).map(|(_, whose)| whose) == Some(whose) {
+                match HoldingCommand::of(request.caller).map(|(_, whose)| whose) == Some(whose) {
                     true => program.clone(),
                     false => program.as_holder(whose),
                 };
@@ -279,7 +231,7 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
         ),
         (Refusal::Unfinished { .. }, _) => {
             let whom = match holder {
-                Some(holder) if identity::person(holder) == asked.caller => "you".to_owned(),
+                Some(holder) if identity::person(holder) == request.caller => "you".to_owned(),
                 _ => whom,
             };
             format!(
@@ -302,7 +254,7 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
             format!("show the current lock with `{program} status {node}`")
         }
         (Refusal::NotHeld, _) => format!("acquire it with `{program} acquire {node}{reason}`"),
-        (Refusal::NotAHold, _) if holder == Some(asked.caller) => {
+        (Refusal::NotAHold, _) if holder == Some(request.caller) => {
             format!("release your lock with `{program} release {node}`")
         }
         (Refusal::NotAHold, _) => {
@@ -323,9 +275,9 @@ fn hint(refused: &Refused, asked: Asked<'_>) -> String {
 const STOP: &str = "stop the work that relied on this lock";
 
 /// What to do about the lock of the `with` that this runs under.
-fn under(holder: &str, asked: Asked<'_>, node: &str) -> String {
-    let program = asked.program;
-    let flag = match asked.verb {
+fn under(holder: &str, request: RequestContext<'_>, node: &str) -> String {
+    let program = request.program;
+    let flag = match request.verb {
         Verb::Hold => {
             return format!(
                 "this runs inside `with`, which has the lock; exit it, then run `{}`",
@@ -364,9 +316,9 @@ pub(crate) fn running_command(holder: &str, caller: &str) -> Option<(HoldingComm
 }
 
 /// What to do about a node that becomes free by itself.
-fn once_it_is_free(asked: Asked<'_>, node: &str, waits: bool) -> String {
-    let program = asked.program;
-    match asked.verb {
+fn once_it_is_free(request: RequestContext<'_>, node: &str, waits: bool) -> String {
+    let program = request.program;
+    match request.verb {
         Verb::Acquire | Verb::With | Verb::Hold if !waits => {
             format!(
                 "wait for it with `{}`",
@@ -378,18 +330,18 @@ fn once_it_is_free(asked: Asked<'_>, node: &str, waits: bool) -> String {
 }
 
 /// How to acquire a node once it is free.
-fn take(asked: Asked<'_>, node: &str, flag: &str) -> String {
-    match (asked.verb, flag) {
-        (Verb::Acquire | Verb::With | Verb::Hold, flag) => asked.program.same_command(node, flag),
-        (_, "") => format!("{} acquire {node}", asked.program),
-        (_, flag) => format!("{} acquire {node} {flag}", asked.program),
+fn take(request: RequestContext<'_>, node: &str, flag: &str) -> String {
+    match (request.verb, flag) {
+        (Verb::Acquire | Verb::With | Verb::Hold, flag) => request.program.same_command(node, flag),
+        (_, "") => format!("{} acquire {node}", request.program),
+        (_, flag) => format!("{} acquire {node} {flag}", request.program),
     }
 }
 
-fn by_unhold(asked: Asked<'_>, whom: &str, node: &str) -> String {
+fn by_unhold(request: RequestContext<'_>, whom: &str, node: &str) -> String {
     format!(
         "ask {whom} to end the hold, or end it with `{} unhold {node}`",
-        asked.program
+        request.program
     )
 }
 

@@ -18,11 +18,6 @@ pub(crate) fn near_misses<'a>(
     near.into_iter().take(MOST).map(|(_, name)| name).collect()
 }
 
-/// How to wait for at most `limit`, if it was given as the value of `--wait`.
-pub(crate) fn wait_for(limit: &str) -> String {
-    format!("to wait at most {limit}, use --wait --timeout {limit}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

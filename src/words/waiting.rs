@@ -4,7 +4,7 @@ use maintenance_lease::Blocked;
 use maintenance_lease::protocol::{Instant, Now, Refusal};
 
 use super::holder::person;
-use super::refusal::{self, Asked};
+use super::refusal::{self, RequestContext};
 use super::time::clock;
 use crate::error::Verb;
 use crate::text::escape;
@@ -20,19 +20,19 @@ pub(crate) struct SetWait {
 }
 
 /// The full line.
-pub(crate) fn line(blocked: &Blocked, set: SetWait, asked: Asked<'_>) -> String {
-    let what = refusal::cause(&blocked.refused, asked);
+pub(crate) fn line(blocked: &Blocked, set: SetWait, request: RequestContext<'_>) -> String {
+    let what = refusal::cause(&blocked.refused, request);
     let when = match blocked.earliest {
         _ if is_hold(blocked) => "free when the hold is ended".to_owned(),
         _ if is_deleting(blocked) => "free when its Lease is gone".to_owned(),
-        Some(at) if at > asked.now.earliest => format!(
+        Some(at) if at > request.now.earliest => format!(
             "free when released, or at {} unless renewed",
-            clock(at, asked.now.latest)
+            clock(at, request.now.latest)
         ),
         Some(_) => "free at any moment".to_owned(),
         None => "free when released".to_owned(),
     };
-    let way_on = way_on(blocked, asked.program).map(|way_on| format!("; {way_on}"));
+    let way_on = way_on(blocked, request.program).map(|way_on| format!("; {way_on}"));
     format!(
         "waiting for node/{}{}: {what}; {when}{}",
         blocked.refused.node,

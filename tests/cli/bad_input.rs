@@ -1,7 +1,7 @@
 //! What nobody should give the plugin, and somebody will: each with what it says then.
 
+mod durations;
 mod environment;
-mod length;
 mod nodes;
 mod pipes;
 mod server;

@@ -12,7 +12,9 @@ mod verbs;
 mod wall_clock;
 
 mod acquire;
+mod acquire_wait;
 mod bad_input;
+mod cluster_problems;
 mod confirmation;
 mod credential_plugin;
 mod describe;
@@ -21,23 +23,21 @@ mod hold;
 mod interrupted;
 mod json;
 mod leases;
+mod long_leases;
 mod lost_answers;
 mod node_states;
-mod odd_surroundings;
-mod overlong;
 mod races;
 mod release;
 mod renew;
 mod status;
-mod storms;
-mod stranded;
-mod unfinished;
+mod status_pods;
+mod take_expired;
 mod unhold;
 mod verify;
 mod wait;
-mod waiting;
 mod whoami;
 mod with;
+mod write_conflicts;
 
 #[test]
 fn no_module_is_forgotten() {

@@ -3,7 +3,9 @@
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::support::{Cluster, LEASES, ago, events_of, holder_of, on_both, on_real, requests};
+use crate::support::{
+    Cluster, LEASES, ago, events_of, holder_of, in_memory, on_both, on_real, requests,
+};
 
 #[test]
 fn it_is_made_for_cleanup_traps() {
@@ -90,8 +92,8 @@ fn what_is_given_back_has_no_lock_id() {
     assert_snapshot!(cluster.maint(["release", "worker-1", "-o", "lock-id"]).run(), @"
     $ kubectl maint release worker-1 -o lock-id
     -- stderr
-    error: -o lock-id is not available: no lock is left afterwards
-    hint: use -o name to print the nodes
+    error: this command has no lock id to print
+    hint: print those of your locks with `kubectl maint status --mine -o lock-id`
     -- exit code 2
     ");
     assert_eq!(
@@ -431,6 +433,65 @@ fn all_nodes_take_a_confirmation() {
         let run = cluster.maint(["release", "--all"]).run();
         assert_eq!(run.code, 6, "{run}");
         assert!(run.stderr.contains(": release all "), "{run}");
+    });
+}
+
+#[test]
+fn all_locks_are_taken_over_after_one_question() {
+    in_memory("release-all-force", |cluster| {
+        let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
+        cluster.maint(["acquire", &nodes[0]]).succeeds();
+        let bob = cluster.maint(["acquire", &nodes[1], "-m", "disk"]);
+        bob.holder("bob@laptop").succeeds();
+        let release = ["release", "--all", "--force"];
+        assert_snapshot!(cluster.maint(release).run(), @r#"
+        $ kubectl maint release --all --force
+        -- stderr
+        context [context], server [server], user [user]: release all 2 nodes
+          node/worker-2 is locked by bob@laptop since [time] until [time]: "disk"
+        error: not confirmed: there is no terminal for a prompt
+        hint: add --yes to confirm
+        -- exit code 6
+        "#);
+        assert_snapshot!(cluster.maint(release).arg("--dry-run").run(), @"
+        $ kubectl maint release --all --force --dry-run
+        node/worker-1 released (dry run)
+        node/worker-2 released (was locked by bob@laptop) (dry run)
+        -- stderr
+        without --dry-run, this asks first: Release all 2 nodes?
+        all 2 nodes would be free (dry run)
+        -- exit code 0
+        ");
+        let hold = ["hold", "--all", "--take-over", "-m", "fire", "--dry-run"];
+        let run = cluster.maint(hold).run();
+        assert_eq!(run.stderr.matches("this asks first").count(), 1, "{run}");
+        cluster.maint(release).arg("--yes").succeeds();
+        assert!(nodes.iter().all(|node| holder_of(cluster, node).is_none()));
+    });
+}
+
+#[test]
+fn none_of_ones_own_is_no_error() {
+    on_both("release-none", |cluster| {
+        cluster.namespace();
+        // A holder of this test's own: other tests share the server.
+        let me = cluster.name("me");
+        let mine = |words: &[&str]| cluster.maint(words).arg("--mine").holder(&me).run();
+        assert_snapshot!(mine(&["release"]), @"
+        $ kubectl maint release --mine
+        -- stderr
+        you (me) have no lock
+        -- exit code 0
+        ");
+        assert_snapshot!(mine(&["release", "-q"]), @"
+        $ kubectl maint release -q --mine
+        -- exit code 0
+        ");
+        assert_eq!(mine(&["unhold"]).code, 0);
+        let json: serde_json::Value =
+            serde_json::from_str(&mine(&["release", "-o", "json"]).stdout).expect("JSON");
+        assert_eq!(json["items"], json!([]));
+        assert_eq!(mine(&["renew"]).code, 1, "it has to keep a lock");
     });
 }
 

@@ -192,10 +192,22 @@ fn the_end_may_be_a_time_of_day() {
         assert_snapshot!(too_late.replace(time, "[time]"), @"
         $ kubectl maint renew worker-1 -m disk --until [time]
         -- stderr
-        error: --until is 90m ahead: a lock lasts at most 1h
+        error: --until is more than 1h from now: a lock lasts at most 1h
         hint: use a hold, which does not expire: `kubectl maint hold worker-1 -m disk --expect-until [time]`
         -- exit code 2
         ");
+        // The next one is tomorrow.
+        let passed = chrono::Utc::now() - chrono::TimeDelta::minutes(10);
+        let passed = run(&["renew", &node], &passed.format("%H:%MZ").to_string());
+        assert!(
+            passed.contains("error: --until has passed: it was [length] ago"),
+            "{passed}"
+        );
+        assert!(
+            passed.contains("use a time within the next hour"),
+            "{passed}"
+        );
+        assert!(passed.ends_with("-- exit code 2"), "{passed}");
         assert_snapshot!(run(&["acquire", &node, "--wait"], &at(10)), @"
         $ kubectl maint acquire worker-1 --wait --until [time]
         -- stderr

@@ -3,8 +3,8 @@
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::support::{Cluster, LEASES, holder_of, on_both};
-use crate::waiting::{about_to_expire, bob, held_by_bob};
+use crate::acquire_wait::{about_to_expire, bob, held_by_bob};
+use crate::support::{Cluster, LEASES, holder_of, in_memory, on_both};
 
 fn free(cluster: &Cluster, short: &str) -> String {
     let node = cluster.node(short);
@@ -102,6 +102,57 @@ fn a_time_out_says_how_it_stands() {
 }
 
 #[test]
+fn of_many_nodes_that_time_out_the_first_are_reported_and_the_others_counted() {
+    in_memory("for-many", |cluster| {
+        let nodes: Vec<String> = (10..18).map(|n| cluster.node(&format!("n-{n}"))).collect();
+        bob(cluster, &["acquire", "--all", "--yes", "-m", "disk"]).succeeds();
+        assert_snapshot!(cluster.maint(["wait", "--all", "--timeout=1s", "-q"]).run(), @r#"
+        $ kubectl maint wait --all --timeout=1s -q
+        -- stderr
+        error: timed out after 1s waiting for node/n-10 to be free: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
+        hint: wait longer with `kubectl maint wait n-10 --timeout 1h`
+        error: timed out after 1s waiting for node/n-11 to be free: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
+        hint: wait longer with `kubectl maint wait n-11 --timeout 1h`
+        error: timed out after 1s waiting for node/n-12 to be free: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
+        hint: wait longer with `kubectl maint wait n-12 --timeout 1h`
+        error: timed out after 1s waiting for 5 more nodes to be free: locked by bob@laptop: "disk" (until [time] at the latest): n-13, n-14, n-15, n-16, n-17
+        -- exit code 4
+        "#);
+        assert_snapshot!(cluster.maint(["wait", "--all", "--timeout=0"]).run(), @r#"
+        $ kubectl maint wait --all --timeout=0
+        -- stderr
+        error: node/n-10 is not free: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
+        hint: wait longer with `kubectl maint wait n-10 --timeout 1h`
+        error: node/n-11 is not free: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
+        hint: wait longer with `kubectl maint wait n-11 --timeout 1h`
+        error: node/n-12 is not free: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
+        hint: wait longer with `kubectl maint wait n-12 --timeout 1h`
+        error: 5 more nodes are not free: locked by bob@laptop: "disk" (until [time] at the latest): n-13, n-14, n-15, n-16, n-17
+        -- exit code 4
+        "#);
+        let hold = ["wait", "--all", "--for=on-hold", "--timeout=0"];
+        assert_snapshot!(cluster.maint(hold).run(), @r#"
+        $ kubectl maint wait --all --for=on-hold --timeout=0
+        -- stderr
+        error: node/n-10 is not on hold: it is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
+        error: node/n-11 is not on hold: it is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
+        error: node/n-12 is not on hold: it is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
+        error: 5 more nodes are not on hold: n-13, n-14, n-15, n-16, n-17
+        -- exit code 4
+        "#);
+        let json = ["wait", "--all", "--timeout=0", "-o", "json"];
+        let list: serde_json::Value =
+            serde_json::from_str(&cluster.maint(json).run().stdout).expect("JSON");
+        let items = list["items"].as_array().expect("a list");
+        assert_eq!(items.len(), nodes.len(), "{list}");
+        assert!(
+            items.iter().all(|item| item["error"]["code"] == "TimedOut"),
+            "{list}"
+        );
+    });
+}
+
+#[test]
 fn a_lease_that_is_being_deleted_is_not_free() {
     on_both("for-deleting", |cluster| {
         let node = free(cluster, "worker-1");
@@ -188,8 +239,8 @@ fn what_is_free_has_no_lock_id() {
     assert_snapshot!(cluster.maint(["wait", "worker-1", "-o", "lock-id"]).run(), @"
     $ kubectl maint wait worker-1 -o lock-id
     -- stderr
-    error: -o lock-id is not available: no lock is left afterwards
-    hint: use -o name to print the nodes
+    error: this command has no lock id to print
+    hint: print those of your locks with `kubectl maint status --mine -o lock-id`
     -- exit code 2
     ");
 }

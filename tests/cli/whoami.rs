@@ -2,7 +2,8 @@
 
 use insta::assert_snapshot;
 
-use crate::support::{on_both, requests};
+use crate::support::Treatment::Foreign;
+use crate::support::{in_memory, on_both, requests};
 
 #[test]
 fn the_holder_and_the_api_user_are_shown() {
@@ -33,7 +34,7 @@ fn the_holder_and_the_api_user_are_shown() {
         assert_snapshot!(cluster.maint(["whoami", "-o", "lock-id"]).run(), @"
         $ kubectl maint whoami -o lock-id
         -- stderr
-        error: whoami has no lock id to print
+        error: this command has no lock id to print
         hint: print those of your locks with `kubectl maint status --mine -o lock-id`
         -- exit code 2
         ");
@@ -51,4 +52,20 @@ fn the_holder_is_shown_even_without_an_answer() {
     The connection to the server [server] was refused - did you specify the right host or port?
     -- exit code 1
     ");
+}
+
+#[test]
+fn an_api_server_that_cannot_say_who_you_are_is_named_as_the_cause() {
+    in_memory("whoami-old", |cluster| {
+        let gate = cluster.gate_for(Foreign(404), |_, path| path.contains("selfsubjectreviews"));
+        let run = cluster.maint(["whoami"]).kubeconfig(&gate.kubeconfig);
+        assert_snapshot!(run.run(), @"
+        $ kubectl maint whoami
+        Holder:    alice@bastion
+        API user:  unknown
+        -- stderr
+        error: the API server cannot say who you are: that needs Kubernetes 1.28 or later
+        -- exit code 1
+        ");
+    });
 }

@@ -4,9 +4,9 @@ mod clocks;
 mod codes;
 mod command;
 mod ending;
+mod external_changes;
 mod locking;
 mod loss;
-mod outside;
 mod terminal;
 
 use crate::support::{Cluster, Maint, Running};

@@ -2,14 +2,14 @@
 
 #![allow(missing_docs, reason = "tests are named for what they show")]
 
-mod acting_as;
 mod arguments;
 mod configuration;
 mod credentials;
-mod cut_short;
-mod limits;
-mod observing;
+mod impersonation;
 mod proxies;
+mod request_logs;
 mod support;
+mod timeouts;
+mod truncated_responses;
 mod trust;
 mod unreachable;

@@ -11,8 +11,8 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::Value;
 
-use crate::agreement::at;
-use crate::normal::Normal;
+use crate::compare::at;
+use crate::normalize::Normalizer;
 
 /// Longer than the slowest controller takes to collect something.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
@@ -30,7 +30,7 @@ pub(crate) struct Api {
     client: Client,
     compact: Box<dyn Fn() -> Compaction>,
     record: RefCell<Vec<Exchange>>,
-    normal: RefCell<Normal>,
+    normalizer: RefCell<Normalizer>,
 }
 
 /// A request and its answer, without what differs between two servers that agree.
@@ -118,7 +118,7 @@ impl Api {
             client,
             compact,
             record: RefCell::default(),
-            normal: RefCell::default(),
+            normalizer: RefCell::default(),
         }
     }
 
@@ -262,7 +262,7 @@ impl Api {
     }
 
     fn remember(&self, verb: &str, path: &str, status: u16, warnings: Vec<String>, body: &Value) {
-        let mut normal = self.normal.borrow_mut();
+        let mut normal = self.normalizer.borrow_mut();
         self.record.borrow_mut().push(Exchange {
             request: normal.text(&format!("{verb} {path}")),
             status,

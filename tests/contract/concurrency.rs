@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::agreement::agree;
 use crate::api::Api;
+use crate::compare::agree;
 
 async fn lease(api: &Api, namespace: &str) -> (String, Value) {
     let leases = api.namespace(namespace).await;

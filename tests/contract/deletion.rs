@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::agreement::agree;
 use crate::api::Api;
+use crate::compare::agree;
 
 async fn lease(api: &Api, leases: &str, metadata: Value) -> String {
     let made = api

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::agreement::agree;
+use crate::compare::agree;
 
 #[test]
 fn nothing_is_stored_by_a_dry_run() {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::agreement::agree;
+use crate::compare::agree;
 
 fn about_node(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Node", "name": name, "uid": "11111111-2222-3333-4444-555555555555"})

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::agreement::agree;
 use crate::api::{JSON_PATCH, STRATEGIC};
+use crate::compare::agree;
 
 fn lease(name: &str, spec: &Value) -> Value {
     json!({"metadata": {"name": name}, "spec": spec})

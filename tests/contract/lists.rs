@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::agreement::agree;
 use crate::api::Api;
+use crate::compare::agree;
 
 async fn leases(api: &Api, namespace: &str) -> String {
     let leases = api.namespace(namespace).await;

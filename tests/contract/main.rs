@@ -4,8 +4,8 @@
 #[path = "../support/modules.rs"]
 mod modules;
 
-mod agreement;
 mod api;
+mod compare;
 mod concurrency;
 mod deletion;
 mod dry_run;
@@ -15,7 +15,7 @@ mod lists;
 mod metadata;
 mod namespaces;
 mod nodes;
-mod normal;
+mod normalize;
 mod pods;
 mod tables;
 mod watches;

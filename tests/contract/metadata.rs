@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::agreement::agree;
+use crate::compare::agree;
 
 #[test]
 fn names_are_checked() {

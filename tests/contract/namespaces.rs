@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::agreement::agree;
+use crate::compare::agree;
 
 #[test]
 fn a_namespace_is_made_and_labelled() {

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::agreement::agree;
 use crate::api::{Api, STRATEGIC};
+use crate::compare::agree;
 
 fn condition(status: &str) -> Value {
     json!({

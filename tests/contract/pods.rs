@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::agreement::agree;
+use crate::compare::agree;
 
 fn pod(name: &str, node: Option<&str>) -> Value {
     json!({

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::agreement::agree;
 use crate::api::Api;
+use crate::compare::agree;
 
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 const METADATA: &str = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";

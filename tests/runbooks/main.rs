@@ -10,6 +10,6 @@ mod nightly;
 mod own_update;
 mod reboot;
 mod script;
-mod stage;
 mod style;
+mod test_machine;
 mod trim;

@@ -6,16 +6,16 @@ use std::process::Stdio;
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::stage::{Running, Stage, kill};
+use crate::test_machine::{Running, TestMachine, kill};
 
 /// What is left of a node that is back.
 const BACK: &str = "Free Ready";
 
 /// A pod on the node that something looks after, and that is gone as soon as it is evicted: there is
 /// no kubelet to end it.
-fn pod(stage: &Stage) {
-    let node = &stage.node;
-    let owner = stage.kubectl(&[
+fn pod(machine: &TestMachine) {
+    let node = &machine.node;
+    let owner = machine.kubectl(&[
         "create",
         "configmap",
         node,
@@ -36,7 +36,7 @@ fn pod(stage: &Stage) {
             "containers": [{"name": "main", "image": "registry.example/main"}],
         },
     });
-    let mut create = stage
+    let mut create = machine
         .kubectl_command()
         .args(["create", "--filename=-"])
         .stdin(Stdio::piped())
@@ -51,33 +51,33 @@ fn pod(stage: &Stage) {
 
 /// Sees the node through its reboot, and the run to its end.
 #[track_caller]
-fn comes_back(stage: &Stage, mut running: Running) {
+fn comes_back(machine: &TestMachine, mut running: Running) {
     running.hears("rebooted");
-    stage.becomes_ready();
+    machine.becomes_ready();
     let run = running.ends();
     assert_eq!(run.code, Some(0), "{run:?}");
-    assert_eq!(stage.status(), BACK);
+    assert_eq!(machine.status(), BACK);
 }
 
 #[test]
 fn a_node_is_drained_rebooted_and_back() {
-    let stage = Stage::new("reboot");
-    pod(&stage);
-    let mut running = stage.runbook("reboot.sh").start();
+    let machine = TestMachine::new("reboot");
+    pod(&machine);
+    let mut running = machine.runbook("reboot.sh").start();
     running.hears("rebooted");
-    assert_eq!(stage.status(), "Locked NotReady,SchedulingDisabled");
-    let pods = stage.kubectl(&[
+    assert_eq!(machine.status(), "Locked NotReady,SchedulingDisabled");
+    let pods = machine.kubectl(&[
         "get",
         "pod",
         "--output=name",
         "--field-selector=spec.nodeName=node-reboot",
     ]);
     assert_eq!(pods, "", "it was drained before");
-    stage.becomes_ready();
+    machine.becomes_ready();
     let run = running.ends();
     assert_eq!(run.code, Some(0), "{run:?}");
-    assert_eq!(stage.status(), BACK);
-    assert_snapshot!(stage.steps(), @"
+    assert_eq!(machine.status(), BACK);
+    assert_snapshot!(machine.steps(), @"
     kubectl maint with NODE --take-expired --wait --timeout 1h -m reboot -- bash docs/runbooks/reboot.sh NODE
     kubectl maint verify --quiet NODE
     kubectl annotate --overwrite node NODE reboot.example.com/from-boot=boot-1
@@ -94,31 +94,33 @@ fn a_node_is_drained_rebooted_and_back() {
 
 #[test]
 fn a_reboot_that_was_killed_is_done_by_the_next_run() {
-    let stage = Stage::new("reboot-ssh");
-    let (running, ssh) = stage.runbook("reboot.sh").stops_at("ssh systemctl reboot");
+    let machine = TestMachine::new("reboot-ssh");
+    let (running, ssh) = machine
+        .runbook("reboot.sh")
+        .stops_at("ssh systemctl reboot");
     kill(ssh.program);
     let run = running.ends();
     assert_eq!(run.code, Some(1), "{run:?}");
-    assert_eq!(stage.status(), "Free Ready,SchedulingDisabled");
+    assert_eq!(machine.status(), "Free Ready,SchedulingDisabled");
 
-    comes_back(&stage, stage.runbook("reboot.sh").start());
-    assert_eq!(stage.read("boots"), "boot-1\nboot-2\n");
+    comes_back(&machine, machine.runbook("reboot.sh").start());
+    assert_eq!(machine.read("boots"), "boot-1\nboot-2\n");
 }
 
 #[test]
 fn a_run_killed_after_the_reboot_is_finished_without_another_one() {
-    let stage = Stage::new("reboot-script");
-    let (running, waiting) = stage.runbook("reboot.sh").stops_at("kubectl wait");
+    let machine = TestMachine::new("reboot-script");
+    let (running, waiting) = machine.runbook("reboot.sh").stops_at("kubectl wait");
     kill(waiting.caller);
     let run = running.ends();
     assert_eq!(run.code, Some(137), "{run:?}");
-    assert_eq!(stage.status(), "Free NotReady,SchedulingDisabled");
+    assert_eq!(machine.status(), "Free NotReady,SchedulingDisabled");
 
-    stage.becomes_ready();
-    stage.forget_steps();
-    stage.runbook("reboot.sh").env("BOOTING", "30").succeeds();
-    assert_eq!(stage.status(), BACK);
-    assert_snapshot!(stage.steps(), @"
+    machine.becomes_ready();
+    machine.forget_steps();
+    machine.runbook("reboot.sh").env("BOOTING", "30").succeeds();
+    assert_eq!(machine.status(), BACK);
+    assert_snapshot!(machine.steps(), @"
     kubectl maint with NODE --take-expired --wait --timeout 1h -m reboot -- bash docs/runbooks/reboot.sh NODE
     kubectl maint verify --quiet NODE
     kubectl wait --for=condition=Ready node/NODE --timeout=30s
@@ -126,76 +128,76 @@ fn a_run_killed_after_the_reboot_is_finished_without_another_one() {
     kubectl uncordon NODE
     kubectl annotate node NODE reboot.example.com/from-boot-
     ");
-    assert_eq!(stage.read("boots"), "boot-1\nboot-2\n");
+    assert_eq!(machine.read("boots"), "boot-1\nboot-2\n");
 }
 
 #[test]
 fn a_boot_id_that_was_not_learnt_is_no_other_boot() {
-    let stage = Stage::new("reboot-unknown");
-    let (running, drain) = stage.runbook("reboot.sh").stops_at("kubectl drain");
+    let machine = TestMachine::new("reboot-unknown");
+    let (running, drain) = machine.runbook("reboot.sh").stops_at("kubectl drain");
     kill(drain.program);
     assert_eq!(running.ends().code, Some(137));
 
     // What the first run has cordoned and marked.
-    stage.kubectl(&["cordon", &stage.node]);
+    machine.kubectl(&["cordon", &machine.node]);
     let unknown = "kubectl -o jsonpath={.status.nodeInfo.bootID}";
-    let next = stage.runbook("reboot.sh").env("FAIL_ONCE_AT", unknown);
+    let next = machine.runbook("reboot.sh").env("FAIL_ONCE_AT", unknown);
     let run = next.run();
     assert_eq!(run.code, Some(1), "{run:?}");
     assert!(run.stderr.contains("boot ID of node/"), "{run:?}");
-    assert!(!stage.did("kubectl uncordon"), "{}", stage.steps());
-    assert_eq!(stage.status(), "Free Ready,SchedulingDisabled");
-    comes_back(&stage, stage.runbook("reboot.sh").start());
-    assert_eq!(stage.read("boots"), "boot-1\nboot-2\n");
+    assert!(!machine.did("kubectl uncordon"), "{}", machine.steps());
+    assert_eq!(machine.status(), "Free Ready,SchedulingDisabled");
+    comes_back(&machine, machine.runbook("reboot.sh").start());
+    assert_eq!(machine.read("boots"), "boot-1\nboot-2\n");
 }
 
 #[test]
 fn where_the_keeper_of_the_lock_is_killed_the_run_ends_with_it() {
-    let stage = Stage::new("reboot-with");
-    let (running, _) = stage.runbook("reboot.sh").stops_at("kubectl drain");
+    let machine = TestMachine::new("reboot-with");
+    let (running, _) = machine.runbook("reboot.sh").stops_at("kubectl drain");
     kill(running.pid());
     assert_eq!(running.ends().code, None);
     assert_eq!(
-        stage.status(),
+        machine.status(),
         "Locked Ready",
         "nobody was there to release it"
     );
 
-    stage.lease_runs_out();
-    assert_eq!(stage.status(), "Expired Ready");
-    comes_back(&stage, stage.runbook("reboot.sh").start());
+    machine.lease_runs_out();
+    assert_eq!(machine.status(), "Expired Ready");
+    comes_back(&machine, machine.runbook("reboot.sh").start());
 }
 
 #[test]
 fn a_lock_that_is_broken_ends_the_run_before_the_reboot() {
-    let stage = Stage::new("reboot-broken");
-    let (running, _) = stage.runbook("reboot.sh").stops_at("kubectl drain");
-    let force = ["release", &stage.node, "--force", "--yes", "-m", "fire"];
-    let broken = stage.maint("carol", &force);
+    let machine = TestMachine::new("reboot-broken");
+    let (running, _) = machine.runbook("reboot.sh").stops_at("kubectl drain");
+    let force = ["release", &machine.node, "--force", "--yes", "-m", "fire"];
+    let broken = machine.maint("carol", &force);
     assert_eq!(broken.code, Some(0), "{broken:?}");
     let run = running.ends();
     assert_eq!(run.code, Some(5), "{run:?}");
-    assert_eq!(stage.read("boots"), "boot-1\n");
-    comes_back(&stage, stage.runbook("reboot.sh").start());
+    assert_eq!(machine.read("boots"), "boot-1\n");
+    comes_back(&machine, machine.runbook("reboot.sh").start());
 }
 
 #[test]
 fn a_node_that_somebody_has_is_left_to_them() {
-    let stage = Stage::new("reboot-held");
-    let acquired = stage.maint("bob", &["acquire", &stage.node]);
+    let machine = TestMachine::new("reboot-held");
+    let acquired = machine.maint("bob", &["acquire", &machine.node]);
     assert_eq!(acquired.code, Some(0), "{acquired:?}");
-    let run = stage.runbook("reboot.sh").env("WAITING", "0").run();
+    let run = machine.runbook("reboot.sh").env("WAITING", "0").run();
     assert_eq!(run.code, Some(4), "{run:?}");
-    assert_eq!(stage.status(), "Locked Ready");
+    assert_eq!(machine.status(), "Locked Ready");
 }
 
 #[test]
 fn a_node_that_somebody_cordoned_is_left_to_them() {
-    let stage = Stage::new("reboot-cordoned");
-    stage.kubectl(&["cordon", &stage.node]);
-    let run = stage.runbook("reboot.sh").run();
+    let machine = TestMachine::new("reboot-cordoned");
+    machine.kubectl(&["cordon", &machine.node]);
+    let run = machine.runbook("reboot.sh").run();
     assert_eq!(run.code, Some(1), "{run:?}");
     assert!(run.stderr.contains("cordoned by somebody else"), "{run:?}");
-    assert_eq!(stage.status(), "Free Ready,SchedulingDisabled");
-    assert_eq!(stage.read("boots"), "boot-1\n");
+    assert_eq!(machine.status(), "Free Ready,SchedulingDisabled");
+    assert_eq!(machine.read("boots"), "boot-1\n");
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::stage::RUNBOOKS;
+use crate::test_machine::RUNBOOKS;
 
 fn runbooks() -> Vec<PathBuf> {
     let files = fs::read_dir(RUNBOOKS).expect("a directory");

@@ -2,15 +2,15 @@
 
 use insta::assert_snapshot;
 
-use crate::stage::{Stage, kill};
+use crate::test_machine::{TestMachine, kill};
 
 #[test]
 fn the_release_in_the_trap_finds_the_node_free() {
-    let stage = Stage::new("trim");
-    let run = stage.runbook("trim.sh").succeeds();
+    let machine = TestMachine::new("trim");
+    let run = machine.runbook("trim.sh").succeeds();
     assert!(!run.stderr.contains("error"), "{run:?}");
-    assert_eq!(stage.status(), "Free Ready");
-    assert_snapshot!(stage.steps(), @"
+    assert_eq!(machine.status(), "Free Ready");
+    assert_snapshot!(machine.steps(), @"
     kubectl maint acquire NODE --duration 20m -m disks are trimmed -o lock-id
     ssh -n -o BatchMode=yes NODE sudo fstrim --all --verbose
     kubectl maint release NODE --lock-id ID
@@ -21,23 +21,23 @@ fn the_release_in_the_trap_finds_the_node_free() {
 
 #[test]
 fn the_trap_gives_the_node_back_where_a_step_was_killed() {
-    let stage = Stage::new("trim-ssh");
-    let (running, ssh) = stage.runbook("trim.sh").stops_at("ssh sudo fstrim");
-    assert_eq!(stage.status(), "Locked Ready");
+    let machine = TestMachine::new("trim-ssh");
+    let (running, ssh) = machine.runbook("trim.sh").stops_at("ssh sudo fstrim");
+    assert_eq!(machine.status(), "Locked Ready");
     kill(ssh.program);
     let run = running.ends();
     assert_eq!(run.code, Some(137), "{run:?}");
-    assert_eq!(stage.status(), "Free Ready");
-    stage.runbook("trim.sh").succeeds();
+    assert_eq!(machine.status(), "Free Ready");
+    machine.runbook("trim.sh").succeeds();
 }
 
 #[test]
 fn the_trap_leaves_alone_who_took_the_node_meanwhile() {
-    let stage = Stage::new("trim-taken");
-    let (running, logger) = stage.runbook("trim.sh").stops_at("logger --tag");
+    let machine = TestMachine::new("trim-taken");
+    let (running, logger) = machine.runbook("trim.sh").stops_at("logger --tag");
     // Under the same name, which only the lock id tells apart.
     let who = format!("alice@{}", gethostname::gethostname().to_string_lossy());
-    let acquired = stage.maint(&who, &["acquire", &stage.node]);
+    let acquired = machine.maint(&who, &["acquire", &machine.node]);
     assert_eq!(acquired.code, Some(0), "it is free already: {acquired:?}");
     kill(logger.program);
     let run = running.ends();
@@ -46,15 +46,15 @@ fn the_trap_leaves_alone_who_took_the_node_meanwhile() {
         Some(137),
         "its own code, not the release's: {run:?}"
     );
-    assert_eq!(stage.status(), "Locked Ready");
+    assert_eq!(machine.status(), "Locked Ready");
 }
 
 #[test]
 fn where_no_trap_can_run_the_lease_says_who_did_not_finish() {
-    let stage = Stage::new("trim-killed");
-    let (running, ssh) = stage.runbook("trim.sh").stops_at("ssh sudo fstrim");
+    let machine = TestMachine::new("trim-killed");
+    let (running, ssh) = machine.runbook("trim.sh").stops_at("ssh sudo fstrim");
     kill(running.pid());
-    let refused = stage.maint("bob", &["acquire", &stage.node]);
+    let refused = machine.maint("bob", &["acquire", &machine.node]);
     assert_eq!(
         refused.code,
         Some(3),
@@ -63,9 +63,9 @@ fn where_no_trap_can_run_the_lease_says_who_did_not_finish() {
     kill(ssh.program);
     assert_eq!(running.ends().code, None);
 
-    stage.lease_runs_out();
-    assert_eq!(stage.status(), "Expired Ready");
-    let run = stage.runbook("trim.sh").succeeds();
+    machine.lease_runs_out();
+    assert_eq!(machine.status(), "Expired Ready");
+    let run = machine.runbook("trim.sh").succeeds();
     assert!(run.stderr.contains("expired"), "{run:?}");
-    assert_eq!(stage.status(), "Free Ready");
+    assert_eq!(machine.status(), "Free Ready");
 }

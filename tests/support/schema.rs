@@ -1,8 +1,9 @@
 //! Everything that is printed for programs must be as the schema describes it.
 
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use boon::{Compiler, Schemas};
+use boon::{Compiler, SchemaIndex, Schemas};
 use regex::Regex;
 use serde_json::Value;
 
@@ -13,6 +14,28 @@ const PLACE: &str = "https://schema.test/v2.json";
 
 /// Commands with a shape of their own.
 const OTHERS: [&str; 1] = ["version"];
+
+/// The schema of each kind.
+static KINDS: LazyLock<(Schemas, HashMap<String, SchemaIndex>)> = LazyLock::new(|| {
+    let mut compiler = Compiler::new();
+    let mut schema: Value = serde_json::from_str(SCHEMA).expect("JSON");
+    close(&mut schema);
+    let names: Vec<String> = schema["$defs"]
+        .as_object()
+        .expect("definitions")
+        .keys()
+        .cloned()
+        .collect();
+    compiler.add_resource(PLACE, schema).expect("a schema");
+    let mut schemas = Schemas::new();
+    let kinds = names.into_iter().map(|kind| {
+        let place = format!("{PLACE}#/$defs/{kind}");
+        let index = compiler.compile(&place, &mut schemas);
+        (kind, index.expect("a valid schema"))
+    });
+    let kinds = kinds.collect();
+    (schemas, kinds)
+});
 
 /// Checks what `kubectl maint WORDS…` printed, if it was asked for JSON or YAML.
 ///
@@ -44,14 +67,9 @@ pub(crate) fn check(words: &[String], stdout: &str) {
 #[track_caller]
 pub(crate) fn check_value(value: &Value) {
     let kind = value["kind"].as_str().unwrap_or_default();
-    let mut compiler = Compiler::new();
-    let mut schema: Value = serde_json::from_str(SCHEMA).expect("JSON");
-    close(&mut schema);
-    compiler.add_resource(PLACE, schema).expect("a schema");
-    let mut schemas = Schemas::new();
-    let schema = compiler
-        .compile(&format!("{PLACE}#/$defs/{kind}"), &mut schemas)
-        .unwrap_or_else(|error| panic!("no schema of {kind:?}: {error}: {value:#}"));
+    let (schemas, kinds) = &*KINDS;
+    let schema = kinds.get(kind);
+    let schema = *schema.unwrap_or_else(|| panic!("no schema of {kind:?}: {value:#}"));
     if let Err(error) = schemas.validate(value, schema) {
         panic!("{error:#}\n{value:#}");
     }

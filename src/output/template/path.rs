@@ -10,6 +10,9 @@ use serde_json::Value;
 
 use crate::text::shown;
 
+/// How a path begins.
+const STARTS: [char; 4] = ['$', '@', '.', '['];
+
 /// A path from the root of the data, or from the current value of a range.
 #[derive(Debug)]
 pub(crate) struct Path {
@@ -28,6 +31,9 @@ impl Path {
     /// Parses a path such as `.items[*].node`, `$.items` or `@.node`.
     pub(super) fn parse(typed: &str) -> Result<Self, String> {
         let typed = typed.trim();
+        if !typed.starts_with(STARTS) {
+            return Err(unrecognized(typed));
+        }
         let (from_root, path) = match typed.strip_prefix('$') {
             Some(path) => (true, path),
             None => (false, typed.strip_prefix('@').unwrap_or(typed)),
@@ -44,7 +50,11 @@ impl Path {
         let braced = typed
             .strip_prefix('{')
             .and_then(|path| path.strip_suffix('}'));
-        Self::parse(braced.unwrap_or(typed))
+        let path = braced.unwrap_or(typed);
+        match path.starts_with(STARTS) {
+            true => Self::parse(path),
+            false => Self::parse(&format!(".{path}")),
+        }
     }
 
     /// The values that it leads to. What does not exist is left out.
@@ -109,6 +119,9 @@ fn steps(path: &str) -> Result<Vec<Step>, String> {
             continue;
         }
         let (name, after) = name(after);
+        if after.starts_with(char::is_whitespace) {
+            return Err(unrecognized(after.trim_start()));
+        }
         rest = after;
         match name.as_str() {
             "" => {}
@@ -138,13 +151,34 @@ fn parsed(query: &str) -> Result<JpQuery, String> {
     parse_json_path(query).map_err(|_| "see docs/scripts.md for the syntax".to_owned())
 }
 
-/// A name up to the next dot or bracket, and the rest. A backslash takes the next character as it is.
+/// What is wrong with an action, or with the rest of one, that is not a path.
+fn unrecognized(text: &str) -> String {
+    let end = text.find(|next| !is_of_identifier(next));
+    match (&text[..end.unwrap_or(text.len())], text.chars().next()) {
+        ("", Some(first)) => {
+            let code = u32::from(first);
+            format!(
+                "unrecognized character in action: U+{code:04X} '{}'",
+                shown(&first.to_string())
+            )
+        }
+        (identifier, _) => format!("unrecognized identifier {}", shown(identifier)),
+    }
+}
+
+/// Whether a word such as `range` may contain this.
+pub(super) fn is_of_identifier(character: char) -> bool {
+    character == '_' || character.is_alphanumeric()
+}
+
+/// A name up to the next dot, bracket or space, and the rest. A backslash takes the next character as it is.
 fn name(text: &str) -> (String, &str) {
     let mut name = String::new();
     let mut characters = text.char_indices();
     while let Some((index, character)) = characters.next() {
         match character {
             '.' | '[' => return (name, &text[index..]),
+            space if space.is_whitespace() => return (name, &text[index..]),
             '\\' => name.extend(characters.next().map(|(_, escaped)| escaped)),
             _ => name.push(character),
         }

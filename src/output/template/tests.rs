@@ -35,7 +35,8 @@ fn paths_are_read_as_kubectl_reads_them() {
     for (template, expected) in [
         ("{.items[*].node}", "a b c"),
         ("{$.items[*].node}", "a b c"),
-        ("{items[*].node}", "a b c"),
+        ("{ .items[*].node }", "a b c"),
+        ("{range.items[0]}{.node}{end}", "a"),
         ("{.items[*]['node']}", "a b c"),
         ("{.items[0].node}", "a"),
         ("{.items[-1].node}", "c"),
@@ -99,6 +100,12 @@ fn columns_are_a_table_with_a_row_for_each_item() {
 #[test]
 fn bad_templates_are_refused_with_what_is_wrong() {
     let all = [
+        "jsonpath={if}",
+        "jsonpath={items[*].node}",
+        "jsonpath={{.items[*].node}}",
+        "jsonpath={3}",
+        "jsonpath={.items[0].node state}",
+        "jsonpath={range}",
         "jsonpath={.items[*].node",
         "jsonpath={.items[*}",
         "jsonpath={}",
@@ -120,15 +127,21 @@ fn bad_templates_are_refused_with_what_is_wrong() {
         .map(|format| format!("{format}: {}", refused(format)))
         .collect();
     assert_snapshot!(all.join("\n"), @r#"
-    jsonpath={.items[*].node: a { has no }
-    jsonpath={.items[*}: a { has no }
+    jsonpath={if}: unrecognized identifier if
+    jsonpath={items[*].node}: unrecognized identifier items
+    jsonpath={{.items[*].node}}: unrecognized character in action: U+007B '{'
+    jsonpath={3}: unrecognized identifier 3
+    jsonpath={.items[0].node state}: ".items[0].node state" is not a JSONPath: unrecognized identifier state
+    jsonpath={range}: {range} has no path
+    jsonpath={.items[*].node: unclosed action
+    jsonpath={.items[*}: unclosed action
     jsonpath={}: {} has no path
-    jsonpath={end}: {end} has no {range ...}
+    jsonpath={end}: not in range, nothing to end
     jsonpath={range .items[*]}{.node}: a {range ...} has no {end}
     jsonpath={.items[?(@.node==)]}: ".items[?(@.node==)]" is not a JSONPath: see docs/scripts.md for the syntax
     jsonpath={.items...node}: ".items...node" is not a JSONPath: a name is missing after a dot
     jsonpath={.items.}: ".items." is not a JSONPath: a name is missing after a dot
-    jsonpath={"text}: a { has no }
+    jsonpath={"text}: unclosed action
     jsonpath={"a"b}: "a"b is not a quoted text
     custom-columns=: "" is not a column; write HEADER:PATH, e.g. NODE:.node
     custom-columns=NODE: "NODE" is not a column; write HEADER:PATH, e.g. NODE:.node
@@ -136,6 +149,15 @@ fn bad_templates_are_refused_with_what_is_wrong() {
     custom-columns=NODE:.node,: "" is not a column; write HEADER:PATH, e.g. NODE:.node
     custom-columns=NODE:.node[: ".node[" is not a JSONPath: a [ has no ]
     "#);
+    let nested = |depth| {
+        format!(
+            "jsonpath={}{}",
+            "{range .a}".repeat(depth),
+            "{end}".repeat(depth)
+        )
+    };
+    assert!(Template::parse(&nested(10)).expect("a template").is_ok());
+    assert_eq!(refused(&nested(11)), "ranges are nested more than 10 deep");
     for other in ["json", "json=x", "jsonpath", "wide"] {
         assert!(Template::parse(other).is_none(), "{other}");
     }

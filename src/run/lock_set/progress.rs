@@ -76,8 +76,8 @@ impl<'a> Line<'a> {
                         before.taken == set.taken && blocked.is_still(&known)
                     })
                 {
-                    let asked = self.session.asked(self.verb);
-                    let line = waiting::line(blocked, *set, asked);
+                    let request = self.session.request_context(self.verb);
+                    let line = waiting::line(blocked, *set, request);
                     self.session.terminal.remark(line);
                 }
                 self.show();

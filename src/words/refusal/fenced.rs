@@ -4,19 +4,22 @@ use maintenance_lease::protocol::{Now, Refusal, State};
 use maintenance_lease::{NodeLease, Refused};
 use pod_safety::fencing::is_of_fencing;
 
-use super::{Asked, about};
+use super::{RequestContext, about};
 use crate::error::Verb;
 use crate::words::holder::person;
 use crate::words::program::Program;
 
 /// The hold of a fencing that caused the refusal.
-pub(super) fn hold<'r>(refused: &'r Refused, asked: Asked<'_>) -> Option<&'r NodeLease> {
+pub(in crate::words) fn hold<'r>(
+    refused: &'r Refused,
+    request: RequestContext<'_>,
+) -> Option<&'r NodeLease> {
     let lease = refused.lease.as_ref()?;
     let keeps_off = matches!(
         refused.refusal,
         Refusal::AdminHold | Refusal::OwnHold | Refusal::NotHolder
     );
-    (keeps_off && is_of_fencing(lease, asked.now)).then_some(lease)
+    (keeps_off && is_of_fencing(lease, request.now)).then_some(lease)
 }
 
 /// Until when such a hold lasts.
@@ -52,8 +55,12 @@ pub(crate) fn to_end(node: &str, program: &Program) -> String {
 }
 
 /// The hint; `None` if the caller may work under the hold, or take it over.
-pub(super) fn hint(refused: &Refused, lease: &NodeLease, asked: Asked<'_>) -> Option<String> {
-    let Asked { verb, program, .. } = asked;
+pub(super) fn hint(
+    refused: &Refused,
+    lease: &NodeLease,
+    request: RequestContext<'_>,
+) -> Option<String> {
+    let RequestContext { verb, program, .. } = request;
     let is_under = lease
         .holder()
         .is_some_and(|holder| program.is_under(holder));
@@ -63,7 +70,7 @@ pub(super) fn hint(refused: &Refused, lease: &NodeLease, asked: Asked<'_>) -> Op
         _ => {}
     }
     let to_end = to_end(lease.node(), program);
-    let waits = asked.waited || program.waits();
+    let waits = request.waited || program.waits();
     Some(match (refused.refusal, verb) {
         (Refusal::OwnHold, Verb::Acquire | Verb::With) => {
             format!("{to_end}, or add --reentry to keep working under it")

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use crate::history::Exit;
 use crate::support::contender::{Contender, Manner};
-use crate::support::link::Flow;
-use crate::support::plane::Access;
 use crate::support::scenario::{DONE, Scenario};
+use crate::support::shared_cluster::Access;
+use crate::support::tcp_proxy::Flow;
 use crate::wall_clock::{self, Clock};
 
 const HOUR: i64 = 3600;

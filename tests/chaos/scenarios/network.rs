@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use crate::support::link::{Flow, Link};
-use crate::support::plane::Access;
 use crate::support::scenario::{DONE, LOST, Scenario};
+use crate::support::shared_cluster::Access;
+use crate::support::tcp_proxy::{Flow, TcpProxy};
 
 /// Cuts the holder off, sees it lose the lock and the others have it, and mends the network: what was
 /// held back arrives then.
-fn cut(name: &str, sever: impl Fn(&Link)) {
+fn cut(name: &str, sever: impl Fn(&TcpProxy)) {
     let access = Access::shared();
     let mut scenario = Scenario::new(&access, name);
     let link = scenario.link();

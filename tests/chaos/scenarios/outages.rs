@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use control_plane::ControlPlane;
 
-use crate::support::plane::{Access, Outage};
 use crate::support::scenario::{DONE, LOST, Scenario};
+use crate::support::shared_cluster::{Access, Outage};
 
 /// A command under a short lease is ended in time, one under a long lease survives, and afterwards
 /// everybody gets a turn. It is down for `length` at least.

@@ -1,8 +1,8 @@
 //! The holder's `with` is stopped or killed.
 
 use crate::history::Exit;
-use crate::support::plane::Access;
 use crate::support::scenario::{LOST, Scenario};
+use crate::support::shared_cluster::Access;
 
 /// The end of a run whose command was killed.
 const KILLED: Exit = Exit::Code(128 + 9);

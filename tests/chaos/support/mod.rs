@@ -1,11 +1,11 @@
 //! What scenarios are made of.
 
 pub(crate) mod contender;
-pub(crate) mod gate;
-pub(crate) mod link;
-pub(crate) mod plane;
 pub(crate) mod processes;
 pub(crate) mod scenario;
+pub(crate) mod shared_cluster;
+pub(crate) mod tcp_proxy;
+pub(crate) mod tls_proxy;
 
 use std::sync::LazyLock;
 use std::time::Duration;

@@ -11,9 +11,9 @@ use control_plane::{ControlPlane, NodeSpec};
 use tempfile::TempDir;
 
 use super::contender::{Contender, Ground, Manner};
-use super::gate::Gate;
-use super::link::Link;
-use super::plane::Access;
+use super::shared_cluster::Access;
+use super::tcp_proxy::TcpProxy;
+use super::tls_proxy::TlsProxy;
 use super::{TIME_LIMIT, processes};
 use crate::checker::violations;
 use crate::history::{Boot, Event, Exit, History};
@@ -80,12 +80,12 @@ impl Scenario {
         self.directory.path()
     }
 
-    pub(crate) fn link(&self) -> Link {
-        Link::new(self.plane, self.directory.path())
+    pub(crate) fn link(&self) -> TcpProxy {
+        TcpProxy::new(self.plane, self.directory.path())
     }
 
-    pub(crate) fn gate(&self, ahead: i64) -> Gate {
-        Gate::ahead(self.plane, self.directory.path(), ahead)
+    pub(crate) fn gate(&self, ahead: i64) -> TlsProxy {
+        TlsProxy::ahead(self.plane, self.directory.path(), ahead)
     }
 
     /// Somebody takes the node, for a command that works until it is ended or told to finish.

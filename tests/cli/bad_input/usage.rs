@@ -315,3 +315,50 @@ fn help_on_help() {
     assert_eq!(said("help -h"), said("help"));
     assert_eq!(said("help acquire --help"), said("acquire --help"));
 }
+
+#[test]
+fn a_value_after_a_space_is_not_read_as_a_node() {
+    let cluster = Cluster::nowhere();
+    let said = |line: &str| cluster.maint(line.split(' ')).run();
+    assert_snapshot!(said("acquire worker-1 --dry-run server"), @"
+    $ kubectl maint acquire worker-1 --dry-run server
+    -- stderr
+    error: --dry-run takes its value after =
+    hint: use --dry-run=server; if server is a node, put it before --dry-run
+    -- exit code 2
+    ");
+    assert_snapshot!(said("status --abandoned 1s"), @"
+    $ kubectl maint status --abandoned 1s
+    -- stderr
+    error: --abandoned takes its value after =
+    hint: use --abandoned=1s
+    -- exit code 2
+    ");
+    assert_snapshot!(said("acquire worker-1 --wait 10m"), @"
+    $ kubectl maint acquire worker-1 --wait 10m
+    -- stderr
+    error: --wait takes no value
+    hint: to wait at most 10m, use --wait --timeout 10m
+    -- exit code 2
+    ");
+    for line in [
+        "release --mine --dry-run server",
+        "fence worker-1 --dry-run server",
+        "hold -l pool=gpu -m disk --dry-run client",
+    ] {
+        let run = said(line);
+        assert_eq!(run.code, 2, "{run}");
+        assert!(run.stderr.contains("hint: use --dry-run="), "{run}");
+    }
+    let with = said("with worker-1 --wait 10m -- true");
+    assert_eq!(with.code, 125, "{with}");
+    assert!(with.stderr.contains("--wait --timeout 10m"), "{with}");
+    // The value of another flag, and what follows --.
+    for line in [
+        "status server --state free",
+        "with worker-1 -- x --wait 10m",
+    ] {
+        let run = said(line);
+        assert!(run.stderr.contains("was refused"), "{run}");
+    }
+}

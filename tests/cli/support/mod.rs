@@ -4,8 +4,8 @@ mod cluster;
 mod gate;
 #[path = "../../support/inherited.rs"]
 mod inherited;
-mod look;
 mod plugin;
+mod queries;
 mod run;
 #[path = "../../support/schema.rs"]
 pub(crate) mod schema;
@@ -13,7 +13,7 @@ mod terminal;
 
 pub(crate) use cluster::{Cluster, LEASES, ago, in_memory, on_both, on_real};
 pub(crate) use gate::{Gate, Kept, Treatment};
-pub(crate) use look::{events_of, holder_of, requests};
 pub(crate) use plugin::Plugin;
+pub(crate) use queries::{events_of, holder_of, requests};
 pub(crate) use run::{Maint, Run, Running};
 pub(crate) use terminal::{as_text, at_a_terminal};

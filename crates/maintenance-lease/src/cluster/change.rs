@@ -109,7 +109,7 @@ impl Api {
     }
 
     /// Refuses an expired lease that its holder left in the middle of something, unless it is one of those
-    /// in `unfinished`.
+    /// in `unfinished`. Clients that keep no count of acquisitions still write when they acquired.
     pub(crate) fn check_finished(&self, seen: &Seen, unfinished: &Unfinished) -> Result<(), Error> {
         let (Unfinished::Only(except), Some(row), Some(lease)) =
             (unfinished, seen.row.row(), &seen.lease)
@@ -119,10 +119,10 @@ impl Api {
         let mut names = Names::default();
         let reduced = lease.reduced(&mut names);
         let acquisition = reduced.acquisition();
-        if except
-            .iter()
-            .any(|except| except.reduced(&mut names).acquisition() == acquisition)
-        {
+        if except.iter().any(|except| {
+            let is_same = except.reduced(&mut names).acquisition() == acquisition;
+            is_same && except.acquired() == lease.acquired()
+        }) {
             return Ok(());
         }
         let now = self.time.now();

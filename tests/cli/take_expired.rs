@@ -301,6 +301,23 @@ fn another_lock_than_the_one_that_was_shown_is_refused() {
     });
 }
 
+/// Some clients keep no count of acquisitions.
+#[test]
+fn a_later_lock_of_the_same_holder_is_another() {
+    on_real("unfinished-same-holder", |cluster| {
+        let node = left_by(cluster, "worker-1", "bob@laptop");
+        let (terminal, _) = asked(cluster, &["acquire", &node]);
+        let later = json!({"spec": {"acquireTime": ago(6000)}});
+        cluster.patch(&format!("{LEASES}/{node}"), &later);
+        let said = answered(terminal, "y");
+        assert!(
+            said.contains("the lock of bob@laptop has expired"),
+            "{said}"
+        );
+        assert_eq!(holder_of(cluster, &node).as_deref(), Some("bob@laptop"));
+    });
+}
+
 #[test]
 fn an_answer_counts_for_the_nodes_in_the_question_as_they_are_then() {
     on_real("unfinished-answer", |cluster| {

@@ -18,7 +18,7 @@ const STAND_IN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/runbooks/stan
 const PLAYED: [&str; 5] = ["kubectl", "ssh", "systemctl", "apt-get", "logger"];
 
 /// A node of a test's own, in its first boot, and a directory for everything else.
-pub(crate) struct Stage {
+pub(crate) struct TestMachine {
     plane: &'static ControlPlane,
     pub(crate) node: String,
     directory: TempDir,
@@ -56,31 +56,31 @@ pub(crate) struct Run {
     pub(crate) code: Option<i32>,
 }
 
-impl Stage {
+impl TestMachine {
     pub(crate) fn new(name: &str) -> Self {
         inherited::catch_what_is_ignored();
         let plane = shared();
         let directory = tempfile::tempdir().expect("a directory");
-        let stage = Self {
+        let machine = Self {
             plane,
             node: format!("node-{name}"),
             directory,
         };
-        std::fs::create_dir(stage.path("bin")).expect("a directory");
+        std::fs::create_dir(machine.path("bin")).expect("a directory");
         for name in PLAYED {
-            symlink(STAND_IN, stage.path("bin").join(name)).expect("a link");
+            symlink(STAND_IN, machine.path("bin").join(name)).expect("a link");
         }
         let plugin = env!("CARGO_BIN_EXE_kubectl-maint");
-        symlink(plugin, stage.path("bin/kubectl-maint")).expect("a link");
+        symlink(plugin, machine.path("bin/kubectl-maint")).expect("a link");
         for file in ["boots", "boot-id"] {
-            std::fs::write(stage.path(file), "boot-1\n").expect("a file");
+            std::fs::write(machine.path(file), "boot-1\n").expect("a file");
         }
         plane
-            .create_nodes(&[NodeSpec::ready(&stage.node)])
+            .create_nodes(&[NodeSpec::ready(&machine.node)])
             .expect("a new node");
         let status = json!({"status": {"nodeInfo": {"bootID": "boot-1"}}});
-        stage.patch_status(&status.to_string());
-        stage
+        machine.patch_status(&status.to_string());
+        machine
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {

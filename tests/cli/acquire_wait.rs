@@ -1,7 +1,7 @@
 //! Waiting for the lock of a node that somebody else has.
 
 mod clocks;
-mod several;
+mod multiple_nodes;
 mod terminal;
 
 use http::Method;

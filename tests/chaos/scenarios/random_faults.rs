@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 
 use crate::support::contender::{Contender, Manner};
-use crate::support::link::{Flow, Link};
-use crate::support::plane::Access;
 use crate::support::scenario::Scenario;
+use crate::support::shared_cluster::Access;
+use crate::support::tcp_proxy::{Flow, TcpProxy};
 
 /// How long it lasts.
 const STORM: Duration = Duration::from_secs(20);
@@ -20,7 +20,7 @@ fn seed() -> u64 {
     given.map_or(1, |seed| seed.parse().expect("CHAOS_SEED is a number"))
 }
 
-fn strike(rng: &mut Rng, contender: &Contender, link: &Link) {
+fn strike(rng: &mut Rng, contender: &Contender, link: &TcpProxy) {
     let flow = match rng.u8(..6) {
         0 | 1 => Flow::Pass,
         2 => Flow::Slow(Duration::from_millis(rng.u64(10..800))),

@@ -23,15 +23,15 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
-use super::{RUNTIME, link};
+use super::{RUNTIME, tcp_proxy};
 
 /// Closes when it is dropped.
-pub(crate) struct Gate {
+pub(crate) struct TlsProxy {
     pub(crate) kubeconfig: PathBuf,
     accepting: JoinHandle<Infallible>,
 }
 
-impl Gate {
+impl TlsProxy {
     /// The server's clock seems to be ahead by this many seconds.
     pub(crate) fn ahead(plane: &ControlPlane, directory: &Path, seconds: i64) -> Self {
         let (listener, client) = RUNTIME.block_on(async {
@@ -40,13 +40,13 @@ impl Gate {
         });
         let address = listener.local_addr().expect("it is bound");
         Self {
-            kubeconfig: link::kubeconfig(plane, directory, address),
+            kubeconfig: tcp_proxy::kubeconfig(plane, directory, address),
             accepting: RUNTIME.spawn(accept(listener, tls(plane), client, seconds)),
         }
     }
 }
 
-impl Drop for Gate {
+impl Drop for TlsProxy {
     fn drop(&mut self) {
         self.accepting.abort();
     }

@@ -30,14 +30,14 @@ pub(crate) enum Flow {
 }
 
 /// Ends with its connections when it is dropped.
-pub(crate) struct Link {
+pub(crate) struct TcpProxy {
     pub(crate) kubeconfig: PathBuf,
     requests: watch::Sender<Flow>,
     answers: watch::Sender<Flow>,
     accepting: JoinHandle<Infallible>,
 }
 
-impl Link {
+impl TcpProxy {
     pub(crate) fn new(plane: &ControlPlane, directory: &Path) -> Self {
         let server = plane.url().strip_prefix("https://").expect("TLS");
         let server: SocketAddr = server.parse().expect("an address");
@@ -75,7 +75,7 @@ impl Link {
     }
 }
 
-impl Drop for Link {
+impl Drop for TcpProxy {
     fn drop(&mut self) {
         self.accepting.abort();
     }

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use crate::checker::violations;
 use crate::history::Boot;
 use crate::support::TIME_LIMIT;
-use crate::support::link::Flow;
-use crate::support::plane::Access;
 use crate::support::scenario::{LOST, Scenario};
+use crate::support::shared_cluster::Access;
+use crate::support::tcp_proxy::Flow;
 
 #[test]
 fn a_forced_release_ends_the_command() {

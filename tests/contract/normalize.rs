@@ -5,12 +5,12 @@ use serde_json::{Map, Value};
 
 /// Remembers the uids and resource versions of one case, to name them by their order.
 #[derive(Default)]
-pub(crate) struct Normal {
+pub(crate) struct Normalizer {
     uids: Vec<String>,
     versions: Vec<String>,
 }
 
-impl Normal {
+impl Normalizer {
     pub(crate) fn value(&mut self, value: &Value) -> Value {
         match value {
             Value::Object(map) => self.object(map).into(),

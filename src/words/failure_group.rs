@@ -1,0 +1,187 @@
+//! Failures of many nodes with the same cause. Beyond the first, they are counted in one line.
+
+use std::mem::{Discriminant, discriminant};
+use std::time::Duration;
+
+use maintenance_lease::protocol::{Instant, Refusal, State};
+use maintenance_lease::{Error, Refused};
+
+use super::failure::timed_out_waiting;
+use super::refusal::{self, RequestContext};
+use super::time::clock;
+use super::verb::first;
+use crate::error::{Failure, Obstacle, Verb};
+
+/// How many names are listed.
+const LISTED: usize = 5;
+
+/// What the failures of a group have in common.
+#[derive(Debug, PartialEq, Eq)]
+enum Cause {
+    /// Who has the lock, and why; and how long it was waited for.
+    Lock {
+        waited: Duration,
+        refusal: Refusal,
+        state: Discriminant<State>,
+        holder: String,
+        reason: Option<String>,
+    },
+    /// The nodes did not reach the awaited state in this time.
+    State {
+        waited: Duration,
+        awaited: &'static str,
+    },
+}
+
+/// Failures with the same cause, the last of which are not reported one by one.
+#[derive(Debug)]
+pub(crate) struct FailureGroup {
+    cause: Cause,
+    reported: usize,
+    /// The nodes that were not reported.
+    more: Vec<String>,
+    /// The refusal of the first of these, if they were refused.
+    refused: Option<Refused>,
+    /// The message about the first of these.
+    message: Option<String>,
+    /// When the last of their locks expires, if all do.
+    end: Option<Instant>,
+}
+
+/// The groups of a command.
+#[derive(Debug, Default)]
+pub(crate) struct FailureGroups(Vec<FailureGroup>);
+
+impl FailureGroups {
+    /// Whether the first `most` failures with the cause of `failure` were reported. If so, it is only counted.
+    pub(crate) fn count(
+        &mut self,
+        failure: &Failure,
+        message: &str,
+        request: RequestContext<'_>,
+        most: usize,
+    ) -> bool {
+        let Some((node, refused, cause)) = cause(failure, request) else {
+            return false;
+        };
+        let known = self.0.iter().position(|group| group.cause == cause);
+        let group = known.unwrap_or_else(|| {
+            self.0.push(FailureGroup {
+                cause,
+                reported: 0,
+                more: Vec::new(),
+                refused: None,
+                message: None,
+                end: None,
+            });
+            self.0.len() - 1
+        });
+        let group = &mut self.0[group];
+        if group.reported < most {
+            group.reported += 1;
+            return false;
+        }
+        let end = refused.and_then(end_of);
+        group.end = match group.more.is_empty() {
+            true => end,
+            false => group.end.zip(end).map(|(one, other)| one.max(other)),
+        };
+        group.more.push(node.to_owned());
+        group.message.get_or_insert_with(|| message.to_owned());
+        if group.refused.is_none() {
+            group.refused = refused.cloned();
+        }
+        true
+    }
+
+    /// A message for each group that has more failures than were reported.
+    pub(crate) fn messages(self, request: RequestContext<'_>) -> Vec<String> {
+        let groups = self.0.into_iter();
+        groups.filter_map(|group| group.rest(request)).collect()
+    }
+}
+
+impl FailureGroup {
+    fn rest(self, request: RequestContext<'_>) -> Option<String> {
+        let count = match self.more.len() {
+            0 => return None,
+            1 => return self.message,
+            count => count,
+        };
+        let names = first(&self.more, LISTED);
+        let failed = match (&self.cause, &self.refused) {
+            (Cause::Lock { waited, reason, .. }, Some(refused)) => {
+                let until = self.end.map(|end| {
+                    let end = clock(end, request.now.latest);
+                    format!(" (until {end} at the latest)")
+                });
+                let reason = reason.as_ref().and(refused.lease.as_ref());
+                let reason = reason.map(refusal::why).unwrap_or_default();
+                let about = format!("{reason}{}", until.unwrap_or_default());
+                let failed = match (waited.is_zero(), request.verb) {
+                    (true, verb) => verb.failed_more(count),
+                    (_, Verb::Wait) => format!("{} to be free", many_timed_out(*waited, count)),
+                    _ => many_timed_out(*waited, count),
+                };
+                let cause = refusal::cause_with(refused, &about, request);
+                format!("{failed}: {cause}")
+            }
+            (&Cause::State { waited, awaited }, _) if waited.is_zero() => {
+                format!("{count} more nodes are not {awaited}")
+            }
+            (&Cause::State { waited, awaited }, _) => {
+                format!("{} to be {awaited}", many_timed_out(waited, count))
+            }
+            (Cause::Lock { .. }, None) => return None,
+        };
+        Some(format!("{failed}: {names}"))
+    }
+}
+
+fn many_timed_out(waited: Duration, nodes: usize) -> String {
+    timed_out_waiting(waited, &format!("{nodes} more nodes"))
+}
+
+/// The node, the refusal and the cause of `failure`; `None` if it is always reported by itself.
+fn cause<'f>(
+    failure: &'f Failure,
+    request: RequestContext<'_>,
+) -> Option<(&'f str, Option<&'f Refused>, Cause)> {
+    let (waited, refused) = match failure {
+        Failure::Lock(Error::Refused(refused)) => (Duration::ZERO, refused),
+        Failure::TimedOut {
+            waited,
+            obstacle: Some(Obstacle::Refused(refused)),
+            ..
+        } => (*waited, refused),
+        Failure::TimedOut {
+            node,
+            waited,
+            obstacle: Some(Obstacle::State { awaited, .. }),
+        } => {
+            let (waited, awaited) = (*waited, *awaited);
+            return Some((node, None, Cause::State { waited, awaited }));
+        }
+        _ => return None,
+    };
+    if refusal::fenced::hold(refused, request).is_some() {
+        return None;
+    }
+    let lease = refused.lease.as_ref()?;
+    let cause = Cause::Lock {
+        waited,
+        refusal: refused.refusal,
+        state: discriminant(&refused.state),
+        holder: lease.holder()?.to_owned(),
+        reason: lease.reason().map(ToOwned::to_owned),
+    };
+    Some((&refused.node, Some(refused), cause))
+}
+
+/// When the lock of a refusal expires, if it does.
+fn end_of(refused: &Refused) -> Option<Instant> {
+    match refused.state {
+        State::Held { until } if until != Instant::UNREADABLE => Some(until),
+        _ => None,
+    }
+}
