@@ -169,10 +169,10 @@ fn a_finalizer_is_named_with_who_removes_it() {
         $ kubectl maint why -n shop pod/job-1
         pod/job-1 ended [length] ago, and only its finalizers keep it. Finalizer batch.kubernetes.io/job-tracking:
         the Job controller removes it when the pod is in phase Succeeded or Failed and was counted.
-        Finalizer example.com/backup: its controller has to remove it; unknown added it.
+        Finalizer example.com/backup: its controller has to remove it; backup-operator added it.
 
         Next:
-          kubectl get pod job-1 -o yaml --show-managed-fields -n shop   # see what it waits for
+          kubectl get pod job-1 -o yaml --show-managed-fields -n shop   # see who added it, and check that this controller runs
         -- exit code 0
         ");
         assert_eq!(scene.codes("pod/job-1"), ["Finalizer", "Finalizer"]);
@@ -220,10 +220,28 @@ fn on_a_live_node_the_kubelet_has_time_or_hangs() {
         };
         scene.report("hung", &state(&json!({"running": {}})));
         let run = scene.why(&["pod/hung"]);
-        assert_snapshot!(scene.shown(&run), @"");
+        assert_snapshot!(scene.shown(&run), @"
+        $ kubectl maint why -n shop pod/hung
+        pod/hung should have ended [length] ago. The kubelet on node/worker-4 has not been able to end
+        container main. Often a process hangs in the kernel, for example on storage that does not answer.
+
+        Next:
+          kubectl describe pod hung -n shop       # read its events
+          kubectl maint acquire worker-4 -m WHY   # lock the node, then drain and restart it
+        -- exit code 0
+        ");
         scene.report("hung", &state(&json!({"terminated": {"exitCode": 137}})));
         let run = scene.why(&["pod/hung"]);
-        assert_snapshot!(scene.shown(&run), @"");
+        assert_snapshot!(scene.shown(&run), @"
+        $ kubectl maint why -n shop pod/hung
+        pod/hung should have ended [length] ago. Its containers have ended, and the kubelet on
+        node/worker-4 has not unmounted its volumes (claim data) yet.
+
+        Next:
+          kubectl describe pod hung -n shop       # read its events
+          kubectl maint acquire worker-4 -m WHY   # lock the node, then drain and restart it
+        -- exit code 0
+        ");
     });
 }
 

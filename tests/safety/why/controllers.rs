@@ -184,7 +184,7 @@ fn a_volume_that_is_attached_elsewhere_is_told_with_its_user() {
         one node at a time, and is attached to node/worker-1, where pod/old uses it.
 
         Next:
-          kubectl maint why pod/old -n shop   # see why
+          kubectl maint why pod/old -n shop   # see how it is
         -- exit code 0
         ");
         let run = stage.why(&["pod/new", "-o", "json"]);
@@ -209,7 +209,15 @@ fn a_namespace_is_told_what_is_left_in_it() {
             .delete(&format!("/api/v1/namespaces/{}", stage.namespace));
         stage.until_it_is(&namespace, "FinalizersRemaining");
         let run = stage.why(&[&namespace]);
-        assert_snapshot!(stage.shown(&run), @"");
+        assert_snapshot!(stage.shown(&run), @"
+        $ kubectl maint why -n shop namespace/shop
+        namespace/shop has been Terminating for [age]. 1 configmaps left. 1 object has a
+        finalizer. Finalizer example.com/backup: its controller has to remove it.
+
+        Next:
+          kubectl get configmaps -n shop   # see what is left
+        -- exit code 0
+        ");
         let none = json!({"metadata": {"finalizers": null}});
         stage.cluster.patch(&format!("{configs}/held"), &none);
     });
@@ -236,7 +244,7 @@ fn a_claim_in_use_is_told_with_its_pods() {
         by pod/user.
 
         Next:
-          kubectl maint why pod/user -n shop   # see why
+          kubectl maint why pod/user -n shop   # see how it is
         -- exit code 0
         ");
         let pod = stage.at("/api/v1", "pods/user");
@@ -276,7 +284,16 @@ fn a_quota_that_keeps_a_set_from_creating_a_pod_is_quoted() {
         );
         stage.until_it_is("pod/web-0", "NotCreated");
         let run = stage.why(&["pod/web-0"]);
-        assert_snapshot!(stage.shown(&run), @"");
+        assert_snapshot!(stage.shown(&run), @r#"
+        $ kubectl maint why -n shop pod/web-0
+        pod/web-0 does not exist. StatefulSet/web could not create it: Create Pod web-0 in StatefulSet web
+        failed error: pods "web-0" is forbidden: exceeded quota: small, requested: pods=1, used: pods=0,
+        limited: pods=0.
+
+        Next:
+          kubectl describe quota -n shop   # see what is used; free some, or raise the quota
+        -- exit code 0
+        "#);
         let run = stage.why(&["pod/web-1", "-o", "json"]);
         assert_eq!(codes(&run), ["OrderedReady"]);
         let run = stage.why(&["pod/web-2", "-o", "json"]);
