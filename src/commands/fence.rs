@@ -1,5 +1,6 @@
 //! `fence`: prove that nothing runs on an unreachable node any more, and tell Kubernetes.
 
+mod cost;
 mod proof;
 mod record;
 
@@ -42,8 +43,8 @@ use crate::words::with::command_line;
 /// run the same command again.
 ///
 /// The command refuses (exit code 6) if the kubelet is alive, if most nodes of a larger zone or all nodes
-/// are unreachable, or if another tool is repairing the node. docs/fencing.md explains the checks, the
-/// exit codes, the variables for HOOK, and how to write one.
+/// are unreachable, if another tool is repairing the node, or if nothing recreates some of its pods.
+/// docs/fencing.md explains the checks, the exit codes, the variables for HOOK, and how to write one.
 #[derive(Args, Debug)]
 #[command(
     mut_arg("format", offers_no_lock_id),
@@ -110,6 +111,8 @@ pub(crate) enum Risk {
     ZoneUnknown,
     /// It is unknown whether another tool is repairing the node
     RemediationUnknown,
+    /// Pods of the node are lost, because nothing recreates them
+    NoOwner,
 }
 
 fn given(typed: &str) -> Result<String, String> {
@@ -141,6 +144,8 @@ pub(crate) async fn run(args: &FenceArgs, start: &Start<'_>) -> Result<Code, Fai
         number: None,
         recording: Recording::Absent,
         has_found_hold: false,
+        is_watched: false,
+        is_weighed: false,
         lease_end: None,
         retries: Timeout::of(Duration::ZERO),
         outcome: None,
@@ -172,6 +177,10 @@ struct FenceRun<'a> {
     recording: Recording,
     /// An earlier run took a hold and ended before it wrote its record.
     has_found_hold: bool,
+    /// The heartbeat was watched, if it was doubtful.
+    is_watched: bool,
+    /// The cost was reported, and accepted where that is needed.
+    is_weighed: bool,
     /// When the lease ends under which the node is fenced; `None` if that is a hold.
     lease_end: Option<LeaseEnd>,
     /// How long failed reads are retried.
@@ -188,6 +197,7 @@ impl FenceRun<'_> {
         let mut tries = Attempts::default();
         loop {
             let (observed, step) = self.observe().await?;
+            self.weigh(step, &observed).await?;
             match (step, self.proof.clone()) {
                 (Step::Hold, _) => {
                     self.warn_of_unknown(&observed);
@@ -324,6 +334,7 @@ impl FenceRun<'_> {
         let target = self.target;
         let terminal = target.session.terminal;
         let (mut observed, step) = self.observe().await?;
+        self.weigh(step, &observed).await?;
         if matches!(step, Step::Hold | Step::HoldAgain) {
             target.hold(&self.why()).await?;
         }

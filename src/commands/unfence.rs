@@ -251,6 +251,7 @@ impl UnfenceRun<'_> {
             }
         };
         let mut is_told = false;
+        let mut is_watched = false;
         loop {
             if !self.sight(&observed).is_fenced() {
                 return Ok(observed);
@@ -258,6 +259,14 @@ impl UnfenceRun<'_> {
             let Err(refusal) = self.may_return(&observed) else {
                 return Ok(observed);
             };
+            let is_doubtful = matches!(refusal, Refusal::Silent | Refusal::HeartbeatUnknown(_));
+            if is_doubtful && !is_watched && limit.is_zero() {
+                is_watched = true;
+                if target.watch_heartbeat(&observed).await? {
+                    observed = target.observed().await?;
+                    continue;
+                }
+            }
             if timeout.rest().is_zero() {
                 return Err(match refusal {
                     Refusal::Silent if !limit.is_zero() => {

@@ -220,7 +220,7 @@ pub(crate) fn sentence(reason: &Reason, now: Now) -> String {
         Reason::Unconfirmed { node } => {
             format!("The kubelet on node/{node} has not confirmed that it ended.")
         }
-        Reason::Finalizer(one) => finalizer(one),
+        Reason::Finalizer(one) => finalizer(one, ""),
         Reason::Unschedulable { message } => format!("The scheduler says: {}", quoted(message)),
         Reason::Gated { gates } => {
             format!(
@@ -294,18 +294,11 @@ pub(crate) fn sentence(reason: &Reason, now: Now) -> String {
                 [] => String::new(),
                 names => format!(": {}", list(names)),
             };
-            format!("{count} {} left{names}.", escape(resource))
+            format!("Still in it: {count} {}{names}.", escape(resource))
         }
         Reason::ContentFinalizer { finalizer, count } => {
-            let objects = if *count == 1 {
-                "object has"
-            } else {
-                "objects have"
-            };
-            format!(
-                "{count} {objects} a finalizer. {}",
-                self::finalizer(finalizer)
-            )
+            let objects = if *count == 1 { "object" } else { "objects" };
+            self::finalizer(finalizer, &format!(" is on {count} {objects} in it"))
         }
         Reason::Unreported => "The namespace controller has not reported on it yet.".to_owned(),
         Reason::OutsideSet {
@@ -383,22 +376,16 @@ fn node(name: &str, health: &Health, now: Now) -> String {
     }
 }
 
-fn finalizer(finalizer: &Finalizer) -> String {
-    let name = escape(&finalizer.name);
+/// A finalizer, and `place`, which says where it is.
+fn finalizer(finalizer: &Finalizer, place: &str) -> String {
+    let name = format!("Finalizer {}{place}", escape(&finalizer.name));
     match (finalizer.owner, &finalizer.manager) {
-        (Some(owner), _) => {
-            format!(
-                "Finalizer {name}: {} removes it when {}.",
-                owner.who, owner.when
-            )
-        }
-        (None, Some(manager)) => {
-            format!(
-                "Finalizer {name}: its controller has to remove it; {} added it.",
-                escape(manager)
-            )
-        }
-        (None, None) => format!("Finalizer {name}: its controller has to remove it."),
+        (Some(owner), _) => format!("{name}: {} removes it when {}.", owner.who, owner.when),
+        (None, Some(manager)) => format!(
+            "{name}: its controller has to remove it; {} added it.",
+            escape(manager)
+        ),
+        (None, None) => format!("{name}: its controller has to remove it."),
     }
 }
 

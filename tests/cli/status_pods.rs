@@ -77,11 +77,12 @@ fn owned_by(kind: &str, name: &str) -> Value {
     json!([owner])
 }
 
-/// Runs until no pod has any grace left.
+/// Runs until no pod has any grace left, and the control plane has tainted the node.
 fn after_its_grace(run: impl Fn() -> Run) -> Run {
     for _ in 0..600 {
         let run = run();
-        if !run.stdout.contains("of grace left") {
+        let waits = ["of grace left", "not being evicted yet"];
+        if !waits.iter().any(|words| run.stdout.contains(words)) {
             return run;
         }
     }

@@ -277,6 +277,7 @@ fn pods_that_tolerate_the_taint_are_named() {
     $ kubectl maint fence worker-1 --powered-off=dark
     node/worker-1 fenced by alice@bastion, powered off: dark
     -- stderr
+    node/worker-1: static or tolerating the taint, so not deleted: 1 pod (stay/proxy)
     lease/worker-1 created
     node/worker-1 on hold until it is unfenced
     left on the node (static pods, or pods that tolerate the taint): stay/proxy
@@ -318,25 +319,29 @@ fn a_clock_that_is_ahead_brings_no_node_back() {
     stage.fence(&node);
     let status = json!({"status": {"nodeInfo": {"bootID": "boot-2"}}});
     stage.patch_status(&node, &status);
-    let renewed = chrono::Utc::now() + chrono::TimeDelta::seconds(4230);
-    let renewed = renewed.to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
-    let lease = json!({"spec": {"renewTime": renewed}}).to_string();
-    let namespace = ["-n", "kube-node-lease"];
-    stage.kubectl(
-        &[
-            &namespace[..],
-            &["patch", "lease", &node, "--type=merge", "-p", &lease],
-        ]
-        .concat(),
-    );
+    let renew = |minutes: i64| {
+        let renewed = chrono::Utc::now() + chrono::TimeDelta::seconds(60 * minutes + 30);
+        let renewed = renewed.to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
+        let lease = json!({"spec": {"renewTime": renewed}}).to_string();
+        let patch = ["patch", "lease", &node, "--type=merge", "-p", &lease];
+        stage.kubectl(&[&["-n", "kube-node-lease"], &patch[..]].concat());
+    };
+    renew(70);
     assert_snapshot!(stage.maint(["unfence", &node]).run(), @"
     $ kubectl maint unfence worker-1
     -- stderr
+    node/worker-1: watching its heartbeat for up to 12s: its clock may be wrong
     error: cannot unfence node/worker-1: unknown whether its kubelet is alive: its heartbeat is 70m ahead of the clock
     hint: set the clock of node/worker-1, and check that its kubelet runs
     -- exit code 6
     ");
     assert!(stage.is_tainted(&node));
+    // One that is renewed all the same is a sign of life.
+    let unfence = stage.maint(["unfence", &node]);
+    let run = unfence.until_it_says("watching its heartbeat for up to 12s");
+    renew(71);
+    assert_eq!(run.ends().code, 0);
+    assert!(!stage.is_tainted(&node));
 }
 
 /// Kubernetes makes nothing of an annotation alone.

@@ -153,6 +153,7 @@ fn after_a_crash_behind_the_record_it_follows_on_and_runs_no_hook() {
     stage.create(&[stage.namespace(), pod]);
     let running = stage
         .maint(["fence", &node, "--powered-off=dark"])
+        .args(["--accept-risk=no-owner", "-m", "it can go"])
         .until_it_says("waiting for 1 pod");
     running.is_sent(Signal::KILL);
     running.ends_killed();

@@ -217,6 +217,12 @@ fn fencers_have_the_rights_and_users_are_told_what_they_lack() {
     -- exit code 6
     "#);
     let insist = ["--accept-risk=remediation-unknown", "-m", "no medik8s here"];
+    let run = stage.maint(fence).args(insist).kubeconfig(&user).run();
+    assert_eq!(run.code, 1, "{run}");
+    let told = "hint: you need permission to list pods: ";
+    assert!(run.stderr.contains(told), "{run}");
+    let pods = Rule::new("", &["pods"], &["list"]);
+    stage.plane.grant("uma", &[pods]).expect("rights");
     let run = stage
         .maint(["fence", &node])
         .args(insist)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use control_plane::Readiness;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::scene::{owned_by, scene};
 use crate::support::ago;
@@ -144,6 +144,21 @@ fn a_recorded_fencing_lowers_what_is_given_up() {
             "bob@laptop fenced it: powered off: pulled the plug"
         );
         assert_eq!(levels.confirm(), "--accept-risk=none");
+        // It was cut off only: what ran there may still run.
+        let mut isolated = record.clone();
+        isolated["how"] = json!({"hook": {"program": "isolate", "isolated": true}});
+        let annotate = |record: &Value| {
+            let record = json!({"kubectl-maint.dev/fenced": record.to_string()});
+            let annotations = json!({"metadata": {"annotations": record}});
+            scene.cluster.patch(&path, &annotations);
+        };
+        annotate(&isolated);
+        let levels = scene.levels("web-0");
+        levels.are(&[("fenced", Some("Ok")), ("owner", Some("Confirm"))]);
+        let told = "bob@laptop fenced it: isolated with isolate; it was not powered off, so its pods may still \
+                    be running";
+        assert_eq!(levels.words("fenced"), told);
+        annotate(&record);
         // It comes back, and was not restarted: the record is wrong, and lifts nothing.
         scene.heartbeat();
         let levels = scene.levels("web-0");
@@ -225,8 +240,13 @@ fn owners_keep_their_promises() {
 #[test]
 fn a_member_without_which_there_is_no_majority_is_confirmed() {
     scene("quorum", |scene| {
-        for (name, ready, level) in [("many", 2, "Ok"), ("few", 1, "Confirm")] {
-            let set = scene.stateful_set(name, 3, ready);
+        for (name, replicas, ready, level) in [
+            ("many", 3, 2, "Warn"),
+            ("few", 3, 1, "Confirm"),
+            ("primary", 2, 1, "Warn"),
+            ("last", 2, 0, "Confirm"),
+        ] {
+            let set = scene.stateful_set(name, replicas, ready);
             scene.ended_pod(name, Some(&set), &json!({}));
             scene.levels(name).are(&[("quorum", Some(level))]);
         }

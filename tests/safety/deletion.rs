@@ -1,10 +1,11 @@
 //! From the report to what became of the pod.
 
+use control_plane::Rule;
 use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::scene::{Scene, owned_by, scene};
+use crate::scene::{Scene, TRACKING, owned_by, scene};
 use crate::support::{Run, events_of, holder_of};
 
 /// The notes of the Events in the namespace that are about `name`.
@@ -34,7 +35,7 @@ fn the_report_says_what_is_given_up_and_what_to_type() {
           ok       mass-loss         1 of 3 nodes of zone zone are unreachable
           ok       lease             the node is not locked
           CONFIRM  owner             StatefulSet/web guarantees at most one web-0; a second may start while the first is still running
-          CONFIRM  quorum            only 1 of 3 members of StatefulSet/web are ready without it: no majority; remove the member from its group first
+          CONFIRM  quorum            only 1 of 3 members of StatefulSet/web are ready without it: no majority, so a group that votes can't remove it; deletion may be the only way back, but if the old member still runs, both may serve different data
           ok       volume-attached   it writes to no volume that other nodes can reach
           ok       finalizers        none
           ok       pdb               no disruption budget covers it
@@ -71,7 +72,7 @@ fn the_report_says_what_is_given_up_and_what_to_type() {
           ok       mass-loss         1 of 3 nodes of zone zone are unreachable
           ok       lease             the node is not locked
           CONFIRM  owner             StatefulSet/web guarantees at most one web-0; a second may start while the first is still running
-          CONFIRM  quorum            only 1 of 3 members of StatefulSet/web are ready without it: no majority; remove the member from its group first
+          CONFIRM  quorum            only 1 of 3 members of StatefulSet/web are ready without it: no majority, so a group that votes can't remove it; deletion may be the only way back, but if the old member still runs, both may serve different data
           ok       volume-attached   it writes to no volume that other nodes can reach
           ok       finalizers        none
           ok       pdb               no disruption budget covers it
@@ -258,6 +259,66 @@ fn a_finalizer_holds_the_object() {
             &scene.pod_path("web-1"),
             &json!({"metadata": {"finalizers": null}}),
         );
+    });
+}
+
+/// As pod garbage collection does: no kubelet reports the phase, and the Job waits for it.
+#[test]
+fn a_pod_that_its_job_keeps_is_set_to_failed_first() {
+    scene("tracked", |scene| {
+        scene.ended_job_pod("copy-1");
+        let path = scene.pod_path("copy-1");
+        let levels = scene.levels("copy-1");
+        levels.are(&[("owner", Some("Confirm")), ("finalizers", Some("Warn"))]);
+        let words = ["--accept-risk=owner", "-m", "why", "--timeout=0"];
+        let dry_run = scene
+            .force_delete("copy-1", &words)
+            .args(["--dry-run=server"]);
+        let told = "pod/copy-1 force-deleted (server dry run)\n";
+        assert!(dry_run.succeeds().stdout.ends_with(told));
+        assert_eq!(scene.cluster.get(&path)["status"]["phase"], "Running");
+
+        let run = scene.force_delete("copy-1", &words).ends_unfinished();
+        let held = format!("pod/copy-1 force-deleted, but held by finalizer {TRACKING}\n");
+        assert!(run.stdout.ends_with(&held), "{run}");
+        let pod = scene.cluster.get(&path);
+        assert_eq!(pod["status"]["phase"], "Failed");
+        assert_eq!(pod["metadata"]["deletionGracePeriodSeconds"], 0);
+        let conditions = pod["status"]["conditions"].as_array().expect("a list");
+        let kind = |one: &&Value| one["type"] == "DisruptionTarget";
+        let disrupted = conditions
+            .iter()
+            .find(kind)
+            .expect("it is told to the policy");
+        assert_eq!(
+            (&disrupted["status"], &disrupted["reason"]),
+            (&json!("True"), &json!("ForceDeleted"))
+        );
+        assert!(
+            conditions.iter().any(|one| one["type"] == "Ready"),
+            "{pod:#}"
+        );
+
+        // Now it is only kept, and nothing is left to do.
+        let run = scene.force_delete("copy-1", &words).ends_unfinished();
+        assert!(
+            run.stdout
+                .contains("pod/copy-1 is already deleted, but held by"),
+            "{run}"
+        );
+    });
+}
+
+#[test]
+fn a_pod_that_its_job_keeps_takes_the_right_to_set_its_phase() {
+    scene("phase", |scene| {
+        scene.ended_job_pod("copy-1");
+        let rules = [Rule::new("", &["pods"], &["get", "delete"])];
+        let user = scene.user("vic", &rules);
+        let levels = scene.levels_for(&user, "copy-1");
+        assert_eq!(levels.all("rights"), ["Ok", "Refuse"]);
+        let told = "you do not have permission to patch pods/status";
+        assert!(levels.has("rights", told));
     });
 }
 

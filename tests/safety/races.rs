@@ -113,13 +113,98 @@ fn a_pod_that_went_by_itself_is_told_as_that() {
     });
 }
 
+/// Starts to delete `web-1` to `web-3` with nothing to accept, up to the deletion of `web-2`.
+fn at_the_second(scene: &Scene, words: &[&str]) -> (Gate, Running, Kept) {
+    let owner = scene.replica_set("web");
+    for name in ["web-1", "web-2", "web-3"] {
+        scene.ended_pod(name, Some(&owner), &json!({}));
+    }
+    let gate = scene.cluster.gate_for(Treatment::Keep, |method, path| {
+        deletes_a_pod(method, path) && path.contains("/pods/web-2")
+    });
+    let pods = ["pod/web-1", "pod/web-2", "pod/web-3"];
+    let maint = scene
+        .cluster
+        .maint(["force-delete", "-n", &scene.namespace]);
+    let maint = maint.args(pods).args(["-m", "why", "--timeout=0"]);
+    let (run, kept) = gate.holds_up(maint.args(words));
+    (gate, run, kept)
+}
+
+/// What was read of the others is as old.
 #[test]
-fn a_pod_that_only_changed_is_looked_at_again() {
+fn a_pod_that_changed_ends_the_deletion_of_the_others() {
     scene("touched", |scene| {
-        scene.harmless_pod("web-1");
-        let run = deleting(scene, "web-1", || touch(scene, "web-1"), 1);
+        let (_gate, run, kept) = at_the_second(scene, &["--accept-risk=none"]);
+        touch(scene, "web-2");
+        assert_eq!(kept.passes(), 409);
+        let run = run.ends();
+        assert_eq!(run.code, 6, "{run}");
+        let told = format!(
+            "error: pod/web-2 changed after the check; nothing more was deleted\n\
+             hint: to check again and delete: kubectl maint force-delete pod/web-2 pod/web-3 -n {} \
+             --accept-risk=none -m why\n\
+             error: not deleted: pod/web-2, pod/web-3\n",
+            scene.namespace
+        );
+        assert!(run.stderr.ends_with(&told), "{run}");
+        assert!(run.stdout.ends_with("pod/web-1 force-deleted\n"), "{run}");
+        assert!(scene.is_there("web-2") && scene.is_there("web-3"));
+        assert_eq!(holder_of(&scene.cluster, &scene.node), None);
+    });
+}
+
+#[test]
+fn a_pod_that_went_by_itself_leaves_the_others_to_be_deleted() {
+    scene("others", |scene| {
+        let (_gate, run, kept) = at_the_second(scene, &["--accept-risk=none"]);
+        let gone = json!({"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0});
+        let path = scene.pod_path("web-2");
+        let went = scene.cluster.try_send("DELETE", &path, Some(&gone));
+        went.expect("it goes");
+        assert_eq!(kept.passes(), 404);
+        let run = run.ends();
         assert_eq!(run.code, 0, "{run}");
-        assert!(!scene.is_there("web-1"));
+        let told = "pod/web-2 was already gone\npod/web-3 force-deleted\n";
+        assert!(run.stdout.ends_with(told), "{run}");
+    });
+}
+
+/// Its clock is so far behind that the heartbeat looks old.
+#[test]
+fn a_heartbeat_ends_the_deletion_whatever_its_clock_says() {
+    scene("behind", |scene| {
+        let (_gate, run, kept) = at_the_second(scene, &["--accept-risk=none"]);
+        let heartbeat = format!(
+            "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{}",
+            scene.node
+        );
+        let renewed = json!({"spec": {"renewTime": ago(60)}});
+        scene.cluster.patch(&heartbeat, &renewed);
+        assert_eq!(kept.passes(), 200);
+        let run = run.ends();
+        assert_eq!(run.code, 6, "{run}");
+        let told = "error: refused: node-alive; nothing more was deleted\n";
+        assert!(run.stderr.contains(told), "{run}");
+        assert!(run.stderr.contains("its last heartbeat is 0s old"), "{run}");
+        let left = "error: not deleted: pod/web-3\n";
+        assert!(run.stderr.ends_with(left), "{run}");
+        let deleted = "pod/web-1 force-deleted\npod/web-2 force-deleted\n";
+        assert!(run.stdout.ends_with(deleted), "{run}");
+        assert!(!scene.is_there("web-2") && scene.is_there("web-3"));
+    });
+}
+
+#[test]
+fn who_accepts_that_the_kubelet_is_alive_is_not_stopped_by_its_heartbeats() {
+    scene("beating", |scene| {
+        scene.heartbeat();
+        let (_gate, run, kept) = at_the_second(scene, &["--accept-risk=node-alive"]);
+        scene.heartbeat();
+        assert_eq!(kept.passes(), 200);
+        let run = run.ends();
+        assert_eq!(run.code, 0, "{run}");
+        assert!(!scene.is_there("web-3"));
     });
 }
 
@@ -201,34 +286,6 @@ fn what_is_given_up_only_now_was_not_confirmed() {
             "{run}"
         );
         assert!(scene.is_there("web-0"));
-    });
-}
-
-#[test]
-fn what_keeps_changing_is_left_after_three_tries() {
-    scene("restless", |scene| {
-        scene.harmless_pod("web-1");
-        let gate = gate(scene);
-        let words = ["--accept-risk", "-m", "why"];
-        let run = scene
-            .force_delete("web-1", &words)
-            .kubeconfig(&gate.kubeconfig)
-            .start();
-        for n in 0..3 {
-            let kept = gate.kept();
-            let label = json!({"metadata": {"labels": {"touched": format!("n{n}")}}});
-            scene.cluster.patch(&scene.pod_path("web-1"), &label);
-            assert_eq!(kept.passes(), 409);
-        }
-        let run = run.ends();
-        assert_eq!(run.code, 1, "{run}");
-        assert!(
-            run.stderr
-                .contains("could not delete everything: some objects kept changing (3 attempts)"),
-            "{run}"
-        );
-        assert!(scene.is_there("web-1"));
-        assert_eq!(holder_of(&scene.cluster, &scene.node), None);
     });
 }
 
@@ -423,9 +480,9 @@ fn a_deletion_that_gets_no_answer_may_still_take_effect() {
     });
 }
 
-/// A lost answer of a request that can't take effect any more is no reason to stop.
+/// A request whose answer was lost, and which can't take effect any more, is as one that was refused.
 #[test]
-fn a_deletion_without_an_answer_is_tried_again_for_another_version() {
+fn a_deletion_without_an_answer_is_left_at_another_version() {
     scene("outdated", |scene| {
         scene.harmless_pod("web-1");
         let gate = keeping_first(scene, Method::DELETE);
@@ -433,8 +490,10 @@ fn a_deletion_without_an_answer_is_tried_again_for_another_version() {
         let (run, kept) = held_up(&gate, scene, "web-1", &words);
         touch(scene, "web-1");
         let run = run.ends();
-        assert_eq!(run.code, 0, "{run}");
-        assert!(!scene.is_there("web-1"));
+        assert_eq!(run.code, 6, "{run}");
+        let told = "error: pod/web-1 changed after the check; nothing was deleted\n";
+        assert!(run.stderr.contains(told), "{run}");
+        assert!(scene.is_there("web-1"));
         drop(kept);
     });
 }

@@ -4,7 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
-use crate::scene::{Levels, Scene, scene};
+use serde_json::json;
+
+use crate::scene::{Levels, Scene, TRACKING, scene};
 
 const NAMESPACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/namespace.yaml");
 const RIGHTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/rbac.yaml");
@@ -101,6 +103,26 @@ fn reads_all_for_why(scene: &Scene, groups: &[&str], more: &[(&str, &str)]) {
     }
 }
 
+/// `copy-1`, whose Job keeps it, goes the same way: its phase is set first.
+#[track_caller]
+fn copy_1_goes(scene: &Scene, kubeconfig: &Path) {
+    scene.ended_job_pod("copy-1");
+    let levels = scene.levels_for(kubeconfig, "copy-1");
+    levels.are(&[("rights", Some("Ok")), ("rights-unknown", None)]);
+    let words = [levels.confirm(), "-m", "why", "--timeout=0"];
+    let run = scene
+        .force_delete("copy-1", &words)
+        .kubeconfig(kubeconfig)
+        .ends_unfinished();
+    // Nobody is here to remove the finalizer.
+    let told = format!("pod/copy-1 force-deleted, but held by finalizer {TRACKING}\n");
+    assert!(run.stdout.ends_with(&told), "{run}");
+    let status = scene.cluster.get(&scene.pod_path("copy-1"))["status"].clone();
+    assert_eq!(status["phase"], "Failed", "{status:#}");
+    let freed = json!({"metadata": {"finalizers": null}});
+    scene.cluster.patch(&scene.pod_path("copy-1"), &freed);
+}
+
 #[track_caller]
 fn may_nothing_foreign(scene: &Scene, groups: &[&str]) {
     for (verb, resource) in FOREIGN {
@@ -122,7 +144,7 @@ fn an_operator_knows_all_and_deletes_pods_and_nodes() {
             ("lease", Some("Ok")),
             ("remediation-unknown", None),
             ("owner", Some("Confirm")),
-            ("quorum", Some("Ok")),
+            ("quorum", Some("Warn")),
             ("pdb", Some("Ok")),
             ("rights", Some("Ok")),
         ]);
@@ -133,8 +155,10 @@ fn an_operator_knows_all_and_deletes_pods_and_nodes() {
         let made = format!("lease/{} created\n{locked}", scene.node);
         web_0_goes(scene, &ada, &levels, &made);
 
+        copy_1_goes(scene, &ada);
+
         let node = format!("node/{}", scene.node);
-        let words = ["force-delete", &node, "--accept-risk=none", "-m", "why"];
+        let words = ["force-delete", &node, "--accept-risk=owner", "-m", "why"];
         let run = scene.cluster.maint(words).kubeconfig(&ada).succeeds();
         assert_eq!(run.stderr, locked, "{run}");
         let told = format!("\n{node} force-deleted; ");
@@ -181,11 +205,12 @@ fn an_owner_deletes_pods_of_the_namespace_and_nothing_else() {
             ("node-alive-unknown", Some("Unknown")),
             ("lease-unknown", Some("Unknown")),
             ("owner", Some("Confirm")),
-            ("quorum", Some("Ok")),
+            ("quorum", Some("Warn")),
             ("pdb", Some("Ok")),
             ("rights", Some("Ok")),
         ]);
         web_0_goes(scene, &dev, &levels, "");
+        copy_1_goes(scene, &dev);
 
         reads_all_for_why(scene, &[&team], &[]);
         may_nothing_foreign(scene, &[&team]);

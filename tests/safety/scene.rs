@@ -14,6 +14,9 @@ use crate::support::{Cluster, Maint, Run, ago};
 /// How long the node has been silent.
 pub(crate) const SILENT: Duration = Duration::from_secs(600);
 
+/// The finalizer by which a Job keeps its pods.
+pub(crate) const TRACKING: &str = "batch.kubernetes.io/job-tracking";
+
 /// What a test sees.
 pub(crate) struct Scene {
     pub(crate) cluster: Cluster,
@@ -195,6 +198,29 @@ impl Scene {
         self.ended_pod("web-0", Some(&set), &spec);
     }
 
+    /// A pod, asked to end, that its Job keeps until it has failed.
+    pub(crate) fn ended_job_pod(&self, name: &str) {
+        let job = json!({
+            "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name},
+            "spec": {
+                "podFailurePolicy": {"rules": [{
+                    "action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}],
+                }]},
+                "template": {"spec": {
+                    "restartPolicy": "Never",
+                    "containers": [{"name": "main", "image": "registry.example/job:1"}],
+                }},
+            },
+        });
+        let job = self
+            .cluster
+            .create(&self.at("/apis/batch/v1", "jobs"), &job);
+        let kept = json!({
+            "metadata": {"finalizers": [TRACKING]}, "spec": {"restartPolicy": "Never"},
+        });
+        self.ended_pod(name, Some(&job), &kept);
+    }
+
     /// `force-delete pod/NAME` with more words.
     pub(crate) fn force_delete(&self, pod: &str, words: &[&str]) -> Maint {
         let pod = format!("pod/{pod}");
@@ -263,7 +289,12 @@ impl Levels {
     /// Those of the first target that a run reports as JSON.
     #[track_caller]
     pub(crate) fn of(maint: Maint) -> Self {
-        let run = maint.run();
+        Self::of_run(&maint.run())
+    }
+
+    /// The same of a run that has ended.
+    #[track_caller]
+    pub(crate) fn of_run(run: &Run) -> Self {
         assert_eq!(run.code, 6, "{run}");
         let report = serde_json::from_str(&run.stdout).unwrap_or_else(|_| panic!("{run}"));
         let report = Self(report);
@@ -272,25 +303,39 @@ impl Levels {
         report
     }
 
+    /// The checks of this id.
+    fn checks(&self, id: &str) -> impl Iterator<Item = &Value> {
+        let checks = self.0["items"][0]["checks"].as_array().expect("checks");
+        checks.iter().filter(move |check| check["id"] == id)
+    }
+
+    /// The level of each.
+    pub(crate) fn all(&self, id: &str) -> Vec<&str> {
+        let levels = self.checks(id).map(|check| check["level"].as_str());
+        levels.map(|level| level.expect("a level")).collect()
+    }
+
     /// The level of the check: the same wherever it is there more than once.
     pub(crate) fn get(&self, id: &str) -> Option<&str> {
-        let checks = self.0["items"][0]["checks"].as_array().expect("checks");
-        let mut levels = checks
-            .iter()
-            .filter(|check| check["id"] == id)
-            .map(|check| check["level"].as_str().expect("a level"));
-        let level = levels.next();
-        assert!(levels.all(|other| Some(other) == level), "{:#}", self.0);
+        let levels = self.all(id);
+        let level = levels.first().copied();
+        assert!(
+            levels.iter().all(|other| Some(*other) == level),
+            "{:#}",
+            self.0
+        );
         level
     }
 
     /// What the check says.
     pub(crate) fn words(&self, id: &str) -> &str {
-        let checks = self.0["items"][0]["checks"].as_array().expect("checks");
-        let check = checks.iter().find(|check| check["id"] == id);
-        check
-            .and_then(|check| check["message"].as_str())
-            .unwrap_or_default()
+        let mut words = self.checks(id).map(|check| check["message"].as_str());
+        words.next().flatten().unwrap_or_default()
+    }
+
+    /// Whether the check says this, be it among others.
+    pub(crate) fn has(&self, id: &str, words: &str) -> bool {
+        self.checks(id).any(|check| check["message"] == words)
     }
 
     /// The flag that confirms it all.

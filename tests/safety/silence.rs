@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use control_plane::{Readiness, Rule};
 use serde_json::json;
 
-use crate::scene::{Scene, scene};
+use crate::scene::{Levels, Scene, scene};
 use crate::support::{Run, ago};
 
 /// An age at which a heartbeat still counts, for [`LEEWAY`] at least.
@@ -104,6 +104,40 @@ fn a_node_that_is_not_ready_is_silent_once_its_heartbeat_is_old() {
     });
 }
 
+/// What it writes looks old, and changes.
+#[test]
+fn a_kubelet_whose_clock_is_behind_is_alive() {
+    scene("late-clock", |scene| {
+        let node = node_with_pod(scene, "unwell", Readiness::NotReady);
+        beat(scene, &node, 90);
+        let report = scene.force_delete("unwell", &["-o", "json"]);
+        let told = format!("node/{node}: watching its heartbeat for up to 12s");
+        let run = report.until_it_says(&told);
+        beat(scene, &node, 81);
+        let levels = Levels::of_run(&run.ends());
+        levels.are(&[("node-alive", Some("Refuse")), ("node-unreachable", None)]);
+    });
+}
+
+#[test]
+fn a_heartbeat_is_as_long_a_sign_of_life_as_its_lease_says() {
+    scene("long-lease", |scene| {
+        scene.harmless_pod("web-1");
+        beat(scene, &scene.node, 100);
+        let long = json!({"spec": {"leaseDurationSeconds": 120}});
+        scene.cluster.patch(&lease_path(&scene.node), &long);
+        let levels = scene.levels("web-1");
+        levels.are(&[("node-alive", Some("Refuse"))]);
+        let words = levels.words("node-alive");
+        assert!(
+            words.ends_with("and its heartbeat is 2m or older"),
+            "{words}"
+        );
+        let run = fence(scene, &scene.node);
+        assert!(run.stderr.contains("its kubelet is alive"), "{run}");
+    });
+}
+
 #[test]
 fn a_node_that_has_no_heartbeat_is_silent_only_where_the_control_plane_says_so() {
     scene("unheard", |scene| {
@@ -142,7 +176,7 @@ fn a_node_that_has_no_heartbeat_is_silent_only_where_the_control_plane_says_so()
 fn a_heartbeat_far_ahead_of_the_clock_proves_nothing() {
     scene("ahead", |scene| {
         scene.harmless_pod("web-1");
-        beat(scene, &scene.node, -4230);
+        beat(scene, &scene.node, -4255);
         let levels = scene.levels("web-1");
         levels.are(&[
             ("node-alive", None),

@@ -96,6 +96,9 @@ fn attached_volumes_are_detached_by_force() {
             words.contains("here (ReadWriteOnce) is attached to"),
             "{words}"
         );
+        let forced =
+            "by default it is detached by force 6m after the pod is gone, if the node is not ready";
+        assert!(words.contains(forced), "{words}");
         assert_eq!(levels.confirm(), "--accept-risk=volume-attached");
         for name in ["elsewhere", "nowhere"] {
             scene
@@ -105,8 +108,9 @@ fn attached_volumes_are_detached_by_force() {
     });
 }
 
+/// Access modes don't protect what is mounted, and Kubernetes attaches some of them to two nodes at a time.
 #[test]
-fn who_only_reads_tears_nothing_and_who_writes_alone_is_told_as_that() {
+fn the_access_modes_of_a_volume_tell_who_may_write_beside_it() {
     scene("modes", |scene| {
         let driver = driver(scene, "disk", true);
         let csi = |handle: &str| json!({"csi": {"driver": driver, "volumeHandle": handle}});
@@ -114,18 +118,26 @@ fn who_only_reads_tears_nothing_and_who_writes_alone_is_told_as_that() {
         claim_as(scene, "library", "ReadOnlyMany", &nfs);
         claim_as(scene, "printed", "ReadOnlyMany", &csi("printed"));
         claim_as(scene, "alone", "ReadWriteOncePod", &csi("alone"));
+        claim_as(scene, "crowd", "ReadWriteMany", &csi("crowd"));
         claim_as(scene, "share", "ReadWriteOncePod", &nfs);
-        for name in ["library", "printed", "alone", "share"] {
+        for name in ["library", "printed", "alone", "crowd", "share"] {
             let volume = json!({"name": "data", "persistentVolumeClaim": {"claimName": name}});
             pod_with(scene, name, &volume);
         }
-        for name in ["printed", "alone"] {
+        for name in ["printed", "alone", "crowd"] {
             attach(scene, &driver, name, &scene.node);
         }
         for name in ["library", "printed"] {
-            scene
-                .levels(name)
-                .are(&[("volume-attached", Some("Ok")), ("volume-unguarded", None)]);
+            let levels = scene.levels(name);
+            levels.are(&[
+                ("volume-unguarded", Some("Unknown")),
+                ("volume-attached", None),
+            ]);
+            let told = format!(
+                "whether anything prevents two writers on {name}: it should only be read, but nothing \
+                 prevents writing"
+            );
+            assert_eq!(levels.words("volume-unguarded"), told);
         }
         let levels = scene.levels("alone");
         levels.are(&[
@@ -134,10 +146,77 @@ fn who_only_reads_tears_nothing_and_who_writes_alone_is_told_as_that() {
         ]);
         let words = levels.words("volume-attached");
         assert!(words.contains("alone (ReadWriteOncePod) is "), "{words}");
+        // Nobody waits for a detach.
+        let levels = scene.levels("crowd");
+        levels.are(&[
+            ("volume-unguarded", Some("Confirm")),
+            ("volume-attached", None),
+        ]);
+        let words = levels.words("volume-unguarded");
+        let told = "crowd (ReadWriteMany: a second node gets it at once)";
+        assert!(words.contains(told), "{words}");
         // The mode is the scheduler's promise about pods that are there: a server of files knows no pods.
         scene
             .levels("share")
             .are(&[("volume-unguarded", Some("Confirm"))]);
+    });
+}
+
+/// The control plane attaches iSCSI and Fibre Channel disks itself, without a VolumeAttachment.
+#[test]
+fn disks_without_a_driver_are_attached_too() {
+    scene("in-tree", |scene| {
+        let iscsi =
+            json!({"targetPortal": "10.0.0.9:3260", "iqn": "iqn.2001-04.com.example:a", "lun": 0});
+        claim(scene, "block", &json!({"iscsi": iscsi}));
+        claim(
+            scene,
+            "fabric",
+            &json!({"fc": {"targetWWNs": ["5005"], "lun": 1}}),
+        );
+        for name in ["block", "fabric"] {
+            let volume = json!({"name": "data", "persistentVolumeClaim": {"claimName": name}});
+            pod_with(scene, name, &volume);
+        }
+        pod_with(scene, "inline", &json!({"name": "data", "iscsi": iscsi}));
+        let status = format!("/api/v1/nodes/{}/status", scene.node);
+        let name = "kubernetes.io/iscsi/10.0.0.9:3260:iqn.2001-04.com.example:a:0";
+        let attached = json!({"status": {"volumesAttached": [{"name": name, "devicePath": ""}]}});
+        scene.cluster.patch(&status, &attached);
+        for (pod, level) in [("block", "Confirm"), ("fabric", "Ok")] {
+            scene
+                .levels(pod)
+                .are(&[("volume-attached", Some(level)), ("volume-unguarded", None)]);
+        }
+        let words = scene.levels("block");
+        let words = words.words("volume-attached");
+        let uncut = "; the detach does not keep the old pod from writing on to iSCSI";
+        assert!(words.ends_with(uncut), "{words}");
+        // Without a PersistentVolume, it is attached to as many nodes as want it.
+        scene.levels("inline").are(&[
+            ("volume-attached", None),
+            ("volume-unguarded", Some("Confirm")),
+        ]);
+    });
+}
+
+#[test]
+fn a_path_of_the_node_may_be_a_mount_that_others_reach() {
+    scene("host-path", |scene| {
+        let path = json!({"name": "data", "hostPath": {"path": "/mnt/share"}});
+        pod_with(scene, "web-1", &path);
+        let levels = scene.levels("web-1");
+        levels.are(&[("volume-unguarded", Some("Unknown"))]);
+        let told = "whether anything prevents two writers on data: a path of the node may be a mount that \
+                    other nodes reach";
+        assert_eq!(levels.words("volume-unguarded"), told);
+        let daemon = json!({
+            "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d", "uid": "d-1"},
+        });
+        scene.ended_pod("logs", Some(&daemon), &json!({"spec": {"volumes": [path]}}));
+        scene
+            .levels("logs")
+            .are(&[("volume-unguarded", None), ("volume-attached", Some("Ok"))]);
     });
 }
 
@@ -146,13 +225,10 @@ fn where_nothing_has_to_be_attached_nothing_stops_two_writers() {
     scene("unguarded", |scene| {
         let nfs = json!({"server": "nfs.example.com", "path": "/export"});
         claim(scene, "share", &json!({"nfs": nfs}));
-        let iscsi =
-            json!({"targetPortal": "10.0.0.9:3260", "iqn": "iqn.2001-04.com.example:a", "lun": 0});
-        claim(scene, "block", &json!({"iscsi": iscsi}));
         let loose = driver(scene, "loose", false);
         let csi = json!({"driver": loose, "volumeHandle": "v"});
         claim(scene, "loose", &json!({"csi": csi}));
-        for name in ["share", "block", "loose"] {
+        for name in ["share", "loose"] {
             let volume = json!({"name": "data", "persistentVolumeClaim": {"claimName": name}});
             pod_with(scene, name, &volume);
         }
@@ -161,7 +237,7 @@ fn where_nothing_has_to_be_attached_nothing_stops_two_writers() {
         pod_with(scene, "inline", &json!({"name": "data", "nfs": nfs}));
         pod_with(scene, "reading", &json!({"name": "data", "nfs": read_only}));
         pod_with(scene, "scratch", &json!({"name": "data", "emptyDir": {}}));
-        for name in ["share", "block", "loose", "inline"] {
+        for name in ["share", "loose", "inline"] {
             let levels = scene.levels(name);
             levels.are(&[
                 ("volume-unguarded", Some("Confirm")),

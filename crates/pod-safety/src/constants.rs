@@ -2,9 +2,12 @@
 
 use maintenance_lease::protocol::Span;
 
-/// How old a kubelet's heartbeat is at most for the kubelet to count as alive: the length of its Lease
-/// (`nodeLeaseDurationSeconds` of the kubelet's configuration; it renews four times as often).
-pub const HEARTBEAT_FRESH: Span = Span::seconds(40);
+/// How old a heartbeat may be if its Lease does not say so (the default of the kubelet's
+/// `nodeLeaseDurationSeconds`).
+pub const HEARTBEAT_LASTS: Span = Span::seconds(40);
+
+/// How often a kubelet renews its heartbeat within the time that it lasts (`nodeLeaseRenewIntervalFraction`).
+pub const HEARTBEAT_RENEWALS: u32 = 4;
 
 /// Where kubelets renew their heartbeats (`NamespaceNodeLease`).
 pub const HEARTBEATS: &str = maintenance_lease::HEARTBEATS;
@@ -43,6 +46,9 @@ pub const REGION: &str = "topology.kubernetes.io/region";
 
 /// A node with this label is not counted in its zone (`LabelNodeDisruptionExclusion`).
 pub const EXCLUDED: &str = "node.kubernetes.io/exclude-disruption";
+
+/// Keeps a pod until its Job has counted it (`JobTrackingFinalizer`).
+pub const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
 /// On pods that come from a file of the kubelet, not from the API (`MirrorPodAnnotationKey`).
 pub const MIRROR: &str = "kubernetes.io/config.mirror";

@@ -1,15 +1,20 @@
 //! How a node is, as told from its conditions, its kubelet's heartbeat, its taints and our record.
 
+use std::time::Duration;
+
 use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::protocol::{Instant, Now, Span};
 
-use crate::constants::HEARTBEAT_FRESH;
+use crate::constants::{HEARTBEAT_LASTS, HEARTBEAT_RENEWALS};
 use crate::fencing::Machine;
 use crate::fencing::record::{ANNOTATION, Record, Since};
 use crate::known::{Known, Why};
 use crate::taint::{OutOfService, taints};
 use crate::wire::instant;
 use crate::words::age;
+
+/// What a renewal may take longer than its period.
+const WATCH_MARGIN: Duration = Duration::from_secs(2);
 
 /// How a node is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,13 +54,52 @@ pub enum Health {
     Gone,
 }
 
+/// A kubelet's heartbeat: its Lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heartbeat {
+    /// When the kubelet renewed it, by its own clock, or when it was seen to change.
+    pub at: Instant,
+    /// How old it may be for the kubelet to count as alive.
+    pub lasts: Span,
+}
+
+impl From<Instant> for Heartbeat {
+    /// One that lasts as long as heartbeats usually do.
+    fn from(at: Instant) -> Self {
+        Self {
+            at,
+            lasts: HEARTBEAT_LASTS,
+        }
+    }
+}
+
+impl Heartbeat {
+    /// How old it is.
+    #[must_use]
+    pub fn age(self, now: Now) -> Span {
+        (now.earliest - self.at).max(Span::ZERO)
+    }
+
+    /// How long to watch it: a live kubelet renews it within this time, with a margin for the request.
+    #[must_use]
+    pub fn watch_time(self) -> Duration {
+        let micros = u64::try_from(self.lasts.as_micros()).unwrap_or(0);
+        Duration::from_micros(micros / u64::from(HEARTBEAT_RENEWALS)) + WATCH_MARGIN
+    }
+
+    /// By how much it is ahead of the clock, if that is too much to use it.
+    fn ahead(self, now: Now) -> Option<Span> {
+        Some(self.at - now.latest).filter(|by| *by > self.lasts)
+    }
+}
+
 /// The signs of life of a Node, and what was asserted of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signs {
     /// Its Ready condition; `None` if it never had one.
     pub ready: Option<Ready>,
-    /// When its kubelet last renewed its heartbeat (`None`: it has none).
-    pub heartbeat: Known<Option<Instant>>,
+    /// Its kubelet's heartbeat (`None`: it has none).
+    pub heartbeat: Known<Option<Heartbeat>>,
     /// When its kubelet last reported a condition, which it does every few minutes only.
     pub reported: Option<Instant>,
     /// Its out-of-service taints.
@@ -89,7 +133,7 @@ pub enum Status {
 impl Signs {
     /// Those of `node`, whose kubelet's heartbeat was read beside it.
     #[must_use]
-    pub fn of(node: &Node, heartbeat: Known<Option<Instant>>) -> Self {
+    pub fn of(node: &Node, heartbeat: Known<Option<Heartbeat>>) -> Self {
         let conditions = node
             .status
             .as_ref()
@@ -134,7 +178,7 @@ impl Signs {
 
     /// The heartbeat as far as it tells anything: see [`trusted`].
     #[must_use]
-    pub fn heard(&self, now: Now) -> Known<Option<Instant>> {
+    pub fn heard(&self, now: Now) -> Known<Option<Heartbeat>> {
         trusted(&self.heartbeat, now)
     }
 
@@ -143,8 +187,8 @@ impl Signs {
     #[must_use]
     pub fn is_fresh(&self, now: Now) -> Option<bool> {
         match self.heard(now) {
-            Known::Yes(heartbeat) => Some(is_fresh(heartbeat.or(self.reported), now)),
-            Known::Unknown(_) => is_fresh(self.reported, now).then_some(true),
+            Known::Yes(heartbeat) => Some(is_fresh(heartbeat.or(self.last_report()), now)),
+            Known::Unknown(_) => is_fresh(self.last_report(), now).then_some(true),
         }
     }
 
@@ -160,10 +204,26 @@ impl Signs {
             (Known::Unknown(_), Some(Status::True | Status::False)) => Some(Pulse::Alive),
             (Known::Unknown(_), _) | (Known::Yes(None), Some(Status::False) | None) => None,
             (Known::Yes(heartbeat), status) => {
-                let heartbeat = heartbeat.or(self.reported);
+                let heartbeat = heartbeat.or(self.last_report());
                 Some(pulse(status == Some(Status::True), heartbeat, now))
             }
         }
+    }
+
+    /// The last report of a condition, as a heartbeat.
+    fn last_report(&self) -> Option<Heartbeat> {
+        self.reported.map(Heartbeat::from)
+    }
+
+    /// The heartbeat to watch for a change before its node counts as unreachable: it is old or ahead, but
+    /// the kubelet may be alive with a wrong clock. The control plane counts changes, so an old heartbeat of
+    /// a node that it does not call unknown is suspicious at any age.
+    #[must_use]
+    pub fn to_watch(&self, now: Now) -> Option<Heartbeat> {
+        let heartbeat = self.heartbeat.yes().copied().flatten()?;
+        let is_near = heartbeat.at + heartbeat.lasts + heartbeat.lasts > now.earliest;
+        let is_doubtful = is_near || self.status() != Some(Status::Unknown);
+        (is_doubtful && !is_fresh(Some(heartbeat), now)).then_some(heartbeat)
     }
 
     /// What its Ready condition says; `None`: it has none.
@@ -216,8 +276,8 @@ pub enum Pulse {
 /// This is the only place that decides whether a node is silent. What never had a heartbeat, or has one
 /// that tells nothing, is judged by what is said of it.
 #[must_use]
-pub fn pulse(is_ready: bool, heartbeat: Option<Instant>, now: Now) -> Pulse {
-    match (is_ready, heartbeat.filter(|at| ahead(*at, now).is_none())) {
+pub fn pulse(is_ready: bool, heartbeat: Option<Heartbeat>, now: Now) -> Pulse {
+    match (is_ready, heartbeat.filter(|one| one.ahead(now).is_none())) {
         (_, Some(_)) if is_fresh(heartbeat, now) => Pulse::Alive,
         (true, None) => Pulse::Alive,
         (true, Some(_)) => Pulse::Fading,
@@ -228,18 +288,18 @@ pub fn pulse(is_ready: bool, heartbeat: Option<Instant>, now: Now) -> Pulse {
 /// Whether a heartbeat is so young that its kubelet counts as alive. One that is ahead of the clock by
 /// more than it may be old is no sign of life: it would be one until that time comes.
 #[must_use]
-pub fn is_fresh(heartbeat: Option<Instant>, now: Now) -> bool {
+pub fn is_fresh(heartbeat: Option<Heartbeat>, now: Now) -> bool {
     heartbeat.is_some_and(|heartbeat| {
-        now.earliest - heartbeat < HEARTBEAT_FRESH && ahead(heartbeat, now).is_none()
+        now.earliest - heartbeat.at < heartbeat.lasts && heartbeat.ahead(now).is_none()
     })
 }
 
 /// `heartbeat` as far as it tells anything at `now`: of a kubelet whose clock is far ahead nobody knows
 /// when it renewed it.
 #[must_use]
-pub fn trusted(heartbeat: &Known<Option<Instant>>, now: Now) -> Known<Option<Instant>> {
+pub fn trusted(heartbeat: &Known<Option<Heartbeat>>, now: Now) -> Known<Option<Heartbeat>> {
     match heartbeat {
-        Known::Yes(Some(at)) => match ahead(*at, now) {
+        Known::Yes(Some(at)) => match at.ahead(now) {
             Some(by) => Known::Unknown(Why::Untold(format!(
                 "its heartbeat is {} ahead of the clock",
                 age(by)
@@ -248,11 +308,6 @@ pub fn trusted(heartbeat: &Known<Option<Instant>>, now: Now) -> Known<Option<Ins
         },
         _ => heartbeat.clone(),
     }
-}
-
-/// By how much a heartbeat is ahead of the clock, if that is too much to use the heartbeat.
-fn ahead(heartbeat: Instant, now: Now) -> Option<Span> {
-    Some(heartbeat - now.latest).filter(|by| *by > HEARTBEAT_FRESH)
 }
 
 #[cfg(test)]
@@ -267,7 +322,7 @@ mod tests {
         NOW - Span::seconds(seconds)
     }
 
-    fn signs(ready: Option<Status>, heartbeat: Known<Option<Instant>>) -> Signs {
+    fn signs(ready: Option<Status>, heartbeat: Known<Option<Heartbeat>>) -> Signs {
         Signs {
             ready: ready.map(|status| Ready {
                 status,
@@ -285,7 +340,7 @@ mod tests {
     fn the_heartbeat_tells_silence_from_trouble() {
         use Status::{False, True, Unknown};
         let unread = || Known::Unknown(Why::Forbidden("get leases".to_owned()));
-        let beat = |seconds| Known::Yes(Some(ago(seconds)));
+        let beat = |seconds| Known::Yes(Some(ago(seconds).into()));
         let partitioned = Health::Unreachable {
             since: Some(ago(540)),
         };
@@ -306,7 +361,7 @@ mod tests {
             (None, Known::Yes(None), not_ready(false)),
             (
                 Some(Unknown),
-                Known::Yes(Some(Instant::UNREADABLE)),
+                Known::Yes(Some(Instant::UNREADABLE.into())),
                 Health::Unreachable {
                     since: Some(ago(540)),
                 },
@@ -319,7 +374,9 @@ mod tests {
 
     #[test]
     fn silent_is_what_is_not_ready_and_has_no_young_heartbeat() {
-        let of = |is_ready, age: Option<u32>| pulse(is_ready, age.map(ago), Now::at(NOW));
+        let of = |is_ready, age: Option<u32>| {
+            pulse(is_ready, age.map(|age| ago(age).into()), Now::at(NOW))
+        };
         for (is_ready, age, expected) in [
             (true, Some(39), Pulse::Alive),
             (true, Some(40), Pulse::Fading),
@@ -345,9 +402,19 @@ mod tests {
             // Not ready is what a kubelet says; without a heartbeat nobody knows when it fell silent.
             (False, Known::Yes(None), 39, Some(Pulse::Alive)),
             (False, Known::Yes(None), 60, None),
-            (False, Known::Yes(Some(ago(40))), 60, Some(Pulse::Silent)),
+            (
+                False,
+                Known::Yes(Some(ago(40).into())),
+                60,
+                Some(Pulse::Silent),
+            ),
             // If there is a heartbeat, only the heartbeat counts.
-            (Unknown, Known::Yes(Some(ago(40))), 5, Some(Pulse::Silent)),
+            (
+                Unknown,
+                Known::Yes(Some(ago(40).into())),
+                5,
+                Some(Pulse::Silent),
+            ),
         ] {
             let signs = Signs {
                 reported: Some(ago(reported)),
@@ -360,7 +427,7 @@ mod tests {
     #[test]
     fn a_heartbeat_far_ahead_of_the_clock_tells_neither_life_nor_silence() {
         use Status::{False, True, Unknown};
-        let ahead = |seconds| Known::Yes(Some(NOW + Span::seconds(seconds)));
+        let ahead = |seconds| Known::Yes(Some((NOW + Span::seconds(seconds)).into()));
         for (ready, heartbeat, fresh, expected) in [
             (Some(Unknown), ahead(40), Some(true), Some(Pulse::Alive)),
             (Some(Unknown), ahead(41), None, None),
@@ -373,7 +440,7 @@ mod tests {
             let found = (signs.is_fresh(now), signs.pulse(now));
             assert_eq!(found, (fresh, expected), "{signs:?}");
         }
-        let ahead = Some(NOW + Span::seconds(41));
+        let ahead = Some((NOW + Span::seconds(41)).into());
         assert_eq!(pulse(true, ahead, Now::at(NOW)), Pulse::Alive);
         assert_eq!(pulse(false, ahead, Now::at(NOW)), Pulse::Silent);
     }
@@ -386,9 +453,48 @@ mod tests {
 
     #[test]
     fn the_earliest_clock_says_how_old_a_heartbeat_is() {
-        let signs = signs(Some(Status::Unknown), Known::Yes(Some(ago(39))));
+        let signs = signs(Some(Status::Unknown), Known::Yes(Some(ago(39).into())));
         let now = Now::between(NOW, NOW + Span::seconds(60));
         assert_eq!(signs.is_fresh(now), Some(true));
+    }
+
+    #[test]
+    fn a_heartbeat_lasts_as_long_as_its_lease_says() {
+        let of = |lasts, age| {
+            let heartbeat = Heartbeat {
+                at: ago(age),
+                lasts: Span::seconds(lasts),
+            };
+            is_fresh(Some(heartbeat), Now::at(NOW))
+        };
+        assert!(of(120, 119) && !of(120, 120));
+        assert!(of(10, 9) && !of(10, 10));
+        let watched = Heartbeat::from(NOW).watch_time();
+        assert_eq!(watched, Duration::from_secs(10) + WATCH_MARGIN);
+    }
+
+    #[test]
+    fn a_heartbeat_that_is_hardly_old_or_contradicts_the_control_plane_is_watched_first() {
+        use Status::{False, True, Unknown};
+        for (ready, age, expected) in [
+            (Some(Unknown), 39, false),
+            (Some(Unknown), 40, true),
+            (Some(Unknown), 79, true),
+            (Some(Unknown), 80, false),
+            (Some(False), 600, true),
+            (Some(True), 600, true),
+            (None, 600, true),
+        ] {
+            let signs = signs(ready, Known::Yes(Some(ago(age).into())));
+            let is_watched = signs.to_watch(Now::at(NOW)).is_some();
+            assert_eq!(is_watched, expected, "{ready:?} {age}");
+        }
+        let ahead = Known::Yes(Some((NOW + Span::seconds(41)).into()));
+        let ahead = signs(Some(Unknown), ahead);
+        assert!(ahead.to_watch(Now::at(NOW)).is_some());
+        for heartbeat in [Known::Yes(None), Known::Unknown(Why::NotRead)] {
+            assert_eq!(signs(Some(False), heartbeat).to_watch(Now::at(NOW)), None);
+        }
     }
 
     #[test]
@@ -406,11 +512,17 @@ mod tests {
             since: None,
         };
         let live = Health::KubeletAlive { by: None };
-        assert_eq!(fenced(Status::Unknown, Known::Yes(Some(ago(90)))), silent);
+        assert_eq!(
+            fenced(Status::Unknown, Known::Yes(Some(ago(90).into()))),
+            silent
+        );
         assert_eq!(fenced(Status::Unknown, unread()), silent);
-        assert_eq!(fenced(Status::Unknown, Known::Yes(Some(ago(9)))), live);
+        assert_eq!(
+            fenced(Status::Unknown, Known::Yes(Some(ago(9).into()))),
+            live
+        );
         assert_eq!(fenced(Status::False, unread()), live);
-        assert_eq!(fenced(Status::True, Known::Yes(Some(ago(90)))), live);
+        assert_eq!(fenced(Status::True, Known::Yes(Some(ago(90).into()))), live);
     }
 
     #[test]
@@ -426,7 +538,7 @@ mod tests {
         };
         let by = || "alice".to_owned();
         let mistake = || Health::KubeletAlive { by: Some(by()) };
-        let silent = Known::Yes(Some(ago(90)));
+        let silent = Known::Yes(Some(ago(90).into()));
         for (status, heartbeat, since, expected) in [
             (
                 Status::True,
@@ -448,7 +560,7 @@ mod tests {
                 out_of_service: OutOfService::Asserted,
                 record: Some(record.clone()),
                 since: Some(since),
-                ..signs(Some(status), Known::Yes(Some(heartbeat)))
+                ..signs(Some(status), Known::Yes(Some(heartbeat.into())))
             };
             assert_eq!(signs.health(Now::at(NOW)), expected, "{signs:?}");
         }

@@ -40,7 +40,7 @@ impl Report {
     #[must_use]
     pub fn on_pod(facts: &Facts, first: Option<&str>, now: Now) -> Self {
         Self {
-            target: Target::pod(&facts.pod),
+            target: Target::of_pod(&facts.pod),
             checks: checks::of_pod(facts, first, now),
         }
     }
@@ -49,7 +49,7 @@ impl Report {
     #[must_use]
     pub fn on_pod_with_its_node(facts: &Facts, now: Now) -> Self {
         Self {
-            target: Target::pod(&facts.pod),
+            target: Target::of_pod(&facts.pod),
             checks: checks::of_pod_with_its_node(facts, now),
         }
     }
@@ -58,7 +58,7 @@ impl Report {
     #[must_use]
     pub fn on_node(name: &str, facts: &NodeFacts, first: Option<&str>, now: Now) -> Self {
         Self {
-            target: Target::node(name, &facts.node),
+            target: Target::of_node(name, &facts.node),
             checks: checks::of_node(facts, first, now),
         }
     }
@@ -71,11 +71,7 @@ impl Report {
             checks.any(|verdict| verdict.id == id && verdict.level == level)
         };
         let is_silent = found(UNREACHABLE, Level::Warn) && !found(FENCED, Level::Ok);
-        let node = match self.target.kind {
-            "node" => Some(&self.target.name),
-            _ => self.target.node.as_ref(),
-        };
-        node.filter(|_| is_silent).map(String::as_str)
+        self.target.node().filter(|_| is_silent)
     }
 
     /// The ids that have to be confirmed, once each.
@@ -103,7 +99,16 @@ impl Report {
 }
 
 impl Target {
-    fn pod(pod: &PodSight) -> Self {
+    /// The node: itself, or that of the pod.
+    #[must_use]
+    pub fn node(&self) -> Option<&str> {
+        match self.kind {
+            "node" => Some(&self.name),
+            _ => self.node.as_deref(),
+        }
+    }
+
+    fn of_pod(pod: &PodSight) -> Self {
         Self {
             kind: "pod",
             namespace: Some(pod.namespace.clone()),
@@ -114,7 +119,7 @@ impl Target {
         }
     }
 
-    fn node(name: &str, node: &Known<NodeSight>) -> Self {
+    fn of_node(name: &str, node: &Known<NodeSight>) -> Self {
         let (uid, resource_version) = match node {
             Known::Yes(NodeSight::There(there)) => (there.uid.clone(), there.version.clone()),
             _ => Default::default(),

@@ -52,6 +52,12 @@ impl FenceRun<'_> {
                     self.retries.pause(target).await?;
                 }
                 Err(refusal) => return Err(self.refused(&refusal)),
+                Ok(step @ (Step::Hold | Step::Fence | Step::Record)) if !self.is_watched => {
+                    self.is_watched = true;
+                    if !target.watch_heartbeat(&observed).await? {
+                        return Ok((observed, step));
+                    }
+                }
                 Ok(step) => return Ok((observed, step)),
             }
         }

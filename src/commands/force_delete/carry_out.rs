@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use futures::future::join;
+use futures::future::{join, try_join_all};
 use maintenance_lease::{DryRun, Error, Maintenance, NodeLease};
 use pod_safety::cluster::{Deletion, Reader};
 use pod_safety::consent::{Consent, Missing};
-use pod_safety::report::Report;
+use pod_safety::node::is_fresh;
+use pod_safety::report::{Report, Target};
 
 use super::ForceDeleteArgs;
 use super::lock_check::LockCheck;
@@ -19,9 +20,7 @@ use crate::exit::Code;
 use crate::output::force_deletion::Outcome;
 use crate::run::interruption::Interruption;
 use crate::run::session::Session;
-
-/// How often the checks are repeated if the object keeps changing.
-const TRIES: usize = 3;
+use crate::words::fencing::watching;
 
 /// A run of the verb.
 pub(super) struct Run<'a> {
@@ -87,6 +86,9 @@ impl Run<'_> {
     pub(super) async fn run(&self) -> Result<Code, Failure> {
         let ended = Interruption::listen();
         let mut findings = ended.or(self.findings(None)).await?;
+        if ended.or(self.heartbeats_change(&findings)).await? {
+            findings = ended.or(self.findings(None)).await?;
+        }
         let mut deleted = std::mem::take(&mut findings.held);
         let consent = self.args.consent();
         self.show(&findings.reports);
@@ -126,7 +128,7 @@ impl Run<'_> {
             Err(failure @ Failure::OpenWrite { .. }) => Err(self.report_at_once(&failure)),
             result => result,
         };
-        if real && result.is_err() {
+        if real && (result.is_err() || done(&deleted) > 0) {
             self.report_not_deleted(&first);
         }
         let mut is_lost = false;
@@ -189,8 +191,9 @@ impl Run<'_> {
         }
     }
 
-    /// Deletes what was confirmed. Reads everything again before each attempt: changes must be within what
-    /// was confirmed. `first` is what was seen before; on return, what is left of it.
+    /// Deletes what was confirmed. Reads everything again first: changes must be within what was confirmed.
+    /// Ends at the first sign that something else changed: what was read of the others is as old. `first`
+    /// is what was seen before; on return, what is left of it.
     async fn delete(
         &self,
         first: &mut First,
@@ -199,71 +202,126 @@ impl Run<'_> {
         ended: &Interruption,
         deleted: &mut Vec<Deleted>,
     ) -> Result<Code, Failure> {
-        let mut code = Code::DONE;
-        for _ in 0..TRIES {
-            let findings = ended.or(self.findings(Some(first))).await?;
-            for key in &findings.unmatched {
-                if first.remove(key).is_some() {
-                    self.report_unmatched(key);
-                    code = Code::UNSAFE;
-                }
+        let (findings, code) = self.read_again(first, ended, deleted).await?;
+        if let Some(code) = self.refused(&findings, consents, locks, deleted) {
+            return Ok(code);
+        }
+        for (index, report) in self.targets(&findings).iter().enumerate() {
+            if ended.has_come() {
+                return Err(Failure::Interrupted);
             }
-            self.report_gone(first, &findings);
-            for held in &findings.held {
-                if first.remove(&key(&held.report.target)).is_some() {
-                    deleted.push(held.clone());
+            let target = &report.target;
+            let checking = async {
+                let checks = join(self.lock_check(locks, target), self.is_alive(target));
+                let (lock, is_alive) = checks.await;
+                Ok((lock?, is_alive?))
+            };
+            let pod = findings.pods.get(index);
+            let answer = match ended.or(checking).await? {
+                (LockCheck::Lost(loss), _) => {
+                    self.report_loss(&loss);
+                    locks.reported_lost.push(loss.lost.node);
+                    return Err(Failure::Reported(Kind::Lost));
                 }
-            }
-            if let Some((report, missing)) = self.first_missing(&findings, consents) {
-                self.show_change(report);
-                let done = deleted.iter().filter(|one| !one.was_held());
-                return Ok(self.ask(&findings, &missing, done.count()));
-            }
-            if let Some(node) = locks.ended(&findings) {
-                let done = deleted.iter().filter(|one| !one.was_held());
-                return Ok(self.own_ended(node, done.count()));
-            }
-            let mut changed = false;
-            for (index, report) in self.targets(&findings).iter().enumerate() {
-                if ended.has_come() {
-                    return Err(Failure::Interrupted);
+                (LockCheck::EndsSoon, _) | (_, true) => None,
+                (LockCheck::Held, false) => {
+                    let pod = pod.map(|seen| &seen.facts.pod);
+                    Some(self.request(target, pod, ended).await?)
                 }
-                match ended.or(self.lock_check(locks, &report.target)).await? {
-                    LockCheck::Held => {}
-                    LockCheck::EndsSoon => {
-                        changed = true;
-                        break;
-                    }
-                    LockCheck::Lost(loss) => {
-                        self.report_loss(&loss);
-                        locks.reported_lost.push(loss.lost.node);
-                        return Err(Failure::Reported(Kind::Lost));
-                    }
-                }
-                let answer = self.request(&report.target, ended).await?;
-                if answer == Answer::Is(Deletion::Changed) {
-                    changed = true;
-                    continue;
-                }
-                first.remove(&key(&report.target));
-                deleted.push(Deleted {
-                    seen: findings.pods.get(index).cloned(),
-                    outcome: self.outcome(&answer),
-                    report: report.clone(),
-                    along: self.along(&findings).to_vec(),
+            };
+            let Some(answer) = answer.filter(|answer| *answer != Answer::Is(Deletion::Changed))
+            else {
+                let (findings, code) = self.read_again(first, ended, deleted).await?;
+                let refused = self.refused(&findings, consents, locks, deleted);
+                return Ok(match refused {
+                    Some(worse) => code.worse(worse),
+                    // It went meanwhile, as the last one.
+                    None if findings.reports.is_empty() => code,
+                    None => self.stopped(target, &findings, done(deleted)),
                 });
-                self.warn_who_may_act(&findings, deleted);
-                if let Answer::Lost { why, kind } = answer {
-                    return Err(self.open(&report.target, &why, kind));
-                }
-            }
-            if !changed {
-                return Ok(code);
+            };
+            first.remove(&key(target));
+            deleted.push(Deleted {
+                seen: pod.cloned(),
+                outcome: self.outcome(&answer),
+                report: report.clone(),
+                along: self.along(&findings).to_vec(),
+            });
+            self.warn_who_may_act(&findings, deleted);
+            if let Answer::Lost { why, kind } = answer {
+                return Err(self.open(target, &why, kind));
             }
         }
-        Err(Failure::input(format!(
-            "could not delete everything: some objects kept changing ({TRIES} attempts)"
-        )))
+        Ok(code)
+    }
+
+    /// Watches the heartbeats that are doubtful for a change, which shows that a kubelet is alive with a wrong
+    /// clock. Not if the caller accepts that.
+    async fn heartbeats_change(&self, findings: &Findings) -> Result<bool, Failure> {
+        if self.args.accepts_refusal("node-alive") {
+            return Ok(false);
+        }
+        let watching = findings.to_watch.iter().map(|(node, heartbeat)| {
+            self.session.terminal.remark(watching(node, *heartbeat));
+            self.reader.heartbeat_changes(node, *heartbeat)
+        });
+        Ok(try_join_all(watching).await?.contains(&true))
+    }
+
+    /// Whether the kubelet of the node of `target` is alive by now, if the caller does not accept that. A
+    /// heartbeat that changed since the report says so, whatever its clock says.
+    async fn is_alive(&self, target: &Target) -> Result<bool, Failure> {
+        let Some(node) = target
+            .node()
+            .filter(|_| !self.args.accepts_refusal("node-alive"))
+        else {
+            return Ok(false);
+        };
+        match self.reader.heartbeat(node).await {
+            Ok(heartbeat) => Ok(is_fresh(heartbeat, self.reader.now())),
+            Err(error) if error.is_forbidden() => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reads what is left of `first`, and reports what went without this command.
+    async fn read_again(
+        &self,
+        first: &mut First,
+        ended: &Interruption,
+        deleted: &mut Vec<Deleted>,
+    ) -> Result<(Findings, Code), Failure> {
+        let mut code = Code::DONE;
+        let findings = ended.or(self.findings(Some(first))).await?;
+        for key in &findings.unmatched {
+            if first.remove(key).is_some() {
+                self.report_unmatched(key);
+                code = Code::UNSAFE;
+            }
+        }
+        self.report_gone(first, &findings);
+        for held in &findings.held {
+            if first.remove(&key(&held.report.target)).is_some() {
+                deleted.push(held.clone());
+            }
+        }
+        Ok((findings, code))
+    }
+
+    /// Reports why nothing more is deleted, if there is more to accept in `findings`, or a lock has ended.
+    fn refused(
+        &self,
+        findings: &Findings,
+        consents: &Consents,
+        locks: &Locks,
+        deleted: &[Deleted],
+    ) -> Option<Code> {
+        if let Some((report, missing)) = self.first_missing(findings, consents) {
+            self.show_change(report);
+            return Some(self.ask(findings, &missing, done(deleted)));
+        }
+        let node = locks.ended(findings)?;
+        Some(self.own_ended(node, done(deleted)))
     }
 
     /// The first target with more risks now than were accepted. A pod that came to the node later was in no
@@ -298,4 +356,9 @@ impl Run<'_> {
             Targets::Pods(_) | Targets::Labelled(_) => &[],
         }
     }
+}
+
+/// How many targets this command has deleted.
+fn done(deleted: &[Deleted]) -> usize {
+    deleted.iter().filter(|one| !one.was_held()).count()
 }

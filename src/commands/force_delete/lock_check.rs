@@ -41,11 +41,7 @@ impl Run<'_> {
         locks: &Locks,
         target: &Target,
     ) -> Result<LockCheck, Failure> {
-        let node = match target.kind {
-            "node" => Some(&target.name),
-            _ => target.node.as_ref(),
-        };
-        if let Some(before) = node.and_then(|node| locks.on(node)) {
+        if let Some(before) = target.node().and_then(|node| locks.on(node)) {
             let lease = self.session.locks.get(before.node()).await?;
             if let Some(lost) = lost(&before, lease.as_ref()) {
                 return Ok(LockCheck::Lost(Box::new(LostLock { lost, before })));

@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::{join, try_join_all};
 use k8s_openapi::api::core::v1::Pod;
+use maintenance_lease::protocol::Now;
 use maintenance_lease::{ApiError, Error};
 use pod_safety::Known;
 use pod_safety::cluster::Kin;
 use pod_safety::facts::{Evidence, Facts, Lock, NodeFacts, NodeSight};
+use pod_safety::node::Heartbeat;
 use pod_safety::report::{Report, Target};
 
 use super::carry_out::{Deleted, Run};
@@ -28,6 +30,8 @@ pub(super) struct Findings {
     pub(super) locks: BTreeMap<String, Known<Lock>>,
     /// The nodes that exist.
     pub(super) nodes: BTreeSet<String>,
+    /// The heartbeats to watch before their nodes count as unreachable.
+    pub(super) to_watch: Vec<(String, Heartbeat)>,
 }
 
 /// A pod that was seen.
@@ -110,7 +114,7 @@ impl Run<'_> {
                 now,
             )
             .await;
-        let mut findings = Findings::of(&evidence);
+        let mut findings = Findings::of(&evidence, now);
         for pod in pods {
             let facts = Facts::of(pod, &evidence);
             let uid = first.and_then(|first| first.get(&self.pod_key(&facts.pod.name)));
@@ -162,7 +166,7 @@ impl Run<'_> {
         }
         let uid = first.and_then(|first| first.get(&("node", None, node.to_owned())));
         let report = Report::on_node(node, &facts, uid.map(String::as_str), now);
-        let mut findings = Findings::of(&evidence);
+        let mut findings = Findings::of(&evidence, now);
         match &facts.node {
             Known::Yes(NodeSight::There(there)) if there.deleting => {
                 let finalizers = there.finalizers.clone();
@@ -197,7 +201,7 @@ impl Run<'_> {
 
 impl Findings {
     /// An empty result, with what is known about the nodes.
-    fn of(evidence: &Evidence) -> Self {
+    fn of(evidence: &Evidence, now: Now) -> Self {
         Self {
             reports: Vec::new(),
             pods: Vec::new(),
@@ -205,6 +209,7 @@ impl Findings {
             unmatched: Vec::new(),
             locks: locks(evidence),
             nodes: there(evidence),
+            to_watch: to_watch(evidence, now),
         }
     }
 
@@ -249,6 +254,15 @@ fn locks(evidence: &Evidence) -> BTreeMap<String, Known<Lock>> {
     nodes
         .map(|(name, node)| (name.clone(), node.lock.clone()))
         .collect()
+}
+
+fn to_watch(evidence: &Evidence, now: Now) -> Vec<(String, Heartbeat)> {
+    let nodes = evidence.nodes.iter();
+    let to_watch = nodes.filter_map(|(name, node)| match node.sight() {
+        Known::Yes(NodeSight::There(there)) => Some((name.clone(), there.signs.to_watch(now)?)),
+        Known::Yes(NodeSight::Gone { .. }) | Known::Unknown(_) => None,
+    });
+    to_watch.collect()
 }
 
 fn there(evidence: &Evidence) -> BTreeSet<String> {

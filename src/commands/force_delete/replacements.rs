@@ -6,6 +6,7 @@ use futures::future::{join, join_all};
 use k8s_openapi::api::core::v1::Pod;
 use maintenance_lease::protocol::Span;
 use pod_safety::cluster::{Aftermath, Taken};
+use pod_safety::constants::JOB_TRACKING;
 use pod_safety::facts::{NodeSight, Owner, Promise};
 use pod_safety::known::Known;
 use tokio::time::Instant;
@@ -168,7 +169,12 @@ fn name(pod: &Pod) -> String {
 impl Deleted {
     /// It is gone, and its replacement is not known yet.
     fn is_open(&self) -> bool {
-        self.outcome == Outcome::Deleted
+        match &self.outcome {
+            Outcome::Deleted => true,
+            // Its Job removes the finalizer.
+            Outcome::Held { finalizers } => finalizers.iter().all(|name| name == JOB_TRACKING),
+            _ => false,
+        }
     }
 }
 

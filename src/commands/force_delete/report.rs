@@ -9,7 +9,7 @@ use pod_safety::checks::Level;
 use pod_safety::consent::{Consent, Missing, flag};
 use pod_safety::facts::Lock;
 use pod_safety::fencing::is_of_fencing;
-use pod_safety::report::Report;
+use pod_safety::report::{Report, Target};
 
 use super::carry_out::{Deleted, Run};
 use super::read::{Findings, First, Key};
@@ -152,6 +152,21 @@ impl Run<'_> {
                 });
             }
         }
+        Code::UNSAFE
+    }
+
+    /// Reports that `target` changed after the check, although there is nothing new to accept. What was read
+    /// of the other targets is as old.
+    pub(super) fn stopped(&self, target: &Target, findings: &Findings, deleted: usize) -> Code {
+        let terminal = self.session.terminal;
+        let mut left = findings.reports.iter();
+        if let Some(report) = left.find(|report| report.target.uid == target.uid) {
+            self.show_change(report);
+        }
+        let nothing = nothing_deleted(deleted);
+        terminal.error(&format!("{target} changed after the check; {nothing}"));
+        let line = self.line(self.session.program, &findings.reports, None);
+        terminal.hint(format!("to check again and delete: {line}"));
         Code::UNSAFE
     }
 

@@ -26,16 +26,18 @@ pub(super) enum Answer {
 }
 
 impl Run<'_> {
-    /// Deletes `target` if it is the one that was checked. After Ctrl-C it waits a moment for the answer.
+    /// Deletes `target`, which is `pod` if it is one, if it is the one that was checked. After Ctrl-C it waits
+    /// a moment for the answer.
     ///
     /// # Errors
     /// If the server refuses it, or if a dry run was interrupted.
     pub(super) async fn request(
         &self,
         target: &Target,
+        pod: Option<&PodSight>,
         ended: &Interruption,
     ) -> Result<Answer, Failure> {
-        match ended.or_soon(self.delete_one(target)).await {
+        match ended.or_soon(self.delete_one(target, pod)).await {
             Err(Failure::Interrupted) if self.args.write.dry_run == DryRun::None => {
                 Ok(Answer::Lost {
                     why: "interrupted".to_owned(),
@@ -77,18 +79,35 @@ impl Run<'_> {
         }
     }
 
-    async fn delete_one(&self, target: &Target) -> Result<Answer, Failure> {
+    async fn delete_one(&self, target: &Target, pod: Option<&PodSight>) -> Result<Answer, Failure> {
         if self.args.write.dry_run == DryRun::Client {
             return Ok(Answer::Is(Deletion::Done));
         }
         let dry_run = self.args.write.dry_run == DryRun::Server;
+        let job_waits = pod.filter(|pod| pod.job_waits);
+        if let Some(pod) = job_waits {
+            let manager = &self.args.write.field_manager;
+            match self.reader.fail_pod(pod, manager, dry_run).await {
+                Ok(()) => {}
+                Err(error) if error.is_conflict() => return Ok(Answer::Is(Deletion::Changed)),
+                Err(error) if error.is_not_found() => return Ok(Answer::Is(Deletion::AlreadyGone)),
+                Err(error) if error.leaves_writes_unknown() && !dry_run => {
+                    return Ok(Answer::Lost {
+                        why: error.to_string(),
+                        kind: Kind::Other,
+                    });
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
         // If the version of an unreachable Node changes, its kubelet may be back. The version of a live
         // Node changes all the time.
         let lives = self.args.accepts_refusal("node-alive");
         let is_any = target.namespace.is_none() && lives;
         let exactly = Exactly {
             uid: &target.uid,
-            version: (!is_any).then_some(&*target.resource_version),
+            // The phase that was set above changed the version, and what the Job does then changes it again.
+            version: (!is_any && job_waits.is_none()).then_some(&*target.resource_version),
             grace: target.namespace.as_ref().map(|_| 0),
             dry_run,
         };
@@ -104,6 +123,8 @@ impl Run<'_> {
             Err(error) if error.leaves_writes_unknown() && !dry_run => {
                 Ok(self.settle(target, exactly, &error).await)
             }
+            // The Job removed its finalizer, and the pod was already deleted.
+            Ok(Deletion::AlreadyGone) if job_waits.is_some() => Ok(Answer::Is(Deletion::Done)),
             sent => Ok(Answer::Is(sent?)),
         }
     }

@@ -8,7 +8,7 @@ use maintenance_lease::protocol::{Instant, Now};
 use maintenance_lease::{ApiError, NodeRow, Sight};
 use pod_safety::cluster::Reader;
 use pod_safety::fencing::Attempt;
-use pod_safety::node::{Health, Signs, Status};
+use pod_safety::node::{Health, Heartbeat, Signs, Status};
 use pod_safety::{Known, Why};
 
 use super::snapshot::Snapshot;
@@ -150,9 +150,9 @@ impl<'a> Nodes<'a> {
         Ok(looks.collect())
     }
 
-    fn heartbeat(&self, name: &str) -> Known<Option<Instant>> {
+    fn heartbeat(&self, name: &str) -> Known<Option<Heartbeat>> {
         match self.heartbeats {
-            Some(heartbeats) => Known::Yes(heartbeats.get(name).copied()),
+            Some(heartbeats) => Known::Yes(heartbeats.get(name).map(|&at| at.into())),
             None => Known::Unknown(Why::NotRead),
         }
     }

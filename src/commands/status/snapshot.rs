@@ -89,7 +89,7 @@ impl Snapshot {
         let heartbeat = heartbeats.and_then(|heartbeats| heartbeats.get(node));
         let lease = self.leases.get(node);
         !row.is_ready()
-            || heartbeat.is_some_and(|&heartbeat| !is_fresh(Some(heartbeat), now))
+            || heartbeat.is_some_and(|&heartbeat| !is_fresh(Some(heartbeat.into()), now))
             || lease.is_some_and(|lease| lease.is_fenced() || lease.state(now) == State::AdminHold)
     }
 

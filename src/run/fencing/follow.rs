@@ -75,8 +75,7 @@ impl FencingTarget<'_> {
         if let Ok(Some(heartbeat)) = &heartbeat
             && is_fresh(Some(*heartbeat), now)
         {
-            let refusal =
-                fencing::back_alive(&self.node, now.earliest - *heartbeat, self.program());
+            let refusal = fencing::back_alive(&self.node, heartbeat.age(now), self.program());
             return Err(refusal);
         }
         Ok((remains?, heartbeat.err().map(|error| error.to_string())))

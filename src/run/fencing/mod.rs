@@ -40,6 +40,7 @@ use crate::output::print;
 use crate::run::session::{Session, Start};
 use crate::run::variables::HOLDER;
 use crate::words::change::dry_run_suffix;
+use crate::words::fencing::watching;
 
 /// How often a write is tried if the Node keeps changing.
 const MOST_TRIES: u32 = 10;
@@ -187,6 +188,22 @@ impl<'a> FencingTarget<'a> {
             })
         };
         self.or_interrupted(looking).await
+    }
+
+    /// Watches the heartbeat in `observed` for a change, if it is doubtful: a live kubelet may have a wrong
+    /// clock. Whether it was watched, so that the node must be read again.
+    ///
+    /// # Errors
+    /// If it can't be read, or if it was interrupted.
+    pub(crate) async fn watch_heartbeat(&self, observed: &Observed) -> Result<bool, Failure> {
+        let Some(heartbeat) = observed.evidence.signs.to_watch(observed.at) else {
+            return Ok(false);
+        };
+        let terminal = self.session.terminal;
+        terminal.remark(watching(&self.node, heartbeat));
+        let watching = self.reader.heartbeat_changes(&self.node, heartbeat);
+        self.or_interrupted(async { Ok(watching.await?) }).await?;
+        Ok(true)
     }
 
     /// The failure for a missing Node. If it existed before, no similar names are suggested.

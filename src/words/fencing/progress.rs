@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use maintenance_lease::protocol::{Instant, Span};
 use pod_safety::fencing::Record;
+use pod_safety::node::Heartbeat;
 
 use super::machine::state;
 use crate::text::escape;
@@ -51,6 +52,12 @@ pub(crate) fn lease_ends_with_outer(node: &str, program: &Program) -> String {
         "the lock on node/{node} ends when this `with` command ends, and the fenced node is unlocked \
          then; to keep it locked, run `{program} hold {node} -m WHY`"
     )
+}
+
+/// The heartbeat of `node` is watched, to tell a kubelet with a wrong clock from one that is gone.
+pub(crate) fn watching(node: &str, heartbeat: Heartbeat) -> String {
+    let limit = length(Span::from(heartbeat.watch_time()));
+    format!("node/{node}: watching its heartbeat for up to {limit}: its clock may be wrong")
 }
 
 /// After a hook, waits for `node`, for at most `limit`.

@@ -85,7 +85,7 @@ pub(crate) fn count(number: usize, noun: &str) -> String {
     }
 }
 
-fn list(names: &[String]) -> String {
+pub(super) fn list(names: &[String]) -> String {
     escape(&few(names))
 }
 

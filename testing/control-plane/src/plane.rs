@@ -51,8 +51,8 @@ impl Builder {
     /// Handles unreachable nodes and their pods, in seconds instead of minutes. A node is unreachable
     /// after 8 s ([`Kubelets`](crate::Kubelets) send two heartbeats a second). Its pods are evicted a
     /// second later. If it is out of service, they are removed within 20 s, the period of pod garbage
-    /// collection. Stateful sets, replica sets and jobs replace theirs, and volumes are attached and
-    /// detached. Nothing else runs.
+    /// collection. Deployments, replica sets, stateful sets, daemon sets and jobs replace theirs, and
+    /// volumes are attached and detached. Nothing else runs.
     #[must_use]
     pub fn for_silent_nodes(self) -> Self {
         self.controllers(&[
@@ -62,6 +62,8 @@ impl Builder {
             "garbage-collector-controller",
             "statefulset-controller",
             "replicaset-controller",
+            "deployment-controller",
+            "daemonset-controller",
             "job-controller",
             "persistentvolume-binder-controller",
             "persistentvolume-attach-detach-controller",

@@ -99,6 +99,11 @@ impl Stage {
         (stage, silent)
     }
 
+    /// Keeps these kubelets alive until the test ends.
+    pub(crate) fn keep(&mut self, kubelets: Kubelets) {
+        self.kubelets = Some(kubelets);
+    }
+
     /// Nodes of the test's zone with kubelets.
     pub(crate) fn kubelets(&self, nodes: &[&str]) -> Kubelets {
         let zone = [(ZONE, self.own())];

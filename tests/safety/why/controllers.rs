@@ -211,8 +211,8 @@ fn a_namespace_is_told_what_is_left_in_it() {
         let run = stage.why(&[&namespace]);
         assert_snapshot!(stage.shown(&run), @"
         $ kubectl maint why -n shop namespace/shop
-        namespace/shop has been Terminating for [age]. 1 configmaps left. 1 object has a
-        finalizer. Finalizer example.com/backup: its controller has to remove it.
+        namespace/shop has been Terminating for [age]. Still in it: 1 configmaps. Finalizer
+        example.com/backup is on 1 object in it: its controller has to remove it.
 
         Next:
           kubectl get configmaps -n shop   # see what is left

@@ -1,9 +1,27 @@
 //! `finalizers`: who has to agree before the object goes.
 
 use super::verdict::Verdict;
+use crate::constants::JOB_TRACKING;
+use crate::facts::PodSight;
 use crate::words::few;
 
 const ID: &str = "finalizers";
+
+/// Those of a pod that is to be deleted by force.
+pub(super) fn of_pod(pod: &PodSight) -> Verdict {
+    if !pod.job_waits {
+        return check(&pod.finalizers);
+    }
+    let others = pod.finalizers.iter().filter(|name| *name != JOB_TRACKING);
+    let others: Vec<String> = others.cloned().collect();
+    let mut words = format!(
+        "its phase is set to Failed first: otherwise its Job keeps it for ever ({JOB_TRACKING})"
+    );
+    if !others.is_empty() {
+        words = format!("{words}; {}", check(&others).words);
+    }
+    Verdict::warn(ID, words)
+}
 
 pub(super) fn check(finalizers: &[String]) -> Verdict {
     if finalizers.is_empty() {
@@ -22,6 +40,33 @@ pub(super) fn check(finalizers: &[String]) -> Verdict {
 mod tests {
     use super::*;
     use crate::checks::Level;
+    use crate::checks::testing::pod;
+
+    #[test]
+    fn a_job_that_waits_for_the_phase_is_told_apart_from_other_finalizers() {
+        let pod = |finalizers: &[&str], job_waits| PodSight {
+            finalizers: finalizers.iter().map(|&name| name.to_owned()).collect(),
+            job_waits,
+            ..pod()
+        };
+        let phase = "its phase is set to Failed first: otherwise its Job keeps it for ever \
+                     (batch.kubernetes.io/job-tracking)";
+        let stays =
+            "the object stays until its finalizers are removed, which force-delete never does: ";
+        let other = "example.com/keep";
+        for (finalizers, job_waits, expected) in [
+            (&[JOB_TRACKING][..], true, phase.to_owned()),
+            (&[JOB_TRACKING], false, format!("{stays}{JOB_TRACKING}")),
+            (
+                &[other, JOB_TRACKING],
+                true,
+                format!("{phase}; {stays}{other}"),
+            ),
+        ] {
+            let verdict = of_pod(&pod(finalizers, job_waits));
+            assert_eq!((verdict.level, verdict.words), (Level::Warn, expected));
+        }
+    }
 
     #[test]
     fn finalizers_are_worth_a_warning() {

@@ -49,6 +49,9 @@ pub const OVERRIDABLE: [&str; 6] = [
     "rights",
 ];
 
+/// The ids of risks that a node carries as long as its processes run, be it cut off.
+const OF_PROCESSES: [&str; 3] = ["owner", "no-owner", "quorum"];
+
 /// The ids of refusals that nothing lifts.
 pub const FINAL: [&str; 2] = ["target", "mirror"];
 
@@ -79,8 +82,11 @@ pub fn of_pod(facts: &Facts, first: Option<&str>, now: Now) -> Vec<Verdict> {
         verdicts.push(mass_loss::check(&facts.zone));
         verdicts.extend(lease::check(&facts.lock, &facts.remediation, now));
     }
-    verdicts.extend(on_workload(facts));
+    verdicts.extend(on_workload(facts, finalizers::of_pod(&facts.pod)));
     verdicts.push(rights::check("delete pods", &facts.may_delete));
+    if facts.pod.job_waits {
+        verdicts.push(rights::check("patch pods/status", &facts.may_patch_status));
+    }
     lowered_where_fenced(verdicts, &facts.node, now)
 }
 
@@ -90,7 +96,8 @@ pub fn of_pod_with_its_node(facts: &Facts, now: Now) -> Vec<Verdict> {
     if facts.pod.mirror {
         return vec![mirror::goes_with_its_node()];
     }
-    lowered_where_fenced(on_workload(facts), &facts.node, now)
+    let finalizers = finalizers::check(&facts.pod.finalizers);
+    lowered_where_fenced(on_workload(facts, finalizers), &facts.node, now)
 }
 
 /// The verdicts on a Node that is to be deleted. `first` is the uid that the report was about.
@@ -109,17 +116,18 @@ pub fn of_node(facts: &NodeFacts, first: Option<&str>, now: Now) -> Vec<Verdict>
 }
 
 /// What the pod's owner, its data and its clients lose, no matter who deletes it.
-fn on_workload(facts: &Facts) -> Vec<Verdict> {
+fn on_workload(facts: &Facts, finalizers: Verdict) -> Vec<Verdict> {
     let mut verdicts = vec![owner::check(&facts.pod, &facts.owner)];
     verdicts.extend(quorum::check(&facts.pod, &facts.owner));
     verdicts.extend(volumes::check(&facts.volumes, &facts.pod.node));
-    verdicts.push(finalizers::check(&facts.pod.finalizers));
+    verdicts.push(finalizers);
     verdicts.push(budgets::check(&facts.budgets));
     verdicts
 }
 
-/// If the node was fenced, nothing runs there any more, so risks elsewhere become warnings. A record that
-/// a live kubelet contradicts does not lower any verdict.
+/// If the node was fenced, nothing runs there any more, so risks elsewhere become warnings. If it was only
+/// cut off, its processes may run, so what is about them stays. A record that a live kubelet contradicts
+/// does not lower any verdict.
 fn lowered_where_fenced(
     mut verdicts: Vec<Verdict>,
     node: &Known<NodeSight>,
@@ -128,10 +136,10 @@ fn lowered_where_fenced(
     let Known::Yes(NodeSight::There(there)) = node else {
         return verdicts;
     };
-    if matches!(there.fenced(now), Fenced::Recorded { .. }) {
-        for verdict in &mut verdicts {
-            verdict.lower();
-        }
+    if let Fenced::Recorded { isolated, .. } = there.fenced(now) {
+        let lowered = verdicts.iter_mut();
+        let lowered = lowered.filter(|verdict| !isolated || !OF_PROCESSES.contains(&verdict.id));
+        lowered.for_each(Verdict::lower);
     }
     verdicts
 }

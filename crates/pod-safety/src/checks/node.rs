@@ -1,13 +1,13 @@
 //! `node-alive`, `node-silent`, `node-gone` and `fenced`: whether anything can still run there.
 
-use maintenance_lease::protocol::{Instant, Now};
+use maintenance_lease::protocol::Now;
 
 use super::verdict::Verdict;
-use crate::constants::{HEARTBEAT_FRESH, POD_GC};
+use crate::constants::{HEARTBEAT_LASTS, POD_GC};
 use crate::facts::{Fenced, NodeSight, There, Told};
 use crate::fencing::record::Since;
 use crate::known::{Known, Why};
-use crate::node::{Health, Pulse, Signs, Status, is_fresh, trusted};
+use crate::node::{Health, Heartbeat, Pulse, Signs, Status, is_fresh, trusted};
 use crate::words::age;
 
 const ALIVE: &str = "node-alive";
@@ -22,7 +22,7 @@ pub(super) struct Heard<'a> {
     /// What a pod of the node says of it.
     pub(super) told: &'a Told,
     /// When its kubelet last renewed its heartbeat.
-    pub(super) heartbeat: &'a Known<Option<Instant>>,
+    pub(super) heartbeat: &'a Known<Option<Heartbeat>>,
 }
 
 /// Whether the node lives, from the Node itself, else from what is `heard` of it.
@@ -106,20 +106,22 @@ fn untold(signs: &Signs, now: Now) -> Why {
 }
 
 /// That a kubelet is alive, how old its `heartbeat` is, and what would count as silence.
-fn alive(words: &str, heartbeat: &Known<Option<Instant>>, now: Now) -> Verdict {
+fn alive(words: &str, heartbeat: &Known<Option<Heartbeat>>, now: Now) -> Verdict {
+    let lasts = heartbeat.yes().copied().flatten();
+    let lasts = lasts.map_or(HEARTBEAT_LASTS, |heartbeat| heartbeat.lasts);
     let words = format!(
         "{words}; {}; a node is unreachable if it is not ready and its heartbeat is {} or older",
         beat(heartbeat, now),
-        age(HEARTBEAT_FRESH)
+        age(lasts)
     );
     Verdict::refuse(ALIVE, words)
 }
 
 /// How old a heartbeat is.
-fn beat(heartbeat: &Known<Option<Instant>>, now: Now) -> String {
+fn beat(heartbeat: &Known<Option<Heartbeat>>, now: Now) -> String {
     match trusted(heartbeat, now) {
         Known::Yes(Some(renewed)) => {
-            format!("its last heartbeat is {} old", age(now.earliest - renewed))
+            format!("its last heartbeat is {} old", age(renewed.age(now)))
         }
         Known::Yes(None) => "it has no heartbeat".to_owned(),
         Known::Unknown(Why::Untold(words)) => words,
@@ -147,7 +149,13 @@ fn fenced(there: &There, now: Now) -> Option<Verdict> {
                 format!("the node has the out-of-service taint, but {by} fenced {which} ({how})"),
             ))
         }
-        Fenced::Recorded { by, how } => Some(Verdict::ok(FENCED, format!("{by} fenced it: {how}"))),
+        Fenced::Recorded { by, how, isolated } => {
+            let runs = match isolated {
+                true => "; it was not powered off, so its pods may still be running",
+                false => "",
+            };
+            Some(Verdict::ok(FENCED, format!("{by} fenced it: {how}{runs}")))
+        }
         Fenced::Contradicted { by, how } => Some(Verdict::warn(
             FENCED,
             format!(
@@ -157,7 +165,7 @@ fn fenced(there: &There, now: Now) -> Option<Verdict> {
     }
 }
 
-fn of_gone(heartbeat: &Known<Option<Instant>>, now: Now) -> Vec<Verdict> {
+fn of_gone(heartbeat: &Known<Option<Heartbeat>>, now: Now) -> Vec<Verdict> {
     let gc = age(POD_GC);
     match trusted(heartbeat, now) {
         Known::Yes(renewed) if is_fresh(renewed, now) => vec![alive(
@@ -216,7 +224,7 @@ fn hearsay(heard: Option<Heard<'_>>, why: &Why, now: Now) -> Verdict {
         Known::Yes(Some(renewed)) => (
             format!(
                 "{telling}; its last heartbeat is {} old; the state of the node",
-                age(now.earliest - renewed)
+                age(renewed.age(now))
             ),
             why,
         ),
@@ -242,13 +250,13 @@ mod tests {
     use crate::node::Ready;
     use crate::taint::OutOfService;
 
-    fn ago(seconds: u32) -> Known<Option<Instant>> {
-        Known::Yes(Some(NOW - Span::seconds(seconds)))
+    fn ago(seconds: u32) -> Known<Option<Heartbeat>> {
+        Known::Yes(Some((NOW - Span::seconds(seconds)).into()))
     }
 
     /// One of a kubelet whose clock is wrong.
-    fn ahead() -> Known<Option<Instant>> {
-        Known::Yes(Some(NOW + Span::seconds(70 * 60)))
+    fn ahead() -> Known<Option<Heartbeat>> {
+        Known::Yes(Some((NOW + Span::seconds(70 * 60)).into()))
     }
 
     fn verdicts(node: &Known<NodeSight>, heard: Option<Heard<'_>>) -> Vec<(&'static str, Level)> {
@@ -258,7 +266,7 @@ mod tests {
             .collect()
     }
 
-    fn node(status: Status, heartbeat: Known<Option<Instant>>) -> There {
+    fn node(status: Status, heartbeat: Known<Option<Heartbeat>>) -> There {
         let mut there = there();
         there.signs.heartbeat = heartbeat;
         there.signs.ready = Some(Ready {

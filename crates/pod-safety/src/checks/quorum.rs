@@ -30,19 +30,34 @@ pub(super) fn check(pod: &PodSight, owner: &Owner) -> Option<Verdict> {
         Known::Yes(siblings) => siblings,
     };
     let (ready, replicas) = (siblings.ready, siblings.replicas);
-    Some(if ready >= siblings.majority() {
-        Verdict::ok(
+    Some(match (replicas, ready) {
+        (2, 0) => Verdict::confirm(
             ID,
-            format!("{ready} of {replicas} members of {what} are ready without it"),
-        )
-    } else {
-        Verdict::confirm(
+            format!("the other member of {what} is not ready, so none is left"),
+        ),
+        // Two form no quorum.
+        (2, _) => Verdict::warn(
             ID,
             format!(
-                "only {ready} of {replicas} members of {what} are ready without it: no majority; \
-                 remove the member from its group first"
+                "the other member of {what} is ready; if one is the primary, check first which: this is \
+                 unknown here"
             ),
-        )
+        ),
+        _ if ready >= siblings.majority() => Verdict::warn(
+            ID,
+            format!(
+                "{ready} of {replicas} members of {what} are ready without it, a majority; if they vote, \
+                 remove it from their group first"
+            ),
+        ),
+        _ => Verdict::confirm(
+            ID,
+            format!(
+                "only {ready} of {replicas} members of {what} are ready without it: no majority, so a group \
+                 that votes can't remove it; deletion may be the only way back, but if the old member still \
+                 runs, both may serve different data"
+            ),
+        ),
     })
 }
 
@@ -54,20 +69,35 @@ mod tests {
     use crate::facts::{Promise, Siblings};
 
     #[test]
-    fn without_a_majority_it_is_confirmed() {
+    fn without_a_majority_or_any_other_it_is_confirmed() {
         let level = |siblings| {
             let owner = controlled(Known::Yes(Promise::OneOfEachName), siblings);
             check(&pod(), &owner).map(|verdict| verdict.level)
         };
         let of = |ready, replicas| level(Some(Known::Yes(Siblings { replicas, ready })));
-        assert_eq!(of(2, 3), Some(Level::Ok));
+        assert_eq!(of(2, 3), Some(Level::Warn));
         assert_eq!(of(1, 3), Some(Level::Confirm));
-        assert_eq!(of(1, 2), Some(Level::Confirm));
-        assert_eq!(of(3, 5), Some(Level::Ok));
+        assert_eq!(of(1, 2), Some(Level::Warn));
+        assert_eq!(of(0, 2), Some(Level::Confirm));
+        assert_eq!(of(3, 5), Some(Level::Warn));
         assert_eq!(of(2, 5), Some(Level::Confirm));
         assert_eq!(of(0, 1), None);
         assert_eq!(level(None), None);
         assert_eq!(level(Some(forbidden())), Some(Level::Unknown));
+    }
+
+    #[test]
+    fn who_can_still_remove_the_member_is_advised_to() {
+        let words = |replicas, ready| {
+            let siblings = Some(Known::Yes(Siblings { replicas, ready }));
+            let owner = controlled(Known::Yes(Promise::OneOfEachName), siblings);
+            check(&pod(), &owner).expect("a set").words
+        };
+        for (replicas, ready, advised) in [(3, 2, true), (3, 1, false), (2, 1, false)] {
+            let words = words(replicas, ready);
+            let is_advised = words.ends_with("; if they vote, remove it from their group first");
+            assert_eq!(is_advised, advised, "{words}");
+        }
     }
 
     #[test]

@@ -29,6 +29,8 @@ pub(super) fn pod() -> PodSight {
         ends: Some(Instant::from_micros(0)),
         grace: 30,
         finalizers: Vec::new(),
+        job_waits: false,
+        disrupted: false,
         told: Told::default(),
     }
 }

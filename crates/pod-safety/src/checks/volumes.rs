@@ -39,29 +39,32 @@ pub(super) fn check(volumes: &[Volume], node: &str) -> Vec<Verdict> {
                 listed(unguarded)
             ),
         ));
-    } else if let Some(why) = first_unknown(volumes, |volume| &volume.unguarded) {
-        let what = "whether its volumes must be attached";
-        verdicts.push(Verdict::unknown(UNGUARDED, what, why));
+    } else if let Some((name, why)) = first_unknown(volumes, |volume| &volume.unguarded) {
+        let what = format!("whether anything prevents two writers on {name}");
+        verdicts.push(Verdict::unknown(UNGUARDED, &what, why));
     }
-    let attached: Vec<String> = volumes
-        .iter()
-        .filter(|volume| matches!(volume.attached, Known::Yes(Some(_))))
-        .map(|volume| match &volume.modes[..] {
+    let attached = volumes.iter();
+    let attached = attached.filter(|volume| matches!(volume.attached, Known::Yes(Some(_))));
+    let attached: Vec<&Volume> = attached.collect();
+    if !attached.is_empty() {
+        let names = attached.iter().map(|volume| match &volume.modes[..] {
             [] => volume.name.clone(),
             modes => format!("{} ({})", volume.name, modes.join(", ")),
-        })
-        .collect();
-    if !attached.is_empty() {
+        });
+        let uncut = attached.iter().find_map(|volume| volume.uncut);
+        let uncut = uncut.map_or_else(String::new, |kind| {
+            format!("; the detach does not keep the old pod from writing on to {kind}")
+        });
         verdicts.push(Verdict::confirm(
             ATTACHED,
             format!(
-                "{} is attached to {node}: it is detached by force after {}, and writes until then may \
-                 be incomplete",
-                listed(attached),
+                "{} is attached to {node}: by default it is detached by force {} after the pod is gone, if \
+                 the node is not ready then; its last writes may be incomplete{uncut}",
+                listed(names),
                 age(FORCED_DETACH)
             ),
         ));
-    } else if let Some(why) = first_unknown(volumes, |volume| &volume.attached) {
+    } else if let Some((_, why)) = first_unknown(volumes, |volume| &volume.attached) {
         let what = format!("whether its volumes are attached to {node}");
         verdicts.push(Verdict::unknown(ATTACHED, &what, why));
     }
@@ -78,9 +81,9 @@ pub(super) fn check(volumes: &[Volume], node: &str) -> Vec<Verdict> {
 fn first_unknown(
     volumes: &[Volume],
     fact: impl Fn(&Volume) -> &Known<Option<String>>,
-) -> Option<&Why> {
+) -> Option<(&str, &Why)> {
     volumes.iter().find_map(|volume| match fact(volume) {
-        Known::Unknown(why) => Some(why),
+        Known::Unknown(why) => Some((&*volume.name, why)),
         Known::Yes(_) => None,
     })
 }
@@ -96,6 +99,7 @@ mod tests {
         Volume {
             name: "data".to_owned(),
             modes: vec!["ReadWriteOnce".to_owned()],
+            uncut: None,
             unguarded: owned(unguarded),
             attached: owned(attached),
         }

@@ -9,6 +9,7 @@ use maintenance_lease::Error;
 use maintenance_lease::protocol::{Instant, Now, Span};
 
 use super::Reader;
+use crate::constants::JOB_TRACKING;
 use crate::facts::PodSight;
 use crate::facts::owner::controller;
 use crate::wire::instant;
@@ -118,7 +119,8 @@ impl Aftermath {
     fn is_final(&self) -> bool {
         match self {
             Self::Gone => false,
-            Self::Held { finalizers } => !finalizers.is_empty(),
+            // A Job removes its own once it has counted the pod.
+            Self::Held { finalizers } => finalizers.iter().any(|name| name != JOB_TRACKING),
             Self::Replaced(replacement) => replacement.node.is_some(),
         }
     }

@@ -1,6 +1,7 @@
 //! Deletion of pods and Nodes: of exactly what was read.
 
 use http::{Method, StatusCode};
+use maintenance_lease::protocol::Instant;
 use maintenance_lease::{Accept, ApiError, Call, escape};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -8,6 +9,8 @@ use serde_json::{Value, json};
 use super::Reader;
 use super::pods::pod_path;
 use super::reader::read;
+use crate::facts::PodSight;
+use crate::wire::rfc3339;
 
 /// What became of a request to delete.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +55,39 @@ impl Reader {
         exactly: Exactly<'_>,
     ) -> Result<Deletion, ApiError> {
         self.delete(pod_path(namespace, name), exactly).await
+    }
+
+    /// Sets the phase of `pod` to Failed if it is still as it was read, as pod garbage collection does before
+    /// it deletes: a Job may keep a pod until then, and no kubelet reports it from a dead node. The
+    /// condition `DisruptionTarget` tells the Job's failure policy that this was not the pod's fault.
+    ///
+    /// # Errors
+    /// If the server refuses or fails, also because the pod changed. One that [leaves writes unknown] may
+    /// have set it.
+    ///
+    /// [leaves writes unknown]: ApiError::leaves_writes_unknown
+    pub async fn fail_pod(
+        &self,
+        pod: &PodSight,
+        field_manager: &str,
+        dry_run: bool,
+    ) -> Result<(), ApiError> {
+        let dry_run = if dry_run { "&dryRun=All" } else { "" };
+        let call = Call {
+            method: Method::PATCH,
+            path: format!(
+                "{}/status?fieldManager={}{dry_run}",
+                pod_path(&pod.namespace, &pod.name),
+                escape(field_manager)
+            ),
+            accept: Accept::Json,
+            // A merge patch would replace all conditions; this one merges them by type.
+            body: Some((
+                "application/strategic-merge-patch+json",
+                failed(pod, self.now().latest).to_string().into_bytes(),
+            )),
+        };
+        self.requests().call(&call).await.map(drop)
     }
 
     /// Deletes a Node, if it is `exactly` the one that was read.
@@ -103,6 +139,24 @@ fn accepted(answer: &[u8]) -> Result<Deletion, ApiError> {
     Ok(match answer.metadata.finalizers {
         none if none.is_empty() => Deletion::Done,
         finalizers => Deletion::Held { finalizers },
+    })
+}
+
+/// The patch that sets a pod's phase to Failed.
+fn failed(pod: &PodSight, now: Instant) -> Value {
+    let mut status = json!({"phase": "Failed"});
+    if !pod.disrupted {
+        status["conditions"] = json!([{
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "ForceDeleted",
+            "message": "kubectl maint: force-deleted",
+            "lastTransitionTime": rfc3339(now),
+        }]);
+    }
+    json!({
+        "metadata": {"uid": pod.uid, "resourceVersion": pod.version},
+        "status": status,
     })
 }
 

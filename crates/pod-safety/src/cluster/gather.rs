@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use futures::future::{join, join_all, join3, join5};
 use k8s_openapi::api::core::v1::Pod;
-use maintenance_lease::protocol::{Instant, Now};
+use maintenance_lease::protocol::Now;
 use maintenance_lease::{ApiError, Error, Maintenance, NodeLease, escape};
 use serde::de::DeserializeOwned;
 
@@ -14,10 +14,10 @@ use crate::constants::{HEARTBEATS, MEDIK8S_LEASES};
 use crate::facts::owner::{Kind, controller};
 use crate::facts::source::{Source, sources};
 use crate::facts::{
-    Cluster, Evidence, Lock, NamespaceEvidence, NodeEvidence, NodeRow, Remediation, Zone,
+    Cluster, Evidence, Lock, NamespaceEvidence, NodeEvidence, NodeRow, PodSight, Remediation, Zone,
 };
 use crate::known::{Known, Why};
-use crate::node::Signs;
+use crate::node::{Heartbeat, Signs};
 
 const LEASES: &str = "leases.coordination.k8s.io";
 
@@ -27,6 +27,7 @@ struct Needs {
     kinds: BTreeSet<Kind>,
     claims: bool,
     attachments: bool,
+    phases: bool,
 }
 
 impl Reader {
@@ -55,6 +56,7 @@ impl Reader {
                     Source::Claim(_) | Source::Disk(_) | Source::Driver(_)
                 );
             }
+            needs.phases |= PodSight::of(pod).job_waits;
             needs.kinds.extend(controller(&pod.metadata).map(Kind::of));
         }
         let attachments = needs.values().any(|needs| needs.attachments);
@@ -196,27 +198,35 @@ impl Reader {
 
     async fn namespace(&self, namespace: &str, needs: &Needs) -> NamespaceEvidence {
         let needed = |kind| needs.kinds.contains(&kind);
-        let ((stateful_sets, replica_sets, jobs, claims, budgets), may_delete) = join(
-            join5(
-                self.all(
-                    needed(Kind::StatefulSet),
-                    "/apis/apps/v1",
-                    namespace,
-                    "statefulsets",
+        let may_patch_status = async {
+            match needs.phases {
+                true => self.may("patch", "pods/status", Some(namespace)).await,
+                false => Known::Unknown(Why::NotRead),
+            }
+        };
+        let ((stateful_sets, replica_sets, jobs, claims, budgets), may_delete, may_patch_status) =
+            join3(
+                join5(
+                    self.all(
+                        needed(Kind::StatefulSet),
+                        "/apis/apps/v1",
+                        namespace,
+                        "statefulsets",
+                    ),
+                    self.all(
+                        needed(Kind::ReplicaSet),
+                        "/apis/apps/v1",
+                        namespace,
+                        "replicasets",
+                    ),
+                    self.all(needed(Kind::Job), "/apis/batch/v1", namespace, "jobs"),
+                    self.all(needs.claims, "/api/v1", namespace, "persistentvolumeclaims"),
+                    self.all(true, "/apis/policy/v1", namespace, "poddisruptionbudgets"),
                 ),
-                self.all(
-                    needed(Kind::ReplicaSet),
-                    "/apis/apps/v1",
-                    namespace,
-                    "replicasets",
-                ),
-                self.all(needed(Kind::Job), "/apis/batch/v1", namespace, "jobs"),
-                self.all(needs.claims, "/api/v1", namespace, "persistentvolumeclaims"),
-                self.all(true, "/apis/policy/v1", namespace, "poddisruptionbudgets"),
-            ),
-            self.may("delete", "pods", Some(namespace)),
-        )
-        .await;
+                self.may("delete", "pods", Some(namespace)),
+                may_patch_status,
+            )
+            .await;
         NamespaceEvidence {
             stateful_sets,
             replica_sets,
@@ -224,6 +234,7 @@ impl Reader {
             claims,
             budgets,
             may_delete,
+            may_patch_status,
         }
     }
 
@@ -284,8 +295,8 @@ fn unless_running(by_lease: Known<Remediation>, unread: &Why) -> Known<Remediati
 /// The nodes of the cluster.
 struct Surroundings {
     rows: Vec<NodeRow>,
-    /// When each kubelet last renewed its heartbeat.
-    heartbeats: HashMap<String, Instant>,
+    /// Of each kubelet.
+    heartbeats: HashMap<String, Heartbeat>,
     /// Those that were fenced, and have not come back.
     fenced: BTreeSet<String>,
 }

@@ -2,15 +2,17 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
-use maintenance_lease::protocol::{Instant, Now};
+use maintenance_lease::protocol::{Instant, Now, Span};
 use maintenance_lease::{Accept, ApiError, Call, Requests, escape};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use tokio::time;
 
-use crate::constants::HEARTBEATS;
+use crate::constants::{HEARTBEAT_LASTS, HEARTBEATS};
+use crate::node::Heartbeat;
 use crate::wire::micro_instant;
 
 /// As many objects come in one answer at most, so that no answer outlasts the limit of a request.
@@ -59,9 +61,12 @@ struct PageMetadata {
     next: String,
 }
 
-/// A heartbeat, read so that one odd time spoils no list.
+/// How often a heartbeat is read while it is watched.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// A heartbeat's Lease, read so that one odd time spoils no list.
 #[derive(Deserialize)]
-struct Heartbeat {
+struct HeartbeatLease {
     metadata: HeartbeatMetadata,
     #[serde(default)]
     spec: HeartbeatSpec,
@@ -76,6 +81,18 @@ struct HeartbeatMetadata {
 struct HeartbeatSpec {
     #[serde(rename = "renewTime", default)]
     renew_time: Option<serde_json::Value>,
+    #[serde(rename = "leaseDurationSeconds", default)]
+    seconds: Option<u32>,
+}
+
+impl HeartbeatSpec {
+    fn heartbeat(self) -> Option<Heartbeat> {
+        let time = serde_json::from_value(self.renew_time?);
+        Some(Heartbeat {
+            at: time.map_or(Instant::UNREADABLE, |time| micro_instant(&time)),
+            lasts: self.seconds.map_or(HEARTBEAT_LASTS, Span::seconds),
+        })
+    }
 }
 
 impl Reader {
@@ -174,20 +191,16 @@ impl Reader {
         }
     }
 
-    /// When each node's kubelet last renewed its heartbeat, by node; one whose time can't be read is
+    /// The heartbeat of each node's kubelet, by node; one whose time can't be read is at
     /// [`Instant::UNREADABLE`].
     ///
     /// # Errors
     /// As [`list`](Self::list).
-    pub async fn heartbeats(&self) -> Result<HashMap<String, Instant>, ApiError> {
+    pub async fn heartbeats(&self) -> Result<HashMap<String, Heartbeat>, ApiError> {
         let path = format!("/apis/coordination.k8s.io/v1/namespaces/{HEARTBEATS}/leases");
         let mut heartbeats = HashMap::new();
-        self.each(&path, "", |lease: Heartbeat| {
-            let renewed = lease.spec.renew_time.map(|time| {
-                serde_json::from_value(time)
-                    .map_or(Instant::UNREADABLE, |time| micro_instant(&time))
-            });
-            heartbeats.extend(renewed.map(|renewed| (lease.metadata.name, renewed)));
+        self.each(&path, "", |lease: HeartbeatLease| {
+            heartbeats.extend(lease.spec.heartbeat().map(|one| (lease.metadata.name, one)));
         })
         .await?;
         Ok(heartbeats)
@@ -201,25 +214,45 @@ impl Reader {
         self.get(&format!("/api/v1/nodes/{}", escape(name))).await
     }
 
-    /// When the node's kubelet last renewed its heartbeat; `None` if it has none. If it has changed since
-    /// an earlier read, that was now, even if the kubelet's clock is wrong.
+    /// The heartbeat of the node's kubelet; `None` if it has none. If it has changed since an earlier read,
+    /// that was now, even if the kubelet's clock is wrong.
     ///
     /// # Errors
     /// As [`get`](Self::get).
-    pub async fn heartbeat(&self, node: &str) -> Result<Option<Instant>, ApiError> {
+    pub async fn heartbeat(&self, node: &str) -> Result<Option<Heartbeat>, ApiError> {
         let path = format!(
             "/apis/coordination.k8s.io/v1/namespaces/{HEARTBEATS}/leases/{}",
             escape(node)
         );
-        let lease: Option<Lease> = self.get(&path).await?;
-        let Some(time) = lease.and_then(|lease| lease.spec?.renew_time) else {
+        let lease: Option<HeartbeatLease> = self.get(&path).await?;
+        let Some(read) = lease.and_then(|lease| lease.spec.heartbeat()) else {
             return Ok(None);
         };
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let before = seen.get(node).copied();
-        let beat = Beat::after(before, micro_instant(&time), self.now().earliest);
+        let beat = Beat::after(before, read.at, self.now().earliest);
         seen.insert(node.to_owned(), beat);
-        Ok(Some(beat.alive))
+        Ok(Some(Heartbeat {
+            at: beat.alive,
+            ..read
+        }))
+    }
+
+    /// Watches the heartbeat of `node` until it differs from `before`, for a bit longer than a live kubelet
+    /// takes to renew it. Whether it did.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub async fn heartbeat_changes(&self, node: &str, before: Heartbeat) -> Result<bool, ApiError> {
+        let begun = time::Instant::now();
+        while begun.elapsed() < before.watch_time() {
+            time::sleep(EVERY).await;
+            let now = self.heartbeat(node).await?;
+            if now.is_some_and(|now| now.at != before.at) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 

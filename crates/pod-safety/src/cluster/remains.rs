@@ -1,32 +1,67 @@
 //! What is left of a node that was fenced.
 
-use futures::future::{join, join_all};
-use k8s_openapi::api::core::v1::PersistentVolume;
+use futures::future::{join_all, join3};
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeSpec};
 use maintenance_lease::{ApiError, escape};
 
 use super::Reader;
+use crate::facts::source::Source;
+use crate::facts::volumes::attached_to;
 use crate::fencing::Remains;
+use crate::fencing::remains::{Attached, Claims};
 use crate::known::Known;
 use crate::taint::OutOfService;
+
+/// How the names of volumes in a Node's status begin that a driver attached.
+const BY_DRIVER: &str = "kubernetes.io/csi/";
 
 impl Reader {
     /// What is left of a node that has this out-of-service `taint`.
     ///
     /// # Errors
-    /// If pods or volume attachments can't be listed. Volumes that can't be read are reported as ones
+    /// If the Node, its pods or volume attachments can't be read. Volumes that can't be read are reported as ones
     /// that may stay.
     pub async fn remains(&self, node: &str, taint: &OutOfService) -> Result<Remains, ApiError> {
         let on_node = format!("fieldSelector=spec.nodeName%3D{}", escape(node));
-        let (pods, attachments) = join(
+        let (pods, attachments, read) = join3(
             self.list("/api/v1/pods", &on_node),
             self.list("/apis/storage.k8s.io/v1/volumeattachments", ""),
+            self.node(node),
         )
         .await;
-        let (pods, attachments) = (pods?, attachments?);
+        let (pods, attachments, read) = (pods?, attachments?, read?);
+        // What a driver attached has a VolumeAttachment.
+        let mut in_tree = read.as_ref().map(attached_to).unwrap_or_default();
+        in_tree.retain(|name| !name.starts_with(BY_DRIVER));
         let open = Remains::open(node, taint, &pods, &attachments);
         let claims = join_all(open.into_iter().map(|volume| self.claim_of(volume))).await;
-        let claims = claims.into_iter().collect();
-        Ok(Remains::of(node, taint, &pods, &attachments, &claims))
+        let mut claims: Claims = claims.into_iter().collect();
+        if Remains::opens_in_tree(taint, &pods, &in_tree) {
+            claims.extend(self.claims_in_tree(&in_tree).await);
+        }
+        let attached = Attached {
+            attachments: &attachments,
+            in_tree: &in_tree,
+        };
+        Ok(Remains::of(node, taint, &pods, attached, &claims))
+    }
+
+    /// The claims that these disks are of, which are named as in the status of a Node.
+    async fn claims_in_tree(&self, in_tree: &[String]) -> Claims {
+        let read = self.list::<PersistentVolume>("/api/v1/persistentvolumes", "");
+        let read = Known::of(read.await, || "list persistentvolumes".to_owned());
+        let claim = |name: &String| {
+            read.as_ref().map(|volumes| {
+                let specs = volumes.iter().filter_map(|volume| volume.spec.as_ref());
+                let is_it = |spec: &&PersistentVolumeSpec| {
+                    matches!(Source::of_volume(spec), Source::InTree(_, own) if own == *name)
+                };
+                let claim = { specs }.find(is_it)?.claim_ref.clone()?;
+                claim.namespace.zip(claim.name)
+            })
+        };
+        let named = in_tree.iter();
+        named.map(|name| (name.clone(), claim(name))).collect()
     }
 
     /// The volume's name, and the claim that it is of.

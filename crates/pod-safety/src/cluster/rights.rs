@@ -10,15 +10,17 @@ use crate::known::Known;
 
 impl Reader {
     /// Whether the user may `verb` a resource, in a namespace or cluster-wide. It is named as in
-    /// `leases.coordination.k8s.io`; those of the core group stand alone.
+    /// `leases.coordination.k8s.io`; those of the core group stand alone, as in `pods/status`.
     pub async fn may(&self, verb: &str, resource: &str, namespace: Option<&str>) -> Known<bool> {
         let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
+        let (resource, part) = resource.split_once('/').unwrap_or((resource, ""));
         let review = json!({
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SelfSubjectAccessReview",
             "spec": {"resourceAttributes": {
                 "verb": verb,
                 "resource": resource,
+                "subresource": part,
                 "group": group,
                 "namespace": namespace.unwrap_or_default(),
             }},

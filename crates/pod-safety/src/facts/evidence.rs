@@ -7,12 +7,12 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSIDriver, VolumeAttachment};
-use maintenance_lease::protocol::Instant;
 
 use super::locks::Lock;
 use super::node::{NodeSight, There, Zone};
 use super::remediation::Remediation;
 use crate::known::{Known, Why};
+use crate::node::Heartbeat;
 
 /// Everything that was read for the pods of a report.
 #[derive(Clone, Debug, Default)]
@@ -31,7 +31,7 @@ pub struct NodeEvidence {
     /// The Node; `None`: there is none.
     pub node: Known<Option<Node>>,
     /// When its kubelet last renewed its heartbeat.
-    pub heartbeat: Known<Option<Instant>>,
+    pub heartbeat: Known<Option<Heartbeat>>,
     /// Its maintenance Lease.
     pub lock: Known<Lock>,
     /// Whether an operator is at work on it.
@@ -55,6 +55,8 @@ pub struct NamespaceEvidence {
     pub budgets: Known<Vec<PodDisruptionBudget>>,
     /// Whether the user may delete its pods.
     pub may_delete: Known<bool>,
+    /// Whether the user may set their phase.
+    pub may_patch_status: Known<bool>,
 }
 
 /// What was read of the cluster's volumes.
@@ -87,6 +89,7 @@ impl Default for NamespaceEvidence {
             claims: Known::Unknown(Why::NotRead),
             budgets: Known::Unknown(Why::NotRead),
             may_delete: Known::Unknown(Why::NotRead),
+            may_patch_status: Known::Unknown(Why::NotRead),
         }
     }
 }

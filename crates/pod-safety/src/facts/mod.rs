@@ -22,9 +22,9 @@ pub use remediation::Remediation;
 pub use volumes::Volume;
 
 use k8s_openapi::api::core::v1::Pod;
-use maintenance_lease::protocol::Instant;
 
 use crate::known::{Known, Why};
+use crate::node::Heartbeat;
 
 /// All that the checks of a pod look at.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ pub struct Facts {
     /// Its node.
     pub node: Known<NodeSight>,
     /// When a kubelet last renewed a heartbeat under the node's name, whether the Node was read or not.
-    pub heartbeat: Known<Option<Instant>>,
+    pub heartbeat: Known<Option<Heartbeat>>,
     /// The node's maintenance Lease.
     pub lock: Known<Lock>,
     /// Whether an operator is at work on the node.
@@ -49,6 +49,8 @@ pub struct Facts {
     pub budgets: Known<Vec<Budget>>,
     /// Whether the user may delete it.
     pub may_delete: Known<bool>,
+    /// Whether the user may set its phase. Read only if its Job waits for it.
+    pub may_patch_status: Known<bool>,
 }
 
 /// All that the checks of a Node look at.
@@ -82,7 +84,7 @@ impl Facts {
                 .map_or_else(|| Known::Unknown(unread()), |node| node.remediation.clone()),
             zone: node.map_or_else(|| Known::Unknown(unread()), |node| node.zone.clone()),
             owner: Owner::of(pod, namespace),
-            volumes: volumes::of(pod, namespace, &evidence.cluster),
+            volumes: volumes::of(pod, evidence),
             budgets: namespace.map_or_else(
                 || Known::Unknown(unread()),
                 |namespace| budgets::covering(pod, &namespace.budgets),
@@ -90,6 +92,10 @@ impl Facts {
             may_delete: namespace.map_or_else(
                 || Known::Unknown(unread()),
                 |namespace| namespace.may_delete.clone(),
+            ),
+            may_patch_status: namespace.map_or_else(
+                || Known::Unknown(unread()),
+                |namespace| namespace.may_patch_status.clone(),
             ),
             pod: sight,
         }

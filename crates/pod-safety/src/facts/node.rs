@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 
 use k8s_openapi::api::core::v1::Node;
-use maintenance_lease::protocol::{Instant, Now};
+use maintenance_lease::protocol::Now;
 
 use crate::constants::{EXCLUDED, REGION, SMALL_ZONE, UNHEALTHY_ZONE_PERCENT, ZONE};
-use crate::fencing::record::Since;
+use crate::fencing::record::{How, Since};
 use crate::known::Known;
-use crate::node::{Health, Pulse, Signs, pulse};
+use crate::node::{Health, Heartbeat, Pulse, Signs, pulse};
 
 /// What stands where the node should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub enum NodeSight {
     /// No Node.
     Gone {
         /// When a kubelet last renewed a heartbeat under its name.
-        heartbeat: Known<Option<Instant>>,
+        heartbeat: Known<Option<Heartbeat>>,
     },
 }
 
@@ -51,6 +51,8 @@ pub enum Fenced {
         by: String,
         /// How they know.
         how: String,
+        /// It was cut off and not powered off: what ran there may still run.
+        isolated: bool,
     },
     /// Our record says so of an earlier machine or boot, or it is not known of which.
     Outdated {
@@ -73,7 +75,7 @@ pub enum Fenced {
 impl There {
     /// `node`, with its kubelet's heartbeat.
     #[must_use]
-    pub fn of(node: &Node, heartbeat: Known<Option<Instant>>) -> Self {
+    pub fn of(node: &Node, heartbeat: Known<Option<Heartbeat>>) -> Self {
         Self {
             uid: node.metadata.uid.clone().unwrap_or_default(),
             version: node.metadata.resource_version.clone().unwrap_or_default(),
@@ -100,7 +102,10 @@ impl There {
                 since: self.signs.since,
             },
             Health::KubeletAlive { .. } => Fenced::Contradicted { by, how },
-            _ => Fenced::Recorded { by, how },
+            _ => {
+                let isolated = matches!(record.how, How::Hook { isolated: true, .. });
+                Fenced::Recorded { by, how, isolated }
+            }
         }
     }
 }
@@ -157,7 +162,7 @@ impl Zone {
         node: &str,
         rows: &[NodeRow],
         fenced: &BTreeSet<String>,
-        heartbeats: &HashMap<String, Instant>,
+        heartbeats: &HashMap<String, Heartbeat>,
         now: Now,
     ) -> Self {
         let own = rows.iter().find(|row| row.name == node).map(NodeRow::zone);
@@ -231,7 +236,7 @@ impl fmt::Display for Zone {
 
 #[cfg(test)]
 mod tests {
-    use maintenance_lease::protocol::Span;
+    use maintenance_lease::protocol::{Instant, Span};
 
     use super::*;
 
@@ -252,7 +257,7 @@ mod tests {
 
     fn around(node: &str, rows: &[NodeRow], fenced: &[&str]) -> Zone {
         let beats = [("well", 5), ("reports", 5), ("fades", 60), ("silent", 600)];
-        let beats = beats.map(|(node, age)| (node.to_owned(), NOW - Span::seconds(age)));
+        let beats = beats.map(|(node, age)| (node.to_owned(), (NOW - Span::seconds(age)).into()));
         let fenced = fenced.iter().map(|&name| name.to_owned()).collect();
         Zone::around(node, rows, &fenced, &beats.into(), Now::at(NOW))
     }

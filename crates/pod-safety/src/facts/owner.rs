@@ -244,13 +244,14 @@ fn anew(what: &str) -> String {
 }
 
 fn promise_of_job(job: &Job) -> Promise {
-    let policy = job
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.pod_replacement_policy.as_deref());
-    match policy {
-        Some("Failed") => Promise::NoneBeforeTheEnd,
-        _ => Promise::None,
+    // As `onlyReplaceFailedPods` of the job controller.
+    let waits = job.spec.as_ref().is_some_and(|spec| {
+        spec.pod_replacement_policy.as_deref() == Some("Failed")
+            || spec.pod_failure_policy.is_some()
+    });
+    match waits {
+        true => Promise::NoneBeforeTheEnd,
+        false => Promise::None,
     }
 }
 

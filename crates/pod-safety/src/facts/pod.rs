@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::{Pod, PodCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use maintenance_lease::protocol::Instant;
 
-use crate::constants::MIRROR;
+use crate::constants::{JOB_TRACKING, MIRROR};
 use crate::wire::instant;
 
 /// A pod, as read at one resource version.
@@ -28,6 +28,10 @@ pub struct PodSight {
     pub grace: i64,
     /// Its finalizers.
     pub finalizers: Vec<String>,
+    /// Its Job keeps it until its phase is Failed or Succeeded, which its kubelet has not reported.
+    pub job_waits: bool,
+    /// The condition `DisruptionTarget` says that something outside the pod ends it.
+    pub disrupted: bool,
     /// What it tells of its node.
     pub told: Told,
 }
@@ -64,6 +68,8 @@ impl PodSight {
             mirror: is_static(metadata),
             ends: metadata.deletion_timestamp.as_ref().map(instant),
             grace: metadata.deletion_grace_period_seconds.unwrap_or(0),
+            job_waits: is_tracked(metadata) && !has_ended(pod),
+            disrupted: condition(pod, "DisruptionTarget").is_some_and(is_true),
             finalizers: metadata.finalizers.clone().unwrap_or_default(),
             told: told(pod),
         }
@@ -75,10 +81,11 @@ impl PodSight {
         self.node.is_empty()
     }
 
-    /// Its deletion was forced before, or its kubelet has ended it: only its finalizers hold it.
+    /// Its deletion was forced before, or its kubelet has ended it: only its finalizers hold it. A pod
+    /// whose Job waits for its phase is not meant: that Job never removes its finalizer by itself.
     #[must_use]
     pub fn was_forced(&self) -> bool {
-        self.ends.is_some() && self.grace == 0 && !self.finalizers.is_empty()
+        self.ends.is_some() && self.grace == 0 && !self.finalizers.is_empty() && !self.job_waits
     }
 }
 
@@ -90,21 +97,38 @@ pub(crate) fn is_static(pod: &ObjectMeta) -> bool {
         || owners.iter().any(|owner| owner.kind == "Node")
 }
 
-fn told(pod: &Pod) -> Told {
-    let Some(status) = &pod.status else {
-        return Told::default();
-    };
+fn is_tracked(pod: &ObjectMeta) -> bool {
+    let finalizers = pod.finalizers.iter().flatten();
+    finalizers.into_iter().any(|name| name == JOB_TRACKING)
+}
+
+/// Whether its phase is one that it never leaves.
+pub(crate) fn has_ended(pod: &Pod) -> bool {
+    let status = pod.status.as_ref();
+    let phase = status.and_then(|status| status.phase.as_deref());
+    matches!(phase, Some("Failed" | "Succeeded"))
+}
+
+fn condition<'a>(pod: &'a Pod, kind: &str) -> Option<&'a PodCondition> {
+    let status = pod.status.as_ref()?;
     let conditions = status.conditions.as_deref().unwrap_or_default();
-    let condition = |kind: &str| conditions.iter().find(|one| one.type_ == kind);
-    let is_true = |condition: &&PodCondition| condition.status == "True";
-    let ready = condition("Ready");
-    let disrupted = condition("DisruptionTarget").filter(is_true);
+    conditions.iter().find(|one| one.type_ == kind)
+}
+
+fn is_true(condition: &PodCondition) -> bool {
+    condition.status == "True"
+}
+
+fn told(pod: &Pod) -> Told {
+    let status = pod.status.as_ref();
+    let ready = condition(pod, "Ready");
+    let disrupted = condition(pod, "DisruptionTarget").filter(|one| is_true(one));
     Told {
-        ready: ready.as_ref().is_some_and(is_true),
+        ready: ready.is_some_and(is_true),
         unready_since: ready
             .filter(|condition| !is_true(condition))
             .and_then(|condition| condition.last_transition_time.as_ref().map(instant)),
-        node_lost: status.reason.as_deref() == Some("NodeLost"),
+        node_lost: status.is_some_and(|status| status.reason.as_deref() == Some("NodeLost")),
         evicted_by_taint: disrupted
             .is_some_and(|condition| condition.reason.as_deref() == Some("DeletionByTaintManager")),
     }

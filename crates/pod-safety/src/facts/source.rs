@@ -11,8 +11,13 @@ pub(crate) enum Source {
     Harmless,
     /// A claim of this name.
     Claim(String),
+    /// A path of the node. Somebody may have mounted there what other nodes reach, too.
+    HostPath,
     /// Many nodes reach it, and nothing keeps two from writing: what it is, such as `NFS`.
     Shared(&'static str),
+    /// A disk that the control plane itself attaches, by no driver: what it is, and its name in the
+    /// Node's `status.volumesAttached`.
+    InTree(&'static str, String),
     /// A disk of a cloud or a data centre, which this driver attaches to one node at a time.
     Disk(&'static str),
     /// What this driver says.
@@ -21,14 +26,11 @@ pub(crate) enum Source {
     Unknown(Option<&'static str>),
 }
 
-/// Storage that any node mounts by itself: iSCSI and Fibre Channel are never attached by the control plane
-/// either, although they are disks.
-const SHARED: [(&str, &str); 8] = [
+/// Storage that any node mounts by itself.
+const SHARED: [(&str, &str); 6] = [
     ("azureFile", "Azure File"),
     ("cephfs", "CephFS"),
-    ("fc", "Fibre Channel"),
     ("glusterfs", "GlusterFS"),
-    ("iscsi", "iSCSI"),
     ("nfs", "NFS"),
     ("quobyte", "Quobyte"),
     ("rbd", "RBD"),
@@ -45,12 +47,11 @@ const DISKS: [(&str, &str); 6] = [
 ];
 
 /// What is the node's own, or only read.
-const OF_THE_NODE: [&str; 9] = [
+const OF_THE_NODE: [&str; 8] = [
     "configMap",
     "downwardAPI",
     "emptyDir",
     "gitRepo",
-    "hostPath",
     "image",
     "local",
     "projected",
@@ -82,15 +83,20 @@ const UNKNOWN: [&str; 5] = [
 impl Source {
     /// That of a pod's volume.
     pub(crate) fn of_pod(pod: &Pod, volume: &Volume) -> Self {
-        let is_read_only = volume
+        let reads = volume
             .persistent_volume_claim
             .as_ref()
             .is_some_and(|claim| claim.read_only == Some(true));
         match (claim_name(pod, volume), &volume.csi) {
-            _ if is_read_only => Self::Harmless,
+            _ if reads => Self::Harmless,
             (Some(claim), _) => Self::Claim(claim),
             (None, Some(csi)) => Self::of_inline(csi),
-            (None, None) => Self::of(volume),
+            // Kubernetes attaches such a disk to any number of nodes if it has no PersistentVolume.
+            (None, None) => match Self::of(volume) {
+                _ if is_read_only(volume) => Self::Harmless,
+                Self::InTree(kind, _) => Self::Shared(kind),
+                source => source,
+            },
         }
     }
 
@@ -104,10 +110,10 @@ impl Source {
         }
     }
 
-    /// That of a PersistentVolume.
+    /// That of a PersistentVolume. Its `readOnly` is not looked at: what a kubelet mounts can be written to,
+    /// unless the pod's own volume says `readOnly`.
     pub(crate) fn of_volume(volume: &PersistentVolumeSpec) -> Self {
         match &volume.csi {
-            Some(csi) if csi.read_only == Some(true) => Self::Harmless,
             Some(csi) => Self::Driver(csi.driver.clone()),
             None => Self::of(volume),
         }
@@ -117,20 +123,56 @@ impl Source {
     fn of(volume: &impl Serialize) -> Self {
         let fields = serde_json::to_value(volume).unwrap_or_default();
         let has = |kind: &str| fields.get(kind).is_some();
-        let is_read_only = |kind: &str| fields[kind]["readOnly"] == Value::Bool(true);
         let found = |kinds: &[(&'static str, &'static str)]| {
             kinds.iter().copied().find(|(kind, _)| has(kind))
         };
         if OF_THE_NODE.into_iter().any(has) {
             return Self::Harmless;
         }
+        if has("hostPath") {
+            return Self::HostPath;
+        }
+        if has("iscsi") {
+            return Self::InTree("iSCSI", iscsi_name(&fields["iscsi"]));
+        }
+        if has("fc") {
+            return Self::InTree("Fibre Channel", fc_name(&fields["fc"]));
+        }
         match (found(&SHARED), found(&DISKS)) {
-            (Some((kind, _)), _) | (_, Some((kind, _))) if is_read_only(kind) => Self::Harmless,
             (Some((_, words)), _) => Self::Shared(words),
             (_, Some((_, driver))) => Self::Disk(driver),
             (None, None) => Self::Unknown(UNKNOWN.into_iter().find(|kind| has(kind))),
         }
     }
+}
+
+/// Whether a volume says that it is only read, in the pod or in its PersistentVolume.
+pub(crate) fn is_read_only(volume: &impl Serialize) -> bool {
+    let fields = serde_json::to_value(volume).unwrap_or_default();
+    let mut kinds = fields.as_object().into_iter().flatten();
+    kinds.any(|(_, source)| source["readOnly"] == Value::Bool(true))
+}
+
+/// The name of an iSCSI disk among the volumes that are attached to a Node (`GetVolumeName`).
+fn iscsi_name(source: &Value) -> String {
+    let text = |field: &str| source[field].as_str().unwrap_or_default();
+    let lun = source["lun"].as_i64().unwrap_or(0);
+    let (portal, iqn) = (text("targetPortal"), text("iqn"));
+    format!("kubernetes.io/iscsi/{portal}:{iqn}:{lun}")
+}
+
+/// That of a Fibre Channel disk, with lists as Go prints them.
+fn fc_name(source: &Value) -> String {
+    let list = |field: &str| {
+        let items = source[field].as_array().into_iter().flatten();
+        let items: Vec<&str> = items.filter_map(Value::as_str).collect();
+        (!items.is_empty()).then(|| format!("[{}]", items.join(" ")))
+    };
+    let name = match (list("targetWWNs"), source["lun"].as_i64(), list("wwids")) {
+        (Some(wwns), Some(lun), _) => format!("{wwns}:{lun}"),
+        (_, _, wwids) => wwids.unwrap_or_default(),
+    };
+    format!("kubernetes.io/fc/{name}")
 }
 
 /// The sources of all volumes of `pod`.
@@ -184,12 +226,12 @@ mod tests {
 
     #[test]
     fn each_kind_of_a_pods_volume_is_known_or_told_as_unknown() {
-        use Source::{Claim, Disk, Driver, Harmless, Shared, Unknown};
+        use Source::{Claim, Disk, Driver, Harmless, HostPath, Shared, Unknown};
         let claim = |name: &str| Claim(name.to_owned());
         for (volume, expected) in [
             (json!({"emptyDir": {}}), Harmless),
             (json!({"configMap": {"name": "c"}}), Harmless),
-            (json!({"hostPath": {"path": "/"}}), Harmless),
+            (json!({"hostPath": {"path": "/"}}), HostPath),
             (
                 json!({"csi": {"driver": "secrets-store.csi.k8s.io"}}),
                 Harmless,
@@ -217,6 +259,7 @@ mod tests {
                 Harmless,
             ),
             (json!({"fc": {"lun": 1}}), Shared("Fibre Channel")),
+            (json!({"fc": {"lun": 1, "readOnly": true}}), Harmless),
             (
                 json!({"awsElasticBlockStore": {"volumeID": "vol-1"}}),
                 Disk("ebs.csi.aws.com"),
@@ -243,14 +286,28 @@ mod tests {
 
     #[test]
     fn each_kind_of_persistent_volume_is_known_or_told_as_unknown() {
-        use Source::{Disk, Driver, Harmless, Shared, Unknown};
+        use Source::{Disk, Driver, Harmless, HostPath, InTree, Shared, Unknown};
+        let in_tree = |kind, name: &str| InTree(kind, format!("kubernetes.io/{name}"));
         let csi = json!({"csi": {"driver": "disk.example.com", "volumeHandle": "v"}});
         for (spec, expected) in [
             (csi, Driver("disk.example.com".to_owned())),
             (json!({"local": {"path": "/mnt/a"}}), Harmless),
             (
                 json!({"iscsi": {"targetPortal": "p", "iqn": "i", "lun": 0}}),
-                Shared("iSCSI"),
+                in_tree("iSCSI", "iscsi/p:i:0"),
+            ),
+            (
+                json!({"fc": {"targetWWNs": ["a", "b"], "lun": 2}}),
+                in_tree("Fibre Channel", "fc/[a b]:2"),
+            ),
+            (
+                json!({"fc": {"wwids": ["c"]}}),
+                in_tree("Fibre Channel", "fc/[c]"),
+            ),
+            (json!({"hostPath": {"path": "/mnt/a"}}), HostPath),
+            (
+                json!({"nfs": {"server": "s", "path": "/", "readOnly": true}}),
+                Shared("NFS"),
             ),
             (
                 json!({"azureDisk": {"diskName": "d", "diskURI": "u"}}),

@@ -1,7 +1,7 @@
 //! How facts follow from objects as the server sends them.
 
 use k8s_openapi::api::core::v1::Pod;
-use maintenance_lease::protocol::{Now, Span};
+use maintenance_lease::protocol::{Instant, Now, Span};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -166,9 +166,7 @@ fn volumes_count_where_other_nodes_reach_them_and_the_pod_writes() {
             &none,
             &disk,
         ),
-        (&claimed, &json!({"accessModes": ["ReadOnlyMany"]}), &disk),
         (&claimed, &none, &json!({"local": {"path": "/mnt/a"}})),
-        (&claimed, &none, &json!({"hostPath": {"path": "/mnt/a"}})),
         (&json!({"name": "data", "emptyDir": {}}), &none, &disk),
     ] {
         assert_eq!(
@@ -218,6 +216,103 @@ fn a_claim_that_leads_to_no_volume_says_nothing() {
         let found = guarded(claimed(), claims, volumes, none());
         assert_eq!(found, (unknown(), unknown()));
     }
+}
+
+#[test]
+fn what_several_nodes_may_attach_is_guarded_by_nothing() {
+    let claimed = || json!({"persistentVolumeClaim": {"claimName": "data"}});
+    let found = |claim: &[&str], modes: &[&str], source: Value| {
+        let spec = json!({"volumeName": "pv-1", "accessModes": claim});
+        let claims = json!([{"metadata": {"name": "data"}, "spec": spec}]);
+        let mut spec = source;
+        spec["accessModes"] = json!(modes);
+        let volumes = json!([{"metadata": {"name": "pv-1"}, "spec": spec}]);
+        let attachments = json!([{
+            "metadata": {"name": "va-1"},
+            "spec": {
+                "attacher": "d", "nodeName": "worker-1",
+                "source": {"persistentVolumeName": "pv-1"},
+            },
+        }]);
+        guarded(claimed(), claims, volumes, attachments)
+    };
+    let csi = || json!({"csi": {"driver": "d", "volumeHandle": "v"}});
+    let attached = (Known::Yes(None), Known::Yes(Some("va-1".to_owned())));
+    let (once, many, reads) = ("ReadWriteOnce", "ReadWriteMany", "ReadOnlyMany");
+    assert_eq!(found(&[once], &[once], csi()), attached);
+    let shared = |modes: &str| {
+        let kind = format!("{modes}: a second node gets it at once");
+        (Known::Yes(Some(kind)), Known::Yes(None))
+    };
+    assert_eq!(found(&[many], &[many], csi()), shared(many));
+    // The volume's modes count, and not the claim's.
+    assert_eq!(
+        found(&[once], &[once, many], csi()),
+        shared("ReadWriteOnce, ReadWriteMany")
+    );
+    assert_eq!(found(&[once], &[], csi()), shared("no access mode"));
+    let untold = "it should only be read, but nothing prevents writing";
+    let untold = (
+        Known::Unknown(Why::Untold(untold.to_owned())),
+        Known::Yes(None),
+    );
+    assert_eq!(found(&[reads], &[reads], csi()), untold);
+    let nfs = |read_only: bool| json!({"nfs": {"server": "s", "path": "/", "readOnly": read_only}});
+    assert_eq!(found(&[reads], &[reads], nfs(false)), untold);
+    assert_eq!(found(&[many], &[many], nfs(true)), untold);
+}
+
+#[test]
+fn a_disk_that_is_attached_without_a_driver_is_found_in_the_status_of_its_node() {
+    let iscsi = json!({"targetPortal": "p", "iqn": "i", "lun": 0});
+    let volume = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
+    let claims = json!([{"metadata": {"name": "data"}, "spec": {"volumeName": "pv-1"}}]);
+    let spec = json!({"accessModes": ["ReadWriteOnce"], "iscsi": iscsi});
+    let volumes = json!([{"metadata": {"name": "pv-1"}, "spec": spec}]);
+    let attached = |node: Known<Option<Value>>| {
+        let mut evidence = evidence(json!([]), claims.clone(), volumes.clone());
+        let node = NodeEvidence {
+            node: node.map(|node| node.map(read)),
+            heartbeat: unread(),
+            lock: unread(),
+            remediation: unread(),
+            zone: unread(),
+        };
+        evidence.nodes.insert("worker-1".to_owned(), node);
+        let facts = Facts::of(&pod("False", &volume), &evidence);
+        assert_eq!(facts.volumes[0].unguarded, Known::Yes(None));
+        facts.volumes[0].attached.clone()
+    };
+    let node = |name: &str| {
+        let attached = json!([{"name": name, "devicePath": ""}]);
+        Known::Yes(Some(
+            json!({"metadata": {}, "status": {"volumesAttached": attached}}),
+        ))
+    };
+    let name = "kubernetes.io/iscsi/p:i:0";
+    assert_eq!(attached(node(name)), Known::Yes(Some(name.to_owned())));
+    assert_eq!(
+        attached(node("kubernetes.io/iscsi/p:i:1")),
+        Known::Yes(None)
+    );
+    let gone = Known::Unknown(Why::Untold("its Node is gone".to_owned()));
+    assert_eq!(attached(Known::Yes(None)), gone);
+    assert_eq!(attached(unread()), unread());
+}
+
+#[test]
+fn a_path_of_the_node_may_lead_to_others() {
+    let path = json!([{"name": "data", "hostPath": {"path": "/mnt/a"}}]);
+    let mut pod = pod("False", &path);
+    let facts = Facts::of(&pod, &Evidence::default());
+    assert!(matches!(
+        facts.volumes[0].unguarded,
+        Known::Unknown(Why::Untold(_))
+    ));
+    // A replacement comes to the same node only.
+    let owners = pod.metadata.owner_references.as_mut().expect("owners");
+    owners[1].kind = "DaemonSet".to_owned();
+    assert_eq!(Facts::of(&pod, &Evidence::default()).volumes, []);
 }
 
 #[test]
@@ -276,7 +371,7 @@ fn what_was_not_read_is_not_known() {
 
 #[test]
 fn a_heartbeat_that_was_read_is_known_without_its_node() {
-    let renewed = Known::Yes(Some(Instant::from_micros(7)));
+    let renewed = Known::Yes(Some(Instant::from_micros(7).into()));
     let node = NodeEvidence {
         node: unread(),
         heartbeat: renewed.clone(),

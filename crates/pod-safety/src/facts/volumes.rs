@@ -1,10 +1,11 @@
 //! A pod's volumes that other nodes can reach, and what keeps two nodes from writing to them.
 
-use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaimSpec, Pod};
+use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaimSpec, Pod};
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 
-use super::evidence::{Cluster, NamespaceEvidence};
-use super::source::{Source, volumes};
+use super::evidence::{Cluster, Evidence, NodeEvidence};
+use super::owner::{Kind, controller};
+use super::source::{Source, is_read_only, volumes};
 use crate::known::{Known, Why};
 
 /// A volume that other nodes can reach, or of which nobody knows whether they can.
@@ -14,37 +15,55 @@ pub struct Volume {
     pub name: String,
     /// Its access modes, such as `ReadWriteOnce`.
     pub modes: Vec<String>,
-    /// The type of the volume, such as `NFS`, if nothing prevents two nodes from writing to it. `None`:
-    /// it has to be attached first.
+    /// What it is, such as `NFS`, if nothing prevents two nodes from writing to it. `None`: it has to be
+    /// attached first, to one node at a time.
     pub unguarded: Known<Option<String>>,
-    /// The VolumeAttachment by which it is attached to the pod's node.
+    /// What it is, if its detach does not keep the node from writing on: no driver carries it out.
+    pub uncut: Option<&'static str>,
+    /// Its VolumeAttachment, or its name in the Node's status, if it is attached to the pod's node.
     pub attached: Known<Option<String>>,
 }
 
 /// What guards a volume, and by what it is attached.
 type Guard = (Known<Option<String>>, Known<Option<String>>);
 
+/// The pod's node, and what was read of volumes.
+struct Place<'a> {
+    node: &'a str,
+    /// The names of the disks that the control plane attached to it without a driver.
+    in_tree: Known<Vec<String>>,
+    cluster: &'a Cluster,
+    /// A replacement comes to no other node.
+    stays: bool,
+}
+
 /// The volumes of `pod` that other nodes can reach and that it may write to. One that was never placed
 /// writes to nothing.
-pub(super) fn of(
-    pod: &Pod,
-    namespace: Option<&NamespaceEvidence>,
-    cluster: &Cluster,
-) -> Vec<Volume> {
-    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+pub(super) fn of(pod: &Pod, evidence: &Evidence) -> Vec<Volume> {
+    let spec = pod.spec.as_ref();
+    let node = spec.and_then(|spec| spec.node_name.as_deref());
     let Some(node) = node.filter(|node| !node.is_empty()) else {
         return Vec::new();
+    };
+    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
+    let namespace = evidence.namespaces.get(namespace);
+    let place = Place {
+        node,
+        in_tree: in_tree(evidence.nodes.get(node)),
+        cluster: &evidence.cluster,
+        stays: controller(&pod.metadata).map(Kind::of) == Some(Kind::DaemonSet),
     };
     let unread = Known::Unknown(Why::NotRead);
     let claims = namespace.map_or(&unread, |namespace| &namespace.claims);
     let judged = volumes(pod).filter_map(|volume| {
         let source = Source::of_pod(pod, volume);
         let Source::Claim(claim) = source else {
-            let (unguarded, attached) = of_source(source, None, node, cluster)?;
+            let (unguarded, attached) = place.guard(source, None)?;
             return Some(Volume {
                 name: volume.name.clone(),
                 modes: Vec::new(),
                 unguarded,
+                uncut: None,
                 attached,
             });
         };
@@ -58,21 +77,39 @@ pub(super) fn of(
         let modes = spec.yes().copied().flatten();
         let modes = modes.and_then(|spec| spec.access_modes.clone());
         let modes = modes.unwrap_or_default();
-        if !modes.is_empty() && modes.iter().all(|mode| mode == "ReadOnlyMany") {
-            return None;
-        }
-        let (unguarded, attached) = match bound(&claim, spec, cluster) {
-            Known::Yes(volume) => of_volume(volume, node, cluster)?,
+        let volume = bound(&claim, spec, place.cluster);
+        let uncut = volume.yes().and_then(|volume| uncut(volume));
+        let (unguarded, attached) = match volume {
+            Known::Yes(volume) => place.of_volume(volume, &modes)?,
             Known::Unknown(why) => unknown(why),
         };
         Some(Volume {
             name: claim,
             modes,
             unguarded,
+            uncut,
             attached,
         })
     });
     judged.collect()
+}
+
+/// The names of all volumes that are attached to a node, as its status has them.
+fn in_tree(node: Option<&NodeEvidence>) -> Known<Vec<String>> {
+    match node.map(|node| &node.node) {
+        None => Known::Unknown(Why::NotRead),
+        Some(Known::Unknown(why)) => Known::Unknown(why.clone()),
+        Some(Known::Yes(None)) => Known::Unknown(Why::Untold("its Node is gone".to_owned())),
+        Some(Known::Yes(Some(node))) => Known::Yes(attached_to(node)),
+    }
+}
+
+/// The names of the volumes that are attached to `node`, as its status has them.
+pub(crate) fn attached_to(node: &Node) -> Vec<String> {
+    let status = node.status.as_ref();
+    let attached = status.and_then(|status| status.volumes_attached.as_deref());
+    let attached = attached.unwrap_or_default().iter();
+    attached.map(|volume| volume.name.clone()).collect()
 }
 
 /// The PersistentVolume that the claim of this name and spec (`None`: there is none) is bound to.
@@ -102,42 +139,93 @@ fn bound<'a>(
     }
 }
 
-/// How a PersistentVolume is guarded; `None` if no other node reaches it.
-fn of_volume(volume: &PersistentVolume, node: &str, cluster: &Cluster) -> Option<Guard> {
-    let name = volume.metadata.name.as_deref().unwrap_or_default();
-    let spec = volume.spec.as_ref();
-    let source = spec.map_or(Source::Unknown(None), Source::of_volume);
-    of_source(source, Some(name), node, cluster)
+/// What a volume is whose detach is only noted down.
+fn uncut(volume: &PersistentVolume) -> Option<&'static str> {
+    match Source::of_volume(volume.spec.as_ref()?) {
+        Source::InTree(kind, _) => Some(kind),
+        _ => None,
+    }
 }
 
-/// How a volume of this source is guarded; `None` if no other node reaches it. `persistent` is the
-/// name of its PersistentVolume, if it has one.
-fn of_source(
-    source: Source,
-    persistent: Option<&str>,
-    node: &str,
-    cluster: &Cluster,
-) -> Option<Guard> {
-    Some(match source {
-        Source::Harmless | Source::Claim(_) => return None,
-        Source::Shared(kind) => (Known::Yes(Some(kind.to_owned())), Known::Yes(None)),
-        Source::Disk(driver) => (
-            Known::Yes(None),
-            attached(persistent, driver, node, cluster),
-        ),
-        Source::Driver(driver) => {
-            let unguarded = unguarded(&driver, cluster);
-            let attached = match unguarded {
-                Known::Yes(Some(_)) => Known::Yes(None),
-                _ => attached(persistent, &driver, node, cluster),
-            };
-            (unguarded, attached)
-        }
-        Source::Unknown(kind) => {
-            let named = kind.map_or_else(String::new, |kind| format!(": {kind}"));
-            unknown(Why::Untold(format!("its kind is unknown{named}")))
-        }
-    })
+/// Whether Kubernetes attaches a volume of these modes to several nodes at a time (`IsMultiAttachAllowed`).
+fn is_multi(modes: &[String]) -> bool {
+    let mut modes = modes.iter();
+    modes.len() == 0 || modes.any(|mode| mode == "ReadWriteMany" || mode == "ReadOnlyMany")
+}
+
+impl Place<'_> {
+    /// How a PersistentVolume of a claim with these modes is guarded; `None` if no other node reaches it.
+    fn of_volume(&self, volume: &PersistentVolume, modes: &[String]) -> Option<Guard> {
+        let name = volume.metadata.name.as_deref().unwrap_or_default();
+        let spec = volume.spec.as_ref();
+        let source = spec.map_or(Source::Unknown(None), Source::of_volume);
+        let own = spec.and_then(|spec| spec.access_modes.as_deref());
+        let own = own.unwrap_or_default();
+        let attaches = matches!(
+            source,
+            Source::Disk(_) | Source::Driver(_) | Source::InTree(..)
+        );
+        let (unguarded, attached) = self.guard(source, Some(name))?;
+        let (unguarded, attached) = match unguarded {
+            Known::Yes(None) | Known::Unknown(_) if attaches && is_multi(own) => {
+                let modes = match own {
+                    [] => "no access mode".to_owned(),
+                    modes => modes.join(", "),
+                };
+                let kind = format!("{modes}: a second node gets it at once");
+                (Known::Yes(Some(kind)), Known::Yes(None))
+            }
+            unguarded => (unguarded, attached),
+        };
+        let reads = !modes.is_empty() && modes.iter().all(|mode| mode == "ReadOnlyMany");
+        let reads = reads || spec.is_some_and(is_read_only);
+        Some(match unguarded {
+            Known::Yes(Some(_)) if reads => (
+                Known::Unknown(Why::Untold(
+                    "it should only be read, but nothing prevents writing".to_owned(),
+                )),
+                attached,
+            ),
+            unguarded => (unguarded, attached),
+        })
+    }
+
+    /// How a volume of this source is guarded; `None` if no other node reaches it. `persistent` is the
+    /// name of its PersistentVolume, if it has one.
+    fn guard(&self, source: Source, persistent: Option<&str>) -> Option<Guard> {
+        let Self { node, cluster, .. } = *self;
+        Some(match source {
+            Source::Harmless | Source::Claim(_) => return None,
+            Source::HostPath if self.stays => return None,
+            Source::HostPath => (
+                Known::Unknown(Why::Untold(
+                    "a path of the node may be a mount that other nodes reach".to_owned(),
+                )),
+                Known::Yes(None),
+            ),
+            Source::Shared(kind) => (Known::Yes(Some(kind.to_owned())), Known::Yes(None)),
+            Source::InTree(_, name) => {
+                let is_it = |all: &Vec<String>| all.contains(&name).then(|| name.clone());
+                (Known::Yes(None), self.in_tree.as_ref().map(is_it))
+            }
+            Source::Disk(driver) => (
+                Known::Yes(None),
+                attached(persistent, driver, node, cluster),
+            ),
+            Source::Driver(driver) => {
+                let unguarded = unguarded(&driver, cluster);
+                let attached = match unguarded {
+                    Known::Yes(Some(_)) => Known::Yes(None),
+                    _ => attached(persistent, &driver, node, cluster),
+                };
+                (unguarded, attached)
+            }
+            Source::Unknown(kind) => {
+                let named = kind.map_or_else(String::new, |kind| format!(": {kind}"));
+                unknown(Why::Untold(format!("its kind is unknown{named}")))
+            }
+        })
+    }
 }
 
 fn unknown(why: Why) -> Guard {

@@ -106,7 +106,7 @@ mod tests {
         Sight {
             signs: Signs {
                 ready: None,
-                heartbeat: Known::Yes(Some(NOW - Span::seconds(9))),
+                heartbeat: Known::Yes(Some((NOW - Span::seconds(9)).into())),
                 reported: None,
                 out_of_service: OutOfService::Asserted,
                 record: Some(record(how)),
@@ -153,10 +153,13 @@ mod tests {
     #[test]
     fn a_silent_node_stays_fenced_whatever_somebody_insists_on() {
         for (heartbeat, refusal) in [
-            (Known::Yes(Some(NOW - Span::seconds(40))), Refusal::Silent),
+            (
+                Known::Yes(Some((NOW - Span::seconds(40)).into())),
+                Refusal::Silent,
+            ),
             (Known::Yes(None), Refusal::Silent),
             (
-                Known::Yes(Some(NOW + Span::seconds(70 * 60))),
+                Known::Yes(Some((NOW + Span::seconds(70 * 60)).into())),
                 Refusal::HeartbeatUnknown(Why::Untold(
                     "its heartbeat is 70m ahead of the clock".to_owned(),
                 )),
@@ -193,7 +196,7 @@ mod tests {
         ] {
             let mut sight = alive(powered_off());
             sight.signs.record = None;
-            sight.signs.heartbeat = Known::Yes(Some(NOW - Span::seconds(90)));
+            sight.signs.heartbeat = Known::Yes(Some((NOW - Span::seconds(90)).into()));
             sight.signs.out_of_service = out_of_service;
             assert_eq!(sight.may_return(Now::at(NOW), true), Err(refusal));
         }

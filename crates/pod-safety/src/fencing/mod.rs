@@ -2,6 +2,7 @@
 
 pub mod attempt;
 pub mod back;
+pub mod cost;
 pub mod hold;
 pub mod patch;
 pub mod proof;
@@ -10,6 +11,7 @@ pub mod remains;
 pub mod steps;
 
 pub use attempt::Attempt;
+pub use cost::Cost;
 pub use hold::is_of_fencing;
 pub use proof::{Machine, Proof};
 pub use record::{How, Record};

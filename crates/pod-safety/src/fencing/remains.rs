@@ -19,15 +19,16 @@ pub struct Remains {
     pub finalized: Vec<String>,
     /// Pods that stay, because they tolerate the taint.
     pub tolerating: Vec<String>,
-    /// Volumes that have to be detached from it, by their attachment.
+    /// Volumes that have to be detached from it, by their attachment, or their name in the Node's status.
     pub attachments: Vec<String>,
-    /// Volumes that stay attached, for pods that stay, by their attachment.
+    /// Volumes that stay attached, for pods that stay, named the same way.
     pub staying: Vec<String>,
     /// Why it is not known of some attachments that have to go whether they don't stay.
     pub unsure: Option<Why>,
 }
 
-/// The namespace and name of the claim that each PersistentVolume is of; `None`: of none.
+/// The namespace and name of the claim that each PersistentVolume is of; `None`: of none. Disks without a
+/// driver go by their names in the Node's status.
 pub type Claims = BTreeMap<String, Known<Option<(String, String)>>>;
 
 /// What pods that stay on a node need there.
@@ -37,6 +38,15 @@ struct Needs {
     claims: BTreeSet<(String, String)>,
     /// What attaches their volumes that have no claim.
     drivers: BTreeSet<&'static str>,
+}
+
+/// What is attached to a node.
+#[derive(Clone, Copy, Debug)]
+pub struct Attached<'a> {
+    /// All attachments by drivers, be they of other nodes.
+    pub attachments: &'a [VolumeAttachment],
+    /// The names of the disks that the control plane attached to it without a driver.
+    pub in_tree: &'a [String],
 }
 
 impl Remains {
@@ -57,25 +67,26 @@ impl Remains {
             .collect()
     }
 
-    /// What `pods`, which are all of the node's, and `attachments`, which may be others' too, leave,
-    /// under the out-of-service `taint`, which tolerations name. `claims` are those of the
+    /// Whether the claims of pods that stay show which disks without a driver stay.
+    #[must_use]
+    pub fn opens_in_tree(taint: &OutOfService, pods: &[Pod], in_tree: &[String]) -> bool {
+        !in_tree.is_empty() && !Needs::of(taint, pods).claims.is_empty()
+    }
+
+    /// What `pods`, which are all of the node's, and what is `attached` leave, under the out-of-service `taint`, which tolerations name. `claims` are those of the
     /// volumes that are [`open`](Self::open).
     #[must_use]
     pub fn of(
         node: &str,
         taint: &OutOfService,
         pods: &[Pod],
-        attachments: &[VolumeAttachment],
+        attached: Attached<'_>,
         claims: &Claims,
     ) -> Self {
         let mut remains = Self::default();
         for pod in pods {
             let meta = &pod.metadata;
-            let name = format!(
-                "{}/{}",
-                namespace(pod),
-                meta.name.as_deref().unwrap_or_default()
-            );
+            let name = name(pod);
             if stays(pod, taint) {
                 remains.tolerating.push(name);
                 continue;
@@ -87,9 +98,14 @@ impl Remains {
             remains.pods.push(name);
         }
         let needs = Needs::of(taint, pods);
-        for attachment in of_node(node, attachments) {
+        let in_tree = attached.in_tree.iter();
+        let in_tree = in_tree.map(|name| (name.clone(), needs.claim(name, claims)));
+        let by_drivers = of_node(node, attached.attachments).map(|attachment| {
             let name = attachment.metadata.name.clone().unwrap_or_default();
-            match needs.have(attachment, claims) {
+            (name, needs.have(attachment, claims))
+        });
+        for (name, is_needed) in by_drivers.chain(in_tree) {
+            match is_needed {
                 Known::Yes(true) => remains.staying.push(name),
                 Known::Yes(false) => remains.attachments.push(name),
                 Known::Unknown(why) => {
@@ -127,9 +143,14 @@ impl Needs {
     /// Whether what is attached is needed.
     fn have(&self, attachment: &VolumeAttachment, claims: &Claims) -> Known<bool> {
         let spec = &attachment.spec;
-        let Some(volume) = &spec.source.persistent_volume_name else {
-            return Known::Yes(self.drivers.contains(&*spec.attacher));
-        };
+        match &spec.source.persistent_volume_name {
+            Some(volume) => self.claim(volume, claims),
+            None => Known::Yes(self.drivers.contains(&*spec.attacher)),
+        }
+    }
+
+    /// Whether `volume` is needed, by its claim.
+    fn claim(&self, volume: &str, claims: &Claims) -> Known<bool> {
         if self.claims.is_empty() {
             return Known::Yes(false);
         }
@@ -145,7 +166,7 @@ impl Needs {
 
 /// Static pods are pictures of what runs from files: nothing takes them away. Nor does anything end a
 /// pod that tolerates the taint, unless it was ending before.
-fn stays(pod: &Pod, taint: &OutOfService) -> bool {
+pub(super) fn stays(pod: &Pod, taint: &OutOfService) -> bool {
     let spec = pod.spec.as_ref();
     let tolerations = spec.and_then(|spec| spec.tolerations.as_deref());
     let is_spared = is_static(&pod.metadata) || taint.spares(tolerations.unwrap_or_default());
@@ -158,6 +179,12 @@ fn of_node<'a>(
 ) -> impl Iterator<Item = &'a VolumeAttachment> {
     let here = move |attachment: &&VolumeAttachment| attachment.spec.node_name == node;
     attachments.iter().filter(here)
+}
+
+/// The pod as `NAMESPACE/NAME`.
+pub(super) fn name(pod: &Pod) -> String {
+    let name = pod.metadata.name.as_deref().unwrap_or_default();
+    format!("{}/{name}", namespace(pod))
 }
 
 fn namespace(pod: &Pod) -> &str {
@@ -204,7 +231,11 @@ mod tests {
     }
 
     fn remains(pods: &[Pod], attachments: &[VolumeAttachment], claims: &Claims) -> Remains {
-        Remains::of("worker-1", &taint(), pods, attachments, claims)
+        let attached = Attached {
+            attachments,
+            in_tree: &[],
+        };
+        Remains::of("worker-1", &taint(), pods, attached, claims)
     }
 
     fn open<'a>(pods: &[Pod], attachments: &'a [VolumeAttachment]) -> Vec<&'a str> {
@@ -303,6 +334,29 @@ mod tests {
             (left.staying, left.attachments),
             (vec!["csi-1".to_owned()], vec!["csi-2".to_owned()])
         );
+    }
+
+    #[test]
+    fn a_disk_without_a_driver_goes_unless_a_pod_that_stays_has_its_claim() {
+        let claimed = json!({"name": "data", "persistentVolumeClaim": {"claimName": "data"}});
+        let pods = [staying(&claimed)];
+        let name = "kubernetes.io/iscsi/p:i:0".to_owned();
+        let in_tree = std::slice::from_ref(&name);
+        let left = |pods: &[Pod], claims: &Claims| {
+            let attached = Attached {
+                attachments: &[],
+                in_tree,
+            };
+            Remains::of("worker-1", &taint(), pods, attached, claims)
+        };
+        assert!(Remains::opens_in_tree(&taint(), &pods, in_tree));
+        assert!(!Remains::opens_in_tree(&taint(), &[], in_tree));
+        assert_eq!(left(&[], &Claims::new()).attachments, in_tree);
+        let claim = |name: &str| Known::Yes(Some(("shop".to_owned(), name.to_owned())));
+        for (of, stays) in [("data", true), ("other", false)] {
+            let left = left(&pods, &Claims::from([(name.clone(), claim(of))]));
+            assert_eq!(left.is_over(), stays, "{left:?}");
+        }
     }
 
     #[test]

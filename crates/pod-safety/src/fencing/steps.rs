@@ -7,14 +7,14 @@ mod risks;
 #[cfg(test)]
 mod scenes;
 
-use maintenance_lease::protocol::{Instant, Now, Span};
+use maintenance_lease::protocol::{Now, Span};
 
 pub use self::risks::{AcceptedRisks, Refusal};
 use super::proof::{Machine, Proof};
 use super::record::Since;
 use crate::facts::Zone;
 use crate::known::Known;
-use crate::node::Signs;
+use crate::node::{Heartbeat, Signs};
 
 /// What is seen of a node that is to be fenced.
 #[derive(Clone, Debug)]
@@ -81,7 +81,7 @@ impl Sight {
     /// How long ago its kubelet gave a sign of life, if that was recent.
     fn sign_of_life(&self, now: Now) -> Known<Option<Span>> {
         let is_fresh = self.signs.is_fresh(now) == Some(true);
-        let age = |at: Instant| (now.earliest - at).max(Span::ZERO);
+        let age = |heartbeat: Heartbeat| heartbeat.age(now);
         let heartbeat = self.signs.heartbeat.clone();
         heartbeat.map(|heartbeat| is_fresh.then(|| heartbeat.map_or(Span::ZERO, age)))
     }
@@ -276,14 +276,14 @@ mod tests {
     #[test]
     fn a_heartbeat_ahead_of_the_clock_is_one_of_just_now() {
         let ahead = next(|sight| {
-            sight.signs.heartbeat = Known::Yes(Some(NOW + Span::seconds(9)));
+            sight.signs.heartbeat = Known::Yes(Some((NOW + Span::seconds(9)).into()));
         });
         assert_eq!(ahead, Err(Refusal::Alive(Span::ZERO)));
     }
 
     #[test]
     fn what_is_far_ahead_of_the_clock_keeps_no_silent_node_from_being_fenced() {
-        let far = || Known::Yes(Some(NOW + Span::seconds(70 * 60)));
+        let far = || Known::Yes(Some((NOW + Span::seconds(70 * 60)).into()));
         assert_eq!(
             next(|sight| sight.signs.heartbeat = far()),
             Ok(Step::Record)

@@ -7,13 +7,13 @@ use crate::facts::{Nodes, Zone};
 use crate::fencing::proof::{Machine, Proof};
 use crate::fencing::record::{How, Record, Since};
 use crate::known::Known;
-use crate::node::{Ready, Signs, Status};
+use crate::node::{Heartbeat, Ready, Signs, Status};
 use crate::taint::{NoExecute, OutOfService};
 
 pub(super) const NOW: Instant = Instant::from_micros(1_000_000_000);
 
-pub(super) fn ago(seconds: u32) -> Known<Option<Instant>> {
-    Known::Yes(Some(NOW - Span::seconds(seconds)))
+pub(super) fn ago(seconds: u32) -> Known<Option<Heartbeat>> {
+    Known::Yes(Some((NOW - Span::seconds(seconds)).into()))
 }
 
 pub(super) fn zone(unreachable: usize, all: usize) -> Zone {

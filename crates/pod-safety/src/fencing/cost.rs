@@ -1,0 +1,94 @@
+//! What the fencing of a node costs: what is lost by it, and what it does not help.
+
+use k8s_openapi::api::core::v1::Pod;
+
+use super::remains::{name, stays};
+use crate::constants::{OUT_OF_SERVICE, OUT_OF_SERVICE_VALUE};
+use crate::facts::owner::controller;
+use crate::facts::pod::has_ended;
+use crate::facts::source::volumes;
+use crate::taint::{NoExecute, OutOfService};
+
+/// Pods that are not being deleted yet, as `NAMESPACE/NAME`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Those that nothing recreates, because they have no controller.
+    pub no_owner: Vec<String>,
+    /// Those that lose the data of an emptyDir.
+    pub scratch: Vec<String>,
+    /// Those that stay, because they tolerate the taint or are static.
+    pub staying: Vec<String>,
+}
+
+impl Cost {
+    /// What the fencing of a node with these `pods` costs. `taint` is what stands there before.
+    #[must_use]
+    pub fn of(pods: &[Pod], taint: &OutOfService) -> Self {
+        let ours = OutOfService::Evicting(NoExecute {
+            key: OUT_OF_SERVICE.to_owned(),
+            value: OUT_OF_SERVICE_VALUE.to_owned(),
+            added: None,
+        });
+        let taint = if taint.is_evicting() { taint } else { &ours };
+        let mut cost = Self::default();
+        for pod in pods {
+            if pod.metadata.deletion_timestamp.is_some() || has_ended(pod) {
+                continue;
+            }
+            if stays(pod, taint) {
+                cost.staying.push(name(pod));
+                continue;
+            }
+            if controller(&pod.metadata).is_none() {
+                cost.no_owner.push(name(pod));
+            }
+            if volumes(pod).any(|volume| volume.empty_dir.is_some()) {
+                cost.scratch.push(name(pod));
+            }
+        }
+        cost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn what_is_deleted_by_the_taint_alone_is_its_cost() {
+        let pod = |name: &str, meta: Value, spec: Value, phase: &str| -> Pod {
+            let mut pod = json!({
+                "metadata": {"namespace": "shop", "name": name},
+                "spec": {"containers": []},
+                "status": {"phase": phase},
+            });
+            for (part, more) in [("metadata", meta), ("spec", spec)] {
+                let fields = more.as_object().expect("fields").clone();
+                pod[part].as_object_mut().expect("fields").extend(fields);
+            }
+            serde_json::from_value(pod).expect("a pod")
+        };
+        let owned = || {
+            json!({"ownerReferences": [{
+                "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "r-1", "controller": true,
+            }]})
+        };
+        let scratch = || json!({"volumes": [{"name": "tmp", "emptyDir": {}}]});
+        let tolerant = json!({"tolerations": [{"operator": "Exists"}]});
+        let deleted = json!({"deletionTimestamp": "2026-01-02T03:04:05Z"});
+        let pods = [
+            pod("bare", json!({}), scratch(), "Running"),
+            pod("owned", owned(), scratch(), "Running"),
+            pod("plain", owned(), json!({}), "Running"),
+            pod("proxy", json!({}), tolerant, "Running"),
+            pod("going", deleted, scratch(), "Running"),
+            pod("over", json!({}), scratch(), "Succeeded"),
+        ];
+        let cost = Cost::of(&pods, &OutOfService::No);
+        assert_eq!(cost.no_owner, ["shop/bare"]);
+        assert_eq!(cost.scratch, ["shop/bare", "shop/owned"]);
+        assert_eq!(cost.staying, ["shop/proxy"]);
+    }
+}

@@ -1,0 +1,33 @@
+//! What a fencing costs, reported before anything is done.
+
+use pod_safety::fencing::Cost;
+use pod_safety::fencing::steps::Step;
+
+use super::{FenceRun, Risk};
+use crate::error::Failure;
+use crate::run::fencing::Observed;
+use crate::words::fencing::{cost, no_owner};
+
+impl FenceRun<'_> {
+    /// Reports once what the fencing costs, unless `step` shows that the node is fenced already.
+    ///
+    /// # Errors
+    /// If its pods can't be listed, or if nothing recreates some and that is not accepted.
+    pub(super) async fn weigh(&mut self, step: Step, observed: &Observed) -> Result<(), Failure> {
+        if self.is_weighed || matches!(step, Step::HoldAgain | Step::Follow) {
+            return Ok(());
+        }
+        let target = self.target;
+        let reading = async { Ok(target.reader.pods_of_node(&target.node).await?) };
+        let pods = target.or_interrupted(reading).await?;
+        let found = Cost::of(&pods, &observed.evidence.signs.out_of_service);
+        for line in cost(&target.node, &found) {
+            target.session.terminal.remark(line);
+        }
+        if !found.no_owner.is_empty() && !self.args.doubts.insists(&Risk::NoOwner) {
+            return Err(no_owner(&target.node, &found, target.program()));
+        }
+        self.is_weighed = true;
+        Ok(())
+    }
+}

@@ -1,0 +1,52 @@
+//! What a fencing costs is said before anything is done.
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use crate::support::{Stage, eventually};
+
+/// A pod that waits for the node to come back, with data of its own.
+fn patient(stage: &Stage, name: &str, node: &str) -> Value {
+    let mut pod = stage.pod(name, node);
+    let wait = |key: &str| json!({"key": format!("node.kubernetes.io/{key}"), "operator": "Exists", "effect": "NoExecute"});
+    pod["spec"]["tolerations"] = json!([wait("unreachable"), wait("not-ready")]);
+    pod["spec"]["volumes"] = json!([{"name": "tmp", "emptyDir": {}}]);
+    pod
+}
+
+#[test]
+fn pods_that_nothing_recreates_are_lost_only_with_consent() {
+    let (stage, node) = Stage::with_silent_node("cost");
+    let mut proxy = stage.pod("proxy", &node);
+    proxy["spec"]["tolerations"] = json!([{"operator": "Exists"}]);
+    stage.create(&[stage.namespace(), patient(&stage, "tool", &node), proxy]);
+    let fence = ["fence", &node, "--powered-off=dark"];
+    assert_snapshot!(stage.maint(fence).run(), @r#"
+    $ kubectl maint fence worker-1 --powered-off=dark
+    -- stderr
+    node/worker-1: deleted, and nothing recreates 1 pod (cost/tool)
+    node/worker-1: emptyDir data lost in 1 pod (cost/tool)
+    node/worker-1: static or tolerating the taint, so not deleted: 1 pod (cost/proxy)
+    error: cannot fence node/worker-1: nothing recreates 1 pod (cost/tool)
+    hint: to fence it anyway, add --accept-risk=no-owner -m "WHY"
+    -- exit code 6
+    "#);
+    let ran = stage.directory().join("ran");
+    let hook = format!("touch '{}'", ran.display());
+    let run = stage.maint(["fence", &node, "--", "sh", "-c", &hook]).run();
+    assert_eq!(run.code, 6, "{run}");
+    let dry_run = stage.maint(fence).args(["--dry-run=server"]).run();
+    assert_eq!(dry_run.code, 6, "{dry_run}");
+    assert!(!ran.exists());
+    stage.is_untouched(&node);
+
+    let accepted = ["--accept-risk=no-owner", "-m", "it can go"];
+    let run = stage.maint(fence).args(accepted).succeeds();
+    assert!(run.stderr.contains("emptyDir data lost in 1 pod"), "{run}");
+    eventually("the pod goes", || {
+        stage.get(&["pod", "tool", "-n", stage.own()]).is_none()
+    });
+    // It is fenced: there is nothing more to accept.
+    let run = stage.maint(fence).succeeds();
+    assert!(!run.stderr.contains("emptyDir"), "{run}");
+}

@@ -1,0 +1,133 @@
+//! Pods of Jobs on an unreachable node: their Job keeps them until they have failed.
+
+use serde_json::{Value, json};
+
+use crate::support::{SILENCE, Stage, eventually};
+
+const TRACKING: &str = "batch.kubernetes.io/job-tracking";
+
+/// A Job that replaces only pods that have failed, with what its failure policy brings along.
+fn job(stage: &Stage) {
+    stage.create(&[
+        stage.namespace(),
+        json!({
+            "apiVersion": "batch/v1", "kind": "Job",
+            "metadata": {"name": "copy", "namespace": stage.own()},
+            "spec": {
+                "backoffLimit": 0,
+                "podFailurePolicy": {"rules": [{
+                    "action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}],
+                }]},
+                "template": {"spec": {
+                    "restartPolicy": "Never",
+                    "terminationGracePeriodSeconds": 1,
+                    "containers": [{"name": "c", "image": "none"}],
+                }},
+            },
+        }),
+    ]);
+}
+
+/// The Job's pods, except that of this uid.
+fn others(stage: &Stage, uid: &Value) -> Vec<Value> {
+    let pods = stage.get(&["pods", "-n", stage.own()]).unwrap_or_default();
+    let pods = pods["items"].as_array().into_iter().flatten();
+    let others = pods.filter(|pod| pod["metadata"]["uid"] != *uid);
+    others.cloned().collect()
+}
+
+fn name(pod: &Value) -> &str {
+    pod["metadata"]["name"].as_str().expect("a name")
+}
+
+/// A pod of the Job that ran on a node which is unreachable by now, and was evicted.
+fn stranded(stage: &mut Stage) -> (String, Value) {
+    let nodes = ["worker-1", "worker-2", "worker-3"].map(|name| stage.name(name));
+    let names = nodes.each_ref().map(String::as_str);
+    let kubelets = stage.kubelets(&names);
+    job(stage);
+    eventually("the Job makes a pod", || {
+        !others(stage, &Value::Null).is_empty()
+    });
+    let pod = others(stage, &Value::Null).remove(0);
+    let pod_name = name(&pod).to_owned();
+    stage
+        .plane
+        .bind_pod(stage.own(), &pod_name, names[0])
+        .expect("it is placed");
+    let read = || stage.get(&["pod", &pod_name, "-n", stage.own()]);
+    eventually("the pod runs", || {
+        read().is_some_and(|pod| pod["status"]["phase"] == "Running")
+    });
+    kubelets
+        .silence(names[0], SILENCE)
+        .expect("it falls silent");
+    eventually("the pod is evicted", || {
+        read().is_some_and(|pod| pod["metadata"]["deletionTimestamp"].is_string())
+    });
+    stage.keep(kubelets);
+    (pod_name, pod["metadata"]["uid"].clone())
+}
+
+/// Force-deletes the pod, with every risk of its report, once nothing is refused any more.
+fn force_delete(stage: &Stage, pod: &str) -> String {
+    let target = format!("pod/{pod}");
+    let force = ["force-delete", &target, "-n", stage.own()];
+    let mut report = String::new();
+    eventually("nothing is refused any more", || {
+        let run = stage.maint(force).run();
+        assert_eq!(run.code, 6, "{run}");
+        report = run.to_string();
+        !report.contains("REFUSE")
+    });
+    let phase = "WARN     finalizers        its phase is set to Failed first";
+    assert!(report.contains(phase), "{report}");
+    let words = [
+        "--accept-risk=owner",
+        "-m",
+        "the rack burns",
+        "--timeout=60s",
+    ];
+    let running = stage.maint(force).args(words).start();
+    running.ends().to_string()
+}
+
+/// The kubelet will never report how the pod ended, and its Job waits for nothing else.
+#[test]
+fn a_job_that_replaces_only_failed_pods_gets_one_that_has_failed() {
+    let mut stage = Stage::new("job");
+    let _logs = stage.plane.keep_logs_on_panic("fencing-job");
+    let (pod, uid) = stranded(&mut stage);
+    assert!(others(&stage, &uid).is_empty(), "it is not replaced yet");
+    let shown = force_delete(&stage, &pod);
+    assert!(shown.contains("-- exit code 0"), "{shown}");
+    eventually("the Job makes another", || !others(&stage, &uid).is_empty());
+    let other = others(&stage, &uid).remove(0);
+    let told = format!("pod/{pod} force-deleted; replaced by pod/{}", name(&other));
+    assert!(shown.contains(&told), "{shown}");
+    assert_eq!(stage.get(&["pod", &pod, "-n", stage.own()]), None);
+    // The failure policy ignores disruptions, so the Job has not failed.
+    let job = stage.get(&["job", "copy", "-n", stage.own()]).expect("it");
+    assert_eq!(job["status"]["failed"], Value::Null, "{job:#}");
+}
+
+/// `kubectl delete --force` leaves a pod that neither goes nor is replaced.
+#[test]
+fn a_pod_that_a_bare_deletion_has_stranded_is_freed() {
+    let mut stage = Stage::new("bare-deletion");
+    let _logs = stage.plane.keep_logs_on_panic("fencing-bare");
+    let (pod, uid) = stranded(&mut stage);
+    let bare = ["delete", "pod", &pod, "-n", stage.own(), "--force"];
+    stage.kubectl(&[&bare[..], &["--grace-period=0", "--wait=false"]].concat());
+    let left = stage.get(&["pod", &pod, "-n", stage.own()]);
+    let left = left.expect("its finalizer keeps it");
+    assert_eq!(left["metadata"]["deletionGracePeriodSeconds"], 0);
+    assert_eq!(left["metadata"]["finalizers"], json!([TRACKING]));
+    assert_eq!(left["status"]["phase"], "Running");
+    let shown = force_delete(&stage, &pod);
+    assert!(shown.contains("-- exit code 0"), "{shown}");
+    eventually("the pod goes", || {
+        stage.get(&["pod", &pod, "-n", stage.own()]).is_none()
+    });
+    eventually("the Job makes another", || !others(&stage, &uid).is_empty());
+}
