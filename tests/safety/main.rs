@@ -24,4 +24,5 @@ mod silence;
 mod unknown;
 mod usage;
 mod volumes;
+mod warning;
 mod why;
