@@ -4,7 +4,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::history::{Boot, Event, Exit, History, Run, Work};
+use crate::history::{Boot, CommandActivity, Event, Exit, History, Run};
 
 /// What must not have happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,7 +77,7 @@ fn exit_code(run: &Run) -> Option<Violation> {
     })
 }
 
-fn survived(run: &Run, work: Work) -> Option<Violation> {
+fn survived(run: &Run, work: CommandActivity) -> Option<Violation> {
     if run.exit == Exit::Killed {
         // It can't wait for the end of its command. What it sent last bounds that.
         let allowed = run.returned.plus(run.lease);
@@ -92,7 +92,7 @@ fn survived(run: &Run, work: Work) -> Option<Violation> {
     })
 }
 
-fn against(event: &Event, run: &Run, work: Work) -> Option<Violation> {
+fn against(event: &Event, run: &Run, work: CommandActivity) -> Option<Violation> {
     let outlived = |name: &str, at: Boot, duration: Duration| {
         let allowed = at.plus(duration);
         (run.name == name && work.last > allowed).then(|| Violation::Outlived {
@@ -117,7 +117,7 @@ fn against(event: &Event, run: &Run, work: Work) -> Option<Violation> {
     }
 }
 
-fn together(history: &History, one: (&Run, Work), other: &Run) -> Option<Violation> {
+fn together(history: &History, one: (&Run, CommandActivity), other: &Run) -> Option<Violation> {
     let other = (other, other.work?);
     let (first, second) = if one.1.began <= other.1.began {
         (one, other)
@@ -150,7 +150,7 @@ mod tests {
             exit: Exit::Code(0),
             started: Boot(began - 1),
             returned: Boot(last + 1),
-            work: Some(Work {
+            work: Some(CommandActivity {
                 began: Boot(began),
                 last: Boot(last),
                 finished: true,
@@ -347,7 +347,7 @@ mod tests {
             "begin a.1 1.05\nalive a.1 1.10\nend a.1 1.20\nbegin b.1 2.00\nalive b.1 2.07\n";
         assert_eq!(history.read(journal), Ok(()));
         let work = |began, last, finished| {
-            Some(Work {
+            Some(CommandActivity {
                 began: Boot(began),
                 last: Boot(last),
                 finished,

@@ -73,12 +73,12 @@ pub(crate) struct Run {
     pub(crate) started: Boot,
     /// After it had ended.
     pub(crate) returned: Boot,
-    pub(crate) work: Option<Work>,
+    pub(crate) work: Option<CommandActivity>,
 }
 
 /// The traces of a command that ran, it and whatever it started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Work {
+pub(crate) struct CommandActivity {
     pub(crate) began: Boot,
     /// The last sign of life; commands give one every few hundredths of a second.
     pub(crate) last: Boot,
@@ -155,7 +155,7 @@ impl History {
             let run = run.ok_or_else(|| format!("nobody started {name}"))?;
             match (word, &mut run.work) {
                 ("begin", work @ None) => {
-                    *work = Some(Work {
+                    *work = Some(CommandActivity {
                         began: at,
                         last: at,
                         finished: false,

@@ -197,16 +197,16 @@ pub(super) struct PluginCredentials {
 #[derive(Clone)]
 struct Login {
     since: tokio::time::Instant,
-    given: Shared<BoxFuture<'static, Result<Given, PluginError>>>,
+    issued: Shared<BoxFuture<'static, Result<IssuedCredentials, PluginError>>>,
 }
 
 #[derive(Clone)]
-struct Given {
+struct IssuedCredentials {
     header: Option<HeaderValue>,
     expires: Option<DateTime<Utc>>,
 }
 
-impl Given {
+impl IssuedCredentials {
     /// Keeps the token, and has the certificate shown from now on.
     fn take_over(credential: &Credential, identity: &Identity) -> Result<Self, PluginError> {
         if let Some((certificate, key)) = &credential.certificate {
@@ -225,18 +225,18 @@ impl Given {
 
 impl Login {
     fn begin(plugin: Plugin, identity: Identity) -> Self {
-        let given = async move { Given::take_over(&plugin.run().await?, &identity) };
+        let issued = async move { IssuedCredentials::take_over(&plugin.run().await?, &identity) };
         Self {
             since: tokio::time::Instant::now(),
-            given: given.boxed().shared(),
+            issued: issued.boxed().shared(),
         }
     }
 
     /// Whether it goes on, or what it gave is good still.
     fn is_of_use(&self) -> bool {
-        match self.given.peek() {
+        match self.issued.peek() {
             None => true,
-            Some(Ok(given)) => given.expires.is_none_or(|at| Utc::now() < at),
+            Some(Ok(issued)) => issued.expires.is_none_or(|at| Utc::now() < at),
             Some(Err(_)) => false,
         }
     }
@@ -246,15 +246,15 @@ impl PluginCredentials {
     async fn header(&self) -> Result<Option<HeaderValue>, PluginError> {
         let login = self.login();
         let is_slow = tokio::time::sleep_until(login.since + SLOW);
-        let given = tokio::select! {
+        let issued = tokio::select! {
             biased;
-            given = login.given.clone() => given,
+            issued = login.issued.clone() => issued,
             () = is_slow => {
                 self.name_plugin();
-                login.given.await
+                login.issued.await
             }
         };
-        given.map(|given| given.header)
+        issued.map(|issued| issued.header)
     }
 
     /// The last login, or a new one where that is of no use any more.
@@ -276,7 +276,7 @@ impl PluginCredentials {
 
     /// The server refused what the plugin gave: the next request asks it again, unless another one does already.
     fn forget(&self) {
-        self.last().take_if(|login| login.given.peek().is_some());
+        self.last().take_if(|login| login.issued.peek().is_some());
     }
 
     fn last(&self) -> MutexGuard<'_, Option<Login>> {

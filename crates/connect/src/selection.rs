@@ -92,9 +92,9 @@ pub(super) fn select(args: &Flags, environment: &Environment) -> Result<Target, 
     })
 }
 
-type Chosen<'a> = Option<(&'a str, &'a Context)>;
+type NamedContext<'a> = Option<(&'a str, &'a Context)>;
 
-fn context<'a>(config: &'a Kubeconfig, args: &'a Flags) -> Result<Chosen<'a>, ConnectError> {
+fn context<'a>(config: &'a Kubeconfig, args: &'a Flags) -> Result<NamedContext<'a>, ConnectError> {
     if let Some(name) = args.context.as_deref().filter(|name| !name.is_empty()) {
         let context = config
             .context(name)
@@ -117,7 +117,7 @@ fn context<'a>(config: &'a Kubeconfig, args: &'a Flags) -> Result<Chosen<'a>, Co
 /// The cluster's name and what the kubeconfig says of it; none if neither flag nor context names one.
 fn cluster<'a>(
     config: &'a Kubeconfig,
-    context: Chosen<'a>,
+    context: NamedContext<'a>,
     args: &'a Flags,
 ) -> Result<(&'a str, Option<&'a Cluster>), ConnectError> {
     if let Some(name) = args.cluster.as_deref().filter(|name| !name.is_empty()) {
@@ -151,7 +151,7 @@ fn cluster<'a>(
 /// The user's name and what the kubeconfig says of them; none if neither flag nor context names one.
 fn user<'a>(
     config: &'a Kubeconfig,
-    context: Chosen<'a>,
+    context: NamedContext<'a>,
     args: &'a Flags,
 ) -> Result<(&'a str, Option<&'a User>), ConnectError> {
     if let Some(name) = args.user.as_deref().filter(|name| !name.is_empty()) {

@@ -83,11 +83,11 @@ fn authorities(target: &Target) -> Result<Option<Vec<Vec<u8>>>, ConnectError> {
 /// The client certificate to show, which a credential plugin may replace while connections are made.
 #[derive(Clone, Default)]
 pub(super) struct Identity {
-    current: Arc<RwLock<Shown>>,
+    current: Arc<RwLock<ClientCertificate>>,
 }
 
 #[derive(Default)]
-struct Shown {
+struct ClientCertificate {
     certificate: Option<Arc<CertifiedKey>>,
     /// How often the certificate was replaced by another one.
     generation: u64,

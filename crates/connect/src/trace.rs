@@ -58,7 +58,7 @@ where
     B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<BoxError>,
 {
-    type Response = Response<ShownBody<B>>;
+    type Response = Response<TracedBody<B>>;
     type Error = BoxError;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
 
@@ -75,7 +75,7 @@ where
             return Box::pin(async move {
                 let answer = answer.await.map_err(Into::into)?;
                 observer.warnings.observe(answer.headers());
-                Ok(answer.map(|inner| ShownBody { inner, shown: None }))
+                Ok(answer.map(|inner| TracedBody { inner, shown: None }))
             });
         }
         Box::pin(async move {
@@ -93,9 +93,9 @@ where
                     observer.show_answer(&line, &answer, milliseconds);
                     observer.warnings.observe(answer.headers());
                     let body_wanted = observer.level >= 8;
-                    Ok(answer.map(|inner| ShownBody {
+                    Ok(answer.map(|inner| TracedBody {
                         inner,
-                        shown: body_wanted.then(|| Shown::new(observer)),
+                        shown: body_wanted.then(|| BodyTrace::new(observer)),
                     }))
                 }
                 Err(err) => {
@@ -207,18 +207,18 @@ fn shortened(body: &[u8], level: u8) -> String {
 }
 
 /// The body of an answer, which is shown when its end has been read.
-pub(super) struct ShownBody<B> {
+pub(super) struct TracedBody<B> {
     inner: B,
-    shown: Option<Shown>,
+    shown: Option<BodyTrace>,
 }
 
-struct Shown {
+struct BodyTrace {
     observer: ObserveLayer,
     start: Vec<u8>,
     length: usize,
 }
 
-impl Shown {
+impl BodyTrace {
     fn new(observer: ObserveLayer) -> Self {
         Self {
             observer,
@@ -236,7 +236,7 @@ impl Shown {
     }
 }
 
-impl Drop for Shown {
+impl Drop for BodyTrace {
     fn drop(&mut self) {
         let text = String::from_utf8_lossy(&self.start);
         let cut = self.length - self.start.len();
@@ -250,7 +250,7 @@ impl Drop for Shown {
     }
 }
 
-impl<B> http_body::Body for ShownBody<B>
+impl<B> http_body::Body for TracedBody<B>
 where
     B: http_body::Body<Data = Bytes> + Unpin,
 {

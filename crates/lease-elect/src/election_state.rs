@@ -21,7 +21,7 @@ pub(crate) enum Role {
 
 /// The identity of the election.
 #[derive(Clone, Debug)]
-pub(crate) struct Named {
+pub(crate) struct ElectionNames {
     pub(crate) namespace: String,
     pub(crate) lease: String,
     pub(crate) holder: String,
@@ -29,9 +29,9 @@ pub(crate) struct Named {
 
 /// The state of the election.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Facts {
+pub(crate) struct ElectionSnapshot {
     /// `None` before the connection is configured, and with it the namespace.
-    pub(crate) named: Option<Named>,
+    pub(crate) named: Option<ElectionNames>,
     pub(crate) role: Role,
     /// It can't see whether the lead becomes free.
     pub(crate) is_blind: bool,
@@ -47,15 +47,15 @@ pub(crate) struct Facts {
 
 /// The shared state that the HTTP server shows.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct ElectionState(Arc<Mutex<Facts>>);
+pub(crate) struct ElectionState(Arc<Mutex<ElectionSnapshot>>);
 
 impl ElectionState {
-    pub(crate) fn facts(&self) -> Facts {
+    pub(crate) fn facts(&self) -> ElectionSnapshot {
         self.lock().clone()
     }
 
     /// Sets the Lease of the election.
-    pub(crate) fn names(&self, named: Named) {
+    pub(crate) fn names(&self, named: ElectionNames) {
         self.lock().named = Some(named);
     }
 
@@ -94,7 +94,7 @@ impl ElectionState {
         self.lock().role = Role::Ending;
     }
 
-    fn lock(&self) -> MutexGuard<'_, Facts> {
+    fn lock(&self) -> MutexGuard<'_, ElectionSnapshot> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -9,7 +9,7 @@ use supervisor::StartError;
 
 use crate::args::Args;
 use crate::campaign::{self, withdraw};
-use crate::election_state::{ElectionState, Named};
+use crate::election_state::{ElectionNames, ElectionState};
 use crate::exit::Code;
 use crate::failure::Failure;
 use crate::lead::Lead;
@@ -56,7 +56,7 @@ pub(crate) async fn run(args: &Args) -> Result<Code, Failure> {
         .build()?;
     let election =
         LeaderElection::new(locks.clone(), &*args.lease)?.lease_duration(args.lease_duration);
-    election_state.names(Named {
+    election_state.names(ElectionNames {
         namespace: namespace.clone(),
         lease: args.lease.clone(),
         holder: locks.identity().to_owned(),

@@ -1,4 +1,4 @@
-//! The clients of a world, each with a habit of its own.
+//! The clients of a world, each with a kind of its own.
 
 mod admin;
 mod collector;
@@ -19,15 +19,17 @@ use maintenance_lease::{
 };
 
 pub(crate) use self::outside::{Outside, bare_node};
-use crate::history::{Acquisition, BeliefId, Call, ClientId, Ending, Ends, Event, OpId, Recorder};
+use crate::history::{
+    Acquisition, BeliefEnd, BeliefId, Call, CallOutcome, ClientId, Event, OpId, Recorder,
+};
 use crate::machine::Machine;
 use crate::network::Network;
-use crate::plan::{Habit, SHARED_ACCOUNT};
+use crate::plan::{ClientKind, SHARED_ACCOUNT};
 
 /// One process of a client.
 pub(crate) struct Agent {
     pub(crate) client: ClientId,
-    pub(crate) habit: Habit,
+    pub(crate) client_kind: ClientKind,
     pub(crate) machine: Machine,
     pub(crate) recorder: Recorder,
     pub(crate) maintenance: Maintenance,
@@ -42,9 +44,9 @@ pub(crate) struct Agent {
 }
 
 /// What an agent is made from, whenever it is started.
-pub(crate) struct Beginning<'a> {
+pub(crate) struct AgentConfig<'a> {
     pub(crate) client: ClientId,
-    pub(crate) habit: Habit,
+    pub(crate) client_kind: ClientKind,
     pub(crate) identity: &'a str,
     pub(crate) may_watch: bool,
     pub(crate) machine: &'a Machine,
@@ -58,7 +60,7 @@ pub(crate) struct Beginning<'a> {
 }
 
 impl Agent {
-    pub(crate) fn begin(beginning: &Beginning<'_>) -> Self {
+    pub(crate) fn begin(beginning: &AgentConfig<'_>) -> Self {
         let mut rng = Rng::with_seed(beginning.seed);
         beginning.recorder.record(Event::Lives {
             client: beginning.client,
@@ -80,7 +82,7 @@ impl Agent {
             .expect("identities are well-formed");
         Self {
             client: beginning.client,
-            habit: beginning.habit,
+            client_kind: beginning.client_kind,
             machine,
             recorder: beginning.recorder.clone(),
             maintenance,
@@ -92,15 +94,15 @@ impl Agent {
         }
     }
 
-    /// Lives by its habit until it is ended.
+    /// Lives by its kind until it is ended.
     pub(crate) async fn live(mut self) {
-        match self.habit {
-            Habit::Worker => worker::live(&mut self).await,
-            Habit::Waiter => waiter::live(&mut self, false).await,
-            Habit::Leader => waiter::live(&mut self, true).await,
-            Habit::Runner => runner::live(&mut self).await,
-            Habit::Collector => collector::live(&mut self).await,
-            Habit::Administrator => admin::live(&mut self).await,
+        match self.client_kind {
+            ClientKind::Worker => worker::live(&mut self).await,
+            ClientKind::Waiter => waiter::live(&mut self, false).await,
+            ClientKind::Leader => waiter::live(&mut self, true).await,
+            ClientKind::Runner => runner::live(&mut self).await,
+            ClientKind::Collector => collector::live(&mut self).await,
+            ClientKind::Administrator => admin::live(&mut self).await,
         }
     }
 
@@ -219,7 +221,7 @@ impl Agent {
             client: self.client,
             node: change.node.as_str().into(),
             acquisition,
-            ends: Ends::Deadline(self.machine.truth_at(deadline)),
+            ends: BeliefEnd::Deadline(self.machine.truth_at(deadline)),
         });
         Some(Belief {
             id: belief,
@@ -255,26 +257,26 @@ pub(crate) fn repository(elects: bool) -> Repository {
     }
 }
 
-fn failure(error: &Error) -> Ending {
+fn failure(error: &Error) -> CallOutcome {
     match error {
-        Error::Unknown { .. } => Ending::Unknown(error.to_string()),
+        Error::Unknown { .. } => CallOutcome::Unknown(error.to_string()),
         Error::Refused(refused) if refused.refusal == Refusal::HeldByCaller => {
-            Ending::HeldByCaller(error.to_string())
+            CallOutcome::HeldByCaller(error.to_string())
         }
-        _ => Ending::Refused(error.to_string()),
+        _ => CallOutcome::Refused(error.to_string()),
     }
 }
 
-fn ending(change: &Change) -> Ending {
+fn ending(change: &Change) -> CallOutcome {
     let settled = change.side_effects.contains(&SideEffect::AnswerLost);
     let acquired = || change.lease.as_ref().and_then(acquisition);
     match (change.done, acquired()) {
-        (Done::Acquired, Some(acquisition)) => Ending::Acquired {
+        (Done::Acquired, Some(acquisition)) => CallOutcome::Acquired {
             acquisition,
             fencing: change.fencing.unwrap_or_default(),
             settled,
         },
-        (Done::Renewed, Some(acquisition)) => Ending::Renewed {
+        (Done::Renewed, Some(acquisition)) => CallOutcome::Renewed {
             acquisition,
             renewed: change
                 .lease
@@ -283,10 +285,10 @@ fn ending(change: &Change) -> Ending {
                 .map_or(0, |renewed| renewed.timestamp_micros()),
         },
         (Done::Acquired | Done::Renewed, None) => {
-            Ending::Unknown("held, it says, by nobody".to_owned())
+            CallOutcome::Unknown("held, it says, by nobody".to_owned())
         }
-        (Done::Released, _) => Ending::Released { settled },
-        (Done::AlreadyHeld | Done::AlreadyFree, _) => Ending::Nothing,
+        (Done::Released, _) => CallOutcome::Released { settled },
+        (Done::AlreadyHeld | Done::AlreadyFree, _) => CallOutcome::Nothing,
     }
 }
 

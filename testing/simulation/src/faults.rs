@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::ops::AddAssign;
 
-use crate::history::{Ending, Entry, Event, Fate, Freeze, OpId};
+use crate::history::{CallOutcome, Entry, Event, Fate, Freeze, OpId};
 
 /// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,15 +126,15 @@ impl Fault {
 
 /// How often each fault struck.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tally([u64; Fault::ALL.len()]);
+pub struct FaultCounts([u64; Fault::ALL.len()]);
 
-impl Default for Tally {
+impl Default for FaultCounts {
     fn default() -> Self {
         Self([0; Fault::ALL.len()])
     }
 }
 
-impl Tally {
+impl FaultCounts {
     /// Those of a history, until all faults end.
     #[must_use]
     pub fn of(history: &[Entry]) -> Self {
@@ -181,7 +181,7 @@ impl Tally {
                 Event::Called { op, call, .. } if call.is_break() => breaking.push(*op),
                 Event::Returned {
                     op,
-                    ending: Ending::Acquired { .. } | Ending::Released { .. },
+                    ending: CallOutcome::Acquired { .. } | CallOutcome::Released { .. },
                 } if breaking.contains(op) => faults.count(Fault::AdminBreak),
                 _ => {}
             }
@@ -217,7 +217,7 @@ impl Tally {
     }
 }
 
-impl AddAssign for Tally {
+impl AddAssign for FaultCounts {
     fn add_assign(&mut self, others: Self) {
         for (count, other) in self.0.iter_mut().zip(others.0) {
             *count += other;

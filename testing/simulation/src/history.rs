@@ -5,7 +5,7 @@ mod display;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::faults::Fault;
-use crate::time::{Time, Truth};
+use crate::time::{Time, TrueClock};
 
 /// One of the world's clients; the first is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -124,7 +124,7 @@ impl Call {
 
 /// How a call ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum CallOutcome {
     /// An acquisition began.
     Acquired {
         /// Which.
@@ -158,7 +158,7 @@ pub enum Ending {
     Unknown(String),
 }
 
-impl Ending {
+impl CallOutcome {
     /// The acquisitions that it says were begun or renewed, and of which nodes; `node` is that of the
     /// call.
     pub(crate) fn acquisitions<'a>(
@@ -179,7 +179,7 @@ impl Ending {
 
 /// What ends a belief, unless its client does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ends {
+pub enum BeliefEnd {
     /// Its client's boot clock, at this time.
     Deadline(Time),
     /// The library, which is asked before every step.
@@ -275,7 +275,7 @@ pub enum Event {
         /// The call.
         op: OpId,
         /// How.
-        ending: Ending,
+        ending: CallOutcome,
     },
     /// A request leaves a client.
     Sent {
@@ -331,7 +331,7 @@ pub enum Event {
         /// By which acquisition.
         acquisition: Acquisition,
         /// What ends it, unless something else does.
-        ends: Ends,
+        ends: BeliefEnd,
     },
     /// A client acts on a belief, after which it may go on acting.
     Acts {
@@ -409,12 +409,12 @@ pub struct Entry {
 /// Writes a history; clones write the same one.
 #[derive(Clone)]
 pub(crate) struct Recorder {
-    truth: Truth,
-    book: Arc<Mutex<Book>>,
+    truth: TrueClock,
+    log: Arc<Mutex<HistoryLog>>,
 }
 
 #[derive(Default)]
-struct Book {
+struct HistoryLog {
     entries: Vec<Entry>,
     ops: u32,
     requests: u32,
@@ -423,17 +423,17 @@ struct Book {
 
 impl Recorder {
     /// An empty history.
-    pub(crate) fn new(truth: Truth) -> Self {
+    pub(crate) fn new(truth: TrueClock) -> Self {
         Self {
             truth,
-            book: Arc::default(),
+            log: Arc::default(),
         }
     }
 
     /// Notes that `event` happens now.
     pub(crate) fn record(&self, event: Event) {
         let at = self.truth.now();
-        self.book(|book| book.entries.push(Entry { at, event }));
+        self.log(|log| log.entries.push(Entry { at, event }));
     }
 
     /// The present.
@@ -450,39 +450,39 @@ impl Recorder {
     /// How many writes have met another version than theirs so far.
     pub(crate) fn conflicts(&self) -> usize {
         let conflict = |entry: &&Entry| matches!(entry.event, Event::Served { status: 409, .. });
-        self.book(|book| book.entries.iter().filter(conflict).count())
+        self.log(|log| log.entries.iter().filter(conflict).count())
     }
 
     /// The number of the next call.
     pub(crate) fn next_op(&self) -> OpId {
-        self.book(|book| {
-            book.ops += 1;
-            OpId(book.ops)
+        self.log(|log| {
+            log.ops += 1;
+            OpId(log.ops)
         })
     }
 
     /// The number of the next request.
     pub(crate) fn next_request(&self) -> RequestId {
-        self.book(|book| {
-            book.requests += 1;
-            RequestId(book.requests)
+        self.log(|log| {
+            log.requests += 1;
+            RequestId(log.requests)
         })
     }
 
     /// The number of the next belief.
     pub(crate) fn next_belief(&self) -> BeliefId {
-        self.book(|book| {
-            book.beliefs += 1;
-            BeliefId(book.beliefs)
+        self.log(|log| {
+            log.beliefs += 1;
+            BeliefId(log.beliefs)
         })
     }
 
     /// All that was noted so far.
     pub(crate) fn take(&self) -> Vec<Entry> {
-        self.book(|book| std::mem::take(&mut book.entries))
+        self.log(|log| std::mem::take(&mut log.entries))
     }
 
-    fn book<T>(&self, with: impl FnOnce(&mut Book) -> T) -> T {
-        with(&mut self.book.lock().unwrap_or_else(PoisonError::into_inner))
+    fn log<T>(&self, with: impl FnOnce(&mut HistoryLog) -> T) -> T {
+        with(&mut self.log.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -21,7 +21,7 @@ mod world;
 
 pub use checker::{Violation, check};
 pub use machine::Clocks;
-pub use network::{Faults, Hurry};
-pub use plan::{ClientPlan, Habit, Happening, Plan};
+pub use network::{Faults, Latency};
+pub use plan::{ClientKind, ClientPlan, Plan, ScheduledEvent};
 pub use time::{EPOCH, Time};
 pub use world::live;

@@ -13,7 +13,7 @@ use maintenance_lease::protocol::{BootInstant, Instant};
 
 use crate::faults::Fault;
 use crate::history::{ClientId, Event, Freeze, OpId, Recorder};
-use crate::time::{EPOCH, Time, Truth};
+use crate::time::{EPOCH, Time, TrueClock};
 
 /// How a machine's clocks differ from the truth.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,7 @@ pub struct Clocks {
 pub(crate) struct Machine {
     client: ClientId,
     clocks: Clocks,
-    truth: Truth,
+    truth: TrueClock,
     recorder: Recorder,
     inner: Arc<Mutex<Inner>>,
 }
@@ -66,7 +66,7 @@ impl Machine {
         client: ClientId,
         clocks: Clocks,
         seed: u64,
-        truth: Truth,
+        truth: TrueClock,
         recorder: Recorder,
     ) -> Self {
         Self {

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use clap::Parser;
 use simulation::checker::Rule;
-use simulation::faults::{Fault, Tally};
+use simulation::faults::{Fault, FaultCounts};
 use simulation::trace;
 
 /// Live through seeded worlds of faults and check what the library promises
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
 fn run(from: u64, seeds: u64) -> ExitCode {
     let began = Instant::now();
     let (next, broken) = (AtomicU64::new(from), AtomicU64::new(0));
-    let faults = Mutex::new(Tally::default());
+    let faults = Mutex::new(FaultCounts::default());
     let rules = Mutex::new(BTreeMap::<Rule, BTreeSet<u64>>::new());
     let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     thread::scope(|scope| {

@@ -1,8 +1,8 @@
 //! The way between clients and the API server, on which requests, answers and watches meet faults.
 
 mod cuts;
-mod trip;
-mod watching;
+mod round_trip;
+mod watch_relay;
 
 use std::convert::Infallible;
 use std::io;
@@ -24,12 +24,12 @@ use tokio::sync::oneshot;
 use tower::{BoxError, Service};
 
 use self::cuts::Cuts;
-pub use self::trip::{Faults, Hurry};
-use self::trip::{Loss, Manner, Trip};
+pub use self::round_trip::{Faults, Latency};
+use self::round_trip::{Loss, Manner, RoundTrip};
 use crate::faults::Fault;
 use crate::history::{ClientId, Event, Fate, Recorder, RequestId};
 use crate::machine::Machine;
-use crate::time::{Time, Truth};
+use crate::time::{Time, TrueClock};
 
 /// The body of an answer as a client gets it: a watch may break off.
 type WireBody = UnsyncBoxBody<Bytes, io::Error>;
@@ -44,7 +44,7 @@ const LONG: Duration = Duration::from_millis(100);
 #[derive(Clone)]
 pub(crate) struct Network {
     server: SandboxService,
-    truth: Truth,
+    truth: TrueClock,
     recorder: Recorder,
     /// How far the clock of each API server is ahead, in microseconds.
     skews: Arc<Mutex<Vec<i64>>>,
@@ -63,7 +63,7 @@ impl Network {
     /// A network before `server`.
     pub(crate) fn new(
         server: SandboxService,
-        truth: Truth,
+        truth: TrueClock,
         recorder: Recorder,
         skews: &[i64],
         cap: Option<u32>,
@@ -123,8 +123,8 @@ impl Network {
         machine: Machine,
         may_watch: bool,
         seed: u64,
-    ) -> Wire {
-        Wire {
+    ) -> ClientNetwork {
+        ClientNetwork {
             network: self.clone(),
             client,
             machine,
@@ -135,7 +135,7 @@ impl Network {
 }
 
 /// One client's way to the API server.
-pub(crate) struct Wire {
+pub(crate) struct ClientNetwork {
     network: Network,
     client: ClientId,
     machine: Machine,
@@ -144,7 +144,7 @@ pub(crate) struct Wire {
     rng: fastrand::Rng,
 }
 
-impl Service<Request<Body>> for Wire {
+impl Service<Request<Body>> for ClientNetwork {
     type Response = Response<WireBody>;
     type Error = BoxError;
     type Future = BoxFuture<'static, Answered>;
@@ -173,7 +173,7 @@ impl Service<Request<Body>> for Wire {
         let skews = lock(&self.network.skews);
         let skew = skews[self.rng.usize(..skews.len())];
         drop(skews);
-        let carrier = Carrier {
+        let carrier = RequestTask {
             network: self.network.clone(),
             number,
             machine: self.machine.clone(),
@@ -191,7 +191,7 @@ impl Service<Request<Body>> for Wire {
 }
 
 /// Carries one request there and its answer back.
-struct Carrier {
+struct RequestTask {
     network: Network,
     number: RequestId,
     /// Whose answer it is.
@@ -199,13 +199,13 @@ struct Carrier {
     may_watch: bool,
     /// How far the clock of the API server that it meets is ahead.
     skew: i64,
-    trip: Trip,
+    trip: RoundTrip,
     /// How often connections were cut before it was sent.
     connected: u64,
     rng: fastrand::Rng,
 }
 
-impl Carrier {
+impl RequestTask {
     async fn carry(mut self, request: Request<Bytes>, answer: oneshot::Sender<Answered>) {
         if self.is_cut_within(self.trip.up).await {
             return self.mishap(Fate::Cut);
@@ -357,7 +357,7 @@ impl Carrier {
 
     fn watch(&mut self, body: AnswerBody, since: Option<u64>) -> WireBody {
         let faults = lock(&self.network.faults).watch(&mut self.rng);
-        watching::relay(
+        watch_relay::relay(
             body,
             since,
             faults,

@@ -6,14 +6,14 @@ use fastrand::Rng;
 
 use crate::history::Freeze;
 use crate::machine::Clocks;
-use crate::network::{Faults, Hurry};
+use crate::network::{Faults, Latency};
 
 /// An identity that some clients share, as people do.
 pub(crate) const SHARED_ACCOUNT: &str = "ops@bastion";
 
 /// How a client lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Habit {
+pub enum ClientKind {
     /// Acquires a free node, works, renews, releases it or forgets to.
     Worker,
     /// Waits for a node, works under a lease that is kept, releases it.
@@ -32,7 +32,7 @@ pub enum Habit {
 #[derive(Clone, Debug)]
 pub struct ClientPlan {
     /// How it lives.
-    pub habit: Habit,
+    pub client_kind: ClientKind,
     /// Who it says it is; others may say the same.
     pub identity: String,
     /// Its machine's clocks.
@@ -43,7 +43,7 @@ pub struct ClientPlan {
 
 /// Something that happens at some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Happening {
+pub enum ScheduledEvent {
     /// A machine stands still for a while.
     Freeze(u8, Freeze, Duration),
     /// A machine stands still for a while, as soon as an answer is on its way to it; if so, one to a
@@ -100,7 +100,7 @@ pub struct Plan {
     /// Who lives there.
     pub clients: Vec<ClientPlan>,
     /// What happens when, in order.
-    pub happenings: Vec<(Duration, Happening)>,
+    pub scheduled_events: Vec<(Duration, ScheduledEvent)>,
 }
 
 impl Plan {
@@ -109,11 +109,15 @@ impl Plan {
     pub fn of(seed: u64) -> Self {
         let mut rng = Rng::with_seed(seed);
         let rng = &mut rng;
-        let hurry = if rng.bool() { Hurry::Near } else { Hurry::Far };
+        let latency = if rng.bool() {
+            Latency::Near
+        } else {
+            Latency::Far
+        };
         // Near answers leave room in the clock budget for API servers whose clocks differ.
-        let skews = match hurry {
-            Hurry::Near => vec![0, rng.i64(-900_000..900_000)],
-            Hurry::Far => vec![rng.i64(-100_000..100_000)],
+        let skews = match latency {
+            Latency::Near => vec![0, rng.i64(-900_000..900_000)],
+            Latency::Far => vec![rng.i64(-100_000..100_000)],
         };
         let elects = rng.u8(..6) == 0;
         let collects = !elects && rng.u8(..5) == 0;
@@ -124,7 +128,7 @@ impl Plan {
         };
         let length = Duration::from_secs(rng.u64(20..90));
         let clients = clients(rng, elects, collects);
-        let happenings = happenings(rng, length, nodes, &clients);
+        let scheduled_events = scheduled_events(rng, length, nodes, &clients);
         Self {
             seed,
             elects,
@@ -138,15 +142,15 @@ impl Plan {
             faults: if rng.u8(..6) == 0 {
                 Faults::none()
             } else {
-                Faults::some(rng, hurry)
+                Faults::some(rng, latency)
             },
             clients,
-            happenings,
+            scheduled_events,
         }
     }
 }
 
-impl Habit {
+impl ClientKind {
     /// It works under a keeper, which notices pauses, and not by its boot clock alone.
     fn is_kept(self) -> bool {
         self != Self::Worker
@@ -156,23 +160,23 @@ impl Habit {
 fn clients(rng: &mut Rng, elects: bool, collects: bool) -> Vec<ClientPlan> {
     (0..rng.u8(3..=6))
         .map(|number| {
-            let habit = match rng.u8(..12) {
-                _ if elects => Habit::Leader,
-                kind if collects && kind < 6 => Habit::Collector,
-                0 | 1 => Habit::Administrator,
-                2..=4 => Habit::Worker,
-                5 | 6 => Habit::Waiter,
-                7..=9 => Habit::Runner,
-                _ => Habit::Leader,
+            let client_kind = match rng.u8(..12) {
+                _ if elects => ClientKind::Leader,
+                kind if collects && kind < 6 => ClientKind::Collector,
+                0 | 1 => ClientKind::Administrator,
+                2..=4 => ClientKind::Worker,
+                5 | 6 => ClientKind::Waiter,
+                7..=9 => ClientKind::Runner,
+                _ => ClientKind::Leader,
             };
-            let identity = match (habit, rng.u8(..4)) {
-                (Habit::Worker | Habit::Waiter | Habit::Runner, 0) if !elects => {
+            let identity = match (client_kind, rng.u8(..4)) {
+                (ClientKind::Worker | ClientKind::Waiter | ClientKind::Runner, 0) if !elects => {
                     SHARED_ACCOUNT.to_owned()
                 }
                 _ => format!("c{number}@host"),
             };
             ClientPlan {
-                habit,
+                client_kind,
                 identity,
                 clocks: clocks(rng),
                 may_watch: rng.u8(..10) > 0,
@@ -194,23 +198,23 @@ fn clocks(rng: &mut Rng) -> Clocks {
     }
 }
 
-fn happenings(
+fn scheduled_events(
     rng: &mut Rng,
     length: Duration,
     nodes: u8,
     clients: &[ClientPlan],
-) -> Vec<(Duration, Happening)> {
+) -> Vec<(Duration, ScheduledEvent)> {
     // A server that steps back while a machine is paused hides the pause from everybody, and the lease is
     // held for as much longer: that is past what clocks are assumed to do.
     let servers_step = rng.u8(..5) == 0;
-    let mut happenings: Vec<_> = (0..rng.u8(..10))
+    let mut scheduled_events: Vec<_> = (0..rng.u8(..10))
         .map(|_| {
             let at = Duration::from_millis(
                 rng.u64(1_000..u64::try_from(length.as_millis()).unwrap_or(2_000)),
             );
             let client = rng.u8(..u8::try_from(clients.len()).unwrap_or(1));
             let node = rng.u8(..nodes);
-            let is_kept = clients[usize::from(client)].habit.is_kept();
+            let is_kept = clients[usize::from(client)].client_kind.is_kept();
             let happening = match rng.u8(..19) {
                 kind @ (0..4 | 16 | 17) => {
                     // Who counts on a deadline alone can't know that the boot clock stood still.
@@ -225,29 +229,31 @@ fn happenings(
                     let most = if rng.bool() { 25_000 } else { 4_000 };
                     let length = Duration::from_millis(rng.u64(200..most));
                     match kind {
-                        0..4 => Happening::Freeze(client, how, length),
-                        _ => Happening::FreezeAtAnswer(client, how, length, rng.bool()),
+                        0..4 => ScheduledEvent::Freeze(client, how, length),
+                        _ => ScheduledEvent::FreezeAtAnswer(client, how, length, rng.bool()),
                     }
                 }
-                18 if servers_step => Happening::StepServers(rng.i64(-40_000_000..0)),
-                18 => Happening::Compact,
-                4..7 => Happening::Crash(client, Duration::from_millis(rng.u64(100..8_000))),
+                18 if servers_step => ScheduledEvent::StepServers(rng.i64(-40_000_000..0)),
+                18 => ScheduledEvent::Compact,
+                4..7 => ScheduledEvent::Crash(client, Duration::from_millis(rng.u64(100..8_000))),
                 // A step back would hide the pause of a machine whose host stopped it.
-                7 if is_kept => Happening::Step(client, rng.i64(1..40_000_000)),
-                7 => Happening::Step(client, rng.i64(-40_000_000..40_000_000)),
-                8..10 => Happening::Restart(Duration::from_millis(rng.u64(50..8_000))),
-                10 => Happening::Compact,
-                11..13 => {
-                    Happening::Storm(node, rng.u32(5..60), Duration::from_millis(rng.u64(5..150)))
-                }
-                13 if rng.bool() => Happening::Shorten(node),
-                13 => Happening::Usurp(node),
-                14 => Happening::DeleteLease(node),
-                _ => Happening::ReplaceNode(node, Duration::from_millis(rng.u64(..4_000))),
+                7 if is_kept => ScheduledEvent::Step(client, rng.i64(1..40_000_000)),
+                7 => ScheduledEvent::Step(client, rng.i64(-40_000_000..40_000_000)),
+                8..10 => ScheduledEvent::Restart(Duration::from_millis(rng.u64(50..8_000))),
+                10 => ScheduledEvent::Compact,
+                11..13 => ScheduledEvent::Storm(
+                    node,
+                    rng.u32(5..60),
+                    Duration::from_millis(rng.u64(5..150)),
+                ),
+                13 if rng.bool() => ScheduledEvent::Shorten(node),
+                13 => ScheduledEvent::Usurp(node),
+                14 => ScheduledEvent::DeleteLease(node),
+                _ => ScheduledEvent::ReplaceNode(node, Duration::from_millis(rng.u64(..4_000))),
             };
             (at, happening)
         })
         .collect();
-    happenings.sort_by_key(|&(at, _)| at);
-    happenings
+    scheduled_events.sort_by_key(|&(at, _)| at);
+    scheduled_events
 }

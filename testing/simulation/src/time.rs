@@ -67,9 +67,9 @@ impl fmt::Display for Time {
 
 /// Tells the true time: tokio's, since the world began.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Truth(tokio::time::Instant);
+pub(crate) struct TrueClock(tokio::time::Instant);
 
-impl Truth {
+impl TrueClock {
     /// The world begins now.
     pub(crate) fn begins() -> Self {
         Self(tokio::time::Instant::now())

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use crate::checker::{Rule, Violation, check};
-use crate::faults::Tally;
+use crate::faults::FaultCounts;
 use crate::history::{Entry, Event};
 use crate::plan::Plan;
 use crate::world::live;
@@ -19,7 +19,7 @@ pub struct Verdict {
     /// Which promises were broken.
     pub rules: BTreeSet<Rule>,
     /// The faults that it met.
-    pub faults: Tally,
+    pub faults: FaultCounts,
 }
 
 /// Lives through the world of `seed`, and judges it.
@@ -31,7 +31,7 @@ pub fn verdict(seed: u64) -> Verdict {
     Verdict {
         rules: violations.iter().map(|violation| violation.rule).collect(),
         broken: first.map(|first| story(seed, &history, first, violations.len())),
-        faults: Tally::of(&history),
+        faults: FaultCounts::of(&history),
     }
 }
 

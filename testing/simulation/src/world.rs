@@ -12,14 +12,14 @@ use sandbox::Sandbox;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::agents::{Agent, Beginning, Outside, bare_node};
+use crate::agents::{Agent, AgentConfig, Outside, bare_node};
 use crate::faults::Fault;
 use crate::history::{ClientId, Entry, Event, Recorder};
 use crate::machine::{Clocks, Machine};
 use crate::network::Network;
 use crate::observer::observe;
-use crate::plan::{Habit, Happening, Plan};
-use crate::time::Truth;
+use crate::plan::{ClientKind, Plan, ScheduledEvent};
+use crate::time::TrueClock;
 
 /// How long after the last fault a lease may stand in the way, beside its duration: the clock
 /// budget as the margin, once more as the error of its times, and a few tries.
@@ -46,7 +46,7 @@ pub fn live(plan: &Plan) -> Vec<Entry> {
 /// A world that goes on.
 struct World<'a> {
     plan: &'a Plan,
-    truth: Truth,
+    truth: TrueClock,
     recorder: Recorder,
     sandbox: Sandbox,
     network: Network,
@@ -60,7 +60,7 @@ struct World<'a> {
 impl<'a> World<'a> {
     fn begin(plan: &'a Plan) -> Self {
         let mut rng = Rng::with_seed(plan.seed ^ 0x5eed);
-        let truth = Truth::begins();
+        let truth = TrueClock::begins();
         let recorder = Recorder::new(truth);
         recorder.record(Event::ServerClocks {
             ahead: plan.skews.clone(),
@@ -111,15 +111,15 @@ impl<'a> World<'a> {
         for number in 0..self.machines.len() {
             self.start(number);
         }
-        let mut ahead: VecDeque<_> = self.plan.happenings.iter().copied().collect();
+        let mut ahead: VecDeque<_> = self.plan.scheduled_events.iter().copied().collect();
         while let Some((at, happening)) = ahead.pop_front() {
             self.until(at).await;
             self.happen(happening);
-            if let Happening::Crash(client, absent) = happening {
+            if let ScheduledEvent::Crash(client, absent) = happening {
                 let back = at + absent;
                 let place = ahead.partition_point(|&(at, _)| at <= back);
                 if back < self.plan.length {
-                    ahead.insert(place, (back, Happening::Start(client)));
+                    ahead.insert(place, (back, ScheduledEvent::Start(client)));
                 }
             }
         }
@@ -139,14 +139,25 @@ impl<'a> World<'a> {
             return;
         }
         let client = &self.plan.clients[number];
-        let agent = self.agent(number, client.habit, &client.identity, client.may_watch);
+        let agent = self.agent(
+            number,
+            client.client_kind,
+            &client.identity,
+            client.may_watch,
+        );
         self.machines[number].spawn(Box::pin(agent.live()));
     }
 
-    fn agent(&mut self, number: usize, habit: Habit, identity: &str, may_watch: bool) -> Agent {
-        Agent::begin(&Beginning {
+    fn agent(
+        &mut self,
+        number: usize,
+        client_kind: ClientKind,
+        identity: &str,
+        may_watch: bool,
+    ) -> Agent {
+        Agent::begin(&AgentConfig {
             client: ClientId(u8::try_from(number).unwrap_or(u8::MAX)),
-            habit,
+            client_kind,
             identity,
             may_watch,
             machine: &self.machines[number],
@@ -160,7 +171,7 @@ impl<'a> World<'a> {
         })
     }
 
-    fn happen(&mut self, happening: Happening) {
+    fn happen(&mut self, happening: ScheduledEvent) {
         let outside = Outside {
             sandbox: self.sandbox.clone(),
             namespace: if self.plan.elects {
@@ -172,18 +183,18 @@ impl<'a> World<'a> {
         };
         let name = |node: u8| self.nodes[usize::from(node)].clone();
         match happening {
-            Happening::Freeze(client, how, length) => {
+            ScheduledEvent::Freeze(client, how, length) => {
                 self.machines[usize::from(client)].freeze_for(how, length);
             }
-            Happening::FreezeAtAnswer(client, how, length, to_write) => {
+            ScheduledEvent::FreezeAtAnswer(client, how, length, to_write) => {
                 self.machines[usize::from(client)].freeze_at_answer(how, length, to_write);
             }
-            Happening::StepServers(by) => self.network.step_servers(by),
-            Happening::Start(client) => self.start(usize::from(client)),
-            Happening::Crash(client, _) => self.machines[usize::from(client)].crash(),
-            Happening::Step(client, by) => self.machines[usize::from(client)].step_wall(by),
-            Happening::Restart(outage) => self.network.restart(outage),
-            Happening::Compact => {
+            ScheduledEvent::StepServers(by) => self.network.step_servers(by),
+            ScheduledEvent::Start(client) => self.start(usize::from(client)),
+            ScheduledEvent::Crash(client, _) => self.machines[usize::from(client)].crash(),
+            ScheduledEvent::Step(client, by) => self.machines[usize::from(client)].step_wall(by),
+            ScheduledEvent::Restart(outage) => self.network.restart(outage),
+            ScheduledEvent::Compact => {
                 // Any write tells how far history goes.
                 let namespace = self.sandbox.put(namespace());
                 let version = namespace["metadata"]["resourceVersion"].as_str();
@@ -193,15 +204,15 @@ impl<'a> World<'a> {
                         .unwrap_or(0),
                 );
             }
-            Happening::Storm(node, times, pause) => {
+            ScheduledEvent::Storm(node, times, pause) => {
                 let node = name(node);
                 self.troubles
                     .spawn(async move { outside.storm(&node, times, pause).await });
             }
-            Happening::Shorten(node) => outside.shorten(&name(node)),
-            Happening::Usurp(node) => outside.usurp(&name(node)),
-            Happening::DeleteLease(node) => outside.delete_lease(&name(node)),
-            Happening::ReplaceNode(node, absent) => {
+            ScheduledEvent::Shorten(node) => outside.shorten(&name(node)),
+            ScheduledEvent::Usurp(node) => outside.usurp(&name(node)),
+            ScheduledEvent::DeleteLease(node) => outside.delete_lease(&name(node)),
+            ScheduledEvent::ReplaceNode(node, absent) => {
                 let node = name(node);
                 self.troubles
                     .spawn(async move { outside.replace_node(&node, absent).await });
@@ -228,10 +239,10 @@ impl<'a> World<'a> {
         // A lease from before a clock was stepped back ends so much later.
         let stepped = self
             .plan
-            .happenings
+            .scheduled_events
             .iter()
             .map(|(_, happening)| match happening {
-                Happening::StepServers(by) => Duration::from_micros(by.unsigned_abs()),
+                ScheduledEvent::StepServers(by) => Duration::from_micros(by.unsigned_abs()),
                 _ => Duration::ZERO,
             });
         // Candidates look at each record for its whole duration, one after another.
@@ -240,7 +251,7 @@ impl<'a> World<'a> {
             false => 1,
         };
         let time_limit = (longest + stepped.sum::<Duration>()) * records + TIME_LIMIT;
-        let (client, agent) = self.latecomer(Habit::Worker, "the-last@host");
+        let (client, agent) = self.latecomer(ClientKind::Worker, "the-last@host");
         self.recorder.record(Event::Waits {
             client,
             due: self.truth.now() + time_limit,
@@ -262,7 +273,7 @@ impl<'a> World<'a> {
         let mut collectors = JoinSet::new();
         for number in 0..COLLECTORS {
             let (client, agent) =
-                self.latecomer(Habit::Collector, &format!("collector-{number}@host"));
+                self.latecomer(ClientKind::Collector, &format!("collector-{number}@host"));
             let recorder = self.recorder.clone();
             recorder.record(Event::Waits {
                 client,
@@ -280,7 +291,7 @@ impl<'a> World<'a> {
     }
 
     /// A client that comes when all faults are over, with clocks that are right.
-    fn latecomer(&mut self, habit: Habit, identity: &str) -> (ClientId, Agent) {
+    fn latecomer(&mut self, client_kind: ClientKind, identity: &str) -> (ClientId, Agent) {
         let number = self.machines.len();
         let client = ClientId(u8::try_from(number).unwrap_or(u8::MAX));
         self.machines.push(Machine::new(
@@ -296,7 +307,7 @@ impl<'a> World<'a> {
         ));
         // Else nothing would run beside it, such as the keepers of its locks.
         self.machines[number].start();
-        (client, self.agent(number, habit, identity, true))
+        (client, self.agent(number, client_kind, identity, true))
     }
 }
 

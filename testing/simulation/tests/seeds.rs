@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use simulation::faults::{Fault, Tally};
-use simulation::history::{Ending, Event};
+use simulation::faults::{Fault, FaultCounts};
+use simulation::history::{CallOutcome, Event};
 use simulation::{Plan, live, trace};
 
 /// As many as a build without optimisation has time for.
@@ -31,7 +31,7 @@ fn a_seed_repeats_its_run() {
 /// The worlds are as bad as they are meant to be.
 #[test]
 fn every_fault_strikes_in_the_first_seeds() {
-    let mut faults = Tally::default();
+    let mut faults = FaultCounts::default();
     for seed in 1..=SEEDS {
         faults += trace::verdict(seed).faults;
     }
@@ -78,15 +78,15 @@ fn everything_comes_of_them_in_the_first_seeds() {
 fn kinds(event: &Event) -> &'static [&'static str] {
     match event {
         Event::Returned { ending, .. } => match ending {
-            Ending::Acquired { settled: true, .. } => &["Acquired", "settled by a read"],
-            Ending::Acquired { .. } => &["Acquired"],
-            Ending::AcquiredAll(_) => &["AcquiredAll"],
-            Ending::Renewed { .. } => &["Renewed"],
-            Ending::Released { .. } => &["Released"],
-            Ending::Nothing => &["Nothing"],
-            Ending::Refused(_) => &["Refused"],
-            Ending::HeldByCaller(_) => &["HeldByCaller"],
-            Ending::Unknown(_) => &["Unknown"],
+            CallOutcome::Acquired { settled: true, .. } => &["Acquired", "settled by a read"],
+            CallOutcome::Acquired { .. } => &["Acquired"],
+            CallOutcome::AcquiredAll(_) => &["AcquiredAll"],
+            CallOutcome::Renewed { .. } => &["Renewed"],
+            CallOutcome::Released { .. } => &["Released"],
+            CallOutcome::Nothing => &["Nothing"],
+            CallOutcome::Refused(_) => &["Refused"],
+            CallOutcome::HeldByCaller(_) => &["HeldByCaller"],
+            CallOutcome::Unknown(_) => &["Unknown"],
         },
         Event::Lost { by_time: true, .. } => &["lost by time"],
         Event::Lost { by_time: false, .. } => &["lost otherwise"],

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::history::Exit;
-use crate::support::contender::{Contender, Manner};
+use crate::support::contender::{Contender, ContenderOptions};
 use crate::support::scenario::{DONE, Scenario};
 use crate::support::shared_cluster::Access;
 use crate::support::tcp_proxy::Flow;
@@ -19,11 +19,11 @@ fn a_server_whose_clock_is_an_hour_from_everybodys() {
     let scenarios = [("server-ahead", HOUR), ("server-behind", -HOUR)].map(|(name, ahead)| {
         let mut scenario = Scenario::new(&access, name);
         let gate = scenario.gate(ahead);
-        let mut manner = scenario.usual();
-        manner.kubeconfig.clone_from(&gate.kubeconfig);
-        let holder = scenario.begins("a", manner.clone());
-        scenario.joins("b", manner.clone());
-        scenario.joins("c", manner);
+        let mut options = scenario.usual();
+        options.kubeconfig.clone_from(&gate.kubeconfig);
+        let holder = scenario.begins("a", options.clone());
+        scenario.joins("b", options.clone());
+        scenario.joins("c", options);
         holder.is_killed();
         scenario.is_cut_off(&holder);
         (scenario, holder, gate)
@@ -41,16 +41,16 @@ fn a_holder_that_is_told_a_time_an_hour_ahead() {
     let access = Access::shared();
     let mut scenario = Scenario::new(&access, "holder-ahead");
     let gate = scenario.gate(HOUR);
-    let manner = Manner {
+    let options = ContenderOptions {
         kubeconfig: gate.kubeconfig.clone(),
         // By its clock all others have run out: no second time.
         once: true,
         ..scenario.usual()
     };
-    let holder = scenario.begins("a", manner);
+    let holder = scenario.begins("a", options);
     scenario.joined_by(&["b", "c"]);
     // Renewed a few times.
-    std::thread::sleep(holder.manner.lease + Duration::from_secs(4));
+    std::thread::sleep(holder.options.lease + Duration::from_secs(4));
     holder.finishes();
     assert_eq!(holder.first_exit(), DONE);
     scenario.others_have_a_turn(&holder);
@@ -94,11 +94,11 @@ fn clocks_that_jump_ahead_again_and_again() {
     // Answers take a moment, so that a check can be seen.
     let link = scenario.link();
     link.answers(Flow::Slow(Duration::from_millis(400)));
-    let manner = Manner {
+    let options = ContenderOptions {
         kubeconfig: link.kubeconfig.clone(),
         ..faked(&scenario, &library, &clock.fault())
     };
-    let holder = scenario.begins("a", manner);
+    let holder = scenario.begins("a", options);
     let waiter = scenario.joins("b", faked(&scenario, &library, &clock.fault()));
     for jumps in 1..=6 {
         // Longer than the lease in all, and in the midst of renewals too.
@@ -115,9 +115,9 @@ fn clocks_that_jump_ahead_again_and_again() {
     assert!(waited.contains("the local clock is"), "{waited}");
 }
 
-fn faked(scenario: &Scenario, library: &Path, fault: &[(&str, &str)]) -> Manner {
+fn faked(scenario: &Scenario, library: &Path, fault: &[(&str, &str)]) -> ContenderOptions {
     let variables = wall_clock::environment(library, fault).into_iter();
-    Manner {
+    ContenderOptions {
         variables: variables
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .collect(),

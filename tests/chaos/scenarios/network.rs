@@ -12,9 +12,9 @@ fn cut(name: &str, sever: impl Fn(&TcpProxy)) {
     let access = Access::shared();
     let mut scenario = Scenario::new(&access, name);
     let link = scenario.link();
-    let mut manner = scenario.usual();
-    manner.kubeconfig.clone_from(&link.kubeconfig);
-    let holder = scenario.begins("a", manner);
+    let mut options = scenario.usual();
+    options.kubeconfig.clone_from(&link.kubeconfig);
+    let holder = scenario.begins("a", options);
     scenario.joined_by(&["b", "c"]);
     sever(&link);
     scenario.is_cut_off(&holder);
@@ -50,21 +50,21 @@ fn a_slow_network_is_worked_with() {
     let access = Access::shared();
     let mut scenario = Scenario::new(&access, "slow");
     let links = [scenario.link(), scenario.link()];
-    let mut manners = links.each_ref().map(|link| {
+    let mut all_options = links.each_ref().map(|link| {
         link.both(Flow::Slow(Duration::from_millis(150)));
-        let mut manner = scenario.usual();
-        manner.kubeconfig.clone_from(&link.kubeconfig);
-        manner
+        let mut options = scenario.usual();
+        options.kubeconfig.clone_from(&link.kubeconfig);
+        options
     });
     // Long enough to be renewed a few times, also by a machine that is busy.
-    for manner in &mut manners {
-        manner.lease = Duration::from_secs(15);
+    for options in &mut all_options {
+        options.lease = Duration::from_secs(15);
     }
-    let [one, other] = manners;
+    let [one, other] = all_options;
     let holder = scenario.begins("a", one);
     scenario.joins("b", other);
     scenario.joined_by(&["c"]);
-    std::thread::sleep(holder.manner.lease);
+    std::thread::sleep(holder.options.lease);
     holder.finishes();
     assert_eq!(holder.first_exit(), DONE);
     scenario.all_have_a_turn();

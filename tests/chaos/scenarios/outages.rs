@@ -16,9 +16,9 @@ fn outage(name: &str, length: Duration, begin: fn(&'static ControlPlane) -> Outa
     let mut long = Scenario::new(&access, &format!("{name}-long"));
     let holder = short.begins("a", short.usual());
     short.joined_by(&["b", "c"]);
-    let mut manner = long.usual();
-    manner.lease = Duration::from_secs(120);
-    let patient = long.begins("a", manner);
+    let mut options = long.usual();
+    options.lease = Duration::from_secs(120);
+    let patient = long.begins("a", options);
     long.joined_by(&["b"]);
 
     let outage = begin(access.plane());

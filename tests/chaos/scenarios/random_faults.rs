@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 
-use crate::support::contender::{Contender, Manner};
+use crate::support::contender::{Contender, ContenderOptions};
 use crate::support::scenario::Scenario;
 use crate::support::shared_cluster::Access;
 use crate::support::tcp_proxy::{Flow, TcpProxy};
@@ -43,12 +43,12 @@ fn a_storm_of_faults() {
     let mut scenario = Scenario::new(&access, "storm");
     let contenders = ["a", "b", "c"].map(|name| {
         let link = scenario.link();
-        let manner = Manner {
+        let options = ContenderOptions {
             kubeconfig: link.kubeconfig.clone(),
             signs: 40,
             ..scenario.usual()
         };
-        (scenario.joins(name, manner), link)
+        (scenario.joins(name, options), link)
     });
     let mut rng = Rng::with_seed(seed());
     let end = Instant::now() + STORM;

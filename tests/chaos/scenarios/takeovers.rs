@@ -29,10 +29,10 @@ fn a_forced_release_behind_a_partition_allows_company_until_the_deadline() {
     let access = Access::shared();
     let mut scenario = Scenario::new(&access, "forced-partition");
     let link = scenario.link();
-    let mut manner = scenario.usual();
-    manner.kubeconfig.clone_from(&link.kubeconfig);
-    manner.lease = Duration::from_secs(20);
-    let holder = scenario.begins("a", manner);
+    let mut options = scenario.usual();
+    options.kubeconfig.clone_from(&link.kubeconfig);
+    options.lease = Duration::from_secs(20);
+    let holder = scenario.begins("a", options);
     scenario.joined_by(&["b", "c"]);
     link.both(Flow::Hold);
     scenario.is_cut_off(&holder);
@@ -66,7 +66,7 @@ fn a_hold_that_takes_over_ends_the_command_and_keeps_everybody_off() {
     let held = Boot::now();
     assert_eq!(holder.first_exit(), LOST);
     // Longer than a lease: a hold does not run out.
-    sleep(holder.manner.lease + Duration::from_secs(4));
+    sleep(holder.options.lease + Duration::from_secs(4));
     scenario.was_held(held);
     scenario.admin(&["unhold", scenario.node()]);
     scenario.all_have_a_turn();

@@ -22,7 +22,7 @@ const REST: Duration = Duration::from_secs(1);
 
 /// How a contender goes about it.
 #[derive(Clone, Debug)]
-pub(crate) struct Manner {
+pub(crate) struct ContenderOptions {
     pub(crate) kubeconfig: PathBuf,
     pub(crate) lease: Duration,
     /// Further variables of its environment.
@@ -35,7 +35,7 @@ pub(crate) struct Manner {
 
 /// What all contenders of a scenario share.
 #[derive(Debug)]
-pub(super) struct Ground {
+pub(super) struct SharedState {
     pub(super) node: String,
     pub(super) directory: PathBuf,
     /// In their environment.
@@ -56,12 +56,12 @@ struct Records {
 #[derive(Clone, Debug)]
 pub(crate) struct Contender {
     pub(crate) name: String,
-    pub(crate) manner: Manner,
-    ground: Arc<Ground>,
+    pub(crate) options: ContenderOptions,
+    shared: Arc<SharedState>,
     current: Arc<Mutex<Option<Child>>>,
 }
 
-impl Ground {
+impl SharedState {
     pub(super) fn new(node: &str, directory: PathBuf, mark: (String, String)) -> Arc<Self> {
         Arc::new(Self {
             node: node.to_owned(),
@@ -106,18 +106,23 @@ impl Ground {
 
 impl Contender {
     /// Begins with a command that works until it is told to finish, where `is_long`.
-    pub(super) fn start(name: &str, manner: Manner, ground: &Arc<Ground>, is_long: bool) -> Self {
+    pub(super) fn start(
+        name: &str,
+        options: ContenderOptions,
+        shared: &Arc<SharedState>,
+        is_long: bool,
+    ) -> Self {
         let contender = Self {
             name: name.to_owned(),
-            manner,
-            ground: Arc::clone(ground),
+            options,
+            shared: Arc::clone(shared),
             current: Arc::default(),
         };
-        ground.change(|records| records.at_it += 1);
+        shared.change(|records| records.at_it += 1);
         let at_work = contender.clone();
         std::thread::spawn(move || {
             at_work.work(is_long);
-            at_work.ground.change(|records| records.at_it -= 1);
+            at_work.shared.change(|records| records.at_it -= 1);
         });
         contender
     }
@@ -131,10 +136,10 @@ impl Contender {
         for number in 1.. {
             let length = match number {
                 1 if is_long => "long".to_owned(),
-                _ => self.manner.signs.to_string(),
+                _ => self.options.signs.to_string(),
             };
             let exit = self.run(&format!("{}.{number}", self.name), &length);
-            if self.manner.once || self.ground.is_over.load(Ordering::Relaxed) {
+            if self.options.once || self.shared.is_over.load(Ordering::Relaxed) {
                 return;
             }
             std::thread::sleep(match exit {
@@ -164,33 +169,36 @@ impl Contender {
         let exit = status.map_or(Exit::Killed, exit);
         let run = Run {
             name: name.to_owned(),
-            lease: self.manner.lease,
+            lease: self.options.lease,
             exit,
             started,
             returned: Boot::now(),
             work: None,
         };
-        self.ground.change(|records| records.runs.push(run));
+        self.shared.change(|records| records.runs.push(run));
         exit
     }
 
     fn command(&self, name: &str, length: &str) -> Command {
-        let file = |name: String| self.ground.directory.join(name);
+        let file = |name: String| self.shared.directory.join(name);
         let log = File::create(file(format!("{name}.log"))).expect("a file");
         let mut command = Command::new(self.plugin());
         command
             .env_clear()
             .env("PATH", "/usr/bin:/bin")
-            .env("HOME", &self.ground.directory)
-            .env("KUBECONFIG", &self.manner.kubeconfig)
+            .env("HOME", &self.shared.directory)
+            .env("KUBECONFIG", &self.options.kubeconfig)
             .env("KUBECTL_MAINT_HOLDER", format!("{}@chaos", self.name))
-            .env(&self.ground.mark.0, &self.ground.mark.1)
+            .env(&self.shared.mark.0, &self.shared.mark.1)
             .env("CHAOS_RUN", name)
-            .env("CHAOS_JOURNAL", self.ground.journal())
+            .env("CHAOS_JOURNAL", self.shared.journal())
             .env("CHAOS_FINISH", self.finish(name))
-            .envs(self.manner.variables.iter().cloned())
-            .args(["with", &self.ground.node, "--wait"])
-            .arg(format!("--lease-duration={}s", self.manner.lease.as_secs()))
+            .envs(self.options.variables.iter().cloned())
+            .args(["with", &self.shared.node, "--wait"])
+            .arg(format!(
+                "--lease-duration={}s",
+                self.options.lease.as_secs()
+            ))
             .args(["--grace=1s", "--request-timeout=2s"])
             .args(["-m", name, "--", "/bin/sh"])
             .arg(file("work.sh".to_owned()))
@@ -208,7 +216,7 @@ impl Contender {
     }
 
     fn finish(&self, run: &str) -> PathBuf {
-        self.ground.directory.join(format!("{run}.finish"))
+        self.shared.directory.join(format!("{run}.finish"))
     }
 
     /// Lets its long command get to its end.
@@ -220,7 +228,7 @@ impl Contender {
     #[track_caller]
     pub(crate) fn first_exit(&self) -> Exit {
         let first = self.first_run();
-        self.ground.wait("the end of a first run", |records| {
+        self.shared.wait("the end of a first run", |records| {
             let run = records.runs.iter().find(|run| run.name == first)?;
             Some(run.exit)
         })
@@ -230,7 +238,7 @@ impl Contender {
     #[track_caller]
     pub(super) fn works_after(&self, since: Boot) {
         let prefix = format!("{}.", self.name);
-        self.ground
+        self.shared
             .wait(&format!("the turn of {}", self.name), |records| {
                 let mut own = records
                     .runs
@@ -279,7 +287,7 @@ impl Contender {
     /// What its first run said.
     pub(crate) fn first_log(&self) -> String {
         let log = self
-            .ground
+            .shared
             .directory
             .join(format!("{}.log", self.first_run()));
         std::fs::read_to_string(log).expect("a file")

@@ -10,7 +10,7 @@ use std::{fs, thread};
 use control_plane::{ControlPlane, NodeSpec};
 use tempfile::TempDir;
 
-use super::contender::{Contender, Ground, Manner};
+use super::contender::{Contender, ContenderOptions, SharedState};
 use super::shared_cluster::Access;
 use super::tcp_proxy::TcpProxy;
 use super::tls_proxy::TlsProxy;
@@ -24,7 +24,7 @@ pub(crate) const LEASE: Duration = Duration::from_secs(8);
 
 /// One node and its contenders. Dropped in the midst of it, it ends all that it started.
 pub(crate) struct Scenario {
-    ground: Arc<Ground>,
+    shared: Arc<SharedState>,
     plane: &'static ControlPlane,
     contenders: Vec<Contender>,
     events: Vec<Event>,
@@ -43,10 +43,10 @@ impl Scenario {
         fs::write(work, include_str!("work.sh")).expect("a file");
         let mark = directory.path().display().to_string();
         let mark = (processes::MARK.to_owned(), mark);
-        let ground = Ground::new(name, directory.path().to_owned(), mark);
-        fs::write(ground.journal(), "").expect("a file");
+        let shared = SharedState::new(name, directory.path().to_owned(), mark);
+        fs::write(shared.journal(), "").expect("a file");
         let scenario = Self {
-            ground,
+            shared,
             plane,
             contenders: Vec::new(),
             events: Vec::new(),
@@ -57,7 +57,7 @@ impl Scenario {
     }
 
     pub(crate) fn node(&self) -> &str {
-        &self.ground.node
+        &self.shared.node
     }
 
     pub(crate) fn create_node(&self) {
@@ -66,8 +66,8 @@ impl Scenario {
     }
 
     /// Goes straight to the server, and again after every command.
-    pub(crate) fn usual(&self) -> Manner {
-        Manner {
+    pub(crate) fn usual(&self) -> ContenderOptions {
+        ContenderOptions {
             kubeconfig: self.plane.admin_kubeconfig().to_owned(),
             lease: LEASE,
             variables: Vec::new(),
@@ -90,11 +90,11 @@ impl Scenario {
 
     /// Somebody takes the node, for a command that works until it is ended or told to finish.
     #[track_caller]
-    pub(crate) fn begins(&mut self, name: &str, manner: Manner) -> Contender {
-        let contender = Contender::start(name, manner, &self.ground, true);
+    pub(crate) fn begins(&mut self, name: &str, options: ContenderOptions) -> Contender {
+        let contender = Contender::start(name, options, &self.shared, true);
         self.contenders.push(contender.clone());
         self.begun(&contender);
-        processes::are_seen(&self.ground.mark.1);
+        processes::are_seen(&self.shared.mark.1);
         contender
     }
 
@@ -105,8 +105,8 @@ impl Scenario {
         }
     }
 
-    pub(crate) fn joins(&mut self, name: &str, manner: Manner) -> Contender {
-        let contender = Contender::start(name, manner, &self.ground, false);
+    pub(crate) fn joins(&mut self, name: &str, options: ContenderOptions) -> Contender {
+        let contender = Contender::start(name, options, &self.shared, false);
         self.contenders.push(contender.clone());
         contender
     }
@@ -122,7 +122,7 @@ impl Scenario {
     }
 
     fn journal(&self) -> String {
-        fs::read_to_string(self.ground.journal()).expect("a file")
+        fs::read_to_string(self.shared.journal()).expect("a file")
     }
 
     /// From now on nothing that `holder` sends in its first run renews its lease.
@@ -130,7 +130,7 @@ impl Scenario {
         self.events.push(Event::CutOff {
             run: holder.first_run(),
             at: Boot::now(),
-            duration: holder.manner.lease,
+            duration: holder.options.lease,
         });
     }
 
@@ -142,7 +142,7 @@ impl Scenario {
             run: holder.first_run(),
             from,
             until: Boot::now(),
-            duration: holder.manner.lease,
+            duration: holder.options.lease,
         });
         done
     }
@@ -191,9 +191,9 @@ impl Scenario {
     /// Nobody begins anything new. Fails where a process is left or anything was not as it must be.
     #[track_caller]
     pub(crate) fn ends(mut self) -> History {
-        self.ground.is_over.store(true, Ordering::Relaxed);
-        let runs = self.ground.runs();
-        processes::all_end(&self.ground.mark.1);
+        self.shared.is_over.store(true, Ordering::Relaxed);
+        let runs = self.shared.runs();
+        processes::all_end(&self.shared.mark.1);
         let mut history = History {
             runs,
             events: std::mem::take(&mut self.events),
@@ -221,7 +221,7 @@ impl Scenario {
 
 impl Drop for Scenario {
     fn drop(&mut self) {
-        self.ground.is_over.store(true, Ordering::Relaxed);
+        self.shared.is_over.store(true, Ordering::Relaxed);
         for contender in &self.contenders {
             contender.is_killed();
         }

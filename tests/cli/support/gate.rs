@@ -82,7 +82,7 @@ pub(crate) struct Kept {
 }
 
 #[derive(Clone)]
-struct Keeper {
+struct RequestHandler {
     client: Client,
     plan: Plan,
     kept: Sender<Kept>,
@@ -123,7 +123,7 @@ impl Cluster {
             }
         }
         let (sender, kept) = channel();
-        let keeper = Keeper {
+        let handler = RequestHandler {
             client: self.client.clone(),
             plan: Arc::new(plan),
             kept: sender,
@@ -133,7 +133,7 @@ impl Cluster {
             kubeconfig,
             address,
             kept,
-            accepting: RUNTIME.spawn(accept(listener, tls, keeper)),
+            accepting: RUNTIME.spawn(accept(listener, tls, handler)),
         }
     }
 
@@ -220,19 +220,23 @@ fn tls(identity: &Identity) -> TlsAcceptor {
     TlsAcceptor::from(Arc::new(config))
 }
 
-async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, keeper: Keeper) -> Infallible {
+async fn accept(
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    handler: RequestHandler,
+) -> Infallible {
     loop {
         // A client that is gone before it was accepted is no concern of the others.
         let Ok((stream, _)) = listener.accept().await else {
             continue;
         };
-        let (tls, keeper) = (tls.clone(), keeper.clone());
+        let (tls, handler) = (tls.clone(), handler.clone());
         tokio::spawn(async move {
             match tls {
-                None => serve(stream, keeper).await,
+                None => serve(stream, handler).await,
                 Some(tls) => {
                     if let Ok(stream) = tls.accept(stream).await {
-                        serve(stream, keeper).await;
+                        serve(stream, handler).await;
                     }
                 }
             }
@@ -241,11 +245,14 @@ async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, keeper: Keeper)
 }
 
 /// Serves a connection until its client leaves or a request has it cut.
-async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, keeper: Keeper) {
+async fn serve(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    handler: RequestHandler,
+) {
     let cut = Arc::new(Notify::new());
     let service = service_fn(|request| {
-        let (keeper, cut) = (keeper.clone(), cut.clone());
-        async move { Ok::<_, Infallible>(keeper.treat(request, &cut).await) }
+        let (handler, cut) = (handler.clone(), cut.clone());
+        async move { Ok::<_, Infallible>(handler.treat(request, &cut).await) }
     });
     let server = auto::Builder::new(TokioExecutor::new());
     tokio::select! {
@@ -255,7 +262,7 @@ async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, kee
     }
 }
 
-impl Keeper {
+impl RequestHandler {
     async fn treat(&self, request: Request<Incoming>, cut: &Notify) -> Response<Answer> {
         let (parts, body) = request.into_parts();
         let path = parts.uri.path_and_query().expect("a path").as_str();

@@ -25,16 +25,16 @@ pub(crate) struct Maint {
     words: Vec<String>,
     prefix: String,
     stdin: Vec<u8>,
-    stdout: Reader,
-    stderr: Reader,
+    stdout: OutputPipe,
+    stderr: OutputPipe,
 }
 
 /// Who is at the other end of a pipe.
 #[derive(Clone, Copy)]
-enum Reader {
-    Listens,
+enum OutputPipe {
+    Open,
     /// Went away before anything was written.
-    Left,
+    Closed,
 }
 
 /// A run at work.
@@ -43,7 +43,7 @@ pub(crate) struct Running {
     /// Where lines of it were read already.
     stdout: Option<BufReader<ChildStdout>>,
     writer: JoinHandle<()>,
-    stderr: Heard,
+    stderr: StderrLines,
     words: Vec<String>,
     prefix: String,
 }
@@ -59,13 +59,13 @@ pub(crate) struct Run {
 }
 
 /// What was heard of a run so far.
-struct Heard {
+struct StderrLines {
     lines: Receiver<String>,
     heard: String,
     ended: bool,
 }
 
-impl Heard {
+impl StderrLines {
     /// Reads in a thread of its own, so that nobody who speaks is kept waiting.
     fn from(stderr: Option<ChildStderr>) -> Self {
         let (sender, lines) = channel();
@@ -114,8 +114,8 @@ impl Maint {
             words: Vec::new(),
             prefix: prefix.to_owned(),
             stdin: Vec::new(),
-            stdout: Reader::Listens,
-            stderr: Reader::Listens,
+            stdout: OutputPipe::Open,
+            stderr: OutputPipe::Open,
         }
     }
 
@@ -161,13 +161,13 @@ impl Maint {
 
     /// With a stdout that nobody reads any more.
     pub(crate) fn unread_stdout(mut self) -> Self {
-        self.stdout = Reader::Left;
+        self.stdout = OutputPipe::Closed;
         self
     }
 
     /// With a stderr that nobody reads any more.
     pub(crate) fn unread_stderr(mut self) -> Self {
-        self.stderr = Reader::Left;
+        self.stderr = OutputPipe::Closed;
         self
     }
 
@@ -209,7 +209,7 @@ impl Maint {
             .spawn()
             .expect("the plugin was built");
         let mut stdin = child.stdin.take().expect("a pipe");
-        let stderr = Heard::from(child.stderr.take());
+        let stderr = StderrLines::from(child.stderr.take());
         let text = std::mem::take(&mut self.stdin);
         let writer = std::thread::spawn(move || {
             // The plugin may well not read it.
@@ -242,11 +242,11 @@ impl Maint {
     }
 }
 
-impl Reader {
+impl OutputPipe {
     fn pipe(self) -> Stdio {
         match self {
-            Self::Listens => Stdio::piped(),
-            Self::Left => {
+            Self::Open => Stdio::piped(),
+            Self::Closed => {
                 let (_, writer) = std::io::pipe().expect("a pipe");
                 writer.into()
             }

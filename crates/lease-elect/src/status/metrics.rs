@@ -5,21 +5,21 @@ use std::time::UNIX_EPOCH;
 
 use maintenance_lease::protocol::BootInstant;
 
-use crate::election_state::{Facts, Named, Role};
+use crate::election_state::{ElectionNames, ElectionSnapshot, Role};
 
 /// Version 0.0.4 of the text format.
 pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// One metric of this process's election.
-struct Page {
+struct MetricsText {
     text: String,
     labels: String,
 }
 
 /// All metrics, by the names of Prometheus' conventions and, for existing dashboards, of Kubernetes' own
 /// components.
-pub(super) fn render(named: &Named, facts: &Facts, now: BootInstant) -> String {
-    let mut page = Page {
+pub(super) fn render(named: &ElectionNames, facts: &ElectionSnapshot, now: BootInstant) -> String {
+    let mut page = MetricsText {
         text: String::new(),
         labels: format!(
             "namespace=\"{}\",lease=\"{}\"",
@@ -89,7 +89,7 @@ pub(super) fn render(named: &Named, facts: &Facts, now: BootInstant) -> String {
     page.text
 }
 
-impl Page {
+impl MetricsText {
     fn gauge(&mut self, name: &str, help: &str, value: impl std::fmt::Display) {
         self.with(name, "gauge", help, "", value);
     }
@@ -146,16 +146,16 @@ mod tests {
 
     #[test]
     fn every_figure_has_its_type_and_the_elections_labels() {
-        let named = Named {
+        let named = ElectionNames {
             namespace: "batch".to_owned(),
             lease: "scheduler".to_owned(),
             holder: "host\"1\n".to_owned(),
         };
-        let facts = Facts {
+        let facts = ElectionSnapshot {
             role: Role::Leader,
             deadline: Some(BootInstant::from_micros(9_500_000)),
             renewals: 4,
-            ..Facts::default()
+            ..ElectionSnapshot::default()
         };
         let page = render(&named, &facts, BootInstant::from_micros(2_000_000));
         let labels = "{namespace=\"batch\",lease=\"scheduler\"}";

@@ -20,7 +20,7 @@ use maintenance_lease::protocol::BootInstant;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-use crate::election_state::{ElectionState, Facts};
+use crate::election_state::{ElectionSnapshot, ElectionState};
 use crate::failure::Failure;
 use crate::log;
 
@@ -71,7 +71,11 @@ pub(crate) async fn serve(listener: TcpListener, election_state: ElectionState) 
     }
 }
 
-fn answer<B>(request: &Request<B>, facts: &Facts, now: BootInstant) -> Response<Full<Bytes>> {
+fn answer<B>(
+    request: &Request<B>,
+    facts: &ElectionSnapshot,
+    now: BootInstant,
+) -> Response<Full<Bytes>> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let mut answer = text(
             StatusCode::METHOD_NOT_ALLOWED,
@@ -120,20 +124,20 @@ fn text(status: StatusCode, body: String) -> Response<Full<Bytes>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::election_state::{Named, Role};
+    use crate::election_state::{ElectionNames, Role};
 
     fn ask(method: Method, target: &str, role: Role) -> u16 {
         let request = Request::builder().method(method).uri(target).body(());
-        let named = Named {
+        let named = ElectionNames {
             namespace: "batch".to_owned(),
             lease: "scheduler".to_owned(),
             holder: "a".to_owned(),
         };
-        let facts = Facts {
+        let facts = ElectionSnapshot {
             named: (role != Role::Starting).then_some(named),
             role,
             deadline: Some(BootInstant::from_micros(10)),
-            ..Facts::default()
+            ..ElectionSnapshot::default()
         };
         let now = BootInstant::from_micros(5);
         let answer = answer(&request.expect("a request"), &facts, now);

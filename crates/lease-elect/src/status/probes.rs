@@ -2,7 +2,7 @@
 
 use maintenance_lease::protocol::{BootInstant, Span};
 
-use crate::election_state::{Facts, Role};
+use crate::election_state::{ElectionSnapshot, Role};
 
 /// How long a daemon may run after the end of its lead before the probe fails.
 const LATE: Span = Span::seconds(5);
@@ -10,7 +10,7 @@ const LATE: Span = Span::seconds(5);
 type Verdict = Result<&'static str, &'static str>;
 
 /// Whether this process does what it should. Problems of the API server are no reason to restart it.
-pub(super) fn health(facts: &Facts, now: BootInstant) -> Verdict {
+pub(super) fn health(facts: &ElectionSnapshot, now: BootInstant) -> Verdict {
     match facts.deadline {
         Some(deadline) if now > deadline.plus(LATE) => {
             Err("the lead is over, and the daemon is not")
@@ -20,7 +20,7 @@ pub(super) fn health(facts: &Facts, now: BootInstant) -> Verdict {
 }
 
 /// Whether it leads, or would lead as soon as nobody else does.
-pub(super) fn readiness(facts: &Facts, now: BootInstant) -> Verdict {
+pub(super) fn readiness(facts: &ElectionSnapshot, now: BootInstant) -> Verdict {
     match facts.role {
         Role::Starting => Err("the lease was not seen yet"),
         Role::Standby if facts.is_blind => Err("the lease can't be watched"),
@@ -30,7 +30,7 @@ pub(super) fn readiness(facts: &Facts, now: BootInstant) -> Verdict {
 }
 
 /// Whether it leads.
-pub(super) fn leader(facts: &Facts, now: BootInstant) -> Verdict {
+pub(super) fn leader(facts: &ElectionSnapshot, now: BootInstant) -> Verdict {
     match (facts.role, facts.deadline) {
         (Role::Leader, Some(deadline)) if now < deadline => Ok("leading"),
         (Role::Leader, _) => Err("the lead is over"),
@@ -47,11 +47,11 @@ mod tests {
         BootInstant::from_micros(Span::seconds(seconds).as_micros())
     }
 
-    fn facts(role: Role) -> Facts {
-        Facts {
+    fn facts(role: Role) -> ElectionSnapshot {
+        ElectionSnapshot {
             role,
             deadline: Some(at(100)),
-            ..Facts::default()
+            ..ElectionSnapshot::default()
         }
     }
 
@@ -66,15 +66,15 @@ mod tests {
     fn who_should_have_ended_is_not_well() {
         assert!(health(&facts(Role::Ending), at(105)).is_ok());
         assert!(health(&facts(Role::Ending), at(106)).is_err());
-        assert!(health(&Facts::default(), at(106)).is_ok());
+        assert!(health(&ElectionSnapshot::default(), at(106)).is_ok());
     }
 
     #[test]
     fn a_standby_that_sees_nothing_is_alive_and_not_ready() {
-        let blind = Facts {
+        let blind = ElectionSnapshot {
             role: Role::Standby,
             is_blind: true,
-            ..Facts::default()
+            ..ElectionSnapshot::default()
         };
         assert!(health(&blind, at(1)).is_ok());
         assert!(readiness(&blind, at(1)).is_err());

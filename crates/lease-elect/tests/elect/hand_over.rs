@@ -4,7 +4,7 @@ use rustix::process::Signal;
 
 use crate::support::candidate::Candidate;
 use crate::support::cluster::Cluster;
-use crate::support::wire::Wire;
+use crate::support::network_proxy::NetworkProxy;
 use crate::support::{eventually, tests_on_both};
 
 tests_on_both! {
@@ -103,7 +103,7 @@ fn a_standby_that_is_asked_to_end_leaves_the_leader_alone(cluster: &Cluster) {
 }
 
 /// A candidate that was asked to end while the write that makes it the leader is on its way.
-fn asked_to_end_in_between(cluster: &Cluster) -> (Wire, Candidate) {
+fn asked_to_end_in_between(cluster: &Cluster) -> (NetworkProxy, Candidate) {
     let mut a = cluster.candidate("a").with(LONG).start();
     cluster.journal.wait_for("begin a");
     let wire = cluster.wire();

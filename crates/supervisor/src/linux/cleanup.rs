@@ -5,7 +5,7 @@ use rustix::process::{Pid, WaitOptions, getpid, waitpid};
 
 use crate::linux::alarm::now;
 use crate::linux::children::Children;
-use crate::linux::family::{Family, Head, LONGEST_PAUSE};
+use crate::linux::command_processes::{CommandProcesses, LONGEST_PAUSE, RootProcess};
 use crate::linux::plan::{Due, Plan};
 use crate::linux::process::{Table, own_group};
 use crate::linux::start::Supervisor;
@@ -16,7 +16,7 @@ use crate::{Exit, Limits, Over};
 #[derive(Debug)]
 pub(crate) struct Cleanup {
     plan: Plan,
-    family: Family,
+    processes: CommandProcesses,
     /// When to check again whether the last children are gone: those that `/proc` does not show, or this
     /// process's own that other code waits for.
     look_at: Option<i64>,
@@ -28,7 +28,7 @@ impl Cleanup {
         plan.abandon(now());
         Self {
             plan,
-            family: Family::new(Head::Cleanup),
+            processes: CommandProcesses::new(RootProcess::Cleanup),
             look_at: None,
         }
     }
@@ -40,19 +40,19 @@ impl Cleanup {
     /// Does what is due now, and reports when all is done.
     pub(crate) fn turn(&mut self) -> Option<Over> {
         let now = now();
-        let members = self.family.members();
+        let members = self.processes.members();
         self.look_at = None;
         if !self.plan.killing() && members.is_ok_and(|members| members.is_empty()) {
             if Children::now() == Children::None {
-                return Some(self.family.over(0));
+                return Some(self.processes.over(0));
             }
             self.look_at = Some(now + LONGEST_PAUSE);
         }
         if self.plan.due(now) == Some(Due::Ask) {
-            self.family.ask();
+            self.processes.ask();
         }
-        if self.plan.killing() && self.family.look_at().is_none_or(|at| now >= at) {
-            return self.family.kill(now);
+        if self.plan.killing() && self.processes.look_at().is_none_or(|at| now >= at) {
+            return self.processes.kill(now);
         }
         None
     }
@@ -60,7 +60,7 @@ impl Cleanup {
     /// When [`Cleanup::turn`] is called even if no child has ended.
     pub(crate) fn next(&self) -> Option<i64> {
         if self.plan.killing() {
-            self.family.look_at()
+            self.processes.look_at()
         } else {
             self.plan.next().into_iter().chain(self.look_at).min()
         }
@@ -68,7 +68,7 @@ impl Cleanup {
 
     /// Kills the present processes, for a caller that won't wait.
     pub(crate) fn kill_now(&mut self) {
-        self.family.kill(now());
+        self.processes.kill(now());
     }
 }
 

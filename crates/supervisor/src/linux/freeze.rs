@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use rustix::process::Signal as Number;
 
 use crate::Signal;
-use crate::linux::family::{FIRST_PAUSE, LONGEST_PAUSE};
+use crate::linux::command_processes::{FIRST_PAUSE, LONGEST_PAUSE};
 use crate::linux::process::{Identity, Process, Sent};
 
 /// For this many checks, no process is stopped whose parent still runs: a shell that sees one of its jobs stop
@@ -13,7 +13,7 @@ use crate::linux::process::{Identity, Process, Sent};
 /// wait for it.
 const PATIENT_LOOKS: u32 = 12;
 
-/// A family that is to be stopped.
+/// Processes that are to be stopped.
 ///
 /// It is checked repeatedly, because new processes appear until their parents have stopped, and anybody may
 /// continue one. Processes of another user can't be stopped, and continue.

@@ -62,7 +62,7 @@ impl Plan {
         self.ending(now.saturating_add(self.grace).min(self.limits.kill_at));
     }
 
-    /// The command has ended, and other processes of its family have not. True if this is what ends them.
+    /// The command has ended, and other processes that it started have not. True if this is what ends them.
     pub(crate) fn left(&mut self, now: i64) -> bool {
         let running = self.phase == Phase::Running;
         if running {

@@ -15,7 +15,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use crate::linux::alarm::{Alarm, now};
 use crate::linux::channel::{Channel, receive_file};
 use crate::linux::children::Children;
-use crate::linux::family::{Family, Head};
+use crate::linux::command_processes::{CommandProcesses, RootProcess};
 use crate::linux::freeze::Freeze;
 use crate::linux::launch;
 use crate::linux::message::{Order, Report, Start};
@@ -78,7 +78,7 @@ async fn run(mut channel: Channel, order: Start, stdin: OwnedFd) -> io::Result<(
         channel,
         plan,
         command: Some(command),
-        family: Family::new(Head::Supervisor),
+        processes: CommandProcesses::new(RootProcess::Supervisor),
         freeze: None,
     };
     loop {
@@ -117,7 +117,7 @@ struct Supervisor {
     plan: Plan,
     /// `None` once it was reaped: then its number, and its group's, may belong to others.
     command: Option<Pid>,
-    family: Family,
+    processes: CommandProcesses,
     /// Everything is to be stopped.
     freeze: Option<Freeze>,
 }
@@ -132,7 +132,7 @@ impl Supervisor {
             self.plan.abandon(now());
         }
         if self.reap()? {
-            return Ok(Some(self.family.over(0)));
+            return Ok(Some(self.processes.over(0)));
         }
         if self.command.is_none() {
             self.left()?;
@@ -149,13 +149,13 @@ impl Supervisor {
             Some(Due::Ask) => {
                 // A process that is asked to end must run for that.
                 self.freeze = None;
-                self.family.ask();
+                self.processes.ask();
             }
             Some(Due::Kill) => self.channel.send(&Report::Killing),
             None => self.stop(now)?,
         }
-        if self.plan.killing() && self.family.look_at().is_none_or(|at| now >= at) {
-            return Ok(self.family.kill(now));
+        if self.plan.killing() && self.processes.look_at().is_none_or(|at| now >= at) {
+            return Ok(self.processes.kill(now));
         }
         Ok(None)
     }
@@ -163,7 +163,7 @@ impl Supervisor {
     /// When there is something to do even without an event.
     fn next(&self) -> Option<i64> {
         if self.plan.killing() {
-            return self.family.look_at();
+            return self.processes.look_at();
         }
         let look = self.freeze.as_ref().map(Freeze::look_at);
         self.plan.next().into_iter().chain(look).min()
@@ -193,7 +193,7 @@ impl Supervisor {
     fn stop(&mut self, now: i64) -> io::Result<()> {
         if let Some(freeze) = &mut self.freeze
             && now >= freeze.look_at()
-            && freeze.stop(&self.family.members()?, now)
+            && freeze.stop(&self.processes.members()?, now)
         {
             self.channel.send(&Report::Frozen);
         }
@@ -205,7 +205,7 @@ impl Supervisor {
             return;
         };
         let was_complete = freeze.is_complete();
-        let members = self.family.members().unwrap_or_default();
+        let members = self.processes.members().unwrap_or_default();
         for signal in freeze.thaw(&members) {
             self.forward(signal);
         }
@@ -257,7 +257,7 @@ impl Supervisor {
     /// The command has ended, other processes have not.
     fn left(&mut self) -> io::Result<()> {
         if self.plan.left(now()) {
-            let seen = self.family.members()?.len();
+            let seen = self.processes.members()?.len();
             let hidden = seen == 0 && Children::now() == Children::Alive;
             let count = if hidden { 1 } else { seen };
             if count > 0 {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use maintenance_lease::{Acquire, Change, HeldLease, SetError, SetOptions};
 
 use super::{Agent, acquisition, failure, runner, waiter};
-use crate::history::{Call, Ending, Event};
+use crate::history::{Call, CallOutcome, Event};
 
 /// How long the command takes to end.
 const GRACE: Duration = Duration::from_millis(300);
@@ -85,9 +85,9 @@ async fn acquire_all(
         .values()
         .max_by_key(|error| is_unclear(error))
     {
-        None => Ending::AcquiredAll(outcome.held.iter().filter_map(acquired).collect()),
-        Some(error) if is_unclear(error) => Ending::Unknown(error.to_string()),
-        Some(error) => Ending::Refused(error.to_string()),
+        None => CallOutcome::AcquiredAll(outcome.held.iter().filter_map(acquired).collect()),
+        Some(error) if is_unclear(error) => CallOutcome::Unknown(error.to_string()),
+        Some(error) => CallOutcome::Refused(error.to_string()),
     };
     agent.recorder.record(Event::Returned { op, ending });
     agent.tell_time();
@@ -107,7 +107,7 @@ async fn acquire_all(
 /// Whether something of the set may be held that is not known.
 fn is_unclear(error: &SetError) -> bool {
     match error {
-        SetError::Lock(error) => matches!(failure(error), Ending::Unknown(_)),
+        SetError::Lock(error) => matches!(failure(error), CallOutcome::Unknown(_)),
         SetError::TimedOut(_) | SetError::TooSlow(_) => false,
         SetError::Interrupted { may_land } => *may_land,
         SetError::NotReleased { .. } => true,

@@ -10,7 +10,7 @@ use maintenance_lease::protocol::BootInstant;
 use maintenance_lease::{HeldLease, HeldState, LostBy};
 
 use super::{Agent, Belief, acquisition, waiter};
-use crate::history::{Ends, Event};
+use crate::history::{BeliefEnd, Event};
 
 pub(super) async fn live(agent: &mut Agent) {
     loop {
@@ -124,7 +124,7 @@ fn go_on(agent: &Agent, locks: &Locks<'_>) -> Vec<Belief> {
                 client: agent.client,
                 node: held.node().into(),
                 acquisition,
-                ends: Ends::Word,
+                ends: BeliefEnd::Word,
             });
             Some(Belief {
                 id: belief,

@@ -11,7 +11,9 @@ use maintenance_lease::env::Env as _;
 use maintenance_lease::{Change, Guarded, HeldLease, LostBy, Release};
 
 use super::{Agent, acquisition};
-use crate::history::{Acquisition, BeliefId, Call, ClientId, Ending, Ends, Event, Recorder};
+use crate::history::{
+    Acquisition, BeliefEnd, BeliefId, Call, CallOutcome, ClientId, Event, Recorder,
+};
 
 pub(super) async fn live(agent: &mut Agent, leads: bool) {
     loop {
@@ -45,8 +47,8 @@ pub(super) async fn wait(agent: &mut Agent, node: &Arc<str>, seconds: u32) -> Op
         }
         None => {
             let ending = match agent.maintenance.has_open_write(node) {
-                true => Ending::Unknown("gave up with a write under way".to_owned()),
-                false => Ending::Refused("gave up".to_owned()),
+                true => CallOutcome::Unknown("gave up with a write under way".to_owned()),
+                false => CallOutcome::Refused("gave up".to_owned()),
             };
             agent.recorder.record(Event::Returned { op, ending });
             if agent.maintenance.has_open_write(node) && !agent.shares_account {
@@ -111,7 +113,7 @@ pub(super) async fn give_back(
     agent.machine.set_op(None);
     let ending = match result {
         Ok(Some(change)) => super::ending(&change),
-        Ok(None) => Ending::Nothing,
+        Ok(None) => CallOutcome::Nothing,
         Err(error) => super::failure(&error),
     };
     agent.recorder.record(Event::Returned { op, ending });
@@ -151,7 +153,7 @@ impl Future for Work {
                     client: self.client,
                     node: self.node.clone(),
                     acquisition: self.acquisition.clone(),
-                    ends: Ends::Guard,
+                    ends: BeliefEnd::Guard,
                 });
                 self.belief = Some(belief);
             }

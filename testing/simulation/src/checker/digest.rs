@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::history::{
-    Acquisition, BeliefId, Call, ClientId, Ending, Ends, Entry, Event, Freeze, OpId, Record,
-    RequestId,
+    Acquisition, BeliefEnd, BeliefId, Call, CallOutcome, ClientId, Entry, Event, Freeze, OpId,
+    Record, RequestId,
 };
 use crate::time::Time;
 
@@ -66,7 +66,7 @@ pub(super) struct Op {
     pub(super) node: Arc<str>,
     pub(super) call: Call,
     pub(super) called: Time,
-    pub(super) returned: Option<(Time, Ending)>,
+    pub(super) returned: Option<(Time, CallOutcome)>,
 }
 
 impl Op {
@@ -80,7 +80,7 @@ impl Op {
 }
 
 /// What a client says of the server's time.
-pub(super) struct Known {
+pub(super) struct TimeEstimate {
     pub(super) at: Time,
     pub(super) client: ClientId,
     pub(super) earliest: i64,
@@ -88,7 +88,7 @@ pub(super) struct Known {
 }
 
 /// A time in which a machine stood still.
-pub(super) struct Standstill {
+pub(super) struct MachinePause {
     pub(super) client: ClientId,
     pub(super) how: Freeze,
     pub(super) from: Time,
@@ -118,7 +118,7 @@ pub(super) struct Belief {
     pub(super) node: Arc<str>,
     pub(super) acquisition: Acquisition,
     pub(super) spans: Vec<(Time, Time)>,
-    pub(super) ends: Ends,
+    pub(super) ends: BeliefEnd,
     pub(super) begun: Time,
     /// When its client ended it, or was ended.
     pub(super) over_at: Option<Time>,
@@ -140,12 +140,12 @@ pub(super) struct Digest {
     pub(super) requests: BTreeMap<RequestId, Request>,
     pub(super) ops: BTreeMap<OpId, Op>,
     pub(super) beliefs: BTreeMap<BeliefId, Belief>,
-    pub(super) standstills: Vec<Standstill>,
+    pub(super) standstills: Vec<MachinePause>,
     /// When each client's latest process began.
     pub(super) lives: Vec<(ClientId, Time)>,
     /// The clocks of the API servers, and since when.
     pub(super) server_clocks: Vec<(Time, Vec<i64>)>,
-    pub(super) known: Vec<Known>,
+    pub(super) known: Vec<TimeEstimate>,
     pub(super) listed: Vec<Listed>,
     /// Requests to which something else happened than an answer.
     pub(super) mishaps: BTreeSet<RequestId>,
@@ -210,8 +210,8 @@ impl Digest {
         client: ClientId,
         from: Time,
         to: Time,
-    ) -> impl Iterator<Item = &Standstill> {
-        let within = move |still: &&Standstill| {
+    ) -> impl Iterator<Item = &MachinePause> {
+        let within = move |still: &&MachinePause| {
             still.client == client && still.from <= to && still.to >= from
         };
         self.standstills.iter().filter(within)
@@ -271,7 +271,7 @@ impl Digest {
                 self.unaware.remove(client);
             }
             Event::Froze { client, how } => {
-                self.standstills.push(Standstill {
+                self.standstills.push(MachinePause {
                     client: *client,
                     how: *how,
                     from: at,
@@ -411,7 +411,7 @@ impl Digest {
                 if let Some(belief) = self.beliefs.get_mut(belief) {
                     belief.acts.push(at);
                     // What runs beside the keeper is stopped by its word.
-                    if is_aware && !(belief.ends == Ends::Word && late) {
+                    if is_aware && !(belief.ends == BeliefEnd::Word && late) {
                         belief.act(at);
                     }
                 }
@@ -442,7 +442,7 @@ impl Digest {
                 client,
                 earliest,
                 latest,
-            } => self.known.push(Known {
+            } => self.known.push(TimeEstimate {
                 at,
                 client: *client,
                 earliest: *earliest,
@@ -484,7 +484,7 @@ impl Digest {
 
     /// A machine went on so short a while ago that its keepers did not look at the clocks yet.
     pub(super) fn has_just_gone_on(&self, client: ClientId, at: Time) -> bool {
-        let of_client = |still: &&Standstill| still.client == client;
+        let of_client = |still: &&MachinePause| still.client == client;
         let last = self
             .standstills
             .iter()
@@ -513,8 +513,8 @@ impl Belief {
 
     fn until(&self) -> Option<Time> {
         match self.ends {
-            Ends::Deadline(until) => Some(until),
-            Ends::Guard | Ends::Word => None,
+            BeliefEnd::Deadline(until) => Some(until),
+            BeliefEnd::Guard | BeliefEnd::Word => None,
         }
     }
 

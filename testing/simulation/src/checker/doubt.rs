@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::digest::{Belief, Digest, Standstill};
+use super::digest::{Belief, Digest, MachinePause};
 use super::time::is_kept;
 use super::{Rule, Violation};
-use crate::history::{Ends, Freeze};
+use crate::history::{BeliefEnd, Freeze};
 use crate::time::Time;
 
 /// A check is under way this long after a pause at the latest: keepers look at the clocks once a
@@ -46,7 +46,7 @@ pub(super) fn check(digest: &Digest, violations: &mut Vec<Violation>) {
 }
 
 /// When work went on after the pause though no request from after it was answered.
-fn worked(digest: &Digest, belief: &Belief, still: &Standstill) -> Option<Time> {
+fn worked(digest: &Digest, belief: &Belief, still: &MachinePause) -> Option<Time> {
     let requests = digest.requests.values().filter(|request| {
         request.client == belief.client
             && request.node.as_ref() == Some(&belief.node)
@@ -55,7 +55,7 @@ fn worked(digest: &Digest, belief: &Belief, still: &Standstill) -> Option<Time> 
     let checked = requests.filter_map(|request| request.answered).min();
     // What runs beside the keeper goes on until that looks at the clocks; nothing begins so.
     let goes_on = |at: Time| {
-        belief.ends == Ends::Word
+        belief.ends == BeliefEnd::Word
             && belief.begun < still.from
             && digest.has_just_gone_on(belief.client, at)
     };
@@ -67,7 +67,7 @@ fn worked(digest: &Digest, belief: &Belief, still: &Standstill) -> Option<Time> 
 }
 
 /// When a check should have been under way.
-fn unchecked(digest: &Digest, belief: &Belief, still: &Standstill) -> Option<Time> {
+fn unchecked(digest: &Digest, belief: &Belief, still: &MachinePause) -> Option<Time> {
     let due = still.to + CHECKED;
     let is_over = belief.over_at.is_some_and(|over| over <= due);
     let healed = digest.healed.is_some_and(|healed| healed <= due);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::digest::{Commit, Digest, Op};
 use super::{Rule, Violation};
-use crate::history::{Acquisition, Call, ClientId, Ending, OpId, Record};
+use crate::history::{Acquisition, Call, CallOutcome, ClientId, OpId, Record};
 use crate::time::{EPOCH, Time};
 
 /// How long somebody may keep a node while one with an earlier name is not to be had.
@@ -47,7 +47,7 @@ fn reported(digest: &Digest, id: OpId, op: &Op, violations: &mut Vec<Violation>)
         return;
     };
     let what = match (ending, &op.call) {
-        (Ending::Released { .. } | Ending::Nothing, Call::Release(meant)) => {
+        (CallOutcome::Released { .. } | CallOutcome::Nothing, Call::Release(meant)) => {
             let stood = stood_throughout(digest, &op.node, op.called, *returned);
             let identity = digest.identities.get(&op.client);
             let is_meant = |stood: &Acquisition| match meant {
@@ -57,7 +57,7 @@ fn reported(digest: &Digest, id: OpId, op: &Op, violations: &mut Vec<Violation>)
             let stood = stood.filter(is_meant);
             stood.map(|stood| format!("{stood} stood all the time"))
         }
-        (Ending::HeldByCaller(_), _) => {
+        (CallOutcome::HeldByCaller(_), _) => {
             let identity = digest.identities.get(&op.client);
             let is_anothers = |commit: &&Commit| {
                 let begun_by_op = digest.op_of(commit).is_some_and(|(other, _)| other == id);
@@ -169,7 +169,7 @@ fn set_kept(
     nodes: &[Arc<str>],
     violations: &mut Vec<Violation>,
 ) {
-    let Some((returned, Ending::Refused(why))) = &op.returned else {
+    let Some((returned, CallOutcome::Refused(why))) = &op.returned else {
         return;
     };
     for node in nodes {

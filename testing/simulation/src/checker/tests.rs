@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::outcomes::WATCHES;
 use super::{Rule, check};
 use crate::history::{
-    Acquisition, BeliefId, Call, ClientId, Ending, Ends, Entry, Event, Fate, Freeze, OpId, Record,
-    RequestId,
+    Acquisition, BeliefEnd, BeliefId, Call, CallOutcome, ClientId, Entry, Event, Fate, Freeze,
+    OpId, Record, RequestId,
 };
 use crate::time::{EPOCH, Time};
 
@@ -16,7 +16,7 @@ const BOB: ClientId = ClientId(1);
 
 /// A history that is made up: one node, and everything in whole seconds.
 #[derive(Default)]
-struct Story {
+struct HistoryBuilder {
     entries: Vec<Entry>,
     at: i64,
     version: u64,
@@ -27,7 +27,7 @@ struct Story {
     node: Option<&'static str>,
 }
 
-impl Story {
+impl HistoryBuilder {
     /// Alice and Bob, and nothing else.
     fn begins() -> Self {
         let mut story = Self {
@@ -123,7 +123,7 @@ impl Story {
         let fencing = self.version;
         self.returns(
             op,
-            Ending::Acquired {
+            CallOutcome::Acquired {
                 acquisition: acquisition.clone(),
                 fencing,
                 settled: false,
@@ -156,16 +156,21 @@ impl Story {
         }
     }
 
-    fn returns(&mut self, op: OpId, ending: Ending) -> &mut Self {
+    fn returns(&mut self, op: OpId, ending: CallOutcome) -> &mut Self {
         self.happens(Event::Returned { op, ending })
     }
 
     fn believes(&mut self, client: ClientId, acquisition: &Acquisition, seconds: u64) -> BeliefId {
         let until = Time::from_micros(self.at * 1_000_000) + Duration::from_secs(seconds);
-        self.believes_as(client, acquisition, Ends::Deadline(until))
+        self.believes_as(client, acquisition, BeliefEnd::Deadline(until))
     }
 
-    fn believes_as(&mut self, client: ClientId, acquisition: &Acquisition, ends: Ends) -> BeliefId {
+    fn believes_as(
+        &mut self,
+        client: ClientId,
+        acquisition: &Acquisition,
+        ends: BeliefEnd,
+    ) -> BeliefId {
         let number = self
             .entries
             .iter()
@@ -223,7 +228,7 @@ const ACQUIRE: Call = Call::Acquire(10);
 
 #[test]
 fn one_after_the_other_is_fine() {
-    let mut story = Story::begins();
+    let mut story = HistoryBuilder::begins();
     story.acquires(ALICE, ACQUIRE);
     story.at(14).acquires(BOB, ACQUIRE);
     assert_eq!(story.breaks(), []);
@@ -231,20 +236,20 @@ fn one_after_the_other_is_fine() {
 
 #[test]
 fn two_may_not_believe_at_once() {
-    let mut story = Story::begins();
+    let mut story = HistoryBuilder::begins();
     let acquisition = story.acquires(ALICE, ACQUIRE);
     // Released behind the back of its own belief.
     let op = story.at(5).calls(ALICE, Call::Release(Some(acquisition)));
     let free = story.released();
     story.writes(ALICE, Some(op), free);
-    story.returns(op, Ending::Released { settled: false });
+    story.returns(op, CallOutcome::Released { settled: false });
     story.at(6).acquires(BOB, ACQUIRE);
     assert_eq!(story.breaks(), [Rule::OneBeliever]);
 }
 
 #[test]
 fn the_holder_of_a_lock_that_was_broken_may_believe_to_its_end() {
-    let mut story = Story::begins();
+    let mut story = HistoryBuilder::begins();
     story.acquires(ALICE, ACQUIRE);
     story.at(4).commits(None);
     story.lease = None;
@@ -258,7 +263,7 @@ fn the_holder_of_a_lock_that_was_broken_may_believe_to_its_end() {
     let fencing = story.version;
     story.returns(
         op,
-        Ending::Acquired {
+        CallOutcome::Acquired {
             acquisition: acquisition.clone(),
             fencing,
             settled: false,
@@ -270,7 +275,7 @@ fn the_holder_of_a_lock_that_was_broken_may_believe_to_its_end() {
 
 #[test]
 fn but_not_on_renewals_that_nobody_committed() {
-    let mut story = Story::begins();
+    let mut story = HistoryBuilder::begins();
     let acquisition = story.acquires(ALICE, ACQUIRE);
     story.at(9).believes(ALICE, &acquisition, 10);
     assert_eq!(story.breaks(), [Rule::Founded, Rule::Covered]);
@@ -278,20 +283,20 @@ fn but_not_on_renewals_that_nobody_committed() {
 
 #[test]
 fn a_belief_ends_with_its_process() {
-    let mut story = Story::begins();
+    let mut story = HistoryBuilder::begins();
     let acquisition = story.acquires(ALICE, ACQUIRE);
     story.at(1).happens(Event::Crashed { client: ALICE });
     let op = story.at(2).calls(BOB, Call::ForceRelease(acquisition));
     let free = story.released();
     story.writes(BOB, Some(op), free);
-    story.returns(op, Ending::Released { settled: false });
+    story.returns(op, CallOutcome::Released { settled: false });
     story.at(3).acquires(BOB, ACQUIRE);
     assert_eq!(story.breaks(), []);
 }
 
 #[test]
 fn who_stands_still_does_not_act() {
-    let mut story = Story::begins();
+    let mut story = HistoryBuilder::begins();
     let acquisition = story.acquires(ALICE, ACQUIRE);
     let belief = BeliefId(9);
     story.happens(Event::Believes {
@@ -299,7 +304,7 @@ fn who_stands_still_does_not_act() {
         client: ALICE,
         node: "n".into(),
         acquisition,
-        ends: Ends::Guard,
+        ends: BeliefEnd::Guard,
     });
     story.at(5).happens(Event::Froze {
         client: ALICE,
@@ -307,10 +312,10 @@ fn who_stands_still_does_not_act() {
     });
     story.at(30).acquires(BOB, ACQUIRE);
     story.at(35).happens(Event::Thawed { client: ALICE });
-    let mut acts = Story {
+    let mut acts = HistoryBuilder {
         entries: story.entries.clone(),
         at: 35,
-        ..Story::default()
+        ..HistoryBuilder::default()
     };
     story.happens(Event::Ceases {
         belief,
@@ -323,7 +328,7 @@ fn who_stands_still_does_not_act() {
 
 #[test]
 fn nothing_may_be_taken_before_its_end() {
-    let mut story = Story::begins();
+    let mut story = HistoryBuilder::begins();
     story.acquires(ALICE, ACQUIRE);
     story.happens(Event::Crashed { client: ALICE });
     story.at(9).acquires(BOB, ACQUIRE);
@@ -332,24 +337,24 @@ fn nothing_may_be_taken_before_its_end() {
 
 #[test]
 fn a_break_is_for_what_was_confirmed() {
-    let mut story = Story::begins();
+    let mut story = HistoryBuilder::begins();
     let confirmed = story.acquires(ALICE, ACQUIRE);
     story.at(14).acquires(ALICE, ACQUIRE);
     let op = story.at(15).calls(BOB, Call::ForceRelease(confirmed));
     let free = story.released();
     story.writes(BOB, Some(op), free);
-    story.returns(op, Ending::Released { settled: false });
+    story.returns(op, CallOutcome::Released { settled: false });
     assert_eq!(story.breaks(), [Rule::Meant]);
 }
 
 #[test]
 fn what_is_acknowledged_was_committed() {
-    let mut story = Story::begins();
+    let mut story = HistoryBuilder::begins();
     let op = story.calls(ALICE, ACQUIRE);
     let acquisition = story.held(ALICE, 1).acquisition().expect("held");
     story.returns(
         op,
-        Ending::Acquired {
+        CallOutcome::Acquired {
             acquisition,
             fencing: 11,
             settled: false,
@@ -360,10 +365,10 @@ fn what_is_acknowledged_was_committed() {
 
 #[test]
 fn what_was_refused_does_not_come_later() {
-    let mut story = Story::begins();
+    let mut story = HistoryBuilder::begins();
     let op = story.calls(ALICE, ACQUIRE);
     let request = story.sends(ALICE, Some(op));
-    story.returns(op, Ending::Refused("held".to_owned()));
+    story.returns(op, CallOutcome::Refused("held".to_owned()));
     let lease = story.held(ALICE, 1);
     story.at(3).lands(request, Some(lease));
     assert_eq!(story.breaks(), [Rule::Refused]);
@@ -372,7 +377,7 @@ fn what_was_refused_does_not_come_later() {
 #[test]
 fn a_creation_that_was_refused_stands_only_where_it_was_under_way_when_another_lease_was_deleted() {
     for (sent_before, broken) in [(true, &[][..]), (false, &[Rule::Refused])] {
-        let mut story = Story::begins();
+        let mut story = HistoryBuilder::begins();
         let theirs = story.held(BOB, 1);
         story.commits(Some(theirs));
         let op = story.calls(ALICE, ACQUIRE);
@@ -382,17 +387,17 @@ fn a_creation_that_was_refused_stands_only_where_it_was_under_way_when_another_l
         let request = early.unwrap_or_else(|| story.sends(ALICE, Some(op)));
         let lease = story.held(ALICE, 1);
         story.lands(request, Some(lease));
-        story.returns(op, Ending::Refused("too many requests".to_owned()));
+        story.returns(op, CallOutcome::Refused("too many requests".to_owned()));
         assert_eq!(story.breaks(), broken, "sent before: {sent_before}");
     }
 }
 
 #[test]
 fn what_is_unknown_may_come_later() {
-    let mut story = Story::begins();
+    let mut story = HistoryBuilder::begins();
     let op = story.calls(ALICE, ACQUIRE);
     let request = story.sends(ALICE, Some(op));
-    story.returns(op, Ending::Unknown("no answer".to_owned()));
+    story.returns(op, CallOutcome::Unknown("no answer".to_owned()));
     let lease = story.held(ALICE, 1);
     story.at(3).lands(request, Some(lease));
     assert_eq!(story.breaks(), []);
@@ -400,7 +405,7 @@ fn what_is_unknown_may_come_later() {
 
 #[test]
 fn acquisitions_count_up_by_one() {
-    let mut story = Story::begins();
+    let mut story = HistoryBuilder::begins();
     story.acquires(ALICE, ACQUIRE);
     let op = story.at(14).calls(BOB, ACQUIRE);
     let lease = story.held(BOB, 3);
@@ -410,7 +415,7 @@ fn acquisitions_count_up_by_one() {
 
 #[test]
 fn a_fencing_number_is_no_later_acquisitions() {
-    let mut story = Story::begins();
+    let mut story = HistoryBuilder::begins();
     let op = story.calls(ALICE, ACQUIRE);
     let lease = story.held(ALICE, 1);
     let acquisition = lease.acquisition().expect("held");
@@ -418,7 +423,7 @@ fn a_fencing_number_is_no_later_acquisitions() {
     let fencing = story.version + 1;
     story.returns(
         op,
-        Ending::Acquired {
+        CallOutcome::Acquired {
             acquisition,
             fencing,
             settled: true,
@@ -430,20 +435,20 @@ fn a_fencing_number_is_no_later_acquisitions() {
 
 #[test]
 fn a_keeper_renews_nothing_that_is_being_released() {
-    let mut story = Story::begins();
+    let mut story = HistoryBuilder::begins();
     let acquisition = story.acquires(ALICE, ACQUIRE);
     let op = story.at(3).calls(ALICE, Call::Release(Some(acquisition)));
     let renewed = story.at(4).held(ALICE, 1);
     story.writes(ALICE, None, renewed);
     let free = story.released();
     story.writes(ALICE, Some(op), free);
-    story.returns(op, Ending::Released { settled: false });
+    story.returns(op, CallOutcome::Released { settled: false });
     assert_eq!(story.breaks(), [Rule::Released]);
 }
 
 #[test]
 fn what_is_lost_is_lost() {
-    let mut story = Story::begins();
+    let mut story = HistoryBuilder::begins();
     let acquisition = story.acquires(ALICE, ACQUIRE);
     story.at(3).happens(Event::Lost {
         client: ALICE,
@@ -457,7 +462,7 @@ fn what_is_lost_is_lost() {
 
 #[test]
 fn who_waits_gets_in() {
-    let mut story = Story::begins();
+    let mut story = HistoryBuilder::begins();
     story.happens(Event::Healed);
     story.happens(Event::Waits {
         client: ALICE,
@@ -472,7 +477,7 @@ fn who_waits_gets_in() {
 
 /// What alice says of the server's time, after she heard of it; `clocks` are the API servers'.
 fn knowing(clocks: &[i64], earliest: i64, latest: i64) -> Vec<Rule> {
-    let mut story = Story::begins();
+    let mut story = HistoryBuilder::begins();
     story.happens(Event::ServerClocks {
         ahead: clocks.to_vec(),
     });
@@ -515,7 +520,7 @@ fn an_interval_has_its_ends_in_order_and_some_servers_time_in_it() {
 
 #[test]
 fn an_interval_from_before_a_pause_is_behind_until_something_is_heard() {
-    let mut story = Story::begins();
+    let mut story = HistoryBuilder::begins();
     let request = story.sends(ALICE, None);
     story.is_answered(request);
     for event in [
@@ -539,7 +544,7 @@ fn an_interval_from_before_a_pause_is_behind_until_something_is_heard() {
 
 #[test]
 fn a_lease_stands_for_as_long_as_its_holder_believes() {
-    let mut story = Story::begins();
+    let mut story = HistoryBuilder::begins();
     let op = story.calls(ALICE, ACQUIRE);
     let lease = Record {
         // Written in the past.
@@ -558,7 +563,7 @@ fn a_lease_stands_for_as_long_as_its_holder_believes() {
 #[test]
 fn success_is_told_with_a_third_of_the_duration_left() {
     for (seconds, broken) in [(6, &[][..]), (7, &[Rule::TimeLeft])] {
-        let mut story = Story::begins();
+        let mut story = HistoryBuilder::begins();
         let op = story.calls(ALICE, ACQUIRE);
         let lease = story.held(ALICE, 1);
         let acquisition = lease.acquisition().expect("held");
@@ -566,7 +571,7 @@ fn success_is_told_with_a_third_of_the_duration_left() {
         let fencing = story.version;
         story.at(seconds).returns(
             op,
-            Ending::Acquired {
+            CallOutcome::Acquired {
                 acquisition,
                 fencing,
                 settled: true,
@@ -577,8 +582,8 @@ fn success_is_told_with_a_third_of_the_duration_left() {
 }
 
 /// Alice works under a lease, beside her keeper or guarded by it, and stands still from 2 to 4.
-fn paused(ends: Ends, how: Freeze) -> (Story, BeliefId) {
-    let mut story = Story::begins();
+fn paused(ends: BeliefEnd, how: Freeze) -> (HistoryBuilder, BeliefId) {
+    let mut story = HistoryBuilder::begins();
     let acquisition = story.acquires(ALICE, ACQUIRE);
     let belief = story.believes_as(ALICE, &acquisition, ends);
     story.at(2).happens(Event::Froze { client: ALICE, how });
@@ -588,7 +593,7 @@ fn paused(ends: Ends, how: Freeze) -> (Story, BeliefId) {
 
 #[test]
 fn nothing_goes_on_after_a_pause_before_a_check_was_answered() {
-    let (mut story, belief) = paused(Ends::Guard, Freeze::Paused);
+    let (mut story, belief) = paused(BeliefEnd::Guard, Freeze::Paused);
     let mut checked = story.fork();
     story.happens(Event::Acts { belief });
     story.sends(ALICE, None);
@@ -600,7 +605,7 @@ fn nothing_goes_on_after_a_pause_before_a_check_was_answered() {
     checked.happens(Event::Ceases { belief, why: "" });
     assert_eq!(checked.breaks(), []);
 
-    let (mut story, belief) = paused(Ends::Guard, Freeze::Suspended);
+    let (mut story, belief) = paused(BeliefEnd::Guard, Freeze::Suspended);
     story.happens(Event::Acts { belief });
     story.happens(Event::Ceases { belief, why: "" });
     assert_eq!(story.breaks(), [], "its boot clock went on");
@@ -608,7 +613,7 @@ fn nothing_goes_on_after_a_pause_before_a_check_was_answered() {
 
 #[test]
 fn what_runs_beside_its_keeper_is_stopped_when_that_looks_and_does_not_begin() {
-    let (mut story, belief) = paused(Ends::Word, Freeze::Paused);
+    let (mut story, belief) = paused(BeliefEnd::Word, Freeze::Paused);
     story.at(5).sends(ALICE, None);
     let mut late = story.fork();
     story.happens(Event::Acts { belief });
@@ -618,14 +623,14 @@ fn what_runs_beside_its_keeper_is_stopped_when_that_looks_and_does_not_begin() {
     late.happens(Event::Ceases { belief, why: "" });
     assert_eq!(late.breaks(), [Rule::NoWorkInDoubt]);
 
-    let mut story = Story::begins();
+    let mut story = HistoryBuilder::begins();
     let acquisition = story.acquires(ALICE, ACQUIRE);
     story.at(2).happens(Event::Froze {
         client: ALICE,
         how: Freeze::Paused,
     });
     story.at(4).happens(Event::Thawed { client: ALICE });
-    let belief = story.believes_as(ALICE, &acquisition, Ends::Word);
+    let belief = story.believes_as(ALICE, &acquisition, BeliefEnd::Word);
     story.happens(Event::Ceases { belief, why: "" });
     assert_eq!(story.breaks(), [Rule::NoWorkInDoubt], "it begins");
 }
@@ -633,7 +638,7 @@ fn what_runs_beside_its_keeper_is_stopped_when_that_looks_and_does_not_begin() {
 #[test]
 fn a_check_is_sent_at_once() {
     for (at, broken) in [(6, &[][..]), (7, &[Rule::Checked])] {
-        let (mut story, belief) = paused(Ends::Guard, Freeze::Paused);
+        let (mut story, belief) = paused(BeliefEnd::Guard, Freeze::Paused);
         story.at(at).sends(ALICE, None);
         story.happens(Event::Ceases { belief, why: "" });
         assert_eq!(story.breaks(), broken, "at {at}");
@@ -642,7 +647,7 @@ fn a_check_is_sent_at_once() {
 
 #[test]
 fn who_cannot_know_of_a_halt_may_believe_until_something_is_heard() {
-    let (mut story, belief) = paused(Ends::Guard, Freeze::Halted);
+    let (mut story, belief) = paused(BeliefEnd::Guard, Freeze::Halted);
     story.at(20).acquires(BOB, ACQUIRE);
     story.happens(Event::Acts { belief });
     let mut heard = story.fork();
@@ -660,40 +665,40 @@ fn who_cannot_know_of_a_halt_may_believe_until_something_is_heard() {
 #[test]
 fn what_is_said_to_be_released_does_not_stand() {
     for meant in [true, false] {
-        let mut story = Story::begins();
+        let mut story = HistoryBuilder::begins();
         let acquisition = story.acquires(ALICE, ACQUIRE);
         let call = Call::Release(meant.then_some(acquisition));
         let op = story.at(3).calls(ALICE, call);
-        story.at(4).returns(op, Ending::Nothing);
+        story.at(4).returns(op, CallOutcome::Nothing);
         assert_eq!(story.breaks(), [Rule::Reported], "meant: {meant}");
     }
-    let mut story = Story::begins();
+    let mut story = HistoryBuilder::begins();
     story.acquires(BOB, ACQUIRE);
     let op = story.at(3).calls(ALICE, Call::Release(None));
-    story.at(4).returns(op, Ending::Nothing);
+    story.at(4).returns(op, CallOutcome::Nothing);
     assert_eq!(story.breaks(), [], "it is another's");
 }
 
 #[test]
 fn what_is_said_to_be_the_callers_was_acquired_by_another_attempt() {
-    let mut story = Story::begins();
+    let mut story = HistoryBuilder::begins();
     story.acquires(ALICE, ACQUIRE);
     let op = story.at(3).calls(ALICE, ACQUIRE);
-    story.returns(op, Ending::HeldByCaller("held".to_owned()));
+    story.returns(op, CallOutcome::HeldByCaller("held".to_owned()));
     assert_eq!(story.breaks(), []);
 
-    let mut story = Story::begins();
+    let mut story = HistoryBuilder::begins();
     let op = story.calls(ALICE, ACQUIRE);
     let lease = story.held(ALICE, 1);
     story.writes(ALICE, Some(op), lease);
-    story.returns(op, Ending::HeldByCaller("held".to_owned()));
+    story.returns(op, CallOutcome::HeldByCaller("held".to_owned()));
     assert_eq!(story.breaks(), [Rule::Refused, Rule::Reported]);
 }
 
 #[test]
 fn what_was_broken_is_not_taken_again_by_the_same_attempt() {
     for (same_nonce, deleted) in [(true, false), (false, false), (true, true)] {
-        let mut story = Story::begins();
+        let mut story = HistoryBuilder::begins();
         let op = story.calls(ALICE, ACQUIRE);
         let first = story.held(ALICE, 1);
         story.writes(ALICE, Some(op), first.clone());
@@ -706,7 +711,7 @@ fn what_was_broken_is_not_taken_again_by_the_same_attempt() {
             false => {
                 let op = story.at(2).calls(BOB, Call::ForceRelease(confirmed));
                 story.writes(BOB, Some(op), free);
-                story.returns(op, Ending::Released { settled: false });
+                story.returns(op, CallOutcome::Released { settled: false });
             }
         }
         let mut second = story.at(3).held(ALICE, if deleted { 1 } else { 2 });
@@ -723,13 +728,13 @@ fn what_was_broken_is_not_taken_again_by_the_same_attempt() {
 }
 
 /// Alice wants "a" and "b".
-fn wants_both(story: &mut Story) -> OpId {
+fn wants_both(story: &mut HistoryBuilder) -> OpId {
     story.node = Some("a");
     story.calls(ALICE, Call::AcquireAll(vec!["a".into(), "b".into()], 10))
 }
 
 /// A part of what a call for several nodes acquires.
-fn takes(story: &mut Story, op: OpId, node: &'static str) -> Acquisition {
+fn takes(story: &mut HistoryBuilder, op: OpId, node: &'static str) -> Acquisition {
     story.node = Some(node);
     let lease = Record {
         uid: node.into(),
@@ -743,14 +748,14 @@ fn takes(story: &mut Story, op: OpId, node: &'static str) -> Acquisition {
 
 #[test]
 fn a_set_that_is_refused_leaves_nothing_behind() {
-    let mut story = Story::begins();
+    let mut story = HistoryBuilder::begins();
     let op = wants_both(&mut story);
     takes(&mut story, op, "a");
     let mut astray = story.fork();
     let mut given_back = story.fork();
     story
         .at(1)
-        .returns(op, Ending::Refused("b is held".to_owned()));
+        .returns(op, CallOutcome::Refused("b is held".to_owned()));
     assert_eq!(story.breaks(), [Rule::AllOrNone]);
 
     let request = astray.at(1).sends(ALICE, Some(op));
@@ -758,25 +763,25 @@ fn a_set_that_is_refused_leaves_nothing_behind() {
         request,
         fate: Fate::Lost,
     });
-    astray.returns(op, Ending::Refused("b is held".to_owned()));
+    astray.returns(op, CallOutcome::Refused("b is held".to_owned()));
     assert_eq!(astray.breaks(), [], "its release was lost");
 
     let free = given_back.released();
     given_back.at(1).writes(ALICE, Some(op), free);
-    given_back.returns(op, Ending::Refused("b is held".to_owned()));
+    given_back.returns(op, CallOutcome::Refused("b is held".to_owned()));
     assert_eq!(given_back.breaks(), []);
 }
 
 #[test]
 fn a_set_that_was_acquired_was_acquired_whole() {
     for whole in [true, false] {
-        let mut story = Story::begins();
+        let mut story = HistoryBuilder::begins();
         let op = wants_both(&mut story);
         let mut all = vec![("a".into(), takes(&mut story, op, "a"))];
         if whole {
             all.push(("b".into(), takes(&mut story, op, "b")));
         }
-        story.returns(op, Ending::AcquiredAll(all));
+        story.returns(op, CallOutcome::AcquiredAll(all));
         let broken: &[Rule] = if whole { &[] } else { &[Rule::Acknowledged] };
         assert_eq!(story.breaks(), broken, "whole: {whole}");
     }
@@ -785,7 +790,7 @@ fn a_set_that_was_acquired_was_acquired_whole() {
 #[test]
 fn nobody_keeps_a_node_while_waiting_for_one_with_an_earlier_name() {
     for (mine, theirs, broken) in [("b", "a", &[Rule::Order][..]), ("a", "b", &[])] {
-        let mut story = Story::begins();
+        let mut story = HistoryBuilder::begins();
         story.node = Some(theirs);
         let held = story.held(BOB, 1);
         story.commits(Some(held));
@@ -799,7 +804,7 @@ fn nobody_keeps_a_node_while_waiting_for_one_with_an_earlier_name() {
         story.is_answered(request);
         story
             .at(6)
-            .returns(op, Ending::Unknown("gave up".to_owned()));
+            .returns(op, CallOutcome::Unknown("gave up".to_owned()));
         assert_eq!(story.breaks(), broken, "has {mine}");
     }
 }
@@ -811,7 +816,7 @@ fn a_list_has_everything_that_was_there_all_the_time() {
         since: Time::from_micros(1_000_000),
         nodes: nodes.iter().map(|&node| node.into()).collect(),
     };
-    let mut story = Story::begins();
+    let mut story = HistoryBuilder::begins();
     story.acquires(ALICE, ACQUIRE);
     let (mut whole, mut deleted) = (story.fork(), story.fork());
     story.at(2).happens(listed(&[]));
@@ -825,7 +830,7 @@ fn a_list_has_everything_that_was_there_all_the_time() {
 #[test]
 fn nobody_watches_again_and_again() {
     for (number, broken) in [(WATCHES, &[][..]), (WATCHES + 1, &[Rule::Requests])] {
-        let mut story = Story::begins();
+        let mut story = HistoryBuilder::begins();
         for request in 0..number {
             story.happens(Event::Sent {
                 request: RequestId(u32::try_from(request).expect("few")),
@@ -841,7 +846,7 @@ fn nobody_watches_again_and_again() {
 
 #[test]
 fn nothing_panics() {
-    let mut story = Story::begins();
+    let mut story = HistoryBuilder::begins();
     story.happens(Event::Panicked { client: ALICE });
     assert_eq!(story.breaks(), [Rule::NoPanic]);
 }

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::belief::broken;
-use super::digest::{Belief, Commit, Digest, Known, Standstill};
+use super::digest::{Belief, Commit, Digest, MachinePause, TimeEstimate};
 use super::{CLOCK_BUDGET, Rule, Violation};
-use crate::history::{Acquisition, Call, ClientId, Ends, Freeze, OpId};
+use crate::history::{Acquisition, BeliefEnd, Call, ClientId, Freeze, OpId};
 use crate::time::{EPOCH, Time};
 
 /// How far a single point may be off that was picked where the interval was narrow.
@@ -34,7 +34,7 @@ pub(super) fn interval(digest: &Digest, violations: &mut Vec<Violation>) {
     }
 }
 
-fn wrong(digest: &Digest, known: &Known, life: Time) -> Option<String> {
+fn wrong(digest: &Digest, known: &TimeEstimate, life: Time) -> Option<String> {
     let now = EPOCH + known.at.as_micros();
     let (earliest, latest) = (known.earliest, known.latest.unwrap_or(i64::MAX));
     if earliest > latest {
@@ -66,7 +66,7 @@ fn life(digest: &Digest, client: ClientId, at: Time) -> Option<Time> {
     life.map(|&(_, since)| since)
 }
 
-fn has_heard(digest: &Digest, known: &Known, life: Time) -> bool {
+fn has_heard(digest: &Digest, known: &TimeEstimate, life: Time) -> bool {
     digest.requests.values().any(|request| {
         request.client == known.client
             && request.sent >= life
@@ -77,7 +77,7 @@ fn has_heard(digest: &Digest, known: &Known, life: Time) -> bool {
 }
 
 /// No time passed that its clocks did not count, or it has heard of the server since.
-fn is_up_to_date(digest: &Digest, known: &Known, life: Time) -> bool {
+fn is_up_to_date(digest: &Digest, known: &TimeEstimate, life: Time) -> bool {
     let mut stood_still = digest.stood_still(known.client, life, known.at);
     stood_still.all(|still| match still.how {
         Freeze::Stopped | Freeze::Suspended => true,
@@ -89,7 +89,7 @@ fn is_up_to_date(digest: &Digest, known: &Known, life: Time) -> bool {
 
 /// An answer came since the pause began: one that came while the machine stood still is read when it
 /// goes on.
-fn has_heard_since(digest: &Digest, known: &Known, still: &Standstill) -> bool {
+fn has_heard_since(digest: &Digest, known: &TimeEstimate, still: &MachinePause) -> bool {
     digest.requests.values().any(|request| {
         let within = still.from..=known.at;
         let answered = request.answered;
@@ -217,11 +217,11 @@ fn too_late(
         .map(|request| request.sent)
         .max()?;
     // What no clock of its own counted, it can't know.
-    let halted = |still: &Standstill| still.how == Freeze::Halted;
+    let halted = |still: &MachinePause| still.how == Freeze::Halted;
     if digest.stood_still(client, sent, returned).any(halted) {
         return None;
     }
-    let paused = |still: &Standstill| still.how == Freeze::Paused;
+    let paused = |still: &MachinePause| still.how == Freeze::Paused;
     let tolerance = match digest.stood_still(client, sent, returned).any(paused) {
         // It goes by the server's time then.
         true => CLOCK_BUDGET,
@@ -239,7 +239,7 @@ fn too_late(
 /// Whether a belief is one that the library ends.
 pub(super) fn is_kept(belief: &Belief) -> bool {
     match belief.ends {
-        Ends::Deadline(_) => false,
-        Ends::Guard | Ends::Word => true,
+        BeliefEnd::Deadline(_) => false,
+        BeliefEnd::Guard | BeliefEnd::Word => true,
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::digest::{Commit, Digest, Loss, Op};
 use super::{Rule, Violation};
-use crate::history::{Acquisition, Call, Ending, OpId};
+use crate::history::{Acquisition, Call, CallOutcome, OpId};
 use crate::time::EPOCH;
 
 pub(super) fn check(digest: &Digest, violations: &mut Vec<Violation>) {
@@ -167,7 +167,7 @@ impl Checker<'_> {
             .iter()
             .find(|commit| digest.comes_late(commit, *returned));
         let why = match ending {
-            Ending::Acquired {
+            CallOutcome::Acquired {
                 acquisition,
                 fencing,
                 ..
@@ -182,7 +182,7 @@ impl Checker<'_> {
                     count => Some(format!("it was committed {count} times")),
                 }
             }
-            Ending::Renewed {
+            CallOutcome::Renewed {
                 acquisition,
                 renewed,
             } => {
@@ -197,14 +197,14 @@ impl Checker<'_> {
                 (!done || late.is_some())
                     .then(|| "it was not committed, or after its end".to_owned())
             }
-            Ending::Released { settled } => {
+            CallOutcome::Released { settled } => {
                 let done = own
                     .iter()
                     .any(|commit| commit.acquisition_after().is_none());
                 (!(done || *settled) || late.is_some())
                     .then(|| "it was not committed, or after its end".to_owned())
             }
-            Ending::AcquiredAll(all) => {
+            CallOutcome::AcquiredAll(all) => {
                 let wanted = match &op.call {
                     Call::AcquireAll(nodes, _) => nodes.len(),
                     _ => 1,
@@ -221,15 +221,17 @@ impl Checker<'_> {
             }
             // Its own release may have left nothing to do, before the Lease went. A renewal that was under
             // way when a release began is the keeper's.
-            Ending::Nothing => own
+            CallOutcome::Nothing => own
                 .iter()
                 .filter(|commit| !(matches!(op.call, Call::Release(_)) && commit.renews()))
                 .any(|commit| {
                     commit.acquisition_after().is_some() || digest.comes_late(commit, *returned)
                 })
                 .then(|| "something was committed".to_owned()),
-            Ending::Unknown(_) => None,
-            Ending::Refused(_) | Ending::HeldByCaller(_) => return self.refused(id, op, &own),
+            CallOutcome::Unknown(_) => None,
+            CallOutcome::Refused(_) | CallOutcome::HeldByCaller(_) => {
+                return self.refused(id, op, &own);
+            }
         };
         if let Some(why) = why {
             self.violations.push(Violation {

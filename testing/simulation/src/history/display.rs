@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Acquisition, Call, ClientId, Ending, Ends, Entry, Event, Record};
+use super::{Acquisition, BeliefEnd, Call, CallOutcome, ClientId, Entry, Event, Record};
 use crate::time::{EPOCH, Time};
 
 impl fmt::Display for ClientId {
@@ -98,9 +98,9 @@ impl fmt::Display for Entry {
             } => {
                 write!(f, "{client} [[ b{} {node}: {acquisition}", belief.0)?;
                 match ends {
-                    Ends::Deadline(until) => write!(f, " until {until}"),
-                    Ends::Guard => Ok(()),
-                    Ends::Word => f.write_str(", runs beside"),
+                    BeliefEnd::Deadline(until) => write!(f, " until {until}"),
+                    BeliefEnd::Guard => Ok(()),
+                    BeliefEnd::Word => f.write_str(", runs beside"),
                 }
             }
             Event::Acts { belief } => write!(f, "   b{} acts", belief.0),
@@ -148,7 +148,7 @@ impl fmt::Display for Call {
     }
 }
 
-impl fmt::Display for Ending {
+impl fmt::Display for CallOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Acquired {

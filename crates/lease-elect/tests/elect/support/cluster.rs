@@ -13,7 +13,7 @@ use tokio::runtime::Runtime;
 use super::candidate::Setup;
 use super::eventually;
 use super::journal::Journal;
-use super::wire::Wire;
+use super::network_proxy::NetworkProxy;
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     tokio::runtime::Builder::new_multi_thread()
@@ -76,7 +76,7 @@ impl Cluster {
     }
 
     /// A candidate behind a wire.
-    pub(crate) fn candidate_on(&self, wire: &Wire, name: &str) -> Setup {
+    pub(crate) fn candidate_on(&self, wire: &NetworkProxy, name: &str) -> Setup {
         let text = self
             .kubeconfig_text()
             .replace(&self.server(), &wire.address());
@@ -84,8 +84,8 @@ impl Cluster {
     }
 
     /// A wire to the API server.
-    pub(crate) fn wire(&self) -> Wire {
-        Wire::to(&self.server())
+    pub(crate) fn wire(&self) -> NetworkProxy {
+        NetworkProxy::to(&self.server())
     }
 
     /// A kubeconfig whose contexts are in `namespace`.
@@ -151,7 +151,7 @@ impl Cluster {
     }
 
     /// Waits until the client behind `wire` watches the Lease and so sees every later write.
-    pub(crate) fn is_watched_on(&self, wire: &Wire) {
+    pub(crate) fn is_watched_on(&self, wire: &NetworkProxy) {
         // The first may be read by the list that the watch begins with; the second is not.
         for round in 0..2 {
             let came = wire.came();

@@ -4,7 +4,7 @@
 pub(crate) mod candidate;
 pub(crate) mod cluster;
 pub(crate) mod journal;
-pub(crate) mod wire;
+pub(crate) mod network_proxy;
 
 use std::time::{Duration, Instant};
 

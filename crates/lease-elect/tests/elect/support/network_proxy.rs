@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-pub(crate) struct Wire {
+pub(crate) struct NetworkProxy {
     address: String,
     state: Arc<State>,
 }
@@ -23,11 +23,11 @@ struct State {
     /// How many bytes came from the server.
     came: AtomicUsize,
     /// What was sent to the server since it is held up.
-    held: Mutex<Option<Vec<Parcel>>>,
+    held: Mutex<Option<Vec<DelayedBytes>>>,
 }
 
 /// Bytes on the way.
-struct Parcel {
+struct DelayedBytes {
     to: TcpStream,
     bytes: Vec<u8>,
 }
@@ -35,7 +35,7 @@ struct Parcel {
 /// More bytes than a connection is kept alive with, fewer than any write has.
 const WRITE: usize = 200;
 
-impl Wire {
+impl NetworkProxy {
     pub(super) fn to(server: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("an address").to_string();
@@ -122,7 +122,7 @@ impl State {
     /// Sends to the server, or holds it up.
     fn send(&self, to: &mut TcpStream, bytes: &[u8]) -> io::Result<()> {
         match &mut *self.held.lock().expect("no panic") {
-            Some(held) => held.push(Parcel {
+            Some(held) => held.push(DelayedBytes {
                 to: to.try_clone()?,
                 bytes: bytes.to_owned(),
             }),
@@ -163,7 +163,7 @@ impl State {
     }
 }
 
-impl Drop for Wire {
+impl Drop for NetworkProxy {
     fn drop(&mut self) {
         self.state.is_over.store(true, Ordering::SeqCst);
         let _ = TcpStream::connect(&self.address);

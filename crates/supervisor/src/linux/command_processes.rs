@@ -22,7 +22,7 @@ const LOOKS_BEFORE_GROUPS: u32 = 3;
 
 /// Whose descendants belong to it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Head {
+pub(crate) enum RootProcess {
     /// All of this process's: the supervisor starts nothing but the command.
     Supervisor,
     /// Those that this process adopted when the supervisor died. Processes that it started for itself share its
@@ -32,8 +32,8 @@ pub(crate) enum Head {
 
 /// A command and all its descendants, while they are being ended.
 #[derive(Debug)]
-pub(crate) struct Family {
-    head: Head,
+pub(crate) struct CommandProcesses {
+    root: RootProcess,
     killed: HashSet<Identity>,
     killing: Option<Killing>,
 }
@@ -46,10 +46,10 @@ struct Killing {
     looks: u32,
 }
 
-impl Family {
-    pub(crate) fn new(head: Head) -> Self {
+impl CommandProcesses {
+    pub(crate) fn new(root: RootProcess) -> Self {
         Self {
-            head,
+            root,
             killed: HashSet::new(),
             killing: None,
         }
@@ -62,9 +62,9 @@ impl Family {
 
     fn living(&self, table: &Table) -> Vec<Process> {
         let own_group = own_group();
-        table.below(getpid().as_raw_pid(), |child| match self.head {
-            Head::Supervisor => true,
-            Head::Cleanup => child.group != own_group,
+        table.below(getpid().as_raw_pid(), |child| match self.root {
+            RootProcess::Supervisor => true,
+            RootProcess::Cleanup => child.group != own_group,
         })
     }
 
@@ -76,7 +76,7 @@ impl Family {
         }
     }
 
-    /// When [`Family::kill`] is called again after the first call.
+    /// When [`CommandProcesses::kill`] is called again after the first call.
     pub(crate) fn look_at(&self) -> Option<i64> {
         self.killing.as_ref().map(|killing| killing.look_at)
     }
@@ -131,7 +131,7 @@ impl Family {
     }
 }
 
-/// Kills the groups that contain only members of the family.
+/// Kills the groups that contain only processes of the command.
 fn kill_groups(table: &Table, living: &[Process]) {
     let mut members: HashMap<i32, usize> = HashMap::new();
     for process in living {

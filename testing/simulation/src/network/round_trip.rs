@@ -7,7 +7,7 @@ use http::StatusCode;
 
 /// How fast everything is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hurry {
+pub enum Latency {
     /// A few milliseconds each way.
     Near,
     /// Tens of milliseconds each way, often some hundreds, now and then seconds.
@@ -18,7 +18,7 @@ pub enum Hurry {
 #[derive(Clone, Copy, Debug)]
 pub struct Faults {
     /// How fast everything is.
-    pub hurry: Hurry,
+    pub latency: Latency,
     /// The request never gets there.
     pub request_lost: u16,
     /// The answer does not come back.
@@ -72,7 +72,7 @@ pub(super) enum Loss {
 
 /// One request's way there and back.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Trip {
+pub(super) struct RoundTrip {
     pub(super) up: Duration,
     pub(super) down: Duration,
     pub(super) loss: Loss,
@@ -95,7 +95,7 @@ impl Faults {
     #[must_use]
     pub fn none() -> Self {
         Self {
-            hurry: Hurry::Near,
+            latency: Latency::Near,
             request_lost: 0,
             answer_lost: 0,
             late: 0,
@@ -113,7 +113,7 @@ impl Faults {
 
     /// Some of each, more or less.
     #[must_use]
-    pub fn some(rng: &mut Rng, hurry: Hurry) -> Self {
+    pub fn some(rng: &mut Rng, latency: Latency) -> Self {
         let mut upto = |most: u16| {
             if rng.u8(..3) == 0 {
                 0
@@ -122,7 +122,7 @@ impl Faults {
             }
         };
         Self {
-            hurry,
+            latency,
             request_lost: upto(80),
             answer_lost: upto(120),
             late: upto(80),
@@ -138,9 +138,9 @@ impl Faults {
         }
     }
 
-    pub(super) fn draw(&self, rng: &mut Rng) -> Trip {
+    pub(super) fn draw(&self, rng: &mut Rng) -> RoundTrip {
         let loss = self.loss(rng);
-        Trip {
+        RoundTrip {
             up: self.delay(rng),
             down: self.delay(rng),
             loss,
@@ -195,11 +195,11 @@ impl Faults {
 
     /// One way.
     fn delay(&self, rng: &mut Rng) -> Duration {
-        Duration::from_micros(match (self.hurry, rng.u8(..20)) {
-            (Hurry::Near, _) => rng.u64(300..5_000),
-            (Hurry::Far, 0) => rng.u64(400_000..4_000_000),
-            (Hurry::Far, 1..6) => rng.u64(100_000..400_000),
-            (Hurry::Far, _) => rng.u64(1_000..60_000),
+        Duration::from_micros(match (self.latency, rng.u8(..20)) {
+            (Latency::Near, _) => rng.u64(300..5_000),
+            (Latency::Far, 0) => rng.u64(400_000..4_000_000),
+            (Latency::Far, 1..6) => rng.u64(100_000..400_000),
+            (Latency::Far, _) => rng.u64(1_000..60_000),
         })
     }
 

@@ -17,11 +17,11 @@ use tokio::time::{Instant, sleep_until};
 
 use super::WireBody;
 use super::cuts::Cuts;
-use super::trip::WatchFaults;
+use super::round_trip::WatchFaults;
 use crate::faults::Fault;
 use crate::history::Recorder;
 
-type Piece = Result<Frame<Bytes>, io::Error>;
+type WatchFrame = Result<Frame<Bytes>, io::Error>;
 
 /// What a watch says to somebody whose resource version is too old.
 const TOO_OLD: &[u8] = br#"{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"too old resource version","reason":"Expired","code":410}}
@@ -37,11 +37,11 @@ pub(super) fn relay(
     recorder: Recorder,
     rng: Rng,
 ) -> WireBody {
-    let (lines, mut read) = mpsc::channel::<Piece>(1);
+    let (lines, mut read) = mpsc::channel::<WatchFrame>(1);
     let connected = cuts.count();
     tokio::spawn(async move {
         let open = lines.clone();
-        let relay = Relay {
+        let relay = WatchRelay {
             lines,
             since,
             faults,
@@ -65,8 +65,8 @@ pub(super) fn relay(
     StreamBody::new(stream::poll_fn(move |context| read.poll_recv(context))).boxed_unsync()
 }
 
-struct Relay {
-    lines: mpsc::Sender<Piece>,
+struct WatchRelay {
+    lines: mpsc::Sender<WatchFrame>,
     since: Option<u64>,
     faults: WatchFaults,
     horizon: Arc<AtomicU64>,
@@ -77,7 +77,7 @@ struct Relay {
     said: Vec<Bytes>,
 }
 
-impl Relay {
+impl WatchRelay {
     /// Relays until the watch ends; `true` if it breaks off.
     async fn run(mut self, body: AnswerBody) -> bool {
         if self
