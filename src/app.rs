@@ -80,6 +80,7 @@ pub(crate) enum VerbArgs {
     Leases(commands::leases::LeasesArgs),
     Why(commands::why::WhyArgs),
     ForceDelete(commands::force_delete::ForceDeleteArgs),
+    Doctor(commands::doctor::DoctorArgs),
     Install(commands::install::InstallArgs),
     Enforce(commands::enforce::EnforceArgs),
     Uninstall(commands::uninstall::UninstallArgs),
@@ -109,6 +110,7 @@ impl VerbArgs {
             Self::Why(args) => args.output.quiet,
             Self::ForceDelete(args) => args.output.quiet,
             Self::Describe(_)
+            | Self::Doctor(_)
             | Self::Install(_)
             | Self::Enforce(_)
             | Self::Uninstall(_)
@@ -173,6 +175,9 @@ async fn verb(verb: &VerbArgs, start: &Start<'_>) -> Result<Code, Failure> {
         VerbArgs::Wait(args) => commands::wait::run(args, start).await,
         VerbArgs::Why(args) => parallel::or_interrupted(commands::why::run(args, start)).await,
         VerbArgs::ForceDelete(args) => commands::force_delete::run(args, start).await,
+        VerbArgs::Doctor(args) => {
+            parallel::or_interrupted(commands::doctor::run(args, start)).await
+        }
         VerbArgs::Install(args) => {
             parallel::or_interrupted(commands::install::run(args, start)).await
         }

@@ -134,6 +134,7 @@ pub(crate) async fn run(args: &FenceArgs, start: &Start<'_>) -> Result<Code, Fai
         ));
     }
     let target = FencingTarget::open(start, &args.node, &args.write, args.output).await?;
+    target.session.learn_api_user(start.environment).await;
     let hook = Hook::new(&target, &args.hook)?;
     let mut run = FenceRun {
         args,

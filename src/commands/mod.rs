@@ -3,6 +3,7 @@
 pub(crate) mod acquire;
 pub(crate) mod completion;
 pub(crate) mod describe;
+pub(crate) mod doctor;
 pub(crate) mod enforce;
 pub(crate) mod fence;
 pub(crate) mod force_delete;

@@ -39,7 +39,7 @@ pub(crate) struct VerbRun<'a> {
 }
 
 impl<'a> VerbRun<'a> {
-    /// Opens a session for `verb`. Sends nothing.
+    /// Opens a session for `verb`. Sends nothing, but may ask who the API user is.
     ///
     /// # Errors
     /// If the API server can't be reached, or if the caller's identity is not valid for a holder.
@@ -48,8 +48,16 @@ impl<'a> VerbRun<'a> {
         args: &'a ChangingArgs,
         verb: Verb,
     ) -> Result<Self, Failure> {
+        let session = start.writing(&args.write).await?;
+        if matches!(verb, Verb::Acquire | Verb::Hold | Verb::With) {
+            let learning = async {
+                session.learn_api_user(start.environment).await;
+                Ok(())
+            };
+            parallel::or_interrupted(learning).await?;
+        }
         Ok(Self {
-            session: start.writing(&args.write).await?,
+            session,
             args,
             verb,
         })

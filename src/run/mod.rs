@@ -1,5 +1,6 @@
 //! What running commands have in common: session, interruption, work on many nodes, and reporting.
 
+pub(crate) mod api_user;
 pub(crate) mod change;
 pub(crate) mod confirm;
 pub(crate) mod events;

@@ -139,7 +139,7 @@ fn still_refused(error: &ApiError) -> Failure {
 }
 
 /// A dry run that breaks a rule of the lease policy and no other.
-fn wrong_time() -> Call {
+pub(crate) fn wrong_time() -> Call {
     let lease = json!({
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
@@ -156,7 +156,11 @@ fn wrong_time() -> Call {
     }
 }
 
-fn read(body: &[u8]) -> Result<Value, Failure> {
+/// An object that the server sent.
+///
+/// # Errors
+/// If it is not JSON.
+pub(crate) fn read(body: &[u8]) -> Result<Value, Failure> {
     serde_json::from_slice(body).map_err(|error| ApiError::Unreadable(error.to_string()).into())
 }
 

@@ -135,26 +135,31 @@ impl Session<'_> {
 
     /// Warns once if the clocks differ.
     pub(crate) fn warn_of_clocks(&self) {
-        let Some(warning) = self.locks.server_time().warning() else {
-            return;
-        };
-        if self.clock_told.swap(true, Ordering::Relaxed) {
-            return;
+        if let Some(warning) = self.clock_warning()
+            && !self.clock_told.swap(true, Ordering::Relaxed)
+        {
+            self.terminal.warn(warning);
         }
-        self.terminal.warn(match warning {
+    }
+
+    /// How the clocks differ, if they do.
+    pub(crate) fn clock_warning(&self) -> Option<String> {
+        Some(match self.locks.server_time().warning()? {
             ClockWarning::LocalClock { ahead } if ahead.as_micros() > 0 => format!(
                 "the local clock is {} ahead of the API server's; server time is used",
                 time::span(ahead)
             ),
             ClockWarning::LocalClock { ahead } => format!(
                 "the local clock is {} behind the API server's; server time is used",
-                time::span(maintenance_lease::protocol::Span::micros(-ahead.as_micros()))
+                time::span(maintenance_lease::protocol::Span::micros(
+                    -ahead.as_micros()
+                ))
             ),
             ClockWarning::ServersDisagree { by } => format!(
                 "the API server's Date headers differ by {}: several servers or a proxy disagree about \
                  the time. The earliest decides what has expired",
                 time::span(by)
             ),
-        });
+        })
     }
 }

@@ -145,7 +145,7 @@ fn of_locks(
         ),
         (Error::Api(source), _) if source.policy_code().is_some() => (
             escape(&source.to_string()),
-            Some("docs/policies.md explains this rule".to_owned()),
+            Some(of_policy(source, request).to_owned()),
         ),
         (Error::NamespaceTerminating(_), _) => (
             error.to_string(),
@@ -160,6 +160,23 @@ fn of_locks(
         }
         (Error::Lost(lost), None) => (lost.to_string(), None),
         _ => (escape(&error.to_string()), None),
+    }
+}
+
+/// What to do if a policy of ours refused a write, but for a missing right.
+fn of_policy(source: &ApiError, request: Option<RequestContext<'_>>) -> &'static str {
+    let is_live = source.policy_code() == Some("maint-live-lock");
+    match request.map(|request| request.verb) {
+        Some(Verb::Acquire | Verb::With) if is_live => {
+            "try again after that time; if it has passed, the clocks of the API servers differ"
+        }
+        Some(Verb::Hold) if is_live => {
+            "another API user took this lock under your holder name; to end it, use --take-over and another --holder"
+        }
+        Some(Verb::Release) if is_live => {
+            "another API user took this lock under your holder name; to end it, use --force and another --holder"
+        }
+        _ => "docs/policies.md explains this rule",
     }
 }
 
@@ -309,6 +326,14 @@ mod tests {
         };
         assert_eq!(
             hint("kubectl-maint-leases", "maint-clock: too late").as_deref(),
+            Some("docs/policies.md explains this rule")
+        );
+        assert_eq!(
+            hint(
+                "kubectl-maint-leases",
+                "maint-live-lock: alice has the lock"
+            )
+            .as_deref(),
             Some("docs/policies.md explains this rule")
         );
         assert_eq!(hint("quiet-hours", "not at night"), None);

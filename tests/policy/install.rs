@@ -44,13 +44,11 @@ fn ours(plane: &ControlPlane) -> Vec<String> {
     names.lines().map(ToOwned::to_owned).collect()
 }
 
-/// The line of docs/policies.md that switches the policies off.
-fn documented_line() -> String {
-    let path = format!("{}/docs/policies.md", env!("CARGO_MANIFEST_DIR"));
+/// The line of this page that begins like this.
+fn documented_line(page: &str, begin: &str) -> String {
+    let path = format!("{}/{page}", env!("CARGO_MANIFEST_DIR"));
     let docs = std::fs::read_to_string(path).expect("the page");
-    let mut lines = docs.lines();
-    let line =
-        lines.find(|line| line.starts_with("kubectl delete validatingadmissionpolicybinding"));
+    let line = docs.lines().find(|line| line.starts_with(begin));
     line.expect("the line").to_owned()
 }
 
@@ -202,13 +200,25 @@ fn kubectl_alone_switches_the_policies_off() {
     admin.succeeds(&["install"]);
     admin.succeeds(&["enforce", "deny"]);
     await_denial(&admin, true);
-    let line = documented_line();
+    let line = documented_line(
+        "docs/policies.md",
+        "kubectl delete validatingadmissionpolicybinding",
+    );
     let words: Vec<&str> = line.split(' ').skip(1).collect();
     plane.kubectl(&words).expect("the line works");
     await_denial(&admin, false);
     // The files have the same line.
     let deployed = std::fs::read_to_string(manifest("lease-policy.yaml")).expect("a file");
     assert!(deployed.contains(&line), "{line}");
+
+    // And kubectl alone removes everything but the namespace, which has the Leases.
+    let removal = documented_line(
+        "docs/upgrade.md",
+        "kubectl delete --ignore-not-found -f deploy/",
+    );
+    let words: Vec<&str> = removal.split(' ').skip(1).collect();
+    plane.kubectl(&words).expect("the line works");
+    assert_eq!(ours(&plane), ["namespace/kube-node-maintenance"]);
 }
 
 #[test]

@@ -12,11 +12,13 @@ fn free(by: &Person, name: &str) -> String {
     format!("{LEASES}/{name}")
 }
 
-fn lock(renewed: &str) -> Value {
-    json!({"spec": {
+/// The acquisition with this count.
+fn lock(by: &Person, count: i64, renewed: &str) -> Value {
+    let spec = json!({
         "holderIdentity": "alice", "acquireTime": renewed, "renewTime": renewed,
-        "leaseDurationSeconds": 600, "leaseTransitions": 1,
-    }})
+        "leaseDurationSeconds": 600, "leaseTransitions": count,
+    });
+    by.signed(count, &spec)
 }
 
 #[test]
@@ -26,20 +28,25 @@ fn times_are_those_of_the_write() {
     let uma = person(plane, "uma", &[USERS]);
     let path = free(&uma, "clock");
     for seconds in [-3600, -7, 10, 3600, 1_000_000_000] {
-        let answer = uma.patch(&path, &lock(&at(seconds)));
+        let answer = uma.patch(&path, &lock(&uma, 1, &at(seconds)));
         refused_by("maint-clock", &answer, &seconds.to_string());
     }
-    let year_9999 = lock("9999-12-31T23:59:59.999999Z");
+    let year_9999 = lock(&uma, 1, "9999-12-31T23:59:59.999999Z");
     refused_by("maint-clock", &uma.patch(&path, &year_9999), "year 9999");
-    let created = json!({"metadata": {"name": "clock-made"}, "spec": lock(&at(3600))["spec"]});
+    let created =
+        json!({"metadata": {"name": "clock-made"}, "spec": lock(&uma, 1, &at(3600))["spec"]});
     refused_by("maint-clock", &uma.post(LEASES, &created), "a new lease");
-    admitted(uma.patch(&path, &lock(&at(-1))), "a slow client");
+    admitted(uma.patch(&path, &lock(&uma, 1, &at(-1))), "a slow client");
     let path = free(&uma, "clock-ahead");
-    admitted(uma.patch(&path, &lock(&at(5))), "a client that is ahead");
+    admitted(
+        uma.patch(&path, &lock(&uma, 1, &at(5))),
+        "a client that is ahead",
+    );
     // The times of a hold mean nothing.
     let hugo = person(plane, "hugo", &[USERS, HOLDERS]);
     let path = free(&hugo, "clock-hold");
-    let hold = json!({"spec": {"holderIdentity": "kubeadm:hugo", "renewTime": at(-3600)}});
+    let spec = json!({"holderIdentity": "kubeadm:hugo", "renewTime": at(-3600)});
+    let hold = hugo.signed(0, &spec);
     admitted(hugo.patch(&path, &hold), "a hold");
     admitted(
         hugo.patch(&path, &json!({"spec": {"holderIdentity": ""}})),
@@ -56,13 +63,16 @@ fn many_writes_within_a_second_each_have_its_time() {
     for query in ["", "?fieldManager=kubectl-maint", "?fieldManager=other"] {
         for _ in 0..10 {
             let path = format!("{path}{query}");
-            admitted(uma.patch(&path, &lock(&at(0))), query);
+            admitted(uma.patch(&path, &lock(&uma, 1, &at(0))), query);
         }
     }
     // More managers than the server keeps apart.
     for number in 0..15 {
         let path = format!("{path}?fieldManager=manager-{number}");
-        admitted(uma.patch(&path, &lock(&at(0))), &number.to_string());
+        admitted(
+            uma.patch(&path, &lock(&uma, 1, &at(0))),
+            &number.to_string(),
+        );
     }
 }
 
@@ -87,7 +97,7 @@ fn forged_managed_fields_move_no_clock() {
     let ada = person(plane, "ada", &[ADMINISTRATORS]);
     let ed = crate::support::admin(plane);
     let path = free(&ada, "forged");
-    admitted(ada.patch(&path, &lock(&at(0))), "a lock");
+    admitted(ada.patch(&path, &lock(&ada, 1, &at(0))), "a lock");
 
     let future = "2099-01-01T00:00:00Z";
     let forged = |manager: &str, renewed: &str| {
@@ -122,10 +132,25 @@ fn forged_managed_fields_move_no_clock() {
     let stored = ed.get(&path)["metadata"]["managedFields"].to_string();
     assert!(stored.contains("2099"), "{stored}");
     for _ in 0..2 {
-        admitted(ada.patch(&path, &lock(&at(0))), "a renewal");
+        admitted(ada.patch(&path, &lock(&ada, 1, &at(0))), "a renewal");
     }
-    let answer = ada.patch(&path, &lock("2099-01-01T00:00:00.000000Z"));
+    let answer = ada.patch(&path, &lock(&ada, 1, "2099-01-01T00:00:00.000000Z"));
     refused_by("maint-clock", &answer, "the forged time");
+}
+
+/// As docs/policies.md says.
+fn repair(by: &Person, name: &str) {
+    let applied = json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": name, "annotations": {"kubectl-maint.dev/repaired": "true"}},
+    });
+    let apply = by.send(
+        http::Method::PATCH,
+        &format!("{LEASES}/{name}?fieldManager=repair"),
+        "application/apply-patch+yaml",
+        &applied,
+    );
+    admitted(apply, "an apply");
 }
 
 #[test]
@@ -136,7 +161,7 @@ fn without_managed_fields_a_lock_is_renewed_but_not_taken() {
     let ed = crate::support::admin(plane);
     let path = free(&ada, "untracked");
     let now = at(0);
-    let mut short = lock(&now);
+    let mut short = lock(&ada, 1, &now);
     short["spec"]["leaseDurationSeconds"] = json!(1);
     admitted(ada.patch(&path, &short), "a lock");
 
@@ -154,19 +179,68 @@ fn without_managed_fields_a_lock_is_renewed_but_not_taken() {
         "a renewal",
     );
     // It has no clock, so nobody knows whether it has expired.
-    let take = json!({"spec": {"holderIdentity": "bob", "leaseTransitions": 2}});
-    refused_by("maint-live-lock", &ada.patch(&path, &take), "a takeover");
+    let take = ada.signed(2, &json!({"holderIdentity": "bob", "leaseTransitions": 2}));
+    refused_by("maint-clock", &ada.patch(&path, &take), "a takeover");
     // An apply that owns a field starts the clock again.
-    let applied = json!({
-        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-        "metadata": {"name": "untracked", "annotations": {"repaired": "true"}},
-    });
-    let apply = ed.send(
-        http::Method::PATCH,
-        &format!("{path}?fieldManager=repair"),
-        "application/apply-patch+yaml",
-        &applied,
-    );
-    admitted(apply, "an apply");
+    repair(&ed, "untracked");
     crate::support::wait_until("it can be taken", || ada.patch(&path, &take).is_ok());
+}
+
+/// As many entries of the future as the server keeps apart, and one more: it merges the oldest ones, and the
+/// merged entry has the later of their times.
+fn crowd() -> Vec<Value> {
+    let managers = (0..11).map(|number| {
+        let mut entry = entry(&format!("forger-{number}"), "2099-01-01T00:00:00Z");
+        // A field that no later write changes: an entry without fields is removed.
+        entry["fieldsV1"] = json!({"f:spec": {"f:leaseDurationSeconds": {}}});
+        entry
+    });
+    managers.collect()
+}
+
+fn with_more_fields(by: &Person, path: &str, more: Vec<Value>, mut patch: Value) -> Value {
+    let lease = by.get(path);
+    let mut fields = lease["metadata"]["managedFields"].clone();
+    fields.as_array_mut().expect("a list").extend(more);
+    patch["metadata"]["managedFields"] = fields;
+    patch
+}
+
+#[test]
+fn entries_that_the_server_merges_move_no_clock() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("crowd");
+    let uma = person(plane, "uma", &[USERS]);
+    let path = free(&uma, "crowd");
+    admitted(uma.patch(&path, &lock(&uma, 1, &at(0))), "a lock");
+    let theft = || lock(&uma, 2, "2099-01-01T00:00:00.000000Z");
+    let at_once = with_more_fields(&uma, &path, crowd(), theft());
+    refused_by("maint-clock", &uma.patch(&path, &at_once), "at once");
+
+    let only_fields = with_more_fields(&uma, &path, crowd(), json!({}));
+    admitted(uma.patch(&path, &only_fields), "entries alone");
+    let query = format!("{path}?fieldManager=late");
+    refused_by("maint-live-lock", &uma.patch(&query, &theft()), "later");
+    let renewal = json!({"spec": {"renewTime": at(0)}});
+    admitted(uma.patch(&query, &renewal), "a renewal");
+}
+
+/// The second write has no new entry: its entry has the manager and the second of the first.
+#[test]
+fn an_entry_beside_a_write_of_the_same_second_moves_no_clock() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("beside");
+    let uma = person(plane, "uma", &[USERS]);
+    let path = free(&uma, "beside");
+    admitted(uma.patch(&path, &lock(&uma, 1, &at(0))), "a lock");
+    for number in 0..10 {
+        let label = json!({"metadata": {"labels": {"number": number.to_string()}}});
+        admitted(uma.patch(&path, &label), "a label");
+        let forged = vec![entry("forger", "2099-01-01T00:00:00Z")];
+        let theft = lock(&uma, 2, "2099-01-01T00:00:00.000000Z");
+        let theft = with_more_fields(&uma, &path, forged, theft);
+        let answer = uma.patch(&path, &theft);
+        let refusal = answer.expect_err("the lock is live").message;
+        assert!(refusal.contains("denied request: maint-"), "{refusal}");
+    }
 }

@@ -45,6 +45,26 @@ fn seconds(time: &str) -> f64 {
     time.timestamp_micros() as f64 / 1e6
 }
 
+fn note<'v>(lease: &'v Value, name: &str) -> &'v str {
+    let notes = &lease["metadata"]["annotations"];
+    notes[format!("kubectl-maint.dev/{name}")]
+        .as_str()
+        .unwrap_or_default()
+}
+
+/// The API user that the lease must name: the writer for a new acquisition, else the one of before.
+fn user(old: &Value, new: &Value, by: &Writer) -> String {
+    let holders = [old, new].map(|lease| text(lease, "holderIdentity"));
+    let counts = [old, new].map(|lease| number(lease, "leaseTransitions"));
+    let marks = [old, new].map(|lease| note(lease, "acquisition"));
+    let is_new = holders[0] != holders[1] || counts[0] != counts[1];
+    let is_marked = marks[0] != marks[1] && !marks[1].is_empty();
+    match !holders[1].is_empty() && (is_new || is_marked) {
+        true => format!("{}-{}", counts[1], by.person.name),
+        false => note(old, "user").to_owned(),
+    }
+}
+
 fn mark(lease: &Value) -> Option<&str> {
     let mark = lease["metadata"]["annotations"]["kubectl-maint.dev/acquisition"].as_str()?;
     let count = number(lease, "leaseTransitions");
@@ -99,12 +119,18 @@ fn is_allowed(old: &Value, new: &Value, by: &Writer) -> Option<bool> {
     let mark_changed = mark(old).is_some_and(|mark| {
         new["metadata"]["annotations"]["kubectl-maint.dev/acquisition"] != mark
     });
+    if note(new, "user") != user(old, new, by) {
+        return Some(false);
+    }
     let is_replaced = !is.is_empty() && (is != was || is_new_count || mark_changed);
     let is_shortened = is == was && !is_admin(was) && end(new) < end(old);
     let breaks = &new["metadata"]["annotations"]["kubectl-maint.dev/breaks"];
     let is_taken_over = *breaks == lock_id(old) && by.may_take_over;
-    let is_own_hold = is == format!("kubeadm:{was}");
-    if was.is_empty() || !(is_replaced || is_shortened) || is_taken_over || is_own_hold {
+    let is_ended = is.is_empty() && !was.is_empty();
+    let named = note(old, "user").strip_prefix(&format!("{}-", counts[0]));
+    let is_own = named.is_none_or(|named| named == by.person.name);
+    let is_own_end = is_own && (is_ended || is == format!("kubeadm:{was}"));
+    if was.is_empty() || !(is_replaced || is_shortened || is_ended) || is_taken_over || is_own_end {
         return Some(true);
     }
     if is_admin(was) || !has_clock {
@@ -216,7 +242,14 @@ fn random_patches_are_admitted_if_the_rules_allow_them() {
         let mut lease = ada.post(LEASES, &first).expect("a lease");
         for step in 0..PATCHES {
             let by = &writers[rng.usize(..writers.len())];
-            let patch = random_patch(&mut rng, &lease);
+            let mut patch = random_patch(&mut rng, &lease);
+            let signature = match rng.u8(..8) {
+                0 => format!("{}-uma", rng.u8(..3)),
+                _ => user(&lease, &patched(&lease, &patch), by),
+            };
+            if signature != note(&lease, "user") {
+                patch["metadata"]["annotations"]["kubectl-maint.dev/user"] = json!(signature);
+            }
             let Some(is_allowed) = is_allowed(&lease, &patched(&lease, &patch), by) else {
                 continue;
             };

@@ -11,8 +11,10 @@ use crate::support::{
 /// Alice's Lease of this name, as any client may create it, and its path.
 fn locked(by: &Person, name: &str, holder: &str) -> (String, Value) {
     let now = at(0);
+    let mut notes = by.signature(1);
+    notes["kubectl-maint.dev/acquisition"] = json!("1-n1");
     let lease = json!({
-        "metadata": {"name": name, "annotations": {"kubectl-maint.dev/acquisition": "1-n1"}},
+        "metadata": {"name": name, "annotations": notes},
         "spec": {
             "holderIdentity": holder,
             "acquireTime": now,
@@ -94,14 +96,13 @@ fn a_takeover_names_the_lock_that_it_ends_and_needs_a_right() {
     let ada = person(plane, "ada", &[ADMINISTRATORS]);
     let (path, lease) = locked(&uma, "takeover", "alice");
     let uid = lease["metadata"]["uid"].as_str().expect("a uid");
-    let taken = |breaks: &str| {
-        json!({
-            "metadata": {"annotations": {
-                "kubectl-maint.dev/breaks": breaks,
-                "kubectl-maint.dev/acquisition": "2-n2",
-            }},
-            "spec": {"holderIdentity": "kubeadm:ada", "leaseTransitions": 2},
-        })
+    let taken = |by: &Person, breaks: &str| {
+        let spec = json!({"holderIdentity": "kubeadm:ada", "leaseTransitions": 2});
+        let mut patch = by.signed(2, &spec);
+        let notes = &mut patch["metadata"]["annotations"];
+        notes["kubectl-maint.dev/breaks"] = json!(breaks);
+        notes["kubectl-maint.dev/acquisition"] = json!("2-n2");
+        patch
     };
     let this = format!("{uid}.1.n1");
     for (what, by, breaks) in [
@@ -110,11 +111,15 @@ fn a_takeover_names_the_lock_that_it_ends_and_needs_a_right() {
         ("another nonce", &ada, &format!("{uid}.1.n2")),
         ("no lock", &ada, ""),
     ] {
-        refused_by("maint-live-lock", &by.patch(&path, &taken(breaks)), what);
+        let answer = by.patch(&path, &taken(by, breaks));
+        refused_by("maint-live-lock", &answer, what);
     }
-    admitted(ada.patch(&path, &taken(&this)), "with the right");
+    admitted(ada.patch(&path, &taken(&ada, &this)), "with the right");
     // The words of the last takeover are of no use for the next.
-    let again = json!({"spec": {"holderIdentity": "kubeadm:bob", "leaseTransitions": 3}});
+    let again = ada.signed(
+        3,
+        &json!({"holderIdentity": "kubeadm:bob", "leaseTransitions": 3}),
+    );
     refused_by("maint-live-lock", &ada.patch(&path, &again), "the next");
 }
 
@@ -147,11 +152,10 @@ fn holds_begin_and_end_only_with_a_right() {
     let _logs = plane.keep_logs_on_panic("hold-right");
     let uma = person(plane, "uma", &[USERS]);
     let hugo = person(plane, "hugo", &[USERS, HOLDERS]);
-    let (path, _) = locked(&uma, "hold-right", "hugo");
-    let hold = json!({
-        "metadata": {"annotations": {"kubectl-maint.dev/acquisition": "2-n2"}},
-        "spec": {"holderIdentity": "kubeadm:hugo", "leaseTransitions": 2},
-    });
+    let (path, _) = locked(&hugo, "hold-right", "hugo");
+    let spec = json!({"holderIdentity": "kubeadm:hugo", "leaseTransitions": 2});
+    let mut hold = hugo.signed(2, &spec);
+    hold["metadata"]["annotations"]["kubectl-maint.dev/acquisition"] = json!("2-n2");
     refused_by("maint-hold-right", &uma.patch(&path, &hold), "a user");
     let created = json!({"metadata": {"name": "hold-made"}, "spec": {"holderIdentity": "kubeadm"}});
     refused_by("maint-hold-right", &uma.post(LEASES, &created), "a user");
@@ -173,21 +177,23 @@ fn an_expired_lock_is_anyones() {
         .create_nodes(&[NodeSpec::ready("expired-lock")])
         .expect("a node");
     let uma = person(plane, "uma", &[USERS]);
+    let ada = person(plane, "ada", &[ADMINISTRATORS]);
     let now = at(0);
     let lease = json!({
-        "metadata": {"name": "expired-lock"},
+        "metadata": {"name": "expired-lock", "annotations": ada.signature(1)},
         "spec": {
             "holderIdentity": "alice", "acquireTime": now, "renewTime": now,
             "leaseDurationSeconds": 1, "leaseTransitions": 1,
         },
     });
-    admitted(uma.post(LEASES, &lease), "a lock");
+    admitted(ada.post(LEASES, &lease), "a lock");
     let path = format!("{LEASES}/expired-lock");
     let take = || {
         let now = at(0);
-        json!({"spec": {
+        let spec = json!({
             "holderIdentity": "bob", "acquireTime": now, "renewTime": now, "leaseTransitions": 2,
-        }})
+        });
+        uma.signed(2, &spec)
     };
     refused_by("maint-live-lock", &uma.patch(&path, &take()), "live");
     wait_until("the lock expires", || uma.patch(&path, &take()).is_ok());
@@ -200,15 +206,102 @@ fn a_lock_without_times_has_ended() {
     let _logs = plane.keep_logs_on_panic("timeless");
     let uma = person(plane, "uma", &[USERS]);
     let lease = json!({
-        "metadata": {"name": "timeless"},
+        "metadata": {"name": "timeless", "annotations": uma.signature(0)},
         "spec": {"holderIdentity": "alice", "leaseDurationSeconds": 2_147_483_647},
     });
     admitted(uma.post(LEASES, &lease), "a lease of years");
     let path = format!("{LEASES}/timeless");
     let now = at(0);
-    let taken = json!({"spec": {
+    let spec = json!({
         "holderIdentity": "bob", "acquireTime": now, "renewTime": now, "leaseTransitions": 1,
         "leaseDurationSeconds": 60,
-    }});
+    });
+    let taken = uma.signed(1, &spec);
     admitted(uma.patch(&path, &taken), "a new holder");
+}
+
+/// All other ways around a live lock begin with one of these.
+#[test]
+fn a_live_lock_is_ended_by_its_api_user_alone() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("own-lock");
+    let alice = person(plane, "alice", &[USERS]);
+    let mallory = person(plane, "mallory", &[USERS, HOLDERS]);
+    let (path, lease) = locked(&alice, "own-lock", "alice");
+    let user = |value: Option<&str>| json!({"kubectl-maint.dev/user": value});
+    let ends = [
+        json!({"holderIdentity": ""}),
+        json!({"holderIdentity": null}),
+        json!({"holderIdentity": "", "leaseTransitions": 2}),
+        json!({"holderIdentity": "", "renewTime": at(0), "leaseDurationSeconds": 1}),
+        json!({"holderIdentity": "kubeadm:alice", "leaseTransitions": 2}),
+    ];
+    for spec in ends {
+        let what = spec.to_string();
+        refused_by(
+            "maint-live-lock",
+            &mallory.patch(&path, &json!({"spec": spec})),
+            &what,
+        );
+        let signed = mallory.signed(2, &spec);
+        refused_by("maint-live-lock", &mallory.patch(&path, &signed), &what);
+    }
+    // Nobody becomes its user, and nobody makes it a lock without one.
+    for value in [Some("1-mallory"), Some("2-mallory"), Some("mallory"), None] {
+        let patch = json!({"metadata": {"annotations": user(value)}});
+        for by in [&mallory, &alice] {
+            refused_by(
+                "maint-user",
+                &by.patch(&path, &patch),
+                &format!("{value:?}"),
+            );
+        }
+    }
+    let confirmed = json!({
+        "metadata": {"annotations": {
+            "kubectl-maint.dev/breaks": format!("{}.1.n1", lease["metadata"]["uid"].as_str().expect("a uid")),
+        }},
+        "spec": {"holderIdentity": ""},
+    });
+    let answer = mallory.patch(&path, &confirmed);
+    refused_by("maint-live-lock", &answer, "without the right");
+    let ada = person(plane, "ada", &[ADMINISTRATORS]);
+    admitted(ada.patch(&path, &confirmed), "with the right");
+    let (path, _) = locked(&alice, "own-lock-2", "alice");
+    let end = json!({"spec": {"holderIdentity": ""}});
+    admitted(alice.patch(&path, &end), "its own user");
+}
+
+#[test]
+fn an_acquisition_names_the_user_who_writes_it() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("signature");
+    let uma = person(plane, "uma", &[USERS]);
+    let ugo = person(plane, "ugo", &[USERS]);
+    let lease = json!({"metadata": {"name": "signature"}, "spec": {"leaseTransitions": 4}});
+    admitted(uma.post(LEASES, &lease), "a free lease");
+    let path = format!("{LEASES}/signature");
+    let now = at(0);
+    let spec = json!({
+        "holderIdentity": "x", "acquireTime": now, "renewTime": now, "leaseDurationSeconds": 600,
+        "leaseTransitions": 5,
+    });
+    let unsigned = json!({ "spec": spec });
+    refused_by("maint-user", &uma.patch(&path, &unsigned), "no user");
+    for (what, signed) in [
+        ("another user", ugo.signed(5, &spec)),
+        ("another count", uma.signed(4, &spec)),
+    ] {
+        refused_by("maint-user", &uma.patch(&path, &signed), what);
+    }
+    let planted = json!({"metadata": {"annotations": ugo.signature(5)}});
+    refused_by("maint-user", &uma.patch(&path, &planted), "before the lock");
+    let created =
+        json!({"metadata": {"name": "signature-2", "annotations": ugo.signature(0)}, "spec": {}});
+    refused_by("maint-user", &uma.post(LEASES, &created), "with the lease");
+    admitted(uma.patch(&path, &uma.signed(5, &spec)), "the user");
+    admitted(
+        uma.patch(&path, &json!({"spec": {"holderIdentity": ""}})),
+        "its end",
+    );
 }

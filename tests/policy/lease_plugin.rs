@@ -1,12 +1,14 @@
 //! What the plugin writes is admitted, for people with the fewest rights; what it may not write, it explains.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use control_plane::{ControlPlane, NodeSpec};
+use control_plane::{ControlPlane, NodeSpec, Rule};
+use kube::config::Kubeconfig;
 use serde_json::{Value, json};
 
 use crate::support::{
-    ADMINISTRATORS, BINDINGS, HOLDERS, LEASES, USERS, admin, admitted, at, denying, person,
+    ADMINISTRATORS, BINDINGS, HOLDERS, LEASES, USERS, admin, admitted, at, denying, person, run,
     wait_until,
 };
 
@@ -110,7 +112,7 @@ fn holders_hold_and_administrators_take_over() {
     ada.succeeds(&["unhold", node, "--yes", "--holder", "ada"]);
     // One that no client of ours made has no nonce.
     let lease = json!({
-        "metadata": {"name": "plugin-by-hand"},
+        "metadata": {"name": "plugin-by-hand", "annotations": hugo.signature(4)},
         "spec": {"holderIdentity": "kubeadm:root", "leaseTransitions": 4},
     });
     admitted(hugo.post(LEASES, &lease), "a hold by hand");
@@ -198,7 +200,7 @@ fn a_lock_that_the_server_finds_live_is_tried_again() {
     let uma = person(plane, "uma", &[USERS]);
     let now = at(0);
     let lease = json!({
-        "metadata": {"name": node},
+        "metadata": {"name": node, "annotations": uma.signature(1)},
         "spec": {
             "holderIdentity": "alice", "acquireTime": now, "renewTime": now,
             "leaseDurationSeconds": 1, "leaseTransitions": 1,
@@ -211,6 +213,103 @@ fn a_lock_that_the_server_finds_live_is_tried_again() {
         assert!(!run.stderr.contains("maint-"), "{run:?}");
         run.code == 0
     });
+}
+
+/// A kubeconfig beside uma's, of a user with a credential plugin, whom only the API server knows.
+fn by_plugin(plane: &ControlPlane, directory: &Path) -> PathBuf {
+    let admin = admin(plane);
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    let account = json!({"metadata": {"name": "robot"}});
+    admitted(admin.post(accounts, &account), "an account");
+    let asked = json!({"spec": {}});
+    let token = admin.post(&format!("{accounts}/robot/token"), &asked);
+    let token = admitted(token, "a token")["status"]["token"].clone();
+    let rights = [
+        Rule::new(
+            "coordination.k8s.io",
+            &["leases"],
+            &["get", "create", "patch"],
+        ),
+        Rule::new("", &["nodes"], &["get"]),
+    ];
+    plane.grant(ROBOT, &rights).expect("rights");
+    let version = "client.authentication.k8s.io/v1";
+    let credential = json!({
+        "apiVersion": version, "kind": "ExecCredential", "status": {"token": token},
+    });
+    let mut config: Value = {
+        let file = Kubeconfig::read_from(plane.admin_kubeconfig()).expect("a kubeconfig");
+        serde_json::to_value(file).expect("JSON")
+    };
+    config["users"][0]["user"] = json!({"exec": {
+        "apiVersion": version, "command": "/bin/echo", "args": [credential.to_string()],
+        "interactiveMode": "Never",
+    }});
+    let path = directory.join("kubeconfig");
+    std::fs::write(&path, config.to_string()).expect("it is written");
+    path
+}
+
+const ROBOT: &str = "system:serviceaccount:default:robot";
+
+#[test]
+fn a_user_whom_only_the_server_knows_is_asked_for_once_and_again_if_that_was_wrong() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("plugin-robot");
+    let node = "plugin-robot";
+    self::node(plane, node);
+    let home = tempfile::tempdir().expect("a directory");
+    let kubeconfig = by_plugin(plane, home.path());
+    let robot = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-maint"));
+        command.args(arguments).env_clear();
+        let run = run(command
+            .env("KUBECONFIG", &kubeconfig)
+            .env("HOME", home.path()));
+        assert_eq!(run.code, 0, "{arguments:?}: {run:?}");
+        run.stderr.matches("selfsubjectreviews").count()
+    };
+    let user = || {
+        let lease = admin(plane).get(&format!("{LEASES}/{node}"));
+        lease["metadata"]["annotations"]["kubectl-maint.dev/user"].clone()
+    };
+    assert_eq!(robot(&["acquire", node, "-v6"]), 1);
+    assert_eq!(user(), format!("1-{ROBOT}"));
+    robot(&["release", node]);
+    assert_eq!(robot(&["acquire", node, "-v6"]), 0);
+    robot(&["release", node]);
+
+    let cache = home.path().join(".kube/cache/kubectl-maint-users.json");
+    let kept = std::fs::read_to_string(&cache).expect("the answer is kept");
+    std::fs::write(&cache, kept.replace(ROBOT, "mallory")).expect("it is written");
+    assert_eq!(robot(&["acquire", node, "-v6"]), 1);
+    assert_eq!(user(), format!("3-{ROBOT}"));
+}
+
+#[test]
+fn a_lock_of_ones_name_and_another_api_user_is_explained() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("plugin-namesake");
+    let node = "plugin-namesake";
+    self::node(plane, node);
+    let uma = person(plane, "uma", &[USERS]);
+    let ugo = person(plane, "ugo", &[USERS]);
+    uma.succeeds(&["acquire", node, "--holder", "ops"]);
+    let refused = ugo.maint(&["release", node, "--holder", "ops"]);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    assert!(
+        refused.stderr.contains(", as API user uma; "),
+        "{refused:?}"
+    );
+    let hint = "hint: another API user took this lock under your holder name; to end it, use --force and another \
+                --holder\n";
+    assert!(refused.stderr.ends_with(hint), "{refused:?}");
+    ugo.succeeds(&["renew", node, "--holder", "ops"]);
+    let ada = person(plane, "ada", &[ADMINISTRATORS]);
+    let force = [
+        "release", node, "--force", "--yes", "-m", "x", "--holder", "ada",
+    ];
+    ada.succeeds(&force);
 }
 
 /// The sentences of the policies, which docs/policies.md explains one by one.

@@ -4,6 +4,7 @@
 //! most of what can go wrong with a connection shows only there. [`ConnectError::classify`] names it then.
 //! This module never prints: what the API server or `-v` has to say goes to the caller as a [`Notice`].
 
+mod api_user;
 mod connections;
 mod credentials;
 mod dial;
@@ -25,6 +26,7 @@ use std::time::Duration;
 
 use http::HeaderValue;
 
+pub use self::api_user::ApiUser;
 use self::connections::Connections;
 use self::credentials::Credentials;
 pub use self::environment::Environment;
@@ -44,6 +46,8 @@ pub struct Connection {
     pub server: String,
     /// Whom the kubeconfig or the flags say we are, in words for a confirmation; none for an anonymous user.
     pub user: Option<String>,
+    /// Who the API server will say that we are.
+    pub api_user: ApiUser,
     /// The longest time that one request may take; `None` is without limit.
     pub request_timeout: Option<Duration>,
     stdin: Stdin,
@@ -104,6 +108,7 @@ pub async fn connect(
     let stdin = Stdin::new(environment.stdin_may_ask);
     let credentials = Credentials::of_user(&target, &identity, &stdin, notices)?;
     credentials.obtain().await?;
+    let api_user = ApiUser::of(&target, &identity);
     let options = Options {
         user_agent: HeaderValue::from_static(user_agent),
         verbosity: flags.verbosity,
@@ -117,6 +122,7 @@ pub async fn connect(
         context: target.context,
         server: target.server.to_string().trim_end_matches('/').to_owned(),
         user: target.user_description,
+        api_user,
         request_timeout,
         stdin,
         connections,

@@ -126,6 +126,13 @@ impl Identity {
         Ok(identity)
     }
 
+    /// The certificate that is shown now.
+    pub(super) fn certificate(&self) -> Option<Vec<u8>> {
+        let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
+        let certificate = current.certificate.as_ref()?.cert.first()?;
+        Some(certificate.to_vec())
+    }
+
     /// How often the certificate was replaced by another one: connections of an earlier generation show an old one.
     pub(super) fn generation(&self) -> u64 {
         self.current

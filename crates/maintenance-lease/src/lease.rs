@@ -270,6 +270,13 @@ impl NodeLease {
         self.notes.reason.as_deref()
     }
 
+    /// The API user who acquired it; `None` if the client did not write that. Only a lease policy makes sure that it is
+    /// true: escape it before you show it.
+    #[must_use]
+    pub fn api_user(&self) -> Option<&str> {
+        self.notes.user.as_deref()
+    }
+
     /// The purpose, for a program that has to recognize the lock later.
     #[must_use]
     pub fn purpose(&self) -> Option<&str> {

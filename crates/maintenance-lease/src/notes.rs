@@ -21,6 +21,10 @@ pub(crate) mod annotation {
     /// The lock id of the acquisition that a confirmed takeover ended. It stays: it names no later one.
     pub(crate) const BREAKS: &str = "kubectl-maint.dev/breaks";
 
+    /// The API user who wrote the acquisition, [marked](super::mark) with its count: clients that do not know this
+    /// annotation leave it in place.
+    pub(crate) const USER: &str = "kubectl-maint.dev/user";
+
     /// Of no acquisition, and so not among those that go with one.
     pub(crate) const FENCED: &str = "kubectl-maint.dev/fenced";
 
@@ -65,6 +69,9 @@ pub(crate) struct Notes {
     /// The Node was fenced; how is written on the Node itself.
     #[serde(rename = "kubectl-maint.dev/fenced")]
     pub(crate) fenced: Option<String>,
+    /// The API user of the acquisition; on the wire it is [marked](mark) with the count.
+    #[serde(rename = "kubectl-maint.dev/user")]
+    pub(crate) user: Option<String>,
     /// The Lease has notes that are about an earlier acquisition, of which nothing is kept here.
     #[serde(skip)]
     pub(crate) outdated: bool,
@@ -87,7 +94,10 @@ impl Notes {
     /// Other tools, such as client-go's leader election, leave our annotations in place when they
     /// take an expired lease: what describes the acquisition before is not to be taken for the words
     /// of the new holder. Without a mark the notes count: people write a hold's reason by hand.
-    pub(crate) fn of_count(self, transitions: u32) -> Self {
+    pub(crate) fn of_count(mut self, transitions: u32) -> Self {
+        let user = self.user.take();
+        let user = user.as_deref().and_then(|user| nonce(user, transitions));
+        self.user = user.map(ToOwned::to_owned);
         let Some(acquisition) = self.nonce.as_deref() else {
             return self;
         };
@@ -102,6 +112,7 @@ impl Notes {
                 outdated: true,
                 fenced: self.fenced,
                 last_acquisition: self.last_acquisition,
+                user: self.user,
                 ..Self::default()
             },
         }
@@ -119,7 +130,7 @@ pub(crate) fn mark_of_release(transitions: u32) -> String {
     mark(transitions, "")
 }
 
-/// The nonce in a mark, empty for a release. `None` if it marks another acquisition than the one that
+/// What a mark says, such as the nonce, which is empty for a release. `None` if it marks another acquisition than the one that
 /// `transitions` counts.
 fn nonce(mark: &str, transitions: u32) -> Option<&str> {
     mark.strip_prefix(&transitions.to_string())?
@@ -182,6 +193,19 @@ mod tests {
         let taken = notes(Some(&mark)).of_count(8);
         assert_eq!(taken.reason, None);
         assert!(taken.outdated);
+    }
+
+    #[test]
+    fn a_user_is_that_of_one_acquisition() {
+        let signed = |count: u32| Notes {
+            user: Some(mark(count, "system:serviceaccount:ops:robot-1")),
+            ..notes(Some("7-n1"))
+        };
+        let user = signed(7).of_count(7).user;
+        assert_eq!(user.as_deref(), Some("system:serviceaccount:ops:robot-1"));
+        // A client that does not know the annotation acquired it since.
+        assert_eq!(signed(6).of_count(7).user, None);
+        assert_eq!(signed(7).of_count(8).user, None);
     }
 
     #[test]

@@ -50,12 +50,14 @@ pub(crate) type Answer = Result<Value, Refused>;
 
 /// Somebody with a kubeconfig.
 pub(crate) struct Person {
+    /// As the API server knows them.
+    pub(crate) name: String,
     pub(crate) kubeconfig: PathBuf,
     client: Client,
 }
 
 impl Person {
-    pub(crate) fn new(kubeconfig: &Path) -> Self {
+    fn new(name: &str, kubeconfig: &Path) -> Self {
         let client = RUNTIME.block_on(async {
             let file = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
             let options = KubeConfigOptions::default();
@@ -65,9 +67,20 @@ impl Person {
             Client::try_from(config).expect("a client")
         });
         Self {
+            name: name.to_owned(),
             kubeconfig: kubeconfig.to_owned(),
             client,
         }
+    }
+
+    /// The annotation that says who this person is, for an acquisition with this count.
+    pub(crate) fn signature(&self, count: i64) -> Value {
+        json!({"kubectl-maint.dev/user": format!("{count}-{}", self.name)})
+    }
+
+    /// The same, for a patch with this spec.
+    pub(crate) fn signed(&self, count: i64, spec: &Value) -> Value {
+        json!({"metadata": {"annotations": self.signature(count)}, "spec": spec})
     }
 
     pub(crate) fn get(&self, path: &str) -> Value {
@@ -216,12 +229,12 @@ pub(crate) fn await_denial(admin: &Person, wanted: bool) {
 
 /// The administrator, who may do everything.
 pub(crate) fn admin(plane: &ControlPlane) -> Person {
-    Person::new(plane.admin_kubeconfig())
+    Person::new("admin", plane.admin_kubeconfig())
 }
 
 /// A user of these groups.
 pub(crate) fn person(plane: &ControlPlane, name: &str, groups: &[&str]) -> Person {
-    Person::new(&plane.user(name, groups).expect("a kubeconfig"))
+    Person::new(name, &plane.user(name, groups).expect("a kubeconfig"))
 }
 
 /// So many seconds from now, as Leases have times.

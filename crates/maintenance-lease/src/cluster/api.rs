@@ -1,7 +1,7 @@
 //! Access to the Leases of one repository, and the state of the writes to them.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use kube::Client;
@@ -22,6 +22,8 @@ pub(crate) struct Api {
     pub(crate) open_writes: OpenWrites,
     pub(crate) followers: Followers,
     pub(crate) repository: Arc<Repository>,
+    /// The API user, for acquisitions of node locks.
+    user: Arc<RwLock<Option<String>>>,
 }
 
 impl Deref for Api {
@@ -51,7 +53,19 @@ impl Api {
             open_writes: OpenWrites::default(),
             followers: Followers::default(),
             repository: Arc::new(repository),
+            user: Arc::default(),
         }
+    }
+
+    /// The API user that acquisitions name, if it is known. Only node locks have one.
+    pub(crate) fn user(&self) -> Option<String> {
+        let user = self.user.read().unwrap_or_else(PoisonError::into_inner);
+        user.clone().filter(|_| self.repository.locks_nodes())
+    }
+
+    /// Names this API user in acquisitions from now on.
+    pub(crate) fn set_user(&self, name: String) {
+        *self.user.write().unwrap_or_else(PoisonError::into_inner) = Some(name);
     }
 
     /// The right to `verb` the Leases.

@@ -194,6 +194,8 @@ pub(crate) struct Running {
     tries: u32,
     /// How often a policy refused a write by the server's time.
     clock_refusals: u32,
+    /// A policy refused another API user than the true one, and the server was asked for it.
+    is_user_asked: bool,
     /// The time limit has passed, and the Lease was read again to see whether a refused write took effect.
     last_look: bool,
     /// The last write, unless it is known to have ended, and the version that it is based on.
@@ -221,6 +223,7 @@ impl Running {
             conflicts: 0,
             tries: 0,
             clock_refusals: 0,
+            is_user_asked: false,
             last_look: false,
             mark: None,
         }
@@ -311,6 +314,24 @@ impl Running {
                         Err(error) if error.is_throttled() => {
                             let seconds = error.status().and_then(|status| status.retry_after);
                             wait = wait.max(Duration::from_secs(seconds.unwrap_or(0)));
+                            self.steps.declined();
+                            problem = Some(error);
+                            Step::Read
+                        }
+                        Err(error)
+                            if error.policy_code() == Some("maint-user") && !self.is_user_asked =>
+                        {
+                            self.is_user_asked = true;
+                            if let Some(name) = self
+                                .api
+                                .api_user()
+                                .await
+                                .ok()
+                                .and_then(|user| user.username)
+                            {
+                                self.api.set_user(name);
+                            }
+                            wait = Duration::ZERO;
                             self.steps.declined();
                             problem = Some(error);
                             Step::Read
@@ -461,6 +482,7 @@ impl Running {
         {
             return Err(self.refused(Refusal::OwnHold));
         }
+        self.task.extras.user = self.api.user();
         if matches!(attempt.write, Write::Acquire { .. }) && !self.steps.has_landed() {
             let seen = Seen {
                 node: self.task.node.clone(),
@@ -781,6 +803,10 @@ impl Running {
             .is_some_and(|status| status.has_cause("NamespaceTerminating"))
         {
             return Error::NamespaceTerminating(self.api.repository.namespace().to_owned());
+        }
+        // By the server's clock or API user, what the caller began is another's: no right is missing.
+        if error.policy_code() == Some("maint-live-lock") && !self.task.extras.takes_over {
+            return Error::Api(error);
         }
         self.api
             .lease_right(if existed { "patch" } else { "create" })

@@ -47,6 +47,7 @@ pub(super) fn predicted(
             lease.notes.reason.clone_from(&task.extras.reason);
             lease.notes.hold_until.clone_from(&task.extras.hold_until);
             lease.notes.released_by = None;
+            lease.notes.user.clone_from(&task.extras.user);
             lease.notes.purpose.clone_from(&task.extras.purpose);
         }
         Write::Renew { at, duration, .. } => {

@@ -24,6 +24,8 @@ pub(crate) struct Extras {
     pub(crate) released_by: Option<String>,
     /// The caller confirmed that this ends the acquisition that was seen, which is another's.
     pub(crate) takes_over: bool,
+    /// The API user, if known.
+    pub(crate) user: Option<String>,
     /// The uid of the Node that should own the Lease, if it is known.
     pub(crate) node_uid: Option<String>,
 }
@@ -151,8 +153,13 @@ fn annotations(
         Write::Acquire {
             transitions, nonce, ..
         } => {
-            let mark = mark(transitions, names.name(nonce));
-            note(annotation::ACQUISITION, json!(mark));
+            note(
+                annotation::ACQUISITION,
+                json!(mark(transitions, names.name(nonce))),
+            );
+            if let Some(user) = &extras.user {
+                note(annotation::USER, json!(mark(transitions, user)));
+            }
             note(annotation::REASON, json!(extras.reason));
             note(annotation::HOLD_UNTIL, json!(extras.hold_until));
             if had_purpose || extras.purpose.is_some() {
@@ -355,6 +362,31 @@ mod tests {
         assert_eq!(breaks(&marked, &Extras::default()), None);
         let of_another_tool = seen("");
         assert_eq!(breaks(&of_another_tool, &confirmed), Some(json!("u.1.")));
+    }
+
+    #[test]
+    fn an_acquisition_names_its_api_user_and_nothing_else_does() {
+        let mut names = Names::default();
+        let lease = seen(r#","annotations":{"kubectl-maint.dev/user":"1-bob"}"#);
+        let user = |write: &Write, extras: &Extras, names: &Names| {
+            let patch = merge_patch(write, &lease, extras, names);
+            patch["metadata"]["annotations"]
+                .get("kubectl-maint.dev/user")
+                .cloned()
+        };
+        let known = Extras {
+            user: Some("alice".to_owned()),
+            ..Extras::default()
+        };
+        let write = acquire(&mut names);
+        assert_eq!(user(&write, &known, &names), Some(json!("2-alice")));
+        assert_eq!(user(&write, &Extras::default(), &names), None);
+        let release = Write::Release {
+            of: lease.reduced(&mut names).acquisition().expect("held"),
+            at: Instant::from_micros(1),
+            renewed: Instant::from_micros(0),
+        };
+        assert_eq!(user(&release, &known, &names), None);
     }
 
     #[test]

@@ -371,6 +371,12 @@ impl Maintenance {
         self.api.api_user().await
     }
 
+    /// Names this API user in every acquisition from now on, also in those of clones. A lease policy refuses any but
+    /// the true one; then the server is asked for it, and the acquisition is tried again.
+    pub fn set_api_user(&self, name: impl Into<String>) {
+        self.api.set_user(name.into());
+    }
+
     /// Refuses a Lease of another application, which is neither this one's nor free.
     fn own(&self, lease: Option<NodeLease>) -> Result<Option<NodeLease>, Error> {
         match lease {

@@ -1,0 +1,207 @@
+//! Who the API server will say that we are, as far as the credentials tell.
+
+use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use serde::Deserialize;
+
+use super::selection::Target;
+use super::tls::Identity;
+
+/// What is known of the API user without a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ApiUser {
+    /// Their name.
+    Known(String),
+    /// The API server has to be asked. The same credentials have the same key.
+    Unknown {
+        /// Tells credentials apart. It has a hash of them, and no secret.
+        key: String,
+    },
+    /// No credentials are sent.
+    Anonymous,
+}
+
+impl ApiUser {
+    /// The user with these credentials: whom they impersonate, else the common name of their certificate, else the
+    /// service account of their token. The API server looks at the certificate first, too.
+    pub(super) fn of(target: &Target, identity: &Identity) -> Self {
+        let user = &target.user;
+        if let Some(name) = &user.impersonate {
+            return Self::Known(name.clone());
+        }
+        if !target.is_secure() {
+            return Self::Anonymous;
+        }
+        if let Some(certificate) = identity.certificate() {
+            let name = common_name(&certificate);
+            return name.map_or_else(|| Self::asked(target), Self::Known);
+        }
+        let file = user.token_file.as_ref();
+        let token = file.and_then(|path| fs::read_to_string(path).ok());
+        if let Some(account) = token
+            .or_else(|| user.token.clone())
+            .as_deref()
+            .and_then(service_account)
+        {
+            return Self::Known(account);
+        }
+        match user.token_file.is_some()
+            || user.token.is_some()
+            || user.username.is_some()
+            || user.exec.is_some()
+            || user.auth_provider.is_some()
+        {
+            true => Self::asked(target),
+            false => Self::Anonymous,
+        }
+    }
+
+    fn asked(target: &Target) -> Self {
+        let user = &target.user;
+        let mut hasher = DefaultHasher::new();
+        (&user.token, &user.token_file, &user.username).hash(&mut hasher);
+        (&user.client_certificate, &user.client_certificate_data).hash(&mut hasher);
+        if let Some(exec) = &user.exec {
+            (&exec.command, &exec.args).hash(&mut hasher);
+        }
+        let provider = user.auth_provider.as_ref();
+        provider
+            .and_then(|provider| provider.config.get("id-token"))
+            .hash(&mut hasher);
+        let name = target.user_description.as_deref().unwrap_or_default();
+        let key = format!("{} {name} {:016x}", target.server, hasher.finish());
+        Self::Unknown { key }
+    }
+}
+
+/// The service account in a token of Kubernetes. Its signature is for the server to judge.
+fn service_account(token: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Claims {
+        sub: String,
+        #[serde(rename = "kubernetes.io")]
+        _of_kubernetes: serde_json::Value,
+    }
+    let payload = token.trim().split('.').nth(1)?;
+    let payload = BASE64_URL_SAFE_NO_PAD.decode(payload).ok()?;
+    let claims: Claims = serde_json::from_slice(&payload).ok()?;
+    Some(claims.sub).filter(|name| name.starts_with("system:serviceaccount:"))
+}
+
+const SEQUENCE: u8 = 0x30;
+const SET: u8 = 0x31;
+const OBJECT_ID: u8 = 0x06;
+const UTF8_STRING: u8 = 0x0c;
+const PRINTABLE_STRING: u8 = 0x13;
+const VERSION: u8 = 0xa0;
+
+/// The object ID of a common name.
+const COMMON_NAME: [u8; 3] = [0x55, 0x04, 0x03];
+
+/// The common name of the subject of a DER certificate; the last one if there are several, as for the API server.
+fn common_name(certificate: &[u8]) -> Option<String> {
+    let (_, certificate, _) = element(certificate).filter(|(tag, ..)| *tag == SEQUENCE)?;
+    let (_, mut rest, _) = element(certificate).filter(|(tag, ..)| *tag == SEQUENCE)?;
+    if element(rest)?.0 == VERSION {
+        rest = element(rest)?.2;
+    }
+    // Serial number, signature algorithm, issuer, validity.
+    for _ in 0..4 {
+        rest = element(rest)?.2;
+    }
+    let (_, mut names, _) = element(rest).filter(|(tag, ..)| *tag == SEQUENCE)?;
+    let mut found = None;
+    while let Some((SET, mut set, after)) = element(names) {
+        names = after;
+        while let Some((SEQUENCE, attribute, after)) = element(set) {
+            set = after;
+            let (OBJECT_ID, id, value) = element(attribute)? else {
+                return None;
+            };
+            if id == COMMON_NAME {
+                let (UTF8_STRING | PRINTABLE_STRING, text, _) = element(value)? else {
+                    return None;
+                };
+                found = Some(str::from_utf8(text).ok()?.to_owned());
+            }
+        }
+    }
+    found.filter(|name| !name.is_empty())
+}
+
+/// The tag and the content of the first DER element, and what follows it.
+fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+    let (&tag, rest) = der.split_first()?;
+    let (&first, mut rest) = rest.split_first()?;
+    let mut length = usize::from(first);
+    if first >= 0x80 {
+        let (bytes, after) = rest.split_at_checked(usize::from(first & 0x7f))?;
+        if bytes.len() > 4 {
+            return None;
+        }
+        length = bytes
+            .iter()
+            .fold(0, |length, byte| length << 8 | usize::from(*byte));
+        rest = after;
+    }
+    let (content, after) = rest.split_at_checked(length)?;
+    Some((tag, content, after))
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+
+    use super::*;
+
+    #[test]
+    fn the_common_name_is_read() {
+        let certificate = |names: &[(rcgen::DnType, &str)]| {
+            let mut params = rcgen::CertificateParams::default();
+            params.distinguished_name = rcgen::DistinguishedName::new();
+            for (kind, name) in names {
+                params.distinguished_name.push(kind.clone(), *name);
+            }
+            let key = rcgen::KeyPair::generate().expect("a key");
+            params
+                .self_signed(&key)
+                .expect("a certificate")
+                .der()
+                .to_vec()
+        };
+        let long = "system:serviceaccount:".to_owned() + &"x".repeat(200);
+        for name in ["alice", "käthe", &long] {
+            let der = certificate(&[
+                (rcgen::DnType::OrganizationName, "kubectl-maint:users"),
+                (rcgen::DnType::CommonName, name),
+            ]);
+            assert_eq!(common_name(&der).as_deref(), Some(name));
+            // Whatever is cut off or changed, nothing panics.
+            for end in 0..der.len() {
+                let _ = common_name(&der[..end]);
+            }
+        }
+        let without = certificate(&[(rcgen::DnType::OrganizationName, "ops")]);
+        assert_eq!(common_name(&without), None);
+        assert_eq!(common_name(&[0x30, 0x84, 0xff, 0xff, 0xff, 0xff]), None);
+    }
+
+    #[test]
+    fn only_tokens_of_kubernetes_name_their_account() {
+        let token = |claims: &str| format!("h.{}.s", BASE64_URL_SAFE_NO_PAD.encode(claims));
+        let name = "system:serviceaccount:ops:robot";
+        let account = token(&format!(r#"{{"sub":"{name}","kubernetes.io":{{}}}}"#));
+        assert_eq!(service_account(&account).as_deref(), Some(name));
+        for other in [
+            token(r#"{"sub":"alice","kubernetes.io":{}}"#),
+            token(&format!(r#"{{"sub":"{name}"}}"#)),
+            "opaque".to_owned(),
+            "a.b.c".to_owned(),
+        ] {
+            assert_eq!(service_account(&other), None, "{other}");
+        }
+    }
+}
