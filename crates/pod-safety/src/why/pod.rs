@@ -7,14 +7,14 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::VolumeAttachment;
-use maintenance_lease::protocol::{Instant, Now};
+use maintenance_lease::protocol::Now;
 
 use super::affinity::is_usable_on;
 use super::{Blocked, Diagnosis, Eviction, Finalizer, Reason, State, waiting};
 use crate::facts::source::claims;
 use crate::facts::{NodeRow, PodSight};
 use crate::known::{Known, Why};
-use crate::node::{Health, Signs};
+use crate::node::{Health, Heartbeat, Signs};
 use crate::stranded::{self, Fate, Place, fate};
 use crate::taint::NoExecute;
 use crate::wire::instant;
@@ -50,7 +50,7 @@ pub struct Seen {
     /// The Node; `None`: there is none.
     pub node: Known<Option<Node>>,
     /// When its kubelet last renewed its heartbeat.
-    pub heartbeat: Known<Option<Instant>>,
+    pub heartbeat: Known<Option<Heartbeat>>,
 }
 
 impl PodEvidence {
