@@ -4,10 +4,10 @@ pub(crate) mod usage_errors;
 
 use clap::{Command, CommandFactory as _, Parser, Subcommand};
 
-use crate::error::Failure;
 use crate::exit::Code;
+use crate::run::interruption::or_interrupted;
 use crate::run::session::Start;
-use crate::run::{parallel, problems};
+use crate::run::{interruption, problems};
 use crate::words::program::{FILE, NAME};
 use crate::{args, commands};
 
@@ -122,78 +122,43 @@ impl VerbArgs {
     }
 }
 
-/// Runs the verb that was typed, reports the failure that ended it, if any, and returns its exit code.
+/// Runs the command that was typed, reports the failure that ended it, if any, and returns its exit code.
 pub(crate) fn run(cli: &Cli, start: &Start<'_>) -> Code {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let result = match runtime {
-        Ok(runtime) => {
-            let result = runtime.block_on(async {
-                tokio::select! {
-                    biased;
-                    result = verb(&cli.verb, start) => result,
-                    () = parallel::LEAVING.notified() => {
-                        start.terminal.warn(
-                            "interrupted again: locks were not released, and a request may still take effect",
-                        );
-                        start.terminal.hint(format!("check with `{} status --mine`", start.program));
-                        Ok(Code::INTERRUPTED)
-                    }
-                }
-            });
-            // Don't wait for a pending name lookup. A running credential plugin is ended.
-            runtime.shutdown_background();
-            result
+    let command = async {
+        match &cli.verb {
+            VerbArgs::Acquire(args) => commands::acquire::run(args, start).await,
+            VerbArgs::Renew(args) => commands::renew::run(args, start).await,
+            VerbArgs::Release(args) => commands::release::run(args, start).await,
+            VerbArgs::Hold(args) => commands::hold::run(args, start).await,
+            VerbArgs::Unhold(args) => commands::unhold::run(args, start).await,
+            VerbArgs::Verify(args) => commands::verify::run(args, start).await,
+            VerbArgs::Fence(args) => commands::fence::run(args, start).await,
+            VerbArgs::Unfence(args) => commands::unfence::run(args, start).await,
+            VerbArgs::With(args) => commands::with::run(args, start).await,
+            VerbArgs::Status(args) => commands::status::run(args, start).await,
+            VerbArgs::Describe(args) => commands::describe::run(args, start).await,
+            VerbArgs::Leases(args) => or_interrupted(commands::leases::run(args, start)).await,
+            VerbArgs::Whoami(args) => commands::whoami::run(args, start).await,
+            VerbArgs::Wait(args) => commands::wait::run(args, start).await,
+            VerbArgs::Why(args) => or_interrupted(commands::why::run(args, start)).await,
+            VerbArgs::ForceDelete(args) => commands::force_delete::run(args, start).await,
+            VerbArgs::Doctor(args) => or_interrupted(commands::doctor::run(args, start)).await,
+            VerbArgs::Install(args) => or_interrupted(commands::install::run(args, start)).await,
+            VerbArgs::Enforce(args) => or_interrupted(commands::enforce::run(args, start)).await,
+            VerbArgs::Uninstall(args) => {
+                or_interrupted(commands::uninstall::run(args, start)).await
+            }
+            VerbArgs::Options(args) => commands::options::run(args, start, &Cli::command()),
+            VerbArgs::Version(args) => or_interrupted(commands::version::run(args, start)).await,
+            VerbArgs::Completion(args) => commands::completion::run(args, start),
+            VerbArgs::Reference(args) => commands::reference::run(args, start, Cli::command()),
         }
-        Err(error) => Err(anyhow::Error::new(error).context("could not start").into()),
     };
-    let code = result.unwrap_or_else(|failure| {
+    let code = interruption::run(command, start).unwrap_or_else(|failure| {
         problems::report(start.terminal, start.program, &failure);
         Code::of(&failure, None)
     });
     start.terminal.code(code)
-}
-
-async fn verb(verb: &VerbArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    match verb {
-        VerbArgs::Acquire(args) => commands::acquire::run(args, start).await,
-        VerbArgs::Renew(args) => commands::renew::run(args, start).await,
-        VerbArgs::Release(args) => commands::release::run(args, start).await,
-        VerbArgs::Hold(args) => commands::hold::run(args, start).await,
-        VerbArgs::Unhold(args) => commands::unhold::run(args, start).await,
-        VerbArgs::Verify(args) => commands::verify::run(args, start).await,
-        VerbArgs::Fence(args) => commands::fence::run(args, start).await,
-        VerbArgs::Unfence(args) => commands::unfence::run(args, start).await,
-        VerbArgs::With(args) => commands::with::run(args, start).await,
-        VerbArgs::Status(args) => commands::status::run(args, start).await,
-        VerbArgs::Describe(args) => commands::describe::run(args, start).await,
-        VerbArgs::Leases(args) => {
-            parallel::or_interrupted(commands::leases::run(args, start)).await
-        }
-        VerbArgs::Whoami(args) => commands::whoami::run(args, start).await,
-        VerbArgs::Wait(args) => commands::wait::run(args, start).await,
-        VerbArgs::Why(args) => parallel::or_interrupted(commands::why::run(args, start)).await,
-        VerbArgs::ForceDelete(args) => commands::force_delete::run(args, start).await,
-        VerbArgs::Doctor(args) => {
-            parallel::or_interrupted(commands::doctor::run(args, start)).await
-        }
-        VerbArgs::Install(args) => {
-            parallel::or_interrupted(commands::install::run(args, start)).await
-        }
-        VerbArgs::Enforce(args) => {
-            parallel::or_interrupted(commands::enforce::run(args, start)).await
-        }
-        VerbArgs::Uninstall(args) => {
-            parallel::or_interrupted(commands::uninstall::run(args, start)).await
-        }
-        VerbArgs::Options(args) => commands::options::run(args, start, &Cli::command()),
-        VerbArgs::Version(args) => {
-            parallel::or_interrupted(commands::version::run(args, start)).await
-        }
-        VerbArgs::Completion(args) => commands::completion::run(args, start),
-        VerbArgs::Reference(args) => commands::reference::run(args, start, Cli::command()),
-    }
 }
 
 #[cfg(test)]

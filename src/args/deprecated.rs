@@ -4,8 +4,7 @@ use clap::ArgMatches;
 use clap::parser::ValueSource;
 use connect::Environment;
 
-use super::lock_id::{TAKING, TokenArgs};
-use super::lock_ids::{DEPRECATED, VARIABLE};
+use super::lock_id::{DEPRECATED, TAKING, TokenArgs, VARIABLE};
 
 /// The warnings for deprecated names on a command line.
 pub(crate) fn warnings(

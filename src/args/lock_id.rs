@@ -1,4 +1,5 @@
-//! `--lock-id`: the exact lock that a command must act on. And `--token`, kubectl's bearer token.
+//! `--lock-id` and `MAINT_LOCK_ID`: the exact lock that a command must act on. And `--token`, kubectl's
+//! bearer token.
 //!
 //! For one release `--token` still accepts a lock id on the commands that have `--lock-id`, with a warning.
 //! A value that looks like a lock id is never sent to the server as a credential.
@@ -11,12 +12,19 @@ use connect::Environment;
 use maintenance_lease::protocol::LockId;
 
 use super::HEADING;
-use super::lock_ids::{LockIds, VARIABLE};
 use super::nodes::Selection;
 use crate::error::InputError;
 
-const ID: &str = "token";
+/// One lock id, or NODE=ID for each of several nodes, separated by spaces, as `with` sets it. The lines
+/// NODE ID that `acquire -o lock-id` prints for several nodes are read too.
+pub(crate) const VARIABLE: &str = "MAINT_LOCK_ID";
+/// The deprecated name.
+pub(crate) const DEPRECATED: &str = "MAINT_TOKEN";
+/// The node that a single lock id belongs to, if known.
+pub(crate) const NODE: &str = "MAINT_NODE";
+
 const FLAG: &str = "--lock-id";
+const ID: &str = "token";
 
 /// The commands that accept a lock id.
 pub(super) const TAKING: [&str; 3] = ["renew", "release", "verify"];
@@ -30,61 +38,23 @@ pub(crate) struct LockIdArgs {
 }
 
 impl LockIdArgs {
-    /// The lock id that the caller requires, by flag or by variable.
+    /// The lock ids that the caller gave, by flag or by variable.
     ///
     /// # Errors
-    /// If the variable is empty or invalid, or if not exactly one node is selected.
-    pub(crate) fn demanded(
+    /// If the variable is empty or invalid.
+    pub(crate) fn given(
         &self,
         token: &TokenArgs,
         environment: &Environment,
-        selection: &Selection,
-    ) -> Result<Option<LockId>, InputError> {
-        match (self.typed(token), LockIds::of(environment)) {
-            (Some(id), _) if matches!(selection, Selection::Named(names) if names.len() == 1) => {
-                Ok(Some(id.clone()))
-            }
-            (Some(_), _) => Err(InputError::LockIdOfMany { source: FLAG }),
-            (None, variable) => match variable? {
-                Some(ids) => ids.demanded(selection),
-                None => Ok(None),
-            },
+    ) -> Result<Option<LockIds>, InputError> {
+        match self.lock_id.as_ref().or(token.lock_id.as_ref()) {
+            Some(id) => Ok(Some(LockIds {
+                source: FLAG,
+                of_any: Some(id.clone()),
+                by_node: BTreeMap::new(),
+            })),
+            None => LockIds::of(environment),
         }
-    }
-
-    /// What a lock id that the caller requires was given with.
-    pub(crate) fn source(&self, token: &TokenArgs) -> &'static str {
-        self.typed(token).map_or(VARIABLE, |_| FLAG)
-    }
-
-    /// The lock ids to verify, by node: that of `node`, else all that are given.
-    ///
-    /// # Errors
-    /// If none is given, or none for this node.
-    pub(crate) fn to_verify(
-        &self,
-        token: &TokenArgs,
-        environment: &Environment,
-        node: Option<String>,
-    ) -> Result<BTreeMap<String, LockId>, InputError> {
-        let named = match self.typed(token) {
-            Some(id) => Some(LockIds::OfAny(id.clone())),
-            None => LockIds::of(environment)?,
-        };
-        let variable = VARIABLE;
-        let named = named.ok_or(InputError::MissingLockId { variable })?;
-        match (node, named) {
-            (Some(node), named) => match named.of_node(&node) {
-                Some(id) => Ok(BTreeMap::from([(node, id.clone())])),
-                None => Err(InputError::NoLockIdOf { variable, node }),
-            },
-            (None, LockIds::Of(ids)) => Ok(ids),
-            (None, LockIds::OfAny(_)) => Err(InputError::NoNodeOfLockId),
-        }
-    }
-
-    fn typed<'a>(&'a self, token: &'a TokenArgs) -> Option<&'a LockId> {
-        self.lock_id.as_ref().or(token.lock_id.as_ref())
     }
 }
 
@@ -92,6 +62,107 @@ fn lock_id(typed: &str) -> Result<LockId, &'static str> {
     typed
         .parse()
         .map_err(|_| "not a lock id (see acquire -o lock-id)")
+}
+
+/// The lock ids that a command was given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LockIds {
+    /// The flag or the variable.
+    pub(crate) source: &'static str,
+    /// The id for whichever node the caller selects.
+    of_any: Option<LockId>,
+    /// The ids for these nodes only.
+    by_node: BTreeMap<String, LockId>,
+}
+
+impl LockIds {
+    /// The lock ids in the environment, if it has any.
+    ///
+    /// # Errors
+    /// If the variable is set but empty or invalid.
+    pub(crate) fn of(environment: &Environment) -> Result<Option<Self>, InputError> {
+        let set = |name| environment.set_os(name).map(|value| (name, value));
+        let Some((variable, value)) = set(VARIABLE).or_else(|| set(DEPRECATED)) else {
+            return Ok(None);
+        };
+        if value.is_empty() {
+            return Err(InputError::EmptyLockId { variable });
+        }
+        let node = environment.get(NODE);
+        let value = value.to_str().unwrap_or_default();
+        let (of_any, by_node) = match (value.parse(), node) {
+            (Ok(id), Some(node)) => (None, BTreeMap::from([(node.to_owned(), id)])),
+            (Ok(id), None) => (Some(id), BTreeMap::new()),
+            (Err(_), _) => {
+                let ids = pairs(value).ok_or(InputError::NotALockId { variable })?;
+                (None, ids)
+            }
+        };
+        Ok(Some(Self {
+            source: VARIABLE,
+            of_any,
+            by_node,
+        }))
+    }
+
+    /// The lock id of `node`, if there is one.
+    pub(crate) fn of_node(&self, node: &str) -> Option<&LockId> {
+        self.by_node.get(node).or(self.of_any.as_ref())
+    }
+
+    /// The lock id required for `selection`. A script may also work on nodes that it has no lock id for:
+    /// none is required for those.
+    ///
+    /// # Errors
+    /// If several nodes are selected, and one of them may have a lock id here.
+    pub(crate) fn demanded(&self, selection: &Selection) -> Result<Option<LockId>, InputError> {
+        match selection {
+            Selection::Named(nodes) if nodes.len() == 1 => Ok(self.of_node(&nodes[0]).cloned()),
+            Selection::Named(nodes) if nodes.iter().all(|node| self.of_node(node).is_none()) => {
+                Ok(None)
+            }
+            _ => Err(InputError::LockIdOfMany {
+                source: self.source,
+            }),
+        }
+    }
+
+    /// The lock ids to verify, by node: that of `node`, else all.
+    ///
+    /// # Errors
+    /// If there is none for this node, or if the node is not known.
+    pub(crate) fn into_verified(
+        self,
+        node: Option<String>,
+    ) -> Result<BTreeMap<String, LockId>, InputError> {
+        match node {
+            Some(node) => match self.of_node(&node).cloned() {
+                Some(id) => Ok(BTreeMap::from([(node, id)])),
+                None => Err(InputError::NoLockIdOf {
+                    variable: VARIABLE,
+                    node,
+                }),
+            },
+            None if self.of_any.is_none() => Ok(self.by_node),
+            None => Err(InputError::NoNodeOfLockId),
+        }
+    }
+}
+
+fn pairs(value: &str) -> Option<BTreeMap<String, LockId>> {
+    let lines = value.lines().filter(|line| !line.trim().is_empty());
+    let pairs: Option<BTreeMap<_, _>> = match value.contains('=') {
+        true => value
+            .split_whitespace()
+            .map(|pair| pair_of(pair.split_once('=')?))
+            .collect(),
+        false => lines.map(|line| pair_of(line.split_once(' ')?)).collect(),
+    };
+    pairs.filter(|pairs| !pairs.is_empty())
+}
+
+fn pair_of((node, id): (&str, &str)) -> Option<(String, LockId)> {
+    Some((node.to_owned(), id.trim().parse().ok()?))
 }
 
 /// The values of `--token`, before and after the command.
@@ -117,51 +188,35 @@ impl TokenArgs {
         let takes_lock_id = command.is_some_and(|command| TAKING.contains(&command));
         let mut args = Self::default();
         for word in typed {
-            match Form::of(word) {
-                Form::Mistyped => {
+            match word.parse() {
+                Ok(_) if !takes_lock_id => {
+                    return Err("it is a lock id, which only renew, release and verify take");
+                }
+                Ok(_) if args.lock_id.is_some() => return Err("more than one lock id given"),
+                Ok(id) => args.lock_id = Some(id),
+                Err(_) if is_mistyped(word) => {
                     return Err(
                         "it looks like a lock id, but is not one: use --lock-id with the \
                                 output of acquire -o lock-id",
                     );
                 }
                 // An empty variable in a script must not drop the check of the lock id.
-                Form::Empty if takes_lock_id => {
-                    return Err("it is empty");
-                }
-                Form::LockId(_) if !takes_lock_id => {
-                    return Err("it is a lock id, which only renew, release and verify take");
-                }
-                Form::LockId(_) if args.lock_id.is_some() => {
-                    return Err("more than one lock id given");
-                }
-                Form::LockId(id) => args.lock_id = Some(id),
-                Form::Bearer | Form::Empty => args.bearer = Some(word.clone()),
+                Err(_) if word.is_empty() && takes_lock_id => return Err("it is empty"),
+                Err(_) => args.bearer = Some(word.clone()),
             }
         }
         Ok(args)
     }
 }
 
-/// What a word is, judged by its form.
-#[derive(Debug, PartialEq, Eq)]
-enum Form {
-    LockId(LockId),
-    Mistyped,
-    Bearer,
-    Empty,
-}
-
-impl Form {
-    fn of(word: &str) -> Self {
-        let parts: Vec<&str> = word.split('.').collect();
-        let is_count = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
-        match (word.parse(), &parts[..]) {
-            (Ok(id), _) => Self::LockId(id),
-            _ if word.is_empty() => Self::Empty,
-            (_, [first, _, ..]) if ends_in_uid(first) => Self::Mistyped,
-            (_, [_, count, _]) if is_count(count) => Self::Mistyped,
-            _ => Self::Bearer,
-        }
+/// Whether a word that is no lock id has the form of one.
+fn is_mistyped(word: &str) -> bool {
+    let parts: Vec<&str> = word.split('.').collect();
+    let is_count = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    match &parts[..] {
+        [first, _, ..] if ends_in_uid(first) => true,
+        [_, count, _] => is_count(count),
+        _ => false,
     }
 }
 
@@ -246,7 +301,9 @@ mod tests {
             VerbArgs::Verify(args) => &args.lock_id,
             _ => &none,
         };
-        let lock_id = args.typed(&token).map(ToString::to_string);
+        let given = args.given(&token, &Environment::of_variables([("", ""); 0]));
+        let given = given.map_err(|error| Failure::Input(error).to_string())?;
+        let lock_id = given.and_then(|ids| ids.of_any).map(|id| id.to_string());
         Ok((
             token.bearer.clone().unwrap_or_default(),
             lock_id.unwrap_or_default(),
@@ -354,33 +411,91 @@ mod tests {
         );
     }
 
+    /// The lock id that is required for these nodes.
+    fn demanded(
+        flag: Option<&str>,
+        variables: &[(&str, &str)],
+        nodes: &[&str],
+    ) -> Result<Option<String>, String> {
+        let args = LockIdArgs {
+            lock_id: flag.map(|flag| flag.parse().expect("a lock id")),
+        };
+        let selection = match nodes {
+            [] => Selection::Mine,
+            nodes => Selection::Named(nodes.iter().map(|&node| node.to_owned()).collect()),
+        };
+        let environment = Environment::of_variables(variables.iter().copied());
+        let given = args.given(&TokenArgs::default(), &environment);
+        let demanded = given.and_then(|given| match given {
+            Some(ids) => ids.demanded(&selection),
+            None => Ok(None),
+        });
+        demanded
+            .map(|id| id.map(|id| id.to_string()))
+            .map_err(|error| Failure::Input(error).to_string())
+    }
+
     #[test]
     fn the_variable_counts_if_no_flag_does() {
-        let one = Selection::Named(vec!["n".into()]);
-        let two = Selection::Named(vec!["n".into(), "m".into()]);
-        let variable = |value: &str| Environment::of_variables([(VARIABLE, value)]);
-        let demanded = |flag: Option<&str>, value: &str, selection: &Selection| {
-            let args = LockIdArgs {
-                lock_id: flag.map(|flag| flag.parse().expect("a lock id")),
-            };
-            args.demanded(&TokenArgs::default(), &variable(value), selection)
-                .map(|id| id.map(|id| id.to_string()))
-                .map_err(|error| Failure::Input(error).to_string())
-        };
         let id = |id: &str| Ok(Some(id.to_owned()));
-        assert_eq!(demanded(None, LOCK_ID, &one), id(LOCK_ID));
-        assert_eq!(demanded(Some(OTHER), LOCK_ID, &one), id(OTHER));
+        let set = [(VARIABLE, LOCK_ID)];
+        let for_one = |source| Err(format!("{source} is for one node only"));
+        assert_eq!(demanded(None, &[], &["n"]), Ok(None));
+        assert_eq!(demanded(None, &set, &["n"]), id(LOCK_ID));
+        assert_eq!(demanded(Some(OTHER), &set, &["n"]), id(OTHER));
+        assert_eq!(demanded(None, &set, &["n", "m"]), for_one(VARIABLE));
+        let empty = [(VARIABLE, "")];
+        assert_eq!(demanded(Some(OTHER), &empty, &[]), for_one("--lock-id"));
         assert_eq!(
-            demanded(None, "", &one),
-            Err("MAINT_LOCK_ID is set, but empty".into())
+            demanded(Some(OTHER), &empty, &["n", "m"]),
+            for_one("--lock-id")
         );
+    }
+
+    #[test]
+    fn under_with_a_lock_id_is_of_its_nodes_and_no_others() {
+        let one = [(VARIABLE, LOCK_ID), (NODE, "a")];
+        let pairs = format!("a={LOCK_ID} b={OTHER}");
+        // As acquire prints them.
+        let lines = format!("a {LOCK_ID}\nb {OTHER}\n");
+        let (pairs, lines) = ([(VARIABLE, &*pairs)], [(VARIABLE, &*lines)]);
+        assert_eq!(demanded(None, &one, &["a"]), Ok(Some(LOCK_ID.into())));
+        assert_eq!(demanded(None, &one, &["b", "c"]), Ok(None));
+        for variables in [&pairs, &lines] {
+            assert_eq!(demanded(None, variables, &["b"]), Ok(Some(OTHER.into())));
+            assert_eq!(demanded(None, variables, &["c"]), Ok(None));
+        }
+        for variables in [&one[..], &pairs] {
+            assert!(demanded(None, variables, &["a", "b"]).is_err());
+        }
+    }
+
+    #[test]
+    fn the_earlier_name_counts_if_the_new_one_is_not_set() {
+        let earlier = [(DEPRECATED, LOCK_ID), (VARIABLE, OTHER)];
         assert_eq!(
-            demanded(None, LOCK_ID, &two),
-            Err("MAINT_LOCK_ID is for one node only".into())
+            demanded(None, &earlier[..1], &["a"]),
+            Ok(Some(LOCK_ID.into()))
         );
-        assert_eq!(
-            demanded(Some(OTHER), "", &Selection::Mine),
-            Err("--lock-id is for one node only".into())
-        );
+        assert_eq!(demanded(None, &earlier, &["a"]), Ok(Some(OTHER.into())));
+    }
+
+    #[test]
+    fn a_variable_without_a_lock_id_is_not_passed_over() {
+        let one_is_none = format!("a={LOCK_ID} b=secret");
+        for (name, value, why) in [
+            (VARIABLE, "", "is set, but empty"),
+            (VARIABLE, "secret", "is not a lock id"),
+            (VARIABLE, &*one_is_none, "is not a lock id"),
+            (VARIABLE, " ", "is not a lock id"),
+            (DEPRECATED, "secret", "is not a lock id"),
+        ] {
+            let refused = Err(format!("{name} {why}"));
+            assert_eq!(
+                demanded(None, &[(name, value)], &["a"]),
+                refused,
+                "{value:?}"
+            );
+        }
     }
 }

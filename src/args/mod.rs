@@ -7,7 +7,6 @@ pub(crate) mod duration;
 pub(crate) mod holder;
 pub(crate) mod hook;
 pub(crate) mod lock_id;
-pub(crate) mod lock_ids;
 pub(crate) mod nodes;
 pub(crate) mod output;
 pub(crate) mod risks;

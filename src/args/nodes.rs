@@ -57,6 +57,11 @@ pub(crate) enum Selection {
 }
 
 impl Selection {
+    /// Whether one node was named.
+    pub(crate) fn is_single(&self) -> bool {
+        self.names().len() == 1
+    }
+
     /// The nodes that were named.
     pub(crate) fn names(&self) -> &[String] {
         match self {

@@ -28,14 +28,3 @@ pub(crate) struct WaitingArgs {
     )]
     pub(crate) timeout: Option<Duration>,
 }
-
-/// How long to wait; `None`: without a limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct WaitLimit(pub(crate) Option<Duration>);
-
-impl WaitingArgs {
-    /// How long to wait; `None` if waiting was not requested.
-    pub(crate) fn limit(self) -> Option<WaitLimit> {
-        self.wait.then_some(WaitLimit(self.timeout))
-    }
-}

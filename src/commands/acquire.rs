@@ -11,10 +11,10 @@ use crate::args::wait::WaitingArgs;
 use crate::args::write::reason;
 use crate::error::{Failure, Verb};
 use crate::exit::Code;
-use crate::run::change::{Acquired, ChangeReport, VerbRun};
-use crate::run::lock_set::LockedSet;
+use crate::run::lock_command::LockCommand;
+use crate::run::report::Report;
 use crate::run::session::Start;
-use crate::words::program::Program;
+use crate::run::targets::names;
 
 /// Lock nodes
 ///
@@ -84,53 +84,37 @@ pub(crate) struct AcquireArgs {
 
 pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let selection = args.change.selection(None, start.terminal)?;
-    let work = VerbRun::begin(start, &args.change, Verb::Acquire).await?;
-    let targets = work.targets(&selection, true).await?;
-    let nodes = targets.to_names();
-    let single = targets.single;
+    let command = LockCommand::begin(start, &args.change, Verb::Acquire).await?;
+    let targets = command.targets(&selection, true).await?;
+    let nodes = names(&targets);
 
     // If one of them is locked or does not exist, nothing is written to the others.
     let (targets, confirmed) = match args.free_only {
-        true => (work.read(targets, true).await?, Vec::new()),
+        true => (command.read(targets, true).await?, Vec::new()),
         false => {
-            work.read_and_confirm_unfinished(targets, args.take, args.partial)
+            command
+                .confirm_unfinished(targets, args.take, args.partial)
                 .await?
         }
     };
     let duration = match args.until {
-        Some(until) => work.duration_until(&nodes, until)?,
+        Some(until) => command.duration_until(&nodes, until)?,
         None => args.duration,
     };
-    let options = Acquire::new()
+    let mut options = Acquire::new()
         .duration(duration)
         .reentry(args.reentry)
         .free_only(args.free_only);
-    let mut options = args.take.acquire(options, confirmed);
     if let Some(reason) = &args.message {
         options = options.reason(reason);
     }
-    let mut options = SetOptions::acquire(options);
+    let mut options = SetOptions::acquire(args.take.acquire(options, confirmed));
     if args.partial {
         options = options.partial();
     }
-    let limit = args.limit.limit();
-    let locked = LockedSet::set(&work, targets.nodes, options, limit).await;
+    let results = command.lock(targets, options, args.limit).await;
 
-    let report = ChangeReport::new(&work)
-        .requested(Some(duration))
-        .then(then);
-    locked.report(report, nodes, single).await
-}
-
-/// When the locks of `nodes` expire, and the commands to extend them, a line each.
-fn then(program: &Program, nodes: &str, got: &Acquired) -> String {
-    let why = program.why();
-    let expires = got.expires.as_deref();
-    let expires = expires.map(|expires| format!("Expires {expires}. "));
-    format!(
-        "{}To extend:\n  \
-         {program} renew {nodes}\n  \
-         {program} hold {nodes} -m {why}",
-        expires.unwrap_or_default()
-    )
+    let mut report = Report::new(&command, &selection);
+    report.requested = Some(duration);
+    report.all(&nodes, results).await
 }

@@ -10,7 +10,7 @@ use crate::args::nodes::NodeArgs;
 use crate::error::Failure;
 use crate::exit::Code;
 use crate::output::describe;
-use crate::run::parallel;
+use crate::run::interruption::or_interrupted;
 use crate::run::problems::Problems;
 use crate::run::session::{Session, Start};
 use crate::words::next_command::Reader;
@@ -41,7 +41,7 @@ pub(crate) async fn run(args: &DescribeArgs, start: &Start<'_>) -> Result<Code, 
         sort_by: None,
         check_taints: true,
     };
-    parallel::or_interrupted(print(args, &session, &filter)).await
+    or_interrupted(print(args, &session, &filter)).await
 }
 
 async fn print(

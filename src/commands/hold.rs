@@ -1,7 +1,7 @@
 //! `hold`: an administrator's hold, which lasts until `unhold`.
 
 use clap::Args;
-use maintenance_lease::{Hold, SetOptions};
+use maintenance_lease::{Hold, SetOptions, TakeOver};
 
 use crate::args::change::ChangingArgs;
 use crate::args::take_expired::TakeExpiredArgs;
@@ -10,12 +10,11 @@ use crate::args::wait::WaitingArgs;
 use crate::args::write::reason;
 use crate::error::{Failure, Verb};
 use crate::exit::Code;
-use crate::run::change::{Acquired, ChangeReport, VerbRun};
 use crate::run::confirm::Confirmed;
-use crate::run::lock_set::LockedSet;
+use crate::run::lock_command::LockCommand;
+use crate::run::report::Report;
 use crate::run::session::Start;
-use crate::run::targets::Target;
-use crate::words::program::Program;
+use crate::run::targets::{Target, names};
 
 /// Put nodes on hold (a lock without an expiry)
 ///
@@ -80,47 +79,44 @@ fn given_reason(typed: &str) -> Result<String, String> {
 
 pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let selection = args.change.selection(None, start.terminal)?;
-    let work = VerbRun::begin(start, &args.change, Verb::Hold).await?;
-    let session = &work.session;
+    let command = LockCommand::begin(start, &args.change, Verb::Hold).await?;
+    let locks = &command.session.locks;
     let (targets, confirmed) = match args.take_over {
-        true => work.targets_to_take_over(&selection, true).await?,
-        false => (work.targets(&selection, true).await?, Confirmed::default()),
+        true => {
+            command
+                .targets_to_take_over(&selection, true, TakeOver::Hold)
+                .await?
+        }
+        false => (
+            command.targets(&selection, true).await?,
+            Confirmed::default(),
+        ),
     };
+    let nodes = names(&targets);
     // The server's time is known only after a read.
-    let (targets, unfinished) = work
-        .read_and_confirm_unfinished(targets, args.take, false)
+    let (targets, unfinished) = command
+        .confirm_unfinished(targets, args.take, false)
         .await?;
     let mut options = args.take.hold(Hold::new(&args.message), unfinished);
     if let Some(until) = args.expect_until.or(args.until) {
-        let now = session.locks.server_time().now();
+        let now = locks.server_time().now();
         options = options.until(until.after(now, "--expect-until")?);
     }
 
-    let report = ChangeReport::new(&work)
-        .breaking(&confirmed)
-        .because(Some(&args.message))
-        .then(then);
-    let nodes = targets.to_names();
-    let single = targets.single;
-    let limit = args.limit.limit().filter(|_| !work.is_dry_run());
-    let locked = if limit.is_some() {
-        LockedSet::set(&work, targets.nodes, SetOptions::hold(options), limit).await
+    let results = if args.limit.wait && !command.is_dry_run() {
+        command
+            .lock(targets, SetOptions::hold(options), args.limit)
+            .await
     } else {
-        let (locks, options, confirmed) = (&session.locks, &options, &confirmed);
+        let (options, confirmed) = (&options, &confirmed);
         let hold = |Target { node, seen }| async move {
             let confirmed = confirmed.get(&node);
             Ok(locks.hold_seen(&node, options, confirmed, seen).await?)
         };
-        LockedSet::each(&work, targets.nodes, hold).await
+        command.each(targets, hold).await
     };
-    locked.report(report, nodes, single).await
-}
-
-/// The command that ends it, to paste.
-fn then(program: &Program, nodes: &str, got: &Acquired) -> String {
-    let (does, them) = match got.count {
-        1 => ("A hold does not expire", "it"),
-        _ => ("Holds do not expire", "them"),
-    };
-    format!("{does}. To end {them}: {program} unhold {nodes}")
+    let mut report = Report::new(&command, &selection);
+    report.confirmed = Some(&confirmed);
+    report.because = Some(&args.message);
+    report.all(&nodes, results).await
 }

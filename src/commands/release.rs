@@ -2,7 +2,7 @@
 
 use clap::Args;
 use maintenance_lease::protocol::Refusal;
-use maintenance_lease::{Change, Done, Error, Refused, Release, Seen, Sight};
+use maintenance_lease::{Change, Done, Error, Refused, Release, Seen, Sight, TakeOver};
 use pod_safety::fencing::is_of_fencing;
 
 use crate::args::change::ChangingArgs;
@@ -11,8 +11,9 @@ use crate::args::output::offers_no_lock_id;
 use crate::args::write::reason;
 use crate::error::{Failure, InputError, Verb, WithoutLockIds};
 use crate::exit::Code;
-use crate::run::change::{ChangeReport, VerbRun, must_exist};
 use crate::run::confirm::Confirmed;
+use crate::run::lock_command::LockCommand;
+use crate::run::report::Report;
 use crate::run::session::{Session, Start};
 use crate::run::targets::Target;
 use crate::words::fencing::hold_of_fencing;
@@ -62,40 +63,47 @@ pub(crate) async fn run(args: &ReleaseArgs, start: &Start<'_>) -> Result<Code, F
         .output
         .without_lock_ids(WithoutLockIds::NoLock)?;
     let selection = args.change.selection(Some(args.mine), start.terminal)?;
-    let demanded = args
+    let ids = args
         .lock_id
-        .demanded(&start.connection.token, start.environment, &selection)?;
-    if demanded.is_some() && args.force {
-        let source = args.lock_id.source(&start.connection.token);
-        return Err(InputError::LockIdWithForce { source }.into());
-    }
+        .given(&start.connection.token, start.environment)?;
     let mut options = Release::new();
-    if let Some(id) = demanded {
+    if let Some(ids) = ids
+        && let Some(id) = ids.demanded(&selection)?
+    {
+        if args.force {
+            return Err(InputError::LockIdWithForce { source: ids.source }.into());
+        }
         options = options.lock_id(id);
     }
     if let Some(reason) = &args.message {
         options = options.reason(reason);
     }
 
-    let work = VerbRun::begin(start, &args.change, Verb::Release).await?;
-    let session = &work.session;
+    let command = LockCommand::begin(start, &args.change, Verb::Release).await?;
+    let session = &command.session;
     let (targets, confirmed) = match args.force {
-        true => work.targets_to_take_over(&selection, false).await?,
-        false => (work.targets(&selection, false).await?, Confirmed::default()),
+        true => {
+            command
+                .targets_to_take_over(&selection, false, TakeOver::Release)
+                .await?
+        }
+        false => (
+            command.targets(&selection, false).await?,
+            Confirmed::default(),
+        ),
     };
 
-    let report = ChangeReport::new(&work)
-        .of(&selection)
-        .breaking(&confirmed)
-        .because(args.message.as_deref());
+    let mut report = Report::new(&command, &selection);
+    report.confirmed = Some(&confirmed);
+    report.because = args.message.as_deref();
     let (options, confirmed) = (&options, &confirmed);
-    work.each(targets, report, |target| async move {
+    let release = |target: Target| async move {
         match confirmed.get(&target.node) {
             Some(lease) => Ok(session.locks.force_release(lease, options).await?),
             None => release(args, session, options, target).await,
         }
-    })
-    .await
+    };
+    report.each(targets, release).await
 }
 
 async fn release(
@@ -114,7 +122,7 @@ async fn release(
     };
     let never_locked = change.done == Done::AlreadyFree && change.lease.is_none();
     if never_locked && !exists && !args.ignore_not_found {
-        must_exist(session, &node).await?;
+        session.must_exist(&node).await?;
     }
     Ok(change)
 }

@@ -1,9 +1,10 @@
 //! `renew`: extend locks.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use clap::Args;
-use maintenance_lease::protocol::{Now, Refusal, Span, State};
+use maintenance_lease::protocol::{Now, Refusal, Span};
 use maintenance_lease::{Error, LONGEST_DURATION, Renew};
 
 use crate::args::change::ChangingArgs;
@@ -13,9 +14,10 @@ use crate::args::until::{Until, time};
 use crate::args::write::reason;
 use crate::error::{Failure, InputError, Verb};
 use crate::exit::Code;
-use crate::run::change::{ChangeReport, VerbRun, must_exist};
+use crate::run::lock_command::LockCommand;
+use crate::run::report::Report;
 use crate::run::session::{Session, Start};
-use crate::run::targets::Target;
+use crate::run::targets::{Target, names};
 
 /// Extend your locks
 ///
@@ -68,63 +70,64 @@ pub(crate) struct RenewArgs {
 
 pub(crate) async fn run(args: &RenewArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let selection = args.change.selection(Some(args.mine), start.terminal)?;
-    let demanded = args
+    let ids = args
         .lock_id
-        .demanded(&start.connection.token, start.environment, &selection)?;
+        .given(&start.connection.token, start.environment)?;
     let mut options = Renew::new();
-    if let Some(id) = demanded {
+    if let Some(ids) = ids
+        && let Some(id) = ids.demanded(&selection)?
+    {
         options = options.lock_id(id);
     }
     if let Some(reason) = &args.message {
         options = options.reason(reason);
     }
 
-    let work = VerbRun::begin(start, &args.change, Verb::Renew).await?;
-    let session = &work.session;
-    let mut targets = work.targets(&selection, false).await?;
-    let added = match args.duration {
-        Some(Extension::Added(added)) => Some(added),
-        _ => None,
-    };
-    if args.until.is_some() || added.is_some() {
-        targets = work.read(targets, false).await?;
+    let command = LockCommand::begin(start, &args.change, Verb::Renew).await?;
+    let session = &command.session;
+    let mut targets = command.targets(&selection, false).await?;
+    let nodes = names(&targets);
+    let is_added = matches!(args.duration, Some(Extension::Added(_)));
+    if args.until.is_some() || is_added {
+        targets = command.read(targets, false).await?;
     }
-    let requested = match (args.until, args.duration) {
-        (Some(until), _) => Some(work.duration_until(&targets.to_names(), until)?),
+    let mut report = Report::new(&command, &selection);
+    report.requested = match (args.until, args.duration) {
+        (Some(until), _) => Some(command.duration_until(&nodes, until)?),
         (None, Some(Extension::FromNow(duration))) => Some(duration),
         _ => None,
     };
-    let duration = |target: &Target| match added {
-        Some(added) => extended(target, added, work.now()?, session).map(Some),
-        None => Ok(requested),
-    };
     // If one of them can't be extended so far, nothing is written to the others.
-    let names = targets.to_names();
-    for target in &targets.nodes {
-        work.reported(&names, duration(target))?;
+    let mut durations = HashMap::new();
+    for target in &targets {
+        if let Some(Extension::Added(added)) = args.duration {
+            let extended = command
+                .now()
+                .and_then(|now| extended(target, added, now, session));
+            durations.insert(target.node.clone(), command.or_failed(&nodes, extended)?);
+        }
     }
-    let (locks, options, duration) = (&session.locks, &options, &duration);
-    let report = ChangeReport::new(&work).requested(requested);
-    work.each(targets, report, |target| async move {
-        let options = match duration(&target)? {
+    let (locks, options) = (&session.locks, &options);
+    let (requested, durations) = (report.requested, &durations);
+    let renew = |Target { node, seen }| async move {
+        let options = match requested.or(durations.get(&node).copied()) {
             Some(duration) => &options.clone().duration(duration),
             None => options,
         };
-        let Target { node, seen } = target;
         match locks.renew_seen(&node, options, seen).await {
             Err(Error::Refused(refused))
                 if refused.refusal == Refusal::NotHeld && refused.lease.is_none() =>
             {
-                must_exist(session, &node).await?;
+                session.must_exist(&node).await?;
                 Err(Error::Refused(refused).into())
             }
             result => Ok(result?),
         }
-    })
-    .await
+    };
+    report.each(targets, renew).await
 }
 
-/// The duration from `now` that adds `added` to what is left of the lock on `target`.
+/// The duration from `now` that adds `added` to what is left of the caller's lock on `target`.
 ///
 /// # Errors
 /// If the lock would end too far ahead.
@@ -136,11 +139,8 @@ fn extended(
 ) -> Result<Duration, Failure> {
     let lease = target.seen.as_ref().and_then(|seen| seen.lease.as_ref());
     let own = lease.filter(|lease| session.locks.is_own(lease));
-    let left = match own.map(|lease| lease.state(now)) {
-        Some(State::Held { until }) => (until - now.latest).to_duration(),
-        // Whatever else it is, the library renews it from now on, or refuses to.
-        _ => Duration::ZERO,
-    };
+    // If nothing is left, the library renews it from now on, or refuses to.
+    let left = own.map_or(Duration::ZERO, |lease| lease.left(now));
     let seconds = Span::from(left.saturating_add(added)).ceil_seconds();
     let duration = Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
     match duration <= LONGEST_DURATION {

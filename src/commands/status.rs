@@ -28,9 +28,9 @@ use crate::output::format::Format;
 use crate::output::item::{Item, NodeList};
 use crate::output::print;
 use crate::output::status::{self, Table, View};
+use crate::run::interruption::or_interrupted;
 use crate::run::problems::Problems;
 use crate::run::session::{Session, Start};
-use crate::run::{items, parallel};
 use crate::ui::Terminal;
 
 /// Show the locks of nodes: holder, reason and time left
@@ -175,7 +175,7 @@ pub(crate) async fn run(args: &StatusArgs, start: &Start<'_>) -> Result<Code, Fa
         selection => selection?,
     };
     if args.pods {
-        return parallel::or_interrupted(pods::run(args, &selection, start)).await;
+        return or_interrupted(pods::run(args, &selection, start)).await;
     }
     let session = start.reading().await?;
     let identity = session.locks.identity();
@@ -197,7 +197,7 @@ pub(crate) async fn run(args: &StatusArgs, start: &Start<'_>) -> Result<Code, Fa
     if args.watch {
         report.follow_changes(args).await
     } else {
-        parallel::or_interrupted(report.print_once(args)).await
+        or_interrupted(report.print_once(args)).await
     }
 }
 
@@ -253,8 +253,8 @@ impl StatusRun<'_> {
         let snapshot = match reading.await {
             Ok(snapshot) => snapshot,
             Err(failure) => {
-                let error = Problems::new(session).report(&failure);
-                items::print_failed(session, filter.selection.names(), &error, self.format)?;
+                let problems = Problems::new(session);
+                problems.report_for(filter.selection.names(), &failure, self.format)?;
                 return Err(Failure::Reported(failure.kind(None)));
             }
         };
@@ -287,7 +287,7 @@ impl StatusRun<'_> {
             session, filter, ..
         } = self;
         let starting = Follower::start(session, filter, self.with_heartbeats(), args.row_detail());
-        let mut follower = parallel::or_interrupted(starting).await?;
+        let mut follower = or_interrupted(starting).await?;
         let mut table = self.table(args).for_rows_to_come();
         let mut show = |snapshot: &Snapshot, items: &[Item]| self.show(&mut table, snapshot, items);
         let items = follower.first();

@@ -1,14 +1,15 @@
 //! `unhold`: end an administrator's hold.
 
 use clap::Args;
-use maintenance_lease::Done;
+use maintenance_lease::{Done, TakeOver};
 use pod_safety::fencing::is_of_fencing;
 
 use crate::args::change::ChangingArgs;
 use crate::args::output::offers_no_lock_id;
 use crate::error::{Failure, Verb, WithoutLockIds};
 use crate::exit::Code;
-use crate::run::change::{ChangeReport, VerbRun, must_exist};
+use crate::run::lock_command::LockCommand;
+use crate::run::report::Report;
 use crate::run::session::Start;
 use crate::run::targets::Target;
 use crate::words::fencing::hold_of_fencing;
@@ -41,28 +42,28 @@ pub(crate) async fn run(args: &UnholdArgs, start: &Start<'_>) -> Result<Code, Fa
         .output
         .without_lock_ids(WithoutLockIds::NoLock)?;
     let selection = args.change.selection(Some(args.mine), start.terminal)?;
-    let work = VerbRun::begin(start, &args.change, Verb::Unhold).await?;
-    let session = &work.session;
-    let (targets, confirmed) = work.targets_to_take_over(&selection, false).await?;
+    let command = LockCommand::begin(start, &args.change, Verb::Unhold).await?;
+    let session = &command.session;
+    let (targets, confirmed) = command
+        .targets_to_take_over(&selection, false, TakeOver::Unhold)
+        .await?;
 
-    let report = ChangeReport::new(&work).of(&selection).breaking(&confirmed);
+    let mut report = Report::new(&command, &selection);
+    report.confirmed = Some(&confirmed);
     let confirmed = &confirmed;
-    work.each(targets, report, |target| async move {
-        let Target { node, seen } = target;
+    let unhold = |Target { node, seen }: Target| async move {
         let lease = seen.as_ref().and_then(|seen| seen.lease.as_ref());
         let now = session.locks.server_time().now();
         if let Some(lease) = lease.filter(|lease| is_of_fencing(lease, now)) {
             return Err(hold_of_fencing(lease, now, session.program));
         }
         let exists = seen.as_ref().is_some_and(|seen| seen.row.row().is_some());
-        let change = session
-            .locks
-            .unhold_seen(&node, confirmed.get(&node), seen)
-            .await?;
+        let ending = session.locks.unhold_seen(&node, confirmed.get(&node), seen);
+        let change = ending.await?;
         if change.done == Done::AlreadyFree && change.lease.is_none() && !exists {
-            must_exist(session, &node).await?;
+            session.must_exist(&node).await?;
         }
         Ok(change)
-    })
-    .await
+    };
+    report.each(targets, unhold).await
 }

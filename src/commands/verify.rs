@@ -5,11 +5,11 @@ use futures::future::join_all;
 use maintenance_lease::protocol::{LockId, Now, Refusal, State};
 use maintenance_lease::{Error, NodeLease, Refused, Subject};
 
-use crate::args::lock_id::LockIdArgs;
+use crate::args::lock_id::{LockIdArgs, VARIABLE};
 use crate::args::nodes;
-use crate::error::{Failure, Verb};
+use crate::error::{Failure, InputError, Verb};
 use crate::exit::Code;
-use crate::run::parallel;
+use crate::run::interruption::or_interrupted;
 use crate::run::problems::Problems;
 use crate::run::session::Start;
 use crate::words::holder::person;
@@ -47,14 +47,16 @@ pub(crate) async fn run(args: &VerifyArgs, start: &Start<'_>) -> Result<Code, Fa
     let node = args.node.as_deref().map(nodes::node_name).transpose()?;
     let ids = args
         .lock_id
-        .to_verify(&start.connection.token, start.environment, node)?;
+        .given(&start.connection.token, start.environment)?;
+    let missing = InputError::MissingLockId { variable: VARIABLE };
+    let ids = ids.ok_or(missing)?.into_verified(node)?;
     let session = start.reading().await?;
     let locks = &session.locks;
     let reading = join_all(ids.iter().map(|(node, id)| async move {
         let lease = locks.get(node).await?;
         judge(node, id, lease, locks.server_time().now())
     }));
-    let results = parallel::or_interrupted(async { Ok(reading.await) }).await?;
+    let results = or_interrupted(async { Ok(reading.await) }).await?;
     let now = || locks.server_time().now();
     let problems = Problems::changing(&session, Verb::Verify);
     for result in results {

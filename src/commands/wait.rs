@@ -4,11 +4,9 @@ mod until;
 
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
-use maintenance_lease::protocol::{Now, State};
-use maintenance_lease::{Acquire, Maintenance, Seen};
+use clap::Args;
 
-use self::until::Wait;
+use self::until::{Condition, Wait};
 use crate::args::duration;
 use crate::args::nodes::NodeArgs;
 use crate::args::output::OutputArgs;
@@ -16,9 +14,10 @@ use crate::error::{Failure, Verb, WithoutLockIds};
 use crate::exit::Code;
 use crate::output::item::NodeList;
 use crate::output::print;
+use crate::run::interruption::or_interrupted;
 use crate::run::problems::Problems;
 use crate::run::session::Start;
-use crate::run::{items, parallel, targets};
+use crate::run::targets;
 
 /// Wait until nodes are free, locked, expired or on hold
 ///
@@ -58,73 +57,29 @@ pub(crate) struct WaitArgs {
     pub(crate) output: OutputArgs,
 }
 
-/// What is waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Condition {
-    /// Free or Expired: nobody has the lock
-    #[value(alias = "unlocked")]
-    Free,
-    /// Locked: somebody holds the lock
-    #[value(alias = "held")]
-    Locked,
-    /// Expired: the lock ended without a release
-    Expired,
-    /// OnHold: somebody has the node on hold
-    #[value(alias = "hold")]
-    OnHold,
-}
-
-impl Condition {
-    /// The same as a state of nodes.
-    fn state(self) -> &'static str {
-        match self {
-            Self::Free => "free",
-            Self::Locked => "locked",
-            Self::Expired => "expired",
-            Self::OnHold => "on hold",
-        }
-    }
-
-    /// Whether the node is in this state.
-    fn is_met(self, seen: &Seen, locks: &Maintenance, now: Now) -> bool {
-        let state = seen
-            .lease
-            .as_ref()
-            .map_or(State::Free, |lease| lease.state(now));
-        match self {
-            Self::Free => locks.check_acquire(seen, &Acquire::new()).is_ok(),
-            Self::Locked => matches!(state, State::Held { .. }),
-            Self::Expired => matches!(state, State::Expired { .. }),
-            Self::OnHold => state == State::AdminHold,
-        }
-    }
-}
-
 pub(crate) async fn run(args: &WaitArgs, start: &Start<'_>) -> Result<Code, Failure> {
     if args.condition == Condition::Free {
         args.output.without_lock_ids(WithoutLockIds::NoLock)?;
     }
     let format = args.output.format();
     let selection = args.nodes.selection(None, start.terminal.stdin())?;
-    let named = selection.names().to_vec();
     let session = start.reading().await?;
     let problems = Problems::changing(&session, Verb::Wait);
     let parallel = args.nodes.parallel;
     let finding = async {
-        let found = targets::find(&session, selection, true, Verb::Wait, parallel).await?;
+        let found = targets::find(&session, &selection, true, Verb::Wait, parallel).await?;
         targets::read(&session, found, true, parallel).await
     };
-    let targets = match parallel::or_interrupted(finding).await {
+    let targets = match or_interrupted(finding).await {
         Ok(targets) => targets,
         Err(failure) => {
-            let error = problems.report(&failure);
-            items::print_failed(&session, &named, &error, format)?;
+            problems.report_for(selection.names(), &failure, format)?;
             return Ok(problems.end().await);
         }
     };
-    let single = targets.single;
-    let items = Wait::new(&session, &problems, args, targets).go_on().await;
-    let list = NodeList::new(items).single(single);
+    let wait = Wait::new(&session, &problems, args.condition, format, targets);
+    let items = wait.go_on(args.timeout).await;
+    let list = NodeList::new(items).single(selection.is_single());
     if let Some(text) = print::data(&list, format)? {
         session.terminal.data(text);
     }

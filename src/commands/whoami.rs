@@ -10,7 +10,7 @@ use crate::exit::Code;
 use crate::output::format::Format;
 use crate::output::identity::Identity;
 use crate::output::print;
-use crate::run::parallel;
+use crate::run::interruption::or_interrupted;
 use crate::run::session::Start;
 use crate::run::variables::HOLDER;
 
@@ -34,7 +34,7 @@ pub(crate) async fn run(args: &WhoamiArgs, start: &Start<'_>) -> Result<Code, Fa
     let session = start.reading().await?;
     let holder = session.locks.identity();
     let is_set = start.holder.holder.is_some();
-    let user = parallel::or_interrupted(async { Ok(session.locks.api_user().await?) }).await;
+    let user = or_interrupted(async { Ok(session.locks.api_user().await?) }).await;
     let (user, failure) = match user {
         Ok(user) => (Some(user), None),
         Err(failure) if failure.api().is_some_and(ApiError::is_not_installed) => (

@@ -2,23 +2,19 @@
 
 use std::collections::HashMap;
 
-use maintenance_lease::protocol::identity::hold_identity;
-use maintenance_lease::protocol::{
-    self, Caller, Instant, Names, Now, State, breaks, check_finished,
-};
-use maintenance_lease::{DryRun, NodeLease, NodeRow};
+use maintenance_lease::{NodeLease, TakeOver, Target};
 use pod_safety::fencing::is_of_fencing;
 
-use super::targets::Targets;
-use crate::args::change::ChangingArgs;
+use super::lock_command::LockCommand;
+use super::targets::names;
 use crate::args::nodes::Selection;
+use crate::args::take_expired::TakeExpiredArgs;
 use crate::error::{Failure, Unconfirmed, Verb};
-use crate::run::session::Session;
 use crate::ui::Terminal;
+use crate::words::confirmation::{fact, nodes};
 use crate::words::holder::person;
-use crate::words::refusal::{fenced, why};
+use crate::words::refusal::fenced;
 use crate::words::state::node_problem;
-use crate::words::time::clock_and_utc;
 
 /// How many holders are listed; of more, only their number is shown.
 const SHOWN: usize = 20;
@@ -26,224 +22,172 @@ const SHOWN: usize = 20;
 /// The number of nodes that a selector may put on hold without a confirmation.
 const HELD_UNASKED: usize = 10;
 
-/// Asks before a change of many nodes: of all of them, or of more holds than a selector was probably meant
-/// for.
-///
-/// # Errors
-/// If the answer is no, or if nobody can answer.
-pub(crate) async fn many_nodes(
-    session: &Session<'_>,
-    args: &ChangingArgs,
-    verb: Verb,
-    selection: &Selection,
-    targets: &Targets,
-) -> Result<(), Failure> {
-    let Some(change) = many(verb, selection, targets) else {
-        return Ok(());
-    };
-    let facts = [format!("{}: {change}", session.place())];
-    ask(session, args, &facts, &question(&change)).await
-}
+/// The locks of others that the operator has seen and wants to take over, by node. Only these exact
+/// acquisitions may be taken over.
+pub(crate) type Confirmed = HashMap<String, NodeLease>;
 
-/// The change of many nodes, such as `release all 40 nodes`; `None` if they are not many.
-fn many(verb: Verb, selection: &Selection, targets: &Targets) -> Option<String> {
-    let count = targets.nodes.len();
-    let all = match selection {
-        Selection::All => "all ",
-        Selection::Labelled(_) if verb == Verb::Hold && count > HELD_UNASKED => "",
-        _ => return None,
-    };
-    Some(format!("{} {all}{}", verb.name(), nodes(count)))
+impl LockCommand<'_> {
+    /// Asks before a change of many nodes: of all of them, or of more holds than a selector was probably
+    /// meant for.
+    ///
+    /// # Errors
+    /// If the answer is no, or if nobody can answer.
+    pub(super) async fn confirm_many(
+        &self,
+        selection: &Selection,
+        targets: &[Target],
+    ) -> Result<(), Failure> {
+        let Some(change) = self.change_of_many(selection, targets.len()) else {
+            return Ok(());
+        };
+        let facts = [format!("{}: {change}", self.session.place())];
+        self.ask(targets, &facts, &question(&change)).await
+    }
+
+    /// The change of many nodes, such as `release all 40 nodes`; `None` if they are not many.
+    fn change_of_many(&self, selection: &Selection, count: usize) -> Option<String> {
+        let all = match selection {
+            Selection::All => "all ",
+            Selection::Labelled(_) if self.verb == Verb::Hold && count > HELD_UNASKED => "",
+            _ => return None,
+        };
+        Some(format!("{} {all}{}", self.verb.name(), nodes(count)))
+    }
+
+    /// The nodes that `selection` means, read, and the locks of others that may be taken over: those that
+    /// were shown, with who holds them, since when, until when and why. Asks once, also if there are many
+    /// nodes.
+    ///
+    /// # Errors
+    /// If they can't be found or read, if the answer is no, or if nobody can answer.
+    pub(crate) async fn targets_to_take_over(
+        &self,
+        selection: &Selection,
+        with_nodes: bool,
+        by: TakeOver,
+    ) -> Result<(Vec<Target>, Confirmed), Failure> {
+        let targets = self.find(selection, with_nodes).await?;
+        let targets = self.read(targets, with_nodes).await?;
+        let locks = &self.session.locks;
+        let now = locks.server_time().now();
+        let seen = targets.iter().filter_map(|target| target.seen.as_ref());
+        let taken: Vec<&NodeLease> = seen
+            .filter_map(|seen| seen.lease.as_ref())
+            .filter(|lease| locks.takes_over(lease, by))
+            // It is refused whatever the answer is.
+            .filter(|lease| by != TakeOver::Unhold || !is_of_fencing(lease, now))
+            .collect();
+        let many = self.change_of_many(selection, targets.len());
+        let (change, question) = match (many, &taken[..]) {
+            (None, []) => return Ok((targets, Confirmed::default())),
+            (Some(change), _) => (change.clone(), question(&change)),
+            (None, [lease]) => (nodes(1), self.verb.breaks_one(lease.node(), &person(lease))),
+            (None, leases) => (nodes(leases.len()), self.verb.breaks_many(leases.len())),
+        };
+        let lines = taken.iter().map(|lease| {
+            let fact = fact(lease, now);
+            match is_of_fencing(lease, now) {
+                true => {
+                    let to_end = fenced::to_end(lease.node(), self.session.program);
+                    format!("{fact}\n    {to_end}")
+                }
+                false => fact,
+            }
+        });
+        self.ask(&targets, &self.facts(&change, lines), &question)
+            .await?;
+        let by_node = |lease: &NodeLease| (lease.node().to_owned(), lease.clone());
+        let confirmed = taken.into_iter().map(by_node).collect();
+        Ok((targets, confirmed))
+    }
+
+    /// Reads `targets`, and asks before expired locks are taken whose nodes are NotReady or cordoned. Returns
+    /// the targets and the locks that were confirmed: none if nobody can answer, if no question is needed, or
+    /// if the answer is no and `partial` lets the other nodes be locked. The library then refuses them.
+    ///
+    /// # Errors
+    /// If something can't be read, or if the answer is no.
+    pub(crate) async fn confirm_unfinished(
+        &self,
+        targets: Vec<Target>,
+        take: TakeExpiredArgs,
+        partial: bool,
+    ) -> Result<(Vec<Target>, Vec<NodeLease>), Failure> {
+        let targets = self.read(targets, true).await?;
+        let now = self.session.locks.server_time().now();
+        let seen = targets.iter().filter_map(|target| target.seen.as_ref());
+        let unfinished: Vec<_> = seen.filter_map(|seen| seen.unfinished(now)).collect();
+        // --yes is for scripts, which say --take-expired if they mean it.
+        let is_asked = !self.args.yes && !self.args.nodes.reads_stdin() && Terminal::can_ask();
+        let question = match &unfinished[..] {
+            [(lease, _)] if is_asked && !take.take_expired => self.verb.question(lease.node()),
+            [_, ..] if is_asked && !take.take_expired => self.verb.question_many(unfinished.len()),
+            _ => return Ok((targets, Vec::new())),
+        };
+        let count = nodes(unfinished.len());
+        let facts = self.facts(
+            &count,
+            unfinished.iter().map(|(lease, row)| {
+                let problem = node_problem(row.is_ready(), row.is_cordoned());
+                format!("{}; the node is {problem}", fact(lease, now))
+            }),
+        );
+        let answer = self.answer(&facts, &question).await;
+        if partial && matches!(answer, Err(Failure::Declined)) {
+            return Ok((targets, Vec::new()));
+        }
+        self.or_failed(&names(&targets), answer)?;
+        let confirmed = unfinished
+            .into_iter()
+            .map(|(lease, _)| lease.clone())
+            .collect();
+        // The answer took time: a node may have been cordoned meanwhile.
+        let unread = targets.into_iter().map(|target| Target::from(target.node));
+        Ok((self.read(unread.collect(), true).await?, confirmed))
+    }
+
+    /// The cluster and what would change there, and a line for each lock.
+    fn facts(&self, change: &str, lines: impl ExactSizeIterator<Item = String>) -> Vec<String> {
+        let count = lines.len();
+        let mut facts = vec![format!("{}: {change}", self.session.place())];
+        facts.extend(lines.take(SHOWN));
+        if count > SHOWN {
+            facts.push(format!("  and {} more", count - SHOWN));
+        }
+        facts
+    }
+
+    /// Asks, and reports the failure for all of `targets` if the answer is not yes.
+    async fn ask(
+        &self,
+        targets: &[Target],
+        facts: &[String],
+        question: &str,
+    ) -> Result<(), Failure> {
+        let answer = self.answer(facts, question).await;
+        self.or_failed(&names(targets), answer)
+    }
+
+    /// A dry run changes nothing and needs no confirmation: it reports the question instead.
+    async fn answer(&self, facts: &[String], question: &str) -> Result<(), Failure> {
+        let (terminal, yes) = (self.session.terminal, self.args.yes);
+        if self.is_dry_run() {
+            if !yes {
+                terminal.remark(format!("without --dry-run, this asks first: {question}"));
+            }
+            return Ok(());
+        }
+        if self.args.nodes.reads_stdin() && !yes {
+            for fact in facts {
+                terminal.raw_stderr(fact);
+            }
+            return Err(Failure::Unconfirmed(Unconfirmed::StdinInUse));
+        }
+        terminal.confirm(facts, question, yes).await
+    }
 }
 
 /// Whether to make this change.
 fn question(change: &str) -> String {
     format!("{}{}?", change[..1].to_uppercase(), &change[1..])
-}
-
-/// The locks of others that the operator has seen and wants to take over, by node. Only these exact
-/// acquisitions may be taken over.
-#[derive(Debug, Default)]
-pub(crate) struct Confirmed(HashMap<String, NodeLease>);
-
-impl Confirmed {
-    /// The Lease of `node` as it was shown; `None` if there was no other's lock to take over.
-    pub(crate) fn get(&self, node: &str) -> Option<&NodeLease> {
-        self.0.get(node)
-    }
-}
-
-/// Asks before locks of others in `targets` are taken over, or before a change of many nodes: shows who,
-/// since when, until when and why. Returns what was shown.
-///
-/// # Errors
-/// If the answer is no, or if nobody can answer.
-pub(crate) async fn breaking(
-    session: &Session<'_>,
-    args: &ChangingArgs,
-    verb: Verb,
-    selection: &Selection,
-    targets: &Targets,
-) -> Result<Confirmed, Failure> {
-    let now = session.locks.server_time().now();
-    let broken = broken(session.locks.identity(), verb, targets, now);
-    let (change, question) = match (many(verb, selection, targets), &broken[..]) {
-        (None, []) => return Ok(Confirmed::default()),
-        (Some(change), _) => (change.clone(), question(&change)),
-        (None, [lease]) => (nodes(1), verb.breaks_one(lease.node(), &person(lease))),
-        (None, leases) => (nodes(leases.len()), verb.breaks_many(leases.len())),
-    };
-    let mut facts = vec![format!("{}: {change}", session.place())];
-    for lease in broken.iter().take(SHOWN) {
-        facts.push(fact(lease, now));
-        if is_of_fencing(lease, now) {
-            let to_end = fenced::to_end(lease.node(), session.program);
-            facts.push(format!("    {to_end}"));
-        }
-    }
-    if broken.len() > SHOWN {
-        facts.push(format!("  and {} more", broken.len() - SHOWN));
-    }
-    ask(session, args, &facts, &question).await?;
-    let by_node = |lease: &NodeLease| (lease.node().to_owned(), lease.clone());
-    Ok(Confirmed(broken.into_iter().map(by_node).collect()))
-}
-
-/// Asks before expired locks in `targets` are taken whose nodes are NotReady or cordoned, and returns what
-/// was shown. Without a terminal, or with --yes, nobody is asked: the library refuses them.
-///
-/// # Errors
-/// If the answer is no.
-pub(crate) async fn unfinished(
-    session: &Session<'_>,
-    args: &ChangingArgs,
-    verb: Verb,
-    targets: &Targets,
-) -> Result<Vec<NodeLease>, Failure> {
-    let now = session.locks.server_time().now();
-    let unfinished = targets.nodes.iter().filter_map(|target| {
-        let seen = target.seen.as_ref()?;
-        let (row, lease) = (seen.row.row()?, seen.lease.as_ref()?);
-        let state = lease.state(now);
-        let refused = check_finished(state, row.is_ready(), row.is_cordoned()).is_err();
-        refused.then_some((lease, row))
-    });
-    let unfinished: Vec<(&NodeLease, &NodeRow)> = unfinished.collect();
-    let question = match &unfinished[..] {
-        [] => return Ok(Vec::new()),
-        // --yes is for scripts, which say --take-expired if they mean it.
-        _ if args.yes || args.nodes.reads_stdin() || !Terminal::can_ask() => return Ok(Vec::new()),
-        [(lease, _)] => verb.question(lease.node()),
-        leases => verb.question_many(leases.len()),
-    };
-    let mut facts = vec![format!("{}: {}", session.place(), nodes(unfinished.len()))];
-    for (lease, row) in unfinished.iter().take(SHOWN) {
-        let problem = node_problem(row.is_ready(), row.is_cordoned());
-        facts.push(format!("{}; the node is {problem}", fact(lease, now)));
-    }
-    if unfinished.len() > SHOWN {
-        facts.push(format!("  and {} more", unfinished.len() - SHOWN));
-    }
-    ask(session, args, &facts, &question).await?;
-    Ok(unfinished
-        .into_iter()
-        .map(|(lease, _)| lease.clone())
-        .collect())
-}
-
-/// The Leases in `targets` that `verb` can only end by a takeover.
-fn broken<'a>(identity: &str, verb: Verb, targets: &'a Targets, now: Now) -> Vec<&'a NodeLease> {
-    let mut names = Names::default();
-    let caller = Caller {
-        identity: names.id(identity),
-        hold_identity: names.id(&hold_identity(identity)),
-    };
-    let is_unhold = verb == Verb::Unhold;
-    let verb = match verb {
-        Verb::Release => protocol::Verb::ForceRelease,
-        Verb::Hold => protocol::Verb::Hold {
-            nonce: names.id("unsent"),
-            take_over: true,
-        },
-        Verb::Unhold => protocol::Verb::Unhold { another: true },
-        Verb::Acquire
-        | Verb::Renew
-        | Verb::With
-        | Verb::Verify
-        | Verb::Wait
-        | Verb::Fence
-        | Verb::Unfence => return Vec::new(),
-    };
-    targets
-        .leases()
-        .filter(|lease| breaks(verb, caller, &lease.reduced(&mut names), now))
-        // It is refused whatever the answer is.
-        .filter(|lease| !(is_unhold && is_of_fencing(lease, now)))
-        .collect()
-}
-
-/// Who holds a node, since when and until when, in local time and in UTC, and why.
-fn fact(lease: &NodeLease, now: Now) -> String {
-    let state = lease.state(now);
-    let at = |instant: Instant| clock_and_utc(instant, now.latest);
-    let is_of_fencing = is_of_fencing(lease, now);
-    let has = match state {
-        State::AdminHold if is_of_fencing => fenced::stands(lease),
-        State::AdminHold => "is on hold by",
-        State::Expired { .. } => "has an expired lock of",
-        State::Held { .. } | State::Free => "is locked by",
-    };
-    let since = lease
-        .acquired()
-        .map(|acquired| format!(" since {}", at(acquired.into())))
-        .unwrap_or_default();
-    let until = match state {
-        State::Held { until } => format!(" until {}", at(until)),
-        State::Expired { since: Some(since) } => format!(", expired at {}", at(since)),
-        State::AdminHold if is_of_fencing => format!(" {}", fenced::UNTIL),
-        State::AdminHold => lease
-            .hold_until()
-            .map(|until| format!(", expected until {}", at(until.into())))
-            .unwrap_or_default(),
-        State::Expired { since: None } | State::Free => String::new(),
-    };
-    format!(
-        "  node/{} {has} {}{since}{until}{}",
-        lease.node(),
-        person(lease),
-        why(lease)
-    )
-}
-
-/// A dry run changes nothing and needs no confirmation: it reports the question instead.
-async fn ask(
-    session: &Session<'_>,
-    args: &ChangingArgs,
-    facts: &[String],
-    question: &str,
-) -> Result<(), Failure> {
-    let yes = args.yes;
-    if args.write.dry_run != DryRun::None {
-        if !yes {
-            session
-                .terminal
-                .remark(format!("without --dry-run, this asks first: {question}"));
-        }
-        return Ok(());
-    }
-    if args.nodes.reads_stdin() && !yes {
-        for fact in facts {
-            session.terminal.raw_stderr(fact);
-        }
-        return Err(Failure::Unconfirmed(Unconfirmed::StdinInUse));
-    }
-    session.terminal.confirm(facts, question, yes).await
-}
-
-/// So many nodes.
-pub(crate) fn nodes(count: usize) -> String {
-    match count {
-        1 => "1 node".to_owned(),
-        count => format!("{count} nodes"),
-    }
 }

@@ -1,11 +1,80 @@
-//! Ctrl-C and similar signals, noticed from the start of a command to its end.
+//! Ctrl-C, and the other signals that ask this process to end.
 
+use std::time::Duration;
+
+use anyhow::Context as _;
 use futures::FutureExt as _;
 use futures::future::{LocalBoxFuture, Shared};
+use tokio::sync::Notify;
 
-use super::parallel::{LAST_CHANCE, interrupt};
+use super::session::Start;
 use crate::error::Failure;
+use crate::exit::Code;
 use crate::signals::asked_to_end;
+
+/// How long work in progress may still take after Ctrl-C.
+pub(crate) const LAST_CHANCE: Duration = Duration::from_secs(2);
+
+/// Notified if the command must be dropped, with everything that it started.
+static LEAVING: Notify = Notify::const_new();
+
+/// Runs `command` to its end, or until a second Ctrl-C.
+///
+/// # Errors
+/// Those of the command.
+pub(crate) fn run(
+    command: impl Future<Output = Result<Code, Failure>>,
+    start: &Start<'_>,
+) -> Result<Code, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("could not start")?;
+    let result = runtime.block_on(async {
+        tokio::select! {
+            biased;
+            result = command => result,
+            () = LEAVING.notified() => {
+                start.terminal.warn(
+                    "interrupted again: locks were not released, and a request may still take effect",
+                );
+                start.terminal.hint(format!("check with `{} status --mine`", start.program));
+                Ok(Code::INTERRUPTED)
+            }
+        }
+    });
+    // Don't wait for a pending name lookup. A running credential plugin is ended.
+    runtime.shutdown_background();
+    result
+}
+
+/// Completes when the process is asked to end. A second signal ends the process at once.
+pub(crate) async fn interrupt() {
+    asked_to_end().await;
+    exit_at_interrupt();
+}
+
+/// From now on Ctrl-C ends the process at once, because nothing is left to report or undo.
+pub(crate) fn exit_at_interrupt() {
+    tokio::spawn(async {
+        asked_to_end().await;
+        LEAVING.notify_one();
+    });
+}
+
+/// Runs work that only reads. Ctrl-C ends it at once.
+///
+/// # Errors
+/// Those of the work, and an interruption.
+pub(crate) async fn or_interrupted<T>(
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    tokio::select! {
+        biased;
+        result = work => result,
+        () = interrupt() => Err(Failure::Interrupted),
+    }
+}
 
 /// Whether the process was asked to end. It also notices a signal between two steps, to not start the
 /// second.

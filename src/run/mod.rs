@@ -1,16 +1,21 @@
-//! What running commands have in common: session, interruption, work on many nodes, and reporting.
+//! What running commands have in common.
+//!
+//! A command opens a [`session`]. One that changes locks is a [`lock_command`]: it finds its nodes
+//! ([`targets`]), asks ([`confirm`]), locks them as a set ([`lock_set`]) or works on each of them
+//! ([`parallel`]), and reports what became of them ([`report`]). Failures are printed by [`problems`], and
+//! [`interruption`] notices Ctrl-C.
 
 pub(crate) mod api_user;
-pub(crate) mod change;
 pub(crate) mod confirm;
 pub(crate) mod events;
 pub(crate) mod fencing;
 pub(crate) mod interruption;
-pub(crate) mod items;
+pub(crate) mod lock_command;
 pub(crate) mod lock_set;
 pub(crate) mod parallel;
 pub(crate) mod policies;
 pub(crate) mod problems;
+pub(crate) mod report;
 pub(crate) mod session;
 pub(crate) mod side_effects;
 pub(crate) mod targets;

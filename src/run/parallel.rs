@@ -3,30 +3,15 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::pin::pin;
-use std::time::Duration;
 
 use futures::StreamExt as _;
-use tokio::sync::Notify;
 
+use super::interruption::{LAST_CHANCE, interrupt};
 use super::targets::Target;
 use crate::error::Failure;
-use crate::signals::asked_to_end;
 
-/// How long work in progress may still take after Ctrl-C.
-pub(crate) const LAST_CHANCE: Duration = Duration::from_secs(2);
-
-/// Notified if the verb must be dropped, with everything that it started.
-pub(crate) static LEAVING: Notify = Notify::const_new();
-
-/// Whether all work finished.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub(crate) enum Completion {
-    Complete,
-    Interrupted,
-}
-
-/// Runs `work` on up to `parallel` targets at once and passes each result to `report`, in order.
+/// Runs `work` on up to `parallel` targets at once and passes each result to `report`, in order. Returns
+/// whether it was interrupted.
 ///
 /// After Ctrl-C, nothing new is started. It waits a moment for work in progress, to learn its result. What
 /// has not finished by then is reported as interrupted, or as unknown if a write `may_land`.
@@ -36,7 +21,7 @@ pub(crate) async fn in_order<T, F>(
     work: impl Fn(Target) -> F,
     may_land: impl Fn(&str) -> bool,
     mut report: impl FnMut(&str, Result<T, Failure>),
-) -> Completion
+) -> bool
 where
     F: Future<Output = Result<T, Failure>>,
 {
@@ -70,8 +55,7 @@ where
                         next += 1;
                     }
                 }
-                None if interrupted.get() => return Completion::Interrupted,
-                None => return Completion::Complete,
+                None => return interrupted.get(),
             },
             () = &mut interrupt, if !interrupted.get() => {
                 interrupted.set(true);
@@ -79,47 +63,16 @@ where
             }
             () = &mut last_chance, if interrupted.get() => {
                 for (index, node) in nodes.iter().enumerate().skip(next) {
-                    let result = match finished.remove(&index) {
-                        Some(result) => result,
-                        None if may_land(node) => {
-                            Err(Failure::InterruptedWrite { node: node.clone() })
-                        }
-                        None => Err(Failure::Interrupted),
+                    let unfinished = || match may_land(node) {
+                        true => Err(Failure::InterruptedWrite { node: node.clone() }),
+                        false => Err(Failure::Interrupted),
                     };
-                    report(node, result);
+                    report(node, finished.remove(&index).unwrap_or_else(unfinished));
                 }
-                return Completion::Interrupted;
+                return true;
             }
         }
     }
-}
-
-/// Runs work that only reads. Ctrl-C ends it at once.
-///
-/// # Errors
-/// Those of the work, and an interruption.
-pub(crate) async fn or_interrupted<T>(
-    work: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, Failure> {
-    tokio::select! {
-        biased;
-        result = work => result,
-        () = interrupt() => Err(Failure::Interrupted),
-    }
-}
-
-/// Completes when the process is asked to end. A second signal ends the process at once.
-pub(crate) async fn interrupt() {
-    asked_to_end().await;
-    exit_at_interrupt();
-}
-
-/// From now on Ctrl-C ends the process at once, because nothing is left to report or undo.
-pub(crate) fn exit_at_interrupt() {
-    tokio::spawn(async {
-        asked_to_end().await;
-        LEAVING.notify_one();
-    });
 }
 
 #[cfg(test)]
@@ -130,7 +83,7 @@ mod tests {
     async fn results_come_in_the_order_of_the_nodes() {
         let targets = ["a", "b", "c"].map(Target::from);
         let mut reported = Vec::new();
-        let completion = in_order(
+        let interrupted = in_order(
             targets.to_vec(),
             2,
             |target| async move {
@@ -144,7 +97,7 @@ mod tests {
             |node, result| reported.push((node.to_owned(), result.expect("work that succeeds"))),
         )
         .await;
-        assert_eq!(completion, Completion::Complete);
+        assert!(!interrupted);
         let pairs = [("a", "A"), ("b", "B"), ("c", "C")];
         assert_eq!(
             reported,

@@ -7,7 +7,10 @@ use maintenance_lease::{Error, RowDetail};
 
 use crate::error::{Failure, Kind, Verb};
 use crate::exit::Code;
+use crate::output::format::Format;
+use crate::output::item::{Item, NodeList};
 use crate::output::item_error::ItemError;
+use crate::output::print;
 use crate::run::session::Session;
 use crate::ui::Terminal;
 use crate::words::failure;
@@ -85,6 +88,27 @@ impl<'a> Problems<'a> {
             self.report_now(failure, message, hint);
         }
         error
+    }
+
+    /// Reports a problem that ends the command, and prints it as the error of each of `nodes`.
+    ///
+    /// # Errors
+    /// If the data can't be printed.
+    pub(crate) fn report_for(
+        &self,
+        nodes: &[String],
+        failure: &Failure,
+        format: Format,
+    ) -> Result<(), Failure> {
+        let error = self.report(failure);
+        if nodes.is_empty() {
+            return Ok(());
+        }
+        let items = nodes.iter().map(|node| Item::skipped(node, error.clone()));
+        if let Some(text) = print::data(&NodeList::new(items.collect()), format)? {
+            self.session.terminal.data(text);
+        }
+        Ok(())
     }
 
     /// Reports the failures that were only counted.

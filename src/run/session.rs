@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
 use futures::poll;
-use maintenance_lease::{ClockWarning, Maintenance};
+use maintenance_lease::protocol::Now;
+use maintenance_lease::{Change, ClockWarning, Error, Maintenance, Sight};
 
 use crate::args::connection::{ConnectionArgs, USER_AGENT};
 use crate::args::holder::HolderArgs;
@@ -15,6 +16,7 @@ use crate::error::{Failure, InputError, Verb};
 use crate::signals::asked_to_end;
 use crate::text::escape;
 use crate::ui::Terminal;
+use crate::words::change;
 use crate::words::program::Program;
 use crate::words::refusal::RequestContext;
 use crate::words::time;
@@ -120,6 +122,27 @@ impl Session<'_> {
         .flatten()
         .collect::<Vec<_>>()
         .join(", ")
+    }
+
+    /// Distinguishes a node that was never locked from one that does not exist.
+    ///
+    /// # Errors
+    /// If it does not exist, or can't be read.
+    pub(crate) async fn must_exist(&self, node: &str) -> Result<(), Failure> {
+        match self.locks.see_node(node).await? {
+            Sight::Missing => Err(Error::NodeNotFound(node.to_owned()).into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Reports what the last holder left behind.
+    pub(crate) fn tell_before(&self, change: &Change, now: Now) {
+        if let Some(expired) = change::expired(change, now) {
+            self.terminal.warn(expired);
+        }
+        if let Some(note) = change::note(change) {
+            self.terminal.remark(note);
+        }
     }
 
     /// The request of `verb`, for a message now.

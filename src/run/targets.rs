@@ -7,48 +7,65 @@ pub(crate) use maintenance_lease::Target;
 use maintenance_lease::protocol::identity::hold_identity;
 use maintenance_lease::{Error, NodeLease, NodeRow, RowDetail, Seen, Sight};
 
+use super::interruption::or_interrupted;
+use super::lock_command::LockCommand;
 use crate::args::nodes::Selection;
 use crate::error::{Failure, NothingFound, Verb};
 use crate::run::session::Session;
+use crate::words::failure::nothing_found;
 
-/// The nodes to work on, in the order of their results.
-#[derive(Clone, Debug)]
-pub(crate) struct Targets {
-    pub(crate) nodes: Vec<Target>,
-    /// Exactly one node was named.
-    pub(crate) single: bool,
+/// The names of `targets`.
+pub(crate) fn names(targets: &[Target]) -> Vec<String> {
+    targets.iter().map(|target| target.node.clone()).collect()
 }
 
-impl Targets {
-    /// Their names.
-    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.nodes.iter().map(|target| target.node.as_str())
+impl LockCommand<'_> {
+    /// The nodes that `selection` means, after a confirmation if there are many.
+    ///
+    /// # Errors
+    /// If they can't be found, or are not confirmed.
+    pub(crate) async fn targets(
+        &self,
+        selection: &Selection,
+        with_nodes: bool,
+    ) -> Result<Vec<Target>, Failure> {
+        let targets = self.find(selection, with_nodes).await?;
+        self.confirm_many(selection, &targets).await?;
+        Ok(targets)
     }
 
-    /// The same, to keep.
-    pub(crate) fn to_names(&self) -> Vec<String> {
-        self.names().map(ToOwned::to_owned).collect()
-    }
-
-    /// The same, with nothing read.
-    pub(crate) fn unread(self) -> Self {
-        let nodes = self.nodes.into_iter();
-        Self {
-            nodes: nodes
-                .map(|target| Target {
-                    seen: None,
-                    ..target
-                })
-                .collect(),
-            ..self
+    pub(super) async fn find(
+        &self,
+        selection: &Selection,
+        with_nodes: bool,
+    ) -> Result<Vec<Target>, Failure> {
+        let parallel = self.args.nodes.parallel;
+        let finding = find(&self.session, selection, with_nodes, self.verb, parallel);
+        let is_ending = matches!(self.verb, Verb::Release | Verb::Unhold);
+        match or_interrupted(finding).await {
+            // Nothing is left to release, as for a node that is already free.
+            Err(Failure::NothingFound(nothing)) if *selection == Selection::Mine && is_ending => {
+                let (what, hint) = nothing_found(&nothing, self.session.program);
+                let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+                self.session.terminal.remark(format!("{what}{hint}"));
+                Ok(Vec::new())
+            }
+            found => self.or_failed(selection.names(), found),
         }
     }
 
-    /// The Leases that were read.
-    pub(crate) fn leases(&self) -> impl Iterator<Item = &NodeLease> {
-        self.nodes
-            .iter()
-            .filter_map(|target| target.seen.as_ref()?.lease.as_ref())
+    /// Reads what was not read yet, for commands that need it before they ask or write.
+    ///
+    /// # Errors
+    /// If something can't be read.
+    pub(crate) async fn read(
+        &self,
+        targets: Vec<Target>,
+        with_nodes: bool,
+    ) -> Result<Vec<Target>, Failure> {
+        let nodes = names(&targets);
+        let reading = read(&self.session, targets, with_nodes, self.args.nodes.parallel);
+        self.or_failed(&nodes, or_interrupted(reading).await)
     }
 }
 
@@ -60,11 +77,11 @@ impl Targets {
 /// If a list can't be read, or nothing matches.
 pub(crate) async fn find(
     session: &Session<'_>,
-    selection: Selection,
+    selection: &Selection,
     with_nodes: bool,
     verb: Verb,
     parallel: u16,
-) -> Result<Targets, Failure> {
+) -> Result<Vec<Target>, Failure> {
     let locks = &session.locks;
     let (nodes, nothing) = match selection {
         Selection::Named(names) => {
@@ -84,14 +101,7 @@ pub(crate) async fn find(
             let mut mine: Vec<Target> = leases
                 .into_values()
                 .filter(|lease| lease.holder() == Some(&holder))
-                .map(|lease| Target {
-                    node: lease.node().to_owned(),
-                    seen: Some(Seen {
-                        node: lease.node().to_owned(),
-                        row: Sight::Unread,
-                        lease: Some(lease),
-                    }),
-                })
+                .map(|lease| target(lease.node().to_owned(), Sight::Unread, Some(lease)))
                 .collect();
             mine.sort_by(|one, other| one.node.cmp(&other.node));
             (mine, nothing)
@@ -101,17 +111,14 @@ pub(crate) async fn find(
             NothingFound::Nodes,
         ),
         Selection::Labelled(selector) => (
-            listed(session, Some(&selector), with_nodes).await?,
-            NothingFound::Labelled(selector),
+            listed(session, Some(selector), with_nodes).await?,
+            NothingFound::Labelled(selector.clone()),
         ),
     };
     if nodes.is_empty() {
         return Err(nothing.into());
     }
-    Ok(Targets {
-        nodes,
-        single: false,
-    })
+    Ok(nodes)
 }
 
 /// Reads what was not read yet of `targets`: the Leases, and the Nodes if `with_nodes`.
@@ -120,11 +127,11 @@ pub(crate) async fn find(
 /// If one can't be read.
 pub(crate) async fn read(
     session: &Session<'_>,
-    targets: Targets,
+    targets: Vec<Target>,
     with_nodes: bool,
     parallel: u16,
-) -> Result<Targets, Failure> {
-    let nodes = futures::stream::iter(targets.nodes)
+) -> Result<Vec<Target>, Failure> {
+    futures::stream::iter(targets)
         .map(|target| async move {
             let locks = &session.locks;
             let seen = match target.seen {
@@ -142,25 +149,18 @@ pub(crate) async fn read(
         })
         .buffered(usize::from(parallel))
         .try_collect()
-        .await?;
-    Ok(Targets {
-        nodes,
-        single: targets.single,
-    })
+        .await
 }
 
 async fn named(
     session: &Session<'_>,
-    names: Vec<String>,
+    names: &[String],
     with_nodes: bool,
     parallel: u16,
-) -> Result<Targets, Failure> {
-    let unread = |names: Vec<String>| Targets {
-        single: names.len() == 1,
-        nodes: names.into_iter().map(Target::from).collect(),
-    };
+) -> Result<Vec<Target>, Failure> {
+    let unread = || names.iter().map(Target::from).collect();
     if names.len() == 1 {
-        return Ok(unread(names));
+        return Ok(unread());
     }
     let rows = async {
         if with_nodes {
@@ -173,7 +173,7 @@ async fn named(
     let (leases, rows) = match futures::join!(session.locks.list(), rows) {
         (Ok(leases), Ok(rows)) => (leases, rows),
         (Ok(leases), Err(Error::MissingRight { .. })) => (leases, None),
-        (Err(Error::MissingRight { .. }), _) => return Ok(unread(names)),
+        (Err(Error::MissingRight { .. }), _) => return Ok(unread()),
         (Err(error), _) | (_, Err(error)) => return Err(error.into()),
     };
     let rows: Option<HashMap<String, NodeRow>> = rows.map(|rows| {
@@ -181,20 +181,14 @@ async fn named(
             .map(|row| (row.name.clone(), row))
             .collect()
     });
-    let targets = Targets {
-        single: false,
-        nodes: names
-            .into_iter()
-            .map(|node| {
-                let row = match &rows {
-                    None => Sight::Unread,
-                    Some(rows) => rows.get(&node).cloned().map_or(Sight::Missing, Sight::Row),
-                };
-                target(node, row, &leases)
-            })
-            .collect(),
-    };
-    read(session, targets, with_nodes, parallel).await
+    let known = names.iter().map(|node| {
+        let row = match &rows {
+            None => Sight::Unread,
+            Some(rows) => rows.get(node).cloned().map_or(Sight::Missing, Sight::Row),
+        };
+        target(node.clone(), row, leases.get(node).cloned())
+    });
+    read(session, known.collect(), with_nodes, parallel).await
 }
 
 async fn listed(
@@ -212,16 +206,19 @@ async fn listed(
     let (rows, leases) = (rows?, leases?);
     Ok(rows
         .into_iter()
-        .map(|row| target(row.name.clone(), Sight::Row(row), &leases))
+        .map(|row| {
+            let lease = leases.get(&row.name).cloned();
+            target(row.name.clone(), Sight::Row(row), lease)
+        })
         .collect())
 }
 
-fn target(node: String, row: Sight, leases: &HashMap<String, NodeLease>) -> Target {
+fn target(node: String, row: Sight, lease: Option<NodeLease>) -> Target {
     Target {
         seen: Some(Seen {
-            lease: leases.get(&node).cloned(),
-            row,
             node: node.clone(),
+            row,
+            lease,
         }),
         node,
     }

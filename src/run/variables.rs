@@ -1,10 +1,10 @@
 //! The environment variables about locks, for a command that runs under them.
 
-use maintenance_lease::protocol::{LockId, identity};
-use maintenance_lease::{HeldLease, NodeLease};
+use maintenance_lease::NodeLease;
+use maintenance_lease::protocol::identity;
 use supervisor::Command;
 
-use crate::args::lock_ids;
+use crate::args::lock_id;
 
 /// The nodes, separated by spaces.
 const NODES: &str = "MAINT_NODES";
@@ -36,9 +36,9 @@ impl Variables {
         [
             (NODES, Some(self.nodes)),
             (HOLDER, holder.map(ToOwned::to_owned)),
-            (lock_ids::DEPRECATED, self.lock_id.clone()),
-            (lock_ids::VARIABLE, self.lock_id),
-            (lock_ids::NODE, self.node),
+            (lock_id::DEPRECATED, self.lock_id.clone()),
+            (lock_id::VARIABLE, self.lock_id),
+            (lock_id::NODE, self.node),
             (LEASE_UID, self.lease_uid),
             (FENCING_TOKEN, self.fencing.map(|it| it.to_string())),
             (TRANSITIONS, self.transitions.map(|it| it.to_string())),
@@ -59,41 +59,5 @@ pub(crate) fn set(command: Command, (name, value): (&str, Option<String>)) -> Co
     match value {
         Some(value) => command.env(name, value),
         None => command.env_remove(name),
-    }
-}
-
-/// Passes the locks in `held` on to `command`. Inherited values are never passed on. A fencing number can't
-/// be read from the Lease, and the environment does not say which acquisition it belongs to. So a lock that
-/// the caller already held has none.
-pub(crate) fn set_all(command: Command, held: &[HeldLease]) -> Command {
-    let nodes: Vec<&str> = held.iter().map(HeldLease::node).collect();
-    // If only some locks were acquired here, the holder is the one that acquired these.
-    let ours = held.iter().find(|held| !held.was_found()).or(held.first());
-    // A hold that was made by hand has no lock id.
-    let ids: Vec<String> = held
-        .iter()
-        .filter_map(|held| Some(named(held, &held.lock_id()?, nodes.len())))
-        .collect();
-    let one = match held {
-        [held] => Some(held),
-        _ => None,
-    };
-    let lease = one.map(|held| held.held_state().lease);
-    let variables = Variables {
-        nodes: nodes.join(" "),
-        holder: ours.and_then(|held| held.held_state().lease.holder().map(ToOwned::to_owned)),
-        lock_id: (!ids.is_empty()).then(|| ids.join(" ")),
-        node: one.map(|held| held.node().to_owned()),
-        lease_uid: lease.as_ref().map(|lease| lease.uid().to_owned()),
-        fencing: one.and_then(HeldLease::fencing),
-        transitions: lease.as_ref().map(NodeLease::transitions),
-    };
-    variables.set_all(command)
-}
-
-fn named(held: &HeldLease, id: &LockId, nodes: usize) -> String {
-    match nodes {
-        1 => id.to_string(),
-        _ => format!("{}={id}", held.node()),
     }
 }

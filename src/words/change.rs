@@ -47,61 +47,34 @@ pub(crate) fn line(change: &Change, context: ChangeContext) -> String {
 fn what(change: &Change, context: ChangeContext) -> String {
     let ChangeContext { now, broken, .. } = context;
     let holder = |lease: &Option<NodeLease>| lease.as_ref().map(person).unwrap_or_default();
-    let is_hold = change
-        .lease
-        .as_ref()
-        .is_some_and(|lease| lease.state(now) == State::AdminHold);
+    let by = |what: &str| {
+        let (holder, until) = (holder(&change.lease), until(change, now));
+        format!("{what} by {holder}{until}")
+    };
+    let lease = change.lease.as_ref();
+    let is_hold = lease.is_some_and(|lease| lease.state(now) == State::AdminHold);
+    let (ended, was) = match change.state_before {
+        State::AdminHold => ("hold ended", "on hold"),
+        _ => ("released", "locked"),
+    };
     match change.done {
-        Done::Acquired if is_hold => {
-            format!(
-                "on hold by {}{}{}",
-                holder(&change.lease),
-                until(change, now),
-                instead_of(change, broken, now)
-            )
-        }
-        Done::Renewed if is_hold => {
-            format!(
-                "hold updated by {}{}{}",
-                holder(&change.lease),
-                until(change, now),
-                date_before(change, now)
-            )
-        }
-        Done::Renewed if is_shorter(change, context.duration) => {
-            let what = match has_new_reason(change) {
-                true => "reason updated, still",
-                false => "unchanged,",
-            };
-            format!(
-                "{what} locked by {}{}",
-                holder(&change.lease),
-                until(change, now)
-            )
-        }
-        Done::Acquired => format!(
-            "acquired by {}{}",
-            holder(&change.lease),
-            until(change, now)
-        ),
-        Done::Renewed => format!("renewed by {}{}", holder(&change.lease), until(change, now)),
+        Done::Acquired if is_hold => by("on hold") + &instead_of(change, broken, now),
+        Done::Renewed if is_hold => by("hold updated") + &date_before(change, now),
+        Done::Renewed if is_shorter(change, context.duration) => by(match has_new_reason(change) {
+            true => "reason updated, still locked",
+            false => "unchanged, locked",
+        }),
+        Done::Acquired => by("acquired"),
+        Done::Renewed => by("renewed"),
         Done::AlreadyHeld => "already on hold by you".to_owned(),
-        Done::Released if change.state_before == State::AdminHold && broken => {
-            format!("hold ended (was on hold by {})", holder(&change.before))
-        }
-        Done::Released if change.state_before == State::AdminHold => {
-            format!("hold ended{}", released_lock(change, context))
-        }
-        Done::Released if broken => {
-            format!("released (was locked by {})", holder(&change.before))
-        }
-        Done::Released => format!("released{}", released_lock(change, context)),
+        Done::Released if broken => format!("{ended} (was {was} by {})", holder(&change.before)),
+        Done::Released => ended.to_owned() + &released_lock(change, was, context),
         Done::AlreadyFree => "already free".to_owned(),
     }
 }
 
 /// What was released, if the node was not named.
-fn released_lock(change: &Change, context: ChangeContext) -> String {
+fn released_lock(change: &Change, locked: &str, context: ChangeContext) -> String {
     let Some(before) = change.before.as_ref().filter(|_| context.unnamed) else {
         return String::new();
     };
@@ -109,10 +82,6 @@ fn released_lock(change: &Change, context: ChangeContext) -> String {
         .acquired()
         .map(|acquired| format!(" since {}", clock(acquired.into(), context.now.latest)))
         .unwrap_or_default();
-    let locked = match change.state_before {
-        State::AdminHold => "on hold",
-        _ => "locked",
-    };
     format!(" ({locked}{since}{})", why(before))
 }
 
@@ -256,13 +225,9 @@ pub(crate) fn note(change: &Change) -> Option<String> {
 
 /// Until when the holder whose lock was taken over may still act; `None` if it had expired.
 pub(crate) fn still_acting(change: &Change, now: Now) -> Option<String> {
-    let who = person(change.before.as_ref()?);
-    let until = match change.state_before {
-        State::Held { until } => Some(until),
-        State::AdminHold => None,
-        State::Free | State::Expired { .. } => return None,
-    };
-    Some(may_still_act(&who, &change.node, until, now))
+    let (before, state) = (change.before.as_ref()?, change.state_before);
+    let warning = || may_still_act(&person(before), &change.node, state.end(), now);
+    state.is_locked().then(warning)
 }
 
 /// Until when `who`, whose lock of `node` was taken over, may still act: until the end of the lease,

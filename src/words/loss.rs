@@ -4,7 +4,7 @@ use maintenance_lease::protocol::{Instant, Now, Span};
 use maintenance_lease::{Lost, LostBy, NodeLease};
 use under_lease::Stage;
 
-use super::holder::{named, of_node, person};
+use super::holder::{HoldingCommand, named, of_node, person};
 use super::refusal::{about, why};
 use super::time::{clock, length};
 use crate::text::escape;
@@ -26,12 +26,28 @@ pub(crate) fn lines(
         (_, Stage::Running) => "the command is being ended",
         (_, Stage::Ended) => "the command has ended",
     };
+    if is_own_release(lost, before) {
+        let node = &lost.node;
+        return (
+            format!("the lock on node/{node} was released by the command itself ({command})"),
+            "remove `release` from the command: `with` releases the lock at the end".to_owned(),
+        );
+    }
     let message = format!(
         "lost the lock on node/{} ({command}): {}",
         lost.node,
         cause(lost, before, now)
     );
     (message, to_see(lost, program))
+}
+
+/// Whether it was released under the name of a `with`, which only its own command knows.
+fn is_own_release(lost: &Lost, before: Option<&NodeLease>) -> bool {
+    let lease = lost.lease.as_ref().filter(|_| lost.by == LostBy::Release);
+    let last = lease.filter(|lease| lease.released_by().is_none());
+    let last = last.and_then(NodeLease::last_holder);
+    let is_held = |before: &NodeLease| before.holder() == last;
+    last.is_some_and(|last| HoldingCommand::of(last).is_some()) && before.is_none_or(is_held)
 }
 
 /// The two lines for a lost lock under which something was deleted.
@@ -71,7 +87,7 @@ fn cause(lost: &Lost, before: Option<&NodeLease>, now: Now) -> String {
                 lease.map_or_else(String::new, |lease| format!(": {}", own_end(lease, now)))
             ),
         },
-        LostBy::TakeOver(by) => match ran_out(lost, before) {
+        LostBy::TakeOver(by) => match before.and_then(|before| before.ended_before(lease?)) {
             Some(end) => format!(
                 "it expired at {} and was then acquired by {}",
                 clock(end, now.latest),
@@ -97,12 +113,6 @@ fn cause(lost: &Lost, before: Option<&NodeLease>, now: Now) -> String {
     }
 }
 
-/// When the lease in `before` expired, if somebody acquired it only after that.
-fn ran_out(lost: &Lost, before: Option<&NodeLease>) -> Option<Instant> {
-    let taken = Instant::from(lost.lease.as_ref()?.acquired()?);
-    before?.end().filter(|&end| taken > end)
-}
-
 /// The end of a Lease according to its own fields.
 fn own_end(lease: &NodeLease, now: Now) -> String {
     match lease.end() {
@@ -118,7 +128,6 @@ fn own_end(lease: &NodeLease, now: Now) -> String {
 fn to_see(lost: &Lost, program: &Program) -> String {
     let node = &lost.node;
     match lost.by {
-        // The command may have released it itself.
         LostBy::Release | LostBy::TakeOver(_) => {
             format!(
                 "an Event may say who ended it and why; see `{} describe node {node}`",

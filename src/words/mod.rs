@@ -1,7 +1,9 @@
 //! States, failures, durations and times in words. Nothing here prints.
 
 pub(crate) mod change;
+pub(crate) mod confirmation;
 pub(crate) mod error_code;
+pub(crate) mod event;
 pub(crate) mod failure;
 pub(crate) mod failure_group;
 pub(crate) mod fencing;

@@ -1,11 +1,14 @@
-//! What somebody who looks at a node may want to run next.
+//! What somebody may want to run next: who looks at a node, or has locked some.
 
 use maintenance_lease::protocol::identity::hold_identity;
-use maintenance_lease::protocol::{Now, State, check_finished};
+use maintenance_lease::protocol::{Instant, Now, Span, State, check_finished};
 use maintenance_lease::{NodeLease, NodeRow};
 use pod_safety::node::Health;
 
 use super::program::{NO_REASON, Program};
+use super::time::{clock, remaining};
+use super::verb::Outcomes;
+use crate::error::Verb;
 
 /// Who reads it, and how they run this program.
 pub(crate) struct Reader<'a> {
@@ -87,4 +90,47 @@ pub(crate) fn all(
         ));
     }
     commands
+}
+
+/// What to do about the locks that `verb` got: all nodes that it was asked for, or those in `outcomes`. The
+/// first lock `expires` at this time, after this many seconds.
+pub(crate) fn next_step(
+    verb: Verb,
+    outcomes: &Outcomes,
+    expires: Option<(Instant, u32)>,
+    program: &Program,
+    now: Now,
+) -> Option<String> {
+    let Outcomes { done, left, open } = outcomes;
+    let node = match &done[..] {
+        [node] => node,
+        _ => "NODE...",
+    };
+    let narrowed = match left.is_empty() && open.is_empty() {
+        true => None,
+        false => Some(program.narrowed(done)),
+    };
+    let program = narrowed.as_ref().unwrap_or(program);
+    let nodes = program.nodes(node);
+    match verb {
+        Verb::Acquire => {
+            let why = program.why();
+            let expires = expires.map(|(end, duration)| {
+                let duration = remaining(Span::seconds(duration));
+                format!("Expires {} (in {duration}). ", clock(end, now.latest))
+            });
+            Some(format!(
+                "{}To extend:\n  {program} renew {nodes}\n  {program} hold {nodes} -m {why}",
+                expires.unwrap_or_default()
+            ))
+        }
+        Verb::Hold => {
+            let (does, them) = match done.len() {
+                1 => ("A hold does not expire", "it"),
+                _ => ("Holds do not expire", "them"),
+            };
+            Some(format!("{does}. To end {them}: {program} unhold {nodes}"))
+        }
+        _ => None,
+    }
 }

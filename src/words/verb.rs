@@ -36,22 +36,26 @@ impl Verb {
     /// The message that it failed for `node`; the cause follows.
     pub(crate) fn failed(self, node: &str) -> String {
         match self {
-            Self::With => format!("cannot lock node/{node}"),
-            Self::Hold => format!("cannot put node/{node} on hold"),
             Self::Verify => format!("lost the lock on node/{node}"),
             Self::Wait => format!("node/{node} is not free"),
-            _ => format!("cannot {} node/{node}", self.name()),
+            _ => self.cannot(&format!("node/{node}")),
         }
     }
 
     /// The same for this many other nodes.
     pub(crate) fn failed_more(self, nodes: usize) -> String {
         match self {
-            Self::With => format!("cannot lock {nodes} more nodes"),
-            Self::Hold => format!("cannot put {nodes} more nodes on hold"),
             Self::Verify => format!("lost the locks on {nodes} more nodes"),
             Self::Wait => format!("{nodes} more nodes are not free"),
-            _ => format!("cannot {} {nodes} more nodes", self.name()),
+            _ => self.cannot(&format!("{nodes} more nodes")),
+        }
+    }
+
+    fn cannot(self, nodes: &str) -> String {
+        match self {
+            Self::With => format!("cannot lock {nodes}"),
+            Self::Hold => format!("cannot put {nodes} on hold"),
+            _ => format!("cannot {} {nodes}", self.name()),
         }
     }
 

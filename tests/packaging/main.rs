@@ -6,3 +6,4 @@ mod layers;
 mod rights;
 mod shells;
 mod support;
+mod walk;

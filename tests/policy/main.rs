@@ -4,6 +4,7 @@
 mod modules;
 mod support;
 
+mod doctor;
 mod install;
 mod lease_clock;
 mod lease_fuzz;

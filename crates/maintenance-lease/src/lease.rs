@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
@@ -170,6 +171,22 @@ impl NodeLease {
     #[must_use]
     pub fn takeover(&self) -> Option<Instant> {
         takeover(&self.reduced(&mut Names::default()))
+    }
+
+    /// How long its holder has left at `now`: nothing if nobody holds it, if it has expired, or if it is a hold.
+    #[must_use]
+    pub fn left(&self, now: Now) -> Duration {
+        match self.state(now) {
+            State::Held { until } => (until - now.latest).to_duration(),
+            State::Free | State::Expired { .. } | State::AdminHold => Duration::ZERO,
+        }
+    }
+
+    /// When this acquisition ended, if `next` began only after that: then it expired, and was not taken over.
+    #[must_use]
+    pub fn ended_before(&self, next: &Self) -> Option<Instant> {
+        let began = next.acquired?;
+        self.end().filter(|&end| began > end)
     }
 
     /// What is unusual about it at `now`.

@@ -85,6 +85,7 @@ pub use election::{DEFAULT_LEASE_DURATION, LeaderElection};
 pub use follow::{Followed, Follower};
 pub use keeper::{Guarded, HeldLease, HeldState, Keep, Lost, LostBy};
 pub use lease::NodeLease;
+pub use maintenance::verbs::TakeOver;
 pub use maintenance::{Builder, DEFAULT_REQUEST_TIMEOUT, Maintenance};
 pub use notes::ANNOTATION_PREFIX;
 pub use options::{

@@ -21,7 +21,7 @@ use crate::error::Failure;
 use crate::exit::Code;
 use crate::output::item::Item;
 use crate::output::status::LeftOut;
-use crate::run::parallel::interrupt;
+use crate::run::interruption::interrupt;
 use crate::run::problems::Problems;
 use crate::run::session::Session;
 use crate::text::escape;

@@ -5,19 +5,19 @@ use std::future::pending;
 use std::pin::pin;
 use std::time::Duration;
 
+use clap::ValueEnum;
 use futures::future::OptionFuture;
-use maintenance_lease::protocol::Now;
-use maintenance_lease::{Acquire, Error, Followed, Follower, Seen, Sight};
+use maintenance_lease::protocol::{Now, State};
+use maintenance_lease::{Acquire, Error, Followed, Follower, Maintenance, Seen, Sight};
 
-use super::{Condition, WaitArgs};
 use crate::error::{Failure, Obstacle, Verb};
 use crate::output::format::Format;
 use crate::output::item::Item;
 use crate::output::item_error::ItemError;
-use crate::run::parallel;
+use crate::run::interruption::interrupt;
 use crate::run::problems::Problems;
 use crate::run::session::Session;
-use crate::run::targets::{Target, Targets};
+use crate::run::targets::Target;
 use crate::words::error_code::ErrorCode;
 use crate::words::node_state::{self, AwaitedNodes, ReportedState};
 use crate::words::waiting;
@@ -28,11 +28,54 @@ const LONGEST_NAP: Duration = Duration::from_secs(30);
 /// How often the line on a terminal is updated.
 const TICK: Duration = Duration::from_secs(1);
 
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Condition {
+    /// Free or Expired: nobody has the lock
+    #[value(alias = "unlocked")]
+    Free,
+    /// Locked: somebody holds the lock
+    #[value(alias = "held")]
+    Locked,
+    /// Expired: the lock ended without a release
+    Expired,
+    /// OnHold: somebody has the node on hold
+    #[value(alias = "hold")]
+    OnHold,
+}
+
+impl Condition {
+    /// The same as a state of nodes.
+    fn state(self) -> &'static str {
+        match self {
+            Self::Free => "free",
+            Self::Locked => "locked",
+            Self::Expired => "expired",
+            Self::OnHold => "on hold",
+        }
+    }
+
+    /// Whether the node is in this state.
+    fn is_met(self, seen: &Seen, locks: &Maintenance, now: Now) -> bool {
+        let state = seen
+            .lease
+            .as_ref()
+            .map_or(State::Free, |lease| lease.state(now));
+        match self {
+            Self::Free => locks.check_acquire(seen, &Acquire::new()).is_ok(),
+            Self::Locked => matches!(state, State::Held { .. }),
+            Self::Expired => matches!(state, State::Expired { .. }),
+            Self::OnHold => state == State::AdminHold,
+        }
+    }
+}
+
 /// A wait in progress.
 pub(super) struct Wait<'a> {
     session: &'a Session<'a>,
     problems: &'a Problems<'a>,
-    args: &'a WaitArgs,
+    condition: Condition,
+    format: Format,
     /// The nodes that have not reached the state yet.
     unmet: BTreeMap<String, Seen>,
     all: usize,
@@ -48,18 +91,19 @@ impl<'a> Wait<'a> {
     pub(super) fn new(
         session: &'a Session<'a>,
         problems: &'a Problems<'a>,
-        args: &'a WaitArgs,
-        targets: Targets,
+        condition: Condition,
+        format: Format,
+        targets: Vec<Target>,
     ) -> Self {
         let unmet: BTreeMap<String, Seen> = targets
-            .nodes
             .into_iter()
             .filter_map(|Target { node, seen }| Some((node, seen?)))
             .collect();
         Self {
             session,
             problems,
-            args,
+            condition,
+            format,
             all: unmet.len(),
             items: Vec::new(),
             leases: session
@@ -76,12 +120,11 @@ impl<'a> Wait<'a> {
         self.session.locks.server_time().now()
     }
 
-    /// Waits until every node has reached the state once, or until a timeout, Ctrl-C, or a node is gone.
+    /// Waits until every node has reached the state once, or until the `limit`, Ctrl-C, or a node is gone.
     /// Returns the nodes, those that reached it first.
-    pub(super) async fn go_on(mut self) -> Vec<Item> {
-        let limit = self.args.timeout;
+    pub(super) async fn go_on(mut self, limit: Option<Duration>) -> Vec<Item> {
         let mut end = pin!(OptionFuture::from(limit.map(tokio::time::sleep)));
-        let mut interrupted = pin!(parallel::interrupt());
+        let mut interrupted = pin!(interrupt());
         self.take_out();
         if self.is_over() {
             let failed = |node: &str| {
@@ -142,7 +185,8 @@ impl<'a> Wait<'a> {
         let Self {
             session,
             problems,
-            args,
+            condition,
+            format,
             unmet,
             items,
             ..
@@ -154,10 +198,10 @@ impl<'a> Wait<'a> {
                 items.push(Item::skipped(node, error));
                 return false;
             }
-            let met = args.condition.is_met(seen, &session.locks, now);
+            let met = condition.is_met(seen, &session.locks, now);
             if met {
                 items.push(Item::new(node, lease, &seen.row, now));
-                if matches!(args.output.format(), Format::Text | Format::Wide) {
+                if matches!(format, Format::Text | Format::Wide) {
                     session
                         .terminal
                         .result(node_state::stands(node, lease, now));
@@ -177,7 +221,7 @@ impl<'a> Wait<'a> {
                 .map(|(node, seen)| (node.as_str(), seen.lease.as_ref()))
                 .collect(),
             all: self.all,
-            awaited: self.args.condition.state(),
+            awaited: self.condition.state(),
         };
         let terminal = self.session.terminal;
         if unmet.are_many() {
@@ -247,12 +291,12 @@ impl<'a> Wait<'a> {
 
     /// The obstacle for `node`.
     fn obstacle(&self, seen: &Seen) -> Obstacle {
-        let free = self.args.condition == Condition::Free;
+        let free = self.condition == Condition::Free;
         match self.session.locks.check_acquire(seen, &Acquire::new()) {
             Err(Error::Refused(refused)) if free => Obstacle::Refused(refused),
             _ => Obstacle::State {
                 how: format!("it {}", node_state::state(seen.lease.as_ref(), self.now())),
-                awaited: self.args.condition.state(),
+                awaited: self.condition.state(),
                 hint: None,
             },
         }

@@ -2,7 +2,7 @@
 
 use under_lease::CommandOutcome;
 
-use super::WithArgs;
+use super::args::WithArgs;
 use crate::exit::Code;
 
 /// The exit codes that the caller chose.

@@ -1,27 +1,30 @@
 //! Locks the nodes of a command, all or none. Locks that the caller already holds are used only with
 //! `--reentry`.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use futures::future::join_all;
-use maintenance_lease::protocol::{Refusal, State};
 use maintenance_lease::{
     Acquire, Change, Error, HeldLease, Keep, Maintenance, NodeLease, Renew, SetOptions,
 };
+use tokio::time::timeout;
 
-use super::WithArgs;
+use super::args::WithArgs;
 use crate::args::nodes::Selection;
 use crate::error::Failure;
-use crate::run::change::VerbRun;
-use crate::run::lock_set::{LockedSet, Results};
-use crate::run::parallel::Completion;
+use crate::run::interruption::LAST_CHANCE;
+use crate::run::lock_command::LockCommand;
+use crate::run::lock_set::Results;
 use crate::run::problems::Problems;
-use crate::run::targets::Target;
+use crate::run::targets::{Target, names};
 use crate::run::variables::is_held_by;
 
 /// The locks of a command, not acquired yet.
 pub(super) struct Locking<'a> {
     pub(super) args: &'a WithArgs,
     /// Acquires as this process.
-    pub(super) work: &'a VerbRun<'a>,
+    pub(super) command: &'a LockCommand<'a>,
     /// The caller's own identity, for locks that the caller already holds.
     pub(super) own: &'a Maintenance,
     /// The holder of the `with` that this one runs under, if any.
@@ -34,42 +37,27 @@ impl Locking<'_> {
     /// # Errors
     /// If one can't be locked. That was reported, and what was acquired is released.
     pub(super) async fn all(&self, selection: &Selection) -> Result<Vec<Change>, Failure> {
-        let targets = self.work.targets(selection, true).await?;
-        let nodes = targets.to_names();
-        let limit = self.args.limit.limit();
+        let (args, command) = (self.args, self.command);
+        let targets = command.targets(selection, true).await?;
+        let nodes = names(&targets);
         // If one of them is locked or does not exist, nothing is written to the others.
-        let take = self.args.take;
-        let (targets, unfinished) = self
-            .work
-            .read_and_confirm_unfinished(targets, take, false)
+        let (targets, unfinished) = command
+            .confirm_unfinished(targets, args.take, false)
             .await?;
         let (own, others): (Vec<_>, Vec<_>) = targets
-            .nodes
             .into_iter()
             .partition(|target| self.is_own_lock(target));
-        let refused = self.refuse(&own);
-        if !refused.is_empty() {
-            let completion = Completion::Complete;
-            let results = refused;
-            return self
-                .judge(
-                    &nodes,
-                    LockedSet {
-                        results,
-                        completion,
-                    },
-                )
-                .await;
-        }
-        let options = SetOptions::acquire(take.acquire(self.options(), unfinished));
-        let mut locked = LockedSet::set(self.work, others, options, limit).await;
-        if locked.is_clean() && !own.is_empty() {
-            locked.add(self.enter(own).await);
-            if !locked.is_clean() {
-                locked.give_back(self.work).await;
+        let mut results = self.refuse(&own);
+        if results.by_node.is_empty() {
+            let options = SetOptions::acquire(args.take.acquire(self.options(), unfinished));
+            results = command.lock(others, options, args.limit).await;
+            if is_clean(&results) && !own.is_empty() {
+                let entered = self.enter(own).await;
+                results.by_node.extend(entered.by_node);
+                results.interrupted |= entered.interrupted;
             }
         }
-        self.judge(&nodes, locked).await
+        self.judge(&nodes, results).await
     }
 
     /// Refuses locks that the caller already holds, unless they asked to work under them: waiting for their
@@ -80,7 +68,10 @@ impl Locking<'_> {
             let refusal = self.own.check_acquire(target.seen.as_ref()?, &options);
             Some((target.node.clone(), Err(refusal.err()?.into())))
         });
-        refused.collect()
+        Results {
+            by_node: refused.collect(),
+            interrupted: false,
+        }
     }
 
     fn options(&self) -> Acquire {
@@ -95,11 +86,8 @@ impl Locking<'_> {
     /// or by the `with` that this one runs under.
     fn is_own_lock(&self, target: &Target) -> bool {
         let lease = target.seen.as_ref().and_then(|seen| seen.lease.as_ref());
-        let now = self.work.session.locks.server_time().now();
-        lease.is_some_and(|lease| {
-            let is_held = matches!(lease.state(now), State::Held { .. } | State::AdminHold);
-            is_held && self.is_callers(lease)
-        })
+        let now = self.own.server_time().now();
+        lease.is_some_and(|lease| lease.state(now).is_locked() && self.is_callers(lease))
     }
 
     fn is_callers(&self, lease: &NodeLease) -> bool {
@@ -107,11 +95,11 @@ impl Locking<'_> {
     }
 
     /// Continues under locks that the caller holds. They may have expired by now; none is acquired again.
-    async fn enter(&self, found: Vec<Target>) -> LockedSet {
+    async fn enter(&self, found: Vec<Target>) -> Results {
         let acquire = self.options().reentry(true);
         let renew = Renew::new().duration(self.args.lease_duration);
         let (own, acquire, renew) = (self.own, &acquire, &renew);
-        LockedSet::each(self.work, found, |target| async move {
+        let enter = |target: Target| async move {
             let is_hold = |lease: &NodeLease| lease.holder() != Some(own.identity());
             let lease = target.seen.as_ref().and_then(|seen| seen.lease.as_ref());
             Ok(if lease.is_some_and(is_hold) {
@@ -120,17 +108,20 @@ impl Locking<'_> {
             } else {
                 own.renew_seen(&target.node, renew, target.seen).await?
             })
-        })
-        .await
+        };
+        self.command.each(found, enter).await
     }
 
-    /// All of them, or a failure after the problems were reported.
-    async fn judge(&self, nodes: &[String], mut locked: LockedSet) -> Result<Vec<Change>, Failure> {
-        let session = &self.work.session;
-        let problems = Problems::changing(session, self.work.verb);
+    /// All of them, or a failure after the problems were reported and what was acquired is released.
+    async fn judge(&self, nodes: &[String], mut results: Results) -> Result<Vec<Change>, Failure> {
+        let session = &self.command.session;
+        if !is_clean(&results) {
+            self.release_acquired(&mut results).await;
+        }
+        let problems = Problems::changing(session, self.command.verb);
         let mut changes = Vec::new();
         for node in nodes {
-            match locked.results.remove(node) {
+            match results.by_node.remove(node) {
                 Some(Ok(change)) => changes.push(change),
                 Some(Err(failure)) => {
                     problems.report(&self.name_own(failure));
@@ -138,7 +129,7 @@ impl Locking<'_> {
                 None => {}
             }
         }
-        if locked.completion == Completion::Interrupted && !problems.any() {
+        if results.interrupted && !problems.any() {
             problems.report(&Failure::Interrupted);
         }
         if problems.any() {
@@ -154,11 +145,7 @@ impl Locking<'_> {
             && let Some(lease) = &refused.lease
             && self.is_callers(lease)
         {
-            refused.refusal = match refused.refusal {
-                Refusal::Held => Refusal::HeldByCaller,
-                Refusal::AdminHold => Refusal::OwnHold,
-                other => other,
-            };
+            refused.refusal = refused.refusal.of_own();
         }
         failure
     }
@@ -175,7 +162,7 @@ impl Locking<'_> {
             let asked = self.args.lease_duration;
             let found = lease.map_or(0, NodeLease::duration_seconds).into();
             // A lock that the caller already held keeps its duration if that is longer.
-            let duration = asked.max(std::time::Duration::from_secs(found));
+            let duration = asked.max(Duration::from_secs(found));
             let duration = duration.min(maintenance_lease::LONGEST_DURATION);
             let keep = keep.clone().duration(duration);
             match self.holder_of(change).keep(change, &keep).await {
@@ -190,29 +177,73 @@ impl Locking<'_> {
         Ok(held)
     }
 
+    /// Releases what this command acquired, because something else failed. After Ctrl-C there is a short
+    /// time limit.
+    async fn release_acquired(&self, results: &mut Results) {
+        let limit = results.interrupted.then_some(LAST_CHANCE);
+        let (acquired, failed): (BTreeMap<_, _>, _) = std::mem::take(&mut results.by_node)
+            .into_iter()
+            .partition(|(_, result)| result.is_ok());
+        results.by_node = failed;
+        let acquired: Vec<Change> = acquired.into_values().flatten().collect();
+        for (change, failure) in acquired
+            .iter()
+            .zip(self.release_all(&acquired, limit).await)
+        {
+            if let Some(failure) = failure {
+                results.by_node.insert(change.node.clone(), Err(failure));
+            }
+        }
+    }
+
     /// Releases what this command acquired.
     ///
     /// # Errors
     /// The first failed release. The others are released all the same.
     pub(super) async fn give_back(&self, changes: &[Change]) -> Result<(), Failure> {
-        let given = changes.iter().map(async |change| {
-            let given = self.holder_of(change).release_acquired(change).await;
-            given.map_err(|cause| Failure::NotGivenBack {
+        let failures = self.release_all(changes, None).await;
+        failures.into_iter().flatten().next().map_or(Ok(()), Err)
+    }
+
+    /// Releases the locks that were acquired with `changes`, and returns why that failed, for each.
+    async fn release_all(
+        &self,
+        changes: &[Change],
+        limit: Option<Duration>,
+    ) -> Vec<Option<Failure>> {
+        let releasing = changes.iter().map(async |change| {
+            let releasing = self.holder_of(change).release_acquired(change);
+            let released = match limit {
+                Some(limit) => timeout(limit, releasing).await,
+                None => Ok(releasing.await),
+            };
+            let cause = match released {
+                Ok(released) => released.err()?.into(),
+                Err(_) => Failure::InterruptedWrite {
+                    node: change.node.clone(),
+                },
+            };
+            Some(Failure::NotGivenBack {
                 node: change.node.clone(),
                 lock_id: change.lock_id(),
-                cause: Box::new(cause.into()),
+                cause: Box::new(cause),
             })
         });
-        join_all(given).await.into_iter().collect()
+        join_all(releasing).await
     }
 
     /// The holder of the lock.
     fn holder_of(&self, change: &Change) -> &Maintenance {
-        let process = &self.work.session.locks;
+        let process = &self.command.session.locks;
         let holder = change.lease.as_ref().and_then(NodeLease::holder);
         match holder == Some(process.identity()) {
             true => process,
             false => self.own,
         }
     }
+}
+
+/// Whether nothing went wrong so far.
+fn is_clean(results: &Results) -> bool {
+    !results.interrupted && results.by_node.values().all(Result::is_ok)
 }

@@ -7,7 +7,7 @@ use pod_safety::fencing::hold::PURPOSE;
 use pod_safety::fencing::steps::Lock;
 
 use super::{FencingTarget, hook};
-use crate::args::lock_ids::LockIds;
+use crate::args::lock_id::LockIds;
 use crate::error::Failure;
 use crate::run::side_effects::SideEffects;
 use crate::run::variables::is_held_by;
@@ -197,7 +197,7 @@ mod tests {
     use connect::Environment;
 
     use super::*;
-    use crate::args::lock_ids;
+    use crate::args::lock_id;
 
     #[test]
     fn the_lock_of_an_outer_command_is_that_very_acquisition() {
@@ -215,7 +215,7 @@ mod tests {
             (id("2.n"), false),
             (String::new(), false),
         ] {
-            for name in [lock_ids::VARIABLE, lock_ids::DEPRECATED] {
+            for name in [lock_id::VARIABLE, lock_id::DEPRECATED] {
                 let environment = Environment::of_variables([(name, ids.as_str())]);
                 let ids = LockIds::of(&environment).ok().flatten();
                 let names = names_acquisition(ids.as_ref(), "worker-1", &ours);

@@ -25,10 +25,10 @@ pub(crate) use self::attempt::Hook;
 pub(crate) use self::lock::LeaseEnd;
 pub(crate) use self::record::Recording;
 pub(crate) use self::timeout::Timeout;
-use super::interruption::Interruption;
+use super::events;
+use super::interruption::{Interruption, exit_at_interrupt};
 use super::problems::Problems;
-use super::{events, parallel};
-use crate::args::lock_ids::LockIds;
+use crate::args::lock_id::LockIds;
 use crate::args::nodes::node_name;
 use crate::args::output::OutputArgs;
 use crate::args::write::WriteArgs;
@@ -130,7 +130,7 @@ impl<'a> FencingTarget<'a> {
             Ok(()) if self.is_interrupted() => Err(Failure::Interrupted),
             result => result,
         };
-        parallel::exit_at_interrupt();
+        exit_at_interrupt();
         let error = result.err().map(|failure| problems.report(&failure));
         let outcome = outcome.unwrap_or_else(|| Fencing::new(&self.node));
         let outcome = outcome.in_dry_run(self.is_dry_run()).with_error(error);

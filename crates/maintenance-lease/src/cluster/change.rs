@@ -134,18 +134,6 @@ impl Api {
         .map_err(|refusal| self.refused(&seen.node, refusal, Some(lease), Some(&reduced), now))
     }
 
-    /// Carries out `task`. `seen` is the state that was already read, if any.
-    ///
-    /// # Errors
-    /// Those of the change; [`Error::Contended`] also if a race was lost and the task stops after one.
-    pub(crate) async fn change(&self, task: Task, seen: Option<Seen>) -> Result<Change, Error> {
-        let mut running = Running::new(self, task);
-        match running.run(seen).await? {
-            Some(change) => Ok(change),
-            None => Err(running.contended()),
-        }
-    }
-
     /// The error for `refusal`, from the state that was seen at `now`.
     pub(crate) fn refused(
         &self,
@@ -776,7 +764,7 @@ impl Running {
         self.steps.outcome(reduced.as_ref())
     }
 
-    fn contended(&self) -> Error {
+    pub(crate) fn contended(&self) -> Error {
         Error::Contended {
             subject: self.api.repository.subject(),
             node: self.task.node.clone(),

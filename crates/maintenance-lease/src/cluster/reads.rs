@@ -15,7 +15,7 @@ use super::nodes::{Columns, NodeRow, RowDetail, close_table};
 use super::requests::{Accept, Call, escape};
 use crate::any_lease::HEARTBEATS;
 use crate::lease::NodeLease;
-use crate::protocol::Instant;
+use crate::protocol::{Instant, Now, check_finished};
 use crate::repository::Repository;
 
 /// Where kubelets renew their heartbeats.
@@ -35,6 +35,14 @@ pub struct Seen {
 }
 
 impl Seen {
+    /// The expired lock that its holder left in the middle of something, and its Node; `None` if it is not one.
+    #[must_use]
+    pub fn unfinished(&self, now: Now) -> Option<(&NodeLease, &NodeRow)> {
+        let (row, lease) = (self.row.row()?, self.lease.as_ref()?);
+        let finished = check_finished(lease.state(now), row.is_ready(), row.is_cordoned());
+        finished.is_err().then_some((lease, row))
+    }
+
     /// A Lease that is already known, for callers that don't read the Node.
     pub(crate) fn without_row(node: &str, lease: Option<NodeLease>) -> Self {
         Self {

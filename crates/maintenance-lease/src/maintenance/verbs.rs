@@ -1,7 +1,7 @@
 //! The verbs. Each makes one task of the change that a caller wants, and the write loop executes it.
 
 use super::Maintenance;
-use crate::cluster::change::Task;
+use crate::cluster::change::{Running, Task};
 use crate::cluster::patch::Extras;
 use crate::cluster::reads::Seen;
 use crate::env::nonce;
@@ -10,7 +10,7 @@ use crate::options::{
     Acquire, Hold, InvalidOption, Release, Renew, Unfinished, check_duration, check_reason,
 };
 use crate::outcome::{Change, Error};
-use crate::protocol::{Acquisition, Caller, Id, LockId, Names, Verb};
+use crate::protocol::{Acquisition, Caller, Id, LockId, Names, Verb, breaks};
 
 /// A verb retries after conflicts and lost answers for this many times the limit of one request.
 const CONFLICT_TIMEOUT: u32 = 3;
@@ -117,6 +117,41 @@ impl Maintenance {
         let caller = self.caller(&mut names);
         self.api.check(&seen.node, verb, caller, seen, &mut names)?;
         self.api.check_finished(seen, &options.unfinished)
+    }
+
+    /// Whether `lease` is somebody else's, and `by` ends it only if that exact acquisition was confirmed.
+    ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::{Acquire, Maintenance, TakeOver};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let alice = Maintenance::new(sandbox.client(), "alice@bastion")?;
+    /// # let bob = Maintenance::new(sandbox.client(), "bob@laptop")?;
+    /// # bob.try_acquire("worker-1", &Acquire::new()).await?;
+    /// let lease = alice.get("worker-1").await?.expect("bob has acquired it");
+    /// assert!(alice.takes_over(&lease, TakeOver::Release));
+    /// assert!(!bob.takes_over(&lease, TakeOver::Release));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn takes_over(&self, lease: &NodeLease, by: TakeOver) -> bool {
+        let mut names = Names::default();
+        let verb = match by {
+            TakeOver::Release => Verb::ForceRelease,
+            TakeOver::Hold => Verb::Hold {
+                nonce: names.id("unsent"),
+                take_over: true,
+            },
+            TakeOver::Unhold => Verb::Unhold { another: true },
+        };
+        let caller = self.caller(&mut names);
+        let now = self.server_time().now();
+        breaks(verb, caller, &lease.reduced(&mut names), now)
     }
 
     /// Whether a hold without a take-over would be refused, judging from what was read. Sends nothing.
@@ -529,13 +564,21 @@ impl Maintenance {
         Ok(plan.sparing(&options.unfinished))
     }
 
+    /// Changes the node's Lease as `plan` says. `seen` is the state that was already read, if any.
+    ///
+    /// # Errors
+    /// Those of the change; [`Error::Contended`] also if a race was lost and the plan ends after one.
     pub(crate) async fn carry_out(
         &self,
         node: &str,
         plan: Plan,
         seen: Option<Seen>,
     ) -> Result<Change, Error> {
-        self.api.change(self.task(node, plan), seen).await
+        let mut running = Running::new(&self.api, self.task(node, plan));
+        match running.run(seen).await? {
+            Some(change) => Ok(change),
+            None => Err(running.contended()),
+        }
     }
 
     /// The task that applies `plan` to a node's Lease.
@@ -559,6 +602,17 @@ impl Maintenance {
             once: plan.once,
         }
     }
+}
+
+/// How somebody else's lock can be ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TakeOver {
+    /// By a [forced release](Maintenance::force_release).
+    Release,
+    /// By a [hold](Maintenance::hold_seen) in its place.
+    Hold,
+    /// By the [end](Maintenance::unhold_seen) of a hold.
+    Unhold,
 }
 
 /// What is to be done to a Lease.

@@ -30,6 +30,12 @@ pub enum State {
 }
 
 impl State {
+    /// Whether somebody has it: a lock that has not expired, or a hold.
+    #[must_use]
+    pub const fn is_locked(self) -> bool {
+        matches!(self, Self::Held { .. } | Self::AdminHold)
+    }
+
     /// The end that the Lease states, in the future or the past; `None` if it states none, or if the end
     /// has no meaning.
     #[must_use]

@@ -183,6 +183,18 @@ pub enum Refusal {
     Foreign,
 }
 
+impl Refusal {
+    /// The same refusal, if the lock turns out to be the caller's own.
+    #[must_use]
+    pub const fn of_own(self) -> Self {
+        match self {
+            Self::Held => Self::HeldByCaller,
+            Self::AdminHold => Self::OwnHold,
+            other => other,
+        }
+    }
+}
+
 /// Decides `verb` for `caller`, on the Lease that was seen (`None`: there is none) at `now`.
 ///
 /// `meant` is the acquisition that was first read, that was confirmed, or that has the given lock id.

@@ -153,7 +153,7 @@ where
             &mut self.interrupt,
             |at| {
                 let (node, seen) = (targets[at].node.clone(), targets[at].seen.take());
-                async move { options.attempt(locks, &node, seen).await }
+                async move { locks.carry_out(&node, options.plan(locks)?, seen).await }
             },
             |at, result| {
                 match result {

@@ -7,7 +7,8 @@ use super::order::OnConflict;
 use crate::cluster::error::ApiError;
 use crate::cluster::reads::Seen;
 use crate::maintenance::Maintenance;
-use crate::options::{Acquire, DEFAULT_DURATION, Hold};
+use crate::maintenance::verbs::Plan;
+use crate::options::{Acquire, DEFAULT_DURATION, Hold, InvalidOption};
 use crate::outcome::{Change, Error, Refused};
 use crate::protocol::LockId;
 use crate::waiting::{Goal, Progress};
@@ -90,16 +91,11 @@ impl SetOptions {
         }
     }
 
-    /// Locks one node, without waiting.
-    pub(super) async fn attempt(
-        &self,
-        locks: &Maintenance,
-        node: &str,
-        seen: Option<Seen>,
-    ) -> Result<Change, Error> {
+    /// What is done to each node.
+    pub(super) fn plan(&self, locks: &Maintenance) -> Result<Plan, InvalidOption> {
         match &self.verb {
-            Verb::Acquire(options) => locks.try_acquire_seen(node, options, seen).await,
-            Verb::Hold(options) => locks.hold_seen(node, options, None, seen).await,
+            Verb::Acquire(options) => locks.plan_acquire(options),
+            Verb::Hold(options) => locks.plan_hold(options, None),
         }
     }
 

@@ -1,0 +1,93 @@
+//! A command that changes locks, from its options to the first request.
+
+use std::time::Duration;
+
+use maintenance_lease::DryRun;
+use maintenance_lease::protocol::Now;
+
+use super::interruption::or_interrupted;
+use super::problems::Problems;
+use super::session::{Session, Start};
+use crate::args::change::ChangingArgs;
+use crate::args::until::Until;
+use crate::error::{Failure, Verb};
+
+/// A command that changes locks: its session, and the flags that all such commands have.
+pub(crate) struct LockCommand<'a> {
+    pub(crate) session: Session<'a>,
+    pub(crate) args: &'a ChangingArgs,
+    pub(crate) verb: Verb,
+}
+
+impl<'a> LockCommand<'a> {
+    /// Opens a session. Sends nothing, but may ask who the API user is.
+    ///
+    /// # Errors
+    /// If the API server can't be reached, or if the caller's identity is not valid for a holder.
+    pub(crate) async fn begin(
+        start: &Start<'a>,
+        args: &'a ChangingArgs,
+        verb: Verb,
+    ) -> Result<Self, Failure> {
+        let session = start.writing(&args.write).await?;
+        if matches!(verb, Verb::Acquire | Verb::Hold | Verb::With) {
+            let learning = async {
+                session.learn_api_user(start.environment).await;
+                Ok(())
+            };
+            or_interrupted(learning).await?;
+        }
+        Ok(Self {
+            session,
+            args,
+            verb,
+        })
+    }
+
+    pub(crate) fn is_dry_run(&self) -> bool {
+        self.args.write.dry_run != DryRun::None
+    }
+
+    /// The present, in server time.
+    ///
+    /// # Errors
+    /// If it is not known, because this machine was paused after the last answer.
+    pub(crate) fn now(&self) -> Result<Now, Failure> {
+        let now = self.session.locks.server_time().now();
+        match now.bounded {
+            true => Ok(now),
+            false => Err(Failure::UnknownTime),
+        }
+    }
+
+    /// The duration of locks of `nodes` that end at `until`.
+    ///
+    /// # Errors
+    /// If that is in the past or too far ahead, or if the present is not known.
+    pub(crate) fn duration_until(
+        &self,
+        nodes: &[String],
+        until: Until,
+    ) -> Result<Duration, Failure> {
+        let duration = |now| Ok(until.duration(now)?);
+        self.or_failed(nodes, self.now().and_then(duration))
+    }
+
+    /// Reports a failure that ends the command, for each of `nodes`.
+    ///
+    /// # Errors
+    /// That failure, as one that was reported.
+    pub(crate) fn or_failed<T>(
+        &self,
+        nodes: &[String],
+        result: Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        result.map_err(|failure| {
+            let problems = Problems::changing(&self.session, self.verb);
+            match problems.report_for(nodes, &failure, self.args.output.format()) {
+                Ok(()) => Failure::Reported(failure.kind(Some(self.verb))),
+                Err(unprintable) => unprintable,
+            }
+        })
+    }
+}

@@ -1,0 +1,253 @@
+//! Reports what became of each node: in words and as data, with the next step, the Events and the exit code.
+
+use std::time::Duration;
+
+use maintenance_lease::protocol::{Instant, Refusal};
+use maintenance_lease::{Change, Done, Error, NodeEvent, NodeLease, Target};
+
+use super::confirm::Confirmed;
+use super::events;
+use super::interruption::exit_at_interrupt;
+use super::lock_command::LockCommand;
+use super::lock_set::Results;
+use super::parallel::in_order;
+use super::problems::Problems;
+use super::side_effects::SideEffects;
+use crate::args::nodes::Selection;
+use crate::error::{Failure, Kind, LockAfter};
+use crate::exit::Code;
+use crate::output::format::Format;
+use crate::output::item::{Item, NodeList};
+use crate::output::item_error::ItemError;
+use crate::output::print;
+use crate::words::change::{self, ChangeContext, dry_run_suffix};
+use crate::words::error_code::ErrorCode;
+use crate::words::event;
+use crate::words::next_command::next_step;
+use crate::words::verb::Outcomes;
+
+/// Reports the results for the nodes as they come.
+pub(crate) struct Report<'a> {
+    command: &'a LockCommand<'a>,
+    /// The locks of others that may be taken over.
+    pub(crate) confirmed: Option<&'a Confirmed>,
+    /// Why a lock of another is taken over, in the caller's words.
+    pub(crate) because: Option<&'a str>,
+    /// The requested duration.
+    pub(crate) requested: Option<Duration>,
+    selection: &'a Selection,
+    problems: Problems<'a>,
+    is_going_on: bool,
+    /// When the first of the locks expires, and its duration in seconds.
+    expires: Option<(Instant, u32)>,
+    outcomes: Outcomes,
+    items: Vec<Item>,
+    side_effects: SideEffects,
+    events: Vec<NodeEvent>,
+}
+
+impl<'a> Report<'a> {
+    pub(crate) fn new(command: &'a LockCommand<'a>, selection: &'a Selection) -> Self {
+        Self {
+            command,
+            confirmed: None,
+            because: None,
+            requested: None,
+            selection,
+            problems: Problems::changing(&command.session, command.verb),
+            is_going_on: false,
+            expires: None,
+            outcomes: Outcomes::default(),
+            items: Vec::new(),
+            side_effects: SideEffects::default(),
+            events: Vec::new(),
+        }
+    }
+
+    /// Runs `work` for each of `targets`, reports each result as it comes, and returns the exit code.
+    ///
+    /// # Errors
+    /// If the result can't be printed.
+    pub(crate) async fn each<F>(
+        mut self,
+        targets: Vec<Target>,
+        work: impl Fn(Target) -> F,
+    ) -> Result<Code, Failure>
+    where
+        F: Future<Output = Result<Change, Failure>>,
+    {
+        let LockCommand { session, args, .. } = self.command;
+        let may_land = |node: &str| session.locks.has_open_write(node);
+        let report = |node: &str, result| self.add(node, result);
+        let interrupted = in_order(targets, args.nodes.parallel, work, may_land, report).await;
+        self.end(interrupted).await
+    }
+
+    /// Reports the results for `nodes`, in this order, and returns the exit code.
+    ///
+    /// # Errors
+    /// If the result can't be printed.
+    pub(crate) async fn all(
+        mut self,
+        nodes: &[String],
+        mut results: Results,
+    ) -> Result<Code, Failure> {
+        if let Some(rest) = rest(&results, nodes) {
+            self.problems
+                .retry_as(self.command.session.program.narrowed(&rest));
+        }
+        for node in nodes {
+            match results.by_node.remove(node) {
+                Some(result) => self.add(node, result),
+                None => self.left_alone(node, results.interrupted),
+            }
+        }
+        self.end(results.interrupted).await
+    }
+
+    fn add(&mut self, node: &str, result: Result<Change, Failure>) {
+        match result {
+            Ok(change) => self.succeeded(&change),
+            Err(failure) => {
+                let nodes = match failure.lock_after() {
+                    LockAfter::Unchanged => &mut self.outcomes.left,
+                    LockAfter::Kept => &mut self.outcomes.done,
+                    LockAfter::Unknown => &mut self.outcomes.open,
+                };
+                nodes.push(node.to_owned());
+                let error = self.problems.report(&failure);
+                let now = self.command.session.locks.server_time().now();
+                self.items.push(Item::failed(node, &failure, error, now));
+            }
+        }
+    }
+
+    fn succeeded(&mut self, change: &Change) {
+        let command = self.command;
+        let session = &command.session;
+        let terminal = session.terminal;
+        let now = session.locks.server_time().now();
+        self.outcomes.done.push(change.node.clone());
+        self.is_going_on |= matches!(change.done, Done::Acquired | Done::Renewed);
+        if let Some((end, lease)) = change.until().zip(change.lease.as_ref()) {
+            let first = (end, lease.duration_seconds());
+            self.expires = Some(self.expires.map_or(first, |known| known.min(first)));
+        }
+        self.side_effects.add(change);
+        let broken = self.is_broken(change);
+        let context = ChangeContext {
+            now,
+            dry_run: command.args.write.dry_run,
+            broken,
+            unnamed: *self.selection == Selection::Mine,
+            duration: self.requested,
+        };
+        session.tell_before(change, now);
+        if change.done == Done::AlreadyFree && self.because.is_some() {
+            let node = &change.node;
+            terminal.warn(format!("node/{node} was already free: -m was not stored"));
+        }
+        if self.is_for_people() {
+            terminal.result(change::line(change, context));
+        }
+        if let Some(stays) = change::stays(change, self.requested, now, session.program) {
+            terminal.remark(stays);
+        }
+        self.items.push(Item::of_change(change, now));
+        if command.is_dry_run() {
+            return;
+        }
+        if let Some(warning) = change::still_acting(change, now).filter(|_| broken) {
+            terminal.warn(warning);
+        }
+        let caller = session.locks.identity();
+        let events = event::of(change, command.verb, caller, broken, self.because);
+        self.events.extend(events);
+    }
+
+    /// Whether it ended another's lock that had not expired.
+    fn is_broken(&self, change: &Change) -> bool {
+        let is_confirmed = self
+            .confirmed
+            .is_some_and(|it| it.contains_key(&change.node));
+        let before = change.before.as_ref().and_then(NodeLease::holder);
+        let ended = matches!(change.done, Done::Released | Done::Acquired);
+        is_confirmed && before.is_some() && ended
+    }
+
+    /// Records a node that is as before: the command was interrupted, or had problems with other nodes.
+    fn left_alone(&mut self, node: &str, interrupted: bool) {
+        let failed = self.command.verb.failed(node);
+        let error = match interrupted {
+            true => ItemError::of(ErrorCode::Interrupted, format!("{failed}: interrupted")),
+            false => {
+                let why = format!("{failed}: another node failed");
+                ItemError::of(ErrorCode::OtherFailed, why)
+            }
+        };
+        self.items.push(Item::skipped(node, error));
+        self.outcomes.left.push(node.to_owned());
+    }
+
+    /// Prints the data and the summary, writes the Events, and returns the exit code.
+    async fn end(self, interrupted: bool) -> Result<Code, Failure> {
+        if interrupted && self.problems.any() {
+            self.problems.note(Kind::Interrupted);
+        } else if interrupted {
+            self.problems.report(&Failure::Interrupted);
+        }
+        let (command, is_for_people) = (self.command, self.is_for_people());
+        let session = &command.session;
+        let terminal = session.terminal;
+        let suffix = dry_run_suffix(command.args.write.dry_run);
+        self.problems.report_groups();
+        self.side_effects.print(terminal, suffix);
+        let list = NodeList::new(self.items).single(self.selection.is_single());
+        if let Some(text) = print::data(&list, command.args.output.format())? {
+            terminal.data(text);
+        }
+        if self.is_going_on && !command.is_dry_run() && is_for_people {
+            let now = session.locks.server_time().now();
+            let outcomes = &self.outcomes;
+            let next = next_step(command.verb, outcomes, self.expires, session.program, now);
+            if let Some(next) = next {
+                terminal.remark(next);
+            }
+        }
+        if let Some(summary) = command.verb.summary(&self.outcomes, command.is_dry_run()) {
+            terminal.remark(format!("{summary}{suffix}"));
+        }
+        exit_at_interrupt();
+        events::post(session, self.events).await;
+        Ok(self.problems.end().await)
+    }
+
+    /// Whether the format is words, and not data for scripts.
+    fn is_for_people(&self) -> bool {
+        matches!(
+            self.command.args.output.format(),
+            Format::Text | Format::Wide
+        )
+    }
+}
+
+/// Those of `nodes` that the caller does not hold yet, if they hold some: a hint must not make them wait for
+/// their own locks.
+fn rest(results: &Results, nodes: &[String]) -> Option<Vec<String>> {
+    let has = |node: &&String| match results.by_node.get(*node) {
+        Some(Err(Failure::Lock(Error::Refused(refused)))) => {
+            matches!(refused.refusal, Refusal::HeldByCaller | Refusal::OwnHold)
+        }
+        Some(result) => result.is_ok(),
+        None => false,
+    };
+    let is_refused = |node: &&String| {
+        let result = results.by_node.get(*node);
+        result.is_none_or(|result| matches!(result, Err(Failure::Lock(Error::Refused(_)))))
+    };
+    let rest = nodes.iter().filter(|node| !has(node) && is_refused(node));
+    nodes
+        .iter()
+        .any(|node| has(&node))
+        .then(|| rest.cloned().collect())
+}
