@@ -1,16 +1,23 @@
 //! All failures of a verb, kept as data until they are printed: no sentences, and no exit codes.
 
+mod fencing;
 mod input;
+mod policies;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use maintenance_lease::protocol::LockId;
+use maintenance_lease::protocol::{LockId, Now};
 use maintenance_lease::{ApiError, Error, NodeLease, Refused};
+use pod_safety::Why;
+use pod_safety::fencing::Remains;
+use pod_safety::report::Target;
 
 use connect::ConnectError;
 
+pub(crate) use self::fencing::{FencingRefusal, FencingWrite, HookEnd, HookError};
 pub(crate) use self::input::{InputError, WithoutLockIds};
+pub(crate) use self::policies::PolicyRefusal;
 
 /// A verb that changes locks or relies on one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,13 +60,6 @@ pub(crate) enum Kind {
 /// Why a verb, or its part for one node, did not do what was asked.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The arguments are invalid.
-    Usage {
-        /// What is wrong.
-        message: String,
-        /// What to type instead.
-        hint: String,
-    },
     /// The arguments, the environment or a list of nodes is invalid.
     Input(InputError),
     /// What nobody branches on, such as a file that can't be read.
@@ -70,30 +70,53 @@ pub(crate) enum Failure {
     Connect(ConnectError),
     /// A failure of the lock protocol, of the API server or of the connection to it.
     Lock(Error),
-    /// Too dangerous in the current state.
-    Unsafe {
-        /// The reason.
-        message: String,
-        /// The missing condition, or what to do instead.
-        hint: String,
-    },
+    /// Too dangerous in the current state of a node.
+    Fencing(FencingRefusal),
+    /// Policies must not be changed in the current state of the cluster.
+    Policies(PolicyRefusal),
     /// A hook can't be run, or it failed.
-    Hook {
-        /// What happened to the hook, and to the operation.
-        message: String,
-        /// What to check, or what to type instead.
-        hint: String,
-        /// What scripts can tell of it.
-        kind: Kind,
+    Hook(HookError),
+    /// A write of a fencing got no answer, or its answer was not awaited.
+    UnknownFencing {
+        /// The node.
+        node: String,
+        /// The write.
+        write: FencingWrite,
+        /// Why there is no answer.
+        why: Box<Failure>,
     },
-    /// A write got no answer, or its answer was not awaited: it may have taken effect, or still may.
-    OpenWrite {
-        /// What is unknown.
-        message: String,
-        /// How to find out.
-        hint: String,
+    /// The deletion of an object got no answer, or its answer was not awaited.
+    UnknownDeletion {
+        /// The object.
+        target: Box<Target>,
+        /// Why there is no answer.
+        why: String,
         /// Whether it failed or was interrupted.
         kind: Kind,
+    },
+    /// Ctrl-C while a node was locked for a deletion, with an unknown result.
+    InterruptedLock {
+        /// The node.
+        node: String,
+        /// How long the lock would last.
+        duration: Duration,
+    },
+    /// The Node can't be read.
+    Unread {
+        /// The node.
+        node: String,
+        /// Why.
+        why: Why,
+    },
+    /// The Node kept changing, and nothing was written to it.
+    KeepsChanging {
+        /// The node.
+        node: String,
+    },
+    /// A write to the Node got no answer.
+    NoAnswer {
+        /// The node.
+        node: String,
     },
     /// The Node was deleted during the operation.
     NodeGone {
@@ -206,13 +229,13 @@ pub(crate) enum Obstacle {
     Refused(Box<Refused>),
     /// The node is not in the awaited state.
     State {
-        /// Its state.
-        how: String,
+        lease: Option<Box<NodeLease>>,
+        now: Now,
         /// The awaited state, such as `locked`.
         awaited: &'static str,
-        /// How to find out why, if there is more to see.
-        hint: Option<String>,
     },
+    /// Something is left of a fenced node.
+    Remains(Box<Remains>),
 }
 
 /// What is known about a node's lock after a failure.
@@ -227,22 +250,13 @@ pub(crate) enum LockAfter {
 }
 
 impl Failure {
-    pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self::Usage {
-            message: message.into(),
-            hint: hint.into(),
-        }
-    }
-
-    pub(crate) fn input(message: impl Into<String>) -> Self {
-        Self::Unexpected(anyhow::Error::msg(message.into()))
-    }
-
     /// What is known of the node's lock after it.
     pub(crate) fn lock_after(&self) -> LockAfter {
         match self {
             Self::InterruptedWrite { .. }
-            | Self::OpenWrite { .. }
+            | Self::UnknownDeletion { .. }
+            | Self::InterruptedLock { .. }
+            | Self::UnknownFencing { .. }
             | Self::Lock(Error::Unknown { .. }) => LockAfter::Unknown,
             Self::NotGivenBack { cause, .. } if cause.lock_after() == LockAfter::Unchanged => {
                 LockAfter::Kept
@@ -322,5 +336,23 @@ impl From<NothingFound> for Failure {
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
         Self::Unexpected(error)
+    }
+}
+
+impl From<FencingRefusal> for Failure {
+    fn from(refusal: FencingRefusal) -> Self {
+        Self::Fencing(refusal)
+    }
+}
+
+impl From<PolicyRefusal> for Failure {
+    fn from(refusal: PolicyRefusal) -> Self {
+        Self::Policies(refusal)
+    }
+}
+
+impl From<HookError> for Failure {
+    fn from(error: HookError) -> Self {
+        Self::Hook(error)
     }
 }

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use maintenance_lease::Error;
 use maintenance_lease::protocol::Refusal;
 
-use crate::error::{Failure, Kind, Verb};
+use crate::error::{Failure, HookError, Kind, Verb};
 
 /// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,20 +87,36 @@ impl Failure {
     /// What scripts can tell of it, as a failure of a verb that changes locks, or of something else.
     pub(crate) fn kind(&self, verb: Option<Verb>) -> Kind {
         match self {
-            Self::Usage { .. } | Self::Input(_) => Kind::Usage,
+            Self::Input(_) => Kind::Usage,
             Self::Unexpected(_)
             | Self::NothingFound(_)
+            | Self::KeepsChanging { .. }
+            | Self::NoAnswer { .. }
             | Self::NodeGone { .. }
+            | Self::Unread { .. }
             | Self::TooSlow { .. }
             | Self::UnknownTime
             | Self::Connect(_) => Kind::Other,
             Self::Lock(error) => kind_of(error, verb),
-            Self::Unsafe { .. } | Self::Unconfirmed(_) | Self::Declined => Kind::Unsafe,
-            Self::Interrupted | Self::InterruptedWrite { .. } => Kind::Interrupted,
+            Self::Fencing(_) | Self::Policies(_) | Self::Unconfirmed(_) | Self::Declined => {
+                Kind::Unsafe
+            }
+            Self::Hook(error) => match error {
+                HookError::NotFound { .. } => Kind::NotFound,
+                HookError::NotExecutable { .. } => Kind::NotExecutable,
+                HookError::Running { .. } => Kind::Locked,
+                HookError::Failed { .. } | HookError::NodeGone { .. } => Kind::Other,
+                HookError::Interrupted { .. } => Kind::Interrupted,
+                HookError::StillUnreachable { .. } => Kind::TimedOut,
+            },
+            Self::UnknownFencing { why, .. } => why.kind(None),
+            Self::Interrupted | Self::InterruptedLock { .. } | Self::InterruptedWrite { .. } => {
+                Kind::Interrupted
+            }
             Self::TimedOut { .. } => Kind::TimedOut,
             Self::OtherLease { .. } => Kind::Locked,
             Self::NotGivenBack { cause, .. } => cause.kind(verb),
-            Self::Hook { kind, .. } | Self::OpenWrite { kind, .. } | Self::Reported(kind) => *kind,
+            Self::UnknownDeletion { kind, .. } | Self::Reported(kind) => *kind,
         }
     }
 }
@@ -124,9 +140,11 @@ fn kind_of(error: &Error, verb: Option<Verb>) -> Kind {
             Refusal::OwnHold if verb == Some(Verb::Hold) => Kind::Unsafe,
             Refusal::Unfinished { .. } => Kind::Unsafe,
             Refusal::Deleting if verb == Some(Verb::Verify) => Kind::Locked,
-            Refusal::OwnHold | Refusal::Elected | Refusal::Deleting | Refusal::Foreign => {
-                Kind::Other
-            }
+            Refusal::OwnHold
+            | Refusal::Elected
+            | Refusal::Deleting
+            | Refusal::Foreign
+            | Refusal::TooLong { .. } => Kind::Other,
         },
         Error::Lost(_) => Kind::Lost,
         Error::Invalid(_) => Kind::Usage,

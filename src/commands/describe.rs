@@ -1,7 +1,6 @@
 //! `describe`: everything about the locks of a few nodes.
 
 use clap::Args;
-use maintenance_lease::protocol::identity::hold_identity;
 use maintenance_lease::{Error, RowDetail};
 
 use super::status::filter::NodeFilter;
@@ -34,7 +33,7 @@ pub(crate) async fn run(args: &DescribeArgs, start: &Start<'_>) -> Result<Code, 
     let identity = session.locks.identity();
     let filter = NodeFilter {
         selection,
-        own: [identity.to_owned(), hold_identity(identity)],
+        identity: identity.to_owned(),
         states: Vec::new(),
         abandoned: None,
         brief: false,

@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use policies::{Manifest, Mode};
 
-use crate::error::Failure;
+use crate::error::{Failure, PolicyRefusal};
 use crate::exit::Code;
 use crate::run::policies::Installed;
 use crate::run::session::Start;
@@ -51,10 +51,7 @@ pub(crate) async fn run(args: &EnforceArgs, start: &Start<'_>) -> Result<Code, F
     let mut policies = installed.objects.iter();
     let is_missing = policies.any(|(manifest, found)| manifest.is_policy() && found.is_none());
     if mode.is_some() && is_missing {
-        return Err(Failure::Unsafe {
-            message: "the policies are not installed".to_owned(),
-            hint: format!("install them first: `{} install`", session.program),
-        });
+        return Err(PolicyRefusal::NotInstalled.into());
     }
     let objects = installed.objects.iter();
     for (binding, _) in objects.filter(|(manifest, _)| manifest.is_binding()) {

@@ -17,17 +17,15 @@ use crate::args::hook::HookArgs;
 use crate::args::output::{OutputArgs, offers_no_lock_id};
 use crate::args::risks::RiskArgs;
 use crate::args::write::{WriteArgs, reason};
-use crate::error::{Failure, Verb};
+use crate::error::{Failure, FencingWrite, InputError, Obstacle, Verb};
 use crate::exit::Code;
 use crate::output::fencing::Fencing;
 use crate::run::fencing::{
     Attempts, FencingTarget, Hook, LeaseEnd, Observed, Recording, Timeout, Written,
 };
 use crate::run::session::Start;
-use crate::text::{escape, for_shell};
-use crate::words::fencing::{
-    fenced, hold_lost, hold_not_ended, hold_stays, record_open, stuck, unrecorded,
-};
+use crate::text::escape;
+use crate::words::fencing::{fenced, hold_lost, hold_not_ended, hold_stays, unrecorded};
 use crate::words::holder::person;
 use crate::words::with::command_line;
 
@@ -124,18 +122,15 @@ fn given(typed: &str) -> Result<String, String> {
 
 pub(crate) async fn run(args: &FenceArgs, start: &Start<'_>) -> Result<Code, Failure> {
     if args.powered_off.is_none() && args.hook.hook.is_empty() {
-        return Err(Failure::usage(
-            "missing proof that the node is off: give `--powered-off=HOW` or `-- HOOK`",
-            format!(
-                "{program} fence {node} --powered-off=\"HOW YOU KNOW\"; or {program} fence {node} -- HOOK",
-                program = start.program,
-                node = for_shell(&args.node)
-            ),
-        ));
+        let node = args.node.clone();
+        return Err(InputError::NoProof { node }.into());
     }
     let target = FencingTarget::open(start, &args.node, &args.write, args.output).await?;
     target.session.learn_api_user(start.environment).await;
-    let hook = Hook::new(&target, &args.hook)?;
+    let hook = match Hook::new(&target, &args.hook) {
+        Ok(hook) => hook,
+        Err(failure) => return target.end(Verb::Fence, Err(failure), None).await,
+    };
     let mut run = FenceRun {
         args,
         target: &target,
@@ -269,7 +264,8 @@ impl FenceRun<'_> {
         // A Node that is gone needs no more writes.
         if self.recording.is_open() && !is_gone {
             // The record may still be written, so the lock stays.
-            return record_open(&target.node, &failure, self.hook.id(), target.program());
+            let hook = self.hook.id().map(ToOwned::to_owned);
+            return target.unknown(FencingWrite::Record { hook }, failure);
         }
         self.hook.withdraw().await;
         let is_recorded = self.recording.is_there();
@@ -393,10 +389,11 @@ impl FenceRun<'_> {
         }
         match remains.is_over() {
             true => Ok(()),
-            false => {
-                let (timeout, program) = (self.args.timeout, target.program());
-                Err(stuck(&target.node, &remains, timeout, program))
-            }
+            false => Err(Failure::TimedOut {
+                node: target.node.clone(),
+                waited: self.args.timeout,
+                obstacle: Some(Obstacle::Remains(Box::new(remains))),
+            }),
         }
     }
 }

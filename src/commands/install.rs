@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use policies::{Manifest, OLDEST_MINOR};
 use serde_json::Value;
 
-use crate::error::Failure;
+use crate::error::{Failure, PolicyRefusal};
 use crate::exit::Code;
 use crate::run::policies::Installed;
 use crate::run::session::{Session, Start};
@@ -82,15 +82,10 @@ async fn check_version(session: &Session<'_>) -> Result<(), Failure> {
     let version = session.locks.server_version().await?;
     match is_tested(&version.major, &version.minor) {
         true => Ok(()),
-        false => Err(Failure::Unsafe {
-            message: format!(
-                "the server is Kubernetes {}; the policies need 1.{OLDEST_MINOR} or newer",
-                version.git_version
-            ),
-            hint:
-                "kubectl maint works without them; to apply the roles alone, use deploy/rbac.yaml"
-                    .to_owned(),
-        }),
+        false => Err(PolicyRefusal::OldServer {
+            version: version.git_version.clone(),
+        }
+        .into()),
     }
 }
 

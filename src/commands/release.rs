@@ -9,14 +9,13 @@ use crate::args::change::ChangingArgs;
 use crate::args::lock_id::LockIdArgs;
 use crate::args::output::offers_no_lock_id;
 use crate::args::write::reason;
-use crate::error::{Failure, InputError, Verb, WithoutLockIds};
+use crate::error::{Failure, FencingRefusal, InputError, Verb, WithoutLockIds};
 use crate::exit::Code;
 use crate::run::confirm::Confirmed;
 use crate::run::lock_command::LockCommand;
 use crate::run::report::Report;
 use crate::run::session::{Session, Start};
 use crate::run::targets::Target;
-use crate::words::fencing::hold_of_fencing;
 
 /// Release locks
 ///
@@ -135,7 +134,8 @@ async fn end_own_hold(session: &Session<'_>, refused: Refused) -> Result<Change,
     };
     let now = session.locks.server_time().now();
     if is_of_fencing(lease, now) {
-        return Err(hold_of_fencing(lease, now, session.program));
+        let hold = Box::new(lease.clone());
+        return Err(FencingRefusal::EndHold { hold, now }.into());
     }
     let seen = Seen {
         node: node.clone(),

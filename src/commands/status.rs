@@ -12,7 +12,6 @@ use std::time::Duration;
 
 use clap::Args;
 use maintenance_lease::protocol::Span;
-use maintenance_lease::protocol::identity::hold_identity;
 use maintenance_lease::{Error, RowDetail, Sight};
 
 use self::filter::{NodeFilter, StateFilter};
@@ -181,7 +180,7 @@ pub(crate) async fn run(args: &StatusArgs, start: &Start<'_>) -> Result<Code, Fa
     let identity = session.locks.identity();
     let format = args.output.format();
     let filter = NodeFilter {
-        own: [identity.to_owned(), hold_identity(identity)],
+        identity: identity.to_owned(),
         brief: args.is_brief(&selection, format),
         selection,
         states: args.states(),

@@ -14,15 +14,13 @@ use crate::args::hook::HookArgs;
 use crate::args::output::{OutputArgs, offers_no_lock_id};
 use crate::args::risks::RiskArgs;
 use crate::args::write::WriteArgs;
-use crate::error::{Failure, Verb};
+use crate::error::{Failure, FencingRefusal, FencingWrite, HookError, Verb};
 use crate::exit::Code;
 use crate::output::fencing::Fencing;
 use crate::run::fencing::{Attempts, FencingTarget, Hook, Observed, Timeout, Written};
 use crate::run::session::Start;
 use crate::text::escape;
-use crate::words::fencing::{
-    awaited, fenced_anew, gone_after_hook, hold_not_ended, return_open, silent_after_hook, stays,
-};
+use crate::words::fencing::{awaited, hold_not_ended};
 use crate::words::with::command_line;
 
 /// Return a fenced node to service
@@ -90,10 +88,14 @@ pub(crate) enum Risk {
 
 pub(crate) async fn run(args: &UnfenceArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let target = FencingTarget::open(start, &args.node, &args.write, args.output).await?;
+    let hook = match Hook::new(&target, &args.hook) {
+        Ok(hook) => hook,
+        Err(failure) => return target.end(Verb::Unfence, Err(failure), None).await,
+    };
     let mut run = UnfenceRun {
         args,
         target: &target,
-        hook: Hook::new(&target, &args.hook)?,
+        hook,
         hold: None,
         is_undone: false,
         outcome: None,
@@ -192,7 +194,9 @@ impl UnfenceRun<'_> {
             terminal.warn(hold_not_ended(&target.node, &failure, target.program()));
         }
         match self.is_undone && !target.is_dry_run() {
-            true => gone_after_hook(&target.node),
+            true => Failure::Hook(HookError::NodeGone {
+                node: target.node.clone(),
+            }),
             false => failure,
         }
     }
@@ -270,9 +274,12 @@ impl UnfenceRun<'_> {
             if timeout.rest().is_zero() {
                 return Err(match refusal {
                     Refusal::Silent if !limit.is_zero() => {
-                        silent_after_hook(&target.node, limit, target.program())
+                        Failure::Hook(HookError::StillUnreachable {
+                            node: target.node.clone(),
+                            waited: limit,
+                        })
                     }
-                    refusal => stays(&target.node, &refusal, target.program()),
+                    refusal => self.stays(refusal),
                 });
             }
             if !is_told {
@@ -304,7 +311,7 @@ impl UnfenceRun<'_> {
                 target.observed().await
             };
             observed = observe_again.await.map_err(|failure| match written {
-                Written::Unknown => return_open(&target.node, &failure, target.program()),
+                Written::Unknown => target.unknown(FencingWrite::Return, failure),
                 Written::No | Written::Yes => failure,
             })?;
             if !self.sight(&observed).is_fenced() {
@@ -319,14 +326,19 @@ impl UnfenceRun<'_> {
     fn expect(&self, meant: Option<&Record>, observed: &Observed) -> Result<(), Failure> {
         match observed.evidence.signs.record.as_ref() == meant {
             true => Ok(()),
-            false => Err(fenced_anew(&self.target.node, self.target.program())),
+            false => Err(Failure::Fencing(FencingRefusal::FencedAgain {
+                node: self.target.node.clone(),
+            })),
         }
     }
 
     fn judge(&self, observed: &Observed) -> Result<(), Failure> {
-        let target = self.target;
-        self.may_return(observed)
-            .map_err(|refusal| stays(&target.node, &refusal, target.program()))
+        self.may_return(observed).map_err(|why| self.stays(why))
+    }
+
+    fn stays(&self, why: Refusal) -> Failure {
+        let node = self.target.node.clone();
+        Failure::Fencing(FencingRefusal::Unfence { node, why })
     }
 
     fn may_return(&self, observed: &Observed) -> Result<(), Refusal> {

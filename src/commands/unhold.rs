@@ -6,13 +6,12 @@ use pod_safety::fencing::is_of_fencing;
 
 use crate::args::change::ChangingArgs;
 use crate::args::output::offers_no_lock_id;
-use crate::error::{Failure, Verb, WithoutLockIds};
+use crate::error::{Failure, FencingRefusal, Verb, WithoutLockIds};
 use crate::exit::Code;
 use crate::run::lock_command::LockCommand;
 use crate::run::report::Report;
 use crate::run::session::Start;
 use crate::run::targets::Target;
-use crate::words::fencing::hold_of_fencing;
 
 /// End holds
 ///
@@ -55,7 +54,8 @@ pub(crate) async fn run(args: &UnholdArgs, start: &Start<'_>) -> Result<Code, Fa
         let lease = seen.as_ref().and_then(|seen| seen.lease.as_ref());
         let now = session.locks.server_time().now();
         if let Some(lease) = lease.filter(|lease| is_of_fencing(lease, now)) {
-            return Err(hold_of_fencing(lease, now, session.program));
+            let hold = Box::new(lease.clone());
+            return Err(FencingRefusal::EndHold { hold, now }.into());
         }
         let exists = seen.as_ref().is_some_and(|seen| seen.row.row().is_some());
         let ending = session.locks.unhold_seen(&node, confirmed.get(&node), seen);

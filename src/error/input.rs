@@ -41,12 +41,6 @@ pub(crate) enum InputError {
     PassedUntil { ago: Duration },
     /// A lock can't last until then.
     FarUntil { time: DateTime<Utc> },
-    /// A lock can't be extended so far.
-    LongExtension {
-        node: String,
-        left: Duration,
-        added: Duration,
-    },
     /// A lease too short to be renewed in time.
     ShortLease {
         lease: Duration,
@@ -84,6 +78,16 @@ pub(crate) enum InputError {
     EmptyLockId { variable: &'static str },
     /// The variable for a lock id has something else.
     NotALockId { variable: &'static str },
+    /// A node is to be fenced without a proof that it is off.
+    NoProof { node: String },
+    /// A selector of pods that would match everything.
+    EmptyPodSelector,
+    /// Neither a pod nor a node; `is_risk` if it looks like a risk to accept.
+    NotATarget { typed: String, is_risk: bool },
+    /// Nothing to delete is named.
+    NoTargets,
+    /// A node and something else are to be deleted.
+    NodeNotAlone,
     /// `--pods` was given with several nodes.
     PodsOfMany,
 }

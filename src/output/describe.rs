@@ -4,7 +4,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use maintenance_lease::protocol::{Instant, Now, State};
 use maintenance_lease::{NodeLease, Sight};
 
-use super::status::{self, Heartbeat, Label, View, last_reason, left, none, unknown, unreadable};
+use super::status::{Heartbeat, Label, View, last_reason, left, none, unknown, unreadable};
 use crate::text::escape;
 use crate::words::health;
 use crate::words::holder::of_node;
@@ -107,12 +107,12 @@ fn end_key(lease: &NodeLease, now: Now) -> &'static str {
 
 /// When the lock expires, has expired, or is expected to end.
 fn end(lease: &NodeLease, now: Now) -> Option<String> {
-    let until = status::end(lease, now)?;
+    let until = lease.expected_end(now)?;
     if until == Instant::UNREADABLE {
         return Some(unreadable());
     }
     let left = left(lease, now);
-    let words = match Label::of(Some(lease), now).is_over() {
+    let words = match lease.is_overdue(now) {
         true => left,
         false => format!("in {left}"),
     };

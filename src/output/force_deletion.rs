@@ -168,15 +168,17 @@ pub(crate) struct ForceDeletion {
     namespace: Option<String>,
     /// The name of the pod or Node.
     name: String,
-    /// Absent if the Node can't be read.
+    /// Absent if it can't be read.
     #[serde(skip_serializing_if = "String::is_empty")]
     uid: String,
-    /// Absent if the Node can't be read.
+    /// Absent if it can't be read.
     #[serde(skip_serializing_if = "String::is_empty")]
     resource_version: String,
     /// The node of the pod, if it has one; or the Node.
     #[serde(skip_serializing_if = "Option::is_none")]
     node: Option<String>,
+    /// Absent if it could not be read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     checks: Vec<Check>,
     /// Absent if its deletion was not requested.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -298,16 +300,51 @@ impl ForceDeletionList {
                 ..ForceDeletion::of(report)
             },
         };
+        Self::of_items(reports.iter().map(item).collect(), accept_risk)
+    }
+
+    /// These items.
+    pub(crate) fn of_items(items: Vec<ForceDeletion>, accept_risk: String) -> Self {
         Self {
             api_version: ApiVersion::V2,
             kind: kind::ForceDeletionList::default(),
             accept_risk,
-            items: reports.iter().map(item).collect(),
+            items,
         }
     }
 }
 
 impl ForceDeletion {
+    /// A pod or Node that could not be read.
+    pub(crate) fn unread(
+        target: &str,
+        namespace: Option<&str>,
+        name: &str,
+        error: ItemError,
+    ) -> Self {
+        let (resource, node) = match target {
+            "node" => (Resource::Node, Some(name.to_owned())),
+            _ => (Resource::Pod, None),
+        };
+        Self {
+            api_version: ApiVersion::V2,
+            kind: kind::ForceDeletion::default(),
+            resource,
+            namespace: namespace.map(ToOwned::to_owned),
+            name: name.to_owned(),
+            uid: String::new(),
+            resource_version: String::new(),
+            node,
+            checks: Vec::new(),
+            outcome: None,
+            finalizers: Vec::new(),
+            pods: Vec::new(),
+            registered_again: false,
+            replacement: None,
+            error: Some(error),
+        }
+    }
+
     fn of(report: &Report) -> Self {
         let target = report.target.clone();
         let (resource, node) = match target.kind {

@@ -59,10 +59,8 @@ impl Label {
             State::Free => Self::Free,
             State::Held { .. } => Self::Locked,
             State::Expired { .. } => Self::Expired,
-            State::AdminHold => match lease.hold_until() {
-                Some(until) if now.earliest > Instant::from(until) => Self::OnHoldOverdue,
-                _ => Self::OnHold,
-            },
+            State::AdminHold if lease.is_overdue(now) => Self::OnHoldOverdue,
+            State::AdminHold => Self::OnHold,
         }
     }
 
@@ -85,11 +83,6 @@ impl Label {
             Self::Locked => 3,
             Self::Free => 4,
         }
-    }
-
-    /// Whether its term has ended.
-    pub(crate) fn is_over(self) -> bool {
-        matches!(self, Self::Expired | Self::OnHoldOverdue)
     }
 }
 
@@ -228,20 +221,12 @@ fn date(lease: Option<&NodeLease>, time: impl Fn(&NodeLease) -> Option<DateTime<
     }
 }
 
-/// When the lock ends or has ended, or a hold is expected to end; `None` if nobody knows.
-pub(crate) fn end(lease: &NodeLease, now: Now) -> Option<Instant> {
-    match lease.state(now) {
-        State::AdminHold => lease.hold_until().map(Instant::from),
-        state => state.end(),
-    }
-}
-
-/// How much time is left until then, or how long ago it was.
+/// How much time is left until a lock ends or a hold is expected to end, or how long ago that was.
 pub(super) fn time_left(lease: &NodeLease, now: Now) -> String {
-    match end(lease, now) {
+    match lease.expected_end(now) {
         None => unknown(),
         Some(Instant::UNREADABLE) => unreadable(),
-        Some(end) if Label::of(Some(lease), now).is_over() => {
+        Some(end) if lease.is_overdue(now) => {
             format!("{} ago", span(now.earliest - end))
         }
         Some(end) => remaining(end - now.earliest),
@@ -250,7 +235,7 @@ pub(super) fn time_left(lease: &NodeLease, now: Now) -> String {
 
 /// The same with the oddities of that time.
 pub(super) fn left(lease: &NodeLease, now: Now) -> String {
-    let end = end(lease, now);
+    let end = lease.expected_end(now);
     match lease.state(now) {
         State::Free if lease.is_deleting() => return "being deleted".to_owned(),
         State::Free => return none(),

@@ -8,9 +8,8 @@ use policies::{FIELD_MANAGER, Manifest};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use crate::error::Failure;
+use crate::error::{Failure, PolicyRefusal};
 use crate::run::session::Session;
-use crate::text::escape;
 
 /// Other API servers than the one that answered learn of a deleted binding within a second or two.
 const EFFECT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -43,7 +42,8 @@ impl<'a> Installed<'a> {
             if let Some(found) = &found
                 && let Some(manager) = other_manager(&manifest, found)
             {
-                return Err(managed_elsewhere(&manifest, manager));
+                let (object, manager) = (manifest.full_name(), manager.to_owned());
+                return Err(PolicyRefusal::OtherManager { object, manager }.into());
             }
             objects.push((manifest, found));
         }
@@ -73,14 +73,11 @@ impl<'a> Installed<'a> {
         };
         match self.requests.call(&call).await {
             Ok(_) => Ok(()),
-            Err(error) if error.is_conflict() => Err(Failure::Unsafe {
-                message: format!(
-                    "another tool manages {}: {}",
-                    manifest.full_name(),
-                    escape(&error.to_string())
-                ),
-                hint: BY_ITS_TOOL.to_owned(),
-            }),
+            Err(error) if error.is_conflict() => Err(PolicyRefusal::Conflict {
+                object: manifest.full_name(),
+                error,
+            }
+            .into()),
             Err(error) => Err(error.into()),
         }
     }
@@ -115,26 +112,11 @@ impl<'a> Installed<'a> {
                 break;
             }
             if Instant::now() > end {
-                return Err(still_refused(&error));
+                return Err(PolicyRefusal::StillEnforced(error).into());
             }
             sleep(EFFECT_POLL).await;
         }
         Ok(())
-    }
-}
-
-const BY_ITS_TOOL: &str =
-    "change it with that tool; `kubectl maint install -o yaml` prints what to apply";
-
-fn still_refused(error: &ApiError) -> Failure {
-    Failure::Unsafe {
-        message: format!(
-            "the policies were switched off, but the server still refuses writes: {}",
-            escape(&error.to_string())
-        ),
-        hint: "check whether another tool creates the bindings again, with `kubectl get \
-               validatingadmissionpolicybinding`"
-            .to_owned(),
     }
 }
 
@@ -176,17 +158,6 @@ fn other_manager<'f>(manifest: &Manifest, found: &'f Value) -> Option<&'f str> {
         .filter(|entry| entry["subresource"] != "status")
         .filter_map(|entry| entry["manager"].as_str());
     others.into_iter().find(|manager| *manager != FIELD_MANAGER)
-}
-
-fn managed_elsewhere(manifest: &Manifest, manager: &str) -> Failure {
-    Failure::Unsafe {
-        message: format!(
-            "{} is managed by {}; nothing was changed",
-            manifest.full_name(),
-            escape(manager)
-        ),
-        hint: BY_ITS_TOOL.to_owned(),
-    }
 }
 
 #[cfg(test)]

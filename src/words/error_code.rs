@@ -5,7 +5,7 @@ use maintenance_lease::{ApiError, Error};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::error::{Failure, Kind};
+use crate::error::{Failure, HookError};
 
 /// Why a command failed for an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -36,6 +36,8 @@ pub(crate) enum ErrorCode {
     LeaderElection,
     /// The Lease belongs to another application.
     ForeignLease,
+    /// With the added time, the lock would last longer than an hour.
+    TooLong,
     /// The Node, its Lease or the namespace of the Leases is being deleted.
     Deleting,
     /// It does not exist, or was deleted during the command.
@@ -80,27 +82,30 @@ impl ErrorCode {
             Failure::Lock(error) => of_error(error),
             Failure::Connect(_) | Failure::UnknownTime => Self::Unavailable,
             Failure::NothingFound(_) | Failure::NodeGone { .. } => Self::NotFound,
-            Failure::Unsafe { .. } => Self::Unsafe,
+            Failure::Fencing(_) | Failure::Policies(_) => Self::Unsafe,
             Failure::Unconfirmed(_) | Failure::Declined => Self::NotConfirmed,
-            Failure::Hook { kind, .. } => match kind {
-                Kind::Locked => Self::HookRunning,
-                Kind::TimedOut => Self::TimedOut,
-                Kind::Interrupted => Self::Interrupted,
-                Kind::Lost
-                | Kind::Unsafe
-                | Kind::NotExecutable
-                | Kind::NotFound
-                | Kind::Other
-                | Kind::Usage => Self::HookFailed,
+            Failure::Hook(error) => match error {
+                HookError::Running { .. } => Self::HookRunning,
+                HookError::StillUnreachable { .. } => Self::TimedOut,
+                HookError::Interrupted { .. } => Self::Interrupted,
+                HookError::NotFound { .. }
+                | HookError::NotExecutable { .. }
+                | HookError::Failed { .. }
+                | HookError::NodeGone { .. } => Self::HookFailed,
             },
-            Failure::OpenWrite { .. } | Failure::InterruptedWrite { .. } => Self::Unknown,
+            Failure::UnknownDeletion { .. }
+            | Failure::InterruptedLock { .. }
+            | Failure::UnknownFencing { .. }
+            | Failure::InterruptedWrite { .. } => Self::Unknown,
             Failure::Interrupted => Self::Interrupted,
             Failure::TimedOut { .. } | Failure::TooSlow { .. } => Self::TimedOut,
             Failure::OtherLease { .. } => Self::WrongLockId,
             Failure::NotGivenBack { .. } => Self::NotReleased,
-            Failure::Usage { .. }
-            | Failure::Input(_)
+            Failure::Input(_)
             | Failure::Unexpected(_)
+            | Failure::KeepsChanging { .. }
+            | Failure::NoAnswer { .. }
+            | Failure::Unread { .. }
             | Failure::Reported(_) => Self::Failed,
         }
     }
@@ -136,6 +141,7 @@ fn of_refusal(refusal: Refusal) -> ErrorCode {
         Refusal::Elected => ErrorCode::LeaderElection,
         Refusal::Deleting => ErrorCode::Deleting,
         Refusal::Foreign => ErrorCode::ForeignLease,
+        Refusal::TooLong { .. } => ErrorCode::TooLong,
     }
 }
 

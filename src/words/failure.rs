@@ -9,9 +9,9 @@ use maintenance_lease::{ApiError, Error};
 use super::program::Program;
 use super::refusal::{self, RequestContext};
 use super::time::length;
-use super::{input, loss};
+use super::{fencing, input, loss, node_state, policies};
 use crate::error::{Failure, NothingFound, Obstacle, Unconfirmed, Verb};
-use crate::text::{escape, shown};
+use crate::text::{escape, for_shell, shown};
 
 /// The message alone.
 impl fmt::Display for Failure {
@@ -34,10 +34,37 @@ pub(crate) fn lines(
     let check = |node: &str| run("check with", format!("status {node}"));
     match failure {
         Failure::Input(error) => with_hint(input::lines(error, program)),
-        Failure::Usage { message, hint }
-        | Failure::Unsafe { message, hint }
-        | Failure::Hook { message, hint, .. }
-        | Failure::OpenWrite { message, hint, .. } => (message.clone(), Some(hint.clone())),
+        Failure::UnknownDeletion { target, why, .. } => {
+            let within = target.namespace.as_ref();
+            let within = within.map(|namespace| format!(" -n {}", for_shell(namespace)));
+            (
+                format!(
+                    "unknown whether {target} was force-deleted: the request may still take effect ({})",
+                    escape(why)
+                ),
+                Some(format!(
+                    "check with `{} get {target}{}`",
+                    program.kubectl(),
+                    within.unwrap_or_default()
+                )),
+            )
+        }
+        Failure::InterruptedLock { node, duration } => (
+            format!(
+                "interrupted: nothing was deleted; node/{node} may stay locked for {}s",
+                duration.as_secs()
+            ),
+            Some(format!("check with `{program} status {node}`")),
+        ),
+        Failure::Unread { node, why } => {
+            (escape(&format!("could not read node/{node}: {why}")), None)
+        }
+        Failure::Fencing(refusal) => with_hint(fencing::refusal(refusal, program)),
+        Failure::Policies(refusal) => with_hint(policies::refusal(refusal, program)),
+        Failure::Hook(error) => with_hint(fencing::of_hook(error, program)),
+        Failure::UnknownFencing { node, write, why } => {
+            with_hint(fencing::unknown(node, write, why, program))
+        }
         Failure::Unexpected(error) => (escape(&causes(error)), None),
         Failure::NothingFound(nothing) => {
             let (what, hint) = nothing_found(nothing, program);
@@ -52,6 +79,14 @@ pub(crate) fn lines(
             format!("interrupted: the write for node/{node} was in progress and may still take effect"),
             check(node),
         ),
+        Failure::KeepsChanging { node } => (
+            format!("could not update node/{node}: it keeps changing; nothing was written to it"),
+            None,
+        ),
+        Failure::NoAnswer { node } => (
+            format!("unknown whether node/{node} was changed: no answer"),
+            None,
+        ),
         Failure::NodeGone { node } => (
             format!("node/{node} was deleted, along with its lock and records"),
             None,
@@ -60,7 +95,7 @@ pub(crate) fn lines(
             node,
             waited,
             obstacle,
-        } => timed_out(node, *waited, obstacle.as_ref(), request),
+        } => timed_out(node, *waited, obstacle.as_ref(), program, request),
         Failure::UnknownTime => (
             "the API server's time is unknown, because this machine was paused: nothing was changed"
                 .to_owned(),
@@ -243,10 +278,15 @@ fn timed_out(
     node: &str,
     waited: Duration,
     obstacle: Option<&Obstacle>,
+    program: &Program,
     request: Option<RequestContext<'_>>,
 ) -> (String, Option<String>) {
     let tried_once = waited.is_zero();
     let timed_out = timed_out_waiting(waited, &format!("node/{node}"));
+    let is_not = |awaited: &str, how: &str| match tried_once {
+        true => format!("node/{node} is not {awaited}: {how}"),
+        false => format!("{timed_out} to be {awaited}: {how}"),
+    };
     match (obstacle, request) {
         (Some(Obstacle::Refused(refused)), Some(request)) => {
             let request = RequestContext {
@@ -263,12 +303,20 @@ fn timed_out(
             (message, Some(hint))
         }
         (Some(Obstacle::Refused(refused)), None) => (format!("{timed_out}: {refused}"), None),
-        (Some(Obstacle::State { how, awaited, hint }), _) => {
-            let message = match tried_once {
-                true => format!("node/{node} is not {awaited}: {how}"),
-                false => format!("{timed_out} to be {awaited}: {how}"),
-            };
-            (message, hint.clone())
+        (
+            Some(Obstacle::State {
+                lease,
+                now,
+                awaited,
+            }),
+            _,
+        ) => {
+            let state = node_state::state(lease.as_deref(), *now);
+            (is_not(awaited, &format!("it {state}")), None)
+        }
+        (Some(Obstacle::Remains(remains)), _) => {
+            let (left, hint) = fencing::still_there(node, remains, program);
+            (is_not("empty", &left), Some(hint))
         }
         (None, _) => (timed_out, None),
     }

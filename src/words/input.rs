@@ -1,14 +1,11 @@
 //! Invalid input: what is wrong, and what to type instead.
 
-use std::time::Duration;
-
 use chrono::SecondsFormat;
-use maintenance_lease::LONGEST_DURATION;
 
 use super::program::Program;
-use super::time::{length, remaining, span};
+use super::time::{length, span};
 use crate::error::{InputError, WithoutLockIds};
-use crate::text::shown;
+use crate::text::{for_shell, shown};
 
 const ONLY_ONE: &str = "use only one of them";
 
@@ -89,14 +86,6 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
                 time.to_rfc3339_opts(SecondsFormat::Secs, true)
             ),
         ),
-        InputError::LongExtension { node, left, added } => both(
-            format!(
-                "cannot add {} to the lock on node/{node}: {} are left, and a lock lasts at most 1h from now",
-                length((*added).into()),
-                remaining((*left).into()),
-            ),
-            possible_extension(node, *left, program),
-        ),
         InputError::ShortLease {
             lease,
             request,
@@ -148,6 +137,32 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
             format!("{variable} is not a lock id"),
             set_to_lock_id(variable),
         ),
+        InputError::NoProof { node } => both(
+            "missing proof that the node is off: give `--powered-off=HOW` or `-- HOOK`",
+            format!(
+                "{program} fence {node} --powered-off=\"HOW YOU KNOW\"; or {program} fence {node} -- HOOK",
+                node = for_shell(node)
+            ),
+        ),
+        InputError::EmptyPodSelector => both(
+            "the selector of -l is empty: it would match all pods in the namespace",
+            "give a label selector, e.g. -l app=web, or name the pods",
+        ),
+        InputError::NotATarget { typed, is_risk } => both(
+            format!("{:?} is neither a pod nor a node", shown(typed)),
+            match is_risk {
+                true => format!("to accept this risk, write --accept-risk={typed}"),
+                false => "use pod/NAME or node/NAME".to_owned(),
+            },
+        ),
+        InputError::NoTargets => both(
+            "no pod or node given",
+            "give pod/NAME, node/NAME or -l SELECTOR",
+        ),
+        InputError::NodeNotAlone => both(
+            "a node can only be deleted alone",
+            "give one node/NAME, or only pods",
+        ),
         InputError::PodsOfMany => both(
             "--pods takes one node, or none for all nodes",
             "name at most one node",
@@ -170,23 +185,6 @@ fn unset(variable: &str) -> String {
 
 fn set_to_lock_id(variable: &str) -> String {
     format!("unset {variable}, or set it to the output of `acquire -o lock-id`")
-}
-
-/// By how much the lock on `node` can be extended if so much of it is `left`.
-fn possible_extension(node: &str, left: Duration, program: &Program) -> String {
-    let longer = format!(
-        "for longer, run `{program} hold {node} -m {}`",
-        program.why()
-    );
-    let possible = match LONGEST_DURATION.saturating_sub(left).as_secs() {
-        0 => return longer,
-        seconds @ 1..60 => seconds,
-        seconds => seconds / 60 * 60,
-    };
-    format!(
-        "add at most {} with `{program} renew {node} --duration +{0}`; {longer}",
-        length(Duration::from_secs(possible).into())
-    )
 }
 
 fn no_lock_ids(what: WithoutLockIds, program: &Program) -> (String, String) {

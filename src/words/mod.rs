@@ -14,6 +14,7 @@ pub(crate) mod input;
 pub(crate) mod loss;
 pub(crate) mod next_command;
 pub(crate) mod node_state;
+pub(crate) mod policies;
 pub(crate) mod program;
 pub(crate) mod refusal;
 pub(crate) mod state;

@@ -1,6 +1,5 @@
 //! What somebody may want to run next: who looks at a node, or has locked some.
 
-use maintenance_lease::protocol::identity::hold_identity;
 use maintenance_lease::protocol::{Instant, Now, Span, State, check_finished};
 use maintenance_lease::{NodeLease, NodeRow};
 use pod_safety::node::Health;
@@ -27,7 +26,7 @@ pub(crate) fn all(
 ) -> Vec<(&'static str, String)> {
     let Reader { identity, program } = reader;
     let holder = lease.and_then(NodeLease::holder);
-    let own = holder.is_some_and(|holder| [*identity, &hold_identity(identity)].contains(&holder));
+    let own = lease.is_some_and(|lease| lease.is_held_by(identity));
     let is_fenced = lease.is_some_and(NodeLease::is_fenced)
         || matches!(
             health,

@@ -2,12 +2,14 @@
 
 pub(crate) mod fenced;
 
+use std::time::Duration;
+
 use maintenance_lease::protocol::{Instant, Now, Refusal, State, identity};
-use maintenance_lease::{NodeLease, Refused};
+use maintenance_lease::{LONGEST_DURATION, NodeLease, Refused};
 
 use super::holder::{named, person};
 use super::state::node_problem;
-use super::time::{clock, remaining, span};
+use super::time::{clock, length, remaining, span};
 use crate::error::Verb;
 use crate::text::{escape, for_shell};
 use crate::words::holder::HoldingCommand;
@@ -102,6 +104,11 @@ pub(super) fn cause_with(refused: &Refused, about: &str, request: RequestContext
         Refusal::Foreign => {
             "its Lease lacks our labels and belongs to another application".to_owned()
         }
+        Refusal::TooLong { left, added } => format!(
+            "{} are left, and with {} more it would last longer than 1h",
+            remaining(left),
+            length(added)
+        ),
     }
 }
 
@@ -260,6 +267,7 @@ fn hint(refused: &Refused, request: RequestContext<'_>) -> String {
         (Refusal::NotAHold, _) => {
             format!("ask {whom} to release it, or take it over with {by_force}")
         }
+        (Refusal::TooLong { left, .. }, _) => possible_extension(node, left.to_duration(), program),
         (Refusal::Elected | Refusal::Foreign, _) => format!(
             "inspect it with `{} get lease -n {} {node} -o yaml`",
             program.kubectl(),
@@ -420,6 +428,23 @@ pub(crate) fn why(lease: &NodeLease) -> String {
 fn is_overlong(refused: &Refused, now: Now) -> bool {
     let lease = refused.lease.as_ref();
     lease.is_some_and(|lease| lease.flags(now).overlong)
+}
+
+/// By how much the lock on `node` can be extended if so much of it is `left`.
+fn possible_extension(node: &str, left: Duration, program: &Program) -> String {
+    let longer = format!(
+        "for longer, run `{program} hold {node} -m {}`",
+        program.why()
+    );
+    let possible = match LONGEST_DURATION.saturating_sub(left).as_secs() {
+        0 => return longer,
+        seconds @ 1..60 => seconds,
+        seconds => seconds / 60 * 60,
+    };
+    format!(
+        "add at most {} with `{program} renew {node} --duration +{0}`; {longer}",
+        length(Duration::from_secs(possible).into())
+    )
 }
 
 /// Whether it is the same user on another host, judged by the `user@host` of default identities. The caller

@@ -84,3 +84,30 @@ fn the_examples_for_jq_work() {
         assert_eq!(failed, "worker-1 Locked\nworker-2 OtherFailed\n");
     });
 }
+
+/// What fails before anything is read has an item, too.
+#[test]
+fn what_was_named_has_an_item_even_if_nothing_was_read() {
+    in_memory("json-unread", |cluster| {
+        let node = cluster.node("worker-1");
+        let item = |words: &[&str], code: i32| {
+            let run = cluster.maint(words).run();
+            assert_eq!(run.code, code, "{run}");
+            run.item()
+        };
+        for verb in ["fence", "unfence"] {
+            let item = item(&[verb, &node, "-o", "json", "--", "./nope"], 127);
+            assert_eq!(item["node"], node.as_str());
+            assert!(item["error"]["message"].is_string(), "{item}");
+        }
+        let pod = item(
+            &["force-delete", "pod/web-0", "-n", "shop", "-o", "json"],
+            1,
+        );
+        assert_eq!(pod["name"], "web-0");
+        assert_eq!(pod["namespace"], "shop");
+        assert_eq!(pod["error"]["code"], "NotFound");
+        let gone = item(&["force-delete", "node/gone", "-o", "json"], 1);
+        assert_eq!(gone["error"]["code"], "NotFound");
+    });
+}

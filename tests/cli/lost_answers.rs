@@ -2,4 +2,5 @@
 
 mod foreign;
 mod overloaded;
+mod reads;
 mod writes;

@@ -92,17 +92,19 @@ fn time_is_added_to_what_is_left_up_to_an_hour_from_now() {
         let seconds = |node: &str| cluster.lease_of(node)["spec"]["leaseDurationSeconds"].clone();
         let added = seconds(short).as_u64();
         assert!(added > Some(29 * 60) && added <= Some(30 * 60), "{added:?}");
-        // The other one would end too late: none is renewed.
-        let before = nodes.each_ref().map(|node| cluster.lease_of(node));
+        // The other one would end too late, and stays as it is.
+        let before = cluster.lease_of(long);
         let run = maint(&["renew", "--mine", "--duration", "+20m"]).run();
         assert_snapshot!(run, @"
         $ kubectl maint renew --mine --duration +20m
+        node/worker-1 renewed by me until [time] (50m)
         -- stderr
-        error: cannot add 20m to the lock on node/worker-2: 45m are left, and a lock lasts at most 1h from now
+        error: cannot renew node/worker-2: 45m are left, and with 20m more it would last longer than 1h
         hint: add at most 15m with `kubectl maint renew worker-2 --duration +15m`; for longer, run `kubectl maint hold worker-2 -m WHY`
-        -- exit code 2
+        1 of 2 nodes locked: worker-1
+        -- exit code 1
         ");
-        assert_eq!(nodes.each_ref().map(|node| cluster.lease_of(node)), before);
+        assert_eq!(cluster.lease_of(long), before);
         assert_snapshot!(maint(&["renew", long, "--duration", "+15m"]).run(), @"
         $ kubectl maint renew worker-2 --duration +15m
         node/worker-2 renewed by me until [time] (1h)
@@ -110,6 +112,27 @@ fn time_is_added_to_what_is_left_up_to_an_hour_from_now() {
         ");
         let bob = maint(&["renew", long, "--duration", "+50m"]).holder("bob@laptop");
         assert_eq!(bob.run().code, 3, "it is not bob's, whatever he adds");
+    });
+}
+
+#[test]
+fn what_several_add_at_once_adds_up() {
+    on_both("renew-plus-many", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster
+            .maint(["acquire", &node, "--duration=10m"])
+            .succeeds();
+        let renew = || cluster.maint(["renew", &node, "--duration=+5m"]).start();
+        let runs: Vec<_> = (0..6).map(|_| renew()).collect();
+        for run in runs {
+            let run = run.ends();
+            assert_eq!(run.code, 0, "{run}");
+        }
+        let seconds = cluster.lease_of(&node)["spec"]["leaseDurationSeconds"].as_u64();
+        assert!(
+            seconds > Some(39 * 60) && seconds <= Some(40 * 60),
+            "{seconds:?}"
+        );
     });
 }
 
@@ -409,6 +432,9 @@ fn it_takes_two_requests_a_node_or_one_list_and_one_each() {
         let added = ["renew", "-v6", &nodes[0], "--duration", "+5m"];
         let added = cluster.maint(added).succeeds();
         assert_eq!(requests(&added), ["GET", "PATCH"], "{added}");
+        let added = ["renew", "-v6", &nodes[0], &nodes[1], "--duration=+5m"];
+        let added = cluster.maint(added).succeeds();
+        assert_eq!(requests(&added), ["GET", "PATCH", "PATCH"], "{added}");
         let both = cluster.maint(["renew", "-v6"]).args(&nodes).succeeds();
         assert_eq!(requests(&both), ["GET", "PATCH", "PATCH"], "{both}");
     });

@@ -265,3 +265,38 @@ fn a_circle_is_found() {
     let circle: Vec<&Module> = circle.keys().collect();
     assert_eq!(circle, [&module("a"), &module("b")]);
 }
+
+/// A failure is data: it neither has a sentence nor room for one. `words/` has them all.
+#[test]
+fn failures_hold_no_sentences() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut all = vec![src.join("error.rs")];
+    files(&src.join("error"), &mut all);
+    let mut found = Vec::new();
+    let mut seen = 0;
+    for file in all {
+        let text = fs::read_to_string(&file).expect("text");
+        seen += code(&text).matches("/// ").count();
+        let sentences = ["message: String", "hint: String"];
+        let sentences = sentences.into_iter().filter(|field| text.contains(field));
+        let sentences = sentences.chain(literals(code(&text)));
+        found.extend(sentences.map(|text| format!("{}: {text}", file.display())));
+    }
+    assert!(seen > 100, "only {seen} comments were found");
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// The string literals in `code` that are not attributes or comments.
+fn literals(code: &str) -> Vec<&str> {
+    let lines = code.lines().map(str::trim_start);
+    let lines = lines.filter(|line| !line.starts_with("//") && !line.starts_with("#["));
+    lines
+        .flat_map(|line| line.split('"').skip(1).step_by(2))
+        .collect()
+}
+
+#[test]
+fn a_sentence_is_found() {
+    let text = "/// Like \"this\".\n#[doc = \"no\"]\nf(\"is off\", \"\");\n";
+    assert_eq!(literals(text), ["is off", ""]);
+}

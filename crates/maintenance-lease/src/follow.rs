@@ -119,7 +119,7 @@ impl Maintenance {
 impl Follower {
     fn new(api: &Api, nodes: Option<BTreeSet<String>>) -> Self {
         let mut follower = Self {
-            api: api.clone(),
+            api: api.once(),
             nodes,
             told: HashMap::new(),
             is_complete: false,

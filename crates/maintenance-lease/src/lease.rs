@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
@@ -10,6 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::cluster::wire;
 use crate::notes::Notes;
+use crate::protocol::identity::hold_identity;
 use crate::protocol::{
     Flags, Holder, Instant, Lease, LockId, Names, Now, Span, State, Version, flags, next_change,
     state, takeover,
@@ -167,19 +167,40 @@ impl NodeLease {
         end.filter(|&end| end != Instant::UNREADABLE)
     }
 
+    /// When it ends or has ended, for people: for a hold, the planned end. `None` if there is no end, or
+    /// nobody knows it; [`Instant::UNREADABLE`] if its time can't be read.
+    #[must_use]
+    pub fn expected_end(&self, now: Now) -> Option<Instant> {
+        match self.state(now) {
+            State::AdminHold => self.hold_until().map(Instant::from),
+            state => state.end(),
+        }
+    }
+
+    /// Whether somebody holds it past its end: it has expired, or its hold is overdue.
+    #[must_use]
+    pub fn is_overdue(&self, now: Now) -> bool {
+        match self.state(now) {
+            State::Expired { .. } => true,
+            State::AdminHold => self
+                .hold_until()
+                .is_some_and(|until| now.earliest > Instant::from(until)),
+            State::Free | State::Held { .. } => false,
+        }
+    }
+
+    /// Whether `identity` holds it, as a lease or as an administrator's hold.
+    #[must_use]
+    pub fn is_held_by(&self, identity: &str) -> bool {
+        self.holder().is_some_and(|holder| {
+            holder == identity || (self.admin && holder == hold_identity(identity))
+        })
+    }
+
     /// The first instant at which others may take it, if it is not renewed; `None` if it does not expire.
     #[must_use]
     pub fn takeover(&self) -> Option<Instant> {
         takeover(&self.reduced(&mut Names::default()))
-    }
-
-    /// How long its holder has left at `now`: nothing if nobody holds it, if it has expired, or if it is a hold.
-    #[must_use]
-    pub fn left(&self, now: Now) -> Duration {
-        match self.state(now) {
-            State::Held { until } => (until - now.latest).to_duration(),
-            State::Free | State::Expired { .. } | State::AdminHold => Duration::ZERO,
-        }
     }
 
     /// When this acquisition ended, if `next` began only after that: then it expired, and was not taken over.
@@ -401,6 +422,58 @@ mod tests {
                 .as_deref(),
             Some("u-1.3.n1")
         );
+    }
+
+    #[test]
+    fn a_lock_and_a_hold_are_their_holders() {
+        let held_by = |holder: &str, repository: &Repository| {
+            let json = format!(
+                r#"{{"metadata":{{"name":"n","resourceVersion":"5"}},
+                "spec":{{"holderIdentity":"{holder}"}}}}"#
+            );
+            NodeLease::from_json(json.as_bytes(), repository)
+                .expect("a Lease")
+                .is_held_by("alice")
+        };
+        let nodes = Repository::node_maintenance();
+        assert!(held_by("alice", &nodes));
+        assert!(held_by("kubeadm:alice", &nodes));
+        assert!(!held_by("", &nodes));
+        assert!(!held_by("kubeadm:bob", &nodes));
+        assert!(!held_by("alice2", &nodes));
+        // Elsewhere there are no holds.
+        assert!(!held_by("kubeadm:alice", &Repository::new("apps")));
+    }
+
+    #[test]
+    fn a_lock_is_overdue_once_it_has_expired_and_a_hold_after_its_planned_end() {
+        let at = |seconds: i64| Now::at(Instant::from_micros(seconds * 1_000_000));
+        let minute = Some(Instant::from_micros(60_000_000));
+        let lock = read(
+            br#"{"metadata":{"name":"n","resourceVersion":"5"},"spec":{"holderIdentity":"alice",
+                "renewTime":"1970-01-01T00:00:30.000000Z","leaseDurationSeconds":30}}"#,
+        )
+        .expect("a Lease");
+        assert!(!lock.is_overdue(at(63)), "nobody else may take it yet");
+        assert!(lock.is_overdue(at(64)));
+        assert_eq!(lock.expected_end(at(0)), minute);
+        assert_eq!(lock.expected_end(at(64)), minute);
+        let hold = |annotations: &str| {
+            let json = format!(
+                r#"{{"metadata":{{"name":"n","resourceVersion":"5","annotations":{{{annotations}}}}},
+                "spec":{{"holderIdentity":"kubeadm:alice","leaseDurationSeconds":1}}}}"#
+            );
+            read(json.as_bytes()).expect("a Lease")
+        };
+        let planned = hold(r#""kubectl-maint.dev/hold-until":"1970-01-01T00:01:00Z""#);
+        assert!(!planned.is_overdue(at(60)));
+        assert!(planned.is_overdue(at(61)));
+        assert_eq!(planned.expected_end(at(61)), minute);
+        assert!(!hold("").is_overdue(at(1_000_000)));
+        assert_eq!(hold("").expected_end(at(61)), None);
+        let free = read(br#"{"metadata":{"name":"n","resourceVersion":"5"}}"#).expect("a Lease");
+        assert!(!free.is_overdue(at(61)));
+        assert_eq!(free.expected_end(at(61)), None);
     }
 
     #[test]

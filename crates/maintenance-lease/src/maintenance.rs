@@ -225,9 +225,15 @@ impl Maintenance {
     /// A lease is the caller's if its holder is the caller's identity, or the hold of that identity.
     #[must_use]
     pub fn is_own(&self, lease: &NodeLease) -> bool {
-        lease.holder().is_some_and(|holder| {
-            holder == self.identity || holder == self.repository().hold_identity(&self.identity)
-        })
+        lease.is_held_by(&self.identity)
+    }
+
+    /// The same for a caller that retries by itself: every request is sent once.
+    pub(crate) fn once(&self) -> Self {
+        Self {
+            api: self.api.once(),
+            ..self.clone()
+        }
     }
 
     /// Posts events on their Nodes in parallel, for at most `limit`. Returns the first that failed, if

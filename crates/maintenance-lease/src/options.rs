@@ -162,6 +162,7 @@ impl Acquire {
 #[must_use]
 pub struct Renew {
     pub(crate) duration: Option<Duration>,
+    pub(crate) added: Option<Duration>,
     pub(crate) reason: Option<String>,
     pub(crate) lock_id: Option<LockId>,
 }
@@ -176,6 +177,14 @@ impl Renew {
     /// later, that expiry stays.
     pub fn duration(mut self, duration: Duration) -> Self {
         self.duration = Some(duration);
+        self
+    }
+
+    /// Adds a whole number of seconds, from 1 s to 1 h, to what is left. If the Lease changes meanwhile, the
+    /// time is added to what is left then: nothing is lost if several callers extend the same lock. Refused
+    /// if the lock would then last longer than 1 h. Used instead of [`duration`](Self::duration).
+    pub fn added(mut self, added: Duration) -> Self {
+        self.added = Some(added);
         self
     }
 

@@ -130,6 +130,12 @@ impl fmt::Display for Refused {
                 f,
                 "the Lease of {lock} lacks your labels and belongs to another application"
             ),
+            Refusal::TooLong { left, added } => write!(
+                f,
+                "{lock} has {} s left, and with {} s more it would last longer than 1 h",
+                left.ceil_seconds(),
+                added.ceil_seconds()
+            ),
         }
     }
 }

@@ -4,9 +4,9 @@ use pod_safety::fencing::Cost;
 use pod_safety::fencing::steps::Step;
 
 use super::{FenceRun, Risk};
-use crate::error::Failure;
+use crate::error::{Failure, FencingRefusal};
 use crate::run::fencing::Observed;
-use crate::words::fencing::{cost, no_owner};
+use crate::words::fencing::cost;
 
 impl FenceRun<'_> {
     /// Reports once what the fencing costs, unless `step` shows that the node is fenced already.
@@ -25,7 +25,10 @@ impl FenceRun<'_> {
             target.session.terminal.remark(line);
         }
         if !found.no_owner.is_empty() && !self.args.doubts.insists(&Risk::NoOwner) {
-            return Err(no_owner(&target.node, &found, target.program()));
+            return Err(Failure::Fencing(FencingRefusal::NoOwner {
+                node: target.node.clone(),
+                pods: found.no_owner,
+            }));
         }
         self.is_weighed = true;
         Ok(())

@@ -4,9 +4,8 @@ use pod_safety::fencing::steps::{self, AcceptedRisks, Sight, Step};
 use pod_safety::fencing::{How, Proof};
 
 use super::{FenceRun, Risk};
-use crate::error::Failure;
+use crate::error::{Failure, FencingRefusal};
 use crate::run::fencing::{Observed, Recording};
-use crate::words::fencing::refusal;
 
 impl FenceRun<'_> {
     /// Records the operator's word as the proof for the machine that is seen first.
@@ -64,7 +63,10 @@ impl FenceRun<'_> {
     }
 
     fn refused(&self, why: &steps::Refusal) -> Failure {
-        refusal(&self.target.node, why, self.target.program())
+        Failure::Fencing(FencingRefusal::Fence {
+            node: self.target.node.clone(),
+            why: why.clone(),
+        })
     }
 
     /// The next step, judged by what is seen now, or why there is none.

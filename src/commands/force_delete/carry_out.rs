@@ -85,7 +85,10 @@ impl Run<'_> {
 
     pub(super) async fn run(&self) -> Result<Code, Failure> {
         let ended = Interruption::listen();
-        let mut findings = ended.or(self.findings(None)).await?;
+        let mut findings = match ended.or(self.findings(None)).await {
+            Ok(findings) => findings,
+            Err(failure) => return self.print_unread(failure),
+        };
         if ended.or(self.heartbeats_change(&findings)).await? {
             findings = ended.or(self.findings(None)).await?;
         }
@@ -125,7 +128,7 @@ impl Run<'_> {
             .await;
         // Report an unknown result at once: the requests that follow may hang too.
         let result = match result {
-            Err(failure @ Failure::OpenWrite { .. }) => Err(self.report_at_once(&failure)),
+            Err(failure @ Failure::UnknownDeletion { .. }) => Err(self.report_at_once(&failure)),
             result => result,
         };
         if real && (result.is_err() || done(&deleted) > 0) {
@@ -249,7 +252,7 @@ impl Run<'_> {
             });
             self.warn_who_may_act(&findings, deleted);
             if let Answer::Lost { why, kind } = answer {
-                return Err(self.open(target, &why, kind));
+                return Err(Self::open(target, &why, kind));
             }
         }
         Ok(code)

@@ -135,20 +135,16 @@ impl Run<'_> {
             }),
             // A release may have failed or is unknown, so the node may still be locked.
             SetError::Interrupted { .. } | SetError::NotReleased { .. } | SetError::TimedOut(_) => {
-                Err(self.locked(node))
+                Err(Self::locked(node))
             }
         }
     }
 
     /// The failure if the acquisition of `node` was sent, but its answer was not awaited.
-    fn locked(&self, node: &str) -> Failure {
-        Failure::OpenWrite {
-            message: format!(
-                "interrupted: nothing was deleted; node/{node} may stay locked for {}s",
-                DURATION.as_secs()
-            ),
-            hint: format!("check with `{} status {node}`", self.session.program),
-            kind: Kind::Interrupted,
+    fn locked(node: &str) -> Failure {
+        Failure::InterruptedLock {
+            node: node.to_owned(),
+            duration: DURATION,
         }
     }
 

@@ -160,7 +160,8 @@ impl Run<'_> {
                 return Err(Failure::Lock(Error::NodeNotFound(node.to_owned())));
             }
             Known::Unknown(why) => {
-                return Err(Failure::input(format!("could not read node/{node}: {why}")));
+                let (node, why) = (node.to_owned(), why.clone());
+                return Err(Failure::Unread { node, why });
             }
             Known::Yes(_) => {}
         }

@@ -14,9 +14,9 @@ use pod_safety::report::{Report, Target};
 use super::carry_out::{Deleted, Run};
 use super::read::{Findings, First, Key};
 use super::targets::Targets;
-use crate::error::Failure;
+use crate::error::{Failure, NothingFound};
 use crate::exit::Code;
-use crate::output::force_deletion::{ForceDeletionList, Outcome};
+use crate::output::force_deletion::{ForceDeletion, ForceDeletionList, Outcome};
 use crate::output::format::Format;
 use crate::output::item_error::ItemError;
 use crate::output::print;
@@ -25,6 +25,7 @@ use crate::run::problems;
 use crate::text::escape;
 use crate::words::change::{dry_run_suffix, may_still_act};
 use crate::words::error_code::ErrorCode;
+use crate::words::failure;
 use crate::words::holder::of_node;
 use crate::words::node_state::stands;
 use crate::words::refusal::{fenced, running_command};
@@ -84,10 +85,7 @@ impl Run<'_> {
         let is_refused = consent.missing(reports).is_some();
         let refused = |report: &Report| match consent.missing([report]) {
             Some(missing) => Some(refused(&missing)),
-            None => is_refused.then(|| {
-                let message = "not deleted: another target was refused".to_owned();
-                ItemError::of(ErrorCode::OtherFailed, message)
-            }),
+            None => is_refused.then(other_refused),
         };
         let held = deleted.iter().filter(|one| one.was_held());
         let items: Vec<&Report> = reports.iter().chain(held.map(|one| &one.report)).collect();
@@ -104,6 +102,39 @@ impl Run<'_> {
             self.session.terminal.data(text);
         }
         Ok(())
+    }
+
+    /// Prints an item for each target that was named, for programs. They could not be read, because of
+    /// `failure`.
+    ///
+    /// # Errors
+    /// Always: it is the failure to report.
+    pub(super) fn print_unread(&self, failure: Failure) -> Result<Code, Failure> {
+        let (kind, namespace, names) = match self.targets {
+            Targets::Pods(names) => ("pod", Some(self.namespace()), names.as_slice()),
+            Targets::Node(name) => ("node", None, std::slice::from_ref(name)),
+            // Nobody knows their names.
+            Targets::Labelled(_) => return Err(failure),
+        };
+        let (message, hint) = failure::lines(&failure, self.session.program, None);
+        let now = self.session.locks.server_time().now();
+        let error = ItemError::new(&failure, message, hint, now);
+        let missing = match &failure {
+            Failure::NothingFound(NothingFound::Pod { name, .. }) => Some(name),
+            _ => None,
+        };
+        let items = names.iter().map(|name| {
+            let error = match missing.is_none_or(|missing| missing == name) {
+                true => error.clone(),
+                false => other_refused(),
+            };
+            ForceDeletion::unread(kind, namespace, name, error)
+        });
+        let list = ForceDeletionList::of_items(items.collect(), flag(&[], None));
+        if let Some(text) = print::data(&list, self.args.output.format())? {
+            self.session.terminal.data(text);
+        }
+        Err(failure)
     }
 
     /// Reports what is missing, and the next command. `deleted` targets were deleted before.
@@ -366,4 +397,10 @@ fn nothing_deleted(deleted: usize) -> &'static str {
         0 => "nothing was deleted",
         _ => "nothing more was deleted",
     }
+}
+
+/// Why nothing was done to a target without a problem of its own.
+fn other_refused() -> ItemError {
+    let message = "not deleted: another target was refused".to_owned();
+    ItemError::of(ErrorCode::OtherFailed, message)
 }

@@ -9,7 +9,6 @@ use super::carry_out::Run;
 use crate::error::{Failure, Kind};
 use crate::output::force_deletion::Outcome;
 use crate::run::interruption::Interruption;
-use crate::text::{escape, for_shell};
 
 /// The result of a delete request.
 #[derive(Debug, PartialEq, Eq)]
@@ -62,19 +61,10 @@ impl Run<'_> {
     }
 
     /// The failure if a request without an answer may still take effect.
-    pub(super) fn open(&self, target: &Target, why: &str, kind: Kind) -> Failure {
-        let namespace = target.namespace.as_deref();
-        let within = namespace.map(|namespace| format!(" -n {}", for_shell(namespace)));
-        Failure::OpenWrite {
-            message: format!(
-                "unknown whether {target} was force-deleted: the request may still take effect ({})",
-                escape(why)
-            ),
-            hint: format!(
-                "check with `{} get {target}{}`",
-                self.session.program.kubectl(),
-                within.unwrap_or_default()
-            ),
+    pub(super) fn open(target: &Target, why: &str, kind: Kind) -> Failure {
+        Failure::UnknownDeletion {
+            target: Box::new(target.clone()),
+            why: why.to_owned(),
             kind,
         }
     }

@@ -3,8 +3,8 @@
 use super::{ALL, ForceDeleteArgs};
 use crate::args::is_name;
 use crate::args::nodes::{node_name, without_kind};
-use crate::error::Failure;
-use crate::text::{for_shell, shown};
+use crate::error::InputError;
+use crate::text::for_shell;
 use crate::words::program::NODE_KINDS;
 
 /// kubectl's words for the kind of a Pod.
@@ -26,13 +26,10 @@ impl Targets {
     ///
     /// # Errors
     /// If nothing is named, if the arguments don't go together, or if a name is not in kubectl's form.
-    pub(super) fn of(args: &ForceDeleteArgs) -> Result<Self, Failure> {
+    pub(super) fn of(args: &ForceDeleteArgs) -> Result<Self, InputError> {
         if let Some(selector) = &args.selector {
             if selector.trim().is_empty() {
-                return Err(Failure::usage(
-                    "the selector of -l is empty: it would match all pods in the namespace",
-                    "give a label selector, e.g. -l app=web, or name the pods",
-                ));
+                return Err(InputError::EmptyPodSelector);
             }
             return Ok(Self::Labelled(selector.clone()));
         }
@@ -47,31 +44,19 @@ impl Targets {
                     }
                 }
                 Some((kind, name)) if NODE_KINDS.contains(&kind) => nodes.push(node_name(name)?),
-                _ if args.accepts(ALL) && super::risks(typed).is_ok() => {
-                    return Err(Failure::usage(
-                        format!("{:?} is neither a pod nor a node", shown(typed)),
-                        format!("to accept this risk, write --accept-risk={typed}"),
-                    ));
-                }
                 _ => {
-                    return Err(Failure::usage(
-                        format!("{:?} is neither a pod nor a node", shown(typed)),
-                        "use pod/NAME or node/NAME",
-                    ));
+                    return Err(InputError::NotATarget {
+                        typed: typed.to_owned(),
+                        is_risk: args.accepts(ALL) && super::risks(typed).is_ok(),
+                    });
                 }
             }
         }
         match (&pods[..], &nodes[..]) {
-            ([], []) => Err(Failure::usage(
-                "no pod or node given",
-                "give pod/NAME, node/NAME or -l SELECTOR",
-            )),
+            ([], []) => Err(InputError::NoTargets),
             ([], [node]) => Ok(Self::Node(node.clone())),
             (_, []) => Ok(Self::Pods(pods)),
-            _ => Err(Failure::usage(
-                "a node can only be deleted alone",
-                "give one node/NAME, or only pods",
-            )),
+            _ => Err(InputError::NodeNotAlone),
         }
     }
 
@@ -110,10 +95,10 @@ mod tests {
     use super::*;
     use crate::app::{Cli, VerbArgs};
 
-    fn targets(words: &[&str]) -> Result<Targets, String> {
+    fn targets(words: &[&str]) -> Result<Targets, InputError> {
         let line = ["kubectl-maint", "force-delete"].iter().chain(words);
         match Cli::parse_from(line).verb {
-            VerbArgs::ForceDelete(args) => Targets::of(&args).map_err(|error| error.to_string()),
+            VerbArgs::ForceDelete(args) => Targets::of(&args),
             other => panic!("{other:?}"),
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use clap::ValueEnum;
 use maintenance_lease::protocol::{Instant, Now, Span, State};
-use maintenance_lease::{NodeLease, NodeRow, Sight};
+use maintenance_lease::{NodeRow, Sight};
 
 use super::snapshot::Snapshot;
 use super::sort::SortKey;
@@ -43,8 +43,8 @@ impl StateFilter {
 #[derive(Clone, Debug)]
 pub(in crate::commands) struct NodeFilter {
     pub(in crate::commands) selection: Selection,
-    /// The holder names of the caller's leases and holds.
-    pub(in crate::commands) own: [String; 2],
+    /// The caller's identity.
+    pub(in crate::commands) identity: String,
     /// Only nodes in one of these states, unless there are none.
     pub(in crate::commands) states: Vec<StateFilter>,
     /// Only locks that expired this long ago.
@@ -116,8 +116,7 @@ impl NodeFilter {
             Selection::Mine => snapshot
                 .leases
                 .get(node)
-                .and_then(NodeLease::holder)
-                .is_some_and(|holder| self.own.iter().any(|own| own == holder)),
+                .is_some_and(|lease| lease.is_held_by(&self.identity)),
         }
     }
 

@@ -126,15 +126,12 @@ impl<'a> Nodes<'a> {
         &self,
         names: &BTreeSet<String>,
     ) -> Result<Vec<(String, DetailsRead)>, ApiError> {
-        let mut nodes = HashMap::new();
-        let listed = self.reader.each("/api/v1/nodes", "", |node: Node| {
+        let listed = self.reader.select("/api/v1/nodes", "", |node: Node| {
             let name = node.metadata.name.clone().unwrap_or_default();
-            if names.contains(&name) {
-                let signs = Signs::of(&node, self.heartbeat(&name));
-                nodes.insert(name, (node, signs));
-            }
+            let signs = Signs::of(&node, self.heartbeat(&name));
+            names.contains(&name).then_some((name, (node, signs)))
         });
-        listed.await?;
+        let mut nodes: HashMap<_, _> = listed.await?.into_iter().collect();
         if self.heartbeats.is_none() && nodes.values().any(|(_, signs)| !is_ready(signs)) {
             let heartbeats = self.reader.heartbeats().await;
             let heartbeats = Known::of(heartbeats, right_on_heartbeats);

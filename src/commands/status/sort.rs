@@ -5,7 +5,7 @@ use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::{Instant, Now};
 
 use super::snapshot::Snapshot;
-use crate::output::status::{Label, end};
+use crate::output::status::Label;
 use crate::words::holder::of_node;
 
 /// What rows are sorted by. Rows without the value come last.
@@ -41,7 +41,7 @@ impl SortKey {
                     None => (1, String::new()),
                 },
                 Self::Age => by_time(held.and_then(NodeLease::acquired).map(Instant::from)),
-                Self::Left => by_time(held.and_then(|lease| end(lease, now))),
+                Self::Left => by_time(held.and_then(|lease| lease.expected_end(now))),
             }
         });
     }

@@ -295,9 +295,9 @@ impl<'a> Wait<'a> {
         match self.session.locks.check_acquire(seen, &Acquire::new()) {
             Err(Error::Refused(refused)) if free => Obstacle::Refused(refused),
             _ => Obstacle::State {
-                how: format!("it {}", node_state::state(seen.lease.as_ref(), self.now())),
+                lease: seen.lease.clone().map(Box::new),
+                now: self.now(),
                 awaited: self.condition.state(),
-                hint: None,
             },
         }
     }

@@ -2,18 +2,14 @@
 //! removed from there if it fails.
 
 use maintenance_lease::env::{Env as _, Machine};
-use maintenance_lease::protocol::{BootInstant, Now, SKEW_BUDGET, Span};
+use maintenance_lease::protocol::{BootInstant, Now};
 use pod_safety::fencing::{Attempt, patch};
 
 use super::{Attempts, FencingTarget, Observed, Written, hook, hook_program, variables};
 use crate::args::hook::HookArgs;
-use crate::error::Failure;
+use crate::error::{Failure, HookError};
 use crate::text::escape;
-use crate::words::fencing::{hook_failed, hook_interrupted, hook_running, resume};
-
-/// How long after the hook's time limit the recorded end is, because clocks may differ and times on the
-/// Node have no fractions of a second.
-const MARGIN: Span = Span::micros(SKEW_BUDGET.as_micros() + 1_000_000);
+use crate::words::fencing::resume;
 
 /// The hook of a run.
 pub(crate) struct Hook<'a> {
@@ -31,7 +27,7 @@ impl<'a> Hook<'a> {
     /// If the program does not exist or can't be executed, or if this system does not support hooks.
     pub(crate) fn new(target: &'a FencingTarget<'a>, args: &'a HookArgs) -> Result<Self, Failure> {
         if let Some(program) = args.hook.first() {
-            supervisor::supports("a hook").map_err(|error| Failure::input(error.to_string()))?;
+            supervisor::supports("a hook").map_err(anyhow::Error::new)?;
             hook_program::check(program, target.path)?;
         }
         let mut nonce = [0; 10];
@@ -74,13 +70,13 @@ impl<'a> Hook<'a> {
     ///
     /// # Errors
     /// If one may be running.
-    pub(crate) fn check_alone(&self, observed: &Observed) -> Result<(), Failure> {
+    pub(crate) fn check_alone(&self, observed: &Observed) -> Result<(), HookError> {
         match self.other(observed) {
-            Some(other) => Err(hook_running(
-                &self.target.node,
-                &other,
-                self.target.now().latest,
-            )),
+            Some(other) => Err(HookError::Running {
+                node: self.target.node.clone(),
+                other,
+                now: self.target.now().latest,
+            }),
             None => Ok(()),
         }
     }
@@ -123,23 +119,30 @@ impl<'a> Hook<'a> {
         let command = variables::set_all(command, observed, fencing);
         let terminal = target.session.terminal;
         let ended = hook::run(terminal, command, begun, self.args.hook_timeout).await?;
+        let node = target.node.clone();
+        let has_output = !ended.output.is_empty();
         if target.is_interrupted() || ended.is_interrupted {
-            return Err(hook_interrupted(&target.node, &ended.output));
+            return Err(HookError::Interrupted { node, has_output }.into());
         }
         match ended.failed {
-            Some(how) => Err(hook_failed(&target.node, &how, &ended.output)),
+            Some(end) => Err(HookError::Failed {
+                node,
+                end,
+                has_output,
+            }
+            .into()),
             None => Ok(Some(ended.output)),
         }
     }
 
     fn announcement(&self, since: Now) -> Attempt {
-        let limit = Span::from(self.args.hook_timeout + hook::GRACE);
+        let limit = self.args.hook_timeout + hook::GRACE;
         Attempt {
             id: self.id.clone(),
             who: self.target.session.locks.identity().to_owned(),
             program: self.program(),
             since: since.latest,
-            until: since.latest + limit + MARGIN,
+            until: Attempt::end(since, limit.into()),
         }
     }
 

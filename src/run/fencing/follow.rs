@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use maintenance_lease::env::{Env as _, Machine};
 use pod_safety::fencing::Remains;
+use pod_safety::fencing::steps::Refusal;
 use pod_safety::node::is_fresh;
 use pod_safety::taint::OutOfService;
 
 use super::{FencingTarget, Timeout};
-use crate::error::Failure;
+use crate::error::{Failure, FencingRefusal};
 use crate::text::escape;
 use crate::words::fencing;
 
@@ -75,8 +76,10 @@ impl FencingTarget<'_> {
         if let Ok(Some(heartbeat)) = &heartbeat
             && is_fresh(Some(*heartbeat), now)
         {
-            let refusal = fencing::back_alive(&self.node, heartbeat.age(now), self.program());
-            return Err(refusal);
+            return Err(Failure::Fencing(FencingRefusal::Fence {
+                node: self.node.clone(),
+                why: Refusal::BackAlive(heartbeat.age(now)),
+            }));
         }
         Ok((remains?, heartbeat.err().map(|error| error.to_string())))
     }

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use maintenance_lease::protocol::{BootInstant, Span};
+use anyhow::Context as _;
+use maintenance_lease::protocol::BootInstant;
 use supervisor::{Command, Event, Exit, Limits, Over, Signal, Signals};
 
-use crate::error::Failure;
+use crate::error::HookEnd;
 use crate::platform::PipeReader;
 use crate::ui::Terminal;
-use crate::words::time::length;
 
 /// The time between TERM and KILL for a hook and its processes.
 pub(super) const GRACE: Duration = Duration::from_secs(10);
@@ -19,10 +19,13 @@ const KEPT: usize = 1024;
 /// How long to read on after all of its processes have ended.
 const DRAIN: Duration = Duration::from_millis(500);
 
+/// What failed if a hook was not run.
+const NOT_RUN: &str = "could not run the hook";
+
 /// How a hook ended.
 pub(super) struct Ended {
-    /// How it failed; the text follows "the hook".
-    pub(super) failed: Option<String>,
+    /// How it failed.
+    pub(super) failed: Option<HookEnd>,
     /// Somebody interrupted it. At a terminal, Ctrl-C reaches the hook directly.
     pub(super) is_interrupted: bool,
     /// The end of its output.
@@ -38,12 +41,11 @@ pub(super) async fn run(
     command: Command,
     begun: BootInstant,
     limit: Duration,
-) -> Result<Ended, Failure> {
-    let cannot = |error: std::io::Error| Failure::input(format!("could not run the hook: {error}"));
-    let mut signals = Signals::new().map_err(cannot)?;
-    let (reader, writer) = std::io::pipe().map_err(cannot)?;
+) -> anyhow::Result<Ended> {
+    let mut signals = Signals::new().context(NOT_RUN)?;
+    let (reader, writer) = std::io::pipe().context(NOT_RUN)?;
     let mut output = Output {
-        pipe: PipeReader::new(reader).map_err(cannot)?,
+        pipe: PipeReader::new(reader).context(NOT_RUN)?,
         terminal,
         kept: Vec::new(),
         is_over: false,
@@ -53,7 +55,7 @@ pub(super) async fn run(
         .grace(GRACE)
         .start(limits(begun, limit))
         .await
-        .map_err(|error| Failure::input(format!("could not run the hook: {error}")))?;
+        .context(NOT_RUN)?;
     let mut exit = None;
     let mut is_late = false;
     let over = loop {
@@ -85,11 +87,10 @@ pub(super) async fn run(
     let interrupted = Exit::Signal(Signal::INT).code();
     let is_interrupted = !is_late && exit.is_some_and(|exit| exit.code() == interrupted);
     let failed = match exit {
-        _ if is_late => Some(format!("did not end within {}", length(Span::from(limit)))),
+        _ if is_late => Some(HookEnd::TimedOut(limit)),
         Some(Exit::Code(0)) => None,
-        Some(Exit::Code(code)) => Some(format!("failed with exit code {code}")),
-        Some(Exit::Signal(signal)) => Some(format!("was killed by {signal}")),
-        None => Some("ended with an unknown result".to_owned()),
+        Some(exit) => Some(HookEnd::Exited(exit)),
+        None => Some(HookEnd::Unknown),
     };
     Ok(Ended {
         failed,

@@ -2,9 +2,8 @@
 
 use std::ffi::OsStr;
 
-use crate::error::{Failure, Kind};
+use crate::error::HookError;
 use crate::platform::is_executable;
-use crate::text::escape;
 
 /// Where to look for programs if `PATH` is not set.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
@@ -13,7 +12,7 @@ const DEFAULT_PATH: &str = "/bin:/usr/bin";
 ///
 /// # Errors
 /// If it does not exist, or can't be executed.
-pub(super) fn check(program: &OsStr, path: Option<&OsStr>) -> Result<(), Failure> {
+pub(super) fn check(program: &OsStr, path: Option<&OsStr>) -> Result<(), HookError> {
     let is_path = program.as_encoded_bytes().contains(&b'/');
     let directories = match is_path {
         true => OsStr::new("."),
@@ -27,20 +26,10 @@ pub(super) fn check(program: &OsStr, path: Option<&OsStr>) -> Result<(), Failure
         }
         is_there |= file.exists();
     }
-    let (why, kind) = match is_there {
-        true => ("not executable", Kind::NotExecutable),
-        false => ("not found", Kind::NotFound),
-    };
-    let program = escape(&program.to_string_lossy());
-    let message = format!("could not run the hook {program}: {why}; nothing was changed");
-    let hint = match is_path {
-        true => "give the path of an executable file",
-        false => "give its path, or the name of a program in PATH",
-    };
-    Err(Failure::Hook {
-        message,
-        hint: hint.to_owned(),
-        kind,
+    let program = program.to_string_lossy().into_owned();
+    Err(match is_there {
+        true => HookError::NotExecutable { program, is_path },
+        false => HookError::NotFound { program, is_path },
     })
 }
 
@@ -68,7 +57,7 @@ mod tests {
         let path = std::env::join_paths(paths).expect("paths");
         let code = |program: &OsStr| match check(program, Some(&path)) {
             Ok(()) => Code::DONE,
-            Err(failure) => Code::of(&failure, None),
+            Err(error) => Code::of(&error.into(), None),
         };
         for (name, expected) in [
             ("hook", Code::DONE),

@@ -8,11 +8,10 @@ use pod_safety::fencing::steps::Lock;
 
 use super::{FencingTarget, hook};
 use crate::args::lock_id::LockIds;
-use crate::error::Failure;
+use crate::error::{Failure, FencingRefusal, FencingWrite, LockAfter};
 use crate::run::side_effects::SideEffects;
 use crate::run::variables::is_held_by;
 use crate::text::escape;
-use crate::words::fencing::{not_ended, not_held, too_short};
 
 /// The prefix of the reason of a fencing's hold, for people.
 const MARK: &str = "fencing: ";
@@ -67,7 +66,7 @@ impl FencingTarget<'_> {
             .await
             .map_err(|failure| match failure {
                 Failure::Lock(Error::NodeNotFound(_)) => self.missing(),
-                failure => not_held(&self.node, failure, self.program()),
+                failure => self.if_unknown(FencingWrite::Hold, failure),
             })?;
         let terminal = self.session.terminal;
         let mut side_effects = SideEffects::default();
@@ -90,7 +89,7 @@ impl FencingTarget<'_> {
         let change = self
             .write_lock(locks.unhold_seen(&self.node, Some(lease), None))
             .await
-            .map_err(|failure| not_ended(&self.node, failure, self.program()))?;
+            .map_err(|failure| self.if_unknown(FencingWrite::EndHold, failure))?;
         let how = match change.done {
             Done::Released => "ended",
             _ => "was already ended",
@@ -101,6 +100,23 @@ impl FencingTarget<'_> {
             self.suffix()
         ));
         Ok(())
+    }
+
+    /// The `failure` of a write, unless its result is unknown.
+    fn if_unknown(&self, write: FencingWrite, failure: Failure) -> Failure {
+        match failure.lock_after() {
+            LockAfter::Unknown => self.unknown(write, failure),
+            LockAfter::Unchanged | LockAfter::Kept => failure,
+        }
+    }
+
+    /// The failure of a write whose result is unknown, because of `why`.
+    pub(crate) fn unknown(&self, write: FencingWrite, why: Failure) -> Failure {
+        Failure::UnknownFencing {
+            node: self.node.clone(),
+            write,
+            why: Box::new(why),
+        }
     }
 
     /// Writes to the node's Lease. After Ctrl-C it waits a moment for the answer.
@@ -159,7 +175,12 @@ impl FencingTarget<'_> {
         {
             return Ok(());
         }
-        Err(too_short(&self.node, rest, needed, self.program()))
+        Err(FencingRefusal::ShortLock {
+            node: self.node.clone(),
+            left: rest,
+            needed,
+        }
+        .into())
     }
 }
 

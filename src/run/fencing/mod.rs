@@ -331,12 +331,11 @@ impl Attempts {
             tokio::time::sleep(std::time::Duration::from_millis(50 * u64::from(self.0))).await;
             return Ok(());
         }
-        Err(Failure::input(match written {
-            Written::Unknown => format!("unknown whether node/{node} was changed: no answer"),
-            _ => format!(
-                "could not update node/{node}: it keeps changing; nothing was written to it"
-            ),
-        }))
+        let node = node.to_owned();
+        Err(match written {
+            Written::Unknown => Failure::NoAnswer { node },
+            Written::Yes | Written::No => Failure::KeepsChanging { node },
+        })
     }
 }
 

@@ -1,88 +1,123 @@
 //! Failures during a fencing, and what is unknown after them.
 
-use std::time::Duration;
-
+use maintenance_lease::Error;
 use maintenance_lease::protocol::Span;
+use supervisor::Exit;
 
 use super::retry::{RETRY, resume};
-use crate::error::{Failure, Kind};
+use crate::error::{Failure, FencingWrite, HookEnd, HookError};
 use crate::text::escape;
 use crate::words::program::Program;
-use crate::words::time::length;
+use crate::words::time::{clock, length};
 
-/// The hook for `node` failed; `how` follows "the hook".
-pub(crate) fn hook_failed(node: &str, how: &str, output: &str) -> Failure {
-    no_proof(node, &format!("the hook {how}"), output, Kind::Other)
-}
-
-/// The hook for `node` was interrupted.
-pub(crate) fn hook_interrupted(node: &str, output: &str) -> Failure {
-    no_proof(node, "interrupted", output, Kind::Interrupted)
-}
-
-fn no_proof(node: &str, what: &str, output: &str, kind: Kind) -> Failure {
-    let output = match output.is_empty() {
-        true => "it printed nothing",
-        false => "its output is above",
-    };
-    Failure::Hook {
-        message: format!("{what}: nothing was changed in the cluster"),
-        hint: format!("check node/{node}: what the hook did is unknown; {output}"),
-        kind,
-    }
-}
-
-/// The hook for `node` succeeded, but the node stayed unreachable for as long as it was `waited` for.
-pub(crate) fn silent_after_hook(node: &str, waited: Duration, program: &Program) -> Failure {
-    let waited = length(Span::from(waited));
-    Failure::Hook {
-        message: format!(
-            "the hook succeeded, but node/{node} is still unreachable after {waited}: it stays fenced"
+/// Message and hint about a hook.
+pub(crate) fn of_hook(error: &HookError, program: &Program) -> (String, String) {
+    match error {
+        HookError::NotFound { program, is_path } => not_run(program, "not found", *is_path),
+        HookError::NotExecutable { program, is_path } => {
+            not_run(program, "not executable", *is_path)
+        }
+        HookError::Running { node, other, now } => (
+            format!(
+                "another hook may still be running for node/{node}: {} by {} (since {}, until {} at the \
+                 latest)",
+                escape(&other.program),
+                escape(&other.who),
+                clock(other.since, *now),
+                clock(other.until, *now)
+            ),
+            format!(
+                "wait for it to end; if that run was interrupted, {}",
+                resume(&other.id)
+            ),
         ),
-        hint: format!("when it is back, run `{program} unfence {node}`"),
-        kind: Kind::TimedOut,
-    }
-}
-
-/// The hook that should have brought `node` back succeeded, but the Node does not exist any more.
-pub(crate) fn gone_after_hook(node: &str) -> Failure {
-    Failure::Hook {
-        message: format!("the hook succeeded, but node/{node} was deleted: it is not in service"),
-        hint:
+        HookError::Failed {
+            node,
+            end,
+            has_output,
+        } => no_proof(node, &format!("the hook {}", how(*end)), *has_output),
+        HookError::Interrupted { node, has_output } => no_proof(node, "interrupted", *has_output),
+        HookError::StillUnreachable { node, waited } => (
+            format!(
+                "the hook succeeded, but node/{node} is still unreachable after {}: it stays fenced",
+                length(Span::from(*waited))
+            ),
+            format!("when it is back, run `{program} unfence {node}`"),
+        ),
+        HookError::NodeGone { node } => (
+            format!("the hook succeeded, but node/{node} was deleted: it is not in service"),
             "to use it again, register it: its fencing record, taint and hold were deleted with it"
                 .to_owned(),
-        kind: Kind::Other,
+        ),
     }
 }
 
-/// The record of `node` was sent, but its result is unknown at the end of the run. If the proof is a hook,
-/// the hook stays recorded on the Node until the fencing record replaces it: `hook` is its id there.
-pub(crate) fn record_open(
+fn not_run(hook: &str, why: &str, is_path: bool) -> (String, String) {
+    let hint = match is_path {
+        true => "give the path of an executable file",
+        false => "give its path, or the name of a program in PATH",
+    };
+    let message = format!(
+        "could not run the hook {}: {why}; nothing was changed",
+        escape(hook)
+    );
+    (message, hint.to_owned())
+}
+
+fn no_proof(node: &str, what: &str, has_output: bool) -> (String, String) {
+    let output = match has_output {
+        true => "its output is above",
+        false => "it printed nothing",
+    };
+    (
+        format!("{what}: nothing was changed in the cluster"),
+        format!("check node/{node}: what the hook did is unknown; {output}"),
+    )
+}
+
+fn how(end: HookEnd) -> String {
+    match end {
+        HookEnd::TimedOut(limit) => format!("did not end within {}", length(Span::from(limit))),
+        HookEnd::Exited(Exit::Code(code)) => format!("failed with exit code {code}"),
+        HookEnd::Exited(Exit::Signal(signal)) => format!("was killed by {signal}"),
+        HookEnd::Unknown => "ended with an unknown result".to_owned(),
+    }
+}
+
+/// Message and hint if it is unknown whether `write` took effect, because of `why`.
+pub(crate) fn unknown(
     node: &str,
+    write: &FencingWrite,
     why: &Failure,
-    hook: Option<&str>,
     program: &Program,
-) -> Failure {
-    let again = hook.map_or_else(|| RETRY.to_owned(), resume);
-    Failure::OpenWrite {
-        message: format!(
-            "unknown whether node/{node} was fenced: the write may still take effect ({}); its lock is \
-             kept",
-            escape(&why.to_string())
+) -> (String, String) {
+    let why = match why {
+        Failure::InterruptedWrite { .. } => Failure::Interrupted.to_string(),
+        Failure::Lock(Error::Unknown { source, .. }) => escape(&source.to_string()),
+        why => why.to_string(),
+    };
+    let unknown =
+        |what: &str| format!("unknown whether {what}: the write may still take effect ({why})");
+    let check = format!("check with `{program} status {node}`");
+    match write {
+        FencingWrite::Hold => (
+            unknown(&format!("node/{node} was put on hold")),
+            format!("to continue, {RETRY}; to undo it, run `{program} unfence {node}`"),
         ),
-        hint: format!("check with `{program} status {node}`; to continue, {again}"),
-        kind: why.kind(None),
-    }
-}
-
-/// The write that returns `node` to service was sent, but its result is unknown at the end of the run.
-pub(crate) fn return_open(node: &str, why: &Failure, program: &Program) -> Failure {
-    Failure::OpenWrite {
-        message: format!(
-            "unknown whether node/{node} was unfenced: the write may still take effect ({})",
-            escape(&why.to_string())
+        FencingWrite::EndHold => (
+            unknown(&format!("the hold on node/{node} was ended")),
+            format!("{check}; end it with `{program} unfence {node}`"),
         ),
-        hint: format!("check with `{program} status {node}`; to continue, {RETRY}"),
-        kind: why.kind(None),
+        FencingWrite::Record { hook } => (
+            unknown(&format!("node/{node} was fenced")) + "; its lock is kept",
+            match hook {
+                Some(id) => format!("{check}; to continue, {}", resume(id)),
+                None => format!("{check}; to continue, {RETRY}"),
+            },
+        ),
+        FencingWrite::Return => (
+            unknown(&format!("node/{node} was unfenced")),
+            format!("{check}; to continue, {RETRY}"),
+        ),
     }
 }

@@ -3,47 +3,11 @@
 use maintenance_lease::protocol::Refusal;
 use maintenance_lease::{Error, NodeLease};
 
-use super::retry::RETRY;
-use crate::error::{Failure, LockAfter};
+use super::failure::unknown;
+use crate::error::Failure;
 use crate::text::escape;
 use crate::words::holder::person;
 use crate::words::program::Program;
-
-/// `node` could not be put on hold. If the result is unknown, the hint says how to continue, and how to undo it.
-pub(crate) fn not_held(node: &str, failure: Failure, program: &Program) -> Failure {
-    let what =
-        format!("unknown whether node/{node} was put on hold: the write may still take effect");
-    let hint = format!("to continue, {RETRY}; to undo it, run `{program} unfence {node}`");
-    open_or_as_it_is(failure, &what, hint)
-}
-
-/// The hold on `node` could not be ended. If the result is unknown, the hint says how to check, and how to
-/// end the hold.
-pub(crate) fn not_ended(node: &str, failure: Failure, program: &Program) -> Failure {
-    let what = format!(
-        "unknown whether the hold on node/{node} was ended: the write may still take effect"
-    );
-    let hint =
-        format!("check with `{program} status {node}`; end it with `{program} unfence {node}`");
-    open_or_as_it_is(failure, &what, hint)
-}
-
-/// `what` instead of `failure` if a write has an unknown result, else `failure` itself.
-fn open_or_as_it_is(failure: Failure, what: &str, hint: String) -> Failure {
-    if failure.lock_after() != LockAfter::Unknown {
-        return failure;
-    }
-    let why = match &failure {
-        Failure::InterruptedWrite { .. } => Failure::Interrupted.to_string(),
-        Failure::Lock(Error::Unknown { source, .. }) => source.to_string(),
-        other => other.to_string(),
-    };
-    Failure::OpenWrite {
-        message: format!("{what} ({})", escape(&why)),
-        hint,
-        kind: failure.kind(None),
-    }
-}
 
 /// The hold of an earlier run stays on `node`.
 pub(crate) fn hold_stays(node: &str, program: &Program) -> String {
@@ -63,7 +27,8 @@ pub(crate) fn hold_not_ended(node: &str, failure: &Failure, program: &Program) -
     if let Some(lease) = taken_by(failure) {
         return hold_lost(node, &person(lease));
     }
-    if let Failure::OpenWrite { message, hint, .. } = failure {
+    if let Failure::UnknownFencing { node, write, why } = failure {
+        let (message, hint) = unknown(node, write, why, program);
         return format!("{message}; {hint}");
     }
     format!(

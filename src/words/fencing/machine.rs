@@ -1,19 +1,18 @@
-//! The failure if the machine behind a node is not the one that was proven to be off.
+//! The refusal if the machine behind a node is not the one that was proven to be off.
 
 use pod_safety::fencing::{How, Machine, Proof};
 
 use super::retry::RETRY;
-use crate::error::Failure;
 use crate::text::escape;
 
 /// `node` is another machine than in `proof`, or was restarted; `now` is the current one.
-pub(super) fn another(node: &str, proof: &Proof, now: &Machine) -> Failure {
+pub(super) fn another(node: &str, proof: &Proof, now: &Machine) -> (String, String) {
     let then = &proof.of;
     let since = match proof.how {
         How::PoweredOff(_) => "since you confirmed that it was off",
         How::Hook { .. } => "since the hook started",
     };
-    let (message, hint) = match then.uid == now.uid {
+    match then.uid == now.uid {
         true => (
             format!(
                 "node/{node} was not fenced: its boot ID has changed {since} (then: {}; now: {})",
@@ -39,8 +38,7 @@ pub(super) fn another(node: &str, proof: &Proof, now: &Machine) -> Failure {
                 ),
             },
         ),
-    };
-    Failure::Unsafe { message, hint }
+    }
 }
 
 /// The node's state after a hook.

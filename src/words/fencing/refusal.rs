@@ -2,29 +2,58 @@
 
 use std::time::Duration;
 
-use maintenance_lease::NodeLease;
-use maintenance_lease::protocol::{Instant, Now, Span};
+use maintenance_lease::protocol::Span;
 use pod_safety::Why;
 use pod_safety::fencing::record::{ANNOTATION, How};
-use pod_safety::fencing::{Attempt, back, steps};
+use pod_safety::fencing::{back, steps};
 use pod_safety::node::Status;
 
 use super::machine::another;
-use super::retry::{RETRY, accepting, resume};
-use crate::error::{Failure, Kind};
+use super::remains::{count, list};
+use super::retry::{RETRY, accepting};
+use crate::error::FencingRefusal;
 use crate::text::escape;
 use crate::words::program::Program;
 use crate::words::refusal::fenced;
-use crate::words::time::{clock, length};
+use crate::words::time::length;
+
+/// Message and hint.
+pub(crate) fn refusal(refusal: &FencingRefusal, program: &Program) -> (String, String) {
+    match refusal {
+        FencingRefusal::Fence { node, why } => not_fenced(node, why, program),
+        FencingRefusal::Unfence { node, why } => stays(node, why, program),
+        FencingRefusal::NoOwner { node, pods } => (
+            format!(
+                "cannot fence node/{node}: nothing recreates {} ({})",
+                count(pods.len(), "pod"),
+                list(pods)
+            ),
+            format!("to fence it anyway, {}", accepting(program, "no-owner")),
+        ),
+        FencingRefusal::FencedAgain { node } => (
+            format!(
+                "cannot unfence node/{node}: it was fenced again during this command, or its record changed"
+            ),
+            format!("check who fenced it with `{program} status {node} -o wide`, then retry"),
+        ),
+        FencingRefusal::ShortLock { node, left, needed } => {
+            too_short(node, *left, *needed, program)
+        }
+        FencingRefusal::EndHold { hold, now } => (
+            fenced::message(hold, *now),
+            fenced::to_end(hold.node(), program),
+        ),
+    }
+}
 
 /// Why `node` is not fenced.
-pub(crate) fn refusal(node: &str, refusal: &steps::Refusal, program: &Program) -> Failure {
+fn not_fenced(node: &str, refusal: &steps::Refusal, program: &Program) -> (String, String) {
     use steps::Refusal::{
         Alive, BackAlive, HeartbeatUnknown, MassLoss, NotCalledUnreachable, OtherMachine,
         Remediation, RemediationUnknown, ZoneUnknown,
     };
     match refusal {
-        Alive(age) => unsafe_(
+        Alive(age) => (
             format!(
                 "cannot fence node/{node}: its kubelet is alive (last heartbeat {} ago)",
                 length(*age)
@@ -37,14 +66,14 @@ pub(crate) fn refusal(node: &str, refusal: &steps::Refusal, program: &Program) -
         BackAlive(age) => back_alive(node, *age, program),
         OtherMachine { proof, now } => another(node, proof, now),
         NotCalledUnreachable(status) => not_called_unreachable(node, *status, program),
-        HeartbeatUnknown(why) => unsafe_(
+        HeartbeatUnknown(why) => (
             format!(
                 "cannot fence node/{node}: unknown whether its kubelet is alive: {}",
                 escape(&why.to_string())
             ),
             unknown_hint(node, why),
         ),
-        MassLoss(zone) => unsafe_(
+        MassLoss(zone) => (
             format!(
                 "cannot fence node/{node}: {}: {}",
                 escape(&zone.to_string()),
@@ -55,7 +84,7 @@ pub(crate) fn refusal(node: &str, refusal: &steps::Refusal, program: &Program) -
                 accepting(program, "mass-loss")
             ),
         ),
-        ZoneUnknown(why) => unsafe_(
+        ZoneUnknown(why) => (
             format!(
                 "cannot fence node/{node}: unknown how many other nodes are unreachable: {}",
                 escape(&why.to_string())
@@ -65,14 +94,14 @@ pub(crate) fn refusal(node: &str, refusal: &steps::Refusal, program: &Program) -
                 accepting(program, "zone-unknown")
             ),
         ),
-        Remediation(who) => unsafe_(
+        Remediation(who) => (
             format!(
                 "cannot fence node/{node}: another tool is already remediating it: {}",
                 escape(who)
             ),
             "wait until it has finished, or stop it first".to_owned(),
         ),
-        RemediationUnknown(why) => unsafe_(
+        RemediationUnknown(why) => (
             format!(
                 "cannot fence node/{node}: unknown whether another tool is remediating it: {}",
                 escape(&why.to_string())
@@ -89,8 +118,8 @@ pub(crate) fn refusal(node: &str, refusal: &steps::Refusal, program: &Program) -
 }
 
 /// A fenced node shows signs of life.
-pub(crate) fn back_alive(node: &str, age: Span, program: &Program) -> Failure {
-    unsafe_(
+fn back_alive(node: &str, age: Span, program: &Program) -> (String, String) {
+    (
         format!(
             "node/{node} is fenced, but its kubelet is alive (last heartbeat {} ago)",
             length(age.max(Span::ZERO))
@@ -100,13 +129,17 @@ pub(crate) fn back_alive(node: &str, age: Span, program: &Program) -> Failure {
 }
 
 /// The control plane has not marked `node` as unreachable; `None`: it reports nothing.
-fn not_called_unreachable(node: &str, status: Option<Status>, program: &Program) -> Failure {
+fn not_called_unreachable(
+    node: &str,
+    status: Option<Status>,
+    program: &Program,
+) -> (String, String) {
     let said = match status {
         Some(Status::False) => "is still False, set by its kubelet",
         Some(_) => "is still True",
         None => "is missing",
     };
-    unsafe_(
+    (
         format!(
             "cannot fence node/{node}: Kubernetes does not report it unreachable yet: its Ready \
              condition {said}"
@@ -129,16 +162,16 @@ fn unknown_hint(node: &str, why: &Why) -> String {
 }
 
 /// Why `node` stays fenced.
-pub(crate) fn stays(node: &str, refusal: &back::Refusal, program: &Program) -> Failure {
+fn stays(node: &str, refusal: &back::Refusal, program: &Program) -> (String, String) {
     let accepting = || accepting(program, "boot-id");
     match refusal {
-        back::Refusal::Silent => unsafe_(
+        back::Refusal::Silent => (
             format!("cannot unfence node/{node}: it is still unreachable"),
             format!(
                 "start it first, or let a hook start it with `{program} unfence {node} -- HOOK`"
             ),
         ),
-        back::Refusal::Untainted => unsafe_(
+        back::Refusal::Untainted => (
             format!(
                 "cannot unfence node/{node}: it is unreachable, and has the annotation {ANNOTATION} \
                  but no out-of-service taint"
@@ -148,21 +181,21 @@ pub(crate) fn stays(node: &str, refusal: &back::Refusal, program: &Program) -> F
                 program.kubectl()
             ),
         ),
-        back::Refusal::HeartbeatUnknown(why) => unsafe_(
+        back::Refusal::HeartbeatUnknown(why) => (
             format!(
                 "cannot unfence node/{node}: unknown whether its kubelet is alive: {}",
                 escape(&why.to_string())
             ),
             unknown_hint(node, why),
         ),
-        back::Refusal::Unrecorded => unsafe_(
+        back::Refusal::Unrecorded => (
             format!(
                 "cannot unfence node/{node}: its out-of-service taint has no record, so earlier pods \
                  may still be running"
             ),
             format!("if you know that it was restarted, {}", accepting()),
         ),
-        back::Refusal::NotRestarted(record) => unsafe_(
+        back::Refusal::NotRestarted(record) => (
             format!(
                 "cannot unfence node/{node}: it has not been restarted since {} fenced it ({}), so earlier \
                  pods may still be running",
@@ -183,18 +216,8 @@ pub(crate) fn stays(node: &str, refusal: &back::Refusal, program: &Program) -> F
     }
 }
 
-/// `node` was fenced again while it was brought back.
-pub(crate) fn fenced_anew(node: &str, program: &Program) -> Failure {
-    unsafe_(
-        format!(
-            "cannot unfence node/{node}: it was fenced again during this command, or its record changed"
-        ),
-        format!("check who fenced it with `{program} status {node} -o wide`, then retry"),
-    )
-}
-
 /// The lock of `node` may end before its hook does. The hook and its processes end within `needed`.
-pub(crate) fn too_short(node: &str, rest: Span, needed: Duration, program: &Program) -> Failure {
+fn too_short(node: &str, rest: Span, needed: Duration, program: &Program) -> (String, String) {
     // The time for the writes before and after the hook.
     const MORE: Duration = Duration::from_secs(60);
     let minutes = (needed + MORE).as_secs().div_ceil(60);
@@ -202,7 +225,7 @@ pub(crate) fn too_short(node: &str, rest: Span, needed: Duration, program: &Prog
         ..=60 => format!("{program} renew {node} --duration={minutes}m"),
         _ => format!("{program} hold {node} -m WHY"),
     };
-    unsafe_(
+    (
         format!(
             "your lock on node/{node} has {} left, but the hook may take {}: nothing was changed",
             length(rest.max(Span::ZERO)),
@@ -210,35 +233,4 @@ pub(crate) fn too_short(node: &str, rest: Span, needed: Duration, program: &Prog
         ),
         format!("keep the lock longer: {lasting}; or use a shorter --hook-timeout"),
     )
-}
-
-/// The hook of another run may still be running for `node`.
-pub(crate) fn hook_running(node: &str, other: &Attempt, now: Instant) -> Failure {
-    Failure::Hook {
-        message: format!(
-            "another hook may still be running for node/{node}: {} by {} (since {}, until {} at the \
-             latest)",
-            escape(&other.program),
-            escape(&other.who),
-            clock(other.since, now),
-            clock(other.until, now)
-        ),
-        hint: format!(
-            "wait for it to end; if that run was interrupted, {}",
-            resume(&other.id)
-        ),
-        kind: Kind::Locked,
-    }
-}
-
-/// The hold of a fencing, `lease`, must not be ended on its own.
-pub(crate) fn hold_of_fencing(lease: &NodeLease, now: Now, program: &Program) -> Failure {
-    unsafe_(
-        fenced::message(lease, now),
-        fenced::to_end(lease.node(), program),
-    )
-}
-
-fn unsafe_(message: String, hint: String) -> Failure {
-    Failure::Unsafe { message, hint }
 }

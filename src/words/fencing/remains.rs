@@ -1,12 +1,9 @@
 //! What is left of a fenced node: what still has to be removed, and what stays.
 
-use std::time::Duration;
-
 use pod_safety::Why;
 use pod_safety::fencing::Remains;
 use pod_safety::words::few;
 
-use crate::error::{Failure, Obstacle};
 use crate::text::escape;
 use crate::words::program::Program;
 
@@ -15,22 +12,15 @@ pub(crate) fn left(node: &str, remains: &Remains) -> String {
     format!("node/{node}: waiting for {} to be removed", what(remains))
 }
 
-/// Something is left of a node after the wait of `waited` timed out.
-pub(crate) fn stuck(node: &str, remains: &Remains, waited: Duration, program: &Program) -> Failure {
-    Failure::TimedOut {
-        node: node.to_owned(),
-        waited,
-        obstacle: Some(Obstacle::State {
-            how: still_there(node, remains),
-            awaited: "empty",
-            hint: Some(format!(
-                "run it again to keep waiting; see what blocks them with `{program} status --pods {node}`"
-            )),
-        }),
-    }
+/// What is left of `node` at the end of a wait, and how to find out more.
+pub(crate) fn still_there(node: &str, remains: &Remains, program: &Program) -> (String, String) {
+    let hint = format!(
+        "run it again to keep waiting; see what blocks them with `{program} status --pods {node}`"
+    );
+    (still_left(node, remains), hint)
 }
 
-fn still_there(node: &str, remains: &Remains) -> String {
+fn still_left(node: &str, remains: &Remains) -> String {
     let finalized = match &remains.finalized[..] {
         [] => String::new(),
         pods => format!("; held by finalizers: {}", list(pods)),
@@ -108,12 +98,12 @@ mod tests {
              shop/web-4 and 2 more) and 1 volume attachment (csi-1) to be removed"
         );
         assert!(
-            still_there("worker-1", &remains).ends_with("are left; held by finalizers: shop/web-0")
+            still_left("worker-1", &remains).ends_with("are left; held by finalizers: shop/web-0")
         );
         let one = Remains {
             pods: names(1),
             ..Remains::default()
         };
-        assert!(still_there("worker-1", &one).ends_with("1 pod (shop/web-0) is left"));
+        assert!(still_left("worker-1", &one).ends_with("1 pod (shop/web-0) is left"));
     }
 }

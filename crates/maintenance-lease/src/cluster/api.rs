@@ -57,6 +57,14 @@ impl Api {
         }
     }
 
+    /// The same for a caller that retries by itself: every request is sent once.
+    pub(crate) fn once(&self) -> Self {
+        Self {
+            requests: self.requests.once(),
+            ..self.clone()
+        }
+    }
+
     /// The API user that acquisitions name, if it is known. Only node locks have one.
     pub(crate) fn user(&self) -> Option<String> {
         let user = self.user.read().unwrap_or_else(PoisonError::into_inner);

@@ -68,7 +68,7 @@ impl Task {
     fn intent(&self) -> &'static str {
         match self.verb {
             Verb::Acquire { .. } | Verb::Elect(_) => "acquired",
-            Verb::Renew { .. } => "renewed",
+            Verb::Renew { .. } | Verb::Extend { .. } => "renewed",
             Verb::Release | Verb::ForceRelease => "released",
             Verb::Hold { .. } => "put on hold",
             Verb::Unhold { .. } => "taken off hold",
@@ -582,7 +582,8 @@ impl Running {
             }
             self.api.env.sleep(wait).await;
             self.clocks();
-            match self.unless_paused(self.api.lease(&self.task.node)).await {
+            let api = self.api.once();
+            match self.unless_paused(api.lease(&self.task.node)).await {
                 Ok(lease) => return Ok(lease),
                 Err(ApiError::Paused) => wait = Duration::ZERO,
                 Err(error)

@@ -1,7 +1,8 @@
 //! Failures of requests: refusals of the API server or a proxy, in kubectl's words.
 
-use std::fmt;
+use std::error::Error as StdError;
 use std::time::Duration;
+use std::{fmt, io, iter};
 
 use http::StatusCode;
 use serde::Deserialize;
@@ -63,11 +64,36 @@ pub enum ApiError {
 
 /// The root cause. The causes before it only name libraries.
 fn root_cause(error: &kube::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
+    let root = causes(error).last();
+    root.map_or_else(String::new, ToString::to_string)
+}
+
+/// The error and its causes, outermost first. `source` alone would skip what an I/O error carries.
+fn causes(error: &kube::Error) -> impl Iterator<Item = &(dyn StdError + 'static)> {
+    let error: &(dyn StdError + 'static) = error;
+    iter::successors(Some(error), |&error| {
+        let carried = error.downcast_ref().and_then(io::Error::get_ref);
+        match carried {
+            Some(carried) => Some(carried as &(dyn StdError + 'static)),
+            None => error.source(),
+        }
+    })
+}
+
+/// Whether a connection that was open broke, rather than could not be opened.
+fn is_lost_connection(cause: &(dyn StdError + 'static)) -> bool {
+    if let Some(error) = cause.downcast_ref::<hyper::Error>() {
+        return !(error.is_parse() || error.is_user() || error.is_timeout());
     }
-    cause.to_string()
+    cause.downcast_ref::<io::Error>().is_some_and(|error| {
+        matches!(
+            error.kind(),
+            io::ErrorKind::ConnectionReset
+                | io::ErrorKind::ConnectionAborted
+                | io::ErrorKind::BrokenPipe
+                | io::ErrorKind::UnexpectedEof
+        )
+    })
 }
 
 /// The fields of a `Status` that decisions and messages need, read leniently.
@@ -257,6 +283,15 @@ impl ApiError {
     #[must_use]
     pub fn is_throttled(&self) -> bool {
         self.is(StatusCode::TOO_MANY_REQUESTS)
+    }
+
+    /// The connection broke before the whole answer arrived.
+    pub(crate) fn is_connection_lost(&self) -> bool {
+        match self {
+            Self::CutShort { .. } => true,
+            Self::Transport(error) => causes(error).any(is_lost_connection),
+            _ => false,
+        }
     }
 
     /// A retry may succeed.

@@ -13,7 +13,7 @@ use super::api::Api;
 use super::error::ApiError;
 use super::nodes::{Columns, NodeRow, RowDetail, close_table};
 use super::requests::{Accept, Call, escape};
-use crate::any_lease::HEARTBEATS;
+use crate::any_lease::{AnyLease, Candidate, HEARTBEATS, LeaseScope};
 use crate::lease::NodeLease;
 use crate::protocol::{Instant, Now, check_finished};
 use crate::repository::Repository;
@@ -160,9 +160,8 @@ impl Api {
             escape(node),
             RowDetail::Metadata.query()
         );
-        let mut rows = Vec::new();
-        match self.rows(path, |row| rows.push(row)).await {
-            Ok(()) => match rows.pop() {
+        match self.rows(path).await {
+            Ok(mut rows) => match rows.pop() {
                 Some(row) if row.name == node && rows.is_empty() => Ok(Sight::Row(row)),
                 _ => Err(ApiError::Unreadable(format!(
                     "the table of node {node} has not exactly its row"
@@ -183,30 +182,22 @@ impl Api {
         let selector = selector.map_or_else(String::new, |selector| {
             format!("&labelSelector={}", escape(selector))
         });
-        let path = format!("/api/v1/nodes?{}{selector}", detail.query());
-        let mut rows = Vec::new();
-        self.rows(path, |row| rows.push(row)).await?;
-        Ok(rows)
+        self.rows(format!("/api/v1/nodes?{}{selector}", detail.query()))
+            .await
     }
 
-    async fn rows(
-        &self,
-        path: String,
-        mut each: impl FnMut(NodeRow) + Send,
-    ) -> Result<(), ApiError> {
+    async fn rows(&self, path: String) -> Result<Vec<NodeRow>, ApiError> {
         let mut columns = None;
         let call = Call::get(path, Accept::Table);
-        self.list(&call, "rows", |row, before| {
+        let listed = self.list(&call, |row, before| {
             let columns = match columns {
                 Some(columns) => columns,
                 None => *columns
                     .insert(Columns::read(&close_table(before)).map_err(ApiError::Unreadable)?),
             };
-            each(columns.row(row).map_err(ApiError::Unreadable)?);
-            Ok(())
-        })
-        .await
-        .map(drop)
+            columns.row(row).map(Some).map_err(ApiError::Unreadable)
+        });
+        Ok(listed.await?.objects)
     }
 
     /// All Leases of the repository by name.
@@ -235,14 +226,55 @@ impl Api {
         repository: &Repository,
         keep: impl Fn(NodeLease) -> T + Send + Sync,
     ) -> Result<HashMap<String, T>, ApiError> {
-        let mut kept = HashMap::new();
         let call = Call::get(repository.list_path(), Accept::Json);
-        self.list(&call, "items", |item, _| {
+        let listed = self.list(&call, |item, _| {
             let lease = NodeLease::from_json(item, repository).map_err(ApiError::Unreadable)?;
-            kept.insert(lease.node.clone(), keep(lease));
-            Ok(())
-        })
-        .await?;
-        Ok(kept)
+            Ok(Some((lease.node.clone(), keep(lease))))
+        });
+        Ok(listed.await?.objects.into_iter().collect())
     }
+
+    /// The Leases in `scope`, in the server's order.
+    pub(crate) async fn any_leases(
+        &self,
+        scope: LeaseScope<'_>,
+    ) -> Result<Vec<AnyLease>, ApiError> {
+        let mut path = coordination_path("v1", "leases", scope.namespace());
+        if scope == LeaseScope::EverywhereButHeartbeats {
+            let others = format!("metadata.namespace!={HEARTBEATS}");
+            path.push_str(&format!("?fieldSelector={}", escape(&others)));
+        }
+        self.pages(path, AnyLease::from_json).await
+    }
+
+    /// The candidates of coordinated elections, in the server's order; none if the server does not support
+    /// such elections.
+    pub(crate) async fn candidates(
+        &self,
+        namespace: Option<&str>,
+    ) -> Result<Vec<Candidate>, ApiError> {
+        let path = coordination_path("v1beta1", "leasecandidates", namespace);
+        match self.pages(path, Candidate::from_json).await {
+            Err(error) if error.is_not_installed() => Ok(Vec::new()),
+            listed => listed,
+        }
+    }
+
+    /// The result of `read` for each object at `path`.
+    async fn pages<T: Send>(
+        &self,
+        path: String,
+        read: impl Fn(&[u8]) -> Result<T, String> + Send + Sync,
+    ) -> Result<Vec<T>, ApiError> {
+        let call = Call::get(path, Accept::Json);
+        let read = |item: &[u8], _: &[u8]| read(item).map(Some).map_err(ApiError::Unreadable);
+        self.list_pages(&call, read).await
+    }
+}
+
+fn coordination_path(version: &str, plural: &str, namespace: Option<&str>) -> String {
+    let namespace = namespace.map_or_else(String::new, |namespace| {
+        format!("namespaces/{}/", escape(namespace))
+    });
+    format!("/apis/coordination.k8s.io/{version}/{namespace}{plural}")
 }

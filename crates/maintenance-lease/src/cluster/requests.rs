@@ -1,4 +1,5 @@
-//! One request to the API server, with a time limit on both sides. The answer's `Date` is recorded.
+//! One request to the API server, with a time limit on both sides. The answer's `Date` is recorded. Reads are
+//! repeated where `retry.rs` says so.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use tower::{Service as _, ServiceBuilder};
 use super::error::ApiError;
 use super::items::Items;
 use super::response_check::ResponseCheck;
+use super::retry::Retries;
 use super::server_time::{OnDoubt, ServerTime};
 use crate::bugs::{self, Bug};
 use crate::env::{Env, Machine};
@@ -34,6 +36,14 @@ impl Accept {
         match self {
             Self::Json => "application/json",
             Self::Table => "application/json;as=Table;v=v1;g=meta.k8s.io",
+        }
+    }
+
+    /// The array of a list that has its objects.
+    fn array(self) -> &'static str {
+        match self {
+            Self::Json => "items",
+            Self::Table => "rows",
         }
     }
 }
@@ -64,7 +74,19 @@ impl Call {
     }
 }
 
+/// The answer to a list.
+#[derive(Clone, Debug)]
+pub struct Listed<T> {
+    /// What was read of each object, in the server's order.
+    pub objects: Vec<T>,
+    /// The list without its objects: JSON with an empty array.
+    pub envelope: Vec<u8>,
+}
+
 /// Access to the API server: one client, one estimate of the server's time, one time limit.
+///
+/// Reads are repeated if the connection breaks or if the server asks for patience (429), within the time
+/// limit. Writes are sent once.
 ///
 /// Clones share the client and the estimate.
 #[derive(Clone)]
@@ -74,6 +96,8 @@ pub struct Requests {
     pub(crate) time: ServerTime,
     /// The limit for each request; `None`: no limit.
     pub(crate) limit: Option<Duration>,
+    /// Whether reads are repeated.
+    retries: bool,
 }
 
 impl Requests {
@@ -94,6 +118,15 @@ impl Requests {
             time: ServerTime::with_doubt_callback(env.clone(), on_doubt),
             env,
             limit,
+            retries: true,
+        }
+    }
+
+    /// The same for a caller that retries by itself: every request is sent once.
+    pub(crate) fn once(&self) -> Self {
+        Self {
+            retries: false,
+            ..self.clone()
         }
     }
 
@@ -127,27 +160,42 @@ impl Requests {
     /// # Errors
     /// If the server refuses or fails, or nothing answers in time. Also if the answer does not come from
     /// an API server, or does not have the kind and name that the path and the body ask for.
-    /// for.
     ///
     /// # Caveats
     /// Dropping this future abandons the answer. A write may still take effect.
     pub async fn call(&self, call: &Call) -> Result<Bytes, ApiError> {
         self.within(async {
-            let answer = self.send(call).await?;
-            let origin = ResponseCheck::of(call, &answer);
-            let body = answer
-                .into_body()
-                .collect_bytes()
-                .await
-                .map_err(|error| ApiError::Transport(Box::new(error)))?;
-            origin.expect_answer(&body)?;
-            Ok(body)
+            let mut retries = self.retries(call);
+            loop {
+                match self.call_once(call).await {
+                    Err(error) => retries.wait(error).await?,
+                    answered => return answered,
+                }
+            }
         })
         .await
     }
 
-    /// Sends `call`, whose answer is a list, and passes each element of its `array` to `each` while the answer
-    /// arrives, with the part of the list before the array. Returns the list without its elements.
+    fn retries(&self, call: &Call) -> Retries {
+        let is_read = call.method == Method::GET;
+        Retries::new(self.env.clone(), self.limit, self.retries && is_read)
+    }
+
+    async fn call_once(&self, call: &Call) -> Result<Bytes, ApiError> {
+        let answer = self.send(call).await?;
+        let origin = ResponseCheck::of(call, &answer);
+        let body = answer
+            .into_body()
+            .collect_bytes()
+            .await
+            .map_err(|error| ApiError::Transport(Box::new(error)))?;
+        origin.expect_answer(&body)?;
+        Ok(body)
+    }
+
+    /// Sends `call`, whose answer is a list, and keeps what `read` returns for each of its objects while the
+    /// answer arrives. `read` gets the object and the part of the list before the objects; `None` leaves it
+    /// out. A list that may be long is read with [`list_pages`](Self::list_pages).
     ///
     /// # Usage
     /// ```
@@ -160,51 +208,68 @@ impl Requests {
     /// # let client = sandbox.client();
     /// let requests = Requests::new(client, None);
     /// let call = Call::get("/api/v1/nodes".to_owned(), Accept::Json);
-    /// // However many there are, one at a time is in memory.
-    /// let mut bytes = Vec::new();
-    /// let each = |node: &[u8], _: &[u8]| Ok(bytes.push(node.len()));
-    /// requests.list(&call, "items", each).await?;
-    /// assert_eq!(bytes.len(), 1);
+    /// // However many there are, one whole object at a time is in memory.
+    /// let listed = requests.list(&call, |node, _| Ok(Some(node.len()))).await?;
+    /// assert_eq!(listed.objects.len(), 1);
     /// # Ok(())
     /// # }
     /// ```
     ///
     /// # Errors
-    /// As [`call`](Self::call), and the first error that `each` returns. Whether the list is complete is
-    /// known only at the end. After an error, the elements that `each` received are only a part of the
-    /// list.
+    /// As [`call`](Self::call), and the first error that `read` returns.
     ///
     /// # Caveats
-    /// Dropping this future abandons the rest of the list and changes nothing.
-    pub async fn list(
+    /// Dropping this future abandons the rest of the list and changes nothing. If the answer breaks off and
+    /// is requested again, `read` gets its first objects again.
+    pub async fn list<T: Send>(
         &self,
         call: &Call,
-        array: &'static str,
-        mut each: impl FnMut(&[u8], &[u8]) -> Result<(), ApiError> + Send,
-    ) -> Result<Vec<u8>, ApiError> {
+        mut read: impl FnMut(&[u8], &[u8]) -> Result<Option<T>, ApiError> + Send,
+    ) -> Result<Listed<T>, ApiError> {
         self.within(async {
-            let answer = self.send(call).await?;
-            let origin = ResponseCheck::of(call, &answer);
-            let mut items = Items::of(array);
-            let mut begun = false;
-            let mut frames = BodyStream::new(answer.into_body());
-            while let Some(frame) = frames.next().await {
-                let frame = frame.map_err(|error| ApiError::Transport(Box::new(error)))?;
-                if let Some(piece) = frame.data_ref() {
-                    if !begun && !piece.trim_ascii().is_empty() {
-                        origin.expect_json(piece)?;
-                        begun = true;
-                    }
-                    items.feed(piece, &mut each)?;
+            let mut retries = self.retries(call);
+            loop {
+                match self.list_once(call, &mut read).await {
+                    Err(error) => retries.wait(error).await?,
+                    listed => return listed,
                 }
             }
-            // If the answer ended too early, the envelope is not closed.
-            if !bugs::active(Bug::TruncatedListAccepted) {
-                origin.expect_answer(items.envelope())?;
-            }
-            Ok(items.envelope().to_vec())
         })
         .await
+    }
+
+    async fn list_once<T: Send>(
+        &self,
+        call: &Call,
+        mut read: impl FnMut(&[u8], &[u8]) -> Result<Option<T>, ApiError> + Send,
+    ) -> Result<Listed<T>, ApiError> {
+        let answer = self.send(call).await?;
+        let origin = ResponseCheck::of(call, &answer);
+        let mut items = Items::of(call.accept.array());
+        let mut objects = Vec::new();
+        let mut begun = false;
+        let mut frames = BodyStream::new(answer.into_body());
+        while let Some(frame) = frames.next().await {
+            let frame = frame.map_err(|error| ApiError::Transport(Box::new(error)))?;
+            if let Some(piece) = frame.data_ref() {
+                if !begun && !piece.trim_ascii().is_empty() {
+                    origin.expect_json(piece)?;
+                    begun = true;
+                }
+                items.feed(piece, |object, before| {
+                    objects.extend(read(object, before)?);
+                    Ok::<(), ApiError>(())
+                })?;
+            }
+        }
+        // If the answer ended too early, the envelope is not closed.
+        if !bugs::active(Bug::TruncatedListAccepted) {
+            origin.expect_answer(items.envelope())?;
+        }
+        Ok(Listed {
+            objects,
+            envelope: items.envelope().to_vec(),
+        })
     }
 
     /// Sends `call`, whose answer has no end of its own: the limit is for its beginning.

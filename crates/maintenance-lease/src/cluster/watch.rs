@@ -67,7 +67,7 @@ impl Api {
         from: Option<u64>,
     ) -> BoxStream<'static, Result<LeaseEvent, Error>> {
         let leases = Leases::new(self.repository.clone(), node);
-        Watcher::new(self.clone(), leases, from).into_events()
+        Watcher::new(self, leases, from).into_events()
     }
 
     /// The steps of the same watch, as if it had already failed this many times.
@@ -78,7 +78,7 @@ impl Api {
         failures: u32,
     ) -> BoxStream<'static, Step<NodeLease>> {
         let leases = Leases::new(self.repository.clone(), node);
-        let mut watcher = Watcher::new(self.clone(), leases, from);
+        let mut watcher = Watcher::new(self, leases, from);
         watcher.resumed = failures;
         watcher.into_steps()
     }
@@ -90,7 +90,7 @@ impl Api {
         detail: RowDetail,
     ) -> BoxStream<'static, Result<NodeRowEvent, Error>> {
         let rows = Rows::new(node, selector, detail);
-        Watcher::new(self.clone(), rows, None).into_events()
+        Watcher::new(self, rows, None).into_events()
     }
 }
 
@@ -176,9 +176,9 @@ struct Coded {
 }
 
 impl<K: Kind> Watcher<K> {
-    fn new(api: Api, kind: K, from: Option<u64>) -> Self {
+    fn new(api: &Api, kind: K, from: Option<u64>) -> Self {
         Self {
-            api,
+            api: api.once(),
             kind,
             phase: from.map_or(Phase::List, |_| Phase::Open),
             version: from.unwrap_or(0),
@@ -317,21 +317,20 @@ impl<K: Kind> Watcher<K> {
     async fn list(&mut self) -> Result<(HashMap<String, K::Object>, u64), ApiError> {
         let Self { api, kind, .. } = self;
         let call = Call::get(path(kind, &[]), K::ACCEPT);
-        let mut objects = HashMap::new();
-        let envelope = api
-            .list(&call, K::ARRAY, |element, before| {
+        let listed = api
+            .list(&call, |element, before| {
                 let object = kind
                     .element(element, before)
                     .map_err(ApiError::Unreadable)?;
-                objects.insert(K::name(&object).to_owned(), object);
-                Ok(())
+                Ok(Some((K::name(&object).to_owned(), object)))
             })
             .await?;
-        let list: Versioned = serde_json::from_slice(&envelope)
+        let list: Versioned = serde_json::from_slice(&listed.envelope)
             .map_err(|error| ApiError::Unreadable(error.to_string()))?;
         let version = parse_version(&list).map_err(ApiError::Unreadable)?;
-        kind.listed(&envelope).map_err(ApiError::Unreadable)?;
-        Ok((objects, version))
+        kind.listed(&listed.envelope)
+            .map_err(ApiError::Unreadable)?;
+        Ok((listed.objects.into_iter().collect(), version))
     }
 
     /// Opens a watch that starts after the last report.

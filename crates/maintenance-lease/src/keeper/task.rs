@@ -65,7 +65,7 @@ impl Driver {
         let clocks = maintenance.clocks();
         let reduced = lease.reduced(&mut names);
         let keeper = Keeper::new(caller, terms, &reduced, deadline.unwrap_or(clocks.boot))?;
-        let mut api = maintenance.api.clone();
+        let mut api = maintenance.api.once();
         api.limit = request_limit(api.limit, terms);
         let held_state = HeldState {
             lease: lease.clone(),

@@ -231,10 +231,15 @@ impl Maintenance {
         seen: Option<Seen>,
     ) -> Result<Change, Error> {
         let duration = options.duration.map(check_duration).transpose()?;
+        let verb = match options.added {
+            Some(added) => Verb::Extend {
+                by: check_duration(added)?,
+            },
+            None => Verb::Renew { duration },
+        };
         check_option_reason(options.reason.as_deref())?;
         let mut names = Names::default();
         let named_acquisition = self.named_acquisition(options.lock_id.as_ref(), &mut names);
-        let verb = Verb::Renew { duration };
         let extras = Extras::because(options.reason.as_deref());
         self.carry_out(
             node,

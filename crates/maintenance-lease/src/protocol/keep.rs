@@ -8,11 +8,11 @@ use super::clocks::{BootInstant, Clocks};
 use super::deadline::{believed, left_of};
 use super::lease::{Acquisition, Lease, Version};
 use super::names::Id;
-use super::outcome::{WriteOutcome, judge};
 use super::relabel::Relabel;
 use super::terms::Terms;
 use super::time::Span;
 use super::transition::{Caller, Decision, Refusal, Verb, Write, decide};
+use super::unknown_write::{WriteOutcome, judge};
 use crate::bugs::{self, Bug};
 
 /// A write under way, or with an unknown outcome.

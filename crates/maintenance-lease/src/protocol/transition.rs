@@ -46,6 +46,11 @@ pub enum Verb {
         /// The length from now in seconds; `None` keeps the one it has, up to [`LONGEST`](super::LONGEST).
         duration: Option<u32>,
     },
+    /// Extend the caller's acquisition beyond its present end.
+    Extend {
+        /// The time that is added to what is left, in seconds.
+        by: u32,
+    },
     /// Release the caller's acquisition.
     Release,
     /// Release somebody else's acquisition by force, as confirmed by the caller.
@@ -82,7 +87,11 @@ impl Verb {
             },
             Self::Elect(candidacy) => Self::Elect(Candidacy { nonce, ..candidacy }),
             Self::Hold { take_over, .. } => Self::Hold { nonce, take_over },
-            Self::Renew { .. } | Self::Release | Self::ForceRelease | Self::Unhold { .. } => self,
+            Self::Renew { .. }
+            | Self::Extend { .. }
+            | Self::Release
+            | Self::ForceRelease
+            | Self::Unhold { .. } => self,
         }
     }
 }
@@ -181,6 +190,13 @@ pub enum Refusal {
     Deleting,
     /// The Lease lacks the labels of the caller's: it is another application's.
     Foreign,
+    /// With the time that is added to it, it would last longer than [`LONGEST`](super::LONGEST).
+    TooLong {
+        /// What is left of it.
+        left: Span,
+        /// What would be added.
+        added: Span,
+    },
 }
 
 impl Refusal {
@@ -227,13 +243,15 @@ pub fn decide(
         match held_state {
             Some((lease, _)) if lease.acquisition() == Some(meant) => {}
             Some((lease, holder)) if is_under_another_name(lease, holder, meant) => match verb {
-                Verb::Renew { .. } | Verb::Release => {
+                Verb::Renew { .. } | Verb::Extend { .. } | Verb::Release => {
                     return Err(own_hold_or(caller, holder, Refusal::NotHolder));
                 }
                 _ => return Err(Refusal::ChangedHands),
             },
             Some(_) => return Err(Refusal::ChangedHands),
-            None if matches!(verb, Verb::Renew { .. }) => return Err(Refusal::NotHeld),
+            None if matches!(verb, Verb::Renew { .. } | Verb::Extend { .. }) => {
+                return Err(Refusal::NotHeld);
+            }
             None => {}
         }
     }
@@ -271,6 +289,20 @@ pub fn decide(
                 duration.unwrap_or(lease.duration.clamp(1, LONGEST_SECONDS)),
                 now,
             ))
+        }
+        Verb::Extend { by } => {
+            let (lease, holder) = held_state.ok_or(Refusal::NotHeld)?;
+            owned(caller, holder)?;
+            let left = match state(seen, now) {
+                State::Held { until } => (until - now.latest).max(Span::ZERO),
+                State::Free | State::Expired { .. } | State::AdminHold => Span::ZERO,
+            };
+            let added = Span::seconds(by);
+            let whole = Span::micros(left.as_micros().saturating_add(added.as_micros()));
+            match u32::try_from(whole.ceil_seconds()) {
+                Ok(duration @ ..=LONGEST_SECONDS) => Ok(extend(lease, holder, duration, now)),
+                _ => Err(Refusal::TooLong { left, added }),
+            }
         }
         Verb::Release => {
             let Some((lease, holder)) = held_state else {

@@ -4,9 +4,10 @@
 //! saw. Contenders that lose a race wait for the next change.
 
 use super::clocks::{BootInstant, Clocks};
+use super::expiry::takeover;
 use super::lease::{Holder, Lease, Version};
 use super::relabel::Relabel;
-use super::state::{State, state, takeover};
+use super::state::{State, state};
 use super::terms::Expiry;
 use super::time::{Instant, Now, SKEW_BUDGET, Span};
 use super::transition::Caller;

@@ -12,11 +12,11 @@ use super::deadline::{believed, leaves_enough, left_of};
 use super::elect::Candidacy;
 use super::lease::{Acquisition, Lease, Version};
 use super::names::Id;
-use super::outcome::{WriteOutcome, judge};
 use super::relabel::Relabel;
 use super::state::{State, state};
 use super::time::{SKEW_BUDGET, Span};
 use super::transition::{Caller, Decision, Refusal, Verb, Write, decide};
+use super::unknown_write::{WriteOutcome, judge};
 use crate::bugs::{self, Bug};
 
 /// What to do next.
@@ -457,7 +457,7 @@ impl Copies {
 fn pins_first_read(verb: Verb) -> bool {
     matches!(
         verb,
-        Verb::Renew { .. } | Verb::Release | Verb::Unhold { another: false }
+        Verb::Renew { .. } | Verb::Extend { .. } | Verb::Release | Verb::Unhold { another: false }
     )
 }
 

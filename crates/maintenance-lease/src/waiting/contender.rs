@@ -95,7 +95,8 @@ impl<'a> Contender<'a> {
                 Turn::Try => return Ok(()),
                 Turn::Read => {
                     let doubts = self.maintenance.api.time.doubts();
-                    match self.maintenance.see(&self.seen.node, true).await {
+                    let once = self.maintenance.once();
+                    match once.see(&self.seen.node, true).await {
                         Ok(seen) => self.read(seen)?,
                         Err(error) => self.failed(error)?,
                     }
@@ -369,7 +370,8 @@ fn can_pass(refusal: Refusal) -> bool {
         | Refusal::NotAHold
         | Refusal::ChangedHands
         | Refusal::Elected
-        | Refusal::Foreign => false,
+        | Refusal::Foreign
+        | Refusal::TooLong { .. } => false,
     }
 }
 

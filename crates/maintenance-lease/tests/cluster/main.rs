@@ -18,6 +18,7 @@ mod pauses;
 mod race;
 mod repositories;
 mod requests;
+mod retries;
 mod rights;
 mod runtimes;
 mod sendable;

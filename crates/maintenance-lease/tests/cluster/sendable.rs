@@ -44,7 +44,8 @@ fn reads(locks: &Maintenance) {
 
 fn requests(requests: &Requests, call: &Call) {
     sendable(requests.call(call));
-    sendable(requests.list(call, "items", |_, _| Ok(())));
+    sendable(requests.list(call, |_, _| Ok(Some(()))));
+    sendable(requests.list_pages(call, |_, _| Ok(Some(()))));
 }
 
 fn verbs(locks: &Maintenance, lease: &NodeLease, events: &[NodeEvent], seen: fn() -> Option<Seen>) {

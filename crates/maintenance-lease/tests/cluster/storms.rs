@@ -4,16 +4,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use chrono::TimeDelta;
 use http::{Response, StatusCode, header};
 use kube::client::Body;
 use maintenance_lease::protocol::Refusal;
-use maintenance_lease::{Acquire, Done, Error, Release, Renew, SideEffect};
+use maintenance_lease::{Acquire, Done, Error, Maintenance, Release, Renew, SideEffect};
 use serde_json::{Value, json};
 
 use crate::on_both_servers;
 use crate::support::{Cluster, Fate, Wire, in_the_sandbox, refusal};
 
 on_both_servers! {
+    extensions_at_the_same_time_add_up,
     a_storm_that_passes_ends_with_the_lease,
     a_storm_that_another_wins_ends_with_a_refusal,
     a_storm_without_end_ends_at_the_time_limit,
@@ -68,6 +70,32 @@ async fn a_storm_that_passes_ends_with_the_lease(cluster: Cluster) {
     let alice = cluster.holder_on(&wire, "alice");
     let change = alice.release(&node, &Release::new()).await.unwrap();
     assert_eq!(change.done, Done::Released);
+}
+
+/// Each adds to what it reads; who loses a race reads what the winner has added.
+async fn extensions_at_the_same_time_add_up(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    let alice = cluster.holder("alice");
+    let minute = Duration::from_secs(60);
+    let acquire = Acquire::new().duration(10 * minute);
+    alice.try_acquire(&node, &acquire).await.unwrap();
+    let end = async || alice.get(&node).await.unwrap().unwrap().end().unwrap();
+    let before = end().await;
+    // No two of them write the same time.
+    let now = cluster.now();
+    let handle = |number| cluster.holder_at(now + TimeDelta::milliseconds(number), "alice");
+    let handles: Vec<_> = (0..8).map(handle).collect();
+    let options = Renew::new().added(minute);
+    let extend = handles.iter().map(|handle| handle.renew(&node, &options));
+    for extended in futures::future::join_all(extend).await {
+        extended.unwrap();
+    }
+    let added = end().await - before;
+    // A duration is a whole number of seconds, rounded up.
+    assert!(
+        (8 * 60..=8 * 61).contains(&added.ceil_seconds()),
+        "{added:?}"
+    );
 }
 
 async fn a_storm_that_another_wins_ends_with_a_refusal(cluster: Cluster) {
@@ -179,17 +207,27 @@ async fn a_lease_that_comes_and_goes_ends_at_the_time_limit(cluster: Cluster) {
     assert!(matches!(error, Err(Error::Contended { conflicts, .. }) if conflicts > 1));
 }
 
+/// A holder who waits two seconds for an answer.
+fn with_two_seconds(cluster: &Cluster, wire: &Wire) -> Maintenance {
+    cluster
+        .builder_on(wire, "alice")
+        .request_timeout(Some(Duration::from_secs(2)))
+        .build()
+        .unwrap()
+}
+
 async fn throttled_reads_are_reported(cluster: Cluster) {
     let node = cluster.node("n").await;
     let wire = Wire::planned(|_| Fate::Refused(StatusCode::TOO_MANY_REQUESTS, Some(1)));
-    let alice = cluster.holder_on(&wire, "alice");
+    let alice = with_two_seconds(&cluster, &wire);
     let error = alice.renew(&node, &Renew::new()).await.unwrap_err();
     assert_eq!(
         error.to_string(),
         "Error from server (TooManyRequests): something on the way says so \
          (the server asks to wait 1s)"
     );
-    assert_eq!(wire.requests(), ["GET lease"]);
+    // After the second that the server asks for, once more; after another one the time is over.
+    assert_eq!(wire.requests(), ["GET lease", "GET lease"]);
 }
 
 async fn a_throttled_write_waits_as_it_is_told(cluster: Cluster) {
@@ -280,13 +318,13 @@ async fn a_write_that_a_policy_always_refuses_is_reported(cluster: Cluster) {
 async fn an_unavailable_server_is_reported(cluster: Cluster) {
     let node = cluster.node("n").await;
     let wire = Wire::planned(|_| Fate::Refused(StatusCode::SERVICE_UNAVAILABLE, Some(1)));
-    let alice = cluster.holder_on(&wire, "alice");
+    let alice = with_two_seconds(&cluster, &wire);
     let error = alice.try_acquire(&node, &Acquire::new()).await;
     assert!(
         matches!(&error, Err(Error::Api(error)) if error.is(StatusCode::SERVICE_UNAVAILABLE)),
         "{error:?}"
     );
-    assert_eq!(wire.passed().len(), 2, "one read each, and nothing more");
+    assert_eq!(wire.passed().len(), 4, "two reads each, and nothing more");
 }
 
 async fn a_refused_write_is_reported_as_not_done(cluster: Cluster) {

@@ -551,7 +551,11 @@ impl World {
 /// Whether a verb may end what another holds: each such needs a confirmation.
 pub(crate) fn breaks(verb: Verb) -> bool {
     match verb {
-        Verb::Acquire { .. } | Verb::Elect(_) | Verb::Renew { .. } | Verb::Release => false,
+        Verb::Acquire { .. }
+        | Verb::Elect(_)
+        | Verb::Renew { .. }
+        | Verb::Extend { .. }
+        | Verb::Release => false,
         Verb::ForceRelease => true,
         Verb::Hold { take_over, .. } => take_over,
         Verb::Unhold { another } => another,

@@ -39,26 +39,23 @@ impl Reader {
     /// # Errors
     /// As [`list`](Self::list).
     pub(super) async fn node_rows(&self) -> Result<Vec<NodeRow>, ApiError> {
-        let mut rows = Vec::new();
-        let each = |row: Row| {
+        let read = |row: Row| {
             let status = row.cells.get(1).and_then(Value::as_str).unwrap_or_default();
             let RowMetadata {
                 name,
                 labels,
                 annotations,
             } = row.object.metadata;
-            rows.push(NodeRow {
+            Some(NodeRow {
                 name,
                 is_ready: status.split(',').any(|word| word == "Ready"),
                 is_cordoned: status.split(',').any(|word| word == "SchedulingDisabled"),
                 labels,
                 is_annotated: annotations.contains_key(ANNOTATION),
-            });
+            })
         };
-        let detail = "includeObject=Metadata";
-        self.each_of(Accept::Table, "rows", "/api/v1/nodes", detail, each)
-            .await?;
-        Ok(rows)
+        self.rows("/api/v1/nodes", "includeObject=Metadata", read)
+            .await
     }
 
     /// Applies a merge patch to a Node.

@@ -1,12 +1,11 @@
 //! Pods, as they are read.
 
 use k8s_openapi::api::core::v1::Pod;
-use maintenance_lease::{Accept, ApiError, Call, Error, Right, escape};
+use maintenance_lease::{ApiError, Error, Right, escape};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::Reader;
-use super::reader::read;
 
 impl Reader {
     /// The pod; `None` if there is none.
@@ -41,16 +40,11 @@ impl Reader {
             cells: Vec<Value>,
         }
         let path = format!("/api/v1/namespaces/{}/pods", escape(namespace));
-        let call = Call::get(format!("{path}?includeObject=None"), Accept::Table);
-        let mut named = Vec::new();
-        let each = |row: &[u8], _: &[u8]| {
-            let row: Row = read(row)?;
+        let named = |row: Row| {
             let cell = |index: usize| Some(row.cells.get(index)?.as_str()?.to_owned());
-            named.extend(cell(0).zip(cell(2)));
-            Ok(())
+            cell(0).zip(cell(2))
         };
-        self.requests().list(&call, "rows", each).await?;
-        Ok(named)
+        self.rows(&path, "includeObject=None", named).await
     }
 
     /// The pods of a node, in all namespaces.

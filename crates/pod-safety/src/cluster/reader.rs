@@ -1,4 +1,4 @@
-//! Typed reads: one object, or a list page by page, always from a quorum.
+//! Typed reads: one object, or all of a list, always from a quorum.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,9 +14,6 @@ use tokio::time;
 use crate::constants::{HEARTBEAT_LASTS, HEARTBEATS};
 use crate::node::Heartbeat;
 use crate::wire::micro_instant;
-
-/// As many objects come in one answer at most, so that no answer outlasts the limit of a request.
-const PAGE: usize = 500;
 
 /// Reads objects. Cheap to clone; clones share the connection, the estimate of the server's time, and
 /// what they saw of heartbeats.
@@ -46,19 +43,6 @@ impl Beat {
         };
         Self { written, alive }
     }
-}
-
-/// A page of a list, less its items.
-#[derive(Deserialize)]
-struct Page {
-    #[serde(default)]
-    metadata: PageMetadata,
-}
-
-#[derive(Default, Deserialize)]
-struct PageMetadata {
-    #[serde(rename = "continue", default)]
-    next: String,
 }
 
 /// How often a heartbeat is read while it is watched.
@@ -139,56 +123,50 @@ impl Reader {
     /// `fieldSelector=spec.nodeName%3Dworker-1`; it may be empty.
     ///
     /// # Errors
-    /// As [`get`](Self::get); also where a list took so long that its continuation expired (410).
+    /// As [`get`](Self::get).
     pub async fn list<T: DeserializeOwned + Send>(
         &self,
         path: &str,
         query: &str,
     ) -> Result<Vec<T>, ApiError> {
-        let mut objects = Vec::new();
-        self.each(path, query, |object| objects.push(object))
-            .await?;
-        Ok(objects)
+        self.select(path, query, Some).await
     }
 
-    /// Hands every object of the collection at `path` that `query` selects to `each`, as the pages come
-    /// in: none is kept.
+    /// What `keep` returns for the objects of the collection at `path` that `query` selects: no whole list is
+    /// in memory.
     ///
     /// # Errors
-    /// As [`list`](Self::list).
-    pub async fn each<T: DeserializeOwned>(
+    /// As [`get`](Self::get).
+    pub async fn select<T: DeserializeOwned, U: Send>(
         &self,
         path: &str,
         query: &str,
-        each: impl FnMut(T) + Send,
-    ) -> Result<(), ApiError> {
-        self.each_of(Accept::Json, "items", path, query, each).await
+        keep: impl FnMut(T) -> Option<U> + Send,
+    ) -> Result<Vec<U>, ApiError> {
+        self.pages(Accept::Json, path, query, keep).await
     }
 
-    /// Hands every element of `array` in the answers to `each`.
-    pub(super) async fn each_of<T: DeserializeOwned>(
+    /// The same of the rows that `kubectl get` prints.
+    pub(super) async fn rows<T: DeserializeOwned, U: Send>(
         &self,
-        accept: Accept,
-        array: &'static str,
         path: &str,
         query: &str,
-        mut each: impl FnMut(T) + Send,
-    ) -> Result<(), ApiError> {
-        let joint = if query.is_empty() { "" } else { "&" };
-        let first = format!("{path}?limit={PAGE}{joint}{query}");
-        let mut next = String::new();
-        loop {
-            let call = Call::get(format!("{first}{next}"), accept);
-            let listed = self.requests.list(&call, array, |object, _| {
-                each(read(object)?);
-                Ok(())
-            });
-            let page: Page = read(&listed.await?)?;
-            if page.metadata.next.is_empty() {
-                return Ok(());
-            }
-            next = format!("&continue={}", escape(&page.metadata.next));
-        }
+        keep: impl FnMut(T) -> Option<U> + Send,
+    ) -> Result<Vec<U>, ApiError> {
+        self.pages(Accept::Table, path, query, keep).await
+    }
+
+    async fn pages<T: DeserializeOwned, U: Send>(
+        &self,
+        accept: Accept,
+        path: &str,
+        query: &str,
+        mut keep: impl FnMut(T) -> Option<U> + Send,
+    ) -> Result<Vec<U>, ApiError> {
+        let joint = if query.is_empty() { "" } else { "?" };
+        let call = Call::get(format!("{path}{joint}{query}"), accept);
+        let keep = |object: &[u8], _: &[u8]| Ok(keep(read(object)?));
+        self.requests.list_pages(&call, keep).await
     }
 
     /// The heartbeat of each node's kubelet, by node; one whose time can't be read is at
@@ -198,12 +176,10 @@ impl Reader {
     /// As [`list`](Self::list).
     pub async fn heartbeats(&self) -> Result<HashMap<String, Heartbeat>, ApiError> {
         let path = format!("/apis/coordination.k8s.io/v1/namespaces/{HEARTBEATS}/leases");
-        let mut heartbeats = HashMap::new();
-        self.each(&path, "", |lease: HeartbeatLease| {
-            heartbeats.extend(lease.spec.heartbeat().map(|one| (lease.metadata.name, one)));
-        })
-        .await?;
-        Ok(heartbeats)
+        let heartbeats = self.select(&path, "", |lease: HeartbeatLease| {
+            Some((lease.metadata.name, lease.spec.heartbeat()?))
+        });
+        Ok(heartbeats.await?.into_iter().collect())
     }
 
     /// The Node; `None` if there is none.

@@ -141,14 +141,13 @@ impl Reader {
     }
 
     async fn all_nodes(&self) -> Result<Nodes, Error> {
-        let mut signs = Vec::new();
         let unread = || Known::Unknown(Why::NotRead);
-        let nodes = self.each("/api/v1/nodes", "", |node: Node| {
+        let nodes = self.select("/api/v1/nodes", "", |node: Node| {
             let name = node.metadata.name.clone().unwrap_or_default();
-            signs.push((name, Signs::of(&node, unread()), NoExecute::of(&node)));
+            Some((name, Signs::of(&node, unread()), NoExecute::of(&node)))
         });
         let (nodes, heartbeats) = join!(nodes, self.heartbeats());
-        nodes.map_err(|error| Right::on_nodes("list").explain(error))?;
+        let mut signs = nodes.map_err(|error| Right::on_nodes("list").explain(error))?;
         let heartbeats = Known::of(heartbeats, || "list heartbeats".to_owned());
         for (name, signs, _) in &mut signs {
             signs.heartbeat = heartbeats.as_ref().map(|beats| beats.get(name).copied());
@@ -163,39 +162,31 @@ impl Reader {
         query: &str,
         wanted: impl Fn(&Pod) -> bool + Send + Sync,
     ) -> Result<Vec<Pod>, Error> {
-        let mut pods = Vec::new();
-        self.each(PODS, query, |pod: core::Pod| {
-            pods.extend(Pod::of(&pod).filter(&wanted));
-        })
-        .await
-        .map_err(|error| on_pods("list", None).explain(error))?;
-        Ok(pods)
+        let pods = self.select(PODS, query, |pod: core::Pod| Pod::of(&pod).filter(&wanted));
+        pods.await
+            .map_err(|error| on_pods("list", None).explain(error))
     }
 
     async fn attachments(
         &self,
         wanted: impl Fn(&Attachment) -> bool + Send + Sync,
     ) -> Known<Vec<Attachment>> {
-        let mut attachments = Vec::new();
-        let listed = self.each(ATTACHMENTS, "", |attachment: VolumeAttachment| {
-            attachments.extend(Some(Attachment::from(attachment)).filter(&wanted));
+        let listed = self.select(ATTACHMENTS, "", |attachment: VolumeAttachment| {
+            Some(Attachment::from(attachment)).filter(&wanted)
         });
-        let listed = listed.await.map(|()| attachments);
-        Known::of(listed, || {
+        Known::of(listed.await, || {
             "list volumeattachments.storage.k8s.io".to_owned()
         })
     }
 
     /// The namespaces that are being deleted, and since when.
     async fn ending_namespaces(&self) -> Known<Vec<(String, Instant)>> {
-        let mut ending = Vec::new();
         let query = "fieldSelector=status.phase%3DTerminating";
-        let listed = self.each("/api/v1/namespaces", query, |namespace: Namespace| {
+        let listed = self.select("/api/v1/namespaces", query, |namespace: Namespace| {
             let since = namespace.metadata.deletion_timestamp.as_ref().map(instant);
-            ending.extend(namespace.metadata.name.zip(since));
+            namespace.metadata.name.zip(since)
         });
-        let listed = listed.await.map(|()| ending);
-        Known::of(listed, || "list namespaces".to_owned())
+        Known::of(listed.await, || "list namespaces".to_owned())
     }
 
     /// The attachments that nobody needs. The claims of volumes are read only if a node that is not
@@ -249,17 +240,13 @@ impl Reader {
 
     /// The namespace and name of the claim that each PersistentVolume is of.
     async fn claims(&self) -> Known<HashMap<String, (String, String)>> {
-        let mut claims = HashMap::new();
-        let listed = self.each(
-            "/api/v1/persistentvolumes",
-            "",
-            |volume: PersistentVolume| {
-                let claim = volume.spec.and_then(|spec| spec.claim_ref);
-                let claim = claim.and_then(|claim| claim.namespace.zip(claim.name));
-                claims.extend(volume.metadata.name.zip(claim));
-            },
-        );
-        let listed = listed.await.map(|()| claims);
+        let claim_of = |volume: PersistentVolume| {
+            let claim = volume.spec.and_then(|spec| spec.claim_ref);
+            let claim = claim.and_then(|claim| claim.namespace.zip(claim.name));
+            volume.metadata.name.zip(claim)
+        };
+        let listed = self.select("/api/v1/persistentvolumes", "", claim_of);
+        let listed = listed.await.map(|claims| claims.into_iter().collect());
         Known::of(listed, || "list persistentvolumes".to_owned())
     }
 }

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
-use maintenance_lease::protocol::{Now, SKEW_BUDGET, Span};
+use maintenance_lease::protocol::{Now, Span, has_expired};
 
 use crate::constants::MEDIK8S;
 use crate::known::Known;
@@ -39,7 +39,7 @@ impl Remediation {
             let renewed = micro_instant(spec.renew_time.as_ref().or(spec.acquire_time.as_ref())?);
             let seconds = u32::try_from(spec.lease_duration_seconds.unwrap_or(0)).unwrap_or(0);
             let end = renewed + Span::seconds(seconds);
-            (now.earliest <= end + SKEW_BUDGET).then_some(holder)
+            (!has_expired(end, now)).then_some(holder)
         });
         running.map_or(Self::None, |holder| Self::Running { holder })
     }

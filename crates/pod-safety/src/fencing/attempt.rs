@@ -1,7 +1,7 @@
 //! What stands on a Node while a hook runs for it, so that no other runs beside it.
 
 use k8s_openapi::api::core::v1::Node;
-use maintenance_lease::protocol::{Instant, Now};
+use maintenance_lease::protocol::{Instant, Now, SKEW_BUDGET, Span};
 use serde::{Deserialize, Serialize};
 
 use crate::wire::seconds;
@@ -48,6 +48,13 @@ impl Attempt {
     #[must_use]
     pub fn print(&self) -> String {
         serde_json::to_string(self).expect("strings print")
+    }
+
+    /// The end to record for a hook that starts at `since` and runs for at most `limit`: it has ended by
+    /// then, by any clock. Times on the Node have no fractions of a second.
+    #[must_use]
+    pub fn end(since: Now, limit: Span) -> Instant {
+        since.latest + limit + SKEW_BUDGET + Span::seconds(1)
     }
 
     /// Whether the hook may still run at `now`.

@@ -155,7 +155,7 @@ impl Followers {
     /// Passes on what happens to all Leases after the version `since`.
     fn share(&self, api: &Api, since: u64) -> AbortHandle {
         let leases = Leases::new(api.repository.clone(), None);
-        let mut watcher = Watcher::new(api.clone(), leases, Some(since));
+        let mut watcher = Watcher::new(api, leases, Some(since));
         let followers = self.clone();
         let (telling, task) = abortable(async move {
             loop {

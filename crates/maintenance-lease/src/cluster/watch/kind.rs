@@ -16,8 +16,6 @@ use crate::repository::{Repository, by_name};
 pub(super) trait Kind: Send + Sync + 'static {
     type Object: Send;
 
-    /// The array of a list that has the objects.
-    const ARRAY: &'static str;
     const ACCEPT: Accept;
 
     /// The path of the collection.
@@ -60,7 +58,6 @@ impl Leases {
 
 impl Kind for Leases {
     type Object = NodeLease;
-    const ARRAY: &'static str = "items";
     const ACCEPT: Accept = Accept::Json;
 
     fn collection(&self) -> String {
@@ -115,7 +112,6 @@ struct Table<'a> {
 
 impl Kind for Rows {
     type Object = NodeRow;
-    const ARRAY: &'static str = "rows";
     const ACCEPT: Accept = Accept::Table;
 
     fn collection(&self) -> String {

@@ -337,3 +337,43 @@ fn the_count_of_transitions_starts_over_where_the_server_would_refuse_more() {
         begun(ALICE.id, 900, 60, 0)
     );
 }
+
+#[test]
+fn time_is_added_to_what_is_left_and_to_no_more_than_an_hour() {
+    let extend = |by| Verb::Extend { by };
+    let lease = held(ALICE, 100, 600);
+    let duration = |verb, at| match on(verb, Some(&lease), at) {
+        Ok(Decision::Write(Write::Renew { duration, .. })) => duration,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(duration(extend(60), 100), 660);
+    assert_eq!(duration(extend(60), 400), 360);
+    // Past its end, whether others may take it yet or not, it is added to nothing.
+    assert_eq!(duration(extend(60), 702), 60);
+    assert_eq!(duration(extend(60), 900), 60);
+    assert_eq!(duration(extend(3_000), 100), 3_600);
+    assert_eq!(
+        on(extend(3_001), Some(&lease), 100),
+        Err(Refusal::TooLong {
+            left: Span::seconds(600),
+            added: Span::seconds(3_001)
+        })
+    );
+    assert_eq!(on(extend(60), None, 100), Err(Refusal::NotHeld));
+    let bobs = held(BOB, 100, 600);
+    assert_eq!(on(extend(60), Some(&bobs), 100), Err(Refusal::NotHolder));
+    let hold = held(ADMIN, 100, 600);
+    assert_eq!(on(extend(60), Some(&hold), 100), Err(Refusal::OwnHold));
+}
+
+/// What another renewal added meanwhile stays: the time is added to the Lease as it is then.
+#[test]
+fn time_is_added_to_the_lease_that_is_there() {
+    let extended = held(ALICE, 130, 1_200);
+    let verb = Verb::Extend { by: 60 };
+    let Ok(Decision::Write(Write::Renew { at, duration, .. })) = on(verb, Some(&extended), 130)
+    else {
+        panic!("a renewal");
+    };
+    assert!(at + Span::seconds(duration) >= secs(130 + 1_260));
+}

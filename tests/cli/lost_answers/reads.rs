@@ -1,0 +1,84 @@
+//! Reads whose answer never comes, or that the server has no time for: they are sent again.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use insta::assert_snapshot;
+
+use crate::support::Treatment::{Answer, LoseAnswer, Pass};
+use crate::support::{Cluster, Gate, Treatment, on_both};
+
+/// A gate that treats the requests that come, one after another, like this, and passes on all others.
+fn gate_for_first(cluster: &Cluster, treatments: &[Treatment]) -> Gate {
+    let treatments = Mutex::new(Vec::from(treatments).into_iter());
+    cluster.gate(move |_, _| {
+        let mut treatments = treatments.lock().expect("no treatment panics");
+        treatments.next().unwrap_or(Pass)
+    })
+}
+
+#[test]
+fn a_read_is_sent_again_without_a_word() {
+    on_both("reads-again", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.maint(["acquire", &node]).succeeds();
+        for treatments in [
+            &[LoseAnswer, LoseAnswer][..],
+            &[Answer(429, Some(1))],
+            &[LoseAnswer, Answer(503, Some(1)), Answer(429, None)],
+        ] {
+            let gate = gate_for_first(cluster, treatments);
+            let renew = cluster.maint(["renew", &node]);
+            assert_snapshot!(renew.kubeconfig(&gate.kubeconfig).run(), @"
+            $ kubectl maint renew worker-1
+            node/worker-1 renewed by alice@bastion until [time] (30m)
+            -- exit code 0
+            ");
+        }
+    });
+}
+
+#[test]
+fn a_read_that_gets_no_answer_fails_in_the_end() {
+    on_both("reads-in-vain", |cluster| {
+        let node = cluster.name("worker-1");
+        let sent = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&sent);
+        let gate = cluster.gate(move |_, _| {
+            count.fetch_add(1, Ordering::Relaxed);
+            LoseAnswer
+        });
+        let run = cluster
+            .maint(["renew", &node])
+            .kubeconfig(&gate.kubeconfig)
+            .run();
+        // TLS and plain HTTP end differently.
+        let expected = "Unable to connect to the server: ";
+        assert!(run.stderr.starts_with(expected), "{run}");
+        assert_eq!((run.code, run.stderr.lines().count()), (1, 1), "{run}");
+        // The first one, and five more.
+        assert_eq!(sent.load(Ordering::Relaxed), 6);
+    });
+}
+
+#[test]
+fn an_interrupt_ends_the_wait_for_a_busy_server() {
+    on_both("reads-interrupted", |cluster| {
+        let node = cluster.name("worker-1");
+        let (seen, sees) = std::sync::mpsc::channel();
+        let gate = cluster.gate(move |_, _| {
+            let _ = seen.send(());
+            Answer(429, Some(60))
+        });
+        let renew = cluster.maint(["renew", &node, "--request-timeout=1h"]);
+        let run = renew.kubeconfig(&gate.kubeconfig).start();
+        sees.recv().expect("a request");
+        run.interrupt();
+        assert_snapshot!(run.ends(), @"
+        $ kubectl maint renew worker-1 --request-timeout=1h
+        -- stderr
+        error: interrupted
+        -- exit code 130
+        ");
+    });
+}
