@@ -7,14 +7,13 @@ use pod_safety::why::Diagnosis;
 use crate::args::connection::namespace;
 use crate::args::is_name;
 use crate::args::output::{OutputArgs, offers_no_lock_id};
-use crate::error::{Failure, NothingFound, WithoutLockIds};
+use crate::error::{Failure, InputError, NothingFound, WithoutLockIds};
 use crate::exit::Code;
 use crate::output::format::Format;
 use crate::output::print;
 use crate::output::why::Finding;
 use crate::run::problems::Problems;
 use crate::run::session::{Session, Start};
-use crate::text::shown;
 use crate::words::why::{Kind, Subject};
 
 /// Explain why a pod, PVC or namespace is stuck, and what to do next
@@ -108,7 +107,7 @@ fn print(
 ///
 /// # Errors
 /// If it is no kind that can be explained.
-fn object(typed: &[String]) -> Result<(Kind, String), Failure> {
+fn object(typed: &[String]) -> Result<(Kind, String), InputError> {
     let named = match typed {
         [one] => one.split_once('/'),
         [kind, name] => Some((&**kind, &**name)),
@@ -120,10 +119,9 @@ fn object(typed: &[String]) -> Result<(Kind, String), Failure> {
     });
     match (kind, named) {
         (Some((kind, _)), Some((_, name))) if is_name(name) => Ok((*kind, name.to_owned())),
-        _ => Err(Failure::usage(
-            format!("{:?} cannot be explained", shown(&typed.join(" "))),
-            "use pod/NAME, pvc/NAME or namespace/NAME",
-        )),
+        _ => Err(InputError::NotExplained {
+            typed: typed.join(" "),
+        }),
     }
 }
 

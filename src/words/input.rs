@@ -167,6 +167,10 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
             "--pods takes one node, or none for all nodes",
             "name at most one node",
         ),
+        InputError::NotExplained { typed } => both(
+            format!("{:?} cannot be explained", shown(typed)),
+            "use pod/NAME, pvc/NAME or namespace/NAME",
+        ),
     }
 }
 
