@@ -141,7 +141,7 @@ fn a_pod_that_was_not_asked_to_end_says_when_it_will_be() {
             .patch(&format!("/api/v1/nodes/{}", scene.node), &taint);
         scene.make_pod("web-1", &json!({}));
         let run = scene.why(&["pod/web-1"]);
-        assert!(run.stdout.contains("It tolerates this for "), "{run}");
+        assert!(run.stdout.contains("It tolerates this for"), "{run}");
         assert!(!run.stdout.contains("force-delete"), "{run}");
         let forever = json!({"spec": {"tolerations": [{"operator": "Exists"}]}});
         scene.make_pod("logs", &forever);
@@ -154,6 +154,8 @@ fn a_finalizer_is_named_with_who_removes_it() {
     scene("why-finalizer", |scene| {
         let finalizers = json!(["batch.kubernetes.io/job-tracking", "example.com/backup"]);
         scene.make_pod("job-1", &json!({}));
+        // Before it is in such a phase, its Job does not remove the finalizer.
+        scene.report("job-1", &json!({"phase": "Failed"}));
         let patch = json!({"metadata": {"finalizers": finalizers}});
         let path = format!("{}?fieldManager=backup-operator", scene.pod_path("job-1"));
         scene.cluster.patch(&path, &patch);
@@ -186,14 +188,14 @@ fn on_a_live_node_the_kubelet_has_time_or_hangs() {
         scene.make_pod(
             "slow",
             &json!({"spec": {
-                "nodeName": node, "containers": container, "terminationGracePeriodSeconds": 600,
+                "nodeName": node, "containers": container, "terminationGracePeriodSeconds": 7200,
             }}),
         );
         scene.cluster.delete(&scene.pod_path("slow"));
         let run = scene.why(&["pod/slow"]);
         assert_snapshot!(scene.shown(&run), @"
         $ kubectl maint why -n shop pod/slow
-        pod/slow is being deleted. It has 10m of its grace period left, in which the preStop hook of
+        pod/slow is being deleted. It has 2h of its grace period left, in which the preStop hook of
         container main may still run.
 
         Next:
