@@ -7,9 +7,11 @@ mod unix;
 
 #[cfg(not(unix))]
 pub(crate) use elsewhere::{
-    PipeReader, account, discard_typed, hung_up, interrupted, is_executable, quit, terminated,
+    PipeReader, TerminalModes, account, discard_typed, hung_up, interrupted, is_executable, quit,
+    terminated,
 };
 #[cfg(unix)]
 pub(crate) use unix::{
-    PipeReader, account, discard_typed, hung_up, interrupted, is_executable, quit, terminated,
+    PipeReader, TerminalModes, account, discard_typed, hung_up, interrupted, is_executable, quit,
+    terminated,
 };

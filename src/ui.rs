@@ -13,15 +13,21 @@ use std::io::{ErrorKind, IsTerminal, Read, Write};
 
 use anstyle::{AnsiColor, Style};
 use connect::speaks_for_itself;
+use dialoguer::Confirm;
+use dialoguer::console::Term;
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::error::{Failure, Unconfirmed};
 use crate::exit::Code;
-use crate::platform::discard_typed;
+use crate::platform::{TerminalModes, discard_typed};
 use crate::signals::asked_to_end;
 use crate::text::ALARM;
 
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 const HINT: Style = AnsiColor::Cyan.on_default();
+
+/// What dialoguer prints after a question, with the cursor behind it.
+const DEFAULT_IS_NO: &str = " [y/N] ";
 
 /// The person or program at the other end.
 #[derive(Debug, Default)]
@@ -156,7 +162,7 @@ impl Terminal {
     /// Asks for confirmation after printing `facts`, one per line; `yes` confirms in advance.
     ///
     /// # Errors
-    /// If nobody can answer, or if the answer is no. The end of input, as by Ctrl-D, counts as no.
+    /// If nobody can answer, if the answer is no, or if the terminal is gone.
     pub(crate) async fn confirm(
         &self,
         facts: &[String],
@@ -173,25 +179,54 @@ impl Terminal {
             return Err(Failure::Unconfirmed(Unconfirmed::NoTerminal));
         }
         // Input from before the question was shown can't be its answer.
-        discard_typed(&std::io::stdin());
-        // A write error is ignored: without stderr the question is not seen and not answered.
-        let _ = write!(anstream::stderr().lock(), "{question} [y/N] ");
+        let stdin = std::io::stdin();
+        discard_typed(&stdin);
+        let modes = TerminalModes::now(&stdin);
         let answer = tokio::select! {
             biased;
-            answer = next_line() => answer,
-            () = asked_to_end() => {
-                self.stderr(format_args!(""));
-                return Err(Failure::Interrupted);
-            }
+            // First, to handle the SIGINT that dialoguer raises at Ctrl-C.
+            () = asked_to_end() => Err(ErrorKind::Interrupted.into()),
+            answer = self.answer(question) => answer,
         };
         match answer {
-            Ok(Some(answer)) if is_yes(&answer) => Ok(()),
-            Ok(Some(_)) => Err(Failure::Declined),
-            Ok(None) => {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Failure::Declined),
+            Err(error) => {
+                // dialoguer, which still waits for a key, turned off the echo and hid the cursor.
+                modes.restore(&stdin);
+                let _ = Term::stderr().show_cursor();
                 self.stderr(format_args!(""));
-                Err(Failure::Declined)
+                Err(match error.kind() {
+                    ErrorKind::Interrupted => Failure::Interrupted,
+                    ErrorKind::UnexpectedEof => Failure::Declined,
+                    _ => Failure::Unconfirmed(Unconfirmed::NoAnswer(error)),
+                })
             }
-            Err(error) => Err(Failure::Unconfirmed(Unconfirmed::NoAnswer(error))),
+        }
+    }
+
+    /// The answer to `question`; no unless a key says otherwise.
+    async fn answer(&self, question: &str) -> std::io::Result<bool> {
+        let mut prompt = question.to_owned();
+        // dialoguer redraws only the last line of what it shows.
+        let room = self.stderr_width().unwrap_or(usize::MAX);
+        if question.width() + DEFAULT_IS_NO.len() > room {
+            self.stderr(format_args!("{question}"));
+            prompt.clear();
+        }
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        // On a detached thread: after an interruption, nobody may ever press a key.
+        std::thread::spawn(move || {
+            let confirm = Confirm::new()
+                .with_prompt(prompt)
+                .default(false)
+                .wait_for_newline(true);
+            let _ = sender.send(confirm.interact());
+        });
+        match receiver.await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(dialoguer::Error::IO(error))) => Err(error),
+            Err(_) => Err(ErrorKind::UnexpectedEof.into()),
         }
     }
 
@@ -212,20 +247,4 @@ impl Terminal {
         // A write error is ignored, because there is no other place to report it.
         let _ = writeln!(anstream::stderr().lock(), "{text}");
     }
-}
-
-/// The next line of input; `None` at its end.
-async fn next_line() -> std::io::Result<Option<String>> {
-    let (sender, receiver) = tokio::sync::oneshot::channel();
-    // On a detached thread: after an interruption, nobody may ever type a line.
-    std::thread::spawn(move || {
-        let mut line = String::new();
-        let read = std::io::stdin().read_line(&mut line);
-        let _ = sender.send(read.map(|_| line.ends_with('\n').then_some(line)));
-    });
-    receiver.await.unwrap_or(Ok(None))
-}
-
-fn is_yes(answer: &str) -> bool {
-    matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
 }

@@ -25,7 +25,6 @@ pub(crate) fn warnings(
     }
     for (id, old, new) in [
         ("overridden", "--override", "--accept-risk"),
-        ("overrides", "--override", "--accept-risk"),
         ("confirm", "--confirm", "--accept-risk"),
         ("hold_until", "--until of hold", "--expect-until"),
     ] {

@@ -83,7 +83,7 @@ impl TypedValueParser for FormatParser {
         }
         let parser = StringValueParser::new().try_map(|typed| {
             let template = Template::parse(&typed).ok_or("not a template")??;
-            Ok::<_, String>(Format::Template(Box::leak(Box::new(template))))
+            Ok::<_, String>(Format::Template(Box::leak(Box::new(template)), true))
         });
         parser.parse_ref(command, arg, value)
     }

@@ -3,13 +3,14 @@
 use clap::Args;
 use maintenance_lease::{Error, RowDetail};
 
-use super::status::filter::NodeFilter;
-use super::status::{NOTHING_FOUND, read};
 use crate::args::nodes::NodeArgs;
 use crate::error::Failure;
 use crate::exit::Code;
 use crate::output::describe;
+use crate::output::status::NOTHING_FOUND;
 use crate::run::interruption::or_interrupted;
+use crate::run::nodes::filter::NodeFilter;
+use crate::run::nodes::read::read_all;
 use crate::run::problems::Problems;
 use crate::run::session::{Session, Start};
 use crate::words::next_command::Reader;
@@ -49,7 +50,7 @@ async fn print(
     filter: &NodeFilter,
 ) -> Result<Code, Failure> {
     let parallel = args.nodes.parallel;
-    let snapshot = read::read_all(session, filter, true, RowDetail::Cells, parallel).await?;
+    let snapshot = read_all(session, filter, true, RowDetail::Cells, parallel).await?;
     let now = session.locks.server_time().now();
     let reader = Reader {
         identity: session.locks.identity(),

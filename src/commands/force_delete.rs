@@ -3,7 +3,6 @@
 mod carry_out;
 mod event_note;
 mod evidence;
-mod lock_check;
 mod locks;
 mod next_command;
 mod read;
@@ -35,12 +34,12 @@ use crate::words::holder::HoldingCommand;
 /// Check the risks, then force-delete pods or a node
 ///
 /// A forced deletion tells Kubernetes that the processes of a pod or node will never run again. Nothing
-/// checks that this is true. This command checks what can be known and prints one line per check. It
-/// deletes only if you accept the risks with --accept-risk; without it, the exit code is 6.
+/// checks that this is true. This command checks what can be known and prints what it found, the worst
+/// first. It deletes only if you accept the risks with --accept-risk; without it, the exit code is 6.
 ///
-/// A check is ok, WARN, CONFIRM (accept the risk to continue), UNKNOWN (it could not be checked: treated
-/// as CONFIRM) or REFUSE (you must accept it by its ID). The report ends with the command to run next. That
-/// command repeats all checks, and deletes nothing if there is a new risk (exit code 6).
+/// A finding is a BLOCKER (only --override lets you continue), a RISK (accept it to continue) or info. What
+/// could not be checked is the risk `unread`. The report ends with the command to run next. That command
+/// repeats all checks, and deletes nothing if there is a new risk (exit code 6).
 ///
 /// The node is locked during the deletion, if you may lock it. Finalizers are never removed. The result of the
 /// checks is recorded in an Event. docs/pod-safety.md explains each check.
@@ -65,9 +64,8 @@ pub(crate) struct ForceDeleteArgs {
 
     /// Accept these risks, by the IDs of the report, and delete
     ///
-    /// An ID is the one in a CONFIRM or UNKNOWN line. --accept-risk without IDs accepts everything that the
-    /// report shows. --accept-risk=none accepts nothing, and deletes only if there is no risk to accept.
-    /// For node/NAME, an ID counts for all pods of the node, also for those that came after the report.
+    /// An ID is the one in a RISK line. --accept-risk without IDs accepts all risks that the report shows.
+    /// --accept-risk=none accepts nothing, and deletes only if there is no risk to accept. For node/NAME, an ID counts for all pods of the node, also for those that came after the report.
     #[arg(
         long,
         value_name = "ID,...",
@@ -92,13 +90,13 @@ pub(crate) struct ForceDeleteArgs {
     )]
     pub(crate) confirm: Vec<Risks>,
 
-    /// The earlier flag for checks that say REFUSE
+    /// Override these blockers, by the IDs of the report
     #[arg(
         long = "override",
-        hide = true,
-        value_name = "ID",
+        value_name = "ID,...",
         value_delimiter = ',',
-        value_parser = clap::builder::PossibleValuesParser::new(checks::OVERRIDABLE)
+        requires = "message",
+        value_parser = clap::builder::PossibleValuesParser::new(checks::BLOCKERS)
     )]
     pub(crate) overrides: Vec<String>,
 
@@ -150,23 +148,22 @@ fn risk(id: &str) -> Result<String, String> {
     match id {
         OLD_NONE => Ok(NONE.to_owned()),
         ALL | NONE => Ok(id.to_owned()),
-        _ if is_acceptable(id) => Ok(id.to_owned()),
+        _ if checks::RISKS.contains(&id) => Ok(id.to_owned()),
+        // Its earlier names.
+        _ if id.ends_with("-unknown") => Ok(checks::UNREAD.to_owned()),
+        _ if checks::BLOCKERS.contains(&id) => {
+            Err(format!("`{id}` is a blocker: use --override={id}"))
+        }
         _ if checks::FINAL.contains(&id) => Err(format!("`{id}` cannot be accepted")),
-        _ if checks::TOLD.contains(&id) => {
+        _ if checks::INFOS.contains(&id) => {
             Err(format!("`{id}` is informational and needs no confirmation"))
         }
         _ => Err(format!(
-            "unknown ID {:?}; valid IDs are {}, {}",
+            "unknown ID {:?}; valid IDs are {}",
             shown(id),
-            checks::CONFIRMABLE.join(", "),
-            checks::OVERRIDABLE.join(", ")
+            checks::RISKS.join(", ")
         )),
     }
-}
-
-/// Whether `id` is that of a check whose risk can be accepted.
-fn is_acceptable(id: &str) -> bool {
-    checks::CONFIRMABLE.contains(&id) || checks::OVERRIDABLE.contains(&id)
 }
 
 impl ForceDeleteArgs {
@@ -176,10 +173,7 @@ impl ForceDeleteArgs {
             Some(_) if self.accepts(ALL) => Confirmed::All,
             Some(_) => Confirmed::These(self.accepted().map(ToOwned::to_owned).collect()),
         };
-        Consent::new(
-            confirmed,
-            self.overridden().map(ToOwned::to_owned).collect(),
-        )
+        Consent::new(confirmed, self.overrides.iter().cloned().collect())
     }
 
     /// The ids that were typed, under both names of the flag.
@@ -193,16 +187,13 @@ impl ForceDeleteArgs {
         self.accepted().any(|accepted| accepted == id)
     }
 
-    /// The ids of refusals that the caller accepts.
+    /// The ids of blockers that the caller overrides.
     fn overridden(&self) -> impl Iterator<Item = &str> {
-        let named = self
-            .accepted()
-            .filter(|id| checks::OVERRIDABLE.contains(id));
-        named.chain(self.overrides.iter().map(String::as_str))
+        self.overrides.iter().map(String::as_str)
     }
 
-    /// Whether the caller accepts this refusal.
-    fn accepts_refusal(&self, id: &str) -> bool {
+    /// Whether the caller overrides this blocker.
+    fn overrides(&self, id: &str) -> bool {
         self.overridden().any(|overridden| overridden == id)
     }
 }
@@ -242,14 +233,10 @@ mod tests {
             Ok(Risks(ids.collect()))
         };
         assert_eq!(risks("all"), these(&["all"]));
-        assert_eq!(
-            risks("owner,lease-unknown"),
-            these(&["owner", "lease-unknown"])
-        );
+        assert_eq!(risks("owner,lease-unknown"), these(&["owner", "unread"]));
         assert_eq!(risks("none"), these(&["none"]));
         assert_eq!(risks("nothing"), these(&["none"]));
-        assert_eq!(risks("owner, pdb"), these(&["owner", "pdb"]));
-        assert_eq!(risks("owner,node-alive"), these(&["owner", "node-alive"]));
+        assert_eq!(risks("owner, quorum"), these(&["owner", "quorum"]));
         for (typed, why) in [
             (
                 "",
@@ -257,6 +244,7 @@ mod tests {
             ),
             ("owner,", "unknown ID \"\"; valid IDs are owner, no-owner, "),
             ("mirror", "`mirror` cannot be accepted"),
+            ("lease", "`lease` is a blocker: use --override=lease"),
             (
                 "owner,finalizers",
                 "`finalizers` is informational and needs no confirmation",
@@ -270,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_accepted_by_its_id_alone() {
+    fn a_blocker_takes_an_override() {
         let consent = |words: &[&str]| {
             let line = ["kubectl-maint", "force-delete", "pod/a", "-m", "why"];
             let line = line.iter().chain(words);
@@ -283,24 +271,17 @@ mod tests {
         let these = |ids: &[&str], overridden: &[&str]| {
             Consent::new(Confirmed::These(set(ids)), set(overridden))
         };
-        let all = |overridden: &[&str]| Consent::new(Confirmed::All, set(overridden));
         assert_eq!(consent(&[]), Consent::default());
-        assert_eq!(consent(&["--accept-risk"]), all(&[]));
-        assert_eq!(consent(&["--accept-risk=all,lease"]), all(&["lease"]));
-        assert_eq!(consent(&["--accept-risk=owner"]), these(&["owner"], &[]));
+        let all = Consent::new(Confirmed::All, set(&[]));
+        assert_eq!(consent(&["--accept-risk"]), all);
+        assert_eq!(consent(&["--confirm"]), all);
         assert_eq!(
-            consent(&["--accept-risk=owner,lease"]),
-            these(&["owner", "lease"], &["lease"])
+            consent(&["--accept-risk=owner", "--accept-risk=quorum"]),
+            these(&["owner", "quorum"], &[])
         );
         assert_eq!(
-            consent(&["--accept-risk=owner", "--accept-risk=lease"]),
-            these(&["owner", "lease"], &["lease"])
-        );
-        // The deprecated names.
-        assert_eq!(consent(&["--confirm"]), all(&[]));
-        assert_eq!(
-            consent(&["--confirm=owner", "--override=lease"]),
-            these(&["owner"], &["lease"])
+            consent(&["--accept-risk=owner", "--override=lease,in-grace"]),
+            these(&["owner"], &["lease", "in-grace"])
         );
         assert_eq!(
             consent(&["--override=lease"]),

@@ -50,7 +50,7 @@ pub(crate) struct LeasesArgs {
 }
 
 pub(crate) async fn run(args: &LeasesArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    let format = args.output.format();
+    let format = args.output.format().with_headers(!args.no_headers);
     args.output.without_lock_ids(WithoutLockIds::Leases)?;
     let session = start.reading().await?;
     let entries = read(args, &session).await?;

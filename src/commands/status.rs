@@ -1,23 +1,14 @@
 //! `status`: who holds which nodes, since when, until when and why.
 
-pub(super) mod filter;
-mod follow;
-mod node_details;
 mod pods;
-pub(super) mod read;
-mod snapshot;
-mod sort;
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use clap::Args;
 use maintenance_lease::protocol::Span;
 use maintenance_lease::{Error, RowDetail, Sight};
 
-use self::filter::{NodeFilter, StateFilter};
-use self::follow::Follower;
-use self::snapshot::Snapshot;
-use self::sort::SortKey;
 use crate::args::duration;
 use crate::args::nodes::{NodeArgs, Selection};
 use crate::args::output::OutputArgs;
@@ -26,8 +17,13 @@ use crate::exit::Code;
 use crate::output::format::Format;
 use crate::output::item::{Item, NodeList};
 use crate::output::print;
-use crate::output::status::{self, Table, View};
+use crate::output::status::{self, NOTHING_FOUND, Table, View};
 use crate::run::interruption::or_interrupted;
+use crate::run::nodes::filter::{NodeFilter, StateFilter};
+use crate::run::nodes::follow::Follower;
+use crate::run::nodes::read::read_all;
+use crate::run::nodes::snapshot::Snapshot;
+use crate::run::nodes::sort::SortKey;
 use crate::run::problems::Problems;
 use crate::run::session::{Session, Start};
 use crate::ui::Terminal;
@@ -95,7 +91,13 @@ pub(crate) struct StatusArgs {
     pub(crate) abandoned: Option<Duration>,
 
     /// Sort by node, state, holder, age or left
-    #[arg(long, value_enum, hide_possible_values = true, value_name = "KEY")]
+    #[arg(
+        long,
+        value_enum,
+        hide_possible_values = true,
+        value_name = "KEY",
+        conflicts_with = "watch"
+    )]
     pub(crate) sort_by: Option<SortKey>,
 
     /// Add columns with the values of these labels
@@ -104,6 +106,7 @@ pub(crate) struct StatusArgs {
         long,
         value_name = "LABEL,...",
         value_delimiter = ',',
+        value_parser = label_key,
         conflicts_with = "mine"
     )]
     pub(crate) label_columns: Vec<String>,
@@ -168,17 +171,27 @@ impl StatusArgs {
     }
 }
 
+/// The key of a label, such as `topology.kubernetes.io/zone`.
+fn label_key(typed: &str) -> Result<String, String> {
+    let is_of_a_key = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
+    match !typed.is_empty() && typed.chars().all(is_of_a_key) {
+        true => Ok(typed.to_owned()),
+        false => Err("not the key of a label, e.g. topology.kubernetes.io/zone".to_owned()),
+    }
+}
+
 pub(crate) async fn run(args: &StatusArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let selection = match args.selection(start.terminal) {
         Err(Failure::NothingFound(_)) => Selection::Named(Vec::new()),
         selection => selection?,
     };
+    let format = args.output.format().with_headers(!args.no_headers);
     if args.pods {
-        return or_interrupted(pods::run(args, &selection, start)).await;
+        let run = pods::run(&selection, args.output, !args.no_headers, start);
+        return or_interrupted(run).await;
     }
     let session = start.reading().await?;
     let identity = session.locks.identity();
-    let format = args.output.format();
     let filter = NodeFilter {
         identity: identity.to_owned(),
         brief: args.is_brief(&selection, format),
@@ -191,6 +204,7 @@ pub(crate) async fn run(args: &StatusArgs, start: &Start<'_>) -> Result<Code, Fa
     let report = StatusRun {
         session: &session,
         format,
+        of_next_change: Cell::new(format),
         filter,
     };
     if args.watch {
@@ -200,9 +214,6 @@ pub(crate) async fn run(args: &StatusArgs, start: &Start<'_>) -> Result<Code, Fa
     }
 }
 
-/// kubectl's words for an empty table.
-pub(super) const NOTHING_FOUND: &str = "No resources found";
-
 fn is_table(format: Format) -> bool {
     matches!(format, Format::Text | Format::Wide)
 }
@@ -211,6 +222,8 @@ fn is_table(format: Format) -> bool {
 struct StatusRun<'a> {
     session: &'a Session<'a>,
     format: Format,
+    /// Of a watch, only the first result has headers.
+    of_next_change: Cell<Format>,
     filter: NodeFilter,
 }
 
@@ -219,7 +232,7 @@ impl StatusRun<'_> {
     fn with_heartbeats(&self) -> bool {
         matches!(
             self.format,
-            Format::Wide | Format::Json | Format::Yaml | Format::Template(_)
+            Format::Wide | Format::Json | Format::Yaml | Format::Template(..)
         ) && self.filter.selection != Selection::Mine
     }
 
@@ -242,7 +255,7 @@ impl StatusRun<'_> {
             session, filter, ..
         } = self;
         let terminal = session.terminal;
-        let reading = read::read_all(
+        let reading = read_all(
             session,
             filter,
             self.with_heartbeats(),
@@ -331,7 +344,8 @@ impl StatusRun<'_> {
 
     /// Prints a node of a watch, for programs.
     fn print_change(&self, item: &Item) -> Result<(), Failure> {
-        if let Some(text) = print::data(item, self.format)? {
+        let format = self.of_next_change.replace(self.format.with_headers(false));
+        if let Some(text) = print::data(item, format)? {
             let before = match self.format {
                 Format::Yaml => "---\n",
                 _ => "",

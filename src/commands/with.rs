@@ -7,6 +7,8 @@ mod locking;
 mod messages;
 mod variables;
 
+use std::ffi::OsStr;
+use std::path::Path;
 use std::pin::pin;
 
 use anyhow::Context as _;
@@ -88,8 +90,11 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
     session.terminal.remark(words.begins());
     let events = reported(session, &changes);
     session.connection.leave_stdin();
-    let child = supervisor::Command::new(args.command.clone());
-    let child = variables::set_all(child, &held);
+    let mut child = supervisor::Command::new(args.command.clone());
+    child = variables::set_all(child, &held);
+    if start.environment.get_os("PROMPT_COMMAND").is_none() {
+        child = with_prompt(child, &args.command[0]);
+    }
     let mut messages = Messages::new(session);
     let running = async {
         let signals = Signals::new().context("could not listen for signals")?;
@@ -123,4 +128,16 @@ fn reported(session: &Session<'_>, changes: &[Change]) -> Vec<NodeEvent> {
     }
     side_effects.print(session.terminal, "");
     events
+}
+
+/// Runs once before the first prompt of an interactive bash, after its startup files. Scripts ignore it.
+const PROMPT_COMMAND: &str = "unset PROMPT_COMMAND; [[ $PS1 == *MAINT_NODES* ]] || \
+                              PS1='[locked: $MAINT_NODES] '$PS1";
+
+/// Shows the lock in the prompt, if `program` is a bash.
+fn with_prompt(command: supervisor::Command, program: &OsStr) -> supervisor::Command {
+    match Path::new(program).file_name() == Some(OsStr::new("bash")) {
+        true => command.env("PROMPT_COMMAND", PROMPT_COMMAND),
+        false => command,
+    }
 }

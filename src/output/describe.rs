@@ -10,7 +10,7 @@ use crate::words::health;
 use crate::words::holder::of_node;
 use crate::words::next_command::{self, Reader};
 use crate::words::state::flag_words;
-use crate::words::time::span;
+use crate::words::time::{remaining, span};
 
 /// A part of the page: a headline, and keys with their values. A value may have several lines.
 struct Section {
@@ -163,9 +163,13 @@ fn in_lines(text: &str) -> String {
     lines.join("\n")
 }
 
+/// A time that has passed, unless the clock of whoever wrote it is ahead.
 fn past(instant: Instant, now: Now) -> String {
     match instant {
         Instant::UNREADABLE => unreadable(),
+        _ if instant > now.latest => {
+            format!("{} (in {})", date(instant), remaining(instant - now.latest))
+        }
         _ => format!("{} ({} ago)", date(instant), span(now.latest - instant)),
     }
 }

@@ -213,12 +213,12 @@ enum Resource {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Check {
-    /// As --accept-risk takes it.
+    /// As --accept-risk takes it, or --override for a `Blocker`.
     id: &'static str,
     level: Level,
     /// What it found, in words that may change.
     message: String,
-    /// A refusal that can't be accepted.
+    /// A blocker that can't be overridden.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     is_final: bool,
 }
@@ -229,13 +229,13 @@ enum Level {
     /// Nothing is at risk.
     Ok,
     /// Worth knowing.
-    Warn,
-    /// It could not be checked, and must be accepted.
-    Unknown,
+    Info,
+    /// It could not be checked. The risk `unread` must be accepted.
+    Unread,
     /// A guarantee is lost, which must be accepted.
-    Confirm,
-    /// It is refused, unless it is accepted by its id.
-    Refuse,
+    Risk,
+    /// It is refused, unless it is overridden by its id.
+    Blocker,
 }
 
 /// What became of a target.
@@ -421,12 +421,12 @@ impl Check {
             id: verdict.id,
             level: match verdict.level {
                 checks::Level::Ok => Level::Ok,
-                checks::Level::Warn => Level::Warn,
-                checks::Level::Unknown => Level::Unknown,
-                checks::Level::Confirm => Level::Confirm,
-                checks::Level::Refuse => Level::Refuse,
+                checks::Level::Info => Level::Info,
+                checks::Level::Unread => Level::Unread,
+                checks::Level::Risk => Level::Risk,
+                checks::Level::Blocker => Level::Blocker,
             },
-            message: verdict.words.clone(),
+            message: verdict.to_string(),
             is_final: verdict.is_final,
         }
     }

@@ -22,16 +22,26 @@ pub(crate) enum Format {
     /// The lock id, for scripts; with the node name if there are several nodes
     #[value(alias = "token")]
     LockId,
-    /// kubectl's templates: jsonpath= and custom-columns=
+    /// kubectl's templates: jsonpath= and custom-columns=, and whether the columns have headers
     #[value(skip)]
-    Template(&'static Template),
+    Template(&'static Template, bool),
+}
+
+impl Format {
+    /// The same with or without the headers of custom columns.
+    pub(crate) fn with_headers(self, headers: bool) -> Self {
+        match self {
+            Self::Template(template, _) => Self::Template(template, headers),
+            format => format,
+        }
+    }
 }
 
 impl PartialEq for Format {
     /// Templates are compared by address.
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Template(one), Self::Template(other)) => std::ptr::eq(*one, *other),
+            (Self::Template(one, _), Self::Template(other, _)) => std::ptr::eq(*one, *other),
             _ => std::mem::discriminant(self) == std::mem::discriminant(other),
         }
     }

@@ -1,194 +1,172 @@
-//! Tables as `kubectl get` prints them, with comfy-table for the layout. They are at most as wide as the
-//! terminal.
+//! Tables as `kubectl get` prints them. comfy-table lays them out, within the width of a terminal.
 
-use anstyle::Style;
+use std::borrow::Cow;
+
 use comfy_table::{
     ColumnConstraint, ContentArrangement, ContentLineStyle, Row, Table, TableStyle, Width,
 };
 use maintenance_lease::LONGEST_REASON;
+use unicode_width::UnicodeWidthStr as _;
 
 /// The space between columns.
 const GAP: &str = "   ";
 
-/// The separator that comfy-table puts between cells, to split a line into its cells. Text that is safe to
-/// print never contains it.
+/// What comfy-table puts between cells, to find them in a line. Text that is safe to print never has it.
 const BORDER: char = '\t';
 
-/// The widest column, which is the length of our longest reason. All rows are padded to the width of their
-/// columns, and other tools may write a holder of one megabyte: a thousand rows would take a gigabyte.
-const WIDEST: usize = LONGEST_REASON;
+/// The longest cell, in characters, because other tools may write a holder of a megabyte.
+const LONGEST: usize = LONGEST_REASON;
 
-/// The text of a cell, safe to print.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Cell {
-    text: String,
-    style: Style,
+/// A column of a table.
+#[derive(Clone, Debug)]
+pub(crate) struct Column {
+    pub(crate) header: String,
+    /// The width at which its cells, cut to fit a terminal, still help. `None`: they are never cut.
+    pub(crate) least: Option<u16>,
 }
 
-impl Cell {
-    /// The same with a style, for terminals that support it.
-    pub(crate) fn styled(self, style: Style) -> Self {
-        Self { style, ..self }
-    }
-
-    /// The part of the text that may be shown in a column, because laying out more is slow.
-    fn beginning(&self) -> &str {
-        match self.text.char_indices().nth(2 * WIDEST) {
-            Some((end, _)) => &self.text[..end],
-            None => &self.text,
-        }
-    }
-}
-
-impl From<String> for Cell {
-    fn from(text: String) -> Self {
+impl Column {
+    /// A column whose cells are never cut.
+    pub(crate) fn whole(header: impl Into<String>) -> Self {
         Self {
-            text,
-            style: Style::new(),
+            header: header.into(),
+            least: None,
         }
     }
 }
 
-impl From<&str> for Cell {
-    fn from(text: &str) -> Self {
-        text.to_owned().into()
-    }
-}
-
-/// A table that can be printed in parts: later rows are aligned with the same headers.
+/// A table that can be printed in parts: later rows are aligned with the first.
 #[derive(Debug)]
 pub(crate) struct Grid {
-    /// `None`: already printed, or not wanted.
-    headers: Option<Vec<Cell>>,
-    /// The width to fit into if the output is a terminal.
+    columns: Vec<Column>,
+    /// Whether the headers are still to be printed.
+    headers: bool,
+    /// The width of the terminal, if the output is one.
     fit: Option<usize>,
-    /// The columns to cut if the table does not fit, in this order. Each has a minimum width at which it is
-    /// still useful.
-    cuts: Vec<(usize, usize)>,
-    /// The width of each column so far.
-    widths: Vec<usize>,
-    /// The width to reserve in each column for later rows, if there is room.
-    reserved: Vec<usize>,
-    /// Whether some rows were printed: their columns can't become narrower.
-    begun: bool,
+    /// A row that later rows may look like. It is not printed.
+    typical: Option<Vec<String>>,
+    /// The widths of the columns in the first part.
+    widths: Option<Vec<u16>>,
 }
 
 impl Grid {
-    /// A table with these `headers`, which are printed only if `shown`.
-    pub(crate) fn new(
-        headers: &[&str],
-        shown: bool,
-        fit: Option<usize>,
-        cuts: Vec<(usize, usize)>,
-    ) -> Self {
+    pub(crate) fn new(columns: Vec<Column>, headers: bool, fit: Option<usize>) -> Self {
         Self {
-            widths: vec![0; headers.len()],
-            reserved: vec![0; headers.len()],
-            headers: shown.then(|| headers.iter().map(|&header| header.into()).collect()),
+            columns,
+            headers,
             fit,
-            cuts,
-            begun: false,
+            typical: None,
+            widths: None,
         }
     }
 
-    /// Reserves room for later rows, as far as the terminal has it.
-    pub(crate) fn reserve(&mut self, widths: impl IntoIterator<Item = usize>) {
-        self.reserved = widths.into_iter().collect();
+    /// Makes room for later rows that look like this one, if the terminal has it.
+    pub(crate) fn with_typical(self, row: Vec<String>) -> Self {
+        Self {
+            typical: Some(row),
+            ..self
+        }
     }
 
-    /// The text of some rows, after the headers if these are the first rows.
-    pub(crate) fn rows(&mut self, cells: Vec<Vec<Cell>>) -> String {
-        let mut rows: Vec<Vec<Cell>> = self.headers.take().into_iter().collect();
-        rows.extend(cells);
-        let mut table = Table::new();
-        let border = ContentLineStyle::none().junction(BORDER);
-        table.load_style(TableStyle::new().content_lines(border));
-        // Cells are cut anywhere, not only between words.
-        table.set_delimiter(BORDER);
-        for row in &rows {
-            let mut row = Row::from(row.iter().map(Cell::beginning));
-            row.max_height(1);
-            table.add_row(row);
+    /// The lines of some rows, after the headers if these are the first rows.
+    pub(crate) fn rows(&mut self, cells: impl IntoIterator<Item = Vec<String>>) -> Vec<String> {
+        let headers = || self.columns.iter().map(|column| column.header.clone());
+        let headers = self.headers.then(|| headers().collect());
+        let rows: Vec<Vec<String>> = headers.into_iter().chain(cells).collect();
+        self.headers = false;
+        let mut table = table(rows.iter().chain(&self.typical.take()));
+        if !self.fits(&self.bounds(&table)) {
+            table = self::table(&rows);
         }
-        self.widen(&table.column_max_content_widths());
-        for (column, &width) in table.column_iter_mut().zip(&self.widths) {
-            let width = Width::Fixed(width.try_into().unwrap_or(u16::MAX));
-            column.set_padding((0, 0));
-            column.set_constraint(ColumnConstraint::Absolute(width));
+        self.arrange(&mut table);
+        let lines: Vec<String> = table.lines().take(rows.len()).collect();
+        if let Some(line) = lines.first().filter(|_| self.widths.is_none()) {
+            let widths = line.split(BORDER).map(|cell| as_width(cell.width()));
+            self.widths = Some(widths.collect());
         }
-        let lines = table.lines().zip(&rows);
-        let lines: Vec<String> = lines.map(|(line, row)| self.finish(&line, row)).collect();
-        lines.join("\n")
+        let finished = lines.iter().map(|line| line.replace(BORDER, GAP));
+        finished.map(|line| line.trim_end().to_owned()).collect()
     }
 
-    /// Makes each column as wide as its widest cell so far, within the terminal's width. If the rows don't
-    /// fit even after cutting, nothing is cut, because a wrapped row with its full text is more useful.
-    fn widen(&mut self, measured: &[u16]) {
-        let mut whole = self.widths.clone();
-        for (width, &measured) in whole.iter_mut().zip(measured) {
-            *width = usize::from(measured).min(WIDEST).max(*width);
-        }
-        let reserved = whole.iter().zip(&self.reserved);
-        let reserved = reserved.map(|(a, b)| *a.max(b)).collect();
-        self.widths = match self.fit {
-            None => reserved,
-            Some(fit) => self
-                .fitted(&whole, reserved, fit)
-                .unwrap_or_else(|| self.wrapped(whole, fit)),
-        };
-        self.reserved.fill(0);
-        self.begun = true;
-    }
-
-    /// `widths` reduced to fit a terminal of `fit` columns. Space reserved for later rows, beyond the
-    /// widths in `whole`, goes before anything is cut. `None`: it does not fit.
-    fn fitted(&self, whole: &[usize], mut widths: Vec<usize>, fit: usize) -> Option<Vec<usize>> {
-        let spare = self.cuts.iter();
-        let spare = spare.map(|&(column, least)| (column, least.max(whole[column])));
-        let other = whole.iter().copied().enumerate();
-        let cut = self.cuts.iter().map(|&(column, least)| {
-            // The last column may be narrower than in earlier rows, because nothing follows it.
-            let is_free = !self.begun || column == whole.len() - 1;
-            (column, if is_free { least } else { self.widths[column] })
+    /// The least width of each column: of its widest cell, or to which its cells may be cut.
+    fn bounds(&self, table: &Table) -> Vec<u16> {
+        let widest = table.column_max_content_widths().into_iter();
+        let bounds = widest.zip(&self.columns).map(|(widest, column)| {
+            let least = column.least.filter(|_| self.fit.is_some());
+            least.unwrap_or(widest).min(widest)
         });
-        let all = widths.iter().sum::<usize>() + GAP.len() * (widths.len() - 1);
-        let mut excess = all.saturating_sub(fit);
-        for (column, least) in spare.chain(other).chain(cut) {
-            let less = excess.min(widths[column].saturating_sub(least));
-            widths[column] -= less;
-            excess -= less;
-        }
-        (excess == 0).then_some(widths)
+        bounds.collect()
     }
 
-    /// Column widths if the terminal wraps the rows anyway. Free text is limited to one line of the
-    /// terminal, because all other rows are padded to the same width.
-    fn wrapped(&self, mut whole: Vec<usize>, fit: usize) -> Vec<usize> {
-        for &(column, least) in &self.cuts {
-            whole[column] = whole[column].min(fit.max(least));
-        }
-        whole
+    fn fits(&self, widths: &[u16]) -> bool {
+        self.fit.is_none_or(|fit| total(widths) <= fit)
     }
 
-    /// A line with its gaps and styles, without trailing spaces. Cells are cut only for a terminal;
-    /// elsewhere a cell that is too wide moves the rest of its row.
-    fn finish(&self, line: &str, row: &[Cell]) -> String {
-        let mut finished = String::new();
-        for (index, (filled, Cell { text, style })) in line.split(BORDER).zip(row).enumerate() {
-            if index > 0 {
-                finished.push_str(GAP);
+    /// The first rows share the terminal, and later rows keep their widths. If even the least widths don't
+    /// fit, nothing is cut, because the terminal wraps the rows anyway.
+    fn arrange(&self, table: &mut Table) {
+        let bounds = self.bounds(table);
+        let least = |width| ColumnConstraint::LowerBoundary(Width::Fixed(width));
+        let constraints: Vec<ColumnConstraint> = match &self.widths {
+            None if self.fits(&bounds) => bounds.into_iter().map(least).collect(),
+            None => table
+                .column_max_content_widths()
+                .into_iter()
+                .map(least)
+                .collect(),
+            Some(widths) => {
+                let widths = widths.iter().zip(bounds);
+                let mut widths: Vec<u16> = widths.map(|(&width, least)| width.max(least)).collect();
+                let left = self.fit.map_or(0, |fit| fit.saturating_sub(total(&widths)));
+                if let Some(last) = widths.last_mut() {
+                    *last += as_width(left);
+                }
+                let exactly = |width| ColumnConstraint::Absolute(Width::Fixed(width));
+                widths.into_iter().map(exactly).collect()
             }
-            let shown = filled.trim_end_matches(' ');
-            let filling = &filled[shown.len()..];
-            let shown = match self.fit {
-                Some(_) => shown,
-                None => text.trim_end_matches(' '),
-            };
-            finished.push_str(&format!("{style}{shown}{style:#}{filling}"));
-        }
-        finished.truncate(finished.trim_end_matches(' ').len());
-        finished
+        };
+        // comfy-table counts one column for each gap.
+        let rest = (GAP.len() - 1) * self.columns.len().saturating_sub(1);
+        let width = self.fit.map_or(usize::MAX, |fit| fit.saturating_sub(rest));
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+        table.set_width(as_width(width));
+        table.set_constraints(constraints);
     }
+}
+
+/// The width of columns with gaps between them.
+fn total(widths: &[u16]) -> usize {
+    let all: usize = widths.iter().map(|&width| usize::from(width)).sum();
+    all + GAP.len() * widths.len().saturating_sub(1)
+}
+
+/// A table of these rows, each on one line and cut anywhere, not only between words.
+fn table<'a>(rows: impl IntoIterator<Item = &'a Vec<String>>) -> Table {
+    let mut table = Table::new();
+    let borders = ContentLineStyle::none().junction(BORDER);
+    table.load_style(TableStyle::new().content_lines(borders));
+    table.set_delimiter(BORDER);
+    for row in rows {
+        let mut row = Row::from(row.iter().map(|cell| beginning(cell)));
+        row.max_height(1);
+        table.add_row(row);
+    }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 0));
+    }
+    table
+}
+
+/// A cell, or the start of one that is too long.
+fn beginning(cell: &str) -> Cow<'_, str> {
+    match cell.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &cell[..end]).into(),
+        None => cell.into(),
+    }
+}
+
+fn as_width(width: usize) -> u16 {
+    width.try_into().unwrap_or(u16::MAX)
 }
 
 /// `words` after `head`, wrapped to at most `width` columns if the words are short enough. Later lines are
@@ -198,7 +176,6 @@ pub(crate) fn hanging(head: &str, words: &str, width: Option<usize>) -> String {
         return format!("{head}{words}");
     };
     let longest = words.split(' ').map(|word| word.chars().count()).max();
-    let as_width = |width: usize| u16::try_from(width).unwrap_or(u16::MAX);
     let mut table = Table::new();
     table
         .load_style(TableStyle::new())
@@ -218,103 +195,72 @@ pub(crate) fn hanging(head: &str, words: &str, width: Option<usize>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use anstyle::AnsiColor;
-    use unicode_width::UnicodeWidthStr as _;
-
     use super::*;
 
-    #[test]
-    fn a_style_takes_no_room() {
-        let red = AnsiColor::Red.on_default();
-        let mut grid = Grid::new(&["A", "B"], true, None, Vec::new());
-        let text = grid.rows(vec![
-            vec![Cell::from("bad").styled(red), "x".into()],
-            vec!["good".into(), "y".into()],
-        ]);
-        let (start, end) = (red.render(), red.render_reset());
-        assert_eq!(text, format!("A      B\n{start}bad{end}    x\ngood   y"));
+    /// The lines of a table whose last two columns may be cut to three and five.
+    fn grid(headers: bool, fit: Option<usize>) -> Grid {
+        let cuts = [("A", None), ("B", Some(3)), ("C", Some(5))];
+        let columns = cuts.map(|(header, least)| Column {
+            least,
+            ..Column::whole(header)
+        });
+        Grid::new(columns.to_vec(), headers, fit)
+    }
+
+    fn row(cells: [&str; 3]) -> Vec<String> {
+        cells.map(ToOwned::to_owned).to_vec()
     }
 
     #[test]
-    fn cuts_come_in_their_order_and_stop_at_the_least() {
-        let cells = || vec![vec!["one".into(), "12345678".into(), "abcdefgh".into()]];
+    fn names_are_never_cut_and_the_rest_shares_the_terminal() {
         let shown = |fit| {
-            let cuts = vec![(2, 4), (1, 3)];
-            Grid::new(&["", "", ""], false, Some(fit), cuts).rows(cells())
+            let row = row(["one", "12345678", "abcdefgh"]);
+            grid(false, fit).rows([row]).join("\n")
         };
-        assert_eq!(shown(25), "one   12345678   abcdefgh");
-        assert_eq!(shown(22), "one   12345678   abcd…");
-        assert_eq!(shown(19), "one   12345…   abc…");
-        assert_eq!(shown(16), "one   12…   abc…");
-    }
-
-    #[test]
-    fn what_can_not_fit_is_whole() {
-        let row = |first: &str| vec![vec![first.into(), "12345678".into()]];
-        let mut grid = Grid::new(&["", ""], false, Some(20), vec![(1, 4)]);
-        assert_eq!(grid.rows(row("a-dozen-long")), "a-dozen-long   1234…");
+        assert_eq!(shown(None), "one   12345678   abcdefgh");
+        assert_eq!(shown(Some(25)), "one   12345678   abcdefgh");
+        assert_eq!(shown(Some(22)), "one   123456…   abcde…");
+        assert_eq!(shown(Some(17)), "one   12…   abcd…");
         assert_eq!(
-            grid.rows(row("a-dozen-longer")),
-            "a-dozen-longer   12345678"
+            shown(Some(16)),
+            "one   12345678   abcdefgh",
+            "the terminal wraps it anyway"
         );
     }
 
     #[test]
-    fn room_for_rows_to_come_is_given_up_before_anything_is_cut() {
-        let shown = |fit| {
-            let mut grid = Grid::new(&["A", "B", "C"], true, Some(fit), vec![(1, 3)]);
-            grid.reserve([0, 9, 5]);
-            let text = grid.rows(vec![vec!["1".into(), "2222".into(), "3".into()]]);
-            text.lines().last().map(ToOwned::to_owned)
-        };
-        for (fit, expected) in [
-            (21, "1   2222        3"),
-            (18, "1   2222     3"),
-            (16, "1   2222   3"),
-            (12, "1   2222   3"),
-            (11, "1   22…   3"),
-            (10, "1   2222   3"),
-        ] {
-            assert_eq!(shown(fit).as_deref(), Some(expected), "{fit}");
-        }
+    fn later_rows_keep_the_widths_and_the_last_column_has_the_rest() {
+        let mut grid = grid(true, Some(30)).with_typical(row(["12345", "1234567", "123"]));
+        assert_eq!(
+            grid.rows([row(["1", "2", "3"])]),
+            ["A       B         C", "1       2         3"]
+        );
+        let later = row(["1234", "a long word", "more than that"]);
+        assert_eq!(grid.rows([later]), ["1234    a long…   more than t…"]);
+        let named = row(["a-long-name", "a long word", "more"]);
+        assert_eq!(grid.rows([named]), ["a-long-name   a long…   more"]);
     }
 
     #[test]
-    fn no_column_is_wider_than_what_is_ours() {
-        let huge = "x".repeat(2 * WIDEST);
-        let rows = |fit| {
-            let cells = [[&huge, "y"], ["short", "y"]].map(|row| row.map(Cell::from).to_vec());
-            let text = Grid::new(&["", ""], false, fit, Vec::new()).rows(cells.to_vec());
-            text.lines().map(str::width).collect::<Vec<_>>()
-        };
-        let filled_up = WIDEST + GAP.len() + 1;
-        assert_eq!(rows(None), [2 * WIDEST + GAP.len() + 1, filled_up]);
+    fn a_typical_row_takes_no_room_that_the_first_rows_need() {
+        let typical = row(["12345", "1234567", "123"]);
+        let mut narrow = grid(false, Some(16)).with_typical(typical.clone());
         assert_eq!(
-            rows(Some(80)),
-            [filled_up, filled_up],
-            "a terminal's is cut"
+            narrow.rows([row(["12", "12345", "123456"])]),
+            ["12   12…   1234…"]
         );
+        let mut piped = grid(false, None).with_typical(typical);
+        assert_eq!(piped.rows([row(["1", "2", "3"])]), ["1       2         3"]);
     }
 
-    #[test]
-    fn rows_to_come_have_room() {
-        let mut grid = Grid::new(&["A", "B"], true, None, Vec::new());
-        grid.reserve([5, 9]);
-        assert_eq!(
-            grid.rows(vec![vec!["1".into(), "2".into()]]),
-            "A       B\n1       2"
-        );
-        assert_eq!(
-            grid.rows(vec![vec!["12345".into(), "2".into()]]),
-            "12345   2"
-        );
-    }
     #[test]
     fn what_a_character_takes_on_a_terminal_counts() {
         let rows = |fit| {
             let cells = ["e\u{301}e\u{301}e\u{301}", "新しい", "abcdefg"];
-            let cells = cells.map(|text| vec![text.into(), "x".into()]);
-            Grid::new(&["", ""], false, fit, vec![(0, 1)]).rows(cells.to_vec())
+            let mut columns = vec![Column::whole(""), Column::whole("")];
+            columns[0].least = Some(1);
+            let rows = cells.map(|text| vec![text.to_owned(), "x".to_owned()]);
+            Grid::new(columns, false, fit).rows(rows).join("\n")
         };
         assert_eq!(
             rows(None),
@@ -324,10 +270,17 @@ mod tests {
             rows(Some(9)),
             "e\u{301}e\u{301}e\u{301}     x\n新し…   x\nabcd…   x"
         );
+    }
+
+    #[test]
+    fn a_cell_without_measure_fills_no_other_row() {
+        let huge = "x".repeat(100_000);
+        let rows = grid(false, None).rows([row([&huge, "y", "z"]), row(["1", "2", "3"])]);
         assert_eq!(
-            rows(Some(8)),
-            "e\u{301}e\u{301}e\u{301}    x\n新…    x\nabc…   x"
+            rows[0].chars().count(),
+            LONGEST + "…   y   z".chars().count()
         );
+        assert_eq!(rows[1].len(), LONGEST + "1   2   3".len());
     }
 
     #[test]

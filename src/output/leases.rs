@@ -11,7 +11,7 @@ use maintenance_lease::{AnyLease, Candidate, NAMESPACE, NodeLease};
 
 use self::purpose::{Purpose, Traits};
 pub(crate) use self::record::{LeaseList, list};
-use super::grid::{Cell, Grid};
+use super::grid::{self, Grid};
 use super::status::{Label, none, text, time_left, unknown};
 use crate::text::escape;
 use crate::words::holder::{named, of_node};
@@ -75,7 +75,7 @@ impl Entry {
     /// The purpose in words; names are shown as in the object.
     fn words(&self) -> String {
         match self {
-            Self::Lease(any) => Purpose::of(Traits::of(any)).words(),
+            Self::Lease(any) => Purpose::of(Traits::of(any)).words,
             Self::Candidate(Candidate { lease, version, .. }) => match version {
                 Some(version) => format!("candidate for {lease}, {version}"),
                 None => format!("candidate for {lease}"),
@@ -112,16 +112,6 @@ enum Column {
     Transitions,
 }
 
-/// What to cut if a terminal is too narrow, in this order, and each minimum width. API servers and elected
-/// processes have long names, of which the start is enough. Namespace and name of a Lease stay whole, to
-/// find it.
-const CUTS: [(Column, usize); 4] = [
-    (Column::Holder, 24),
-    (Column::Holder, 12),
-    (Column::What, 16),
-    (Column::Holder, 8),
-];
-
 impl Column {
     fn header(self) -> &'static str {
         match self {
@@ -139,10 +129,20 @@ impl Column {
         }
     }
 
-    fn cell(self, entry: &Entry, now: Now) -> Cell {
+    /// The width that is still useful if a terminal is too narrow. API servers and elected processes have
+    /// long names, of which the start is enough. Namespace and name of a Lease are never cut, to find it.
+    fn least(self) -> Option<u16> {
+        match self {
+            Self::Holder => Some(8),
+            Self::What => Some(16),
+            _ => None,
+        }
+    }
+
+    fn cell(self, entry: &Entry, now: Now) -> String {
         let any = entry.lease();
         let lease = any.map(|any| &any.lease);
-        let cell = match self {
+        match self {
             Self::Namespace => escape(entry.namespace()),
             Self::Name => escape(entry.name()),
             Self::State => {
@@ -161,8 +161,7 @@ impl Column {
                 Some(seconds) => format!("{seconds}s"),
             },
             Self::Transitions => lease.map_or_else(none, |lease| lease.transitions().to_string()),
-        };
-        cell.into()
+        }
     }
 }
 
@@ -212,14 +211,19 @@ pub(crate) fn table(entries: &[Entry], layout: Layout, now: Now) -> String {
             Column::Transitions,
         ]);
     }
-    let position = |wanted| columns.iter().position(|&column| column == wanted);
-    let cuts = CUTS
-        .iter()
-        .filter(|_| !layout.wide)
-        .filter_map(|&(column, least)| Some((position(column)?, least)))
-        .collect();
-    let headers: Vec<&str> = columns.iter().map(|column| column.header()).collect();
-    let row = |entry| columns.iter().map(move |column| column.cell(entry, now));
-    let rows = entries.iter().map(|entry| row(entry).collect()).collect();
-    Grid::new(&headers, layout.headers, layout.fit, cuts).rows(rows)
+    let as_columns = columns.iter().map(|column| grid::Column {
+        header: column.header().to_owned(),
+        least: column.least(),
+    });
+    let row = |entry| {
+        columns
+            .iter()
+            .map(|column| column.cell(entry, now))
+            .collect()
+    };
+    // A wide table is whole, as kubectl's is.
+    let fit = layout.fit.filter(|_| !layout.wide);
+    Grid::new(as_columns.collect(), layout.headers, fit)
+        .rows(entries.iter().map(row))
+        .join("\n")
 }

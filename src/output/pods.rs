@@ -11,7 +11,7 @@ use pod_safety::stranded::{BlockedNamespace, Fate, Orphan, Stranded, StrandedPod
 use pod_safety::words::few;
 
 pub(crate) use self::record::{StrandedList, list};
-use super::grid::{Cell, Grid};
+use super::grid::{Column, Grid};
 use super::status::{none, text};
 use crate::text::escape;
 use crate::words::time::{remaining, span};
@@ -55,7 +55,7 @@ impl Item<'_> {
         }
     }
 
-    fn row(self, now: Now) -> Vec<Cell> {
+    fn row(self, now: Now) -> [String; 5] {
         let (namespace, node, state, owner) = match self {
             Self::Pod(StrandedPod { pod, health, fate }) => (
                 Some(&pod.sight.namespace),
@@ -84,8 +84,6 @@ impl Item<'_> {
             state,
             owner.map_or_else(none, |owner| escape(owner)),
         ]
-        .map(Cell::from)
-        .to_vec()
     }
 }
 
@@ -139,13 +137,15 @@ fn orphan_words(volume: &StrandedVolume) -> String {
 /// The table; `None` if nothing is stranded.
 pub(crate) fn table(stranded: &Stranded, layout: Layout, now: Now) -> Option<String> {
     let columns = if layout.wide { 5 } else { 4 };
-    let rows: Vec<Vec<Cell>> = items(stranded)
-        .map(|item| item.row(now).into_iter().take(columns).collect())
-        .collect();
     // Nothing is cut: names are typed again, and the fate of a pod is what the reader asked for.
-    let cuts = Vec::new();
-    (!rows.is_empty())
-        .then(|| Grid::new(&HEADERS[..columns], layout.headers, layout.fit, cuts).rows(rows))
+    let headers = HEADERS[..columns]
+        .iter()
+        .map(|&header| Column::whole(header));
+    let rows = items(stranded).map(|item| item.row(now)[..columns].to_vec());
+    let mut rows = rows.peekable();
+    rows.peek()?;
+    let lines = Grid::new(headers.collect(), layout.headers, layout.fit).rows(rows);
+    Some(lines.join("\n"))
 }
 
 /// The totals, such as `2 unhealthy nodes: 3 pods, 1 orphaned volume`.

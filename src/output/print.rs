@@ -23,7 +23,7 @@ pub(crate) fn data(data: &impl Data, format: Format) -> anyhow::Result<Option<St
         Format::LockId => lines(data.lock_ids()),
         Format::Json => Some(json(data)?),
         Format::Yaml => Some(yaml(data)?),
-        Format::Template(template) => self::template(template, data)?,
+        Format::Template(template, headers) => self::template(template, headers, data)?,
     })
 }
 
@@ -31,9 +31,13 @@ pub(crate) fn data(data: &impl Data, format: Format) -> anyhow::Result<Option<St
 ///
 /// # Errors
 /// If it can't be serialized.
-fn template(template: &Template, data: &impl Serialize) -> anyhow::Result<Option<String>> {
+fn template(
+    template: &Template,
+    headers: bool,
+    data: &impl Serialize,
+) -> anyhow::Result<Option<String>> {
     let data = serde_json::to_value(data).context(UNPRINTABLE)?;
-    Ok(Some(template.text(&data)).filter(|text| !text.is_empty()))
+    Ok(Some(template.text(&data, headers)).filter(|text| !text.is_empty()))
 }
 
 /// `data` as JSON, safe for a terminal: reasons and holders may contain any text.

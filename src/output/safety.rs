@@ -1,59 +1,138 @@
 //! Reports on the risks of a deletion, for people.
 
-use pod_safety::checks::{Level, Verdict};
+use std::collections::BTreeSet;
+
+use pod_safety::checks::{Level, OF_NODE, UNREAD, Verdict};
 use pod_safety::report::{Report, Target};
+use pod_safety::words::few;
 
 use super::grid::hanging;
 use crate::text::escape;
+use crate::words::fencing::count;
 
-/// Which findings of the reports are shown.
+/// How many findings that could not be read are listed.
+const MOST_UNREAD: usize = 8;
+
+/// How much of the reports is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lines {
-    /// All of them.
-    All,
-    /// All findings of the first report; of the others, those that are not ok.
+pub(crate) enum Detail {
+    /// Each finding once, with the number of pods that it is about; of checks that are ok only their number.
     Brief,
-    /// Findings that are not ok, and only reports that have any.
-    NotOk,
+    /// The same, without checks that are ok.
+    Problems,
+    /// Each finding of each report.
+    All,
 }
 
-impl Lines {
-    fn shows(self, verdict: &Verdict, index: usize) -> bool {
-        match self {
-            Self::All => true,
-            Self::Brief => index == 0 || verdict.level != Level::Ok,
-            Self::NotOk => verdict.level != Level::Ok,
+/// A finding, as a line shows it.
+struct Line<'a> {
+    id: &'static str,
+    level: Level,
+    is_final: bool,
+    words: Vec<&'a str>,
+    names: Vec<String>,
+    /// The targets that it is about.
+    of: Vec<&'a Target>,
+}
+
+/// Lines of the reports, the worst first, of at most `columns`.
+pub(crate) fn text(reports: &[Report], detail: Detail, columns: Option<usize>) -> String {
+    if detail == Detail::All {
+        let reports = reports.iter();
+        let parts = reports.map(|report| one(std::slice::from_ref(report), detail, columns));
+        return parts.collect::<Vec<_>>().join("\n");
+    }
+    one(reports, detail, columns)
+}
+
+fn one(reports: &[Report], detail: Detail, columns: Option<usize>) -> String {
+    let mut lines: Vec<Line<'_>> = Vec::new();
+    for report in reports {
+        for verdict in &report.checks {
+            add(&mut lines, &report.target, verdict, detail);
         }
+    }
+    // Stable: findings of one level stay in the order of the checks.
+    lines.sort_by_key(|line| std::cmp::Reverse(line.level));
+    let problems: BTreeSet<&str> = lines.iter().map(|line| line.id).collect();
+    let checks = reports.iter().flat_map(|report| &report.checks);
+    let fine: BTreeSet<&str> = checks
+        .filter(|verdict| verdict.level == Level::Ok && !problems.contains(verdict.id))
+        .map(|verdict| verdict.id)
+        .collect();
+    let width = lines.iter().map(|line| line.id.len()).max().unwrap_or(0);
+    let mut text = vec![heading(reports)];
+    text.extend(lines.iter().map(|line| line.text(reports, width, columns)));
+    if detail == Detail::Brief && !fine.is_empty() {
+        text.push(format!("  {} ok", count(fine.len(), "check")));
+    }
+    text.join("\n")
+}
+
+/// Adds a finding to the lines: to the one that says the same of other targets, if there is one.
+fn add<'a>(lines: &mut Vec<Line<'a>>, target: &'a Target, verdict: &'a Verdict, detail: Detail) {
+    let folds = detail != Detail::All;
+    if verdict.level == Level::Ok && folds {
+        return;
+    }
+    let is_unread = verdict.level == Level::Unread && folds;
+    let id = if is_unread { UNREAD } else { verdict.id };
+    let same = lines.iter().position(|line| {
+        folds
+            && (line.id, line.level) == (id, verdict.level)
+            && (is_unread || line.words == [&*verdict.words])
+    });
+    let index = same.unwrap_or(lines.len());
+    if same.is_none() {
+        lines.push(Line {
+            id,
+            level: verdict.level,
+            is_final: verdict.is_final,
+            words: Vec::new(),
+            names: Vec::new(),
+            of: Vec::new(),
+        });
+    }
+    let line = &mut lines[index];
+    if !line.words.contains(&&*verdict.words) {
+        line.words.push(&verdict.words);
+    }
+    for name in &verdict.names {
+        if !line.names.contains(name) {
+            line.names.push(name.clone());
+        }
+    }
+    if line.of.last().is_none_or(|last| *last != target) {
+        line.of.push(target);
     }
 }
 
-/// Lines of the reports, of at most `columns`.
-pub(crate) fn text(reports: &[Report], shown: Lines, columns: Option<usize>) -> String {
-    let width = reports
-        .iter()
-        .flat_map(|report| &report.checks)
-        .map(|verdict| verdict.id.len())
-        .max();
-    let mut lines = Vec::new();
-    for (index, report) in reports.iter().enumerate() {
-        let checks = report.checks.iter();
-        let checks = checks.filter(|verdict| shown.shows(verdict, index));
-        let checks: Vec<String> = checks
-            .map(|verdict| line(verdict, width.unwrap_or(0), columns))
-            .collect();
-        if checks.is_empty() && shown == Lines::NotOk {
-            continue;
+fn heading(reports: &[Report]) -> String {
+    let targets = || reports.iter().map(|report| &report.target);
+    let text = match reports {
+        [one] => single(&one.target),
+        [first, pods @ ..] if first.target.kind == "node" => {
+            format!("{} with {}", first.target, count(pods.len(), "pod"))
         }
-        lines.push(heading(&report.target));
-        if checks.is_empty() {
-            lines.push("  ok".to_owned());
+        _ => {
+            let namespaces: BTreeSet<&str> = targets()
+                .filter_map(|one| one.namespace.as_deref())
+                .collect();
+            let nodes: BTreeSet<&str> = targets().filter_map(Target::node).collect();
+            let nodes: Vec<String> = nodes.iter().map(|node| format!("node/{node}")).collect();
+            let on = match &nodes[..] {
+                [] => String::new(),
+                nodes => format!(" on {}", few(nodes)),
+            };
+            let namespaces: Vec<String> = namespaces.into_iter().map(ToOwned::to_owned).collect();
+            let count = count(reports.len(), "pod");
+            format!("{count} in namespace {}{on}", namespaces.join(", "))
         }
-        lines.extend(checks);
-    }
-    lines.join("\n")
+    };
+    escape(&text)
 }
 
-fn heading(target: &Target) -> String {
+fn single(target: &Target) -> String {
     let namespace = target
         .namespace
         .as_ref()
@@ -64,26 +143,142 @@ fn heading(target: &Target) -> String {
         ("pod", None) => ", which has no node".to_owned(),
         _ => String::new(),
     };
-    escape(&format!("{target}{namespace}{node}"))
+    format!("{target}{namespace}{node}")
 }
 
-fn line(verdict: &Verdict, width: usize, columns: Option<usize>) -> String {
-    let level = match verdict.level {
-        Level::Ok => "ok",
-        Level::Warn => "WARN",
-        Level::Unknown => "UNKNOWN",
-        Level::Confirm => "CONFIRM",
-        Level::Refuse => "REFUSE",
-    };
-    let way_out = match verdict.level {
-        Level::Refuse if verdict.is_final => " (cannot be accepted)".to_owned(),
-        Level::Refuse => format!(" (--accept-risk={})", verdict.id),
-        _ => String::new(),
-    };
-    let (id, words) = (verdict.id, escape(&verdict.words));
-    hanging(
-        &format!("  {level:<7}  {id:<width$}  "),
-        &format!("{words}{way_out}"),
-        columns,
-    )
+impl Line<'_> {
+    fn text(&self, reports: &[Report], width: usize, columns: Option<usize>) -> String {
+        let level = match self.level {
+            Level::Ok => "ok",
+            Level::Info => "info",
+            Level::Unread | Level::Risk => "RISK",
+            Level::Blocker => "BLOCKER",
+        };
+        let hidden = self.words.len().saturating_sub(MOST_UNREAD);
+        let mut words = self.words[..self.words.len() - hidden].join("; ");
+        if hidden > 0 {
+            words.push_str(&format!("; and {hidden} more"));
+        }
+        if !self.names.is_empty() {
+            words = format!("{words}: {}", few(&self.names));
+        }
+        let way_out = match self.level {
+            Level::Blocker if self.is_final => " (cannot be overridden)".to_owned(),
+            Level::Blocker => format!(" (--override={})", self.id),
+            _ => String::new(),
+        };
+        hanging(
+            &format!("  {level:<7}  {:<width$}  ", self.id),
+            &escape(&format!("{}{words}{way_out}", self.subject(reports))),
+            columns,
+        )
+    }
+
+    /// What the finding is about, if the reports are about more.
+    fn subject(&self, reports: &[Report]) -> String {
+        let [first, _, ..] = reports else {
+            return String::new();
+        };
+        if self.of.iter().any(|target| target.kind == "node") {
+            return String::new();
+        }
+        let is_of_node = OF_NODE.contains(&self.id);
+        let pods = reports.len() - usize::from(first.target.kind == "node");
+        let nodes: BTreeSet<&str> = reports
+            .iter()
+            .filter_map(|report| report.target.node())
+            .collect();
+        let own: BTreeSet<&str> = self.of.iter().filter_map(|target| target.node()).collect();
+        match &self.of[..] {
+            _ if is_of_node && nodes.len() == own.len() => String::new(),
+            _ if is_of_node => {
+                let own: Vec<String> = own.iter().map(|node| format!("node/{node}")).collect();
+                format!("{}: ", few(&own))
+            }
+            [pod] => format!("{pod}: "),
+            of if of.len() == pods => "all pods: ".to_owned(),
+            of => format!("{}: ", count(of.len(), "pod")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(id: &'static str, level: Level, words: &str, names: &[&str]) -> Verdict {
+        Verdict {
+            id,
+            level,
+            words: words.to_owned(),
+            names: names.iter().map(|&name| name.to_owned()).collect(),
+            is_final: false,
+        }
+    }
+
+    fn pod(number: usize) -> Report {
+        let target = Target {
+            kind: "pod",
+            namespace: Some("shop".to_owned()),
+            name: format!("web-{number}"),
+            uid: format!("u-{number}"),
+            resource_version: "7".to_owned(),
+            node: Some("worker-1".to_owned()),
+        };
+        let set = format!("StatefulSet/s-{}", number / 10);
+        Report {
+            target,
+            checks: vec![
+                verdict("target", Level::Ok, &format!("uid u-{number}"), &[]),
+                verdict("node-unreachable", Level::Info, "it is unreachable", &[]),
+                verdict(
+                    "lease",
+                    Level::Unread,
+                    "whether it is locked: no permission",
+                    &[],
+                ),
+                verdict("owner", Level::Risk, "a second pod may start", &[&set]),
+                verdict(
+                    "pdb",
+                    if number == 3 { Level::Info } else { Level::Ok },
+                    "bypassed",
+                    &[],
+                ),
+                verdict("in-grace", Level::Blocker, "it has time left", &["9s"]),
+            ],
+        }
+    }
+
+    #[test]
+    fn pods_that_lose_the_same_are_one_line_and_the_worst_is_first() {
+        let reports: Vec<Report> = (0..110).map(pod).collect();
+        assert_eq!(
+            text(&reports, Detail::Brief, None),
+            "110 pods in namespace shop on node/worker-1\n  \
+             BLOCKER  in-grace          all pods: it has time left: 9s (--override=in-grace)\n  \
+             RISK     owner             all pods: a second pod may start: StatefulSet/s-0, StatefulSet/s-1, \
+             StatefulSet/s-2, StatefulSet/s-3, StatefulSet/s-4 and 6 more\n  \
+             RISK     unread            all pods: whether it is locked: no permission\n  \
+             info     node-unreachable  it is unreachable\n  \
+             info     pdb               pod/web-3: bypassed\n  \
+             1 check ok"
+        );
+        let problems = text(&reports, Detail::Problems, None);
+        assert!(!problems.contains(" ok"), "{problems}");
+    }
+
+    #[test]
+    fn in_full_every_check_of_every_pod_has_its_line() {
+        let reports: Vec<Report> = (0..2).map(pod).collect();
+        let text = text(&reports, Detail::All, None);
+        assert!(
+            text.contains("pod/web-1 in namespace shop on node/worker-1"),
+            "{text}"
+        );
+        assert!(
+            text.contains("  ok       target            uid u-1"),
+            "{text}"
+        );
+        assert_eq!(text.lines().count(), 14, "{text}");
+    }
 }

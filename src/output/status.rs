@@ -255,6 +255,9 @@ pub(super) fn left(lease: &NodeLease, now: Now) -> String {
     words
 }
 
+/// kubectl's words for an empty table.
+pub(crate) const NOTHING_FOUND: &str = "No resources found";
+
 /// Nodes that a table leaves out because they are free and ready.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LeftOut {

@@ -8,7 +8,7 @@ mod tests;
 use serde_json::Value;
 
 use self::path::Path;
-use super::grid::Grid;
+use super::grid::{Column, Grid};
 use crate::text::escape;
 
 /// A template, checked before anything is sent.
@@ -45,8 +45,8 @@ impl Template {
         }
     }
 
-    /// The text for `data`, without its last line break.
-    pub(crate) fn text(&self, data: &Value) -> String {
+    /// The text for `data`, without its last line break. Columns have `headers` or none.
+    pub(crate) fn text(&self, data: &Value, headers: bool) -> String {
         match self {
             Self::JsonPath(parts) => {
                 let mut text = String::new();
@@ -54,7 +54,7 @@ impl Template {
                 text.truncate(text.strip_suffix('\n').unwrap_or(&text).len());
                 text
             }
-            Self::CustomColumns(columns) => table(columns, data),
+            Self::CustomColumns(columns) => table(columns, headers, data),
         }
     }
 }
@@ -78,7 +78,7 @@ fn render(parts: &[Part], root: &Value, current: &Value, text: &mut String) {
 }
 
 /// A row for each item of a list, or one for a single object.
-fn table(columns: &[(String, Path)], data: &Value) -> String {
+fn table(columns: &[(String, Path)], headers: bool, data: &Value) -> String {
     let rows = match data.get("items").and_then(Value::as_array) {
         Some(items) => items.iter().collect(),
         None => vec![data],
@@ -90,12 +90,11 @@ fn table(columns: &[(String, Path)], data: &Value) -> String {
             false => values.join(","),
         }
     };
-    let cells = rows.into_iter().map(|row| {
-        let cells = columns.iter().map(|(_, path)| cell(row, path).into());
-        cells.collect()
-    });
-    let headers: Vec<&str> = columns.iter().map(|(header, _)| header.as_str()).collect();
-    Grid::new(&headers, true, None, Vec::new()).rows(cells.collect())
+    let cells = |row| columns.iter().map(|(_, path)| cell(row, path)).collect();
+    let headers_of = columns.iter().map(|(header, _)| Column::whole(header));
+    Grid::new(headers_of.collect(), headers, None)
+        .rows(rows.into_iter().map(cells))
+        .join("\n")
 }
 
 /// A value: text as it is, anything else as JSON.

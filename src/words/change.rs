@@ -258,8 +258,8 @@ pub(crate) fn side_effect(side_effect: SideEffect, nodes: &[String]) -> String {
         }
         SideEffect::LeaseCreated => format!("lease/{node}{more} created"),
         SideEffect::NodeUnreadable => format!(
-            "could not check that node/{node}{more} exists: no permission to read Nodes. The Lease \
-             of a node that does not exist is never deleted"
+            "no permission to read node/{node}{more}: could not check that it exists, or, if a lock \
+             had expired, that it is ready and not cordoned"
         ),
         SideEffect::AnswerLost => format!(
             "node/{node}{more}: the API server's answer was lost, but a second read shows that the \

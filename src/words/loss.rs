@@ -50,21 +50,6 @@ fn is_own_release(lost: &Lost, before: Option<&NodeLease>) -> bool {
     last.is_some_and(|last| HoldingCommand::of(last).is_some()) && before.is_none_or(is_held)
 }
 
-/// The two lines for a lost lock under which something was deleted.
-pub(crate) fn of_deletion(
-    lost: &Lost,
-    before: &NodeLease,
-    now: Now,
-    program: &Program,
-) -> (String, String) {
-    let message = format!(
-        "lost the lock on node/{}: {}",
-        lost.node,
-        cause(lost, Some(before), now)
-    );
-    (message, to_see(lost, program))
-}
-
 /// The two lines for a lock that was lost while waiting for others.
 pub(crate) fn while_waiting(lost: &Lost, now: Now, program: &Program) -> (String, String) {
     let cause = cause(lost, None, now);

@@ -72,7 +72,7 @@ fn nodes_that_may_not_be_read() {
         $ kubectl maint acquire worker-1
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
-        Warning: could not check that node/worker-1 exists: no permission to read Nodes. The Lease of a node that does not exist is never deleted
+        Warning: no permission to read node/worker-1: could not check that it exists, or, if a lock had expired, that it is ready and not cordoned
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
@@ -83,7 +83,7 @@ fn nodes_that_may_not_be_read() {
         node/worker-1 renewed by alice@bastion until [time] (30m)
         node/worker-2 acquired by alice@bastion until [time] (30m)
         -- stderr
-        Warning: could not check that node/worker-1 and 1 more exists: no permission to read Nodes. The Lease of a node that does not exist is never deleted
+        Warning: no permission to read node/worker-1 and 1 more: could not check that it exists, or, if a lock had expired, that it is ready and not cordoned
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1 worker-2
           kubectl maint hold worker-1 worker-2 -m WHY
@@ -95,7 +95,7 @@ fn nodes_that_may_not_be_read() {
         node/worker-1 on hold by alice@bastion; this replaces your lock, which had until [time]
         node/worker-2 on hold by alice@bastion; this replaces your lock, which had until [time]
         -- stderr
-        Warning: could not check that node/worker-1 and 1 more exists: no permission to read Nodes. The Lease of a node that does not exist is never deleted
+        Warning: no permission to read node/worker-1 and 1 more: could not check that it exists, or, if a lock had expired, that it is ready and not cordoned
         Holds do not expire. To end them: kubectl maint unhold worker-1 worker-2
         all 2 nodes are on hold
         -- exit code 0

@@ -1,7 +1,10 @@
 //! Confirmations, answered at a terminal.
 
-use nix::sys::signal::Signal;
+use std::process::Command;
+
+use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::WaitStatus;
+use nix::unistd::Pid;
 use rexpect::session::{PtySession, spawn_command};
 use serde_json::json;
 
@@ -9,6 +12,12 @@ use crate::support::{Cluster, holder_of, on_real};
 
 /// How long a prompt or an end may be in coming, in milliseconds.
 const LIMIT: u64 = 60_000;
+
+/// Hides the cursor.
+const HIDDEN: &str = "\x1b[?25l";
+
+/// Shows it again.
+const SHOWN: &str = "\x1b[?25h";
 
 /// A run at a terminal, up to its question.
 fn asked(cluster: &Cluster, arguments: &[&str]) -> PtySession {
@@ -77,47 +86,121 @@ fn no_and_a_bare_return_leave_everything_as_it_is() {
 }
 
 #[test]
-fn the_end_of_input_is_a_no() {
-    on_real("confirm-end", |cluster| {
+fn only_a_yes_at_the_end_counts() {
+    on_real("confirm-other", |cluster| {
         let node = held_by_bob(cluster);
-        // Ctrl-D, at once and behind half an answer.
-        for answer in ["\x04", "y\x04\x04"] {
+        // Ctrl-D says nothing.
+        for answer in ["\x04\r", "x\x1b[A\r", "yn\r"] {
             let terminal = asked(cluster, &["release", &node, "--force"]);
             let (said, code) = answered(terminal, answer);
-            assert_eq!(code, 6, "{said}");
-            // On a line of its own.
-            assert!(said.starts_with(" \r\n"), "{said:?}");
+            assert_eq!(code, 6, "{answer:?}: {said}");
             assert!(said.contains("nothing was done"), "{said:?}");
         }
         assert_eq!(holder_of(cluster, &node).as_deref(), Some("bob@laptop"));
     });
 }
 
+/// A shell runs `before`, then the plugin, and then says the code and whether the terminal works as before.
+fn in_a_shell(cluster: &Cluster, before: &str, arguments: &[&str]) -> PtySession {
+    let maint = cluster.maint(arguments).env("TERM", "xterm").command();
+    let script = format!(
+        r#"modes=$(stty -g); {before}; sh -c 'echo "pid $$."; exec "$0" "$@"' "$0" "$@"; code=$?
+        [ "$(stty -g)" = "$modes" ] && echo "code $code, same modes""#
+    );
+    let mut shell = Command::new("/bin/sh");
+    shell
+        .args(["-c", &script])
+        .arg(maint.get_program())
+        .args(maint.get_args())
+        .env_clear()
+        .envs(
+            maint
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        )
+        .env("PATH", "/usr/bin:/bin");
+    spawn_command(shell, Some(LIMIT)).expect("a terminal")
+}
+
+/// Reads up to the question, and returns the id of the plugin's process.
+fn process_that_asks(terminal: &mut PtySession) -> Pid {
+    terminal.exp_string("pid ").expect("a process");
+    let id = terminal.exp_string(".").expect("its id");
+    // The cursor is hidden once dialoguer waits for a key.
+    terminal.exp_string(HIDDEN).expect("a question");
+    Pid::from_raw(id.parse().expect("a number"))
+}
+
 #[test]
-fn who_is_asked_to_end_waits_for_no_answer() {
+fn who_is_asked_to_end_waits_for_no_answer_and_restores_the_terminal() {
     on_real("confirm-term", |cluster| {
         let node = held_by_bob(cluster);
-        for signal in [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT] {
-            let mut terminal = asked(cluster, &["release", &node, "--force"]);
-            terminal
-                .process_mut()
-                .signal(signal)
-                .expect("it is our child");
-            let (said, code) = ended(terminal);
-            assert_eq!(code, 130, "{said}");
+        let signals = [
+            Signal::SIGTERM,
+            Signal::SIGHUP,
+            Signal::SIGQUIT,
+            Signal::SIGINT,
+        ];
+        for signal in signals {
+            let mut terminal = in_a_shell(cluster, "true", &["release", &node, "--force"]);
+            let process = process_that_asks(&mut terminal);
+            kill(process, signal).expect("it is our child's child");
+            let (said, _) = ended(terminal);
+            assert!(said.contains(SHOWN), "{signal}: {said:?}");
+            assert!(said.contains("code 130, same modes"), "{signal}: {said:?}");
         }
         assert_eq!(holder_of(cluster, &node).as_deref(), Some("bob@laptop"));
     });
 }
 
 #[test]
-fn ctrl_c_is_an_interruption() {
+fn ctrl_c_is_an_interruption_and_restores_the_terminal() {
     on_real("confirm-interrupt", |cluster| {
         let node = held_by_bob(cluster);
-        let terminal = asked(cluster, &["release", &node, "--force"]);
-        let (said, code) = answered(terminal, "\x03");
-        assert_eq!(code, 130, "{said}");
+        // The shell that runs the plugin would end at this signal, too, if it came from the terminal.
+        let mut terminal = in_a_shell(cluster, "trap : INT", &["release", &node, "--force"]);
+        process_that_asks(&mut terminal);
+        let (said, _) = answered(terminal, "\x03");
+        assert!(said.contains(SHOWN), "{said:?}");
+        assert!(said.contains("code 130, same modes"), "{said:?}");
         assert_eq!(holder_of(cluster, &node).as_deref(), Some("bob@laptop"));
+    });
+}
+
+#[test]
+fn what_was_typed_before_the_question_is_no_answer() {
+    on_real("confirm-early", |cluster| {
+        let node = held_by_bob(cluster);
+        let arguments = ["release", &node, "--force"];
+        let mut terminal = in_a_shell(cluster, "echo ready; read line", &arguments);
+        terminal.exp_string("ready").expect("a shell");
+        // The second line is there before the plugin starts.
+        terminal.send("one\nyes\n").expect("it listens");
+        terminal.flush().expect("it listens");
+        process_that_asks(&mut terminal);
+        let (said, _) = answered(terminal, "\r");
+        assert!(said.contains("code 6, same modes"), "{said:?}");
+        assert_eq!(holder_of(cluster, &node).as_deref(), Some("bob@laptop"));
+    });
+}
+
+#[test]
+fn a_question_wider_than_the_terminal_is_shown_once() {
+    on_real("confirm-narrow", |cluster| {
+        let node = held_by_bob(cluster);
+        let arguments = ["release", &node, "--force"];
+        let mut terminal = in_a_shell(
+            cluster,
+            "stty cols 40 rows 24; modes=$(stty -g)",
+            &arguments,
+        );
+        let shown = terminal.exp_string(HIDDEN).expect("a question");
+        let (said, _) = answered(terminal, "yn\r");
+        assert!(said.contains("code 6, same modes"), "{said:?}");
+        let questions = format!("{shown}{said}")
+            .matches("Release the lock of bob@laptop")
+            .count();
+        assert_eq!(questions, 1, "{shown:?} {said:?}");
     });
 }
 

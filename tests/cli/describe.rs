@@ -182,6 +182,32 @@ fn an_expired_lock_tells_its_holder_and_others_what_to_do() {
     });
 }
 
+/// As if the holder's clock were ahead.
+#[test]
+fn a_time_in_the_future_is_not_shown_as_past() {
+    on_both("describe-ahead", |cluster| {
+        let node = cluster.node("worker-1");
+        let ahead = json!({
+            "holderIdentity": "alice@bastion",
+            "acquireTime": ago(60),
+            "renewTime": ago(-1020),
+            "leaseDurationSeconds": 600,
+            "leaseTransitions": 1,
+        });
+        cluster.lease(&node, &ahead);
+        let run = cluster.maint(["describe", &node]).succeeds();
+        let line = |key: &str| run.stdout.lines().find(|line| line.contains(key));
+        assert!(
+            line("Acquired:").is_some_and(|line| line.ends_with(" ago)")),
+            "{run}"
+        );
+        assert!(
+            line("Renewed:").is_some_and(|line| line.contains(" (in 17m)")),
+            "{run}"
+        );
+    });
+}
+
 #[test]
 fn several_nodes_have_a_page_each_and_those_that_do_not_exist_an_error() {
     on_both("describe-several", |cluster| {

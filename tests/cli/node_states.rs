@@ -316,9 +316,11 @@ fn a_terminal_shows_a_misfenced_node_in_red_and_cuts_what_does_not_fit() {
         let node = node(cluster, "alive", &ready("True", 9000), &fence(), 5);
         let status = || cluster.maint(["status", &node]);
         let shown = |maint| as_text(&at_a_terminal(maint).exp_eof().expect("it ends"));
-        let red = "\u{1b}[1m\u{1b}[31mOutOfService, kubelet a";
         let coloured = shown(status());
-        assert!(coloured.contains(red), "{coloured:?}");
+        let row = coloured.lines().find(|line| line.contains(&node));
+        let row = row.expect("a row");
+        assert!(row.starts_with("\u{1b}[1m\u{1b}[31m"), "{coloured:?}");
+        assert!(row.contains("OutOfService, kubelet a"), "{coloured:?}");
         let plain = shown(status().env("NO_COLOR", "1"));
         assert!(!plain.contains('\u{1b}'), "{plain:?}");
         assert!(plain.contains("OutOfService, kubelet a"), "{plain:?}");

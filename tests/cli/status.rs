@@ -206,7 +206,9 @@ fn filters_that_make_no_sense_are_refused() {
         &["--state=locked", "--locked"],
         &["--abandoned=1"],
         &["--sort-by=size"],
+        &["--sort-by=age", "-w"],
         &["--mine", "-L", "pool"],
+        &["-L", "pool=gpu"],
         &["--pods", "--state=locked"],
     ]
     .into_iter()
@@ -246,10 +248,23 @@ fn filters_that_make_no_sense_are_refused() {
     For more information, try '--help'.
     -- exit code 2
 
+    $ kubectl maint status --sort-by=age -w
+    -- stderr
+    error: --sort-by cannot be used with --watch
+    hint: see `kubectl maint status --help`
+    -- exit code 2
+
     $ kubectl maint status --mine -L pool
     -- stderr
     error: --mine cannot be used with --label-columns
     hint: see `kubectl maint status --help`
+    -- exit code 2
+
+    $ kubectl maint status -L pool=gpu
+    -- stderr
+    error: invalid value 'pool=gpu' for '--label-columns <LABEL,...>': not the key of a label, e.g. topology.kubernetes.io/zone
+
+    For more information, try '--help'.
     -- exit code 2
 
     $ kubectl maint status --pods --state=locked
@@ -467,6 +482,10 @@ fn templates_are_those_of_kubectl() {
         g-cordoned     \u{1b}[31mred\nalert
         -- exit code 0
         ");
+        let bare = cluster.maint(status).args([columns, "--no-headers"]).run();
+        let (_, rows) = run.stdout.split_once('\n').expect("headers");
+        assert_eq!(rows.lines().count(), bare.stdout.lines().count(), "{bare}");
+        assert!(!bare.stdout.contains("WHY"), "{bare}");
         let nothing = cluster
             .maint(status)
             .arg("jsonpath={.items[*].nothing}")
@@ -494,7 +513,7 @@ fn a_bad_template_is_refused_before_anything_is_sent() {
     assert_snapshot!(cluster.maint(acquire).run(), @"
     $ kubectl maint acquire worker-1 -o jsonpath={.items[*].node
     -- stderr
-    error: invalid value 'jsonpath={.items[*].node' for '--output <FORMAT>': a { has no }
+    error: invalid value 'jsonpath={.items[*].node' for '--output <FORMAT>': unclosed action
 
     For more information, try '--help'.
     -- exit code 2

@@ -118,14 +118,14 @@ fn a_report_tells_which_volume_a_second_node_gets_at_once() {
     kubelets.silence(silent, SILENCE).expect("it falls silent");
     let lines = ["volume-unguarded", "volume-attached", "volume-attached"];
     for (((name, ..), uid), id) in sets.iter().zip(&before).zip(lines) {
-        let line = format!("CONFIRM  {id}");
+        let line = format!("RISK     {id}");
         let target = format!("pod/{name}-0");
         let force = ["force-delete", &target, "-n", stage.own()];
         eventually("nothing is refused any more", || {
             let run = stage.maint(force).run();
             assert_eq!(run.code, 6, "{run}");
             let report = run.to_string();
-            let over = !report.contains("REFUSE");
+            let over = !report.contains("BLOCKER");
             assert!(!over || report.contains(&line), "{report}");
             over
         });

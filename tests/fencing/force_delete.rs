@@ -18,7 +18,7 @@ fn a_hanging_pod_is_replaced_once_its_deletion_was_confirmed() {
     let force = ["force-delete", "pod/db-0", "-n", stage.own()];
     let run = stage.maint(force).run();
     assert_eq!(run.code, 6, "{run}");
-    assert!(run.to_string().contains("REFUSE   node-alive"), "{run}");
+    assert!(run.to_string().contains("BLOCKER  node-alive"), "{run}");
 
     kubelets.silence(silent, SILENCE).expect("it falls silent");
     let mut report = String::new();
@@ -26,12 +26,12 @@ fn a_hanging_pod_is_replaced_once_its_deletion_was_confirmed() {
         let run = stage.maint(force).run();
         assert_eq!(run.code, 6, "{run}");
         report = run.to_string();
-        !report.contains("REFUSE")
+        !report.contains("BLOCKER")
     });
     for line in [
-        "WARN     node-unreachable",
-        "CONFIRM  owner",
-        "CONFIRM  volume-attached",
+        "info     node-unreachable",
+        "RISK     owner",
+        "RISK     volume-attached",
     ] {
         assert!(report.contains(line), "{line}: {report}");
     }

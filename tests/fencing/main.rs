@@ -6,30 +6,30 @@ mod support;
 #[path = "../support/verbs.rs"]
 mod verbs;
 
-mod back;
 mod clocks;
-mod confirmed;
+mod confirmation;
 mod cost;
 mod crashes;
-mod deleted;
 mod disks;
 mod documented;
-mod doubts;
 mod dry_run;
+mod end_to_end;
 mod force_delete;
+mod held_by_fencing;
 mod holds;
 mod hooks;
 mod interrupts;
 mod jobs;
-mod lost;
+mod lost_answers;
 mod mass_loss;
-mod met;
+mod node_deleted;
 mod node_gone;
 mod races;
-mod shown;
-mod staying;
+mod refused;
+mod status;
 mod taints;
-mod whole;
+mod unfence;
+mod volumes;
 
 #[test]
 fn no_module_is_forgotten() {

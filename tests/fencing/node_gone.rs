@@ -22,7 +22,7 @@ fn pods_of_a_deleted_node_are_collected_and_replaced() {
     eventually("nothing is refused any more", || {
         let run = stage.maint(force).run();
         assert_eq!(run.code, 6, "{run}");
-        !run.to_string().contains("REFUSE")
+        !run.to_string().contains("BLOCKER")
     });
     assert_eq!(pod(&stage).expect("it is there")["metadata"]["uid"], before);
 
@@ -32,7 +32,7 @@ fn pods_of_a_deleted_node_are_collected_and_replaced() {
     assert!(run.stdout.ends_with(&told), "{run}");
     let waiting = format!("{target}: waiting up to 2m for 1 pod to be deleted\n");
     assert!(run.stderr.contains(&waiting), "{run}");
-    assert!(run.to_string().contains("CONFIRM  owner"), "{run}");
+    assert!(run.to_string().contains("RISK     owner"), "{run}");
     assert!(stage.get(&["node", silent]).is_none(), "{run}");
     eventually("the set makes another", || {
         pod(&stage).is_some_and(|pod| pod["metadata"]["uid"] != before)
@@ -48,6 +48,10 @@ fn pods_of_a_deleted_node_are_collected_and_replaced() {
 fn pods_of_a_node_that_registers_again_stay() {
     let (stage, node) = Stage::with_silent_node("again");
     stage.create(&[stage.namespace(), stage.pod("web", &node)]);
+    eventually("the control plane has tainted it", || {
+        let taints = stage.node(&node)["spec"]["taints"].to_string();
+        taints.contains("NoExecute")
+    });
     let target = format!("node/{node}");
     let force = [
         "force-delete",

@@ -19,7 +19,7 @@ fn a_pod_of_which_nothing_is_given_up() {
             ("not-deleting", None),
             ("in-grace", Some("Ok")),
             ("node-alive", None),
-            ("node-unreachable", Some("Warn")),
+            ("node-unreachable", Some("Info")),
             ("node-gone", None),
             ("fenced", None),
             ("mass-loss", Some("Ok")),
@@ -45,17 +45,17 @@ fn what_was_not_asked_to_end_or_is_in_its_grace_is_refused() {
         scene.make_pod("web-1", &spec);
         scene
             .levels("web-1")
-            .are(&[("not-deleting", Some("Refuse")), ("in-grace", None)]);
+            .are(&[("not-deleting", Some("Blocker")), ("in-grace", None)]);
         scene.cluster.delete(&scene.pod_path("web-1"));
         let levels = scene.levels("web-1");
-        levels.are(&[("not-deleting", None), ("in-grace", Some("Refuse"))]);
+        levels.are(&[("not-deleting", None), ("in-grace", Some("Blocker"))]);
         assert!(
-            levels.words("in-grace").contains("600s is not over"),
+            levels.words("in-grace").contains("of 600s left"),
             "{}",
             levels.words("in-grace")
         );
         // Who knows better says so.
-        let all = ["--accept-risk", "-m", "why", "--accept-risk=in-grace"];
+        let all = ["--accept-risk", "-m", "why", "--override=in-grace"];
         scene.force_delete("web-1", &all).succeeds();
         assert!(!scene.is_there("web-1"));
     });
@@ -66,8 +66,8 @@ fn static_pods_are_refused_whatever_is_said() {
     scene("mirror", |scene| {
         let metadata = json!({"metadata": {"annotations": {"kubernetes.io/config.mirror": "x"}}});
         scene.make_pod("etcd", &metadata);
-        scene.levels("etcd").are(&[("mirror", Some("Refuse"))]);
-        let all = ["--accept-risk", "-m", "why", "--accept-risk=not-deleting"];
+        scene.levels("etcd").are(&[("mirror", Some("Blocker"))]);
+        let all = ["--accept-risk", "-m", "why", "--override=not-deleting"];
         let run = scene.force_delete("etcd", &all).run();
         assert_eq!(run.code, 6, "{run}");
         assert!(run.stderr.contains("refused: mirror"), "{run}");
@@ -82,10 +82,10 @@ fn a_live_kubelet_is_refused_also_where_it_is_not_ready() {
         scene.heartbeat();
         scene
             .levels("web-1")
-            .are(&[("node-alive", Some("Refuse")), ("node-unreachable", None)]);
+            .are(&[("node-alive", Some("Blocker")), ("node-unreachable", None)]);
         for (short, ready, age, expected) in [
-            ("ready", Readiness::Ready, 600, Some("Refuse")),
-            ("unwell", Readiness::NotReady, 0, Some("Refuse")),
+            ("ready", Readiness::Ready, 600, Some("Blocker")),
+            ("unwell", Readiness::NotReady, 0, Some("Blocker")),
             ("unheard", Readiness::NotReady, 600, None),
         ] {
             let node = scene.make_node(short, ready, Duration::from_secs(age));
@@ -104,14 +104,14 @@ fn where_the_node_is_gone_only_a_heartbeat_is_in_the_way() {
             .cluster
             .delete(&format!("/api/v1/nodes/{}", scene.node));
         scene.levels("web-1").are(&[
-            ("node-gone", Some("Warn")),
+            ("node-gone", Some("Info")),
             ("node-unreachable", None),
             ("lease", Some("Ok")),
         ]);
         scene.heartbeat();
         scene
             .levels("web-1")
-            .are(&[("node-gone", None), ("node-alive", Some("Refuse"))]);
+            .are(&[("node-gone", None), ("node-alive", Some("Blocker"))]);
     });
 }
 
@@ -128,7 +128,7 @@ fn a_recorded_fencing_lowers_what_is_given_up() {
         let node = scene.cluster.patch(&path, &taint);
         scene
             .levels("web-0")
-            .are(&[("fenced", Some("Warn")), ("owner", Some("Confirm"))]);
+            .are(&[("fenced", Some("Info")), ("owner", Some("Risk"))]);
         let record = json!({
             "who": "bob@laptop", "when": "2026-01-02T03:04:05Z", "how": {"poweredOff": "pulled the plug"},
             "bootID": node["status"]["nodeInfo"]["bootID"], "nodeUid": node["metadata"]["uid"],
@@ -138,7 +138,7 @@ fn a_recorded_fencing_lowers_what_is_given_up() {
         }}});
         scene.cluster.patch(&path, &annotations);
         let levels = scene.levels("web-0");
-        levels.are(&[("fenced", Some("Ok")), ("owner", Some("Warn"))]);
+        levels.are(&[("fenced", Some("Ok")), ("owner", Some("Info"))]);
         assert_eq!(
             levels.words("fenced"),
             "bob@laptop fenced it: powered off: pulled the plug"
@@ -154,7 +154,7 @@ fn a_recorded_fencing_lowers_what_is_given_up() {
         };
         annotate(&isolated);
         let levels = scene.levels("web-0");
-        levels.are(&[("fenced", Some("Ok")), ("owner", Some("Confirm"))]);
+        levels.are(&[("fenced", Some("Ok")), ("owner", Some("Risk"))]);
         let told = "bob@laptop fenced it: isolated with isolate; it was not powered off, so its pods may still \
                     be running";
         assert_eq!(levels.words("fenced"), told);
@@ -163,20 +163,15 @@ fn a_recorded_fencing_lowers_what_is_given_up() {
         scene.heartbeat();
         let levels = scene.levels("web-0");
         levels.are(&[
-            ("node-alive", Some("Refuse")),
-            ("fenced", Some("Warn")),
-            ("owner", Some("Confirm")),
+            ("node-alive", Some("Blocker")),
+            ("fenced", Some("Info")),
+            ("owner", Some("Risk")),
         ]);
         let words = levels.words("fenced");
         let contradicted = "bob@laptop fenced it (powered off: pulled the plug), but its kubelet is alive and \
                             the node was not restarted";
         assert_eq!(words, contradicted);
-        let words = [
-            "--accept-risk=node-alive",
-            "--accept-risk=none",
-            "-m",
-            "why",
-        ];
+        let words = ["--override=node-alive", "--accept-risk=none", "-m", "why"];
         let run = scene.force_delete("web-0", &words).run();
         assert_eq!(run.code, 6, "{run}");
         assert!(run.stderr.contains("risks not accepted: owner"), "{run}");
@@ -204,27 +199,27 @@ fn owners_keep_their_promises() {
         };
         let unknown = |api_version: &str, kind: &str| json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "it", "uid": "u-1"}});
         for (name, owner, id, level) in [
-            ("set", scene.stateful_set("set", 1, 0), "owner", "Confirm"),
-            ("strict", job("strict", "Failed"), "owner", "Confirm"),
+            ("set", scene.stateful_set("set", 1, 0), "owner", "Risk"),
+            ("strict", job("strict", "Failed"), "owner", "Risk"),
             ("loose", job("loose", "TerminatingOrFailed"), "owner", "Ok"),
             ("daemon", unknown("apps/v1", "DaemonSet"), "owner", "Ok"),
             (
                 "custom",
                 unknown("db.example/v1", "Database"),
                 "owner",
-                "Confirm",
+                "Risk",
             ),
             (
                 "clone",
                 unknown("apps.kruise.io/v1", "ReplicaSet"),
                 "owner",
-                "Confirm",
+                "Risk",
             ),
             (
                 "orphan",
                 unknown("apps/v1", "ReplicaSet"),
                 "no-owner",
-                "Confirm",
+                "Risk",
             ),
         ] {
             scene.ended_pod(name, Some(&owner), &json!({}));
@@ -233,7 +228,7 @@ fn owners_keep_their_promises() {
         scene.ended_pod("alone", None, &json!({}));
         scene
             .levels("alone")
-            .are(&[("no-owner", Some("Confirm")), ("owner", None)]);
+            .are(&[("no-owner", Some("Risk")), ("owner", None)]);
     });
 }
 
@@ -241,10 +236,10 @@ fn owners_keep_their_promises() {
 fn a_member_without_which_there_is_no_majority_is_confirmed() {
     scene("quorum", |scene| {
         for (name, replicas, ready, level) in [
-            ("many", 3, 2, "Warn"),
-            ("few", 3, 1, "Confirm"),
-            ("primary", 2, 1, "Warn"),
-            ("last", 2, 0, "Confirm"),
+            ("many", 3, 2, "Info"),
+            ("few", 3, 1, "Risk"),
+            ("primary", 2, 1, "Info"),
+            ("last", 2, 0, "Risk"),
         ] {
             let set = scene.stateful_set(name, replicas, ready);
             scene.ended_pod(name, Some(&set), &json!({}));
@@ -262,16 +257,16 @@ fn a_set_that_was_made_anew_may_start_a_second_pod() {
         scene.cluster.delete(&format!("{sets}/web"));
         scene
             .levels("web-0")
-            .are(&[("owner", None), ("no-owner", Some("Confirm"))]);
+            .are(&[("owner", None), ("no-owner", Some("Risk"))]);
         scene.stateful_set("web", 3, 1);
         let levels = scene.levels("web-0");
         levels.are(&[
-            ("owner", Some("Confirm")),
+            ("owner", Some("Risk")),
             ("no-owner", None),
-            ("quorum", Some("Confirm")),
+            ("quorum", Some("Risk")),
         ]);
-        let promise = "StatefulSet/web (a new one of that name) guarantees at most one web-0; a second may start";
-        assert!(levels.words("owner").starts_with(promise));
+        let promise = "while the first is still running: StatefulSet/web (a new one of that name)";
+        assert!(levels.words("owner").ends_with(promise));
     });
 }
 
@@ -289,7 +284,7 @@ fn whoever_works_on_the_node_is_not_disturbed() {
         };
         scene.cluster.lease(&scene.node, &held(60, "bob@laptop"));
         let levels = scene.levels("web-1");
-        levels.are(&[("lease", Some("Refuse"))]);
+        levels.are(&[("lease", Some("Blocker"))]);
         assert!(
             levels
                 .words("lease")
@@ -297,7 +292,7 @@ fn whoever_works_on_the_node_is_not_disturbed() {
         );
         let lease = format!("{}/{}", crate::support::LEASES, scene.node);
         for (spec, level) in [
-            (held(60, "kubeadm:bob@laptop"), "Refuse"),
+            (held(60, "kubeadm:bob@laptop"), "Blocker"),
             (held(60, "alice@bastion"), "Ok"),
             (held(60, "kubeadm:alice@bastion"), "Ok"),
             (held(3600, "bob@laptop"), "Ok"),
@@ -316,7 +311,7 @@ fn whoever_works_on_the_node_is_not_disturbed() {
         let leases = "/apis/coordination.k8s.io/v1/namespaces/medik8s-leases/leases";
         scene.cluster.create(leases, &remediation(60));
         let levels = scene.levels("web-1");
-        levels.are(&[("lease", Some("Ok")), ("remediation", Some("Refuse"))]);
+        levels.are(&[("lease", Some("Ok")), ("remediation", Some("Blocker"))]);
         assert!(
             levels
                 .words("remediation")
@@ -343,7 +338,7 @@ fn an_operator_that_says_by_a_taint_that_it_is_at_work_is_left_to_finish() {
         };
         tainted("example.com/remediation").are(&[("remediation", None)]);
         let levels = tainted("medik8s.io/remediation");
-        levels.are(&[("remediation", Some("Refuse"))]);
+        levels.are(&[("remediation", Some("Blocker"))]);
         let words = levels.words("remediation");
         assert!(
             words.contains("its taint medik8s.io/remediation=yes"),
@@ -356,7 +351,7 @@ fn an_operator_that_says_by_a_taint_that_it_is_at_work_is_left_to_finish() {
         assert!(scene.is_there("web-1"));
         // Who knows better says so.
         let run = scene.force_delete("web-1", &words);
-        run.arg("--accept-risk=remediation").succeeds();
+        run.arg("--override=remediation").succeeds();
         assert!(!scene.is_there("web-1"));
     });
 }
@@ -390,7 +385,7 @@ fn a_spent_budget_and_finalizers_are_warned_of() {
         let set = scene.replica_set("kept");
         scene.ended_pod("kept", Some(&set), &kept);
         let levels = scene.levels("kept");
-        levels.are(&[("pdb", Some("Warn")), ("finalizers", Some("Warn"))]);
+        levels.are(&[("pdb", Some("Info")), ("finalizers", Some("Info"))]);
         assert_eq!(levels.confirm(), "--accept-risk=none");
     });
 }
@@ -404,7 +399,7 @@ fn where_most_of_the_zone_is_silent_the_control_plane_is_suspected() {
         scene.levels("web-1").are(&[("mass-loss", Some("Ok"))]);
         scene.make_node("worker-5", Readiness::Unknown, Duration::from_secs(600));
         let levels = scene.levels("web-1");
-        levels.are(&[("mass-loss", Some("Confirm"))]);
+        levels.are(&[("mass-loss", Some("Risk"))]);
         assert!(
             levels
                 .words("mass-loss")
@@ -430,9 +425,34 @@ fn a_pod_that_was_never_placed_runs_nowhere() {
             ("quorum", Some("Ok")),
             ("volume-attached", Some("Ok")),
             ("volume-unguarded", None),
-            ("node-alive-unknown", None),
+            ("node-alive", None),
             ("lease", None),
             ("mass-loss", None),
         ]);
+    });
+}
+
+/// The replacement of each waits, or never comes.
+#[test]
+fn what_keeps_a_replacement_away_is_told_before() {
+    scene("replaceable", |scene| {
+        let set = scene.stateful_set("web", 2, 0);
+        for (pod, words) in [
+            (
+                "web-1",
+                "its replacement comes only after the members before it are ready: web-0",
+            ),
+            (
+                "web-2",
+                "no replacement comes: its set has fewer members: StatefulSet/web (2 replicas from web-0)",
+            ),
+        ] {
+            scene.ended_pod(pod, Some(&set), &json!({}));
+            let levels = scene.levels(pod);
+            levels.are(&[("replacement", Some("Info"))]);
+            assert_eq!(levels.words("replacement"), words);
+        }
+        scene.ended_pod("web-0", Some(&set), &json!({}));
+        scene.levels("web-0").are(&[("replacement", None)]);
     });
 }

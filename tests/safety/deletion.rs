@@ -29,17 +29,10 @@ fn the_report_says_what_is_given_up_and_what_to_type() {
         $ kubectl maint force-delete pod/web-0 -n shop
         context [context], server [server], user admin
         pod/web-0 in namespace shop on node/worker-1
-          ok       target            uid [uid], resource version [number]
-          ok       in-grace          it is terminating, and its grace period of 1s ended [length] ago
-          WARN     node-unreachable  the node has been unreachable for 10m, and its last heartbeat is 10m old: its pods may still be running
-          ok       mass-loss         1 of 3 nodes of zone zone are unreachable
-          ok       lease             the node is not locked
-          CONFIRM  owner             StatefulSet/web guarantees at most one web-0; a second may start while the first is still running
-          CONFIRM  quorum            only 1 of 3 members of StatefulSet/web are ready without it: no majority, so a group that votes can't remove it; deletion may be the only way back, but if the old member still runs, both may serve different data
-          ok       volume-attached   it writes to no volume that other nodes can reach
-          ok       finalizers        none
-          ok       pdb               no disruption budget covers it
-          ok       rights            you may delete pods
+          RISK     owner             a second pod of the same name may start while the first is still running: StatefulSet/web
+          RISK     quorum            no majority is ready without it, so a group that votes can't remove it; deletion may be the only way back, but if the old member still runs, both may serve different data: StatefulSet/web (1 of 3 ready without it)
+          info     node-unreachable  the node has been unreachable for 10m, and its last heartbeat is 10m old: its pods may still be running
+          8 checks ok
         -- stderr
         error: risks not accepted: owner, quorum; nothing was deleted
         hint: safer, if you can power off or isolate node/worker-1: kubectl maint fence worker-1 -- HOOK
@@ -66,17 +59,10 @@ fn the_report_says_what_is_given_up_and_what_to_type() {
         $ kubectl maint force-delete pod/web-0 -n shop --accept-risk=owner,quorum -m why --timeout=0
         context [context], server [server], user admin
         pod/web-0 in namespace shop on node/worker-1
-          ok       target            uid [uid], resource version [number]
-          ok       in-grace          it is terminating, and its grace period of 1s ended [length] ago
-          WARN     node-unreachable  the node has been unreachable for 10m, and its last heartbeat is 10m old: its pods may still be running
-          ok       mass-loss         1 of 3 nodes of zone zone are unreachable
-          ok       lease             the node is not locked
-          CONFIRM  owner             StatefulSet/web guarantees at most one web-0; a second may start while the first is still running
-          CONFIRM  quorum            only 1 of 3 members of StatefulSet/web are ready without it: no majority, so a group that votes can't remove it; deletion may be the only way back, but if the old member still runs, both may serve different data
-          ok       volume-attached   it writes to no volume that other nodes can reach
-          ok       finalizers        none
-          ok       pdb               no disruption budget covers it
-          ok       rights            you may delete pods
+          RISK     owner             a second pod of the same name may start while the first is still running: StatefulSet/web
+          RISK     quorum            no majority is ready without it, so a group that votes can't remove it; deletion may be the only way back, but if the old member still runs, both may serve different data: StatefulSet/web (1 of 3 ready without it)
+          info     node-unreachable  the node has been unreachable for 10m, and its last heartbeat is 10m old: its pods may still be running
+          8 checks ok
         pod/web-0 force-deleted; not replaced yet
         -- stderr
         lease/worker-1 created
@@ -93,7 +79,7 @@ fn the_report_says_what_is_given_up_and_what_to_type() {
         );
         assert!(
             note.contains(
-                "). Accepted risks: owner, quorum. Why: why. Known at that time: owner: Stateful"
+                "). Accepted risks: owner, quorum. Why: why. Known at that time: owner: a second pod"
             ),
             "{note}"
         );
@@ -128,12 +114,12 @@ fn the_next_command_keeps_the_targets_the_reason_and_the_dry_run() {
             "-m",
             "it's unplugged",
             "--accept-risk=owner",
-            "--accept-risk=in-grace",
+            "--override=in-grace",
         ];
         let run = scene.force_delete("web-0", &words).run();
         assert_eq!(run.code, 6, "{run}");
         let line = format!(
-            "--as root --as-group system:masters force-delete pod/web-0 -n {} --dry-run=server --accept-risk=owner,quorum,in-grace \
+            "--as root --as-group system:masters force-delete pod/web-0 -n {} --dry-run=server --accept-risk=owner,quorum --override=in-grace \
              -m 'it'\\''s unplugged'",
             scene.namespace
         );
@@ -158,7 +144,7 @@ fn under_a_lock_of_with_the_line_acts_as_its_holder() {
                        hint: this runs inside `with`, which has the lock; act as its holder: kubectl maint \
                        --holder alice@bastion/with-";
         assert!(run.stdout.contains(refused), "{run}");
-        assert!(run.stdout.contains("you hold the node's lock"), "{run}");
+        assert!(run.stdout.contains("\n  9 checks ok\n"), "{run}");
         assert!(!scene.is_there("web-1"));
     });
 }
@@ -269,7 +255,7 @@ fn a_pod_that_its_job_keeps_is_set_to_failed_first() {
         scene.ended_job_pod("copy-1");
         let path = scene.pod_path("copy-1");
         let levels = scene.levels("copy-1");
-        levels.are(&[("owner", Some("Confirm")), ("finalizers", Some("Warn"))]);
+        levels.are(&[("owner", Some("Risk")), ("finalizers", Some("Info"))]);
         let words = ["--accept-risk=owner", "-m", "why", "--timeout=0"];
         let dry_run = scene
             .force_delete("copy-1", &words)
@@ -316,7 +302,7 @@ fn a_pod_that_its_job_keeps_takes_the_right_to_set_its_phase() {
         let rules = [Rule::new("", &["pods"], &["get", "delete"])];
         let user = scene.user("vic", &rules);
         let levels = scene.levels_for(&user, "copy-1");
-        assert_eq!(levels.all("rights"), ["Ok", "Refuse"]);
+        assert_eq!(levels.all("rights"), ["Ok", "Blocker"]);
         let told = "you do not have permission to patch pods/status";
         assert!(levels.has("rights", told));
     });

@@ -1,5 +1,4 @@
-//! The lease of the node while something is deleted from it: a process's own, and looked at before each
-//! deletion.
+//! The lock of the node while something is deleted from it: a process's own.
 
 use http::Method;
 
@@ -72,9 +71,10 @@ fn a_second_run_of_the_same_person_keeps_off() {
     });
 }
 
-/// Be it taken for the deletion or had before.
+/// Each deletion is bound to what was checked. The lock of the other stays, be it taken from this command or
+/// from the caller.
 #[test]
-fn a_lock_that_is_taken_over_meanwhile_ends_it() {
+fn a_lock_that_is_taken_over_meanwhile_is_left_to_its_holder() {
     for (name, had_before) in [("broken", false), ("broken-own", true)] {
         scene(name, |scene| {
             for pod in ["web-1", "web-2"] {
@@ -93,43 +93,15 @@ fn a_lock_that_is_taken_over_meanwhile_ends_it() {
                 .holder("bob@laptop")
                 .succeeds();
             assert_eq!(kept.passes(), 200);
+            assert_eq!(gate.kept().passes(), 200);
             let run = run.ends();
-            assert_eq!(run.code, 5, "{run}");
-            let taken = format!(
-                "error: lost the lock on node/{node}: taken over by bob@laptop: \"my turn\" ("
-            );
-            assert_eq!(run.stderr.matches(&taken).count(), 1, "{run}");
-            assert!(
-                run.stderr.contains("error: not deleted: pod/web-2\n"),
-                "{run}"
-            );
-            for wrong in ["kubeadm:", "could not release", "was released"] {
+            assert_eq!(run.code, 0, "{run}");
+            for wrong in ["could not release", "was released"] {
                 assert!(!run.stderr.contains(wrong), "{run}");
             }
-            assert!(run.stdout.contains("pod/web-1 force-deleted"), "{run}");
-            assert!(!scene.is_there("web-1") && scene.is_there("web-2"));
+            assert!(!scene.is_there("web-1") && !scene.is_there("web-2"));
             let holder = holder_of(&scene.cluster, node);
             assert_eq!(holder.as_deref(), Some("kubeadm:bob@laptop"));
         });
     }
-}
-
-#[test]
-fn an_own_lease_that_is_given_back_meanwhile_ends_it() {
-    scene("given-back", |scene| {
-        for pod in ["web-1", "web-2"] {
-            scene.harmless_pod(pod);
-        }
-        let node = &scene.node;
-        scene.cluster.maint(["acquire", node]).succeeds();
-        let gate = gate(scene);
-        let (run, kept) = gate.holds_up(two(scene));
-        scene.cluster.maint(["release", node]).succeeds();
-        assert_eq!(kept.passes(), 200);
-        let run = run.ends();
-        assert_eq!(run.code, 5, "{run}");
-        let released = format!("error: lost the lock on node/{node}: it was released\n");
-        assert!(run.stderr.contains(&released), "{run}");
-        assert!(scene.is_there("web-2"));
-    });
 }

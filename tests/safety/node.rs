@@ -30,20 +30,10 @@ fn every_pod_is_reported_on_and_the_node_goes() {
         assert_snapshot!(scene.shown(&run), @r#"
         $ kubectl maint force-delete node/worker-1
         context [context], server [server], user admin
-        node/worker-1
-          ok       target            uid [uid], resource version [number]
-          WARN     node-unreachable  the node has been unreachable for 10m, and its last heartbeat is 10m old: its pods may still be running
-          ok       mass-loss         1 of 3 nodes of zone zone are unreachable
-          ok       lease             the node is not locked
-          ok       lease-goes        the lock is deleted with the Node, and nobody else holds it
-          ok       finalizers        none
-          ok       rights            you may delete nodes
-        pod/db-0 in namespace shop on node/worker-1
-          CONFIRM  owner             StatefulSet/db guarantees at most one db-0; a second may start while the first is still running
-        pod/web-1 in namespace shop on node/worker-1
-          ok
-        pod/zz-static in namespace shop on node/worker-1
-          ok
+        node/worker-1 with 3 pods
+          RISK     owner             pod/db-0: a second pod of the same name may start while the first is still running: StatefulSet/db
+          info     node-unreachable  the node has been unreachable for 10m, and its last heartbeat is 10m old: its pods may still be running
+          9 checks ok
         -- stderr
         error: risks not accepted: owner; nothing was deleted
         hint: safer, if you can power off or isolate node/worker-1: kubectl maint fence worker-1 -- HOOK
@@ -79,7 +69,7 @@ fn every_pod_is_reported_on_and_the_node_goes() {
         let note = note.unwrap_or_else(|| panic!("{events:#}"));
         let given_up = format!(
             "Accepted risks: owner. Why: scrapped. Accepted risks of pods: {}/db-0 (owner). \
-             Known at that time: owner of db-0: StatefulSet/db guarantees at most one db-0",
+             Known at that time: owner of db-0: a second pod of the same name may start",
             scene.namespace
         );
         assert!(note.contains(&given_up), "{note}");
@@ -108,7 +98,7 @@ fn a_node_that_its_finalizers_hold_is_not_told_to_be_gone() {
         let kept = json!({"metadata": {"finalizers": ["example.com/keep"]}});
         scene.cluster.patch(&path, &kept);
         let levels = Levels::of(force_delete(scene, &["-o", "json"]));
-        levels.are(&[("finalizers", Some("Warn"))]);
+        levels.are(&[("finalizers", Some("Info"))]);
         let words = ["--accept-risk=none", "-m", "scrapped"];
         let run = force_delete(scene, &words).ends_unfinished();
         let told = format!(
@@ -145,9 +135,9 @@ fn a_node_that_lives_or_is_somebody_elses_stays_unless_that_is_overridden() {
         let levels = Levels::of(force_delete(scene, &["-o", "json"]));
         levels.are(&[
             ("target", Some("Ok")),
-            ("node-alive", Some("Refuse")),
-            ("lease", Some("Refuse")),
-            ("lease-goes", Some("Warn")),
+            ("node-alive", Some("Blocker")),
+            ("lease", Some("Blocker")),
+            ("lease-goes", Some("Info")),
             ("rights", Some("Ok")),
         ]);
         let words = levels.words("lease-goes");
@@ -158,7 +148,7 @@ fn a_node_that_lives_or_is_somebody_elses_stays_unless_that_is_overridden() {
         assert!(run.stderr.contains("refused: node-alive, lease"), "{run}");
         assert!(is_there(scene));
         // Who breaks the lock is told of whom.
-        let anyway = ["--accept-risk=node-alive", "--accept-risk=lease"];
+        let anyway = ["--override=node-alive", "--override=lease"];
         let run = force_delete(scene, &all).args(anyway).succeeds();
         let told = format!(
             "Warning: bob@laptop may still act on node/{} until ",
@@ -179,7 +169,7 @@ fn the_finalizers_of_a_node_are_warned_of() {
         let of_another = json!(["example.com/machine"]);
         scene.cluster.patch(&path, &kept(of_another));
         let levels = report();
-        levels.are(&[("finalizers", Some("Warn"))]);
+        levels.are(&[("finalizers", Some("Info"))]);
         let words = levels.words("finalizers");
         assert!(words.ends_with(": example.com/machine"), "{words}");
         scene.cluster.patch(&path, &kept(json!(null)));

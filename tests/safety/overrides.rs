@@ -11,13 +11,13 @@ fn what_nobody_asked_to_end_goes_by_its_own_override() {
     scene("unasked", |scene| {
         let set = scene.replica_set("web");
         scene.make_pod("web-1", &owned_by(&set));
-        let words = ["--accept-risk=none", "-m", "why", "--accept-risk=in-grace"];
+        let words = ["--accept-risk=none", "-m", "why", "--override=in-grace"];
         let run = scene.force_delete("web-1", &words).run();
         assert_eq!(run.code, 6, "{run}");
         assert!(run.stderr.contains("refused: not-deleting"), "{run}");
         assert!(scene.is_there("web-1"));
         let run = scene.force_delete("web-1", &words);
-        run.arg("--accept-risk=not-deleting").succeeds();
+        run.arg("--override=not-deleting").succeeds();
         assert!(!scene.is_there("web-1"));
     });
 }
@@ -35,7 +35,7 @@ fn a_pod_goes_beside_the_lock_of_somebody_else_who_keeps_it() {
         let run = scene.force_delete("web-1", &words).run();
         assert_eq!(run.code, 6, "{run}");
         let run = scene.force_delete("web-1", &words);
-        run.arg("--accept-risk=lease").succeeds();
+        run.arg("--override=lease").succeeds();
         assert!(!scene.is_there("web-1"));
         let holder = holder_of(&scene.cluster, &scene.node);
         assert_eq!(holder.as_deref(), Some("bob@laptop"));
@@ -43,35 +43,31 @@ fn a_pod_goes_beside_the_lock_of_somebody_else_who_keeps_it() {
 }
 
 #[test]
-fn the_earlier_names_of_the_flag_still_work_with_a_warning() {
-    let renamed = |old: &str| format!("Warning: {old} is deprecated: use --accept-risk\n");
+fn the_earlier_name_of_the_flag_still_works_with_a_warning() {
     scene("renamed", |scene| {
         scene.harmless_pod("web-1");
         let words = ["--confirm=nothing", "-m", "why"];
         let run = scene.force_delete("web-1", &words).succeeds();
-        assert!(run.stderr.contains(&renamed("--confirm")), "{run}");
+        let renamed = "Warning: --confirm is deprecated: use --accept-risk\n";
+        assert!(run.stderr.contains(renamed), "{run}");
         assert!(!scene.is_there("web-1"));
+    });
+}
+
+#[test]
+fn the_line_keeps_what_is_overridden_and_an_override_alone_is_a_decision() {
+    scene("overriding", |scene| {
         let set = scene.replica_set("web");
         scene.make_pod("web-2", &owned_by(&set));
-        let words = ["--confirm=nothing", "-m", "why", "--override=in-grace"];
+        let words = ["--override=in-grace", "-m", "why"];
         let run = scene.force_delete("web-2", &words).run();
         assert_eq!(run.code, 6, "{run}");
-        assert!(
-            run.stderr.ends_with(" --accept-risk=in-grace -m why\n"),
-            "{run}"
-        );
-        let run = scene.force_delete("web-2", &words);
-        let run = run.arg("--override=not-deleting").succeeds();
-        for old in ["--confirm", "--override"] {
-            assert!(run.stderr.contains(&renamed(old)), "{run}");
-        }
-        assert!(!scene.is_there("web-2"));
-        // The present name is no reason for a warning.
-        scene.make_pod("web-3", &owned_by(&set));
-        let words = ["--accept-risk=in-grace,not-deleting", "-m", "why"];
-        let run = scene.force_delete("web-3", &words).succeeds();
+        let line = " --accept-risk=none --override=in-grace -m why\n";
+        assert!(run.stderr.ends_with(line), "{run}");
+        let words = ["--override=not-deleting", "-m", "why"];
+        let run = scene.force_delete("web-2", &words).succeeds();
         assert!(!run.stderr.contains("is deprecated"), "{run}");
-        assert!(!scene.is_there("web-3"));
+        assert!(!scene.is_there("web-2"));
     });
 }
 
@@ -80,7 +76,7 @@ fn who_is_said_to_lack_the_right_may_have_the_server_decide() {
     scene("insists", |scene| {
         scene.harmless_pod("web-1");
         let user = scene.user("dev", &[Rule::new("", &["pods"], &["get"])]);
-        let words = ["--accept-risk", "-m", "why", "--accept-risk=rights"];
+        let words = ["--accept-risk", "-m", "why", "--override=rights"];
         let run = scene.force_delete("web-1", &words).kubeconfig(&user).run();
         assert_eq!(run.code, 1, "{run}");
         assert!(run.stderr.contains("(Forbidden)"), "{run}");

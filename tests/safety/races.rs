@@ -199,7 +199,7 @@ fn a_heartbeat_ends_the_deletion_whatever_its_clock_says() {
 fn who_accepts_that_the_kubelet_is_alive_is_not_stopped_by_its_heartbeats() {
     scene("beating", |scene| {
         scene.heartbeat();
-        let (_gate, run, kept) = at_the_second(scene, &["--accept-risk=node-alive"]);
+        let (_gate, run, kept) = at_the_second(scene, &["--override=node-alive"]);
         scene.heartbeat();
         assert_eq!(kept.passes(), 200);
         let run = run.ends();
@@ -260,7 +260,7 @@ fn a_node_that_changed_is_looked_at_again_before_it_goes() {
         assert!(is_there());
 
         // If you accept the risk that it is alive, it is deleted even if it moves.
-        let (run, kept) = deleting(&["--accept-risk=node-alive"]);
+        let (run, kept) = deleting(&["--override=node-alive"]);
         touch("alive");
         assert_eq!(kept.passes(), 200);
         assert_eq!(run.ends().code, 0);
@@ -321,7 +321,7 @@ fn killed_under_its_lock_it_has_deleted_nothing_and_keeps_others_away_for_a_whil
             held_by.starts_with("alice@bastion/force-delete-"),
             "{held_by}"
         );
-        // As its minute passes.
+        // As its time passes.
         let path = format!("{LEASES}/{}", scene.node);
         let passed = json!({"spec": {"renewTime": ago(600)}});
         scene.cluster.patch(&path, &passed);
@@ -527,7 +527,7 @@ fn who_interrupts_the_locking_is_told_that_it_may_land() {
         let run = run.ends();
         assert_eq!(run.code, 130, "{run}");
         let line = format!(
-            "interrupted: nothing was deleted; node/{} may stay locked for 60s",
+            "interrupted: nothing was deleted; node/{} may stay locked for 300s",
             scene.node
         );
         assert!(run.stderr.contains(&line), "{run}");

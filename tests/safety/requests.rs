@@ -70,6 +70,17 @@ fn a_hundred_pods_cost_as_many_requests_as_two() {
         let of_two = cost(scene);
         make_pods(scene, &set, 108);
         assert_eq!(cost(scene), of_two);
+        let node = format!("node/{}", scene.node);
+        let report = scene.cluster.maint(["force-delete", &node]).run();
+        let lines = report.stdout.lines().count() + report.stderr.lines().count();
+        assert!(lines <= 40, "{lines}: {report}");
+        assert!(report.stdout.contains(" with 110 pods\n"), "{report}");
+        assert!(
+            report
+                .stdout
+                .contains("  RISK     owner             all pods: "),
+            "{report}"
+        );
         // Pods, Node, its zone, heartbeat, heartbeats, two leases, four rights; StatefulSets, claims
         // and budgets of the namespace; volumes, attachments and drivers.
         assert_eq!(of_two, 17);

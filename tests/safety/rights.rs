@@ -20,21 +20,19 @@ fn with_rights_on_pods_alone_everything_else_is_unknown_and_it_works() {
         let levels = scene.levels_for(&user, "web-0");
         levels.are(&[
             ("in-grace", Some("Ok")),
-            ("node-alive-unknown", Some("Unknown")),
+            ("node-alive", Some("Unread")),
             ("node-unreachable", None),
-            ("mass-loss", Some("Unknown")),
-            ("lease-unknown", Some("Unknown")),
-            ("lease", None),
-            ("remediation-unknown", Some("Unknown")),
-            ("remediation", None),
-            ("quorum", Some("Unknown")),
-            ("volume-unguarded", Some("Unknown")),
-            ("volume-attached", Some("Unknown")),
-            ("pdb", Some("Unknown")),
-            ("owner", Some("Confirm")),
+            ("mass-loss", Some("Unread")),
+            ("lease", Some("Unread")),
+            ("remediation", Some("Unread")),
+            ("quorum", Some("Unread")),
+            ("volume-unguarded", Some("Unread")),
+            ("volume-attached", Some("Unread")),
+            ("pdb", Some("Unread")),
+            ("owner", Some("Risk")),
             ("rights", Some("Ok")),
         ]);
-        let words = levels.words("node-alive-unknown");
+        let words = levels.words("node-alive");
         assert!(
             words
                 .contains("the pod has not been ready for 10m, which does not show whether its node is unreachable"),
@@ -42,7 +40,7 @@ fn with_rights_on_pods_alone_everything_else_is_unknown_and_it_works() {
         );
         assert!(words.ends_with("no permission to get nodes"), "{words}");
         let confirm = levels.confirm().to_owned();
-        assert!(confirm.contains("lease-unknown"), "{confirm}");
+        assert!(confirm.contains("unread"), "{confirm}");
 
         // As the control plane marks what it evicts from a silent node.
         scene.cluster.patch(
@@ -53,7 +51,7 @@ fn with_rights_on_pods_alone_everything_else_is_unknown_and_it_works() {
             ]}}),
         );
         let levels = scene.levels_for(&user, "web-0");
-        let words = levels.words("node-alive-unknown");
+        let words = levels.words("node-alive");
         assert!(
             words.contains("NodeLost, evicted because of a taint"),
             "{words}"
@@ -84,7 +82,7 @@ fn a_pod_that_counts_as_ready_tells_of_a_live_node() {
         let user = scene.user("dev", &[pods(&["get", "delete"])]);
         scene
             .levels_for(&user, "web-1")
-            .are(&[("node-alive", Some("Refuse"))]);
+            .are(&[("node-alive", Some("Blocker"))]);
     });
 }
 
@@ -99,17 +97,17 @@ fn without_heartbeats_a_node_that_is_called_silent_is_unknown() {
         let user = scene.user("dev", &rules);
         let report = || scene.levels_for(&user, "web-1");
         report().are(&[
-            ("node-alive-unknown", Some("Unknown")),
+            ("node-alive", Some("Unread")),
             ("node-unreachable", None),
-            ("mass-loss", Some("Unknown")),
-            ("lease-unknown", Some("Unknown")),
+            ("mass-loss", Some("Unread")),
+            ("lease", Some("Unread")),
             // What a ReplicaSet promises is known without reading it.
             ("owner", Some("Ok")),
         ]);
         scene
             .cluster
             .delete(&format!("/api/v1/nodes/{}", scene.node));
-        report().are(&[("node-alive-unknown", Some("Unknown")), ("node-gone", None)]);
+        report().are(&[("node-alive", Some("Unread")), ("node-gone", None)]);
     });
 }
 
@@ -123,12 +121,9 @@ fn a_fresh_heartbeat_counts_without_the_right_to_read_its_node() {
         ];
         let user = scene.user("dev", &rules);
         let report = || scene.levels_for(&user, "web-1");
-        report().are(&[
-            ("node-alive", None),
-            ("node-alive-unknown", Some("Unknown")),
-        ]);
+        report().are(&[("node-alive", Some("Unread"))]);
         scene.heartbeat();
-        report().are(&[("node-alive", Some("Refuse")), ("node-alive-unknown", None)]);
+        report().are(&[("node-alive", Some("Blocker"))]);
     });
 }
 
@@ -167,7 +162,7 @@ fn a_missing_right_is_told_before_anything_is_tried() {
         scene.harmless_pod("web-1");
         let user = scene.user("dev", &[pods(&["get"])]);
         let levels = scene.levels_for(&user, "web-1");
-        levels.are(&[("rights", Some("Refuse"))]);
+        levels.are(&[("rights", Some("Blocker"))]);
         assert_eq!(
             levels.words("rights"),
             "you do not have permission to delete pods"
@@ -192,11 +187,11 @@ fn who_may_not_make_a_lease_that_is_missing_does_not_know_of_it() {
         let user = scene.user("dev", &rules);
         let report = || scene.levels_for(&user, "web-1");
         let levels = report();
-        levels.are(&[("lease-unknown", Some("Unknown")), ("lease", None)]);
-        let words = levels.words("lease-unknown");
+        levels.are(&[("lease", Some("Unread"))]);
+        let words = levels.words("lease");
         assert!(words.contains("no permission to create leases"), "{words}");
         scene.cluster.released(&scene.node);
-        report().are(&[("lease-unknown", None), ("lease", Some("Ok"))]);
+        report().are(&[("lease", Some("Ok"))]);
     });
 }
 
@@ -211,7 +206,7 @@ fn a_lock_that_nobody_promises_is_unknown() {
             });
         scene
             .levels_for(&gate.kubeconfig, "web-1")
-            .are(&[("lease-unknown", Some("Unknown")), ("lease", None)]);
+            .are(&[("lease", Some("Unread"))]);
     });
 }
 
@@ -233,12 +228,9 @@ fn a_lock_that_is_refused_only_when_it_is_taken_stops_it_unless_that_was_named()
         };
         let run = force_delete("--accept-risk");
         assert_eq!(run.code, 6, "{run}");
-        assert!(
-            run.stderr.contains("risks not accepted: lease-unknown: "),
-            "{run}"
-        );
+        assert!(run.stderr.contains("risks not accepted: unread: "), "{run}");
         assert!(scene.is_there("web-1"));
-        let run = force_delete("--accept-risk=lease-unknown");
+        let run = force_delete("--accept-risk=unread");
         assert_eq!(run.code, 0, "{run}");
         assert!(
             run.stderr.contains("is not locked during the deletion: "),
@@ -259,9 +251,9 @@ fn what_does_not_answer_is_unknown_too() {
             });
         let levels = scene.levels_for(&gate.kubeconfig, "web-1");
         levels.are(&[
-            ("pdb", Some("Unknown")),
-            ("node-alive-unknown", Some("Unknown")),
-            ("mass-loss", Some("Unknown")),
+            ("pdb", Some("Unread")),
+            ("node-alive", Some("Unread")),
+            ("mass-loss", Some("Unread")),
             ("lease", Some("Ok")),
         ]);
         let words = levels.words("pdb");

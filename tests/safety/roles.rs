@@ -108,7 +108,7 @@ fn reads_all_for_why(scene: &Scene, groups: &[&str], more: &[(&str, &str)]) {
 fn copy_1_goes(scene: &Scene, kubeconfig: &Path) {
     scene.ended_job_pod("copy-1");
     let levels = scene.levels_for(kubeconfig, "copy-1");
-    levels.are(&[("rights", Some("Ok")), ("rights-unknown", None)]);
+    levels.are(&[("rights", Some("Ok"))]);
     let words = [levels.confirm(), "-m", "why", "--timeout=0"];
     let run = scene
         .force_delete("copy-1", &words)
@@ -139,12 +139,12 @@ fn an_operator_knows_all_and_deletes_pods_and_nodes() {
         let ada = person(scene, "ada", &OPERATOR);
         let levels = scene.levels_for(&ada, "web-0");
         levels.are(&[
-            ("node-unreachable", Some("Warn")),
+            ("node-unreachable", Some("Info")),
             ("mass-loss", Some("Ok")),
             ("lease", Some("Ok")),
-            ("remediation-unknown", None),
-            ("owner", Some("Confirm")),
-            ("quorum", Some("Warn")),
+            ("remediation", None),
+            ("owner", Some("Risk")),
+            ("quorum", Some("Info")),
             ("pdb", Some("Ok")),
             ("rights", Some("Ok")),
         ]);
@@ -202,10 +202,10 @@ fn an_owner_deletes_pods_of_the_namespace_and_nothing_else() {
         let dev = person(scene, "dev", &[&team]);
         let levels = scene.levels_for(&dev, "web-0");
         levels.are(&[
-            ("node-alive-unknown", Some("Unknown")),
-            ("lease-unknown", Some("Unknown")),
-            ("owner", Some("Confirm")),
-            ("quorum", Some("Warn")),
+            ("node-alive", Some("Unread")),
+            ("lease", Some("Unread")),
+            ("owner", Some("Risk")),
+            ("quorum", Some("Info")),
             ("pdb", Some("Ok")),
             ("rights", Some("Ok")),
         ]);

@@ -27,13 +27,13 @@ fn what_a_job_promises_is_known_only_to_who_may_read_it() {
         let blind = scene.user("blind", std::slice::from_ref(&pods));
         let seeing = scene.user("seeing", &[pods, jobs]);
         let levels = scene.levels_for(&blind, "import-1");
-        levels.are(&[("owner", Some("Unknown")), ("no-owner", None)]);
+        levels.are(&[("owner", Some("Unread")), ("no-owner", None)]);
         let words = levels.words("owner");
         assert!(words.contains("no permission to list jobs"), "{words}");
         let flag = levels.confirm();
-        assert!(flag.contains("owner"), "{flag}");
+        assert!(flag.contains("unread"), "{flag}");
         let levels = scene.levels_for(&seeing, "import-1");
-        levels.are(&[("owner", Some("Confirm"))]);
+        levels.are(&[("owner", Some("Risk"))]);
     });
 }
 
@@ -51,16 +51,16 @@ fn rights_of_which_the_server_does_not_tell_are_unknown() {
                     path.contains("/selfsubjectaccessreviews")
                 });
             let levels = scene.levels_for(&gate.kubeconfig, "web-1");
-            levels.are(&[("rights-unknown", Some("Unknown")), ("rights", None)]);
-            let words = levels.words("rights-unknown");
+            levels.are(&[("rights", Some("Unread"))]);
+            let words = levels.words("rights");
             assert!(words.contains(why), "{words}");
-            let words = ["--accept-risk=lease-unknown", "-m", "why"];
+            let words = ["--accept-risk=none", "-m", "why"];
             let run = scene
                 .force_delete("web-1", &words)
                 .kubeconfig(&gate.kubeconfig)
                 .run();
             assert_eq!(run.code, 6, "{run}");
-            assert!(run.stderr.contains("rights-unknown"), "{run}");
+            assert!(run.stderr.contains("risks not accepted: unread"), "{run}");
         }
         assert!(scene.is_there("web-1"));
     });

@@ -17,10 +17,11 @@ fn arguments_that_cannot_be_meant() {
         &[
             "force-delete",
             "pod/a",
-            "--accept-risk=lease,ownr",
+            "--accept-risk=owner,ownr",
             "-m",
             "why",
         ],
+        &["force-delete", "pod/a", "--accept-risk=lease", "-m", "why"],
         &["force-delete", "pod/a", "--accept-risk=mirror", "-m", "why"],
         &[
             "force-delete",
@@ -33,7 +34,7 @@ fn arguments_that_cannot_be_meant() {
             "force-delete",
             "pod/a",
             "--accept-risk",
-            "owner,pdb",
+            "owner,quorum",
             "-m",
             "why",
         ],
@@ -81,9 +82,16 @@ fn arguments_that_cannot_be_meant() {
     For more information, try '--help'.
     -- exit code 2
 
-    $ kubectl maint force-delete pod/a --accept-risk=lease,ownr -m why
+    $ kubectl maint force-delete pod/a --accept-risk=owner,ownr -m why
     -- stderr
-    error: invalid value 'lease,ownr' for '--accept-risk[=<ID,...>]': unknown ID "ownr"; valid IDs are owner, no-owner, quorum, volume-attached, volume-unguarded, pdb, mass-loss, node-alive-unknown, lease-unknown, remediation-unknown, rights-unknown, not-deleting, in-grace, node-alive, lease, remediation, rights
+    error: invalid value 'owner,ownr' for '--accept-risk[=<ID,...>]': unknown ID "ownr"; valid IDs are owner, no-owner, quorum, volume-attached, volume-unguarded, mass-loss, unread
+
+    For more information, try '--help'.
+    -- exit code 2
+
+    $ kubectl maint force-delete pod/a --accept-risk=lease -m why
+    -- stderr
+    error: invalid value 'lease' for '--accept-risk[=<ID,...>]': `lease` is a blocker: use --override=lease
 
     For more information, try '--help'.
     -- exit code 2
@@ -102,10 +110,10 @@ fn arguments_that_cannot_be_meant() {
     For more information, try '--help'.
     -- exit code 2
 
-    $ kubectl maint force-delete pod/a --accept-risk owner,pdb -m why
+    $ kubectl maint force-delete pod/a --accept-risk owner,quorum -m why
     -- stderr
-    error: "owner,pdb" is neither a pod nor a node
-    hint: to accept this risk, write --accept-risk=owner,pdb
+    error: "owner,quorum" is neither a pod nor a node
+    hint: to accept this risk, write --accept-risk=owner,quorum
     -- exit code 2
 
     $ kubectl maint force-delete pod/a --accept-risk=owner -m WHY
@@ -117,7 +125,7 @@ fn arguments_that_cannot_be_meant() {
 
     $ kubectl maint force-delete pod/a --override=mirror
     -- stderr
-    error: invalid value 'mirror' for '--override <ID>'
+    error: invalid value 'mirror' for '--override <ID,...>'
       [possible values: not-deleting, in-grace, node-alive, lease, remediation, rights]
 
     For more information, try '--help'.
@@ -167,8 +175,8 @@ fn at_a_terminal_every_line_of_the_report_fits() {
             .iter()
             .position(|line| line.contains("node-unreachable"))
             .expect("a check");
-        assert!(lines[begins].starts_with("  WARN     node-unreachable  the node has been"));
-        let goes_on = " ".repeat("  WARN     node-unreachable  ".len());
+        assert!(lines[begins].starts_with("  info     node-unreachable  the node has been"));
+        let goes_on = " ".repeat("  info     node-unreachable  ".len());
         assert!(lines[begins + 1].starts_with(&goes_on), "{report}");
         let checks = lines.iter().filter(|line| line.starts_with("  "));
         for line in checks {

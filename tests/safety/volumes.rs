@@ -88,16 +88,13 @@ fn attached_volumes_are_detached_by_force() {
         attach(scene, &driver, "elsewhere", &scene.cluster.name("worker-2"));
         let levels = scene.levels("here");
         levels.are(&[
-            ("volume-attached", Some("Confirm")),
+            ("volume-attached", Some("Risk")),
             ("volume-unguarded", None),
         ]);
         let words = levels.words("volume-attached");
-        assert!(
-            words.contains("here (ReadWriteOnce) is attached to"),
-            "{words}"
-        );
+        assert!(words.ends_with(": here (ReadWriteOnce)"), "{words}");
         let forced =
-            "by default it is detached by force 6m after the pod is gone, if the node is not ready";
+            "by default detached by force 6m after the pod is gone, if the node is not ready";
         assert!(words.contains(forced), "{words}");
         assert_eq!(levels.confirm(), "--accept-risk=volume-attached");
         for name in ["elsewhere", "nowhere"] {
@@ -130,7 +127,7 @@ fn the_access_modes_of_a_volume_tell_who_may_write_beside_it() {
         for name in ["library", "printed"] {
             let levels = scene.levels(name);
             levels.are(&[
-                ("volume-unguarded", Some("Unknown")),
+                ("volume-unguarded", Some("Unread")),
                 ("volume-attached", None),
             ]);
             let told = format!(
@@ -141,15 +138,15 @@ fn the_access_modes_of_a_volume_tell_who_may_write_beside_it() {
         }
         let levels = scene.levels("alone");
         levels.are(&[
-            ("volume-attached", Some("Confirm")),
+            ("volume-attached", Some("Risk")),
             ("volume-unguarded", None),
         ]);
         let words = levels.words("volume-attached");
-        assert!(words.contains("alone (ReadWriteOncePod) is "), "{words}");
+        assert!(words.ends_with(": alone (ReadWriteOncePod)"), "{words}");
         // Nobody waits for a detach.
         let levels = scene.levels("crowd");
         levels.are(&[
-            ("volume-unguarded", Some("Confirm")),
+            ("volume-unguarded", Some("Risk")),
             ("volume-attached", None),
         ]);
         let words = levels.words("volume-unguarded");
@@ -158,7 +155,7 @@ fn the_access_modes_of_a_volume_tell_who_may_write_beside_it() {
         // The mode is the scheduler's promise about pods that are there: a server of files knows no pods.
         scene
             .levels("share")
-            .are(&[("volume-unguarded", Some("Confirm"))]);
+            .are(&[("volume-unguarded", Some("Risk"))]);
     });
 }
 
@@ -183,19 +180,19 @@ fn disks_without_a_driver_are_attached_too() {
         let name = "kubernetes.io/iscsi/10.0.0.9:3260:iqn.2001-04.com.example:a:0";
         let attached = json!({"status": {"volumesAttached": [{"name": name, "devicePath": ""}]}});
         scene.cluster.patch(&status, &attached);
-        for (pod, level) in [("block", "Confirm"), ("fabric", "Ok")] {
+        for (pod, level) in [("block", "Risk"), ("fabric", "Ok")] {
             scene
                 .levels(pod)
                 .are(&[("volume-attached", Some(level)), ("volume-unguarded", None)]);
         }
         let words = scene.levels("block");
         let words = words.words("volume-attached");
-        let uncut = "; the detach does not keep the old pod from writing on to iSCSI";
-        assert!(words.ends_with(uncut), "{words}");
+        let uncut = "; the detach does not keep the old pod from writing on to iSCSI: block";
+        assert!(words.contains(uncut), "{words}");
         // Without a PersistentVolume, it is attached to as many nodes as want it.
         scene.levels("inline").are(&[
             ("volume-attached", None),
-            ("volume-unguarded", Some("Confirm")),
+            ("volume-unguarded", Some("Risk")),
         ]);
     });
 }
@@ -206,7 +203,7 @@ fn a_path_of_the_node_may_be_a_mount_that_others_reach() {
         let path = json!({"name": "data", "hostPath": {"path": "/mnt/share"}});
         pod_with(scene, "web-1", &path);
         let levels = scene.levels("web-1");
-        levels.are(&[("volume-unguarded", Some("Unknown"))]);
+        levels.are(&[("volume-unguarded", Some("Unread"))]);
         let told = "whether anything prevents two writers on data: a path of the node may be a mount that \
                     other nodes reach";
         assert_eq!(levels.words("volume-unguarded"), told);
@@ -240,7 +237,7 @@ fn where_nothing_has_to_be_attached_nothing_stops_two_writers() {
         for name in ["share", "loose", "inline"] {
             let levels = scene.levels(name);
             levels.are(&[
-                ("volume-unguarded", Some("Confirm")),
+                ("volume-unguarded", Some("Risk")),
                 ("volume-attached", None),
             ]);
             let words = levels.words("volume-unguarded");
@@ -294,12 +291,12 @@ fn a_claim_that_leads_to_no_volume_is_unknown() {
         ] {
             let levels = scene.levels(name);
             levels.are(&[
-                ("volume-attached", Some("Unknown")),
-                ("volume-unguarded", Some("Unknown")),
+                ("volume-attached", Some("Unread")),
+                ("volume-unguarded", Some("Unread")),
             ]);
             let words = levels.words("volume-attached");
             assert!(words.ends_with(why), "{words}");
-            assert!(levels.confirm().contains("volume-attached"), "{name}");
+            assert!(levels.confirm().contains("unread"), "{name}");
         }
     });
 }
@@ -327,7 +324,7 @@ fn volumes_without_a_claim_are_judged_by_their_kind() {
                 "ebs",
                 json!({"awsElasticBlockStore": {"volumeID": "disk-1"}}),
                 [
-                    ("volume-attached", Some("Confirm")),
+                    ("volume-attached", Some("Risk")),
                     ("volume-unguarded", None),
                 ],
             ),
@@ -341,15 +338,15 @@ fn volumes_without_a_claim_are_judged_by_their_kind() {
                 json!({"fc": {"wwids": ["3600508b400105e210000900000490000"]}}),
                 [
                     ("volume-attached", None),
-                    ("volume-unguarded", Some("Confirm")),
+                    ("volume-unguarded", Some("Risk")),
                 ],
             ),
             (
                 "flex",
                 json!({"flexVolume": {"driver": "example.com/disk"}}),
                 [
-                    ("volume-attached", Some("Unknown")),
-                    ("volume-unguarded", Some("Unknown")),
+                    ("volume-attached", Some("Unread")),
+                    ("volume-unguarded", Some("Unread")),
                 ],
             ),
             (
@@ -362,7 +359,7 @@ fn volumes_without_a_claim_are_judged_by_their_kind() {
                 json!({"csi": {"driver": driver(scene, "share", false)}}),
                 [
                     ("volume-attached", None),
-                    ("volume-unguarded", Some("Confirm")),
+                    ("volume-unguarded", Some("Risk")),
                 ],
             ),
             (
@@ -379,7 +376,7 @@ fn volumes_without_a_claim_are_judged_by_their_kind() {
         // Who may not read drivers knows of none whether many nodes reach its volumes.
         let pods = Rule::new("", &["pods"], &["get", "delete"]);
         let blind = scene.user("blind", &[pods]);
-        for (name, unguarded) in [("csi-share", Some("Unknown")), ("secrets", None)] {
+        for (name, unguarded) in [("csi-share", Some("Unread")), ("secrets", None)] {
             let levels = scene.levels_for(&blind, name);
             levels.are(&[("volume-unguarded", unguarded)]);
         }
@@ -395,7 +392,7 @@ fn who_confirmed_what_is_not_known_is_asked_again_once_it_is() {
         pod_with(scene, "web-1", &volume);
         for confirm in [
             "--accept-risk",
-            "--accept-risk=volume-unguarded,volume-attached",
+            "--accept-risk=unread,volume-unguarded,volume-attached",
         ] {
             let failed = AtomicBool::new(false);
             let gate = scene
@@ -409,7 +406,7 @@ fn who_confirmed_what_is_not_known_is_asked_again_once_it_is() {
                 .kubeconfig(&gate.kubeconfig)
                 .run();
             assert_eq!(run.code, 6, "{run}");
-            assert!(run.stdout.contains("UNKNOWN"), "{run}");
+            assert!(run.stdout.contains("RISK     unread"), "{run}");
             assert!(run.stderr.contains("NOTHING STOPS TWO WRITERS"), "{run}");
             let told = "risks not accepted: volume-unguarded; nothing was deleted";
             assert!(run.stderr.contains(told), "{run}");

@@ -25,7 +25,7 @@ pub enum Confirmed {
 pub struct Consent {
     /// The risks that were accepted, by id or all of them.
     confirmed: Confirmed,
-    /// The refusals that were accepted, each by its id.
+    /// The blockers that were overridden, each by its id.
     overridden: BTreeSet<String>,
     /// The worst that was shown of each check; empty: nothing was shown yet.
     shown: BTreeMap<&'static str, Level>,
@@ -34,11 +34,11 @@ pub struct Consent {
 /// What keeps a deletion from going on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Missing {
-    /// Ids to confirm.
-    pub unconfirmed: Vec<&'static str>,
-    /// Ids of refusals.
-    pub refused: Vec<&'static str>,
-    /// Nothing was confirmed at all.
+    /// The ids of risks to accept.
+    pub unaccepted: Vec<&'static str>,
+    /// The ids of blockers.
+    pub blocked: Vec<&'static str>,
+    /// Nothing was accepted or overridden at all.
     pub unasked: bool,
 }
 
@@ -57,27 +57,28 @@ impl Consent {
     #[must_use]
     pub fn missing<'a>(&self, reports: impl IntoIterator<Item = &'a Report>) -> Option<Missing> {
         let mut missing = Missing {
-            unasked: self.confirmed == Confirmed::Nothing,
+            unasked: self.confirmed == Confirmed::Nothing && self.overridden.is_empty(),
             ..Missing::default()
         };
         for verdict in reports.into_iter().flat_map(|report| &report.checks) {
-            let (ids, given) = match verdict.level {
-                Level::Ok | Level::Warn => continue,
-                Level::Confirm | Level::Unknown => (
-                    &mut missing.unconfirmed,
-                    self.names(verdict.id) && !self.is_worse(verdict),
-                ),
-                Level::Refuse => (
-                    &mut missing.refused,
-                    !verdict.is_final && self.overridden.contains(verdict.id),
-                ),
+            let (ids, id, is_given) = match verdict.accepted_as() {
+                Some(id) => {
+                    let is_given = self.names(id) && !self.is_worse(verdict);
+                    let is_given = is_given || self.is_covered(verdict);
+                    (&mut missing.unaccepted, id, is_given)
+                }
+                None if verdict.level == Level::Blocker => {
+                    let is_given = !verdict.is_final && self.overridden.contains(verdict.id);
+                    (&mut missing.blocked, verdict.id, is_given)
+                }
+                None => continue,
             };
-            if !given && !ids.contains(&verdict.id) {
-                ids.push(verdict.id);
+            if !is_given && !ids.contains(&id) {
+                ids.push(id);
             }
         }
         let goes_on =
-            !missing.unasked && missing.unconfirmed.is_empty() && missing.refused.is_empty();
+            !missing.unasked && missing.unaccepted.is_empty() && missing.blocked.is_empty();
         (!goes_on).then_some(missing)
     }
 
@@ -89,13 +90,21 @@ impl Consent {
         }
     }
 
-    /// What was shown of the check was not as bad as this: nobody has agreed to it yet.
-    fn is_worse(&self, verdict: &Verdict) -> bool {
-        let shown = self.shown.get(verdict.id);
-        shown.is_some_and(|shown| *shown < verdict.level)
+    /// The check was shown as a risk, and that was accepted.
+    fn is_covered(&self, verdict: &Verdict) -> bool {
+        self.shown.get(verdict.id) == Some(&Level::Risk) && self.names(verdict.id)
     }
 
-    /// The same where nothing was shown: whatever appears was not confirmed, unless it was named.
+    /// What was shown of the check was not as bad as this: nobody has agreed to it yet. What could not be
+    /// read must have been shown itself, because one id accepts all of that.
+    fn is_worse(&self, verdict: &Verdict) -> bool {
+        match self.shown.get(verdict.id) {
+            Some(shown) => *shown < verdict.level,
+            None => verdict.level == Level::Unread && !self.shown.is_empty(),
+        }
+    }
+
+    /// The same where nothing was shown: whatever appears was not accepted, unless it was named.
     #[must_use]
     pub fn bound_to_nothing(&self) -> Self {
         self.bound_to_ids(BTreeSet::new())
@@ -112,11 +121,11 @@ impl Consent {
         }
     }
 
-    /// The same, bound to what `report` shows: whatever appears later was not confirmed, nor what is
-    /// worse by then, such as a guarantee that is given up for sure where that was not known.
+    /// The same, bound to what `report` shows: whatever appears later was not accepted, nor what is
+    /// worse by then, such as a guarantee that is lost for sure where that was not known.
     #[must_use]
     pub fn bound_to(&self, report: &Report) -> Self {
-        let ids = report.to_confirm().into_iter().map(ToOwned::to_owned);
+        let ids = report.to_accept().into_iter().map(ToOwned::to_owned);
         Self {
             shown: report.worst(),
             ..self.bound_to_ids(ids.collect())
@@ -124,23 +133,27 @@ impl Consent {
     }
 }
 
-/// The flag that accepts all risks that `reports` show, id by id, and `also` these.
+/// The flags that accept all risks that `reports` show, and `also` this, and that override `blockers`.
 #[must_use]
-pub fn flag<'a, 'b>(
+pub fn flags<'a, 'b>(
     reports: impl IntoIterator<Item = &'a Report>,
-    also: impl IntoIterator<Item = &'b str>,
+    also: Option<&'static str>,
+    blockers: impl IntoIterator<Item = &'b str>,
 ) -> String {
-    let mut ids: Vec<&'b str> = Vec::new();
-    let shown = reports.into_iter().flat_map(Report::to_confirm);
-    let shown = shown.map(|id| -> &'b str { id });
-    for id in shown.chain(also) {
+    let mut ids: Vec<&str> = Vec::new();
+    for id in reports.into_iter().flat_map(Report::to_accept).chain(also) {
         if !ids.contains(&id) {
             ids.push(id);
         }
     }
-    match &ids[..] {
+    let blockers: Vec<&str> = blockers.into_iter().collect();
+    let risks = match &ids[..] {
         [] => format!("--accept-risk={NONE}"),
         ids => format!("--accept-risk={}", ids.join(",")),
+    };
+    match &blockers[..] {
+        [] => risks,
+        blockers => format!("{risks} --override={}", blockers.join(",")),
     }
 }
 
@@ -165,6 +178,7 @@ mod tests {
                     id,
                     level,
                     words: String::new(),
+                    names: Vec::new(),
                     is_final,
                 })
                 .collect(),
@@ -184,31 +198,28 @@ mod tests {
     fn just_what_is_named_is_given_up() {
         let report = report(&[
             ("target", Level::Ok, false),
-            ("node-unreachable", Level::Warn, false),
-            ("owner", Level::Confirm, false),
-            ("lease-unknown", Level::Unknown, false),
+            ("node-unreachable", Level::Info, false),
+            ("owner", Level::Risk, false),
+            ("lease", Level::Unread, false),
         ]);
-        assert_eq!(flag([&report], None), "--accept-risk=owner,lease-unknown");
+        assert_eq!(flags([&report], None, None), "--accept-risk=owner,unread");
         assert_eq!(
-            flag([&report], ["lease-unknown", "pdb"]),
-            "--accept-risk=owner,lease-unknown,pdb"
+            flags([&report], Some("unread"), ["in-grace", "lease"]),
+            "--accept-risk=owner,unread --override=in-grace,lease"
         );
         let nothing = missing(Confirmed::Nothing, &[], &report).expect("it is not confirmed");
         assert!(nothing.unasked);
-        assert_eq!(nothing.unconfirmed, ["owner", "lease-unknown"]);
+        assert_eq!(nothing.unaccepted, ["owner", "unread"]);
         let half = missing(these(&["owner"]), &[], &report).expect("half is missing");
-        assert_eq!(half.unconfirmed, ["lease-unknown"]);
-        assert_eq!(
-            missing(these(&["owner", "lease-unknown"]), &[], &report),
-            None
-        );
+        assert_eq!(half.unaccepted, ["unread"]);
+        assert_eq!(missing(these(&["owner", "unread"]), &[], &report), None);
         assert_eq!(missing(Confirmed::All, &[], &report), None);
     }
 
     #[test]
     fn refusals_take_an_override_each_and_some_have_none() {
-        let refusing = report(&[("node-alive", Level::Refuse, false)]);
-        let refused = |missing: Option<Missing>| missing.map(|missing| missing.refused);
+        let refusing = report(&[("node-alive", Level::Blocker, false)]);
+        let refused = |missing: Option<Missing>| missing.map(|missing| missing.blocked);
         assert_eq!(
             refused(missing(Confirmed::All, &[], &refusing)),
             Some(vec!["node-alive"])
@@ -218,7 +229,7 @@ mod tests {
             Some(vec!["node-alive"])
         );
         assert_eq!(missing(Confirmed::All, &["node-alive"], &refusing), None);
-        let mirror = report(&[("mirror", Level::Refuse, true)]);
+        let mirror = report(&[("mirror", Level::Blocker, true)]);
         assert_eq!(
             refused(missing(Confirmed::All, &["mirror"], &mirror)),
             Some(vec!["mirror"])
@@ -228,32 +239,32 @@ mod tests {
     #[test]
     fn what_appears_after_the_report_was_not_confirmed() {
         let all = Consent::new(Confirmed::All, BTreeSet::new());
-        let shown = report(&[("owner", Level::Confirm, false)]);
+        let shown = report(&[("owner", Level::Risk, false)]);
         let later = report(&[
-            ("owner", Level::Confirm, false),
-            ("volume-attached", Level::Confirm, false),
+            ("owner", Level::Risk, false),
+            ("volume-attached", Level::Risk, false),
         ]);
         let bound = all.bound_to(&shown);
         assert_eq!(bound.missing([&shown]), None);
         let missing = bound.missing([&later]).expect("something appeared");
-        assert_eq!(missing.unconfirmed, ["volume-attached"]);
+        assert_eq!(missing.unaccepted, ["volume-attached"]);
     }
 
     #[test]
     fn what_gets_worse_after_the_report_was_not_confirmed() {
-        use Level::{Confirm, Ok, Unknown, Warn};
+        use Level::{Info, Ok, Risk, Unread};
         let one = |level| report(&[("volume-unguarded", level, false)]);
         for (shown, later, goes_on) in [
-            (Unknown, Confirm, false),
-            (Warn, Confirm, false),
-            (Warn, Unknown, false),
-            (Ok, Confirm, false),
-            (Confirm, Confirm, true),
-            (Confirm, Unknown, true),
-            (Unknown, Unknown, true),
-            (Confirm, Warn, true),
+            (Unread, Risk, false),
+            (Info, Risk, false),
+            (Info, Unread, false),
+            (Ok, Risk, false),
+            (Risk, Risk, true),
+            (Risk, Unread, true),
+            (Unread, Unread, true),
+            (Risk, Info, true),
         ] {
-            for confirmed in [Confirmed::All, these(&["volume-unguarded"])] {
+            for confirmed in [Confirmed::All, these(&["volume-unguarded", "unread"])] {
                 let consent = Consent::new(confirmed, BTreeSet::new()).bound_to(&one(shown));
                 let missing = consent.missing([&one(later)]);
                 assert_eq!(
@@ -266,18 +277,45 @@ mod tests {
     }
 
     #[test]
+    fn what_can_no_longer_be_read_was_not_accepted() {
+        let consent = Consent::new(these(&["unread"]), BTreeSet::new());
+        let shown = report(&[("lease", Level::Unread, false)]);
+        let bound = consent.bound_to(&shown);
+        assert_eq!(bound.missing([&shown]), None);
+        let more = report(&[("remediation", Level::Unread, false)]);
+        let missing = bound.missing([&more]).expect("it could be read before");
+        assert_eq!(missing.unaccepted, ["unread"]);
+    }
+
+    #[test]
+    fn who_accepted_a_risk_need_not_accept_that_it_can_no_longer_be_read() {
+        let consent = Consent::new(these(&["owner"]), BTreeSet::new());
+        let shown = report(&[("owner", Level::Risk, false)]);
+        let later = report(&[("owner", Level::Unread, false)]);
+        assert_eq!(consent.bound_to(&shown).missing([&later]), None);
+    }
+
+    #[test]
+    fn an_override_alone_is_a_decision() {
+        let blocked = report(&[("lease", Level::Blocker, false)]);
+        assert_eq!(missing(Confirmed::Nothing, &["lease"], &blocked), None);
+        let risky = report(&[("owner", Level::Risk, false)]);
+        assert!(missing(Confirmed::Nothing, &["lease"], &risky).is_some());
+    }
+
+    #[test]
     fn of_several_findings_of_a_check_the_worst_is_what_was_shown() {
-        let consent = Consent::new(these(&["volume-attached"]), BTreeSet::new());
+        let consent = Consent::new(these(&["volume-attached", "unread"]), BTreeSet::new());
         let mixed = report(&[
-            ("volume-attached", Level::Confirm, false),
-            ("volume-attached", Level::Unknown, false),
+            ("volume-attached", Level::Risk, false),
+            ("volume-attached", Level::Unread, false),
         ]);
         assert_eq!(consent.bound_to(&mixed).missing([&mixed]), None);
     }
 
     #[test]
     fn what_no_report_was_about_is_given_up_by_name_alone() {
-        let owner = report(&[("owner", Level::Confirm, false)]);
+        let owner = report(&[("owner", Level::Risk, false)]);
         let missing = |confirmed| {
             let consent = Consent::new(confirmed, BTreeSet::new());
             consent.bound_to_nothing().missing([&owner])
@@ -289,7 +327,7 @@ mod tests {
     #[test]
     fn where_nothing_is_given_up_the_flag_says_so() {
         let fine = report(&[("target", Level::Ok, false)]);
-        assert_eq!(flag([&fine], None), "--accept-risk=none");
+        assert_eq!(flags([&fine], None, None), "--accept-risk=none");
         assert_eq!(missing(these(&[NONE]), &[], &fine), None);
     }
 }

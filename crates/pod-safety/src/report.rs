@@ -70,18 +70,17 @@ impl Report {
             let mut checks = self.checks.iter();
             checks.any(|verdict| verdict.id == id && verdict.level == level)
         };
-        let is_silent = found(UNREACHABLE, Level::Warn) && !found(FENCED, Level::Ok);
+        let is_silent = found(UNREACHABLE, Level::Info) && !found(FENCED, Level::Ok);
         self.target.node().filter(|_| is_silent)
     }
 
-    /// The ids that have to be confirmed, once each.
+    /// The ids of the risks to accept, once each.
     #[must_use]
-    pub fn to_confirm(&self) -> Vec<&'static str> {
+    pub fn to_accept(&self) -> Vec<&'static str> {
         let mut ids = Vec::new();
-        for verdict in &self.checks {
-            let is_given_up = matches!(verdict.level, Level::Confirm | Level::Unknown);
-            if is_given_up && !ids.contains(&verdict.id) {
-                ids.push(verdict.id);
+        for id in self.checks.iter().filter_map(Verdict::accepted_as) {
+            if !ids.contains(&id) {
+                ids.push(id);
             }
         }
         ids
@@ -156,7 +155,7 @@ mod tests {
             resource_version: String::new(),
             node: node.map(ToOwned::to_owned),
         };
-        let silent = || Verdict::warn(UNREACHABLE, "the node is unreachable");
+        let silent = || Verdict::info(UNREACHABLE, "the node is unreachable");
         let placed = || target("pod", "web-0", Some("worker-1"));
         for (target, checks, expected) in [
             (placed(), vec![silent()], Some("worker-1")),
@@ -178,7 +177,7 @@ mod tests {
             ),
             (
                 placed(),
-                vec![silent(), Verdict::warn(FENCED, "an earlier boot was")],
+                vec![silent(), Verdict::info(FENCED, "an earlier boot was")],
                 Some("worker-1"),
             ),
         ] {

@@ -14,12 +14,6 @@ pub fn age(span: Span) -> String {
     }
 }
 
-/// The items one behind the other.
-pub(crate) fn listed<T: ToString>(items: impl IntoIterator<Item = T>) -> String {
-    let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
-    items.join(", ")
-}
-
 /// How many of many are named.
 const FEW: usize = 5;
 

@@ -10,12 +10,11 @@ use pod_safety::node::is_fresh;
 use pod_safety::report::{Report, Target};
 
 use super::ForceDeleteArgs;
-use super::lock_check::LockCheck;
 use super::locks::Locks;
 use super::read::{Findings, First, Key, Seen, is_forbidden, key};
 use super::request::Answer;
 use super::targets::Targets;
-use crate::error::{Failure, Kind};
+use crate::error::Failure;
 use crate::exit::Code;
 use crate::output::force_deletion::Outcome;
 use crate::run::interruption::Interruption;
@@ -108,7 +107,7 @@ impl Run<'_> {
         if real {
             let taken = self.take(&findings, &mut locks, &ended).await;
             if let Err(failure) = taken {
-                self.give_back(locks, &ended).await;
+                self.release(&locks, &ended).await;
                 return match failure {
                     Failure::Lock(Error::Refused(refused)) => Ok(self.taken(&findings, &refused)),
                     Failure::Lock(error) if is_forbidden(&error) => {
@@ -124,7 +123,7 @@ impl Run<'_> {
             .collect();
         let mut first = findings.first();
         let result = self
-            .delete(&mut first, &consents, &mut locks, &ended, &mut deleted)
+            .delete(&mut first, &consents, &locks, &ended, &mut deleted)
             .await;
         // Report an unknown result at once: the requests that follow may hang too.
         let result = match result {
@@ -134,47 +133,32 @@ impl Run<'_> {
         if real && (result.is_err() || done(&deleted) > 0) {
             self.report_not_deleted(&first);
         }
-        let mut is_lost = false;
         let reported = match (real, ended.has_come()) {
             (false, _) => self.print_outcomes(&findings.reports, &deleted, &consent),
             (true, false) => {
                 // Write the Events and release the locks first: waiting for the outcome may take long.
-                is_lost = self.wind_up(locks, &deleted, &ended).await;
+                self.wind_up(&locks, &deleted, &ended).await;
                 self.see_what_became(&mut deleted, &ended).await;
                 self.print_outcomes(&findings.reports, &deleted, &consent)
             }
             (true, true) => {
                 self.see_what_became(&mut deleted, &ended).await;
                 let reported = self.print_outcomes(&findings.reports, &deleted, &consent);
-                is_lost = self.wind_up(locks, &deleted, &ended).await;
+                self.wind_up(&locks, &deleted, &ended).await;
                 reported
             }
         };
         reported?;
         let result = result.map(|done| done.worse(code(&deleted)));
-        let result = match is_lost {
-            true => result.map(|code| code.worse(Code::LOST)),
-            false => result,
-        };
         match deleted.iter().any(|one| one.outcome == Outcome::Unwatched) {
             true => result.and(Err(Failure::Interrupted)),
             false => result,
         }
     }
 
-    /// Writes the Events about what was `deleted`, and releases the nodes. True if a lock was lost before,
-    /// and that was not reported yet.
-    async fn wind_up(&self, locks: Locks, deleted: &[Deleted], ended: &Interruption) -> bool {
-        let ((), is_lost) = join(
-            self.leave_events(deleted),
-            self.settle_locks(locks, deleted, ended),
-        )
-        .await;
-        is_lost
-    }
-
-    /// Releases the locks. The Lease of a Node that was deleted is deleted with it.
-    async fn settle_locks(&self, locks: Locks, deleted: &[Deleted], ended: &Interruption) -> bool {
+    /// Writes the Events about what was `deleted`, and releases the locks. The Lease of a Node that was
+    /// deleted is deleted with it.
+    async fn wind_up(&self, locks: &Locks, deleted: &[Deleted], ended: &Interruption) {
         let is_gone = |one: &Deleted| {
             matches!(
                 one.outcome,
@@ -185,13 +169,13 @@ impl Run<'_> {
                     | Outcome::PodsLeft { .. }
             )
         };
-        match self.targets {
-            Targets::Node(_) if deleted.iter().any(is_gone) => {
-                locks.leave();
-                false
+        let is_node = matches!(self.targets, Targets::Node(_));
+        let releasing = async {
+            if !is_node || !deleted.iter().any(is_gone) {
+                self.release(locks, ended).await;
             }
-            _ => self.give_back(locks, ended).await,
-        }
+        };
+        join(self.leave_events(deleted), releasing).await;
     }
 
     /// Deletes what was confirmed. Reads everything again first: changes must be within what was confirmed.
@@ -201,7 +185,7 @@ impl Run<'_> {
         &self,
         first: &mut First,
         consents: &Consents,
-        locks: &mut Locks,
+        locks: &Locks,
         ended: &Interruption,
         deleted: &mut Vec<Deleted>,
     ) -> Result<Code, Failure> {
@@ -214,23 +198,14 @@ impl Run<'_> {
                 return Err(Failure::Interrupted);
             }
             let target = &report.target;
-            let checking = async {
-                let checks = join(self.lock_check(locks, target), self.is_alive(target));
-                let (lock, is_alive) = checks.await;
-                Ok((lock?, is_alive?))
-            };
             let pod = findings.pods.get(index);
-            let answer = match ended.or(checking).await? {
-                (LockCheck::Lost(loss), _) => {
-                    self.report_loss(&loss);
-                    locks.reported_lost.push(loss.lost.node);
-                    return Err(Failure::Reported(Kind::Lost));
-                }
-                (LockCheck::EndsSoon, _) | (_, true) => None,
-                (LockCheck::Held, false) => {
+            let goes_on = locks.last() && !ended.or(self.is_alive(target)).await?;
+            let answer = match goes_on {
+                true => {
                     let pod = pod.map(|seen| &seen.facts.pod);
                     Some(self.request(target, pod, ended).await?)
                 }
+                false => None,
             };
             let Some(answer) = answer.filter(|answer| *answer != Answer::Is(Deletion::Changed))
             else {
@@ -261,7 +236,7 @@ impl Run<'_> {
     /// Watches the heartbeats that are doubtful for a change, which shows that a kubelet is alive with a wrong
     /// clock. Not if the caller accepts that.
     async fn heartbeats_change(&self, findings: &Findings) -> Result<bool, Failure> {
-        if self.args.accepts_refusal("node-alive") {
+        if self.args.overrides("node-alive") {
             return Ok(false);
         }
         let watching = findings.to_watch.iter().map(|(node, heartbeat)| {
@@ -274,10 +249,7 @@ impl Run<'_> {
     /// Whether the kubelet of the node of `target` is alive by now, if the caller does not accept that. A
     /// heartbeat that changed since the report says so, whatever its clock says.
     async fn is_alive(&self, target: &Target) -> Result<bool, Failure> {
-        let Some(node) = target
-            .node()
-            .filter(|_| !self.args.accepts_refusal("node-alive"))
-        else {
+        let Some(node) = target.node().filter(|_| !self.args.overrides("node-alive")) else {
             return Ok(false);
         };
         match self.reader.heartbeat(node).await {

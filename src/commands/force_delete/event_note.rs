@@ -37,13 +37,10 @@ pub(super) fn note(caller: &str, why: &str, done: &Deleted) -> String {
     );
     let mut note = format!("{caller} {did} {target} (uid {}){result}.", target.uid);
     for (what, ids) in [
-        (
-            "Accepted refusals",
-            ids(once(report).chain(along), is_overridden),
-        ),
+        ("Overridden", ids(once(report).chain(along), is_overridden)),
         (
             "Accepted risks",
-            ids(once(report).chain(along), is_given_up),
+            ids(once(report).chain(along), Verdict::accepted_as),
         ),
     ] {
         if !ids.is_empty() {
@@ -59,24 +56,23 @@ pub(super) fn note(caller: &str, why: &str, done: &Deleted) -> String {
     note
 }
 
-/// Whether this level had to be confirmed.
-fn is_given_up(level: Level) -> bool {
-    matches!(level, Level::Confirm | Level::Unknown)
+fn is_overridden(verdict: &Verdict) -> Option<&'static str> {
+    (verdict.level == Level::Blocker).then_some(verdict.id)
 }
 
-fn is_overridden(level: Level) -> bool {
-    level == Level::Refuse
-}
-
-/// The ids of the verdicts with such a level, without duplicates.
+/// The ids of such verdicts, without duplicates.
 fn ids<'a>(
     reports: impl IntoIterator<Item = &'a Report>,
-    is_such: fn(Level) -> bool,
+    id: fn(&Verdict) -> Option<&'static str>,
 ) -> Vec<&'static str> {
     let mut ids = Vec::new();
-    for verdict in reports.into_iter().flat_map(|report| &report.checks) {
-        if is_such(verdict.level) && !ids.contains(&verdict.id) {
-            ids.push(verdict.id);
+    for id in reports
+        .into_iter()
+        .flat_map(|report| &report.checks)
+        .filter_map(id)
+    {
+        if !ids.contains(&id) {
+            ids.push(id);
         }
     }
     ids
@@ -84,7 +80,7 @@ fn ids<'a>(
 
 /// A pod that is deleted with the Node, with the risks accepted for it; `None` if there are none.
 fn of_pod(report: &Report) -> Option<String> {
-    let ids = ids(once(report), is_given_up);
+    let ids = report.to_accept();
     let target = &report.target;
     let namespace = target.namespace.as_deref().unwrap_or_default();
     (!ids.is_empty()).then(|| format!("{namespace}/{} ({})", target.name, ids.join(", ")))
@@ -108,7 +104,7 @@ fn known(report: &Report, along: &[Report]) -> String {
     let known: Vec<String> = known
         .into_iter()
         .map(|(verdict, pod)| {
-            let words = escape(&verdict.words);
+            let words = escape(&verdict.to_string());
             match pod {
                 Some(pod) => format!("{} of {pod}: {words}", verdict.id),
                 None => format!("{}: {words}", verdict.id),
@@ -143,6 +139,7 @@ mod tests {
                     id,
                     level,
                     words: format!("so it is with {id}"),
+                    names: Vec::new(),
                     is_final: false,
                 })
                 .collect(),
@@ -165,28 +162,28 @@ mod tests {
             "web-0",
             &[
                 ("target", Level::Ok),
-                ("node-unreachable", Level::Warn),
-                ("lease-unknown", Level::Unknown),
-                ("owner", Level::Confirm),
-                ("in-grace", Level::Refuse),
+                ("node-unreachable", Level::Info),
+                ("lease", Level::Unread),
+                ("owner", Level::Risk),
+                ("in-grace", Level::Blocker),
             ],
         );
         assert_eq!(
             note("alice@bastion", "unplugged", &deleted(report, Vec::new())),
-            "alice@bastion force-deleted pod/web-0 (uid u-1). Accepted refusals: in-grace. \
-             Accepted risks: lease-unknown, owner. Why: unplugged. Known at that time: \
+            "alice@bastion force-deleted pod/web-0 (uid u-1). Overridden: in-grace. \
+             Accepted risks: unread, owner. Why: unplugged. Known at that time: \
              in-grace: so it is with in-grace; owner: so it is with owner; \
-             lease-unknown: so it is with lease-unknown; node-unreachable: so it is with node-unreachable"
+             lease: so it is with lease; node-unreachable: so it is with node-unreachable"
         );
     }
 
     #[test]
-    fn of_a_node_each_pod_is_named_on_which_something_is_given_up() {
-        let node = report("node", "worker-1", &[("node-unreachable", Level::Warn)]);
+    fn of_a_node_each_pod_is_named_on_which_something_is_accepted() {
+        let node = report("node", "worker-1", &[("node-unreachable", Level::Info)]);
         let pods = vec![
-            report("pod", "db-0", &[("owner", Level::Confirm)]),
+            report("pod", "db-0", &[("owner", Level::Risk)]),
             report("pod", "web-1", &[("owner", Level::Ok)]),
-            report("pod", "alone", &[("no-owner", Level::Confirm)]),
+            report("pod", "alone", &[("no-owner", Level::Risk)]),
         ];
         assert_eq!(
             note("alice@bastion", "scrapped", &deleted(node, pods)),
@@ -200,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_long_reason_leaves_room_for_what_was_given_up() {
-        let report = report("pod", "web-0", &[("owner", Level::Confirm)]);
+        let report = report("pod", "web-0", &[("owner", Level::Risk)]);
         let note = note(
             &"a".repeat(900),
             &"w".repeat(1024),

@@ -1,6 +1,6 @@
 //! The command to run next: the same command, with what has to be confirmed.
 
-use pod_safety::consent::flag;
+use pod_safety::consent::flags;
 use pod_safety::report::Report;
 
 use super::carry_out::Run;
@@ -33,7 +33,7 @@ impl Run<'_> {
             "{program} force-delete {}{} {} -m {because}",
             targets.typed(self.namespace()),
             program.dry_run(),
-            flag(reports, also.into_iter().chain(self.args.overridden())),
+            flags(reports, also, self.args.overridden()),
         )
     }
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use maintenance_lease::protocol::{Refusal, identity};
 use maintenance_lease::{Error, NodeLease, Refused};
 use pod_safety::Known;
-use pod_safety::checks::Level;
-use pod_safety::consent::{Consent, Missing, flag};
+use pod_safety::checks::{Level, UNREAD};
+use pod_safety::consent::{Consent, Missing, flags};
 use pod_safety::facts::Lock;
 use pod_safety::fencing::is_of_fencing;
 use pod_safety::report::{Report, Target};
@@ -20,7 +20,7 @@ use crate::output::force_deletion::{ForceDeletion, ForceDeletionList, Outcome};
 use crate::output::format::Format;
 use crate::output::item_error::ItemError;
 use crate::output::print;
-use crate::output::safety::{self, Lines};
+use crate::output::safety::{self, Detail};
 use crate::run::problems;
 use crate::text::escape;
 use crate::words::change::{dry_run_suffix, may_still_act};
@@ -38,11 +38,11 @@ impl Run<'_> {
         let place = self.session.place();
         let output = self.args.output;
         match output.format() {
-            Format::Json | Format::Yaml | Format::Template(_) => {}
+            Format::Json | Format::Yaml | Format::Template(..) => {}
             format @ (Format::Text | Format::Wide) if !output.quiet => {
-                let shown = match (format, self.targets) {
-                    (Format::Text, Targets::Node(_)) => Lines::Brief,
-                    _ => Lines::All,
+                let shown = match format {
+                    Format::Wide => Detail::All,
+                    _ => Detail::Brief,
                 };
                 terminal.result(place);
                 if !reports.is_empty() {
@@ -52,7 +52,7 @@ impl Run<'_> {
             _ if reports.iter().any(asks) => {
                 let columns = terminal.stderr_width();
                 terminal.raw_stderr(place);
-                terminal.raw_stderr(safety::text(reports, Lines::NotOk, columns));
+                terminal.raw_stderr(safety::text(reports, Detail::Problems, columns));
             }
             _ => {}
         }
@@ -67,7 +67,7 @@ impl Run<'_> {
         ));
         terminal.raw_stderr(safety::text(
             std::slice::from_ref(report),
-            Lines::All,
+            Detail::Brief,
             terminal.stderr_width(),
         ));
     }
@@ -96,7 +96,7 @@ impl Run<'_> {
             &items,
             &outcomes.collect::<Vec<_>>(),
             refused,
-            flag(reports, None),
+            flags(reports, None, None),
         );
         if let Some(text) = print::data(&list, self.args.output.format())? {
             self.session.terminal.data(text);
@@ -130,7 +130,7 @@ impl Run<'_> {
             };
             ForceDeletion::unread(kind, namespace, name, error)
         });
-        let list = ForceDeletionList::of_items(items.collect(), flag(&[], None));
+        let list = ForceDeletionList::of_items(items.collect(), flags([], None, None));
         if let Some(text) = print::data(&list, self.args.output.format())? {
             self.session.terminal.data(text);
         }
@@ -142,22 +142,22 @@ impl Run<'_> {
         let terminal = self.session.terminal;
         let nothing = nothing_deleted(deleted);
         let program = self.session.program;
-        if missing.refused.is_empty() {
+        if missing.blocked.is_empty() {
             terminal.error(&format!("{}; {nothing}", not_accepted(missing)));
             self.offer_to_fence(&findings.reports);
             let line = self.line(program, &findings.reports, None);
-            terminal.hint(match &missing.unconfirmed[..] {
+            terminal.hint(match &missing.unaccepted[..] {
                 [] => format!("no risk to accept; to delete: {line}"),
                 _ => format!("to accept these risks and delete: {line}"),
             });
             return Code::UNSAFE;
         }
         terminal.error(&format!("{}; {nothing}", not_accepted(missing)));
-        if !missing.refused.contains(&"lease") {
+        if !missing.blocked.contains(&"lease") {
             self.offer_to_fence(&findings.reports);
         }
         match findings.holders().find(|holder| program.is_under(holder)) {
-            Some(holder) if missing.refused.contains(&"lease") => {
+            Some(holder) if missing.blocked.contains(&"lease") => {
                 let line = self.line(
                     &program.as_holder(identity::person(holder)),
                     &findings.reports,
@@ -176,7 +176,7 @@ impl Run<'_> {
                 let running_command = running_command.map(|(_, words)| words);
                 let to_end = || Some(fenced::to_end(findings.fenced()?, program));
                 terminal.hint(match running_command.or_else(to_end) {
-                    Some(words) if missing.refused.contains(&"lease") => {
+                    Some(words) if missing.blocked.contains(&"lease") => {
                         format!("{words}; then: {line}")
                     }
                     _ => format!("resolve this first, then: {line}"),
@@ -270,14 +270,10 @@ impl Run<'_> {
         let terminal = self.session.terminal;
         let error = escape(&error.to_string());
         terminal.error(&format!(
-            "risks not accepted: lease-unknown: could not lock the node: {error}; nothing was \
+            "risks not accepted: unread: could not lock the node: {error}; nothing was \
              deleted"
         ));
-        let line = self.line(
-            self.session.program,
-            &findings.reports,
-            Some("lease-unknown"),
-        );
+        let line = self.line(self.session.program, &findings.reports, Some(UNREAD));
         terminal.hint(format!("to delete without the lock: {line}"));
         Code::UNSAFE
     }
@@ -367,7 +363,7 @@ impl Run<'_> {
 
 /// What was not accepted.
 fn not_accepted(missing: &Missing) -> String {
-    match (&missing.refused[..], &missing.unconfirmed[..]) {
+    match (&missing.blocked[..], &missing.unaccepted[..]) {
         ([], []) => "not confirmed".to_owned(),
         ([], ids) => format!("risks not accepted: {}", ids.join(", ")),
         (ids, _) => format!("refused: {}", ids.join(", ")),
@@ -376,7 +372,7 @@ fn not_accepted(missing: &Missing) -> String {
 
 /// The same for programs.
 fn refused(missing: &Missing) -> ItemError {
-    let code = match missing.refused.is_empty() {
+    let code = match missing.blocked.is_empty() {
         true => ErrorCode::NotConfirmed,
         false => ErrorCode::Unsafe,
     };
@@ -388,7 +384,7 @@ fn asks(report: &Report) -> bool {
     report
         .checks
         .iter()
-        .any(|verdict| verdict.level > Level::Warn)
+        .any(|verdict| verdict.level > Level::Info)
 }
 
 /// The sentence for a command that ends after it deleted this many targets.

@@ -92,7 +92,7 @@ impl Run<'_> {
         }
         // If the version of an unreachable Node changes, its kubelet may be back. The version of a live
         // Node changes all the time.
-        let lives = self.args.accepts_refusal("node-alive");
+        let lives = self.args.overrides("node-alive");
         let is_any = target.namespace.is_none() && lives;
         let exactly = Exactly {
             uid: &target.uid,

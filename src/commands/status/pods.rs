@@ -4,8 +4,8 @@ use maintenance_lease::Error;
 use pod_safety::cluster::Reader;
 use pod_safety::stranded::Stranded;
 
-use super::StatusArgs;
 use crate::args::nodes::Selection;
+use crate::args::output::OutputArgs;
 use crate::error::{Failure, InputError, WithoutLockIds};
 use crate::exit::Code;
 use crate::output::format::Format;
@@ -15,21 +15,22 @@ use crate::run::problems::Problems;
 use crate::run::session::{Session, Start};
 
 pub(super) async fn run(
-    args: &StatusArgs,
     selection: &Selection,
+    output: OutputArgs,
+    headers: bool,
     start: &Start<'_>,
 ) -> Result<Code, Failure> {
-    let format = args.output.format();
     let node = match selection {
         Selection::All => None,
         Selection::Named(names) if names.len() == 1 => Some(names[0].as_str()),
         _ => return Err(InputError::PodsOfMany.into()),
     };
-    args.output.without_lock_ids(WithoutLockIds::Pods)?;
+    output.without_lock_ids(WithoutLockIds::Pods)?;
+    let format = output.format().with_headers(headers);
     let session = start.reading().await?;
     let reader = Reader::new(session.locks.requests().clone());
     let stranded = reader.stranded(node).await?;
-    print(args, format, &session, &stranded)?;
+    print(format, headers, &session, &stranded)?;
     let problems = Problems::new(&session);
     match node {
         Some(node) if stranded.is_of_nothing(node) => {
@@ -51,8 +52,8 @@ pub(super) async fn run(
 }
 
 fn print(
-    args: &StatusArgs,
     format: Format,
+    headers: bool,
     session: &Session<'_>,
     stranded: &Stranded,
 ) -> Result<(), Failure> {
@@ -61,12 +62,12 @@ fn print(
         Format::Text | Format::Wide | Format::LockId => {
             let layout = Layout {
                 wide: format == Format::Wide,
-                headers: !args.no_headers,
+                headers,
                 fit: terminal.width(),
             };
             pods::table(stranded, layout, session.locks.server_time().now())
         }
-        Format::Name | Format::Json | Format::Yaml | Format::Template(_) => {
+        Format::Name | Format::Json | Format::Yaml | Format::Template(..) => {
             print::data(&pods::list(stranded), format)?
         }
     };

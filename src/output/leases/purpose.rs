@@ -30,27 +30,13 @@ pub(super) struct Traits<'a> {
 
 /// The purpose of a Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
-    /// The heartbeat of this node's kubelet.
-    Heartbeat { node: String },
-    /// The maintenance lock of this node.
-    Maintenance { node: String },
-    /// The lock of a medik8s operator on this node.
-    Remediation { node: String },
-    /// The identity of an API server.
-    ApiServer {
-        program: String,
-        host: Option<String>,
-    },
-    /// The election of one leader among several processes.
-    Election {
-        /// How the leader is chosen, if the API server does that.
-        strategy: Option<String>,
-    },
-    /// A lock with a name that an application chose.
-    Lock,
-    /// It was never used.
-    Unknown,
+pub(super) struct Purpose {
+    /// The word for programs.
+    pub(super) word: &'static str,
+    /// The words for people, without the Lease's name, which has a column of its own.
+    pub(super) words: String,
+    /// The node that it is about.
+    pub(super) node: Option<String>,
 }
 
 impl<'a> Traits<'a> {
@@ -71,76 +57,43 @@ impl<'a> Traits<'a> {
 impl Purpose {
     pub(super) fn of(traits: Traits<'_>) -> Self {
         let Traits {
-            namespace, labels, ..
+            namespace,
+            name,
+            labels,
+            ..
         } = traits;
-        let name = traits.name.to_owned();
+        let of = |word, words: &str, node: Option<&str>| Self {
+            word,
+            words: words.to_owned(),
+            node: node.map(ToOwned::to_owned),
+        };
+        let lock = of("Lock", "lock of an application", None);
+        let election = of("LeaderElection", "leader election", None);
         match traits.strategy {
-            _ if namespace == HEARTBEATS => Self::Heartbeat { node: name },
-            _ if namespace == NAMESPACE => Self::Maintenance { node: name },
+            _ if namespace == HEARTBEATS => of("Heartbeat", "node heartbeat", Some(name)),
+            _ if namespace == NAMESPACE => of("Maintenance", "node maintenance", Some(name)),
             // medik8s names its Leases after the kind and the name of the object.
             _ if namespace == MEDIK8S_LEASES => match name.strip_prefix("node-") {
-                Some(node) => Self::Remediation { node: node.into() },
-                None => Self::Lock,
+                Some(node) => of("Remediation", "node remediation (medik8s)", Some(node)),
+                None => lock,
             },
-            _ if labels.contains_key(IDENTITY) => Self::ApiServer {
-                program: labels[IDENTITY].clone(),
-                host: labels.get(HOSTNAME).cloned(),
-            },
-            Some(strategy) => Self::Election {
-                strategy: Some(strategy.to_owned()),
-            },
-            None if traits.of_election => Self::Election { strategy: None },
-            None if traits.ours => Self::Lock,
-            None if traits.used => Self::Election { strategy: None },
-            None => Self::Unknown,
-        }
-    }
-
-    /// The word for programs.
-    pub(super) fn word(&self) -> &'static str {
-        match self {
-            Self::Heartbeat { .. } => "Heartbeat",
-            Self::Maintenance { .. } => "Maintenance",
-            Self::Remediation { .. } => "Remediation",
-            Self::ApiServer { .. } => "ApiServerIdentity",
-            Self::Election { .. } => "LeaderElection",
-            Self::Lock => "Lock",
-            Self::Unknown => "Unknown",
-        }
-    }
-
-    /// The words for people, without the Lease's name, which has a column of its own.
-    pub(super) fn words(&self) -> String {
-        match self {
-            Self::Heartbeat { .. } => "node heartbeat".to_owned(),
-            Self::Maintenance { .. } => "node maintenance".to_owned(),
-            Self::Remediation { .. } => "node remediation (medik8s)".to_owned(),
-            Self::ApiServer { program, host } => {
-                let program = match &program[..] {
+            _ if labels.contains_key(IDENTITY) => {
+                let program = match labels[IDENTITY].as_str() {
                     "kube-apiserver" => "API server",
                     program => program,
                 };
-                match host {
-                    Some(host) => format!("{program} on {host}"),
-                    None => program.to_owned(),
-                }
+                let host = labels.get(HOSTNAME).map(|host| format!(" on {host}"));
+                let words = format!("{program}{}", host.unwrap_or_default());
+                of("ApiServerIdentity", &words, None)
             }
-            Self::Election { strategy: None } => "leader election".to_owned(),
-            Self::Election {
-                strategy: Some(strategy),
-            } => format!("coordinated leader election ({strategy})"),
-            Self::Lock => "lock of an application".to_owned(),
-            Self::Unknown => "never used".to_owned(),
-        }
-    }
-
-    /// The node that it is about.
-    pub(super) fn node(&self) -> Option<&str> {
-        match self {
-            Self::Heartbeat { node } | Self::Maintenance { node } | Self::Remediation { node } => {
-                Some(node)
-            }
-            _ => None,
+            Some(strategy) => Self {
+                words: format!("coordinated leader election ({strategy})"),
+                ..election
+            },
+            None if traits.of_election => election,
+            None if traits.ours => lock,
+            None if traits.used => election,
+            None => of("Unknown", "never used", None),
         }
     }
 }
@@ -178,7 +131,7 @@ mod tests {
             used: true,
         };
         change(&mut traits);
-        Purpose::of(traits).words()
+        Purpose::of(traits).words
     }
 
     #[test]

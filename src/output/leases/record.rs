@@ -94,8 +94,8 @@ impl<'a> LeaseSummary<'a> {
                 let purpose = Purpose::of(Traits::of(any));
                 let term = Term::of(state, now);
                 let has_term = matches!(state, State::Held { .. } | State::Expired { .. });
-                summary.purpose = purpose.word();
-                summary.node = purpose.node().map(ToOwned::to_owned);
+                summary.purpose = purpose.word;
+                summary.node = purpose.node;
                 summary.state = Some(state.into());
                 summary.acquired_at = lease.acquired().map(Time::from);
                 summary.until = term.until;

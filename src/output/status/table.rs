@@ -1,45 +1,31 @@
-//! The columns of a status, and how they are cut if a terminal is too narrow.
+//! The columns of a status.
 
 use maintenance_lease::protocol::Now;
 
 use super::{Column, View};
-use crate::output::grid::{Cell, Grid};
+use crate::output::grid::{self, Grid};
 use crate::text::ALARM;
 
-/// What to cut if a terminal is too narrow, in this order, and each minimum width. The names of nodes are
-/// never cut. The start of a status or a holder is enough, but a reason needs more of its text.
-const CUTS: [(Column, usize); 15] = [
-    (Column::Fencing, 32),
-    (Column::Holder, 32),
-    (Column::LastHolder, 32),
-    (Column::Status, 13),
-    (Column::Reason, 32),
-    (Column::LastReason, 32),
-    (Column::Holder, 12),
-    (Column::LastHolder, 12),
-    (Column::Reason, 20),
-    (Column::LastReason, 20),
-    (Column::Status, 10),
-    (Column::Holder, 8),
-    (Column::Reason, 10),
-    (Column::LastReason, 10),
-    (Column::Reason, 6),
-];
-
-/// The minimum width in a wide table, which is wider than most terminals anyway.
-const SHORTEST_IN_WIDE: usize = 24;
-
 impl Column {
-    /// The width that later rows are likely to need.
-    fn reserve(self) -> usize {
+    /// The width that is still useful if a terminal is too narrow. The names of nodes are never cut.
+    fn least(self) -> Option<u16> {
         match self {
-            Self::Holder | Self::Reason | Self::LastHolder | Self::LastReason => 20,
-            Self::State => "Expired".len(),
-            Self::Age => "3h25m".len(),
-            Self::Left => "30m ago".len(),
-            Self::Status => "NotReady".len(),
-            Self::Acquired | Self::Renewed => "2006-01-02T15:04:05Z".len(),
-            Self::Node | Self::Heartbeat | Self::Transitions | Self::Fencing | Self::Label(_) => 0,
+            Self::Holder | Self::Reason | Self::Status => Some(8),
+            _ => None,
+        }
+    }
+
+    /// What later rows are likely to have.
+    fn typical(self) -> &'static str {
+        match self {
+            Self::State => "Expired",
+            Self::Holder | Self::LastHolder => "alice@bastion.example",
+            Self::Reason | Self::LastReason => "new kernel, then the drivers",
+            Self::Age => "3h25m",
+            Self::Left => "30m ago",
+            Self::Status => "NotReady",
+            Self::Acquired | Self::Renewed => "2006-01-02T15:04:05Z",
+            Self::Node | Self::Heartbeat | Self::Transitions | Self::Fencing | Self::Label(_) => "",
         }
     }
 }
@@ -54,7 +40,7 @@ pub(crate) struct Table {
 
 impl Table {
     /// With `wide`, more columns; with `nodes`, also what is known about the nodes themselves; a column for
-    /// each of `labels`. It is cut to `fit` if the output is a terminal.
+    /// each of `labels`. `fit` is the width of the terminal, if the output is one.
     pub(crate) fn new(
         wide: bool,
         nodes: bool,
@@ -89,42 +75,44 @@ impl Table {
             }
         }
         columns.extend((0..labels.len()).map(Column::Label));
-        let shortest = if wide { SHORTEST_IN_WIDE } else { 0 };
-        let position = |wanted| columns.iter().position(|&column| column == wanted);
-        let cuts = CUTS
-            .iter()
-            .filter(|(column, _)| !wide || *column != Column::Status)
-            .filter_map(|&(column, least)| Some((position(column)?, least.max(shortest))))
-            .collect();
-        let names: Vec<String> = columns.iter().map(|column| column.header(labels)).collect();
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let as_columns = columns.iter().map(|column| grid::Column {
+            header: column.header(labels),
+            least: column.least(),
+        });
+        // A wide table is whole, as kubectl's is.
+        let fit = fit.filter(|_| !wide);
         Self {
-            grid: Grid::new(&names, headers, fit, cuts),
+            grid: Grid::new(as_columns.collect(), headers, fit),
             labels: labels.to_vec(),
             columns,
         }
     }
 
-    /// Reserves room for later rows.
-    pub(crate) fn for_rows_to_come(mut self) -> Self {
-        let widths = self.columns.iter().map(|column| column.reserve());
-        self.grid.reserve(widths);
-        self
+    /// Makes room for later rows.
+    pub(crate) fn for_rows_to_come(self) -> Self {
+        let typical = self
+            .columns
+            .iter()
+            .map(|column| column.typical().to_owned());
+        let grid = self.grid.with_typical(typical.collect());
+        Self { grid, ..self }
     }
 
-    /// The text of some rows, after the headers if these are the first rows.
+    /// The text of some rows, after the headers if these are the first rows. Rows that must not be
+    /// overlooked are in colour.
     pub(crate) fn rows(&mut self, views: &[View<'_>], now: Now) -> String {
-        let cells = |view| {
-            let cells = self.columns.iter().map(|column| {
-                let cell = Cell::from(column.cell(view, &self.labels, now));
-                match column.alarms(view) {
-                    true => cell.styled(ALARM),
-                    false => cell,
-                }
-            });
-            cells.collect()
+        let row = |view: &View<'_>| {
+            let cells = self.columns.iter();
+            cells
+                .map(|column| column.cell(view, &self.labels, now))
+                .collect()
         };
-        let rows = views.iter().map(cells).collect();
-        self.grid.rows(rows)
+        let mut lines = self.grid.rows(views.iter().map(row));
+        for (line, view) in lines.iter_mut().rev().zip(views.iter().rev()) {
+            if self.columns.iter().any(|column| column.alarms(view)) {
+                *line = format!("{ALARM}{line}{ALARM:#}");
+            }
+        }
+        lines.join("\n")
     }
 }

@@ -19,7 +19,7 @@ fn data() -> Value {
 
 fn text(format: &str) -> String {
     match Template::parse(format).expect("a template") {
-        Ok(template) => template.text(&data()),
+        Ok(template) => template.text(&data(), true),
         Err(why) => panic!("{why}"),
     }
 }
@@ -94,7 +94,8 @@ fn columns_are_a_table_with_a_row_for_each_item() {
     let template = Template::parse("custom-columns=NODE:.node")
         .expect("one")
         .expect("valid");
-    assert_eq!(template.text(&one), "NODE\na");
+    assert_eq!(template.text(&one, true), "NODE\na");
+    assert_eq!(template.text(&one, false), "a");
 }
 
 #[test]

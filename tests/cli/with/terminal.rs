@@ -91,6 +91,27 @@ fn it_has_a_prompt_and_ctrl_c_is_its_own() {
 }
 
 #[test]
+fn the_prompt_shows_the_lock_and_scripts_see_no_difference() {
+    on_real("tty-prompt", |cluster| {
+        cluster.namespace();
+        let node = cluster.node("worker-1");
+        let mut shell = outer_shell(cluster);
+        let bash = "bash --norc --noprofile --noediting";
+        says(&mut shell, &format!("$PLUGIN with {node} -- {bash} -i"));
+        sees(&mut shell, &format!("[locked: {node}] {OUTER}"));
+        says(&mut shell, "echo \"<$PROMPT_COMMAND>\"");
+        sees(&mut shell, "<>");
+        sees(&mut shell, &format!("[locked: {node}] {OUTER}"));
+        says(&mut shell, "exit");
+        sees(&mut shell, "released");
+        sees(&mut shell, OUTER);
+        let script = format!("$PLUGIN with {node} -q -- {bash} -c 'echo \"($PS1)\"'");
+        says(&mut shell, &script);
+        sees(&mut shell, "()\r\n");
+    });
+}
+
+#[test]
 fn it_can_be_stopped_and_comes_back() {
     on_real("tty-stop", |cluster| {
         cluster.namespace();

@@ -7,7 +7,7 @@ pub(crate) mod database;
 #[allow(dead_code)]
 #[path = "../../cli/support/gate.rs"]
 mod gate;
-mod heart;
+mod heartbeat;
 mod hook;
 #[path = "../../support/inherited.rs"]
 mod inherited;

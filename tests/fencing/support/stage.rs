@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use super::cluster::Cluster;
 use super::gate::{Gate, Treatment};
-use super::heart::Heart;
+use super::heartbeat::Heart;
 use super::run::Maint;
 
 /// How old the last heartbeat of a silent node is.

@@ -3,7 +3,6 @@
 use super::verdict::Verdict;
 use crate::facts::Budget;
 use crate::known::Known;
-use crate::words::listed;
 
 const ID: &str = "pdb";
 
@@ -11,7 +10,7 @@ pub(super) fn check(budgets: &Known<Vec<Budget>>) -> Verdict {
     let budgets = match budgets {
         Known::Yes(budgets) => budgets,
         Known::Unknown(why) => {
-            return Verdict::unknown(ID, "which disruption budgets cover it", why);
+            return Verdict::unread(ID, "which disruption budgets cover it", why);
         }
     };
     let spent: Vec<&str> = budgets
@@ -21,21 +20,14 @@ pub(super) fn check(budgets: &Known<Vec<Budget>>) -> Verdict {
         .collect();
     match (&spent[..], &budgets[..]) {
         ([], []) => Verdict::ok(ID, "no disruption budget covers it"),
-        ([], budgets) => Verdict::ok(
+        ([], budgets) => Verdict::ok(ID, "its disruption budgets allow it").of(budgets
+            .iter()
+            .map(|one| format!("{} ({} allowed)", one.name, one.allowed))),
+        (spent, _) => Verdict::info(
             ID,
-            format!(
-                "allowed by {}",
-                listed(
-                    budgets
-                        .iter()
-                        .map(|one| format!("{} ({} allowed)", one.name, one.allowed))
-                )
-            ),
-        ),
-        (spent, _) => Verdict::warn(
-            ID,
-            format!("bypasses {}, which allows no disruption now", listed(spent)),
-        ),
+            "it bypasses a disruption budget that allows no disruption now",
+        )
+        .of(spent),
     }
 }
 
@@ -56,7 +48,7 @@ mod tests {
         };
         assert_eq!(level(&[]), Level::Ok);
         assert_eq!(level(&[1]), Level::Ok);
-        assert_eq!(level(&[1, 0]), Level::Warn);
-        assert_eq!(check(&forbidden()).level, Level::Unknown);
+        assert_eq!(level(&[1, 0]), Level::Info);
+        assert_eq!(check(&forbidden()).level, Level::Unread);
     }
 }

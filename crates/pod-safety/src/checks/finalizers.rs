@@ -3,7 +3,6 @@
 use super::verdict::Verdict;
 use crate::constants::JOB_TRACKING;
 use crate::facts::PodSight;
-use crate::words::few;
 
 const ID: &str = "finalizers";
 
@@ -18,22 +17,20 @@ pub(super) fn of_pod(pod: &PodSight) -> Verdict {
         "its phase is set to Failed first: otherwise its Job keeps it for ever ({JOB_TRACKING})"
     );
     if !others.is_empty() {
-        words = format!("{words}; {}", check(&others).words);
+        words = format!("{words}; {}", check(&others));
     }
-    Verdict::warn(ID, words)
+    Verdict::info(ID, words)
 }
 
 pub(super) fn check(finalizers: &[String]) -> Verdict {
     if finalizers.is_empty() {
         return Verdict::ok(ID, "none");
     }
-    Verdict::warn(
+    Verdict::info(
         ID,
-        format!(
-            "the object stays until its finalizers are removed, which force-delete never does: {}",
-            few(finalizers)
-        ),
+        "the object stays until its finalizers are removed, which force-delete never does",
     )
+    .of(finalizers)
 }
 
 #[cfg(test)]
@@ -64,7 +61,10 @@ mod tests {
             ),
         ] {
             let verdict = of_pod(&pod(finalizers, job_waits));
-            assert_eq!((verdict.level, verdict.words), (Level::Warn, expected));
+            assert_eq!(
+                (verdict.level, verdict.to_string()),
+                (Level::Info, expected)
+            );
         }
     }
 
@@ -72,11 +72,11 @@ mod tests {
     fn finalizers_are_worth_a_warning() {
         assert_eq!(check(&[]).level, Level::Ok);
         let kept = check(&["example.com/keep".to_owned(), "example.com/log".to_owned()]);
-        assert_eq!(kept.level, Level::Warn);
+        assert_eq!(kept.level, Level::Info);
+        let words = kept.to_string();
         assert!(
-            kept.words.ends_with(": example.com/keep, example.com/log"),
-            "{}",
-            kept.words
+            words.ends_with(": example.com/keep, example.com/log"),
+            "{words}"
         );
     }
 }

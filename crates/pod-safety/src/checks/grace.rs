@@ -11,23 +11,19 @@ pub(super) fn check(pod: &PodSight, now: Now) -> Vec<Verdict> {
         namespace, name, ..
     } = pod;
     let Some(ends) = pod.ends else {
-        return vec![Verdict::refuse(
-            "not-deleting",
-            format!(
-                "it has not been deleted yet: first run `kubectl delete pod {name} -n {namespace} --wait=false`"
-            ),
-        )];
+        return vec![
+            Verdict::blocker("not-deleting", "it has not been deleted yet; first run").of([
+                format!("kubectl delete pod {name} -n {namespace} --wait=false"),
+            ]),
+        ];
     };
     let left = ends - now.earliest;
     if left.as_micros() > 0 {
         let seconds = left.ceil_seconds();
-        return vec![Verdict::refuse(
-            "in-grace",
-            format!(
-                "its grace period of {}s is not over: {seconds}s left",
-                pod.grace
-            ),
-        )];
+        return vec![
+            Verdict::blocker("in-grace", "its grace period is not over")
+                .of([format!("{seconds}s of {}s left", pod.grace)]),
+        ];
     }
     let ago = age(now.earliest - ends);
     vec![Verdict::ok(
@@ -52,13 +48,13 @@ mod tests {
         let ends = |ends| {
             let verdicts = check(&PodSight { ends, ..pod() }, Now::at(NOW));
             assert_eq!(verdicts.len(), 1);
-            (verdicts[0].id, verdicts[0].level, verdicts[0].words.clone())
+            (verdicts[0].id, verdicts[0].level, verdicts[0].to_string())
         };
-        assert_eq!(ends(None).1, Level::Refuse);
+        assert_eq!(ends(None).1, Level::Blocker);
         assert_eq!(ends(None).0, "not-deleting");
         let (id, level, words) = ends(Some(NOW + Span::TICK));
-        assert_eq!((id, level), ("in-grace", Level::Refuse));
-        assert!(words.ends_with("1s left"), "{words}");
+        assert_eq!((id, level), ("in-grace", Level::Blocker));
+        assert!(words.ends_with(": 1s of 30s left"), "{words}");
         let (id, level, words) = ends(Some(NOW - Span::seconds(480)));
         assert_eq!((id, level), ("in-grace", Level::Ok));
         assert!(words.ends_with(" of 30s ended 8m ago"), "{words}");
@@ -72,6 +68,6 @@ mod tests {
             ends: Some(NOW + Span::seconds(5)),
             ..pod()
         };
-        assert_eq!(check(&pod, now)[0].level, Level::Refuse);
+        assert_eq!(check(&pod, now)[0].level, Level::Blocker);
     }
 }

@@ -10,10 +10,8 @@ use crate::words::age;
 
 const ID: &str = "lease";
 const GOES: &str = "lease-goes";
-const UNKNOWN: &str = "lease-unknown";
 const FENCES: &str = "fenced the node and has it on hold until it is unfenced";
 const REMEDIATION: &str = "remediation";
-const REMEDIATION_UNKNOWN: &str = "remediation-unknown";
 
 pub(super) fn check(
     lock: &Known<Lock>,
@@ -33,7 +31,7 @@ pub(super) fn check(
                 true => (FENCES.to_owned(), "or run unfence"),
                 false => (has_it(*until, now), "or wait until it is unlocked"),
             };
-            verdicts.push(Verdict::refuse(
+            verdicts.push(Verdict::blocker(
                 ID,
                 format!(
                     "{} {has_it}{}: ask them, {way_on}",
@@ -46,12 +44,12 @@ pub(super) fn check(
             None => Verdict::ok(ID, "you hold the node's lock"),
             Some(left) if left > Span::ZERO => {
                 let left = age(left);
-                Verdict::refuse(
+                Verdict::blocker(
                     ID,
                     format!("your lock on the node expires in {left}: renew it first"),
                 )
             }
-            Some(_) => Verdict::refuse(ID, "your lock on the node has expired: renew it first"),
+            Some(_) => Verdict::blocker(ID, "your lock on the node has expired: renew it first"),
         }),
         Known::Yes(Lock::Expired { holder }) => verdicts.push(Verdict::ok(
             ID,
@@ -64,24 +62,24 @@ pub(super) fn check(
             verdicts.push(Verdict::ok(ID, "the node is not locked"));
         }
         Known::Unknown(why) => {
-            verdicts.push(Verdict::unknown(UNKNOWN, "whether the node is locked", why));
+            verdicts.push(Verdict::unread(ID, "whether the node is locked", why));
         }
     }
     match remediation {
-        Known::Yes(Remediation::Running { holder }) => verdicts.push(Verdict::refuse(
+        Known::Yes(Remediation::Running { holder }) => verdicts.push(Verdict::blocker(
             REMEDIATION,
             format!(
                 "{} is remediating the node (its lease in medik8s-leases): let it finish",
                 visible(holder)
             ),
         )),
-        Known::Yes(Remediation::Tainted { taint }) => verdicts.push(Verdict::refuse(
+        Known::Yes(Remediation::Tainted { taint }) => verdicts.push(Verdict::blocker(
             REMEDIATION,
             format!("an operator is remediating the node (its taint {taint}): let it finish"),
         )),
         Known::Yes(Remediation::None) => {}
-        Known::Unknown(why) => verdicts.push(Verdict::unknown(
-            REMEDIATION_UNKNOWN,
+        Known::Unknown(why) => verdicts.push(Verdict::unread(
+            REMEDIATION,
             "whether an operator is remediating the node",
             why,
         )),
@@ -99,7 +97,7 @@ pub(super) fn goes_with_its_node(lock: &Known<Lock>, now: Now) -> Verdict {
                 Some(Instant::UNREADABLE) => ": tell them".to_owned(),
                 Some(until) => format!(" for up to {}: tell them", age(*until - now.latest)),
             };
-            Verdict::warn(
+            Verdict::info(
                 GOES,
                 format!(
                     "the lock is deleted with the Node, and {} may still act{until}",
@@ -111,7 +109,7 @@ pub(super) fn goes_with_its_node(lock: &Known<Lock>, now: Now) -> Verdict {
             GOES,
             "the lock is deleted with the Node, and nobody else holds it",
         ),
-        Known::Unknown(_) => Verdict::warn(
+        Known::Unknown(_) => Verdict::info(
             GOES,
             "the lock is deleted with the Node, and its holder is unknown",
         ),
@@ -129,7 +127,7 @@ fn has_it(until: Option<Instant>, now: Now) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::Level::{self, Ok, Refuse, Unknown};
+    use crate::checks::Level::{self, Blocker, Ok, Unread};
     use crate::checks::testing::{NOW, forbidden};
 
     #[test]
@@ -163,27 +161,27 @@ mod tests {
             (Known::Yes(Lock::Free), idle(), &[(ID, Ok)]),
             (Known::Yes(Lock::Own { until: None }), idle(), &[(ID, Ok)]),
             (Known::Yes(expired), idle(), &[(ID, Ok)]),
-            (Known::Yes(bob()), idle(), &[(ID, Refuse)]),
+            (Known::Yes(bob()), idle(), &[(ID, Blocker)]),
             (
                 Known::Yes(Lock::Free),
                 running(),
-                &[(ID, Ok), (REMEDIATION, Refuse)],
+                &[(ID, Ok), (REMEDIATION, Blocker)],
             ),
             (
                 Known::Yes(Lock::Free),
                 tainted(),
-                &[(ID, Ok), (REMEDIATION, Refuse)],
+                &[(ID, Ok), (REMEDIATION, Blocker)],
             ),
-            (forbidden(), idle(), &[(UNKNOWN, Unknown)]),
+            (forbidden(), idle(), &[(ID, Unread)]),
             (
                 Known::Yes(Lock::Free),
                 forbidden(),
-                &[(ID, Ok), (REMEDIATION_UNKNOWN, Unknown)],
+                &[(ID, Ok), (REMEDIATION, Unread)],
             ),
             (
                 Known::Yes(bob()),
                 forbidden(),
-                &[(ID, Refuse), (REMEDIATION_UNKNOWN, Unknown)],
+                &[(ID, Blocker), (REMEDIATION, Unread)],
             ),
         ];
         for (lock, remediation, expected) in cases {
@@ -234,11 +232,11 @@ mod tests {
         let enough = Span::seconds(10);
         assert_eq!(own(enough).0, Ok);
         let (level, words) = own(Span::micros(9_999_999));
-        assert_eq!(level, Refuse);
+        assert_eq!(level, Blocker);
         assert!(words.contains("expires in 9s"), "{words}");
         // Others are kept away for a margin more, which is not the holder's.
         let (level, words) = own(Span::ZERO);
-        assert_eq!(level, Refuse);
+        assert_eq!(level, Blocker);
         assert!(words.contains("has expired"), "{words}");
     }
 
@@ -263,13 +261,13 @@ mod tests {
             (None, ", because a hold does not expire: tell them"),
         ] {
             let (level, words) = goes(&another(until));
-            assert_eq!(level, Level::Warn);
+            assert_eq!(level, Level::Info);
             assert!(
                 words.contains(&format!("carol@c may still act{may}")),
                 "{words}"
             );
         }
         assert_eq!(goes(&Known::Yes(Lock::Free)).0, Ok);
-        assert_eq!(goes(&forbidden()).0, Level::Warn);
+        assert_eq!(goes(&forbidden()).0, Level::Info);
     }
 }

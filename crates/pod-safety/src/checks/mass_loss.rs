@@ -8,8 +8,8 @@ const ID: &str = "mass-loss";
 
 pub(super) fn check(zone: &Known<Zone>) -> Verdict {
     match zone {
-        Known::Unknown(why) => Verdict::unknown(ID, "how many other nodes are unreachable", why),
-        Known::Yes(zone) if zone.is_lost() => Verdict::confirm(
+        Known::Unknown(why) => Verdict::unread(ID, "how many other nodes are unreachable", why),
+        Known::Yes(zone) if zone.is_lost() => Verdict::risk(
             ID,
             format!(
                 "{zone}: {}, with all of its nodes still running",
@@ -47,17 +47,17 @@ mod tests {
         );
         assert_eq!(check(1, 1, 0, 2), ok);
         let (level, words) = check(3, 3, 0, 6);
-        assert_eq!(level, Level::Confirm);
+        assert_eq!(level, Level::Risk);
         assert_eq!(
             words,
             "3 of 3 nodes of zone a are unreachable: 0 of 6 nodes in other zones are too, and the zone may be cut off \
              from the control plane, with all of its nodes still running"
         );
         let (level, words) = check(1, 1, 2, 2);
-        assert_eq!(level, Level::Confirm);
+        assert_eq!(level, Level::Risk);
         let all =
             "2 of 2 nodes in other zones are too, and the control plane itself may be cut off";
         assert!(words.contains(all), "{words}");
-        assert_eq!(super::check(&forbidden()).level, Level::Unknown);
+        assert_eq!(super::check(&forbidden()).level, Level::Unread);
     }
 }

@@ -5,7 +5,7 @@ use crate::facts::PodSight;
 
 pub(super) fn check(pod: &PodSight) -> Option<Verdict> {
     pod.mirror.then(|| {
-        Verdict::refuse_for_good(
+        Verdict::final_blocker(
             "mirror",
             "it mirrors a static pod: deleting it does not stop the pod; remove its manifest on the node",
         )

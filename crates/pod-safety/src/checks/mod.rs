@@ -9,6 +9,7 @@ mod mirror;
 mod node;
 mod owner;
 mod quorum;
+mod replacement;
 mod rights;
 mod target;
 #[cfg(test)]
@@ -17,30 +18,26 @@ mod verdict;
 mod volumes;
 
 pub(crate) use node::{FENCED, UNREACHABLE};
-pub use verdict::{Level, Verdict};
+pub use verdict::{Level, UNREAD, Verdict};
 
 use maintenance_lease::protocol::Now;
 
 use crate::facts::{Facts, Fenced, NodeFacts, NodeSight};
 use crate::known::Known;
 
-/// The ids of risks that `--accept-risk` covers with or without naming them.
-pub const CONFIRMABLE: [&str; 11] = [
+/// The ids of risks, which `--accept-risk` accepts.
+pub const RISKS: [&str; 7] = [
     "owner",
     "no-owner",
     "quorum",
     "volume-attached",
     "volume-unguarded",
-    "pdb",
     "mass-loss",
-    "node-alive-unknown",
-    "lease-unknown",
-    "remediation-unknown",
-    "rights-unknown",
+    UNREAD,
 ];
 
-/// The ids of refusals, which `--accept-risk` must name.
-pub const OVERRIDABLE: [&str; 6] = [
+/// The ids of blockers, each of which takes an override.
+pub const BLOCKERS: [&str; 6] = [
     "not-deleting",
     "in-grace",
     "node-alive",
@@ -49,19 +46,32 @@ pub const OVERRIDABLE: [&str; 6] = [
     "rights",
 ];
 
+/// The ids of the checks of a pod's node, which find the same for all pods of it.
+pub const OF_NODE: [&str; 7] = [
+    "node-alive",
+    "node-unreachable",
+    "node-gone",
+    "fenced",
+    "mass-loss",
+    "lease",
+    "remediation",
+];
+
 /// The ids of risks that a node carries as long as its processes run, be it cut off.
 const OF_PROCESSES: [&str; 3] = ["owner", "no-owner", "quorum"];
 
-/// The ids of refusals that nothing lifts.
+/// The ids of blockers that can't be overridden.
 pub const FINAL: [&str; 2] = ["target", "mirror"];
 
 /// The ids of the informational checks, which need no confirmation.
-pub const TOLD: [&str; 5] = [
+pub const INFOS: [&str; 7] = [
     "node-unreachable",
     "node-gone",
     "fenced",
     "lease-goes",
     "finalizers",
+    "pdb",
+    "replacement",
 ];
 
 /// All verdicts on a pod that is to be force-deleted. `first` is the uid from the report, if there was
@@ -120,6 +130,7 @@ fn on_workload(facts: &Facts, finalizers: Verdict) -> Vec<Verdict> {
     let mut verdicts = vec![owner::check(&facts.pod, &facts.owner)];
     verdicts.extend(quorum::check(&facts.pod, &facts.owner));
     verdicts.extend(volumes::check(&facts.volumes, &facts.pod.node));
+    verdicts.extend(replacement::check(&facts.obstacles));
     verdicts.push(finalizers);
     verdicts.push(budgets::check(&facts.budgets));
     verdicts

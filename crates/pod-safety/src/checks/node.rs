@@ -11,7 +11,6 @@ use crate::node::{Health, Heartbeat, Pulse, Signs, Status, is_fresh, trusted};
 use crate::words::age;
 
 const ALIVE: &str = "node-alive";
-const ALIVE_UNKNOWN: &str = "node-alive-unknown";
 pub(crate) const UNREACHABLE: &str = "node-unreachable";
 const GONE: &str = "node-gone";
 pub(crate) const FENCED: &str = "fenced";
@@ -65,12 +64,12 @@ fn of_there(there: &There, now: Now) -> Vec<Verdict> {
         (_, Some(Pulse::Alive)) => vec![alive(
             "the kubelet itself reports the node as not ready, so the kubelet is alive",
         )],
-        (_, None) => vec![Verdict::unknown(
-            ALIVE_UNKNOWN,
+        (_, None) => vec![Verdict::unread(
+            ALIVE,
             &format!("{said}; whether its kubelet is alive"),
             &untold(signs, now),
         )],
-        (_, Some(Pulse::Fading | Pulse::Silent)) => vec![Verdict::warn(
+        (_, Some(Pulse::Fading | Pulse::Silent)) => vec![Verdict::info(
             UNREACHABLE,
             format!(
                 "{said}, and {}: its pods may still be running",
@@ -114,7 +113,7 @@ fn alive(words: &str, heartbeat: &Known<Option<Heartbeat>>, now: Now) -> Verdict
         beat(heartbeat, now),
         age(lasts)
     );
-    Verdict::refuse(ALIVE, words)
+    Verdict::blocker(ALIVE, words)
 }
 
 /// How old a heartbeat is.
@@ -132,7 +131,7 @@ fn beat(heartbeat: &Known<Option<Heartbeat>>, now: Now) -> String {
 fn fenced(there: &There, now: Now) -> Option<Verdict> {
     match there.fenced(now) {
         Fenced::No => None,
-        Fenced::Asserted => Some(Verdict::warn(
+        Fenced::Asserted => Some(Verdict::info(
             FENCED,
             "the node has the out-of-service taint, but no record of who fenced the node and how",
         )),
@@ -144,7 +143,7 @@ fn fenced(there: &There, now: Now) -> Option<Verdict> {
                     "this or an earlier boot of it (the boot ID is unknown)"
                 }
             };
-            Some(Verdict::warn(
+            Some(Verdict::info(
                 FENCED,
                 format!("the node has the out-of-service taint, but {by} fenced {which} ({how})"),
             ))
@@ -156,7 +155,7 @@ fn fenced(there: &There, now: Now) -> Option<Verdict> {
             };
             Some(Verdict::ok(FENCED, format!("{by} fenced it: {how}{runs}")))
         }
-        Fenced::Contradicted { by, how } => Some(Verdict::warn(
+        Fenced::Contradicted { by, how } => Some(Verdict::info(
             FENCED,
             format!(
                 "{by} fenced it ({how}), but its kubelet is alive and the node was not restarted"
@@ -173,14 +172,14 @@ fn of_gone(heartbeat: &Known<Option<Heartbeat>>, now: Now) -> Vec<Verdict> {
             heartbeat,
             now,
         )],
-        Known::Yes(_) => vec![Verdict::warn(
+        Known::Yes(_) => vec![Verdict::info(
             GONE,
             format!(
                 "there is no such Node: the pod garbage collector usually deletes it within {gc}"
             ),
         )],
-        Known::Unknown(why) => vec![Verdict::unknown(
-            ALIVE_UNKNOWN,
+        Known::Unknown(why) => vec![Verdict::unread(
+            ALIVE,
             "there is no such Node; whether a kubelet of that name is alive",
             &why,
         )],
@@ -190,7 +189,7 @@ fn of_gone(heartbeat: &Known<Option<Heartbeat>>, now: Now) -> Vec<Verdict> {
 /// What can be said of the node without reading it.
 fn hearsay(heard: Option<Heard<'_>>, why: &Why, now: Now) -> Verdict {
     let Some(Heard { told, heartbeat }) = heard else {
-        return Verdict::unknown(ALIVE_UNKNOWN, "whether its kubelet is alive", why);
+        return Verdict::unread(ALIVE, "whether its kubelet is alive", why);
     };
     let alive = |words: &str| alive(words, heartbeat, now);
     let heartbeat = trusted(heartbeat, now);
@@ -237,7 +236,7 @@ fn hearsay(heard: Option<Heard<'_>>, why: &Why, now: Now) -> Verdict {
         }
         Known::Unknown(_) => (format!("{telling}; its heartbeat"), why),
     };
-    Verdict::unknown(ALIVE_UNKNOWN, &what, why)
+    Verdict::unread(ALIVE, &what, why)
 }
 
 #[cfg(test)]
@@ -245,7 +244,7 @@ mod tests {
     use maintenance_lease::protocol::Span;
 
     use super::*;
-    use crate::checks::Level::{self, Ok, Refuse, Unknown, Warn};
+    use crate::checks::Level::{self, Blocker, Info, Ok, Unread};
     use crate::checks::testing::{NOW, forbidden, record, there};
     use crate::node::Ready;
     use crate::taint::OutOfService;
@@ -283,18 +282,18 @@ mod tests {
     #[test]
     fn only_silence_passes() {
         for (status, heartbeat, expected) in [
-            (Status::True, ago(5), (ALIVE, Refuse)),
-            (Status::True, ago(90), (ALIVE, Refuse)),
-            (Status::True, forbidden(), (ALIVE, Refuse)),
-            (Status::False, ago(5), (ALIVE, Refuse)),
-            (Status::False, ago(90), (UNREACHABLE, Warn)),
-            (Status::False, forbidden(), (ALIVE, Refuse)),
-            (Status::Unknown, ago(39), (ALIVE, Refuse)),
-            (Status::Unknown, ago(40), (UNREACHABLE, Warn)),
-            (Status::Unknown, Known::Yes(None), (UNREACHABLE, Warn)),
-            (Status::Unknown, forbidden(), (ALIVE_UNKNOWN, Unknown)),
-            (Status::Unknown, ahead(), (ALIVE_UNKNOWN, Unknown)),
-            (Status::False, Known::Yes(None), (ALIVE_UNKNOWN, Unknown)),
+            (Status::True, ago(5), (ALIVE, Blocker)),
+            (Status::True, ago(90), (ALIVE, Blocker)),
+            (Status::True, forbidden(), (ALIVE, Blocker)),
+            (Status::False, ago(5), (ALIVE, Blocker)),
+            (Status::False, ago(90), (UNREACHABLE, Info)),
+            (Status::False, forbidden(), (ALIVE, Blocker)),
+            (Status::Unknown, ago(39), (ALIVE, Blocker)),
+            (Status::Unknown, ago(40), (UNREACHABLE, Info)),
+            (Status::Unknown, Known::Yes(None), (UNREACHABLE, Info)),
+            (Status::Unknown, forbidden(), (ALIVE, Unread)),
+            (Status::Unknown, ahead(), (ALIVE, Unread)),
+            (Status::False, Known::Yes(None), (ALIVE, Unread)),
         ] {
             let found = verdicts(&sight(node(status, heartbeat.clone())), None);
             assert_eq!(found, [expected], "{status:?} {heartbeat:?}");
@@ -364,7 +363,7 @@ mod tests {
         back.signs.record = Some(record());
         back.signs.since = Some(Since::Restarted);
         let verdicts = check(&sight(back), None, Now::at(NOW));
-        assert_eq!((verdicts[0].id, verdicts[0].level), (ALIVE, Refuse));
+        assert_eq!((verdicts[0].id, verdicts[0].level), (ALIVE, Blocker));
         let told =
             "the node was restarted since it was fenced, and its kubelet is alive: unfence it; ";
         let words = &verdicts[0].words;
@@ -373,17 +372,17 @@ mod tests {
 
     #[test]
     fn of_a_node_that_never_said_anything_nothing_is_known() {
-        assert_eq!(verdicts(&sight(there()), None), [(ALIVE_UNKNOWN, Unknown)]);
+        assert_eq!(verdicts(&sight(there()), None), [(ALIVE, Unread)]);
     }
 
     #[test]
     fn a_missing_node_may_still_have_a_kubelet() {
         let gone = |heartbeat| verdicts(&Known::Yes(NodeSight::Gone { heartbeat }), None);
-        assert_eq!(gone(Known::Yes(None)), [(GONE, Warn)]);
-        assert_eq!(gone(ago(90)), [(GONE, Warn)]);
-        assert_eq!(gone(ago(5)), [(ALIVE, Refuse)]);
-        assert_eq!(gone(forbidden()), [(ALIVE_UNKNOWN, Unknown)]);
-        assert_eq!(gone(ahead()), [(ALIVE_UNKNOWN, Unknown)]);
+        assert_eq!(gone(Known::Yes(None)), [(GONE, Info)]);
+        assert_eq!(gone(ago(90)), [(GONE, Info)]);
+        assert_eq!(gone(ago(5)), [(ALIVE, Blocker)]);
+        assert_eq!(gone(forbidden()), [(ALIVE, Unread)]);
+        assert_eq!(gone(ahead()), [(ALIVE, Unread)]);
     }
 
     #[test]
@@ -392,13 +391,13 @@ mod tests {
         fenced.signs.out_of_service = OutOfService::Asserted;
         assert_eq!(
             verdicts(&sight(fenced.clone()), None),
-            [(UNREACHABLE, Warn), (FENCED, Warn)]
+            [(UNREACHABLE, Info), (FENCED, Info)]
         );
         fenced.signs.record = Some(record());
         fenced.signs.since = Some(Since::SameBoot);
         assert_eq!(
             verdicts(&sight(fenced.clone()), None),
-            [(UNREACHABLE, Warn), (FENCED, Ok)]
+            [(UNREACHABLE, Info), (FENCED, Ok)]
         );
         for (since, told) in [
             (
@@ -417,13 +416,13 @@ mod tests {
             let mut other = fenced.clone();
             other.signs.since = Some(since);
             let verdict = &check(&sight(other), None, Now::at(NOW))[1];
-            assert_eq!((verdict.id, verdict.level), (FENCED, Warn));
+            assert_eq!((verdict.id, verdict.level), (FENCED, Info));
             assert!(verdict.words.contains(told), "{}", verdict.words);
         }
         fenced.signs.heartbeat = ago(5);
         assert_eq!(
             verdicts(&sight(fenced.clone()), None),
-            [(ALIVE, Refuse), (FENCED, Warn)]
+            [(ALIVE, Blocker), (FENCED, Info)]
         );
         let words = &check(&sight(fenced), None, Now::at(NOW))[1].words;
         assert!(
@@ -447,10 +446,7 @@ mod tests {
                 heartbeat: &Known::Unknown(Why::NotRead),
             }
         }
-        assert_eq!(
-            verdicts(&unread, Some(by(&silent))),
-            [(ALIVE_UNKNOWN, Unknown)]
-        );
+        assert_eq!(verdicts(&unread, Some(by(&silent))), [(ALIVE, Unread)]);
         let words = &check(&unread, Some(by(&silent)), Now::at(NOW))[0].words;
         assert!(
             words.contains("not ready for 9m, NodeLost, evicted because of a taint"),
@@ -465,8 +461,8 @@ mod tests {
             ready: true,
             ..silent
         };
-        assert_eq!(verdicts(&unread, Some(by(&ready))), [(ALIVE, Refuse)]);
-        assert_eq!(verdicts(&unread, None), [(ALIVE_UNKNOWN, Unknown)]);
+        assert_eq!(verdicts(&unread, Some(by(&ready))), [(ALIVE, Blocker)]);
+        assert_eq!(verdicts(&unread, None), [(ALIVE, Unread)]);
     }
 
     #[test]
@@ -474,10 +470,10 @@ mod tests {
         let unread = Known::Unknown(Why::Forbidden("get nodes".to_owned()));
         let told = Told::default();
         for (heartbeat, expected) in [
-            (ago(5), (ALIVE, Refuse)),
-            (ago(90), (ALIVE_UNKNOWN, Unknown)),
-            (ahead(), (ALIVE_UNKNOWN, Unknown)),
-            (Known::Yes(None), (ALIVE_UNKNOWN, Unknown)),
+            (ago(5), (ALIVE, Blocker)),
+            (ago(90), (ALIVE, Unread)),
+            (ahead(), (ALIVE, Unread)),
+            (Known::Yes(None), (ALIVE, Unread)),
         ] {
             let heard = Heard {
                 told: &told,

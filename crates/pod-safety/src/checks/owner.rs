@@ -8,43 +8,38 @@ const OWNER: &str = "owner";
 const NO_OWNER: &str = "no-owner";
 
 pub(super) fn check(pod: &PodSight, owner: &Owner) -> Verdict {
-    let name = &pod.name;
     match owner {
-        Owner::Nothing => Verdict::confirm(NO_OWNER, "nothing will recreate it"),
+        Owner::Nothing => Verdict::risk(NO_OWNER, "nothing will recreate it"),
         Owner::Gone { was } => {
-            Verdict::confirm(NO_OWNER, format!("{was} is gone: nothing will recreate it"))
+            Verdict::risk(NO_OWNER, "its controller is gone, and nothing will recreate it").of([was])
         }
         Owner::Controller { .. } if pod.never_ran() => Verdict::ok(
             OWNER,
             "it never ran, so it cannot run beside its replacement",
         ),
         Owner::Controller { what, promise, .. } => match promise {
-            Known::Unknown(why) => Verdict::unknown(OWNER, &format!("what {what} guarantees"), why),
+            Known::Unknown(why) => Verdict::unread(OWNER, &format!("what {what} guarantees"), why),
             Known::Yes(Promise::None) => Verdict::ok(
                 OWNER,
-                format!("{what} runs replacements beside old pods anyway"),
-            ),
+                "its controller runs replacements beside old pods anyway",
+            ).of([what]),
             Known::Yes(Promise::OnePerNode) => Verdict::ok(
                 OWNER,
-                format!("{what} starts its replacement on the same node"),
-            ),
-            Known::Yes(Promise::OneOfEachName) => Verdict::confirm(
+                "its controller starts its replacement on the same node",
+            ).of([what]),
+            Known::Yes(Promise::OneOfEachName) => Verdict::risk(
                 OWNER,
-                format!(
-                    "{what} guarantees at most one {name}; a second may start while the first is still running"
-                ),
-            ),
-            Known::Yes(Promise::NoneBeforeTheEnd) => Verdict::confirm(
+                "a second pod of the same name may start while the first is still running",
+            ).of([what]),
+            Known::Yes(Promise::NoneBeforeTheEnd) => Verdict::risk(
                 OWNER,
-                format!(
-                    "{what} guarantees no replacement before {name} has ended; one may start while it \
-                     is still running"
-                ),
-            ),
-            Known::Yes(Promise::Perhaps) => Verdict::confirm(
+                "a replacement may start before the pod has ended",
+            ).of([what]),
+            Known::Yes(Promise::Perhaps) => Verdict::risk(
                 OWNER,
-                format!("{what} may guarantee at most one {name}: its kind is unknown"),
-            ),
+                "its controller, whose kind is unknown, may guarantee at most one pod; a second may start \
+                 while the first is still running",
+            ).of([what]),
         },
     }
 }
@@ -60,9 +55,9 @@ mod tests {
         for (promise, expected) in [
             (Promise::None, Level::Ok),
             (Promise::OnePerNode, Level::Ok),
-            (Promise::OneOfEachName, Level::Confirm),
-            (Promise::NoneBeforeTheEnd, Level::Confirm),
-            (Promise::Perhaps, Level::Confirm),
+            (Promise::OneOfEachName, Level::Risk),
+            (Promise::NoneBeforeTheEnd, Level::Risk),
+            (Promise::Perhaps, Level::Risk),
         ] {
             let verdict = check(&pod(), &controlled(Known::Yes(promise), None));
             assert_eq!(
@@ -72,7 +67,7 @@ mod tests {
             );
         }
         let unknown = check(&pod(), &controlled(forbidden(), None));
-        assert_eq!((unknown.id, unknown.level), (OWNER, Level::Unknown));
+        assert_eq!((unknown.id, unknown.level), (OWNER, Level::Unread));
     }
 
     #[test]
@@ -83,7 +78,7 @@ mod tests {
             assert_eq!((verdict.id, verdict.level), (OWNER, Level::Ok));
         }
         // It is lost all the same.
-        assert_eq!(check(&pod, &Owner::Nothing).level, Level::Confirm);
+        assert_eq!(check(&pod, &Owner::Nothing).level, Level::Risk);
     }
 
     #[test]
@@ -93,7 +88,7 @@ mod tests {
         };
         for owner in [Owner::Nothing, gone] {
             let verdict = check(&pod(), &owner);
-            assert_eq!((verdict.id, verdict.level), (NO_OWNER, Level::Confirm));
+            assert_eq!((verdict.id, verdict.level), (NO_OWNER, Level::Risk));
         }
     }
 }

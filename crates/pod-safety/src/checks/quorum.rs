@@ -24,41 +24,31 @@ pub(super) fn check(pod: &PodSight, owner: &Owner) -> Option<Verdict> {
         }
         Known::Unknown(why) => {
             let what = format!("how many members of {what} are ready");
-            return Some(Verdict::unknown(ID, &what, why));
+            return Some(Verdict::unread(ID, &what, why));
         }
         Known::Yes(siblings) if siblings.replicas < 2 => return None,
         Known::Yes(siblings) => siblings,
     };
     let (ready, replicas) = (siblings.ready, siblings.replicas);
-    Some(match (replicas, ready) {
-        (2, 0) => Verdict::confirm(
-            ID,
-            format!("the other member of {what} is not ready, so none is left"),
-        ),
+    let of = format!("{what} ({ready} of {replicas} ready without it)");
+    let verdict = match (replicas, ready) {
+        (2, 0) => Verdict::risk(ID, "the other member is not ready, so none is left"),
         // Two form no quorum.
-        (2, _) => Verdict::warn(
+        (2, _) => Verdict::info(
             ID,
-            format!(
-                "the other member of {what} is ready; if one is the primary, check first which: this is \
-                 unknown here"
-            ),
+            "the other member is ready; if one is the primary, check first which: this is unknown here",
         ),
-        _ if ready >= siblings.majority() => Verdict::warn(
+        _ if ready >= siblings.majority() => Verdict::info(
             ID,
-            format!(
-                "{ready} of {replicas} members of {what} are ready without it, a majority; if they vote, \
-                 remove it from their group first"
-            ),
+            "a majority is ready without it; if they vote, remove it from their group first",
         ),
-        _ => Verdict::confirm(
+        _ => Verdict::risk(
             ID,
-            format!(
-                "only {ready} of {replicas} members of {what} are ready without it: no majority, so a group \
-                 that votes can't remove it; deletion may be the only way back, but if the old member still \
-                 runs, both may serve different data"
-            ),
+            "no majority is ready without it, so a group that votes can't remove it; deletion may be the only \
+             way back, but if the old member still runs, both may serve different data",
         ),
-    })
+    };
+    Some(verdict.of([of]))
 }
 
 #[cfg(test)]
@@ -75,15 +65,15 @@ mod tests {
             check(&pod(), &owner).map(|verdict| verdict.level)
         };
         let of = |ready, replicas| level(Some(Known::Yes(Siblings { replicas, ready })));
-        assert_eq!(of(2, 3), Some(Level::Warn));
-        assert_eq!(of(1, 3), Some(Level::Confirm));
-        assert_eq!(of(1, 2), Some(Level::Warn));
-        assert_eq!(of(0, 2), Some(Level::Confirm));
-        assert_eq!(of(3, 5), Some(Level::Warn));
-        assert_eq!(of(2, 5), Some(Level::Confirm));
+        assert_eq!(of(2, 3), Some(Level::Info));
+        assert_eq!(of(1, 3), Some(Level::Risk));
+        assert_eq!(of(1, 2), Some(Level::Info));
+        assert_eq!(of(0, 2), Some(Level::Risk));
+        assert_eq!(of(3, 5), Some(Level::Info));
+        assert_eq!(of(2, 5), Some(Level::Risk));
         assert_eq!(of(0, 1), None);
         assert_eq!(level(None), None);
-        assert_eq!(level(Some(forbidden())), Some(Level::Unknown));
+        assert_eq!(level(Some(forbidden())), Some(Level::Unread));
     }
 
     #[test]

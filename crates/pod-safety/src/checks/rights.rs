@@ -7,11 +7,9 @@ pub(super) fn check(right: &str, may: &Known<bool>) -> Verdict {
     match may {
         Known::Yes(true) => Verdict::ok("rights", format!("you may {right}")),
         Known::Yes(false) => {
-            Verdict::refuse("rights", format!("you do not have permission to {right}"))
+            Verdict::blocker("rights", format!("you do not have permission to {right}"))
         }
-        Known::Unknown(why) => {
-            Verdict::unknown("rights-unknown", &format!("whether you may {right}"), why)
-        }
+        Known::Unknown(why) => Verdict::unread("rights", &format!("whether you may {right}"), why),
     }
 }
 
@@ -26,12 +24,9 @@ mod tests {
         let verdict = |may| check("delete pods", may);
         assert_eq!(verdict(&Known::Yes(true)).level, Level::Ok);
         let missing = verdict(&Known::Yes(false));
-        assert_eq!(missing.level, Level::Refuse);
+        assert_eq!(missing.level, Level::Blocker);
         assert_eq!(missing.words, "you do not have permission to delete pods");
         let unknown = verdict(&forbidden());
-        assert_eq!(
-            (unknown.id, unknown.level),
-            ("rights-unknown", Level::Unknown)
-        );
+        assert_eq!((unknown.id, unknown.level), ("rights", Level::Unread));
     }
 }

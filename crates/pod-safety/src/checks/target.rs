@@ -13,16 +13,16 @@ pub(super) fn check(pod: &PodSight, first: Option<&str>) -> Verdict {
 pub(super) fn check_node(node: &Known<NodeSight>, first: Option<&str>) -> Verdict {
     match node {
         Known::Yes(NodeSight::There(there)) => verdict(&there.uid, &there.version, first),
-        Known::Yes(NodeSight::Gone { .. }) => Verdict::refuse_for_good(ID, "it is already gone"),
+        Known::Yes(NodeSight::Gone { .. }) => Verdict::final_blocker(ID, "it is already gone"),
         Known::Unknown(why) => {
-            Verdict::refuse_for_good(ID, format!("could not read the Node: {why}"))
+            Verdict::final_blocker(ID, format!("could not read the Node: {why}"))
         }
     }
 }
 
 fn verdict(uid: &str, version: &str, first: Option<&str>) -> Verdict {
     match first {
-        Some(first) if first != uid => Verdict::refuse_for_good(
+        Some(first) if first != uid => Verdict::final_blocker(
             ID,
             format!("it was replaced: this is a new one with the same name (uid {uid})"),
         ),
@@ -41,6 +41,6 @@ mod tests {
         assert_eq!(check(&pod(), None).level, Level::Ok);
         assert_eq!(check(&pod(), Some("u-1")).level, Level::Ok);
         let replaced = check(&pod(), Some("u-0"));
-        assert_eq!((replaced.level, replaced.is_final), (Level::Refuse, true));
+        assert_eq!((replaced.level, replaced.is_final), (Level::Blocker, true));
     }
 }

@@ -1,32 +1,40 @@
 //! How a check ends.
 
+use std::fmt;
+
 use crate::known::Why;
+use crate::words::few;
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Nothing is given up.
+    /// Nothing is at risk.
     Ok,
     /// Worth knowing.
-    Warn,
-    /// It could not be read; it has to be confirmed.
-    Unknown,
-    /// A guarantee is given up; it has to be confirmed.
-    Confirm,
-    /// It is refused, but for an override.
-    Refuse,
+    Info,
+    /// It could not be read: the risk [`UNREAD`] has to be accepted.
+    Unread,
+    /// A guarantee is lost, which has to be accepted.
+    Risk,
+    /// It is refused, unless it is overridden by its id.
+    Blocker,
 }
+
+/// The id that accepts everything that could not be read.
+pub const UNREAD: &str = "unread";
 
 /// What one check found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// The name of the check, as `--accept-risk` takes it.
+    /// The name of the check.
     pub id: &'static str,
     /// How bad it is.
     pub level: Level,
-    /// What it found, for people.
+    /// What it found, for people: the same of all pods of which it found the same.
     pub words: String,
-    /// A refusal that no override lifts.
+    /// What it found that of, such as controllers or volumes.
+    pub names: Vec<String>,
+    /// A blocker that can't be overridden.
     pub is_final: bool,
 }
 
@@ -36,6 +44,7 @@ impl Verdict {
             id,
             level,
             words: words.into(),
+            names: Vec::new(),
             is_final: false,
         }
     }
@@ -44,35 +53,63 @@ impl Verdict {
         Self::new(id, Level::Ok, words)
     }
 
-    pub(crate) fn warn(id: &'static str, words: impl Into<String>) -> Self {
-        Self::new(id, Level::Warn, words)
+    pub(crate) fn info(id: &'static str, words: impl Into<String>) -> Self {
+        Self::new(id, Level::Info, words)
     }
 
-    pub(super) fn confirm(id: &'static str, words: impl Into<String>) -> Self {
-        Self::new(id, Level::Confirm, words)
+    pub(super) fn risk(id: &'static str, words: impl Into<String>) -> Self {
+        Self::new(id, Level::Risk, words)
     }
 
-    pub(super) fn refuse(id: &'static str, words: impl Into<String>) -> Self {
-        Self::new(id, Level::Refuse, words)
+    pub(super) fn blocker(id: &'static str, words: impl Into<String>) -> Self {
+        Self::new(id, Level::Blocker, words)
     }
 
-    /// A refusal that no override lifts.
-    pub(super) fn refuse_for_good(id: &'static str, words: impl Into<String>) -> Self {
+    /// A blocker that can't be overridden.
+    pub(super) fn final_blocker(id: &'static str, words: impl Into<String>) -> Self {
         Self {
             is_final: true,
-            ..Self::refuse(id, words)
+            ..Self::blocker(id, words)
         }
     }
 
-    pub(super) fn unknown(id: &'static str, what: &str, why: &Why) -> Self {
-        Self::new(id, Level::Unknown, format!("{what}: {why}"))
+    pub(super) fn unread(id: &'static str, what: &str, why: &Why) -> Self {
+        Self::new(id, Level::Unread, format!("{what}: {why}"))
     }
 
-    /// What would be given up is only worth a warning.
+    /// The same, found of these.
+    pub(super) fn of<T: ToString>(self, names: impl IntoIterator<Item = T>) -> Self {
+        let names = names.into_iter().map(|name| name.to_string());
+        Self {
+            names: names.collect(),
+            ..self
+        }
+    }
+
+    /// The id by which it is accepted as a risk; `None` if that takes nothing, or does not help.
+    #[must_use]
+    pub fn accepted_as(&self) -> Option<&'static str> {
+        match self.level {
+            Level::Ok | Level::Info | Level::Blocker => None,
+            Level::Unread => Some(UNREAD),
+            Level::Risk => Some(self.id),
+        }
+    }
+
+    /// What would be lost is only worth knowing.
     pub(super) fn lower(&mut self) {
-        if self.level == Level::Confirm {
-            self.level = Level::Warn;
+        if self.level == Level::Risk {
+            self.level = Level::Info;
             self.words.push_str(" (the node was fenced)");
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.names[..] {
+            [] => f.write_str(&self.words),
+            names => write!(f, "{}: {}", self.words, few(names)),
         }
     }
 }

@@ -4,7 +4,7 @@ use super::verdict::Verdict;
 use crate::constants::FORCED_DETACH;
 use crate::facts::Volume;
 use crate::known::{Known, Why};
-use crate::words::{age, listed};
+use crate::words::age;
 
 const ATTACHED: &str = "volume-attached";
 const UNGUARDED: &str = "volume-unguarded";
@@ -31,17 +31,13 @@ pub(super) fn check(volumes: &[Volume], node: &str) -> Vec<Verdict> {
         })
         .collect();
     if !unguarded.is_empty() {
-        verdicts.push(Verdict::confirm(
+        verdicts.push(Verdict::risk(
             UNGUARDED,
-            format!(
-                "NOTHING STOPS TWO WRITERS on {}: if the old pod is still running, both write, and the \
-                 data is lost",
-                listed(unguarded)
-            ),
-        ));
+            "NOTHING STOPS TWO WRITERS: if the old pod is still running, both write, and the data is lost",
+        ).of(unguarded));
     } else if let Some((name, why)) = first_unknown(volumes, |volume| &volume.unguarded) {
         let what = format!("whether anything prevents two writers on {name}");
-        verdicts.push(Verdict::unknown(UNGUARDED, &what, why));
+        verdicts.push(Verdict::unread(UNGUARDED, &what, why));
     }
     let attached = volumes.iter();
     let attached = attached.filter(|volume| matches!(volume.attached, Known::Yes(Some(_))));
@@ -55,25 +51,22 @@ pub(super) fn check(volumes: &[Volume], node: &str) -> Vec<Verdict> {
         let uncut = uncut.map_or_else(String::new, |kind| {
             format!("; the detach does not keep the old pod from writing on to {kind}")
         });
-        verdicts.push(Verdict::confirm(
+        verdicts.push(Verdict::risk(
             ATTACHED,
             format!(
-                "{} is attached to {node}: by default it is detached by force {} after the pod is gone, if \
-                 the node is not ready then; its last writes may be incomplete{uncut}",
-                listed(names),
+                "attached to {node}: by default detached by force {} after the pod is gone, if the node is \
+                 not ready then; the last writes may be incomplete{uncut}",
                 age(FORCED_DETACH)
             ),
-        ));
+        ).of(names));
     } else if let Some((_, why)) = first_unknown(volumes, |volume| &volume.attached) {
         let what = format!("whether its volumes are attached to {node}");
-        verdicts.push(Verdict::unknown(ATTACHED, &what, why));
+        verdicts.push(Verdict::unread(ATTACHED, &what, why));
     }
     if verdicts.is_empty() {
-        let names = listed(volumes.iter().map(|volume| &volume.name));
-        verdicts.push(Verdict::ok(
-            ATTACHED,
-            format!("{names} is not attached to {node}"),
-        ));
+        let names = volumes.iter().map(|volume| &volume.name);
+        let verdict = Verdict::ok(ATTACHED, format!("not attached to {node}"));
+        verdicts.push(verdict.of(names));
     }
     verdicts
 }
@@ -120,23 +113,23 @@ mod tests {
             (vec![volume(no(), no())], vec![(ATTACHED, Level::Ok)]),
             (
                 vec![volume(no(), Known::Yes(Some("va-1")))],
-                vec![(ATTACHED, Level::Confirm)],
+                vec![(ATTACHED, Level::Risk)],
             ),
             (
                 vec![volume(Known::Yes(Some("NFS")), no())],
-                vec![(UNGUARDED, Level::Confirm)],
+                vec![(UNGUARDED, Level::Risk)],
             ),
             (
                 vec![volume(forbidden(), Known::Yes(Some("va-1")))],
-                vec![(UNGUARDED, Level::Unknown), (ATTACHED, Level::Confirm)],
+                vec![(UNGUARDED, Level::Unread), (ATTACHED, Level::Risk)],
             ),
             (
                 vec![volume(no(), forbidden())],
-                vec![(ATTACHED, Level::Unknown)],
+                vec![(ATTACHED, Level::Unread)],
             ),
             (
                 vec![volume(no(), no()), volume(forbidden(), forbidden())],
-                vec![(UNGUARDED, Level::Unknown), (ATTACHED, Level::Unknown)],
+                vec![(UNGUARDED, Level::Unread), (ATTACHED, Level::Unread)],
             ),
             // What is certainly lost is reported, even if other facts are unknown.
             (
@@ -144,7 +137,7 @@ mod tests {
                     volume(forbidden(), forbidden()),
                     volume(Known::Yes(Some("NFS")), no()),
                 ],
-                vec![(UNGUARDED, Level::Confirm), (ATTACHED, Level::Unknown)],
+                vec![(UNGUARDED, Level::Risk), (ATTACHED, Level::Unread)],
             ),
         ] {
             assert_eq!(verdicts(&volumes), expected, "{volumes:?}");

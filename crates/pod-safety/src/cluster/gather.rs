@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use futures::future::{join, join_all, join3, join5};
+use futures::future::{join, join_all, join3, join4, join5};
 use k8s_openapi::api::core::v1::Pod;
 use maintenance_lease::protocol::Now;
 use maintenance_lease::{ApiError, Error, Maintenance, NodeLease, escape};
@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use super::Reader;
 use crate::constants::{HEARTBEATS, MEDIK8S_LEASES};
 use crate::facts::owner::{Kind, controller};
+use crate::facts::replacement::ordinal;
 use crate::facts::source::{Source, sources};
 use crate::facts::{
     Cluster, Evidence, Lock, NamespaceEvidence, NodeEvidence, NodeRow, PodSight, Remediation, Zone,
@@ -28,6 +29,7 @@ struct Needs {
     claims: bool,
     attachments: bool,
     phases: bool,
+    members: bool,
 }
 
 impl Reader {
@@ -57,10 +59,11 @@ impl Reader {
                 );
             }
             needs.phases |= PodSight::of(pod).job_waits;
+            needs.members |= ordinal(pod) > Some(0);
             needs.kinds.extend(controller(&pod.metadata).map(Kind::of));
         }
         let attachments = needs.values().any(|needs| needs.attachments);
-        let (nodes, namespaces, cluster) = join3(
+        let ((nodes, rows), namespaces, cluster) = join3(
             self.nodes(locks, is_own, names, now),
             join_all(needs.into_iter().map(|(namespace, needs)| async move {
                 let evidence = self.namespace(namespace, &needs).await;
@@ -78,6 +81,7 @@ impl Reader {
             nodes,
             namespaces: namespaces.into_iter().collect(),
             cluster,
+            rows,
         }
     }
 
@@ -87,9 +91,9 @@ impl Reader {
         is_own: impl Fn(&NodeLease) -> bool,
         names: BTreeSet<&str>,
         now: Now,
-    ) -> BTreeMap<String, NodeEvidence> {
+    ) -> (BTreeMap<String, NodeEvidence>, Known<Vec<NodeRow>>) {
         if names.is_empty() {
-            return BTreeMap::new();
+            return (BTreeMap::new(), Known::Unknown(Why::NotRead));
         }
         let leases = locks.repository().namespace();
         let (surroundings, (may_patch, may_create), read) = join3(
@@ -99,7 +103,7 @@ impl Reader {
                 self.may("create", LEASES, Some(leases)),
             ),
             join_all(names.into_iter().map(|name| async move {
-                let (node, heartbeat, lock, remediation) = futures::future::join4(
+                let (node, heartbeat, lock, remediation) = join4(
                     self.node(name),
                     self.heartbeat(name),
                     locks.get(name),
@@ -110,7 +114,8 @@ impl Reader {
             })),
         )
         .await;
-        read.into_iter()
+        let nodes = read
+            .into_iter()
             .map(|(name, node, heartbeat, lock, remediation)| {
                 let node = Known::of(node, || "get nodes".to_owned());
                 let zone = match &node {
@@ -147,7 +152,8 @@ impl Reader {
                 };
                 (name, evidence)
             })
-            .collect()
+            .collect();
+        (nodes, surroundings.map(|all| all.rows))
     }
 
     /// How many nodes of `node`'s zone, and of others, are unreachable at `now`, which is from before.
@@ -204,34 +210,46 @@ impl Reader {
                 false => Known::Unknown(Why::NotRead),
             }
         };
-        let ((stateful_sets, replica_sets, jobs, claims, budgets), may_delete, may_patch_status) =
-            join3(
-                join5(
-                    self.all(
-                        needed(Kind::StatefulSet),
-                        "/apis/apps/v1",
-                        namespace,
-                        "statefulsets",
-                    ),
-                    self.all(
-                        needed(Kind::ReplicaSet),
-                        "/apis/apps/v1",
-                        namespace,
-                        "replicasets",
-                    ),
-                    self.all(needed(Kind::Job), "/apis/batch/v1", namespace, "jobs"),
-                    self.all(needs.claims, "/api/v1", namespace, "persistentvolumeclaims"),
-                    self.all(true, "/apis/policy/v1", namespace, "poddisruptionbudgets"),
+        let ready_pods = async {
+            match needs.members {
+                true => self.ready_pods(namespace).await,
+                false => Known::Unknown(Why::NotRead),
+            }
+        };
+        let (
+            (stateful_sets, replica_sets, jobs, claims, budgets),
+            may_delete,
+            may_patch_status,
+            ready_pods,
+        ) = join4(
+            join5(
+                self.all(
+                    needed(Kind::StatefulSet),
+                    "/apis/apps/v1",
+                    namespace,
+                    "statefulsets",
                 ),
-                self.may("delete", "pods", Some(namespace)),
-                may_patch_status,
-            )
-            .await;
+                self.all(
+                    needed(Kind::ReplicaSet),
+                    "/apis/apps/v1",
+                    namespace,
+                    "replicasets",
+                ),
+                self.all(needed(Kind::Job), "/apis/batch/v1", namespace, "jobs"),
+                self.all(needs.claims, "/api/v1", namespace, "persistentvolumeclaims"),
+                self.all(true, "/apis/policy/v1", namespace, "poddisruptionbudgets"),
+            ),
+            self.may("delete", "pods", Some(namespace)),
+            may_patch_status,
+            ready_pods,
+        )
+        .await;
         NamespaceEvidence {
             stateful_sets,
             replica_sets,
             jobs,
             claims,
+            ready_pods,
             budgets,
             may_delete,
             may_patch_status,

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::Reader;
+use crate::known::Known;
 
 impl Reader {
     /// The pod; `None` if there is none.
@@ -34,6 +35,13 @@ impl Reader {
     /// # Errors
     /// If they can't be read.
     pub async fn pod_rows(&self, namespace: &str) -> Result<Vec<(String, String)>, ApiError> {
+        let rows = self.rows_of_pods(namespace).await?;
+        let named = rows.into_iter().map(|[name, _, status]| (name, status));
+        Ok(named.collect())
+    }
+
+    /// Name, readiness and status of the pods of a namespace, as `kubectl get` shows them.
+    async fn rows_of_pods(&self, namespace: &str) -> Result<Vec<[String; 3]>, ApiError> {
         #[derive(Deserialize)]
         struct Row {
             /// Name, readiness, status and more.
@@ -42,9 +50,25 @@ impl Reader {
         let path = format!("/api/v1/namespaces/{}/pods", escape(namespace));
         let named = |row: Row| {
             let cell = |index: usize| Some(row.cells.get(index)?.as_str()?.to_owned());
-            cell(0).zip(cell(2))
+            let ((name, ready), status) = cell(0).zip(cell(1)).zip(cell(2))?;
+            Some([name, ready, status])
         };
         self.rows(&path, "includeObject=None", named).await
+    }
+
+    /// The names of the pods of a namespace that are ready.
+    pub(super) async fn ready_pods(&self, namespace: &str) -> Known<Vec<String>> {
+        let rows = self.rows_of_pods(namespace).await;
+        let is_ready = |cells: &[String; 3]| {
+            let all = cells[1]
+                .split_once('/')
+                .is_some_and(|(ready, all)| ready == all);
+            all && cells[2] == "Running"
+        };
+        Known::of(rows, || format!("list pods in namespace {namespace}")).map(|rows| {
+            let ready = rows.into_iter().filter(is_ready);
+            ready.map(|[name, ..]| name).collect()
+        })
     }
 
     /// The pods of a node, in all namespaces.

@@ -9,13 +9,13 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSIDriver, VolumeAttachment};
 
 use super::locks::Lock;
-use super::node::{NodeSight, There, Zone};
+use super::node::{NodeRow, NodeSight, There, Zone};
 use super::remediation::Remediation;
 use crate::known::{Known, Why};
 use crate::node::Heartbeat;
 
 /// Everything that was read for the pods of a report.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Evidence {
     /// By the nodes' names.
     pub nodes: BTreeMap<String, NodeEvidence>,
@@ -23,6 +23,19 @@ pub struct Evidence {
     pub namespaces: BTreeMap<String, NamespaceEvidence>,
     /// What has no namespace.
     pub cluster: Cluster,
+    /// All nodes, as rows.
+    pub rows: Known<Vec<NodeRow>>,
+}
+
+impl Default for Evidence {
+    fn default() -> Self {
+        Self {
+            nodes: BTreeMap::new(),
+            namespaces: BTreeMap::new(),
+            cluster: Cluster::default(),
+            rows: Known::Unknown(Why::NotRead),
+        }
+    }
 }
 
 /// What was read about a node.
@@ -51,6 +64,8 @@ pub struct NamespaceEvidence {
     pub jobs: Known<Vec<Job>>,
     /// Its claims.
     pub claims: Known<Vec<PersistentVolumeClaim>>,
+    /// The names of its pods that are ready.
+    pub ready_pods: Known<Vec<String>>,
     /// Its budgets.
     pub budgets: Known<Vec<PodDisruptionBudget>>,
     /// Whether the user may delete its pods.
@@ -87,6 +102,7 @@ impl Default for NamespaceEvidence {
             replica_sets: Known::Unknown(Why::NotRead),
             jobs: Known::Unknown(Why::NotRead),
             claims: Known::Unknown(Why::NotRead),
+            ready_pods: Known::Unknown(Why::NotRead),
             budgets: Known::Unknown(Why::NotRead),
             may_delete: Known::Unknown(Why::NotRead),
             may_patch_status: Known::Unknown(Why::NotRead),

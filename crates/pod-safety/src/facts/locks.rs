@@ -7,7 +7,7 @@ use crate::fencing::is_of_fencing;
 
 /// How long a lease of the caller's own lasts at least for a deletion to begin: nobody renews it
 /// meanwhile.
-const LASTING: Span = Span::seconds(10);
+pub const LASTING: Span = Span::seconds(10);
 
 /// The node's maintenance Lease, as it concerns the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,6 +7,7 @@ pub mod node;
 pub mod owner;
 pub mod pod;
 pub mod remediation;
+pub mod replacement;
 pub(crate) mod source;
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,7 @@ pub use node::{Fenced, NodeRow, NodeSight, Nodes, There, Zone};
 pub use owner::{Owner, Promise, Siblings};
 pub use pod::{PodSight, Told};
 pub use remediation::Remediation;
+pub use replacement::Obstacle;
 pub use volumes::Volume;
 
 use k8s_openapi::api::core::v1::Pod;
@@ -45,6 +47,8 @@ pub struct Facts {
     pub owner: Owner,
     /// Its volumes that other nodes can reach, or of which nobody knows whether they can.
     pub volumes: Vec<Volume>,
+    /// What keeps its replacement from coming or running.
+    pub obstacles: Vec<Obstacle>,
     /// The budgets that cover it.
     pub budgets: Known<Vec<Budget>>,
     /// Whether the user may delete it.
@@ -85,6 +89,7 @@ impl Facts {
             zone: node.map_or_else(|| Known::Unknown(unread()), |node| node.zone.clone()),
             owner: Owner::of(pod, namespace),
             volumes: volumes::of(pod, evidence),
+            obstacles: replacement::of(pod, evidence),
             budgets: namespace.map_or_else(
                 || Known::Unknown(unread()),
                 |namespace| budgets::covering(pod, &namespace.budgets),

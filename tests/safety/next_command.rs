@@ -52,8 +52,8 @@ fn whoever_asks_for_no_report_is_shown_what_they_would_give_up() {
             assert_eq!((run.code, &*run.stdout), (6, ""), "{run}");
             for shown in [
                 "server https://",
-                &format!("pod/web-0 in namespace {} on node/", scene.namespace),
-                "  CONFIRM  owner             StatefulSet/web guarantees at most one web-0",
+                &format!("2 pods in namespace {} on node/", scene.namespace),
+                "  RISK     owner             pod/web-0: a second pod of the same name may start",
                 "risks not accepted: owner; nothing was deleted",
             ] {
                 assert!(run.stderr.contains(shown), "{shown}: {run}");
@@ -66,7 +66,7 @@ fn whoever_asks_for_no_report_is_shown_what_they_would_give_up() {
             scene.force_delete(pod, &words)
         };
         let run = deleting("web-0", "--accept-risk").ends_unfinished();
-        assert!(run.stderr.contains("  CONFIRM  owner "), "{run}");
+        assert!(run.stderr.contains("  RISK     owner "), "{run}");
         let run = deleting("web-1", "--accept-risk=none").succeeds();
         assert_eq!((&*run.stdout, &*run.stderr), ("", ""), "{run}");
     });

@@ -11,7 +11,6 @@ use pod_safety::fencing::Attempt;
 use pod_safety::node::{Health, Heartbeat, Signs, Status};
 use pod_safety::{Known, Why};
 
-use super::snapshot::Snapshot;
 use crate::run::session::Session;
 use crate::words::fencing_marks::Marks;
 
@@ -22,17 +21,17 @@ const MOST_BY_NAME: usize = 128;
 const PARALLEL: usize = 32;
 
 /// The result of reading a Node.
-pub(super) struct DetailsRead {
-    pub(super) row: Sight,
+pub(crate) struct DetailsRead {
+    pub(crate) row: Sight,
     /// `None`: it could not be read.
-    pub(super) node_details: Option<NodeDetails>,
+    pub(crate) node_details: Option<NodeDetails>,
 }
 
 /// What the row of a Node does not show.
 #[derive(Clone, Debug)]
-pub(super) struct NodeDetails {
-    pub(super) health: Health,
-    pub(super) marks: Marks,
+pub(crate) struct NodeDetails {
+    pub(crate) health: Health,
+    pub(crate) marks: Marks,
 }
 
 impl NodeDetails {
@@ -58,14 +57,14 @@ impl DetailsRead {
 }
 
 /// Whole Nodes and the heartbeats of their kubelets.
-pub(super) struct Nodes<'a> {
+pub(crate) struct Nodes<'a> {
     reader: Reader,
     /// Those that were already read.
     heartbeats: Option<&'a HashMap<String, Instant>>,
 }
 
 impl<'a> Nodes<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         session: &Session<'_>,
         heartbeats: Option<&'a HashMap<String, Instant>>,
     ) -> Self {
@@ -79,7 +78,7 @@ impl<'a> Nodes<'a> {
     ///
     /// # Errors
     /// If one can't be read for another reason than a missing right.
-    pub(super) async fn read_details(
+    pub(crate) async fn read_details(
         &self,
         names: &BTreeSet<String>,
     ) -> Result<Vec<(String, DetailsRead)>, ApiError> {
@@ -107,7 +106,7 @@ impl<'a> Nodes<'a> {
     ///
     /// # Errors
     /// As [`read_details`](Self::read_details).
-    pub(super) async fn one(&self, name: &str) -> Result<DetailsRead, ApiError> {
+    pub(crate) async fn one(&self, name: &str) -> Result<DetailsRead, ApiError> {
         let node = match self.reader.node(name).await {
             Ok(Some(node)) => node,
             Ok(None) => return Ok(DetailsRead::MISSING),
@@ -196,25 +195,5 @@ fn row(name: &str, node: &Node, signs: &Signs) -> NodeRow {
         uid: node.metadata.uid.clone().unwrap_or_default(),
         deleting: node.metadata.deletion_timestamp.is_some(),
         labels: node.metadata.labels.clone().unwrap_or_default(),
-    }
-}
-
-impl Snapshot {
-    /// Applies the results of reading Nodes. If a Node could not be read, its earlier result stays.
-    pub(super) fn take_details(
-        &mut self,
-        details: impl IntoIterator<Item = (String, DetailsRead)>,
-    ) {
-        for (name, DetailsRead { row, node_details }) in details {
-            match node_details {
-                Some(node_details) => {
-                    self.details.insert(name.clone(), node_details);
-                    self.rows.insert(name, row);
-                }
-                None => {
-                    self.rows.entry(name).or_insert(row);
-                }
-            }
-        }
     }
 }

@@ -45,7 +45,7 @@ enum Update {
 }
 
 /// A status that follows changes.
-pub(super) struct Follower<'a> {
+pub(crate) struct Follower<'a> {
     session: &'a Session<'a>,
     filter: &'a NodeFilter,
     leases: Leases,
@@ -63,7 +63,7 @@ impl<'a> Follower<'a> {
     /// # Errors
     /// If the Leases can't be read, or if reading Nodes or heartbeats fails for another reason than a
     /// missing right.
-    pub(super) async fn start(
+    pub(crate) async fn start(
         session: &'a Session<'a>,
         filter: &'a NodeFilter,
         wide: bool,
@@ -126,17 +126,17 @@ impl<'a> Follower<'a> {
         })
     }
 
-    pub(super) fn snapshot(&self) -> &Snapshot {
+    pub(crate) fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }
 
     /// The nodes that are not shown because they are free and well.
-    pub(super) fn left_out(&self) -> LeftOut {
+    pub(crate) fn left_out(&self) -> LeftOut {
         self.filter.left_out(&self.snapshot, self.now())
     }
 
     /// The first rows.
-    pub(super) fn first(&mut self) -> Vec<Item> {
+    pub(crate) fn first(&mut self) -> Vec<Item> {
         let now = self.session.locks.server_time().now();
         let Self {
             filter, snapshot, ..
@@ -157,7 +157,7 @@ impl<'a> Follower<'a> {
     ///
     /// # Errors
     /// Those that a retry does not fix.
-    pub(super) async fn follow_changes(
+    pub(crate) async fn follow_changes(
         mut self,
         mut show: impl FnMut(&Snapshot, &[Item]) -> Result<bool, Failure>,
     ) -> Result<Code, Failure> {

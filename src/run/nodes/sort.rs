@@ -25,7 +25,7 @@ pub(crate) enum SortKey {
 
 impl SortKey {
     /// Sorts `nodes`; those with equal values keep their order.
-    pub(super) fn sort(self, nodes: &mut [String], snapshot: &Snapshot, now: Now) {
+    pub(crate) fn sort(self, nodes: &mut [String], snapshot: &Snapshot, now: Now) {
         let by_time = |time: Option<Instant>| {
             let micros = time.map(Instant::as_micros);
             (micros.unwrap_or(i64::MAX), String::new())

@@ -27,7 +27,7 @@ pub(crate) enum StateFilter {
 
 impl StateFilter {
     /// All but free.
-    pub(super) const TAKEN: [Self; 3] = [Self::Locked, Self::Expired, Self::OnHold];
+    pub(crate) const TAKEN: [Self; 3] = [Self::Locked, Self::Expired, Self::OnHold];
 
     fn of(state: State) -> Self {
         match state {
@@ -41,24 +41,24 @@ impl StateFilter {
 
 /// Which nodes to show.
 #[derive(Clone, Debug)]
-pub(in crate::commands) struct NodeFilter {
-    pub(in crate::commands) selection: Selection,
+pub(crate) struct NodeFilter {
+    pub(crate) selection: Selection,
     /// The caller's identity.
-    pub(in crate::commands) identity: String,
+    pub(crate) identity: String,
     /// Only nodes in one of these states, unless there are none.
-    pub(in crate::commands) states: Vec<StateFilter>,
+    pub(crate) states: Vec<StateFilter>,
     /// Only locks that expired this long ago.
-    pub(in crate::commands) abandoned: Option<Span>,
+    pub(crate) abandoned: Option<Span>,
     /// Whether nodes that are free and well are left out.
-    pub(in crate::commands) brief: bool,
-    pub(in crate::commands) sort_by: Option<SortKey>,
+    pub(crate) brief: bool,
+    pub(crate) sort_by: Option<SortKey>,
     /// Whether to read the whole object of every Node.
-    pub(in crate::commands) check_taints: bool,
+    pub(crate) check_taints: bool,
 }
 
 impl NodeFilter {
     /// The nodes to show, sorted as requested, else in the order of the selection, else by name.
-    pub(in crate::commands) fn nodes(&self, snapshot: &Snapshot, now: Now) -> Vec<String> {
+    pub(crate) fn nodes(&self, snapshot: &Snapshot, now: Now) -> Vec<String> {
         let candidates: Vec<&str> = match &self.selection {
             Selection::Named(names) => names.iter().map(String::as_str).collect(),
             _ => snapshot.known().into_iter().collect(),
@@ -74,7 +74,7 @@ impl NodeFilter {
     }
 
     /// The nodes that are not shown because they are free and well.
-    pub(super) fn left_out(&self, snapshot: &Snapshot, now: Now) -> LeftOut {
+    pub(crate) fn left_out(&self, snapshot: &Snapshot, now: Now) -> LeftOut {
         let mut left_out = LeftOut::default();
         for node in snapshot.known() {
             if self.matches(snapshot, node, now) && !self.includes(snapshot, node, now) {
@@ -87,7 +87,7 @@ impl NodeFilter {
     }
 
     /// Whether to show `node`.
-    pub(super) fn includes(&self, snapshot: &Snapshot, node: &str, now: Now) -> bool {
+    pub(crate) fn includes(&self, snapshot: &Snapshot, node: &str, now: Now) -> bool {
         self.matches(snapshot, node, now) && (!self.brief || snapshot.needs_attention(node, now))
     }
 
@@ -106,7 +106,7 @@ impl NodeFilter {
 
     /// Whether the selection has `node`, whatever its state is. A Node that is gone counts as long as its
     /// Lease is held, because its holder may not know.
-    pub(super) fn selects(&self, snapshot: &Snapshot, node: &str) -> bool {
+    pub(crate) fn selects(&self, snapshot: &Snapshot, node: &str) -> bool {
         let row = snapshot.row(node);
         let known = *row != Sight::Missing || snapshot.is_locked(node);
         match &self.selection {
@@ -121,7 +121,7 @@ impl NodeFilter {
     }
 
     /// When `node` next appears, changes or disappears because of the time alone.
-    pub(super) fn next_change(&self, snapshot: &Snapshot, node: &str, now: Now) -> Option<Instant> {
+    pub(crate) fn next_change(&self, snapshot: &Snapshot, node: &str, now: Now) -> Option<Instant> {
         let state = snapshot.state(node, now);
         let abandoned = self.abandoned.and_then(|term| abandoned_at(state, term));
         let abandoned = abandoned.filter(|&at| at > now.earliest);
@@ -134,7 +134,7 @@ impl NodeFilter {
 
     /// The nodes among `nodes` whose whole objects must be read: all that were named, else the suspicious
     /// ones. Nodes that were already read are left out.
-    pub(super) fn to_look_at<'a>(
+    pub(crate) fn to_look_at<'a>(
         &self,
         snapshot: &Snapshot,
         nodes: impl IntoIterator<Item = &'a str>,
@@ -151,10 +151,7 @@ impl NodeFilter {
     }
 
     /// The named nodes that don't exist.
-    pub(in crate::commands) fn unknown<'a>(
-        &'a self,
-        snapshot: &'a Snapshot,
-    ) -> impl Iterator<Item = &'a str> {
+    pub(crate) fn unknown<'a>(&'a self, snapshot: &'a Snapshot) -> impl Iterator<Item = &'a str> {
         let named: &[String] = match &self.selection {
             Selection::Named(names) => names,
             _ => &[],

@@ -6,7 +6,7 @@ use maintenance_lease::protocol::{Instant, Now, State};
 use maintenance_lease::{NodeLease, NodeRow, Sight};
 use pod_safety::node::{Health, is_fresh};
 
-use super::node_details::NodeDetails;
+use super::node_details::{DetailsRead, NodeDetails};
 use crate::output::item::Item;
 use crate::output::status::{Heartbeat, View};
 use crate::words::fencing_marks::Marks;
@@ -14,20 +14,20 @@ use crate::words::state::lock_flags;
 
 /// All that was read.
 #[derive(Debug)]
-pub(in crate::commands) struct Snapshot {
-    pub(super) leases: HashMap<String, NodeLease>,
-    pub(super) rows: HashMap<String, Sight>,
+pub(crate) struct Snapshot {
+    pub(crate) leases: HashMap<String, NodeLease>,
+    pub(crate) rows: HashMap<String, Sight>,
     /// What is known about a Node that is not among the rows.
-    pub(super) other_rows: Sight,
+    pub(crate) other_rows: Sight,
     /// `None`: no permission to read them, or not requested.
-    pub(super) heartbeats: Option<HashMap<String, Instant>>,
+    pub(crate) heartbeats: Option<HashMap<String, Instant>>,
     /// The Nodes that were read as whole objects.
-    pub(super) details: HashMap<String, NodeDetails>,
+    pub(crate) details: HashMap<String, NodeDetails>,
 }
 
 impl Snapshot {
     /// A picture from the rows of a complete list.
-    pub(super) fn listed(
+    pub(crate) fn listed(
         rows: impl IntoIterator<Item = NodeRow>,
     ) -> (HashMap<String, Sight>, Sight) {
         let rows = rows
@@ -38,7 +38,7 @@ impl Snapshot {
     }
 
     /// A picture from Leases, without any Nodes.
-    pub(super) fn of_leases(
+    pub(crate) fn of_leases(
         leases: impl Iterator<Item = NodeLease>,
         heartbeats: Option<HashMap<String, Instant>>,
     ) -> Self {
@@ -53,7 +53,25 @@ impl Snapshot {
         }
     }
 
-    pub(super) fn row(&self, node: &str) -> &Sight {
+    /// Applies the results of reading Nodes. If a Node could not be read, its earlier result stays.
+    pub(crate) fn take_details(
+        &mut self,
+        details: impl IntoIterator<Item = (String, DetailsRead)>,
+    ) {
+        for (name, DetailsRead { row, node_details }) in details {
+            match node_details {
+                Some(node_details) => {
+                    self.details.insert(name.clone(), node_details);
+                    self.rows.insert(name, row);
+                }
+                None => {
+                    self.rows.entry(name).or_insert(row);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn row(&self, node: &str) -> &Sight {
         self.rows.get(node).unwrap_or(&self.other_rows)
     }
 
@@ -81,7 +99,7 @@ impl Snapshot {
 
     /// Whether the Node may differ from its row: it is not ready, its heartbeat is old, or its Lease is on
     /// hold or marked as fenced.
-    pub(super) fn is_suspicious(&self, node: &str, now: Now) -> bool {
+    pub(crate) fn is_suspicious(&self, node: &str, now: Now) -> bool {
         let Sight::Row(row) = self.row(node) else {
             return false;
         };
@@ -93,7 +111,7 @@ impl Snapshot {
             || lease.is_some_and(|lease| lease.is_fenced() || lease.state(now) == State::AdminHold)
     }
 
-    pub(in crate::commands) fn view<'a>(&'a self, node: &'a str) -> View<'a> {
+    pub(crate) fn view<'a>(&'a self, node: &'a str) -> View<'a> {
         View {
             node,
             lease: self.leases.get(node),
@@ -110,7 +128,7 @@ impl Snapshot {
     }
 
     /// What is known about `node`.
-    pub(super) fn item(&self, node: &str, now: Now) -> Item {
+    pub(crate) fn item(&self, node: &str, now: Now) -> Item {
         let heartbeats = self.heartbeats.as_ref();
         let heartbeat = heartbeats.and_then(|heartbeats| heartbeats.get(node).copied());
         Item::new(node, self.leases.get(node), self.row(node), now)
@@ -120,7 +138,7 @@ impl Snapshot {
     }
 
     /// When something about `node` changes by time alone.
-    pub(super) fn next_change(&self, node: &str, now: Now) -> Option<Instant> {
+    pub(crate) fn next_change(&self, node: &str, now: Now) -> Option<Instant> {
         let of_lease = self.leases.get(node);
         let of_lease = of_lease.and_then(|lease| lease.next_change(now));
         let of_node = self.marks(node).and_then(|marks| marks.next_change(now));
@@ -128,7 +146,7 @@ impl Snapshot {
     }
 
     /// All nodes that anything is known about, by name.
-    pub(super) fn known(&self) -> BTreeSet<&str> {
+    pub(crate) fn known(&self) -> BTreeSet<&str> {
         self.rows
             .keys()
             .chain(self.leases.keys())
@@ -136,13 +154,13 @@ impl Snapshot {
             .collect()
     }
 
-    pub(super) fn state(&self, node: &str, now: Now) -> State {
+    pub(crate) fn state(&self, node: &str, now: Now) -> State {
         let lease = self.leases.get(node);
         lease.map_or(State::Free, |lease| lease.state(now))
     }
 
     /// Whether somebody holds the lock of `node`, or held it until it expired.
-    pub(super) fn is_locked(&self, node: &str) -> bool {
+    pub(crate) fn is_locked(&self, node: &str) -> bool {
         self.leases
             .get(node)
             .is_some_and(|lease| lease.holder().is_some())
@@ -150,7 +168,7 @@ impl Snapshot {
 
     /// Whether `node` needs attention: it is not free, not well, or its state is unknown. A cordon alone does
     /// not count.
-    pub(super) fn needs_attention(&self, node: &str, now: Now) -> bool {
+    pub(crate) fn needs_attention(&self, node: &str, now: Now) -> bool {
         let lease = self.leases.get(node);
         let is_marked = |marks: &Marks| marks.words(now).is_some();
         self.is_locked(node)

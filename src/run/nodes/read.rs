@@ -20,7 +20,7 @@ use crate::run::session::Session;
 /// # Errors
 /// If the Leases can't be read, or if reading Nodes or heartbeats fails for another reason than a missing
 /// right.
-pub(in crate::commands) async fn read_all(
+pub(crate) async fn read_all(
     session: &Session<'_>,
     filter: &NodeFilter,
     wide: bool,
@@ -44,7 +44,7 @@ pub(in crate::commands) async fn read_all(
 ///
 /// # Errors
 /// If one can't be read for another reason than a missing right.
-pub(super) async fn read_details(
+pub(crate) async fn read_details(
     session: &Session<'_>,
     filter: &NodeFilter,
     snapshot: &mut Snapshot,
@@ -156,7 +156,7 @@ async fn named(
 }
 
 /// All heartbeats if `wide`; `None` also if the caller may not read them.
-pub(super) async fn heartbeats(
+pub(crate) async fn heartbeats(
     session: &Session<'_>,
     wide: bool,
 ) -> Result<Option<HashMap<String, Instant>>, Failure> {

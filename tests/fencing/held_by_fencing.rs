@@ -103,8 +103,8 @@ fn a_forced_deletion_names_what_ends_the_hold() {
     let force = stage.maint(["force-delete", &target, "-m", "burnt"]);
     let run = force.holder("bob@laptop").run();
     assert_eq!(run.code, 6, "{run}");
-    let words = "REFUSE   lease             alice@bastion fenced the node and has it on hold until it is \
-                 unfenced, \"fencing: powered off: dark\": ask them, or run unfence (--accept-risk=lease)\n";
+    let words = "BLOCKER  lease             alice@bastion fenced the node and has it on hold until it is \
+                 unfenced, \"fencing: powered off: dark\": ask them, or run unfence (--override=lease)\n";
     assert!(run.stdout.contains(words), "{run}");
     let hint = format!(
         "hint: return the node to service and end the hold with `kubectl maint unfence {node}`; \

@@ -1,0 +1,25 @@
+//! `replacement`: what keeps a new pod from coming, or from running, once this one is gone.
+
+use super::verdict::Verdict;
+use crate::facts::Obstacle;
+
+const ID: &str = "replacement";
+
+pub(super) fn check(obstacles: &[Obstacle]) -> Vec<Verdict> {
+    let verdicts = obstacles.iter().map(|obstacle| match obstacle {
+        Obstacle::Surplus { set } => {
+            Verdict::info(ID, "no replacement comes: its set has fewer members").of([set])
+        }
+        Obstacle::Order { unready } => Verdict::info(
+            ID,
+            "its replacement comes only after the members before it are ready",
+        )
+        .of(unready),
+        Obstacle::Bound { claims } => Verdict::info(
+            ID,
+            "its replacement stays Pending: no other ready node can reach its volume",
+        )
+        .of(claims),
+    });
+    verdicts.collect()
+}
