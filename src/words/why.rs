@@ -1,6 +1,7 @@
 //! Why an object is stuck, in sentences, and what to run next.
 
 mod next;
+mod subject;
 
 use maintenance_lease::protocol::Now;
 use pod_safety::constants::POD_GC;
@@ -9,43 +10,9 @@ use pod_safety::why::{Blocked, Diagnosis, Eviction, Finalizer, Reason, State, Us
 use pod_safety::words::few;
 
 pub(crate) use self::next::{Step, steps};
+pub(crate) use self::subject::{Kind, Subject};
 use super::time::{length, remaining, span};
 use crate::text::escape;
-
-/// A kind of object that can be explained.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Pod,
-    Claim,
-    Namespace,
-}
-
-/// The object that is explained.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Subject {
-    pub(crate) kind: Kind,
-    /// Empty for a namespace.
-    pub(crate) namespace: String,
-    pub(crate) name: String,
-}
-
-impl Kind {
-    /// kubectl's word for it.
-    pub(crate) fn word(self) -> &'static str {
-        match self {
-            Self::Pod => "pod",
-            Self::Claim => "pvc",
-            Self::Namespace => "namespace",
-        }
-    }
-}
-
-impl Subject {
-    /// Its name in kubectl's form.
-    pub(crate) fn shown(&self) -> String {
-        format!("{}/{}", self.kind.word(), self.name)
-    }
-}
 
 /// How far the object got, in a word for programs.
 pub(crate) fn state_word(state: State) -> &'static str {

@@ -3,7 +3,7 @@
 use pod_safety::node::Health;
 use pod_safety::why::{Diagnosis, Reason, State};
 
-use super::{Kind, Subject};
+use super::subject::{Kind, Subject};
 use crate::text::for_shell;
 use crate::words::program::{NO_REASON, Program};
 
