@@ -181,8 +181,11 @@ fn a_remediation_is_not_disturbed() {
 #[test]
 fn fencers_have_the_rights_and_users_are_told_what_they_lack() {
     let (stage, node) = Stage::with_silent_node("rights");
-    let deploy = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy");
-    stage.kubectl(&["apply", "-f", deploy]);
+    let [namespace, rbac] = [
+        concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/namespace.yaml"),
+        concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/rbac.yaml"),
+    ];
+    stage.kubectl(&["apply", "-f", namespace, "-f", rbac]);
     let users = "kubectl-maint:users";
     let user = stage.plane.user("uma", &[users]).expect("a kubeconfig");
     let fencer = stage
