@@ -78,6 +78,7 @@ pub(crate) enum VerbArgs {
     Whoami(commands::whoami::WhoamiArgs),
     Wait(commands::wait::WaitArgs),
     Leases(commands::leases::LeasesArgs),
+    Why(commands::why::WhyArgs),
     ForceDelete(commands::force_delete::ForceDeleteArgs),
     Doctor(commands::doctor::DoctorArgs),
     Install(commands::install::InstallArgs),
@@ -106,6 +107,7 @@ impl VerbArgs {
             Self::Whoami(args) => args.output.quiet,
             Self::Wait(args) => args.output.quiet,
             Self::Leases(args) => args.output.quiet,
+            Self::Why(args) => args.output.quiet,
             Self::ForceDelete(args) => args.output.quiet,
             Self::Describe(_)
             | Self::Doctor(_)
@@ -138,6 +140,7 @@ pub(crate) fn run(cli: &Cli, start: &Start<'_>) -> Code {
             VerbArgs::Leases(args) => or_interrupted(commands::leases::run(args, start)).await,
             VerbArgs::Whoami(args) => commands::whoami::run(args, start).await,
             VerbArgs::Wait(args) => commands::wait::run(args, start).await,
+            VerbArgs::Why(args) => or_interrupted(commands::why::run(args, start)).await,
             VerbArgs::ForceDelete(args) => commands::force_delete::run(args, start).await,
             VerbArgs::Doctor(args) => or_interrupted(commands::doctor::run(args, start)).await,
             VerbArgs::Install(args) => or_interrupted(commands::install::run(args, start)).await,

@@ -188,6 +188,13 @@ pub(crate) enum NothingFound {
         /// Whether the caller has locks for another verb.
         has_others: bool,
     },
+    /// An object in kubectl's form, such as `pvc/data`.
+    Object {
+        /// Its namespace; `None` if it has none.
+        namespace: Option<String>,
+        /// What.
+        object: String,
+    },
     /// A pod.
     Pod {
         /// Its namespace.

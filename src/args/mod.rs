@@ -17,3 +17,11 @@ pub(crate) mod write;
 
 /// The heading of the connection flags. `options` lists them; the help of other commands does not.
 pub(crate) const HEADING: &str = "Connection";
+
+/// Whether it may be the name of a pod, a claim or a namespace. It becomes part of a URL path and of lines to
+/// paste.
+pub(crate) fn is_name(name: &str) -> bool {
+    let allowed =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte);
+    !name.is_empty() && name.len() <= 253 && name.bytes().all(allowed)
+}

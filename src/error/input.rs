@@ -90,6 +90,8 @@ pub(crate) enum InputError {
     NodeNotAlone,
     /// `--pods` was given with several nodes.
     PodsOfMany,
+    /// Not an object that `why` can explain.
+    NotExplained { typed: String },
 }
 
 /// What has no lock ids to print.
@@ -107,4 +109,6 @@ pub(crate) enum WithoutLockIds {
     Fencing,
     /// `force-delete`.
     ForceDeletion,
+    /// `why`.
+    Diagnosis,
 }

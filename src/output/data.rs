@@ -45,6 +45,8 @@ pub(crate) mod kind {
         LeaseSummaryList,
         ForceDeletion,
         ForceDeletionList,
+        Diagnosis,
+        DiagnosisList,
         Identity
     );
 }

@@ -16,3 +16,4 @@ pub(crate) mod safety;
 pub(crate) mod schema;
 pub(crate) mod status;
 pub(crate) mod template;
+pub(crate) mod why;

@@ -11,6 +11,7 @@ use super::identity::Identity;
 use super::item::{Item, NodeList};
 use super::leases::LeaseList;
 use super::pods::StrandedList;
+use super::why::DiagnosisList;
 
 /// What is printed: lists, and each change of `status --watch` as an item.
 #[derive(JsonSchema)]
@@ -24,6 +25,7 @@ enum Output {
     Change(Box<Item>),
     Fencing(FencingList),
     Stranded(StrandedList<'static>),
+    Diagnosis(DiagnosisList<'static>),
     Leases(LeaseList<'static>),
     ForceDeletion(ForceDeletionList),
     Identity(Identity),

@@ -236,6 +236,11 @@ pub(crate) fn nothing_found(nothing: &NothingFound, program: &Program) -> (Strin
         NothingFound::Labelled(selector) => {
             format!("no node matches the labels of -l {}", shown(selector))
         }
+        NothingFound::Object {
+            namespace: Some(namespace),
+            object,
+        } => format!("{object} in namespace {namespace}"),
+        NothingFound::Object { object, .. } => object.clone(),
         NothingFound::Pod { namespace, name } => format!("pod/{name} in namespace {namespace}"),
         NothingFound::Pods {
             namespace,

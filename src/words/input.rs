@@ -167,6 +167,10 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
             "--pods takes one node, or none for all nodes",
             "name at most one node",
         ),
+        InputError::NotExplained { typed } => both(
+            format!("{:?} cannot be explained", shown(typed)),
+            "use pod/NAME, pvc/NAME or namespace/NAME",
+        ),
     }
 }
 
@@ -206,7 +210,7 @@ fn no_lock_ids(what: WithoutLockIds, program: &Program) -> (String, String) {
             "this command has no lock id to print",
             "use -o json; the fencing record has the lock id of the hold",
         ),
-        WithoutLockIds::ForceDeletion => both(
+        WithoutLockIds::ForceDeletion | WithoutLockIds::Diagnosis => both(
             "this command has no lock id to print",
             "use -o json or -o name",
         ),

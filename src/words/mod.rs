@@ -22,4 +22,5 @@ pub(crate) mod suggestions;
 pub(crate) mod time;
 pub(crate) mod verb;
 pub(crate) mod waiting;
+pub(crate) mod why;
 pub(crate) mod with;

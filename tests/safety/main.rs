@@ -24,3 +24,5 @@ mod unknown;
 mod unreachable;
 mod usage;
 mod volumes;
+mod warning;
+mod why;

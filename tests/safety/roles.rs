@@ -85,6 +85,24 @@ fn web_0_goes(scene: &Scene, kubeconfig: &Path, levels: &Levels, told: &str) {
     assert!(!scene.is_there("web-0"));
 }
 
+/// What `why` reads in a namespace, and `more` of the cluster.
+#[track_caller]
+fn reads_all_for_why(scene: &Scene, groups: &[&str], more: &[(&str, &str)]) {
+    let of_namespace = [
+        ("get", "pods"),
+        ("list", "pods"),
+        ("get", "persistentvolumeclaims"),
+        ("list", "persistentvolumeclaims"),
+        ("list", "poddisruptionbudgets.policy"),
+        ("get", "statefulsets.apps"),
+        ("list", "events"),
+    ];
+    for (verb, resource) in of_namespace.iter().chain(more) {
+        let can = may(scene, groups, verb, resource, &scene.namespace);
+        assert!(can, "{groups:?} may not {verb} {resource}");
+    }
+}
+
 /// `copy-1`, whose Job keeps it, goes the same way: its phase is set first.
 #[track_caller]
 fn copy_1_goes(scene: &Scene, kubeconfig: &Path) {
@@ -146,6 +164,17 @@ fn an_operator_knows_all_and_deletes_pods_and_nodes() {
         let told = format!("\n{node} force-deleted; ");
         assert!(run.stdout.contains(&told), "{run}");
 
+        reads_all_for_why(
+            scene,
+            &OPERATOR,
+            &[
+                ("get", "persistentvolumes"),
+                ("list", "volumeattachments.storage.k8s.io"),
+                ("get", "storageclasses.storage.k8s.io"),
+                ("get", "namespaces"),
+                ("list", "nodes"),
+            ],
+        );
         may_nothing_foreign(scene, &OPERATOR);
         assert!(!may(scene, &[USERS], "delete", "pods", &scene.namespace));
         assert!(!may(scene, &[USERS], "delete", "nodes", ""));
@@ -183,6 +212,7 @@ fn an_owner_deletes_pods_of_the_namespace_and_nothing_else() {
         web_0_goes(scene, &dev, &levels, "");
         copy_1_goes(scene, &dev);
 
+        reads_all_for_why(scene, &[&team], &[]);
         may_nothing_foreign(scene, &[&team]);
         for (verb, resource, namespace) in [
             ("delete", "pods", "default"),

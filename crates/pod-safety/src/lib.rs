@@ -20,6 +20,7 @@ pub mod node;
 pub mod report;
 pub mod stranded;
 pub mod taint;
+pub mod why;
 pub mod wire;
 pub mod words;
 

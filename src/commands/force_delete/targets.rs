@@ -1,6 +1,7 @@
 //! What to delete: pods by name or label, or one Node.
 
 use super::{ALL, ForceDeleteArgs};
+use crate::args::is_name;
 use crate::args::nodes::{node_name, without_kind};
 use crate::error::InputError;
 use crate::text::for_shell;
@@ -85,13 +86,6 @@ fn with_kinds(typed: &[String]) -> Vec<String> {
         }
     }
     typed.to_vec()
-}
-
-/// Whether it may be a pod's name. It becomes part of a URL path and of lines to paste.
-fn is_name(name: &str) -> bool {
-    let allowed =
-        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte);
-    !name.is_empty() && name.len() <= 253 && name.bytes().all(allowed)
 }
 
 #[cfg(test)]

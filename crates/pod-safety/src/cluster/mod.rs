@@ -10,6 +10,7 @@ pub mod reader;
 mod remains;
 mod rights;
 mod stranded;
+mod why;
 
 pub use aftermath::{Aftermath, Kin, Replacement, Taken};
 pub use deletion::{Deletion, Exactly};

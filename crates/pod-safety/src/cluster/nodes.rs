@@ -49,6 +49,7 @@ impl Reader {
             Some(NodeRow {
                 name,
                 is_ready: status.split(',').any(|word| word == "Ready"),
+                is_cordoned: status.split(',').any(|word| word == "SchedulingDisabled"),
                 labels,
                 is_annotated: annotations.contains_key(ANNOTATION),
             })

@@ -19,14 +19,10 @@ pub struct Budget {
 
 /// Those of the namespace's budgets that cover `pod`.
 pub(super) fn covering(pod: &Pod, read: &Known<Vec<PodDisruptionBudget>>) -> Known<Vec<Budget>> {
-    let labels = pod.metadata.labels.clone().unwrap_or_default();
     read.as_ref().map(|budgets| {
         budgets
             .iter()
-            .filter(|budget| {
-                let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
-                selector.is_some_and(|selector| selects(selector, &labels))
-            })
+            .filter(|budget| covers(budget, pod))
             .map(|budget| Budget {
                 name: budget.metadata.name.clone().unwrap_or_default(),
                 allowed: budget
@@ -37,6 +33,14 @@ pub(super) fn covering(pod: &Pod, read: &Known<Vec<PodDisruptionBudget>>) -> Kno
             })
             .collect()
     })
+}
+
+/// Whether `budget`, which is of the pod's namespace, covers `pod`.
+pub(crate) fn covers(budget: &PodDisruptionBudget, pod: &Pod) -> bool {
+    let selector = budget.spec.as_ref().and_then(|spec| spec.selector.as_ref());
+    let labels = pod.metadata.labels.as_ref();
+    let none = BTreeMap::new();
+    selector.is_some_and(|selector| selects(selector, labels.unwrap_or(&none)))
 }
 
 /// Whether `selector` selects what has these labels; an empty one selects everything.

@@ -117,6 +117,8 @@ pub struct NodeRow {
     pub name: String,
     /// Its Ready condition is True.
     pub is_ready: bool,
+    /// It takes no new pods.
+    pub is_cordoned: bool,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
     /// It carries our annotation, be it a record or not.
@@ -247,6 +249,7 @@ mod tests {
         NodeRow {
             name: name.to_owned(),
             is_ready,
+            is_cordoned: false,
             labels: labels.collect(),
             is_annotated: false,
         }

@@ -174,6 +174,7 @@ mod tests {
         NodeRow {
             name: name.to_owned(),
             is_ready,
+            is_cordoned: false,
             labels: BTreeMap::from([("kubernetes.io/hostname".to_owned(), name.to_owned())]),
             is_annotated: false,
         }

@@ -1,0 +1,368 @@
+//! Reads what explains why an object is stuck: what the object itself shows to be needed, and no more.
+
+use std::collections::BTreeSet;
+
+use futures::future::{join, join_all};
+use futures::join;
+use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::core::v1::{Event, Pod};
+use k8s_openapi::api::storage::v1::VolumeAttachment;
+use maintenance_lease::protocol::Instant;
+use maintenance_lease::{ApiError, Error, Right, escape};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::Reader;
+use crate::facts::source::claims;
+use crate::known::{Known, Why};
+use crate::why::affinity::is_limited;
+use crate::why::missing::{is_ordered, set_of};
+use crate::why::namespace::named;
+use crate::why::pod::{Seen, node_name};
+use crate::why::{
+    ClaimEvidence, Diagnosis, MissingEvidence, NamespaceEvidence, PodEvidence, Reason, State,
+    diagnose_claim, diagnose_missing, diagnose_namespace, diagnose_pod,
+};
+use crate::wire::{instant, micro_instant};
+
+impl Reader {
+    /// Why a pod is stuck, or why its StatefulSet has not created it; `None`: there is no such pod, and
+    /// no set that its name belongs to.
+    ///
+    /// # Errors
+    /// If the pod can't be read. What else can't be read is listed as such.
+    pub async fn why_pod(&self, namespace: &str, name: &str) -> Result<Option<Diagnosis>, Error> {
+        let Some(pod) = self.pod(namespace, name).await? else {
+            return Ok(self.why_missing(namespace, name).await);
+        };
+        let evidence = self.pod_evidence(pod).await;
+        Ok(Some(diagnose_pod(&evidence, self.now())))
+    }
+
+    async fn why_missing(&self, namespace: &str, name: &str) -> Option<Diagnosis> {
+        let (set, ordinal) = set_of(name)?;
+        let path = format!(
+            "/apis/apps/v1/namespaces/{}/statefulsets/{}",
+            escape(namespace),
+            escape(set)
+        );
+        let set: StatefulSet = self.get(&path).await.ok()??;
+        let uid = set.metadata.uid.as_deref().unwrap_or_default();
+        // Of a set with several pods to create, only the warnings about this one count.
+        let selector = format!("involvedObject.uid={uid},type=Warning");
+        let needs_pods = is_ordered(&set) && ordinal > 0;
+        let (pods, warning) = join(
+            needed(needs_pods, || self.all_in(namespace, "/api/v1", "pods")),
+            self.warning(namespace, &selector, &format!("Pod {name} ")),
+        )
+        .await;
+        Some(diagnose_missing(&MissingEvidence {
+            ordinal,
+            set,
+            pods,
+            warning,
+        }))
+    }
+
+    /// Why a claim is stuck; `None`: there is no such claim.
+    ///
+    /// # Errors
+    /// If the claim can't be read. What else can't be read is listed as such.
+    pub async fn why_claim(&self, namespace: &str, name: &str) -> Result<Option<Diagnosis>, Error> {
+        let read = self.one(namespace, "persistentvolumeclaims", name).await;
+        let read = read.map_err(|error| {
+            let right = Right {
+                verb: "get",
+                resource: "persistentvolumeclaims",
+                namespace: Some(namespace.to_owned()),
+            };
+            right.explain(error)
+        });
+        let Some(claim) = read? else {
+            return Ok(None);
+        };
+        let mut evidence = ClaimEvidence::of(claim);
+        let state = evidence.state();
+        let is_pending = state == State::Pending;
+        let is_deleted = matches!(state, State::Terminating { .. });
+        let uid = evidence.claim.metadata.uid.as_deref().unwrap_or_default();
+        let selector = format!("involvedObject.uid={uid},type=Warning");
+        let (volume, class) = match is_pending {
+            true => (evidence.volume_name(), evidence.class_name()),
+            false => (None, None),
+        };
+        let class = class.filter(|_| volume.is_none());
+        let (pods, volume, class, warning) = join!(
+            needed(is_deleted || class.is_some(), || {
+                self.all_in(namespace, "/api/v1", "pods")
+            }),
+            needed(volume.is_some(), || {
+                self.unplaced("/api/v1", "persistentvolumes", volume.unwrap_or_default())
+            }),
+            needed(class.is_some(), || {
+                let group = "/apis/storage.k8s.io/v1";
+                self.unplaced(group, "storageclasses", class.unwrap_or_default())
+            }),
+            needed(is_pending, || self.warning(namespace, &selector, "")),
+        );
+        evidence.pods = pods;
+        evidence.volume = volume;
+        evidence.class = class;
+        evidence.warning = warning;
+        Ok(Some(diagnose_claim(&evidence)))
+    }
+
+    /// Why a namespace is stuck; `None`: there is no such namespace.
+    ///
+    /// # Errors
+    /// If the namespace can't be read. What else can't be read is listed as such.
+    pub async fn why_namespace(&self, name: &str) -> Result<Option<Diagnosis>, Error> {
+        let read = self
+            .get(&format!("/api/v1/namespaces/{}", escape(name)))
+            .await;
+        let read = read.map_err(|error| {
+            let right = Right {
+                verb: "get",
+                resource: "namespaces",
+                namespace: None,
+            };
+            right.explain(error)
+        });
+        let Some(namespace) = read? else {
+            return Ok(None);
+        };
+        let names = join_all(named(&namespace).into_iter().map(|kind| async move {
+            let objects = self.all_in::<Named>(name, "/api/v1", kind).await;
+            let names = objects.map(|all| all.into_iter().map(|one| one.metadata.name).collect());
+            (kind, names)
+        }));
+        let evidence = NamespaceEvidence {
+            names: names.await,
+            namespace,
+        };
+        Ok(Some(diagnose_namespace(&evidence, self.now())))
+    }
+
+    async fn pod_evidence(&self, pod: Pod) -> PodEvidence {
+        let mut evidence = PodEvidence::of(pod);
+        match evidence.state(self.now()) {
+            State::Ending { .. } | State::Terminating { .. } => {
+                self.read_deleted(&mut evidence).await;
+            }
+            State::Finalizing { .. } => {
+                evidence.namespace = self.namespace_of(&evidence.pod).await;
+            }
+            State::Pending => self.read_pending(&mut evidence).await,
+            State::Running => {
+                let namespace = namespace(&evidence.pod).to_owned();
+                let (seen, budgets) = join(
+                    self.seen(node_name(&evidence.pod)),
+                    self.all_in(&namespace, "/apis/policy/v1", "poddisruptionbudgets"),
+                )
+                .await;
+                evidence.nodes.extend(seen);
+                evidence.budgets = budgets;
+            }
+            _ => {}
+        }
+        evidence
+    }
+
+    async fn read_deleted(&self, evidence: &mut PodEvidence) {
+        let pod = &evidence.pod;
+        let is_late = matches!(evidence.state(self.now()), State::Terminating { .. });
+        let (seen, namespace, warning) = join!(
+            self.seen(node_name(pod)),
+            self.namespace_of(pod),
+            needed(is_late, || self.warning_about(pod)),
+        );
+        evidence.nodes.extend(seen);
+        evidence.namespace = namespace;
+        evidence.warning = warning;
+    }
+
+    async fn read_pending(&self, evidence: &mut PodEvidence) {
+        let pod = &evidence.pod;
+        let namespace = namespace(pod);
+        let node = node_name(pod);
+        let is_placed = !node.is_empty();
+        let names: BTreeSet<String> = claims(pod).collect();
+        let (seen, claims, warning) = join!(
+            self.seen(node),
+            join_all(names.into_iter().map(|name| async {
+                let claim = self.one(namespace, "persistentvolumeclaims", &name).await;
+                let right = || format!("get persistentvolumeclaims in namespace {namespace}");
+                (name, Known::of(claim, right))
+            })),
+            needed(is_placed, || self.warning_about(pod)),
+        );
+        evidence.nodes.extend(seen);
+        evidence.claims = claims.into_iter().collect();
+        evidence.warning = warning;
+        let volumes: BTreeSet<&str> = evidence.bound().map(|(_, volume)| volume).collect();
+        if volumes.is_empty() {
+            return;
+        }
+        let (volumes, attachments) = join(
+            join_all(volumes.into_iter().map(|name| async move {
+                let volume = self.unplaced("/api/v1", "persistentvolumes", name).await;
+                (name.to_owned(), volume)
+            })),
+            needed(is_placed, || self.volume_attachments()),
+        )
+        .await;
+        evidence.volumes = volumes.into_iter().collect();
+        evidence.attachments = attachments;
+        let mut read = { evidence.volumes.values() }.filter_map(|volume| volume.yes()?.as_ref());
+        if !is_placed && read.any(is_limited) {
+            let rows = self.node_rows().await;
+            evidence.rows = Known::of(rows, || "list nodes".to_owned());
+        }
+        let others: BTreeSet<String> = evidence
+            .elsewhere()
+            .into_iter()
+            .map(|(_, _, attachment)| attachment.spec.node_name.clone())
+            .collect();
+        if others.is_empty() {
+            return;
+        }
+        let namespace = self::namespace(&evidence.pod).to_owned();
+        let (seen, neighbours) = join(
+            join_all(others.iter().map(|other| self.seen(other))),
+            self.all_in(&namespace, "/api/v1", "pods"),
+        )
+        .await;
+        evidence.nodes.extend(seen.into_iter().flatten());
+        evidence.neighbours = neighbours;
+    }
+
+    /// The Node of this name, with its heartbeat; `None` if there is no name.
+    async fn seen(&self, node: &str) -> Option<(String, Seen)> {
+        if node.is_empty() {
+            return None;
+        }
+        let (read, heartbeat) = join(self.node(node), self.heartbeat(node)).await;
+        let seen = Seen {
+            node: Known::of(read, || "get nodes".to_owned()),
+            heartbeat: Known::of(heartbeat, || "get heartbeats".to_owned()),
+        };
+        Some((node.to_owned(), seen))
+    }
+
+    async fn namespace_of<T: DeserializeOwned>(&self, pod: &Pod) -> Known<Option<T>> {
+        let path = format!("/api/v1/namespaces/{}", escape(namespace(pod)));
+        Known::of(self.get(&path).await, || "get namespaces".to_owned())
+    }
+
+    /// An object of the core group in a namespace.
+    async fn one<T: DeserializeOwned>(
+        &self,
+        namespace: &str,
+        plural: &str,
+        name: &str,
+    ) -> Result<Option<T>, ApiError> {
+        let path = format!(
+            "/api/v1/namespaces/{}/{plural}/{}",
+            escape(namespace),
+            escape(name)
+        );
+        self.get(&path).await
+    }
+
+    /// An object that has no namespace.
+    async fn unplaced<T: DeserializeOwned>(
+        &self,
+        group: &str,
+        plural: &str,
+        name: &str,
+    ) -> Known<Option<T>> {
+        let path = format!("{group}/{plural}/{}", escape(name));
+        Known::of(self.get(&path).await, || format!("get {plural}"))
+    }
+
+    /// All objects of a kind in a namespace.
+    async fn all_in<T: DeserializeOwned + Send>(
+        &self,
+        namespace: &str,
+        group: &str,
+        plural: &str,
+    ) -> Known<Vec<T>> {
+        let path = format!("{group}/namespaces/{}/{plural}", escape(namespace));
+        Known::of(self.list(&path, "").await, || {
+            format!("list {plural} in namespace {namespace}")
+        })
+    }
+
+    async fn volume_attachments(&self) -> Known<Vec<VolumeAttachment>> {
+        let read = self
+            .list("/apis/storage.k8s.io/v1/volumeattachments", "")
+            .await;
+        Known::of(read, || "list volumeattachments".to_owned())
+    }
+
+    async fn warning_about(&self, pod: &Pod) -> Known<Option<Reason>> {
+        let uid = pod.metadata.uid.as_deref().unwrap_or_default();
+        let selector = format!("involvedObject.uid={uid},type=Warning");
+        self.warning(namespace(pod), &selector, "").await
+    }
+
+    /// The newest of the namespace's Events that `selector` selects and whose message has `words`.
+    async fn warning(&self, namespace: &str, selector: &str, words: &str) -> Known<Option<Reason>> {
+        let path = format!("/api/v1/namespaces/{}/events", escape(namespace));
+        let query = format!("fieldSelector={}", escape(selector));
+        let events = self.list::<Event>(&path, &query).await;
+        let events = Known::of(events, || format!("list events in namespace {namespace}"));
+        events.map(|events| {
+            let about = events.into_iter().filter(|event| {
+                let message = event.message.as_deref().unwrap_or_default();
+                message.contains(words)
+            });
+            let newest = about.max_by_key(last)?;
+            Some(Reason::Event {
+                at: last(&newest),
+                reason: newest.reason.unwrap_or_default(),
+                message: newest.message.unwrap_or_default(),
+            })
+        })
+    }
+}
+
+/// An object, as far as its name goes.
+#[derive(Deserialize)]
+struct Named {
+    metadata: NamedMetadata,
+}
+
+#[derive(Deserialize)]
+struct NamedMetadata {
+    name: String,
+}
+
+/// What `read` finds, if it is needed.
+async fn needed<T, F>(is_needed: bool, read: impl FnOnce() -> F) -> Known<T>
+where
+    F: Future<Output = Known<T>>,
+{
+    match is_needed {
+        true => read().await,
+        false => Known::Unknown(Why::NotRead),
+    }
+}
+
+/// When an Event last happened.
+fn last(event: &Event) -> Option<Instant> {
+    let series = event.series.as_ref();
+    let of_series = series.and_then(|series| series.last_observed_time.as_ref());
+    [
+        of_series.map(micro_instant),
+        event.last_timestamp.as_ref().map(instant),
+        event.event_time.as_ref().map(micro_instant),
+    ]
+    .into_iter()
+    .flatten()
+    .max()
+}
+
+fn namespace(pod: &Pod) -> &str {
+    pod.metadata.namespace.as_deref().unwrap_or_default()
+}

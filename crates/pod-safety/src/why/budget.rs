@@ -1,0 +1,162 @@
+//! What the eviction API would say, and therefore `kubectl drain`.
+
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+
+use crate::facts::PodSight;
+use crate::facts::budgets::covers;
+
+/// Why an eviction would be refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Eviction {
+    /// The budget allows no disruption now.
+    Budget {
+        /// Its name.
+        name: String,
+        /// How many pods have to be healthy.
+        desired: i32,
+        /// How many are.
+        healthy: i32,
+    },
+    /// The disruption controller has not looked at the budget since it was changed.
+    Unprocessed {
+        /// Its name.
+        name: String,
+    },
+    /// Several budgets cover the pod, which the API does not support.
+    Several {
+        /// Their names.
+        names: Vec<String>,
+    },
+}
+
+impl Eviction {
+    /// Why an eviction of `pod` would be refused, by the budgets of its namespace; `None`: it would not.
+    /// The rules are those of `EvictionREST` in the API server.
+    #[must_use]
+    pub fn refused(pod: &Pod, budgets: &[PodDisruptionBudget]) -> Option<Self> {
+        let covering: Vec<_> = budgets.iter().filter(|one| covers(one, pod)).collect();
+        let name = |budget: &PodDisruptionBudget| budget.metadata.name.clone().unwrap_or_default();
+        let phase = pod
+            .status
+            .as_ref()
+            .and_then(|status| status.phase.as_deref());
+        let is_exempt = matches!(phase, Some("Succeeded" | "Failed" | "Pending"))
+            || pod.metadata.deletion_timestamp.is_some();
+        let budget = match covering[..] {
+            _ if is_exempt => return None,
+            [] => return None,
+            [budget] => budget,
+            _ => {
+                let names = covering.into_iter().map(name).collect();
+                return Some(Self::Several { names });
+            }
+        };
+        let status = budget.status.clone().unwrap_or_default();
+        let (healthy, desired) = (
+            status.current_healthy.unwrap_or(0),
+            status.desired_healthy.unwrap_or(0),
+        );
+        let policy =
+            { budget.spec.as_ref() }.and_then(|spec| spec.unhealthy_pod_eviction_policy.as_deref());
+        if !PodSight::of(pod).told.ready
+            && (policy == Some("AlwaysAllow") || (healthy >= desired && desired > 0))
+        {
+            return None;
+        }
+        if status.observed_generation.unwrap_or(0) < budget.metadata.generation.unwrap_or(0) {
+            return Some(Self::Unprocessed { name: name(budget) });
+        }
+        let is_blocked = status.disruptions_allowed.unwrap_or(0) <= 0;
+        is_blocked.then(|| Self::Budget {
+            name: name(budget),
+            desired,
+            healthy,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn refused(pod: &Value, budgets: &[Value]) -> Option<Eviction> {
+        let budgets = budgets.iter().cloned().map(serde_json::from_value);
+        let budgets: Result<Vec<_>, _> = budgets.collect();
+        let pod = serde_json::from_value(pod.clone()).expect("a pod");
+        Eviction::refused(&pod, &budgets.expect("budgets"))
+    }
+
+    fn budget(healthy: i32, desired: i32, allowed: i32, change: &Value) -> Value {
+        let mut budget = json!({
+            "metadata": {"name": "web", "generation": 2},
+            "spec": {"selector": {"matchLabels": {"app": "web"}}},
+            "status": {
+                "observedGeneration": 2, "disruptionsAllowed": allowed, "expectedPods": 2,
+                "currentHealthy": healthy, "desiredHealthy": desired,
+            },
+        });
+        for (part, fields) in change.as_object().into_iter().flatten() {
+            for (field, value) in fields.as_object().into_iter().flatten() {
+                budget[part][field] = value.clone();
+            }
+        }
+        budget
+    }
+
+    #[test]
+    fn an_eviction_is_refused_as_the_server_does() {
+        let pod = |phase: &str, ready: &str| {
+            json!({
+                "metadata": {"name": "web-0", "labels": {"app": "web"}},
+                "status": {"phase": phase, "conditions": [{"type": "Ready", "status": ready}]},
+            })
+        };
+        let ready = pod("Running", "True");
+        let unready = pod("Running", "False");
+        let full = budget(2, 2, 0, &json!({}));
+        let short = budget(1, 2, 0, &json!({}));
+        let always = budget(
+            1,
+            2,
+            0,
+            &json!({"spec": {"unhealthyPodEvictionPolicy": "AlwaysAllow"}}),
+        );
+        let stale = budget(2, 2, 0, &json!({"status": {"observedGeneration": 1}}));
+        let blocked = |healthy| {
+            Some(Eviction::Budget {
+                name: "web".to_owned(),
+                desired: 2,
+                healthy,
+            })
+        };
+        for (pod, budget, expected) in [
+            (&ready, &full, blocked(2)),
+            (&ready, &budget(3, 2, 1, &json!({})), None),
+            (&unready, &full, None),
+            (&unready, &short, blocked(1)),
+            (&unready, &always, None),
+            (&ready, &always, blocked(1)),
+            (
+                &ready,
+                &stale,
+                Some(Eviction::Unprocessed {
+                    name: "web".to_owned(),
+                }),
+            ),
+            (&pod("Pending", "False"), &short, None),
+            (&pod("Failed", "False"), &short, None),
+        ] {
+            assert_eq!(
+                refused(pod, std::slice::from_ref(budget)),
+                expected,
+                "{pod} {budget}"
+            );
+        }
+        let several = refused(&ready, &[full.clone(), full]);
+        assert!(matches!(several, Some(Eviction::Several { names }) if names == ["web", "web"]));
+        assert_eq!(refused(&ready, &[]), None);
+    }
+}

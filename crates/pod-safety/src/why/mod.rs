@@ -1,0 +1,342 @@
+//! Why a pod, a claim or a namespace is stuck: what was read in, reasons out.
+
+pub mod affinity;
+pub mod budget;
+pub mod claim;
+pub mod finalizer;
+pub mod missing;
+pub mod namespace;
+pub mod pod;
+pub mod waiting;
+
+use maintenance_lease::protocol::Instant;
+
+pub use self::budget::Eviction;
+pub use self::claim::{ClaimEvidence, diagnose_claim};
+pub use self::finalizer::Finalizer;
+pub use self::missing::{MissingEvidence, diagnose_missing};
+pub use self::namespace::{NamespaceEvidence, diagnose_namespace};
+pub use self::pod::{PodEvidence, diagnose_pod};
+use crate::known::{Known, Why};
+use crate::node::Health;
+
+/// What is known of an object that may be stuck.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnosis {
+    /// How far it got.
+    pub state: State,
+    /// The node of a pod.
+    pub node: Option<String>,
+    /// Why it gets no further, the most important first. Empty if nothing is in its way.
+    pub reasons: Vec<Reason>,
+    /// What waits for it.
+    pub blocks: Vec<Blocked>,
+    /// What could not be read.
+    pub unread: Vec<Unread>,
+}
+
+/// How far an object got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// There is no such object.
+    Missing,
+    /// A pod without a node, or one whose containers have not all started.
+    Pending,
+    /// A pod whose containers were started.
+    Running,
+    /// A pod that has ended by itself.
+    Finished,
+    /// A claim that has its volume.
+    Bound,
+    /// A claim whose volume no longer exists.
+    Lost,
+    /// A namespace that is not being deleted.
+    Active,
+    /// It is being deleted and has time until then.
+    Ending {
+        /// The end of its grace period.
+        until: Instant,
+    },
+    /// It should be gone since then.
+    Terminating {
+        /// The end of its grace period, or the time when its deletion was requested.
+        since: Instant,
+    },
+    /// It has ended, and only finalizers keep the object.
+    Finalizing {
+        /// The time when its deletion was requested, or the end of its grace period.
+        since: Instant,
+    },
+}
+
+/// Something that keeps an object where it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// Its grace period has not ended.
+    Grace {
+        /// The end.
+        until: Instant,
+        /// The containers with a `preStop` hook, which runs within the grace period.
+        pre_stop: Vec<String>,
+    },
+    /// Its node is not well.
+    Node {
+        /// The node.
+        name: String,
+        /// How it is.
+        health: Health,
+    },
+    /// A taint of its node evicts it at about this time.
+    Evicted {
+        /// Then; it may have passed.
+        at: Instant,
+    },
+    /// It tolerates the taints of its node without a limit.
+    NeverEvicted,
+    /// No taint of its node evicts it.
+    Unevicted,
+    /// The grace period is over, and these containers still run: the kubelet could not end them.
+    Containers {
+        /// The node.
+        node: String,
+        /// Their names.
+        names: Vec<String>,
+    },
+    /// Its containers have ended, and the kubelet has not finished: it unmounts its volumes first.
+    Unmount {
+        /// The node.
+        node: String,
+        /// The claims of the pod.
+        claims: Vec<String>,
+    },
+    /// The kubelet has not reported that it ended.
+    Unconfirmed {
+        /// The node.
+        node: String,
+    },
+    /// Somebody must agree before the object is removed.
+    Finalizer(Finalizer),
+    /// The scheduler finds no node for it, in its own words.
+    Unschedulable {
+        /// What the scheduler wrote.
+        message: String,
+    },
+    /// Scheduling gates keep the scheduler from looking at it.
+    Gated {
+        /// Which.
+        gates: Vec<String>,
+    },
+    /// A volume can be used on other nodes only, and none of them takes pods now.
+    VolumeAffinity {
+        /// The claim.
+        claim: String,
+        /// The PersistentVolume.
+        volume: String,
+        /// The nodes where the volume can be used; `true`: it is not ready, `false`: it is cordoned.
+        nodes: Vec<(String, bool)>,
+    },
+    /// A volume for one node at a time is attached to another node.
+    MultiAttach {
+        /// The claim.
+        claim: String,
+        /// The PersistentVolume.
+        volume: String,
+        /// The other node.
+        node: String,
+        /// How that node is, if it is known.
+        health: Option<Health>,
+        /// The pods of the namespace that use the claim there.
+        pods: Vec<String>,
+        /// Its detach was requested.
+        detaching: bool,
+    },
+    /// A volume can't be attached, in the driver's own words.
+    AttachFailed {
+        /// The PersistentVolume.
+        volume: String,
+        /// What the driver wrote.
+        message: String,
+    },
+    /// It needs a claim that does not exist.
+    ClaimMissing {
+        /// The claim.
+        claim: String,
+    },
+    /// It needs a claim that has no volume yet.
+    ClaimUnbound {
+        /// The claim.
+        claim: String,
+    },
+    /// It needs a claim that is being deleted.
+    ClaimEnding {
+        /// The claim.
+        claim: String,
+    },
+    /// The claim's volume no longer exists.
+    VolumeLost {
+        /// The PersistentVolume.
+        volume: String,
+    },
+    /// A container does not start, or does not stay up, in the kubelet's words.
+    Container {
+        /// Its name.
+        name: String,
+        /// Such as `ImagePullBackOff`.
+        reason: String,
+        /// What the kubelet wrote; may be empty.
+        message: String,
+    },
+    /// The eviction API, and therefore `kubectl drain`, would refuse to evict it.
+    Eviction(Eviction),
+    /// Pods use the claim.
+    UsedBy {
+        /// Those that have a node.
+        pods: Vec<User>,
+    },
+    /// The claim's volume is made for the node of the first pod that uses it.
+    FirstConsumer {
+        /// The pods that use it and have no node yet.
+        pods: Vec<String>,
+    },
+    /// The claim's storage class does not exist.
+    NoClass {
+        /// Its name.
+        class: String,
+    },
+    /// No volume fits, and nobody makes one.
+    NoVolume,
+    /// The volume that the claim names is bound to another claim.
+    VolumeTaken {
+        /// The PersistentVolume.
+        volume: String,
+        /// The other claim, as `NAMESPACE/NAME`.
+        by: String,
+    },
+    /// A provisioner has not made the volume.
+    Provisioning {
+        /// Which.
+        provisioner: String,
+    },
+    /// The namespace controller could not find or delete some of the content, in its own words.
+    Content {
+        /// What the controller wrote.
+        message: String,
+    },
+    /// Objects of a kind are left in the namespace.
+    Left {
+        /// The kind, as kubectl takes it, such as `widgets.example.com`.
+        resource: String,
+        /// How many.
+        count: u64,
+        /// Their names, if they can be explained.
+        names: Vec<String>,
+    },
+    /// Objects in the namespace are kept by a finalizer.
+    ContentFinalizer {
+        /// The finalizer.
+        finalizer: Finalizer,
+        /// How many objects have it.
+        count: u64,
+    },
+    /// The namespace controller has reported nothing yet.
+    Unreported,
+    /// A StatefulSet has no pod of this number.
+    OutsideSet {
+        /// The set, as `StatefulSet/web`.
+        owner: String,
+        /// Its first number.
+        first: i32,
+        /// How many pods it has.
+        replicas: i32,
+    },
+    /// A StatefulSet creates it only after an earlier pod is ready.
+    InOrder {
+        /// The set.
+        owner: String,
+        /// The first pod that is not ready.
+        pod: String,
+    },
+    /// Its controller could not create it, in the server's words: for example, because of a quota.
+    NotCreated {
+        /// The controller.
+        owner: String,
+        /// What the server answered.
+        message: String,
+    },
+    /// Its controller has not created it yet.
+    NotCreatedYet {
+        /// The controller.
+        owner: String,
+    },
+    /// The newest warning about it, where nothing else explains its state.
+    Event {
+        /// Such as `FailedKillPod`.
+        reason: String,
+        /// In its author's words.
+        message: String,
+        /// When it last happened.
+        at: Option<Instant>,
+    },
+}
+
+/// A pod that uses a claim.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// Its name.
+    pub name: String,
+    /// It has ended by itself.
+    pub finished: bool,
+}
+
+/// What waits for an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Blocked {
+    /// Its controller, which can't replace it before it is gone.
+    Replacement {
+        /// As `StatefulSet/web`.
+        owner: String,
+    },
+    /// Its namespace, which is being deleted.
+    Namespace {
+        /// Its name.
+        name: String,
+        /// Since when.
+        since: Instant,
+    },
+}
+
+/// What could not be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unread {
+    /// In words, such as `nodes`.
+    pub what: &'static str,
+    /// Why not.
+    pub why: Why,
+}
+
+impl Diagnosis {
+    /// Of an object in this state, without anything in its way so far.
+    fn new(state: State) -> Self {
+        Self {
+            state,
+            node: None,
+            reasons: Vec::new(),
+            blocks: Vec::new(),
+            unread: Vec::new(),
+        }
+    }
+
+    /// The fact, if it is known; else notes that it could not be read. What nobody asked for is not noted.
+    fn known<'a, T>(&mut self, what: &'static str, fact: &'a Known<T>) -> Option<&'a T> {
+        if let Known::Unknown(why) = fact
+            && *why != Why::NotRead
+            && !self.unread.iter().any(|unread| unread.what == what)
+        {
+            self.unread.push(Unread {
+                what,
+                why: why.clone(),
+            });
+        }
+        fact.yes()
+    }
+}

@@ -1,0 +1,231 @@
+//! Why a namespace stays in Terminating: what its controller reports in the conditions.
+
+use k8s_openapi::api::core::v1::Namespace;
+use maintenance_lease::protocol::Now;
+
+use super::{Diagnosis, Finalizer, Reason, State};
+use crate::known::Known;
+use crate::wire::instant;
+
+/// How the condition `NamespaceContentRemaining` begins, and what divides a kind from its count.
+const LEFT: (&str, &str) = ("Some resources are remaining: ", " has ");
+
+/// The same of `NamespaceFinalizersRemaining`.
+const FINALIZERS: (&str, &str) = (
+    "Some content in the namespace has finalizers remaining: ",
+    " in ",
+);
+
+/// What follows each count in both.
+const INSTANCES: &str = " resource instances";
+
+/// The finalizer of the namespace controller itself, which it removes last.
+const OWN: &str = "kubernetes";
+
+/// What was read for a namespace.
+#[derive(Clone, Debug)]
+pub struct NamespaceEvidence {
+    /// The namespace.
+    pub namespace: Namespace,
+    /// The names of the objects that are left, for the kinds that [`named`] lists.
+    pub names: Vec<(&'static str, Known<Vec<String>>)>,
+}
+
+/// The kinds whose objects can be explained: those that are left in `namespace`.
+#[must_use]
+pub fn named(namespace: &Namespace) -> Vec<&'static str> {
+    let left = counted(namespace, "NamespaceContentRemaining", LEFT).unwrap_or_default();
+    let explained = ["pods", "persistentvolumeclaims"];
+    let is_left = |kind: &&str| left.iter().any(|(resource, _)| resource == kind);
+    explained.into_iter().filter(is_left).collect()
+}
+
+/// What is known of a namespace at `now`.
+#[must_use]
+pub fn diagnose_namespace(evidence: &NamespaceEvidence, now: Now) -> Diagnosis {
+    let namespace = &evidence.namespace;
+    let Some(since) = namespace.metadata.deletion_timestamp.as_ref() else {
+        return Diagnosis::new(State::Active);
+    };
+    let since = instant(since).min(now.latest);
+    let mut found = Diagnosis::new(State::Terminating { since });
+    for condition in [
+        "NamespaceDeletionDiscoveryFailure",
+        "NamespaceDeletionGroupVersionParsingFailure",
+    ] {
+        found.reasons.extend(quoted(namespace, condition));
+    }
+    match counted(namespace, "NamespaceContentRemaining", LEFT) {
+        Some(left) => {
+            for (resource, count) in left {
+                let names = evidence.names.iter().find(|(kind, _)| *kind == resource);
+                let names = names.and_then(|(kind, names)| found.known(kind, names));
+                let names = names.cloned().unwrap_or_default();
+                found.reasons.push(Reason::Left {
+                    resource,
+                    count,
+                    names,
+                });
+            }
+        }
+        None => found
+            .reasons
+            .extend(quoted(namespace, "NamespaceContentRemaining")),
+    }
+    match counted(namespace, "NamespaceFinalizersRemaining", FINALIZERS) {
+        Some(finalizers) => {
+            let finalizers = finalizers.into_iter();
+            found
+                .reasons
+                .extend(finalizers.map(|(name, count)| Reason::ContentFinalizer {
+                    finalizer: Finalizer::named(&name),
+                    count,
+                }));
+        }
+        None => found
+            .reasons
+            .extend(quoted(namespace, "NamespaceFinalizersRemaining")),
+    }
+    if found.reasons.is_empty() {
+        found
+            .reasons
+            .extend(quoted(namespace, "NamespaceDeletionContentFailure"));
+    }
+    let of_spec = namespace
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.finalizers.as_ref());
+    let of_spec = of_spec.into_iter().flatten().filter(|name| *name != OWN);
+    found
+        .reasons
+        .extend(of_spec.map(|name| Reason::Finalizer(Finalizer::named(name))));
+    let own = Finalizer::all(&namespace.metadata).map(Reason::Finalizer);
+    found.reasons.extend(own);
+    if found.reasons.is_empty() {
+        found.reasons.push(Reason::Unreported);
+    }
+    found
+}
+
+/// The message of a condition that is True.
+fn message<'a>(namespace: &'a Namespace, kind: &str) -> Option<&'a str> {
+    let conditions = namespace.status.as_ref()?.conditions.as_ref()?;
+    let condition = conditions
+        .iter()
+        .find(|one| one.type_ == kind && one.status == "True")?;
+    Some(condition.message.as_deref().unwrap_or_default())
+}
+
+fn quoted(namespace: &Namespace, condition: &str) -> Option<Reason> {
+    message(namespace, condition).map(|message| Reason::Content {
+        message: message.to_owned(),
+    })
+}
+
+/// What a condition counts; `None` if its message has another form.
+fn counted(
+    namespace: &Namespace,
+    condition: &str,
+    (prefix, divider): (&str, &str),
+) -> Option<Vec<(String, u64)>> {
+    let Some(message) = message(namespace, condition) else {
+        return Some(Vec::new());
+    };
+    let items = message.strip_prefix(prefix)?.split(", ").map(|item| {
+        let (what, count) = item.strip_suffix(INSTANCES)?.rsplit_once(divider)?;
+        // The core group is empty: `pods.`
+        Some((what.trim_end_matches('.').to_owned(), count.parse().ok()?))
+    });
+    items.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use maintenance_lease::protocol::Instant;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn reasons(conditions: &[(&str, &str)], change: &Value) -> Vec<Reason> {
+        let conditions: Vec<Value> = conditions
+            .iter()
+            .map(|(kind, message)| json!({"type": kind, "status": "True", "message": message}))
+            .collect();
+        let namespace = json!({
+            "metadata": {
+                "name": "shop", "deletionTimestamp": "1970-01-01T00:00:00Z",
+                "finalizers": change["metadata"],
+            },
+            "spec": {"finalizers": change["spec"]},
+            "status": {"conditions": conditions},
+        });
+        let evidence = NamespaceEvidence {
+            namespace: serde_json::from_value(namespace).expect("a namespace"),
+            names: vec![("pods", Known::Yes(vec!["web-0".to_owned()]))],
+        };
+        diagnose_namespace(&evidence, Now::at(Instant::from_micros(9))).reasons
+    }
+
+    #[test]
+    fn its_conditions_say_what_is_left() {
+        let left = "Some resources are remaining: pods. has 1 resource instances, \
+                    widgets.example.com has 2 resource instances";
+        let finalizers = "Some content in the namespace has finalizers remaining: \
+                          example.com/backup in 2 resource instances";
+        let found = reasons(
+            &[
+                ("NamespaceContentRemaining", left),
+                ("NamespaceFinalizersRemaining", finalizers),
+                (
+                    "NamespaceDeletionContentFailure",
+                    "unexpected items still remain",
+                ),
+            ],
+            &json!({"spec": ["kubernetes"]}),
+        );
+        let left = |resource: &str, count, names: &[&str]| Reason::Left {
+            resource: resource.to_owned(),
+            count,
+            names: names.iter().map(|&name| name.to_owned()).collect(),
+        };
+        assert_eq!(
+            found,
+            [
+                left("pods", 1, &["web-0"]),
+                left("widgets.example.com", 2, &[]),
+                Reason::ContentFinalizer {
+                    finalizer: Finalizer::named("example.com/backup"),
+                    count: 2,
+                },
+            ]
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_parsed_is_quoted() {
+        for condition in [
+            "NamespaceDeletionDiscoveryFailure",
+            "NamespaceContentRemaining",
+            "NamespaceFinalizersRemaining",
+            "NamespaceDeletionContentFailure",
+        ] {
+            let message = "something else".to_owned();
+            let found = reasons(&[(condition, &message)], &json!({}));
+            assert_eq!(found, [Reason::Content { message }], "{condition}");
+        }
+    }
+
+    #[test]
+    fn its_own_finalizers_keep_it_too() {
+        let found = reasons(
+            &[],
+            &json!({"spec": ["kubernetes", "example.com/a"], "metadata": ["example.com/b"]}),
+        );
+        let named = |name| Reason::Finalizer(Finalizer::named(name));
+        assert_eq!(found, [named("example.com/a"), named("example.com/b")]);
+        assert_eq!(
+            reasons(&[], &json!({"spec": ["kubernetes"]})),
+            [Reason::Unreported]
+        );
+    }
+}

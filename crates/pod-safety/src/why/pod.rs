@@ -1,0 +1,456 @@
+//! Why a pod does not end, or does not start.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{
+    Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodStatus,
+};
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use k8s_openapi::api::storage::v1::VolumeAttachment;
+use maintenance_lease::protocol::Now;
+
+use super::affinity::is_usable_on;
+use super::{Blocked, Diagnosis, Eviction, Finalizer, Reason, State, waiting};
+use crate::facts::source::claims;
+use crate::facts::{NodeRow, PodSight};
+use crate::known::{Known, Why};
+use crate::node::{Health, Heartbeat, Signs};
+use crate::stranded::{self, Fate, Place, fate};
+use crate::taint::NoExecute;
+use crate::wire::instant;
+
+/// What was read for a pod. What it does not need is not read.
+#[derive(Clone, Debug)]
+pub struct PodEvidence {
+    /// The pod.
+    pub pod: Pod,
+    /// Its namespace, if the pod is being deleted.
+    pub namespace: Known<Option<Namespace>>,
+    /// Its Node, and others that hold its volumes, each with the heartbeat of its kubelet.
+    pub nodes: BTreeMap<String, Seen>,
+    /// Its claims by name.
+    pub claims: BTreeMap<String, Known<Option<PersistentVolumeClaim>>>,
+    /// The volumes of its claims by name.
+    pub volumes: BTreeMap<String, Known<Option<PersistentVolume>>>,
+    /// All attachments.
+    pub attachments: Known<Vec<VolumeAttachment>>,
+    /// All nodes, if a volume can be used on some only.
+    pub rows: Known<Vec<NodeRow>>,
+    /// The pods of its namespace, if one of its volumes is attached elsewhere.
+    pub neighbours: Known<Vec<Pod>>,
+    /// The budgets of its namespace.
+    pub budgets: Known<Vec<PodDisruptionBudget>>,
+    /// The newest warning about it, as a reason.
+    pub warning: Known<Option<Reason>>,
+}
+
+/// A Node as it was read.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    /// The Node; `None`: there is none.
+    pub node: Known<Option<Node>>,
+    /// When its kubelet last renewed its heartbeat.
+    pub heartbeat: Known<Option<Heartbeat>>,
+}
+
+impl PodEvidence {
+    /// The pod itself, and nothing else so far.
+    #[must_use]
+    pub fn of(pod: Pod) -> Self {
+        fn unread<T>() -> Known<T> {
+            Known::Unknown(Why::NotRead)
+        }
+        Self {
+            pod,
+            namespace: unread(),
+            nodes: BTreeMap::new(),
+            claims: BTreeMap::new(),
+            volumes: BTreeMap::new(),
+            attachments: unread(),
+            rows: unread(),
+            neighbours: unread(),
+            budgets: unread(),
+            warning: unread(),
+        }
+    }
+
+    /// How far the pod got.
+    #[must_use]
+    pub fn state(&self, now: Now) -> State {
+        state(&self.pod, now)
+    }
+
+    /// The volume of each claim that is bound: the claim, and the name of the volume.
+    pub(crate) fn bound(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.claims.iter().filter_map(|(name, claim)| {
+            let claim = claim.yes()?.as_ref()?;
+            let volume = claim.spec.as_ref()?.volume_name.as_deref()?;
+            Some((name.as_str(), volume)).filter(|_| !volume.is_empty())
+        })
+    }
+
+    /// The volumes that are for one node at a time and attached to another node than the pod's: the claim,
+    /// the volume, and the attachment.
+    pub(crate) fn elsewhere(&self) -> Vec<(&str, &str, &VolumeAttachment)> {
+        let node = node_name(&self.pod);
+        let attachments = self.attachments.yes().map_or(&[][..], Vec::as_slice);
+        let all = self.bound().flat_map(|(claim, name)| {
+            let volume = self.volumes.get(name).and_then(Known::yes);
+            let is_exclusive = volume.and_then(Option::as_ref).is_some_and(is_exclusive);
+            let of_volume = attachments.iter().filter(move |attachment| {
+                let source = attachment.spec.source.persistent_volume_name.as_deref();
+                source == Some(name) && is_exclusive
+            });
+            let is_here = of_volume
+                .clone()
+                .any(|one| one.spec.node_name == node && is_attached(one));
+            of_volume
+                .filter(move |one| one.spec.node_name != node && !is_here)
+                .map(move |one| (claim, name, one))
+        });
+        all.collect()
+    }
+}
+
+/// How far a pod got.
+pub(crate) fn state(pod: &Pod, now: Now) -> State {
+    let sight = PodSight::of(pod);
+    match (sight.ends, phase(pod)) {
+        (Some(since), _) if sight.was_forced() => State::Finalizing { since },
+        (Some(until), _) if now.earliest < until => State::Ending { until },
+        (Some(since), _) => State::Terminating { since },
+        (None, "Succeeded" | "Failed") => State::Finished,
+        (None, "Running") => State::Running,
+        (None, _) => State::Pending,
+    }
+}
+
+/// What is known of a pod at `now`.
+#[must_use]
+pub fn diagnose_pod(evidence: &PodEvidence, now: Now) -> Diagnosis {
+    let pod = &evidence.pod;
+    let mut found = Diagnosis::new(state(pod, now));
+    found.node = Some(node_name(pod).to_owned()).filter(|node| !node.is_empty());
+    match found.state {
+        State::Ending { until } => {
+            found.reasons.push(Reason::Grace {
+                until,
+                pre_stop: waiting::with_pre_stop(pod),
+            });
+            node(&mut found, evidence, now);
+        }
+        State::Terminating { .. } => {
+            let health = node(&mut found, evidence, now);
+            found.reasons.extend(match health {
+                Some(health) => has_kubelet(&health).then(|| unfinished(pod)),
+                None => Some(Reason::Unconfirmed {
+                    node: node_name(pod).to_owned(),
+                }),
+            });
+            found
+                .reasons
+                .extend(Finalizer::all(&pod.metadata).map(Reason::Finalizer));
+            warning(&mut found, evidence);
+        }
+        State::Finalizing { .. } => {
+            found
+                .reasons
+                .extend(Finalizer::all(&pod.metadata).map(Reason::Finalizer));
+        }
+        State::Pending => {
+            if !node_name(pod).is_empty() {
+                node(&mut found, evidence, now);
+            }
+            scheduling(&mut found, pod);
+            volumes(&mut found, evidence, now);
+            found.reasons.extend(waiting::failing(pod));
+            if found.reasons.is_empty() {
+                warning(&mut found, evidence);
+            }
+        }
+        State::Running => {
+            node(&mut found, evidence, now);
+            found.reasons.extend(waiting::failing(pod));
+            let budgets = found.known("disruption budgets", &evidence.budgets);
+            let refused = budgets.and_then(|budgets| Eviction::refused(pod, budgets));
+            found.reasons.extend(refused.map(Reason::Eviction));
+        }
+        _ => {}
+    }
+    blocks(&mut found, evidence, now);
+    found
+}
+
+/// Whether somebody on a node of this health can still end its pods.
+fn has_kubelet(health: &Health) -> bool {
+    matches!(
+        health,
+        Health::Ready
+            | Health::NotReady { reporting: true }
+            | Health::KubeletAlive { .. }
+            | Health::Restarted { .. }
+    )
+}
+
+/// Adds what is wrong with the pod's node, and what that means for the pod. Returns the node's health, if
+/// it is known.
+fn node(found: &mut Diagnosis, evidence: &PodEvidence, now: Now) -> Option<Health> {
+    let name = node_name(&evidence.pod);
+    let health = health_of(found, evidence, name, now)?;
+    if health == Health::Ready {
+        return Some(health);
+    }
+    found.reasons.push(Reason::Node {
+        name: name.to_owned(),
+        health: health.clone(),
+    });
+    let node = evidence.nodes.get(name).and_then(|seen| seen.node.yes());
+    let place = match node.and_then(Option::as_ref) {
+        Some(node) => Place {
+            health: health.clone(),
+            taints: NoExecute::of(node),
+        },
+        None => Place::gone(),
+    };
+    let fate = stranded::Pod::of(&evidence.pod).and_then(|pod| fate(&pod, &place, now));
+    found.reasons.extend(match fate {
+        Some(Fate::Evicted { at }) => Some(Reason::Evicted { at }),
+        Some(Fate::NeverEvicted) => Some(Reason::NeverEvicted),
+        Some(Fate::Unevicted) => Some(Reason::Unevicted),
+        _ => None,
+    });
+    Some(health)
+}
+
+fn health_of(
+    found: &mut Diagnosis,
+    evidence: &PodEvidence,
+    name: &str,
+    now: Now,
+) -> Option<Health> {
+    let seen = evidence.nodes.get(name)?;
+    let node = found.known("nodes", &seen.node)?;
+    let Some(node) = node else {
+        return Some(Health::Gone);
+    };
+    found.known("heartbeats", &seen.heartbeat);
+    Some(Signs::of(node, seen.heartbeat.clone()).health(now))
+}
+
+/// Why the kubelet has not confirmed that a pod ended. It ends the containers, then unmounts the volumes,
+/// and only then confirms (`SyncTerminatingPod`, `SyncTerminatedPod`).
+fn unfinished(pod: &Pod) -> Reason {
+    let node = node_name(pod).to_owned();
+    let names = waiting::running(pod);
+    match (names.is_empty(), waiting::is_reported(pod)) {
+        (false, _) => Reason::Containers { node, names },
+        (true, true) => Reason::Unmount {
+            node,
+            claims: claims(pod).collect(),
+        },
+        (true, false) => Reason::Unconfirmed { node },
+    }
+}
+
+/// Adds what the scheduler says of a pod without a node.
+fn scheduling(found: &mut Diagnosis, pod: &Pod) {
+    let conditions = status(pod).and_then(|status| status.conditions.as_deref());
+    let scheduled = conditions.unwrap_or_default().iter();
+    let refused = { scheduled }.find(|one| one.type_ == "PodScheduled" && one.status == "False");
+    let gates = pod
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.scheduling_gates.as_ref());
+    let gates: Vec<String> = gates
+        .into_iter()
+        .flatten()
+        .map(|gate| gate.name.clone())
+        .collect();
+    if !gates.is_empty() {
+        found.reasons.push(Reason::Gated { gates });
+    } else if let Some(message) = refused.and_then(|condition| condition.message.clone()) {
+        found.reasons.push(Reason::Unschedulable { message });
+    }
+}
+
+/// Adds what keeps the volumes of a pod that has not started from it.
+fn volumes(found: &mut Diagnosis, evidence: &PodEvidence, now: Now) {
+    for (name, claim) in &evidence.claims {
+        let claim_name = name.clone();
+        match found.known("claims", claim) {
+            Some(None) => found
+                .reasons
+                .push(Reason::ClaimMissing { claim: claim_name }),
+            Some(Some(claim)) if claim.metadata.deletion_timestamp.is_some() => {
+                found
+                    .reasons
+                    .push(Reason::ClaimEnding { claim: claim_name });
+            }
+            Some(Some(claim)) => {
+                let status = claim
+                    .status
+                    .as_ref()
+                    .and_then(|status| status.phase.as_deref());
+                if status != Some("Bound") {
+                    found
+                        .reasons
+                        .push(Reason::ClaimUnbound { claim: claim_name });
+                }
+            }
+            None => {}
+        }
+    }
+    for (claim, name) in evidence.bound() {
+        let volume = evidence
+            .volumes
+            .get(name)
+            .and_then(|volume| found.known("volumes", volume));
+        match volume {
+            Some(Some(volume)) if node_name(&evidence.pod).is_empty() => {
+                affinity(found, evidence, claim, volume);
+            }
+            Some(None) => found.reasons.push(Reason::VolumeLost {
+                volume: name.to_owned(),
+            }),
+            _ => {}
+        }
+    }
+    attachments(found, evidence, now);
+}
+
+/// Adds that a volume can be used on none of the nodes that take pods.
+fn affinity(found: &mut Diagnosis, evidence: &PodEvidence, claim: &str, volume: &PersistentVolume) {
+    let Some(rows) = found.known("nodes", &evidence.rows) else {
+        return;
+    };
+    let usable: Vec<&NodeRow> = rows
+        .iter()
+        .filter(|row| is_usable_on(volume, &row.labels))
+        .collect();
+    if usable.iter().any(|row| row.is_ready && !row.is_cordoned) {
+        return;
+    }
+    found.reasons.push(Reason::VolumeAffinity {
+        claim: claim.to_owned(),
+        volume: volume.metadata.name.clone().unwrap_or_default(),
+        nodes: usable
+            .iter()
+            .map(|row| (row.name.clone(), !row.is_ready))
+            .collect(),
+    });
+}
+
+/// Adds what keeps the volumes of a pod from being attached to its node.
+fn attachments(found: &mut Diagnosis, evidence: &PodEvidence, now: Now) {
+    let Some(all) = found.known("volume attachments", &evidence.attachments) else {
+        return;
+    };
+    let pod = &evidence.pod;
+    for (claim, volume, attachment) in evidence.elsewhere() {
+        let node = attachment.spec.node_name.clone();
+        let health = health_of(found, evidence, &node, now);
+        let neighbours = found.known("pods", &evidence.neighbours);
+        let users = neighbours
+            .into_iter()
+            .flatten()
+            .filter(|other| node_name(other) == node && claims(other).any(|used| used == claim));
+        found.reasons.push(Reason::MultiAttach {
+            claim: claim.to_owned(),
+            volume: volume.to_owned(),
+            pods: users
+                .filter_map(|other| other.metadata.name.clone())
+                .collect(),
+            node,
+            health,
+            detaching: attachment.metadata.deletion_timestamp.is_some(),
+        });
+    }
+    for (_, volume) in evidence.bound() {
+        let mut here = all.iter().filter(|attachment| {
+            attachment.spec.node_name == node_name(pod)
+                && attachment.spec.source.persistent_volume_name.as_deref() == Some(volume)
+        });
+        let error =
+            here.find_map(|one| one.status.as_ref()?.attach_error.as_ref()?.message.clone());
+        found
+            .reasons
+            .extend(error.map(|message| Reason::AttachFailed {
+                volume: volume.to_owned(),
+                message,
+            }));
+    }
+}
+
+/// Adds the newest warning about the pod.
+fn warning(found: &mut Diagnosis, evidence: &PodEvidence) {
+    let warning = found.known("events", &evidence.warning);
+    let warning = warning.and_then(Clone::clone);
+    found.reasons.extend(warning);
+}
+
+/// Adds what waits for the pod to go.
+fn blocks(found: &mut Diagnosis, evidence: &PodEvidence, now: Now) {
+    let is_going = matches!(
+        found.state,
+        State::Ending { .. } | State::Terminating { .. } | State::Finalizing { .. }
+    );
+    if !is_going {
+        return;
+    }
+    if let Some(pod) = stranded::Pod::of(&evidence.pod)
+        && pod.holds_its_name
+    {
+        found
+            .blocks
+            .extend(pod.owner.map(|owner| Blocked::Replacement { owner }));
+    }
+    let namespace = found
+        .known("namespaces", &evidence.namespace)
+        .and_then(Option::as_ref);
+    let since = namespace.and_then(|namespace| namespace.metadata.deletion_timestamp.as_ref());
+    if let Some(since) = since.map(instant) {
+        found.blocks.push(Blocked::Namespace {
+            name: evidence.pod.metadata.namespace.clone().unwrap_or_default(),
+            since: since.min(now.latest),
+        });
+    }
+}
+
+/// Whether a volume can be attached to one node at a time only, as the attach/detach controller decides
+/// (`IsMultiAttachAllowed`). A volume without access modes is left to its driver.
+fn is_exclusive(volume: &PersistentVolume) -> bool {
+    let modes = volume
+        .spec
+        .as_ref()
+        .and_then(|spec| spec.access_modes.as_deref());
+    let modes = modes.unwrap_or_default();
+    let is_shared = |mode: &String| mode == "ReadWriteMany" || mode == "ReadOnlyMany";
+    !modes.is_empty() && !modes.iter().any(is_shared)
+}
+
+fn is_attached(attachment: &VolumeAttachment) -> bool {
+    attachment
+        .status
+        .as_ref()
+        .is_some_and(|status| status.attached)
+}
+
+/// The node of a pod; empty if it has none.
+pub(crate) fn node_name(pod: &Pod) -> &str {
+    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+    node.unwrap_or_default()
+}
+
+/// Whether it has ended by itself.
+pub(crate) fn is_over(pod: &Pod) -> bool {
+    matches!(phase(pod), "Succeeded" | "Failed")
+}
+
+fn status(pod: &Pod) -> Option<&PodStatus> {
+    pod.status.as_ref()
+}
+
+fn phase(pod: &Pod) -> &str {
+    let phase = status(pod).and_then(|status| status.phase.as_deref());
+    phase.unwrap_or_default()
+}

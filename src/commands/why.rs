@@ -1,0 +1,158 @@
+//! `why`: why a pod, a claim or a namespace is stuck, and what to do about it.
+
+use clap::Args;
+use pod_safety::cluster::Reader;
+use pod_safety::why::Diagnosis;
+
+use crate::args::connection::namespace;
+use crate::args::is_name;
+use crate::args::output::{OutputArgs, offers_no_lock_id};
+use crate::error::{Failure, InputError, NothingFound, WithoutLockIds};
+use crate::exit::Code;
+use crate::output::format::Format;
+use crate::output::print;
+use crate::output::why::Finding;
+use crate::run::problems::Problems;
+use crate::run::session::{Session, Start};
+use crate::words::why::{Kind, Subject};
+
+/// Explain why a pod, PVC or namespace is stuck, and what to do next
+///
+/// Looks for what keeps the object from ending or from starting: an unreachable node, a container that does
+/// not end, a volume that is not unmounted or is attached elsewhere, finalizers, the scheduler, quotas,
+/// disruption budgets, and what is left in a namespace. It also names what waits for the object. Nothing is
+/// changed.
+///
+/// The commands to run next are listed with the safest first. What you may not read is named in a warning.
+#[derive(Args, Debug)]
+#[command(
+    arg = namespace("Namespace of the pod or PVC [default: that of the context]"),
+    mut_arg("format", offers_no_lock_id),
+    after_help = "Examples:
+  kubectl maint why pod/web-0 -n shop
+  kubectl maint why pvc/data-web-0 -n shop
+  kubectl maint why namespace/shop
+  kubectl maint why pod web-0 -o wide    # a line per reason"
+)]
+pub(crate) struct WhyArgs {
+    /// The object: pod/NAME, pvc/NAME or namespace/NAME
+    #[arg(value_name = "KIND/NAME", required = true, num_args = 1..=2)]
+    pub(crate) object: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// kubectl's words for each kind.
+const KINDS: [(Kind, &[&str]); 3] = [
+    (Kind::Pod, &["pod", "pods", "po"]),
+    (
+        Kind::Claim,
+        &["pvc", "persistentvolumeclaim", "persistentvolumeclaims"],
+    ),
+    (Kind::Namespace, &["namespace", "namespaces", "ns"]),
+];
+
+pub(crate) async fn run(args: &WhyArgs, start: &Start<'_>) -> Result<Code, Failure> {
+    args.output.without_lock_ids(WithoutLockIds::Diagnosis)?;
+    let (kind, name) = object(&args.object)?;
+    let session = start.reading().await?;
+    let subject = Subject {
+        kind,
+        namespace: session.connection.client.default_namespace().to_owned(),
+        name,
+    };
+    let found = read(&subject, &session).await?;
+    print(args.output.format(), &subject, &found, &session)?;
+    Ok(Problems::new(&session).end().await)
+}
+
+async fn read(subject: &Subject, session: &Session<'_>) -> Result<Diagnosis, Failure> {
+    let reader = Reader::new(session.locks.requests().clone());
+    let Subject {
+        namespace, name, ..
+    } = subject;
+    let found = match subject.kind {
+        Kind::Pod => reader.why_pod(namespace, name).await?,
+        Kind::Claim => reader.why_claim(namespace, name).await?,
+        Kind::Namespace => reader.why_namespace(name).await?,
+    };
+    let namespace = (subject.kind != Kind::Namespace).then(|| namespace.clone());
+    found.ok_or_else(|| {
+        let object = subject.shown();
+        NothingFound::Object { namespace, object }.into()
+    })
+}
+
+fn print(
+    format: Format,
+    subject: &Subject,
+    found: &Diagnosis,
+    session: &Session<'_>,
+) -> Result<(), Failure> {
+    let terminal = session.terminal;
+    let now = session.locks.server_time().now();
+    let finding = Finding::new(subject, found, session.program);
+    match print::data(&finding.list(now), format)? {
+        Some(text) => terminal.data(text),
+        None => terminal.data(finding.text(format == Format::Wide, terminal.width(), now)),
+    }
+    if let Some(unread) = finding.unread() {
+        terminal.warn(unread);
+    }
+    Ok(())
+}
+
+/// The kind and name that were typed.
+///
+/// # Errors
+/// If it is no kind that can be explained.
+fn object(typed: &[String]) -> Result<(Kind, String), InputError> {
+    let named = match typed {
+        [one] => one.split_once('/'),
+        [kind, name] => Some((&**kind, &**name)),
+        _ => None,
+    };
+    let kind = named.and_then(|(kind, _)| {
+        let mut kinds = KINDS.iter();
+        kinds.find(|(_, words)| words.contains(&kind))
+    });
+    match (kind, named) {
+        (Some((kind, _)), Some((_, name))) if is_name(name) => Ok((*kind, name.to_owned())),
+        _ => Err(InputError::NotExplained {
+            typed: typed.join(" "),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_are_named_as_kubectl_does() {
+        let named = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+            object(&words).ok()
+        };
+        for (words, kind) in [
+            (&["pod/a"][..], Kind::Pod),
+            (&["po", "a"], Kind::Pod),
+            (&["pvc/a"], Kind::Claim),
+            (&["persistentvolumeclaims", "a"], Kind::Claim),
+            (&["ns/a"], Kind::Namespace),
+            (&["namespace", "a"], Kind::Namespace),
+        ] {
+            assert_eq!(named(words), Some((kind, "a".to_owned())), "{words:?}");
+        }
+        for bad in [
+            &["a"][..],
+            &["pod/"],
+            &["node/a"],
+            &["pod/A b"],
+            &["pod", "pod/a"],
+        ] {
+            assert_eq!(named(bad), None, "{bad:?}");
+        }
+    }
+}

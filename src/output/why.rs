@@ -1,0 +1,226 @@
+//! Why an object is stuck: a paragraph with the next commands, and as data, which `docs/json.md` documents.
+
+use maintenance_lease::protocol::Now;
+use pod_safety::why as safety;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::data::{ApiVersion, Entry, List, Time, kind};
+use crate::words::program::Program;
+use crate::words::why::{self, Kind, Step, Subject};
+
+/// The width of a paragraph if that of the terminal is unknown, and at most.
+const WIDTH: usize = 100;
+
+/// Diagnoses as data.
+pub(crate) type DiagnosisList<'a> = List<kind::DiagnosisList, Diagnosis<'a>>;
+
+/// Why an object is stuck.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Diagnosis<'a> {
+    api_version: ApiVersion,
+    kind: kind::Diagnosis,
+    /// The kind of the object: pod, pvc or namespace.
+    resource: &'static str,
+    /// Absent for a namespace.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    namespace: &'a str,
+    name: &'a str,
+    /// How far it got. Values may be added.
+    state: &'static str,
+    /// The node of a pod.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<&'a str>,
+    /// The end of its grace period, if it is being deleted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    terminating_since: Option<Time>,
+    /// Why it gets no further, the most important first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    reasons: Vec<Reason>,
+    /// What waits for it, in words for people.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    blocks: Vec<String>,
+    /// What to run next, the safest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    next: Vec<Next>,
+    /// What could not be read. Other reasons may be missing for this.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unread: Vec<Unread>,
+}
+
+/// A reason why an object is stuck.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "StuckReason")]
+struct Reason {
+    /// For programs. Values may be added.
+    code: &'static str,
+    /// For people; may change.
+    message: String,
+}
+
+/// A command to run next.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "NextCommand")]
+struct Next {
+    command: String,
+    /// What it is for.
+    about: &'static str,
+}
+
+/// Something that could not be read.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Unread {
+    /// What, in words.
+    what: &'static str,
+    /// Why not.
+    message: String,
+}
+
+/// What is known of an object, and what to run next.
+pub(crate) struct Finding<'a> {
+    pub(crate) subject: &'a Subject,
+    pub(crate) found: &'a safety::Diagnosis,
+    pub(crate) steps: Vec<Step>,
+}
+
+impl<'a> Finding<'a> {
+    pub(crate) fn new(
+        subject: &'a Subject,
+        found: &'a safety::Diagnosis,
+        program: &Program,
+    ) -> Self {
+        Self {
+            subject,
+            found,
+            steps: why::steps(subject, found, program),
+        }
+    }
+
+    /// The paragraph, or a line per reason if `wide`, and the next commands.
+    pub(crate) fn text(&self, wide: bool, fit: Option<usize>, now: Now) -> String {
+        let mut text = match wide {
+            true => self.lines(now),
+            false => {
+                let paragraph = why::paragraph(self.subject, self.found, now);
+                wrapped(&paragraph, fit.unwrap_or(WIDTH).min(WIDTH))
+            }
+        };
+        let commands = self.steps.iter().map(|step| step.command.chars().count());
+        let longest = commands.max().unwrap_or(0);
+        if !self.steps.is_empty() {
+            text.push_str("\n\nNext:");
+        }
+        for Step { command, about, .. } in &self.steps {
+            text.push_str(&format!("\n  {command:longest$}   # {about}"));
+        }
+        text
+    }
+
+    /// The same with the code of each reason, each in a line of its own.
+    fn lines(&self, now: Now) -> String {
+        let opening = why::opening(self.subject, self.found, now);
+        let reasons = self.found.reasons.iter();
+        let reasons: Vec<(&str, String)> = reasons
+            .map(|reason| (why::code(reason), why::sentence(reason, now)))
+            .collect();
+        let width = reasons
+            .iter()
+            .map(|(code, _)| code.len())
+            .max()
+            .unwrap_or(0);
+        let reasons = reasons
+            .iter()
+            .map(|(code, message)| format!("  {code:width$}   {message}"));
+        let blocks = self.found.blocks.iter();
+        let blocks = blocks.map(|blocked| why::blocked_sentence(blocked, now));
+        let lines: Vec<String> = [opening].into_iter().chain(reasons).chain(blocks).collect();
+        lines.join("\n")
+    }
+
+    /// What could not be read, in one line.
+    pub(crate) fn unread(&self) -> Option<String> {
+        let unread: Vec<String> = { self.found.unread.iter() }
+            .map(|unread| {
+                format!(
+                    "{} ({})",
+                    unread.what,
+                    crate::text::escape(&unread.why.to_string())
+                )
+            })
+            .collect();
+        (!unread.is_empty()).then(|| format!("could not read {}", unread.join(", ")))
+    }
+
+    /// As data.
+    pub(crate) fn list(&'a self, now: Now) -> DiagnosisList<'a> {
+        let found = self.found;
+        let reasons = found.reasons.iter().map(|reason| Reason {
+            code: why::code(reason),
+            message: why::sentence(reason, now),
+        });
+        let blocks = found.blocks.iter();
+        let next = self.steps.iter().map(|step| Next {
+            command: step.command.clone(),
+            about: step.about,
+        });
+        let unread = found.unread.iter().map(|unread| Unread {
+            what: unread.what,
+            message: unread.why.to_string(),
+        });
+        let since = match found.state {
+            safety::State::Ending { until: since }
+            | safety::State::Terminating { since }
+            | safety::State::Finalizing { since } => Time::of(since),
+            _ => None,
+        };
+        List::new(vec![Diagnosis {
+            api_version: ApiVersion::V2,
+            kind: kind::Diagnosis::default(),
+            resource: self.subject.kind.word(),
+            namespace: match self.subject.kind {
+                Kind::Namespace => "",
+                _ => &self.subject.namespace,
+            },
+            name: &self.subject.name,
+            state: why::state_word(found.state),
+            node: found.node.as_deref(),
+            terminating_since: since,
+            reasons: reasons.collect(),
+            blocks: blocks
+                .map(|blocked| why::blocked_sentence(blocked, now))
+                .collect(),
+            next: next.collect(),
+            unread: unread.collect(),
+        }])
+    }
+}
+
+impl Entry for Diagnosis<'_> {
+    fn name(&self) -> Option<String> {
+        Some(format!("{}/{}", self.resource, self.name))
+    }
+}
+
+/// `text` in lines of at most `width`, unless a word is longer.
+fn wrapped(text: &str, width: usize) -> String {
+    let mut lines = vec![String::new()];
+    let mut length = 0;
+    for word in text.split(' ') {
+        let more = word.chars().count();
+        if length > 0 && length + 1 + more > width {
+            lines.push(String::new());
+            length = 0;
+        }
+        let Some(line) = lines.last_mut() else {
+            continue;
+        };
+        if length > 0 {
+            line.push(' ');
+            length += 1;
+        }
+        line.push_str(word);
+        length += more;
+    }
+    lines.join("\n")
+}

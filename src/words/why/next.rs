@@ -1,0 +1,288 @@
+//! What to run next about a stuck object, the safest first.
+
+use pod_safety::node::Health;
+use pod_safety::why::{Diagnosis, Reason, State};
+
+use super::subject::{Kind, Subject};
+use crate::text::for_shell;
+use crate::words::program::{NO_REASON, Program};
+
+/// A command to run next.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Step {
+    risk: Risk,
+    /// The command line.
+    pub(crate) command: String,
+    /// What it is for.
+    pub(crate) about: &'static str,
+}
+
+/// What a command risks, the least first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Risk {
+    /// It only waits.
+    Wait,
+    /// It only reads.
+    Look,
+    /// It begins a repair of the node.
+    Repair,
+    /// It powers a node off.
+    Fence,
+    /// It may give up guarantees.
+    Force,
+}
+
+/// Commands for the same cluster.
+struct Commands<'a> {
+    program: &'a Program,
+    kubectl: String,
+    subject: &'a Subject,
+    steps: Vec<Step>,
+}
+
+/// What to run next, each command once.
+pub(crate) fn steps(subject: &Subject, found: &Diagnosis, program: &Program) -> Vec<Step> {
+    let mut commands = Commands {
+        program,
+        kubectl: program.kubectl(),
+        subject,
+        steps: Vec::new(),
+    };
+    for reason in &found.reasons {
+        commands.of(reason, found.state);
+    }
+    let mut steps = commands.steps;
+    steps.sort_by_key(|step| step.risk);
+    let mut once: Vec<Step> = Vec::new();
+    for step in steps {
+        if !once.iter().any(|known| known.command == step.command) {
+            once.push(step);
+        }
+    }
+    once
+}
+
+impl Commands<'_> {
+    fn add(&mut self, risk: Risk, command: String, about: &'static str) {
+        self.steps.push(Step {
+            risk,
+            command,
+            about,
+        });
+    }
+
+    /// The flag of the subject's namespace after a space.
+    fn in_namespace(&self) -> String {
+        match self.subject.kind {
+            Kind::Namespace => format!(" -n {}", for_shell(&self.subject.name)),
+            _ => format!(" -n {}", for_shell(&self.subject.namespace)),
+        }
+    }
+
+    fn kubectl(&mut self, line: &str, about: &'static str) {
+        let command = format!("{} {line}{}", self.kubectl, self.in_namespace());
+        self.add(Risk::Look, command, about);
+    }
+
+    /// This command for another object of the namespace.
+    fn why(&mut self, object: &str) {
+        let command = format!(
+            "{} why {}{}",
+            self.program,
+            for_shell(object),
+            self.in_namespace()
+        );
+        self.add(Risk::Look, command, "see how it is");
+    }
+
+    fn describe(&mut self) {
+        let Subject { kind, name, .. } = self.subject;
+        let line = format!("describe {} {}", kind.word(), for_shell(name));
+        self.kubectl(&line, "read its events");
+    }
+
+    fn wait(&mut self) {
+        let line = format!("wait --for=delete {}", for_shell(&self.subject.shown()));
+        let command = format!("{} {line}{}", self.kubectl, self.in_namespace());
+        self.add(Risk::Wait, command, "wait until it is gone");
+    }
+
+    fn node(&mut self, node: &str, health: &Health, state: State) {
+        let program = self.program;
+        match health {
+            Health::Ready => {}
+            Health::NotReady { .. } | Health::KubeletAlive { .. } => {
+                let command = format!("{program} describe {node}");
+                self.add(
+                    Risk::Look,
+                    command,
+                    "see how the node is, and who works on it",
+                );
+            }
+            Health::Unreachable { .. } => {
+                let command = format!("{program} describe {node}");
+                self.add(Risk::Look, command, "see since when, and who works on it");
+                let command = format!("{program} fence {node} -- HOOK");
+                self.add(
+                    Risk::Fence,
+                    command,
+                    "power it off, then let its pods run elsewhere",
+                );
+                if matches!(state, State::Terminating { .. }) {
+                    let command = format!(
+                        "{program} force-delete {}{}",
+                        for_shell(&self.subject.shown()),
+                        self.in_namespace()
+                    );
+                    let about = "check the risks if you cannot fence it; deletes nothing yet";
+                    self.add(Risk::Force, command, about);
+                }
+            }
+            Health::Restarted { .. } => {
+                let command = format!("{program} unfence {node}");
+                self.add(Risk::Repair, command, "let it take pods again");
+            }
+            Health::OutOfService { .. } | Health::Gone => {
+                if !matches!(state, State::Pending | State::Running) {
+                    self.wait();
+                }
+            }
+        }
+    }
+
+    fn of(&mut self, reason: &Reason, state: State) {
+        match reason {
+            Reason::Grace { .. } => self.wait(),
+            Reason::Node { name, health } => self.node(name, health, state),
+            Reason::Containers { node, .. } | Reason::Unmount { node, .. } => {
+                self.describe();
+                let command = format!("{} acquire {node} -m {NO_REASON}", self.program);
+                self.add(
+                    Risk::Repair,
+                    command,
+                    "lock the node, then drain and restart it",
+                );
+            }
+            Reason::Unconfirmed { .. }
+            | Reason::Unschedulable { .. }
+            | Reason::Gated { .. }
+            | Reason::Container { .. }
+            | Reason::Event { .. } => self.describe(),
+            Reason::Finalizer(_) => {
+                let about = "see who added it, and check that this controller runs";
+                let Subject { kind, name, .. } = self.subject;
+                let line = format!(
+                    "get {} {} -o yaml --show-managed-fields",
+                    kind.word(),
+                    for_shell(name)
+                );
+                self.kubectl(&line, about);
+            }
+            Reason::VolumeAffinity { volume, nodes, .. } => {
+                let command = format!("{} describe pv {}", self.kubectl, for_shell(volume));
+                self.add(Risk::Look, command, "see its node affinity");
+                for (node, _) in nodes.iter().take(1) {
+                    let command = format!("{} describe {node}", self.program);
+                    self.add(
+                        Risk::Look,
+                        command,
+                        "see how the node is, and who works on it",
+                    );
+                }
+            }
+            Reason::MultiAttach {
+                node, health, pods, ..
+            } => {
+                match pods.first() {
+                    Some(pod) => self.why(&format!("pod/{pod}")),
+                    None => {
+                        let command = format!("{} get volumeattachments", self.kubectl);
+                        self.add(Risk::Look, command, "see who has the volume");
+                    }
+                }
+                if let Some(health) = health {
+                    self.node(node, health, State::Pending);
+                }
+            }
+            Reason::AttachFailed { .. } => self.describe(),
+            Reason::ClaimMissing { claim }
+            | Reason::ClaimUnbound { claim }
+            | Reason::ClaimEnding { claim } => self.why(&format!("pvc/{claim}")),
+            Reason::VolumeLost { volume } => {
+                let command = format!("{} get pv {}", self.kubectl, for_shell(volume));
+                self.add(Risk::Look, command, "check whether it is back");
+            }
+            Reason::Eviction(_) => self.kubectl(
+                "get pdb",
+                "see the budgets; wait until more pods are healthy",
+            ),
+            Reason::UsedBy { pods } => {
+                for user in pods.iter().take(3) {
+                    let pod = format!("pod/{}", user.name);
+                    if user.finished {
+                        let line = format!("delete {}{}", for_shell(&pod), self.in_namespace());
+                        let command = format!("{} {line}", self.kubectl);
+                        self.add(
+                            Risk::Repair,
+                            command,
+                            "it has finished; this frees the claim",
+                        );
+                    } else {
+                        self.why(&pod);
+                    }
+                }
+            }
+            Reason::FirstConsumer { pods } | Reason::Left { names: pods, .. }
+                if !pods.is_empty() =>
+            {
+                let kind = match reason {
+                    Reason::Left { resource, .. } if resource == "persistentvolumeclaims" => "pvc",
+                    _ => "pod",
+                };
+                for name in pods.iter().take(3) {
+                    self.why(&format!("{kind}/{name}"));
+                }
+            }
+            Reason::Left { resource, .. } => {
+                let line = format!("get {}", for_shell(resource));
+                self.kubectl(&line, "see what is left");
+            }
+            Reason::FirstConsumer { .. }
+            | Reason::NoVolume
+            | Reason::VolumeTaken { .. }
+            | Reason::Provisioning { .. } => self.describe(),
+            Reason::NoClass { .. } => {
+                let command = format!("{} get storageclasses", self.kubectl);
+                self.add(Risk::Look, command, "see which classes exist");
+            }
+            Reason::Content { .. } => {
+                let command = format!("{} get apiservices", self.kubectl);
+                self.add(
+                    Risk::Look,
+                    command,
+                    "see which API groups are not available",
+                );
+            }
+            Reason::OutsideSet { owner, .. } | Reason::NotCreatedYet { owner } => {
+                let line = format!("describe {}", for_shell(owner));
+                self.kubectl(&line, "read its events");
+            }
+            Reason::InOrder { pod, .. } => self.why(&format!("pod/{pod}")),
+            Reason::NotCreated { message, .. } if message.contains("exceeded quota") => {
+                self.kubectl(
+                    "describe quota",
+                    "see what is used; free some, or raise the quota",
+                );
+            }
+            Reason::NotCreated { owner, .. } => {
+                let line = format!("describe {}", for_shell(owner));
+                self.kubectl(&line, "read its events");
+            }
+            Reason::ContentFinalizer { .. }
+            | Reason::Unreported
+            | Reason::Evicted { .. }
+            | Reason::NeverEvicted
+            | Reason::Unevicted => {}
+        }
+    }
+}

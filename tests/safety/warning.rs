@@ -1,0 +1,88 @@
+//! deploy/pod-policy.yaml: who force-deletes a pod with any client is warned, and who has to do so is not.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use control_plane::Readiness;
+use serde_json::json;
+
+use crate::scene::{Scene, scene};
+
+const POLICY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/pod-policy.yaml");
+
+/// How the warning begins.
+const WARNED: &str = "nothing checks that the processes of this pod have ended on node ";
+
+impl Scene {
+    /// What kubectl prints on stderr when these words delete pods of the namespace, as a dry run.
+    fn kubectl_delete(&self, words: &[&str]) -> String {
+        let mut kubectl: Command = self.cluster.plane().kubectl_command().expect("kubectl");
+        kubectl.args([
+            "delete",
+            "-n",
+            &self.namespace,
+            "--dry-run=server",
+            "--wait=false",
+        ]);
+        let output = kubectl.args(words).output().expect("kubectl runs");
+        let stderr = String::from_utf8(output.stderr).expect("text");
+        assert!(output.status.success(), "{words:?}: {stderr}");
+        stderr
+    }
+}
+
+#[test]
+fn people_are_warned_of_a_forced_deletion_and_controllers_are_not() {
+    scene("warning", |scene| {
+        let plane = scene.cluster.plane();
+        plane
+            .kubectl(&["apply", "-f", POLICY])
+            .expect("it is valid");
+        scene.harmless_pod("web-1");
+        scene.make_pod("unplaced", &json!({"spec": {"nodeName": null}}));
+        let force = ["--force", "--grace-period=0"];
+        let forced = |more: &[&str]| scene.kubectl_delete(&[&force[..], more].concat());
+        let end = Instant::now() + Duration::from_secs(60);
+        while !forced(&["pod/web-1"]).contains(WARNED) {
+            assert!(Instant::now() < end, "the policy takes no effect");
+        }
+        let warning = forced(&["pod/web-1", "--as=bob", "--as-group=system:masters"]);
+        let careful = format!(
+            "kubectl maint force-delete pod/web-1 -n {}",
+            scene.namespace
+        );
+        assert!(warning.contains(&careful), "{warning}");
+        assert!(forced(&["pod", "--all"]).contains(WARNED));
+        for (user, group) in [
+            ("system:node:worker-1", "system:nodes"),
+            (
+                "system:serviceaccount:kube-system:pod-garbage-collector",
+                "system:serviceaccounts:kube-system",
+            ),
+            ("system:kube-controller-manager", "system:authenticated"),
+            ("system:kube-scheduler", "system:authenticated"),
+        ] {
+            let user = format!("--as={user}");
+            let group = format!("--as-group={group}");
+            let told = forced(&["pod/web-1", &user, &group, "--as-group=system:masters"]);
+            assert!(!told.contains(WARNED), "{user}: {told}");
+        }
+        assert!(!forced(&["pod/unplaced"]).contains(WARNED));
+        for grace in ["--grace-period=1", "--grace-period=-1"] {
+            let told = scene.kubectl_delete(&["pod/web-1", grace]);
+            assert!(!told.contains(WARNED), "{grace}: {told}");
+        }
+        // It names the uid that it has checked.
+        let words = ["--accept-risk", "-m", "why", "--timeout=0"];
+        let run = scene.force_delete("web-1", &words).run();
+        assert!(!run.stderr.contains(WARNED), "{run}");
+        assert!(!scene.is_there("web-1"), "{run}");
+        let node = scene.make_node("worker-4", Readiness::Ready, Duration::ZERO);
+        scene.make_pod("done", &json!({"spec": {"nodeName": node}}));
+        let path = format!("{}/status", scene.pod_path("done"));
+        scene
+            .cluster
+            .patch(&path, &json!({"status": {"phase": "Succeeded"}}));
+        assert!(!forced(&["pod/done"]).contains(WARNED));
+    });
+}

@@ -1,0 +1,339 @@
+//! `why`: objects as clusters leave them when they are stuck.
+
+mod controllers;
+
+use std::time::Duration;
+
+use control_plane::{Readiness, Rule};
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use crate::scene::{Scene, scene};
+use crate::support::{Run, requests};
+
+impl Scene {
+    /// `why` with these words, in the namespace of the test.
+    fn why(&self, words: &[&str]) -> Run {
+        let run = self
+            .cluster
+            .maint(["why", "-n", &self.namespace])
+            .args(words);
+        run.succeeds()
+    }
+
+    /// The codes of all reasons.
+    fn codes(&self, object: &str) -> Vec<String> {
+        codes(&self.why(&[object, "-o", "json"]))
+    }
+
+    /// Patches the status of a pod.
+    fn report(&self, pod: &str, status: &Value) {
+        let path = format!("{}/status", self.pod_path(pod));
+        self.cluster.patch(&path, &json!({"status": status}));
+    }
+
+    /// A claim that is bound to a volume with this spec.
+    fn bound_claim(&self, name: &str, change: &Value) {
+        let volume = self.cluster.name(name);
+        let mut spec = json!({
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "persistentVolumeReclaimPolicy": "Retain",
+            "storageClassName": "none",
+        });
+        for (field, value) in change.as_object().into_iter().flatten() {
+            spec[field] = value.clone();
+        }
+        let volume_object = json!({"metadata": {"name": volume}, "spec": spec});
+        self.cluster
+            .create("/api/v1/persistentvolumes", &volume_object);
+        let claims = self.at("/api/v1", "persistentvolumeclaims");
+        self.cluster.create(
+            &claims,
+            &json!({
+                "metadata": {"name": name},
+                "spec": {
+                    "accessModes": ["ReadWriteOnce"],
+                    "resources": {"requests": {"storage": "1Gi"}},
+                    "storageClassName": "none",
+                    "volumeName": volume,
+                },
+            }),
+        );
+        let bound = json!({"status": {"phase": "Bound"}});
+        self.cluster
+            .patch(&format!("{claims}/{name}/status"), &bound);
+    }
+}
+
+/// The codes of all reasons in a run's JSON.
+fn codes(run: &Run) -> Vec<String> {
+    let item = run.item();
+    let reasons = item["reasons"].as_array().into_iter().flatten();
+    let codes = reasons.map(|reason| reason["code"].as_str().expect("a code").to_owned());
+    codes.collect()
+}
+
+/// A pod's part that uses a claim.
+fn using(claim: &str) -> Value {
+    json!({"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": claim}}]})
+}
+
+#[test]
+fn a_pod_of_an_unreachable_node_waits_for_its_kubelet() {
+    scene("why-down", |scene| {
+        scene.ended_member(3, 2);
+        let run = scene.why(&["pod/web-0", "-v6"]);
+        // Pod, Node, heartbeat, namespace and Events.
+        assert_eq!(requests(&run), ["GET"; 5], "{run}");
+        let run = scene.why(&["pod/web-0"]);
+        assert_snapshot!(scene.shown(&run), @"
+        $ kubectl maint why -n shop pod/web-0
+        pod/web-0 should have ended [length] ago. node/worker-1 has been unreachable for 10m, so nobody
+        can end the pod or confirm that it ended. StatefulSet/web cannot replace it before it is gone.
+
+        Next:
+          kubectl maint describe worker-1                # see since when, and who works on it
+          kubectl maint fence worker-1 -- HOOK           # power it off, then let its pods run elsewhere
+          kubectl maint force-delete pod/web-0 -n shop   # check the risks if you cannot fence it; deletes nothing yet
+        -- exit code 0
+        ");
+        let run = scene.why(&["pod", "web-0", "-o", "wide"]);
+        assert_snapshot!(scene.shown(&run), @"
+        $ kubectl maint why -n shop pod web-0 -o wide
+        pod/web-0 should have ended [length] ago.
+          NodeUnreachable   node/worker-1 has been unreachable for 10m, so nobody can end the pod or confirm that it ended.
+        StatefulSet/web cannot replace it before it is gone.
+
+        Next:
+          kubectl maint describe worker-1                # see since when, and who works on it
+          kubectl maint fence worker-1 -- HOOK           # power it off, then let its pods run elsewhere
+          kubectl maint force-delete pod/web-0 -n shop   # check the risks if you cannot fence it; deletes nothing yet
+        -- exit code 0
+        ");
+        let run = scene.why(&["pod/web-0", "-o", "json"]);
+        let item = run.item();
+        assert_eq!(item["state"], "Terminating");
+        assert_eq!(item["node"], scene.node);
+        let next = item["next"].as_array().expect("commands");
+        let last = next.last().expect("a command")["command"].as_str();
+        assert!(
+            last.is_some_and(|last| last.contains(" force-delete pod/web-0 ")),
+            "{run}"
+        );
+        scene
+            .cluster
+            .delete(&format!("/api/v1/namespaces/{}", scene.namespace));
+        let run = scene.why(&["pod/web-0"]);
+        assert!(run.stdout.contains("and waits for it."), "{run}");
+    });
+}
+
+#[test]
+fn a_pod_that_was_not_asked_to_end_says_when_it_will_be() {
+    scene("why-tolerating", |scene| {
+        let taint = json!({"spec": {"taints": [{
+            "key": "node.kubernetes.io/unreachable", "effect": "NoExecute",
+            "timeAdded": crate::support::ago(60).split('.').next().map(|time| format!("{time}Z")),
+        }]}});
+        scene
+            .cluster
+            .patch(&format!("/api/v1/nodes/{}", scene.node), &taint);
+        scene.make_pod("web-1", &json!({}));
+        let run = scene.why(&["pod/web-1"]);
+        assert!(run.stdout.contains("It tolerates this for"), "{run}");
+        assert!(!run.stdout.contains("force-delete"), "{run}");
+        let forever = json!({"spec": {"tolerations": [{"operator": "Exists"}]}});
+        scene.make_pod("logs", &forever);
+        assert_eq!(scene.codes("pod/logs"), ["NodeUnreachable", "NeverEvicted"]);
+    });
+}
+
+#[test]
+fn a_finalizer_is_named_with_who_removes_it() {
+    scene("why-finalizer", |scene| {
+        let finalizers = json!(["batch.kubernetes.io/job-tracking", "example.com/backup"]);
+        scene.make_pod("job-1", &json!({}));
+        // Before it is in such a phase, its Job does not remove the finalizer.
+        scene.report("job-1", &json!({"phase": "Failed"}));
+        let patch = json!({"metadata": {"finalizers": finalizers}});
+        let path = format!("{}?fieldManager=backup-operator", scene.pod_path("job-1"));
+        scene.cluster.patch(&path, &patch);
+        let path = format!("{}?gracePeriodSeconds=0", scene.pod_path("job-1"));
+        scene.cluster.delete(&path);
+        let run = scene.why(&["pod/job-1", "-v6"]);
+        assert_eq!(requests(&run), ["GET"; 2], "pod and namespace: {run}");
+        let run = scene.why(&["pod/job-1"]);
+        assert_snapshot!(scene.shown(&run), @"
+        $ kubectl maint why -n shop pod/job-1
+        pod/job-1 ended [length] ago, and only its finalizers keep it. Finalizer batch.kubernetes.io/job-tracking:
+        the Job controller removes it when the pod is in phase Succeeded or Failed and was counted.
+        Finalizer example.com/backup: its controller has to remove it; backup-operator added it.
+
+        Next:
+          kubectl get pod job-1 -o yaml --show-managed-fields -n shop   # see who added it, and check that this controller runs
+        -- exit code 0
+        ");
+        assert_eq!(scene.codes("pod/job-1"), ["Finalizer", "Finalizer"]);
+    });
+}
+
+#[test]
+fn on_a_live_node_the_kubelet_has_time_or_hangs() {
+    scene("why-alive", |scene| {
+        scene.heartbeat();
+        let node = scene.make_node("worker-4", Readiness::Ready, Duration::ZERO);
+        let hook = json!({"exec": {"command": ["sleep", "60"]}});
+        let container = json!([{"name": "main", "image": "none", "lifecycle": {"preStop": hook}}]);
+        scene.make_pod(
+            "slow",
+            &json!({"spec": {
+                "nodeName": node, "containers": container, "terminationGracePeriodSeconds": 7200,
+            }}),
+        );
+        scene.cluster.delete(&scene.pod_path("slow"));
+        let run = scene.why(&["pod/slow"]);
+        assert_snapshot!(scene.shown(&run), @"
+        $ kubectl maint why -n shop pod/slow
+        pod/slow is being deleted. It has 2h of its grace period left, in which the preStop hook of
+        container main may still run.
+
+        Next:
+          kubectl wait --for=delete pod/slow -n shop   # wait until it is gone
+        -- exit code 0
+        ");
+
+        scene.bound_claim(
+            "data",
+            &json!({"csi": {"driver": "d", "volumeHandle": "h"}}),
+        );
+        let mut spec = using("data");
+        spec["nodeName"] = json!(node);
+        scene.ended_pod("hung", None, &json!({"spec": spec}));
+        assert_eq!(scene.codes("pod/hung"), ["Unconfirmed"]);
+        let state = |state: &Value| {
+            json!({"containerStatuses": [{
+                "name": "main", "image": "none", "imageID": "", "ready": false,
+                "restartCount": 0, "state": state,
+            }]})
+        };
+        scene.report("hung", &state(&json!({"running": {}})));
+        let run = scene.why(&["pod/hung"]);
+        assert_snapshot!(scene.shown(&run), @"
+        $ kubectl maint why -n shop pod/hung
+        pod/hung should have ended [length] ago. The kubelet on node/worker-4 has not been able to end
+        container main. Often a process hangs in the kernel, for example on storage that does not answer.
+
+        Next:
+          kubectl describe pod hung -n shop       # read its events
+          kubectl maint acquire worker-4 -m WHY   # lock the node, then drain and restart it
+        -- exit code 0
+        ");
+        scene.report("hung", &state(&json!({"terminated": {"exitCode": 137}})));
+        let run = scene.why(&["pod/hung"]);
+        assert_snapshot!(scene.shown(&run), @"
+        $ kubectl maint why -n shop pod/hung
+        pod/hung should have ended [length] ago. Its containers have ended, and the kubelet on
+        node/worker-4 has not unmounted its volumes (claim data) yet.
+
+        Next:
+          kubectl describe pod hung -n shop       # read its events
+          kubectl maint acquire worker-4 -m WHY   # lock the node, then drain and restart it
+        -- exit code 0
+        ");
+    });
+}
+
+#[test]
+fn a_volume_of_a_node_that_is_down_keeps_a_pod_pending() {
+    scene("why-affinity", |scene| {
+        let affinity = |node: &str| {
+            json!({
+                "local": {"path": "/mnt/a"},
+                "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [
+                    {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]},
+                ]}]}},
+            })
+        };
+        for (claim, node) in [("down", &*scene.node), ("nowhere", "none-such")] {
+            scene.bound_claim(claim, &affinity(node));
+            let mut spec = using(claim);
+            spec["nodeName"] = Value::Null;
+            scene.make_pod(claim, &json!({"spec": spec}));
+            let condition = json!({
+                "type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+                "message": "0/3 nodes are available: 3 node(s) had volume node affinity conflict.",
+            });
+            let status = json!({"phase": "Pending", "conditions": [condition]});
+            scene.report(claim, &status);
+        }
+        let run = scene.why(&["pod/down", "-v6"]);
+        // Pod, claim, volume and nodes.
+        assert_eq!(requests(&run), ["GET"; 4], "{run}");
+        let run = scene.why(&["pod/down"]);
+        assert_snapshot!(scene.shown(&run), @"
+        $ kubectl maint why -n shop pod/down
+        pod/down is Pending and has no node. The scheduler says: 0/3 nodes are available: 3 node(s) had
+        volume node affinity conflict. Volume down (claim down) can only be used on
+        node/worker-1 (not ready).
+
+        Next:
+          kubectl describe pod down -n shop   # read its events
+          kubectl describe pv down            # see its node affinity
+          kubectl maint describe worker-1     # see how the node is, and who works on it
+        -- exit code 0
+        ");
+        let run = scene.why(&["pod/nowhere"]);
+        assert!(
+            run.stdout.contains("its node affinity matches none."),
+            "{run}"
+        );
+        assert_eq!(
+            scene.codes("pod/nowhere"),
+            ["Unschedulable", "VolumeNodeAffinity"]
+        );
+    });
+}
+
+#[test]
+fn what_may_not_be_read_is_one_line_and_no_failure() {
+    scene("why-rights", |scene| {
+        scene.ended_member(3, 2);
+        let user = scene.user("dev", &[Rule::new("", &["pods"], &["get"])]);
+        let why = |words: &[&str]| {
+            let run = scene.cluster.maint(["why", "-n", &scene.namespace]);
+            run.args(words).kubeconfig(&user).run()
+        };
+        let run = why(&["pod/web-0"]);
+        assert_eq!(run.code, 0, "{run}");
+        assert_snapshot!(scene.shown(&run), @"
+        $ kubectl maint why -n shop pod/web-0
+        pod/web-0 should have ended [length] ago. The kubelet on node/worker-1 has not confirmed that
+        it ended. StatefulSet/web cannot replace it before it is gone.
+
+        Next:
+          kubectl describe pod web-0 -n shop   # read its events
+        -- stderr
+        Warning: could not read nodes (no permission to get nodes), events (no permission to list events in namespace shop), namespaces (no permission to get namespaces)
+        -- exit code 0
+        ");
+        let run = why(&["pod/none-such"]);
+        assert_eq!(run.code, 1, "{run}");
+        let run = why(&["pvc/data"]);
+        assert_eq!(run.code, 1, "{run}");
+        let hint = "you need permission to get persistentvolumeclaims in namespace ";
+        assert!(run.stderr.contains(hint), "{run}");
+    });
+}
+
+#[test]
+fn a_pod_that_nothing_hinders_is_said_to_be_well() {
+    scene("why-well", |scene| {
+        let node = scene.make_node("worker-4", Readiness::Ready, Duration::ZERO);
+        scene.make_pod("web-1", &json!({"spec": {"nodeName": node}}));
+        let run = scene.why(&["pod/web-1"]);
+        assert!(run.stdout.ends_with("Nothing is in its way.\n"), "{run}");
+        let run = scene.cluster.maint(["why", "node/a"]).run();
+        assert_eq!(run.code, 2, "{run}");
+    });
+}

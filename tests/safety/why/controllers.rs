@@ -1,0 +1,345 @@
+//! What the controllers of a real kube-controller-manager leave behind, without a scheduler and kubelets.
+
+use std::sync::OnceLock;
+
+use control_plane::{ControlPlane, NodeSpec};
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use super::codes;
+use crate::support::{Cluster, Run};
+
+/// A namespace of a cluster whose controllers are at work.
+struct Stage {
+    cluster: Cluster,
+    namespace: String,
+}
+
+/// Keeps the server's logs where the test fails.
+fn stage(prefix: &str, test: impl FnOnce(&Stage)) {
+    static PLANE: OnceLock<ControlPlane> = OnceLock::new();
+    let plane = PLANE.get_or_init(|| {
+        let plane = ControlPlane::builder()
+            .controller_manager_flag("--attach-detach-reconcile-sync-period=2s")
+            .start();
+        plane.expect("a control plane")
+    });
+    let _logs = plane.keep_logs_on_panic(prefix);
+    let cluster = Cluster::of_plane(prefix, plane);
+    let namespace = cluster.name("shop");
+    let object = json!({"metadata": {"name": namespace}});
+    cluster.create("/api/v1/namespaces", &object);
+    test(&Stage { cluster, namespace });
+}
+
+impl Stage {
+    fn at(&self, group: &str, plural: &str) -> String {
+        format!("{group}/namespaces/{}/{plural}", self.namespace)
+    }
+
+    fn node(&self, short: &str) -> String {
+        let name = self.cluster.name(short);
+        let plane = self.cluster.plane();
+        plane
+            .create_nodes(&[NodeSpec::ready(&name)])
+            .expect("a node");
+        let managed = "volumes.kubernetes.io/controller-managed-attach-detach";
+        self.cluster.patch(
+            &format!("/api/v1/nodes/{name}"),
+            &json!({"metadata": {"annotations": {managed: "true"}}}),
+        );
+        name
+    }
+
+    fn pod(&self, name: &str, node: &str, claim: Option<&str>) {
+        let volumes = claim
+            .map(|claim| json!([{"name": "data", "persistentVolumeClaim": {"claimName": claim}}]));
+        self.cluster.create(
+            &self.at("/api/v1", "pods"),
+            &json!({
+                "metadata": {"name": name, "labels": {"app": "web"}},
+                "spec": {
+                    "nodeName": node,
+                    "containers": [{"name": "main", "image": "none"}],
+                    "volumes": volumes,
+                },
+            }),
+        );
+    }
+
+    /// Reports a pod as ready, as its kubelet does.
+    fn is_ready(&self, pod: &str) {
+        let path = format!("{}/status", self.at("/api/v1", &format!("pods/{pod}")));
+        let ready = json!({"type": "Ready", "status": "True"});
+        let status = json!({"status": {"phase": "Running", "conditions": [ready]}});
+        self.cluster.patch(&path, &status);
+    }
+
+    /// A claim and a volume of a CSI driver, which the binder brings together.
+    fn claim(&self, name: &str) {
+        let volume = self.cluster.name(name);
+        let spec = |more: Value| {
+            let mut spec = json!({"accessModes": ["ReadWriteOnce"], "storageClassName": "by-hand"});
+            for (field, value) in more.as_object().into_iter().flatten() {
+                spec[field] = value.clone();
+            }
+            spec
+        };
+        let of_volume = spec(json!({
+            "capacity": {"storage": "1Gi"},
+            "csi": {"driver": "disk.example.com", "volumeHandle": volume},
+        }));
+        self.cluster.create(
+            "/api/v1/persistentvolumes",
+            &json!({"metadata": {"name": volume}, "spec": of_volume}),
+        );
+        let of_claim = spec(json!({
+            "resources": {"requests": {"storage": "1Gi"}}, "volumeName": volume,
+        }));
+        let claims = self.at("/api/v1", "persistentvolumeclaims");
+        self.cluster.create(
+            &claims,
+            &json!({"metadata": {"name": name}, "spec": of_claim}),
+        );
+        let claim = format!("{claims}/{name}");
+        self.until("the claim is bound", || {
+            self.cluster.get(&claim)["status"]["phase"] == "Bound"
+        });
+    }
+
+    fn until(&self, what: &str, mut is_so: impl FnMut() -> bool) {
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(90);
+        while !is_so() {
+            assert!(
+                std::time::Instant::now() < deadline,
+                "it never came that {what}"
+            );
+            std::thread::sleep(std::time::Duration::from_millis(100));
+        }
+    }
+
+    fn why(&self, words: &[&str]) -> Run {
+        let run = self
+            .cluster
+            .maint(["why", "-n", &self.namespace])
+            .args(words);
+        run.succeeds()
+    }
+
+    /// Runs until the reasons have this code.
+    fn until_it_is(&self, object: &str, code: &str) {
+        self.until(code, || {
+            let run = self
+                .cluster
+                .maint(["why", "-n", &self.namespace, object, "-o", "json"]);
+            let run = run.run();
+            run.code == 0 && codes(&run).iter().any(|one| one == code)
+        });
+    }
+
+    /// A run as it is every time.
+    fn shown(&self, run: &Run) -> String {
+        let text = run.to_string().replace(&self.cluster.name(""), "");
+        let ages = regex::Regex::new(r"\b\d+s\b").expect("a pattern");
+        ages.replace_all(&text, "[age]").into_owned()
+    }
+}
+
+#[test]
+fn a_volume_that_is_attached_elsewhere_is_told_with_its_user() {
+    stage("why-multi", |stage| {
+        let (first, second) = (stage.node("worker-1"), stage.node("worker-2"));
+        stage.claim("data");
+        stage.pod("old", &first, Some("data"));
+        let attachments = "/apis/storage.k8s.io/v1/volumeattachments";
+        let volume = stage.cluster.name("data");
+        let attachment = || {
+            let all = stage.cluster.get(attachments);
+            let all = all["items"].as_array().expect("a list").clone();
+            let mut ours = all.into_iter();
+            ours.find(|one| one["spec"]["source"]["persistentVolumeName"] == *volume)
+        };
+        stage.until("it is attached", || attachment().is_some());
+        let name = attachment().expect("it is there")["metadata"]["name"].clone();
+        let path = format!("{attachments}/{}/status", name.as_str().expect("a name"));
+        stage
+            .cluster
+            .patch(&path, &json!({"status": {"attached": true}}));
+        stage.is_ready("old");
+        stage.until("the node has it", || {
+            let node = stage.cluster.get(&format!("/api/v1/nodes/{first}"));
+            node["status"]["volumesAttached"].is_array()
+        });
+        stage.pod("new", &second, Some("data"));
+        // The attach/detach controller says so itself.
+        let events = stage.at("/api/v1", "events");
+        stage.until("the controller refuses", || {
+            let events = stage.cluster.get(&events).to_string();
+            events.contains("Multi-Attach error for volume")
+        });
+        let run = stage.why(&["pod/new"]);
+        assert_snapshot!(stage.shown(&run), @"
+        $ kubectl maint why -n shop pod/new
+        pod/new is Pending on node/worker-2. Volume data (claim data) can be attached to
+        one node at a time, and is attached to node/worker-1, where pod/old uses it.
+
+        Next:
+          kubectl maint why pod/old -n shop   # see how it is
+        -- exit code 0
+        ");
+        let run = stage.why(&["pod/new", "-o", "json"]);
+        assert_eq!(codes(&run), ["MultiAttach"]);
+    });
+}
+
+#[test]
+fn a_namespace_is_told_what_is_left_in_it() {
+    stage("why-namespace", |stage| {
+        let configs = stage.at("/api/v1", "configmaps");
+        let held = json!({"metadata": {"name": "held", "finalizers": ["example.com/backup"]}});
+        stage.cluster.create(&configs, &held);
+        let namespace = format!("namespace/{}", stage.namespace);
+        let run = stage.why(&[&namespace]);
+        assert!(
+            run.stdout.contains("is Active. Nothing is in its way."),
+            "{run}"
+        );
+        stage
+            .cluster
+            .delete(&format!("/api/v1/namespaces/{}", stage.namespace));
+        stage.until_it_is(&namespace, "FinalizersRemaining");
+        let run = stage.why(&[&namespace]);
+        assert_snapshot!(stage.shown(&run), @"
+        $ kubectl maint why -n shop namespace/shop
+        namespace/shop has been Terminating for [age]. Still in it: 1 configmaps. Finalizer
+        example.com/backup is on 1 object in it: its controller has to remove it.
+
+        Next:
+          kubectl get configmaps -n shop   # see what is left
+        -- exit code 0
+        ");
+        let none = json!({"metadata": {"finalizers": null}});
+        stage.cluster.patch(&format!("{configs}/held"), &none);
+    });
+}
+
+#[test]
+fn a_claim_in_use_is_told_with_its_pods() {
+    stage("why-claim", |stage| {
+        let node = stage.node("worker-1");
+        stage.claim("data");
+        stage.pod("user", &node, Some("data"));
+        let claim = stage.at("/api/v1", "persistentvolumeclaims/data");
+        stage.until("it is protected", || {
+            let finalizers = &stage.cluster.get(&claim)["metadata"]["finalizers"];
+            finalizers
+                .to_string()
+                .contains("kubernetes.io/pvc-protection")
+        });
+        stage.cluster.delete(&claim);
+        let run = stage.why(&["pvc/data"]);
+        assert_snapshot!(stage.shown(&run), @"
+        $ kubectl maint why -n shop pvc/data
+        pvc/data has been Terminating for [age]. The PVC protection controller keeps it, because it is in use
+        by pod/user.
+
+        Next:
+          kubectl maint why pod/user -n shop   # see how it is
+        -- exit code 0
+        ");
+        let pod = stage.at("/api/v1", "pods/user");
+        let done = json!({"status": {"phase": "Succeeded"}});
+        stage.cluster.patch(&format!("{pod}/status"), &done);
+        let run = stage.why(&["pvc/data"]);
+        assert!(run.stdout.contains("even though finished"), "{run}");
+        // It says the truth: the claim is still there.
+        assert_eq!(stage.cluster.get(&claim)["metadata"]["name"], "data");
+    });
+}
+
+#[test]
+fn a_quota_that_keeps_a_set_from_creating_a_pod_is_quoted() {
+    stage("why-quota", |stage| {
+        stage.cluster.create(
+            &stage.at("/api/v1", "resourcequotas"),
+            &json!({"metadata": {"name": "small"}, "spec": {"hard": {"pods": "0"}}}),
+        );
+        let quota = stage.at("/api/v1", "resourcequotas/small");
+        stage.until("the quota counts", || {
+            stage.cluster.get(&quota)["status"]["hard"].is_object()
+        });
+        let labels = json!({"app": "web"});
+        stage.cluster.create(
+            &stage.at("/apis/apps/v1", "statefulsets"),
+            &json!({
+                "metadata": {"name": "web"},
+                "spec": {
+                    "replicas": 2, "serviceName": "web", "selector": {"matchLabels": labels},
+                    "template": {
+                        "metadata": {"labels": labels},
+                        "spec": {"containers": [{"name": "main", "image": "none"}]},
+                    },
+                },
+            }),
+        );
+        stage.until_it_is("pod/web-0", "NotCreated");
+        let run = stage.why(&["pod/web-0"]);
+        assert_snapshot!(stage.shown(&run), @r#"
+        $ kubectl maint why -n shop pod/web-0
+        pod/web-0 does not exist. StatefulSet/web could not create it: Create Pod web-0 in StatefulSet web
+        failed error: pods "web-0" is forbidden: exceeded quota: small, requested: pods=1, used: pods=0,
+        limited: pods=0.
+
+        Next:
+          kubectl describe quota -n shop   # see what is used; free some, or raise the quota
+        -- exit code 0
+        "#);
+        let run = stage.why(&["pod/web-1", "-o", "json"]);
+        assert_eq!(codes(&run), ["OrderedReady"]);
+        let run = stage.why(&["pod/web-2", "-o", "json"]);
+        assert_eq!(codes(&run), ["OutsideSet"]);
+        let run = stage
+            .cluster
+            .maint(["why", "pod/none", "-n", &stage.namespace])
+            .run();
+        assert_eq!(run.code, 1, "{run}");
+    });
+}
+
+#[test]
+fn a_budget_is_told_as_the_eviction_api_does() {
+    stage("why-budget", |stage| {
+        let node = stage.node("worker-1");
+        stage.pod("web", &node, None);
+        stage.is_ready("web");
+        let selector = json!({"matchLabels": {"app": "web"}});
+        stage.cluster.create(
+            &stage.at("/apis/policy/v1", "poddisruptionbudgets"),
+            &json!({"metadata": {"name": "web"}, "spec": {"minAvailable": 1, "selector": selector}}),
+        );
+        let budget = stage.at("/apis/policy/v1", "poddisruptionbudgets/web");
+        stage.until("the budget counts", || {
+            stage.cluster.get(&budget)["status"]["currentHealthy"] == 1
+        });
+        let run = stage.why(&["pod/web"]);
+        assert_snapshot!(stage.shown(&run), @"
+        $ kubectl maint why -n shop pod/web
+        pod/web is Running on node/worker-1. `kubectl drain` would not evict it: pdb/web needs 1
+        healthy pod and has 1.
+
+        Next:
+          kubectl get pdb -n shop   # see the budgets; wait until more pods are healthy
+        -- exit code 0
+        ");
+        let eviction = json!({
+            "apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "web"},
+        });
+        let path = stage.at("/api/v1", "pods/web/eviction");
+        let refused = stage.cluster.try_send("POST", &path, Some(&eviction));
+        let refused = format!("{:?}", refused.expect_err("it is refused"));
+        assert!(
+            refused.contains("web needs 1 healthy pods and has 1 currently"),
+            "{refused}"
+        );
+    });
+}
