@@ -122,7 +122,7 @@ impl VerbArgs {
     }
 }
 
-/// Runs the command that was typed, reports the failure that ended it, if any, and returns its exit code.
+/// Runs the typed command, reports its failure, if any, and returns its exit code.
 pub(crate) fn run(cli: &Cli, start: &Start<'_>) -> Code {
     let command = async {
         match &cli.verb {

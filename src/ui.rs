@@ -205,7 +205,7 @@ impl Terminal {
         }
     }
 
-    /// The answer to `question`; no unless a key says otherwise.
+    /// The answer to `question`; the default is no.
     async fn answer(&self, question: &str) -> std::io::Result<bool> {
         let mut prompt = question.to_owned();
         // dialoguer redraws only the last line of what it shows.

@@ -106,7 +106,7 @@ impl Until {
         let ahead = maintenance_lease::protocol::Instant::from(time) - now.latest;
         let seconds = u64::try_from(ahead.ceil_seconds()).unwrap_or_default();
         let ahead = Duration::from_secs(seconds);
-        // Of a time of day, the nearest is meant.
+        // A time of day means the nearest one.
         let ago = DAY.checked_sub(ahead).filter(|ago| *ago < ahead);
         match (self, ago) {
             _ if ahead <= LONGEST_DURATION => Ok(ahead),

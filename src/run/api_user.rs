@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::run::session::Session;
 
-/// An answer is used for so many seconds.
+/// How many seconds an answer is kept.
 const FRESH: i64 = 12 * 3600;
 
 /// What the API server said to the users of one kubeconfig or another.
@@ -27,8 +27,8 @@ struct Answer {
 }
 
 impl Session<'_> {
-    /// Names the API user in acquisitions from now on. If the credentials do not tell who that is, the API server is
-    /// asked, and its answer is kept in a file. Without an answer, acquisitions name nobody.
+    /// Names the API user in acquisitions from now on. If the credentials do not show the name, asks the API server
+    /// and keeps its answer in a file. Without an answer, acquisitions have no API user.
     pub(crate) async fn learn_api_user(&self, environment: &Environment) {
         let key = match &self.connection.api_user {
             ApiUser::Known(name) => return self.locks.set_api_user(name),
@@ -51,13 +51,13 @@ impl Session<'_> {
         };
         answers.0.insert(key.clone(), answer);
         if let Some(path) = path {
-            // The next command asks again.
+            // Ignored: the next command asks again.
             let _ = answers.write(&path);
         }
     }
 }
 
-/// Beside what kubectl keeps.
+/// In kubectl's cache directory.
 fn path(environment: &Environment) -> Option<PathBuf> {
     let directory = match environment.get_os("KUBECACHEDIR") {
         Some(directory) => PathBuf::from(directory),
@@ -67,7 +67,7 @@ fn path(environment: &Environment) -> Option<PathBuf> {
 }
 
 impl Answers {
-    /// Those that may still be used.
+    /// The answers that are recent enough.
     fn read(path: &Path) -> Self {
         let text = fs::read(path).unwrap_or_default();
         let mut answers: Self = serde_json::from_slice(&text).unwrap_or_default();

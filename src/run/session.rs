@@ -165,7 +165,7 @@ impl Session<'_> {
         }
     }
 
-    /// How the clocks differ, if they do.
+    /// A warning if the clocks differ.
     pub(crate) fn clock_warning(&self) -> Option<String> {
         Some(match self.locks.server_time().warning()? {
             ClockWarning::LocalClock { ahead } if ahead.as_micros() > 0 => format!(

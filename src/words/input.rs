@@ -178,7 +178,7 @@ fn both(message: impl Into<String>, hint: impl Into<String>) -> (String, String)
     (message.into(), hint.into())
 }
 
-/// Whether a lock id was given by a flag, and not by a variable.
+/// Whether the lock id comes from a flag. Otherwise, it comes from a variable.
 fn is_flag(source: &str) -> bool {
     source.starts_with("--")
 }

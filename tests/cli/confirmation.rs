@@ -13,10 +13,10 @@ use crate::support::{Cluster, holder_of, on_real};
 /// How long a prompt or an end may be in coming, in milliseconds.
 const LIMIT: u64 = 60_000;
 
-/// Hides the cursor.
+/// The escape sequence that hides the cursor.
 const HIDDEN: &str = "\x1b[?25l";
 
-/// Shows it again.
+/// The escape sequence that shows the cursor.
 const SHOWN: &str = "\x1b[?25h";
 
 /// A run at a terminal, up to its question.
@@ -89,7 +89,7 @@ fn no_and_a_bare_return_leave_everything_as_it_is() {
 fn only_a_yes_at_the_end_counts() {
     on_real("confirm-other", |cluster| {
         let node = held_by_bob(cluster);
-        // Ctrl-D says nothing.
+        // Ctrl-D is ignored.
         for answer in ["\x04\r", "x\x1b[A\r", "yn\r"] {
             let terminal = asked(cluster, &["release", &node, "--force"]);
             let (said, code) = answered(terminal, answer);
@@ -174,7 +174,7 @@ fn what_was_typed_before_the_question_is_no_answer() {
         let arguments = ["release", &node, "--force"];
         let mut terminal = in_a_shell(cluster, "echo ready; read line", &arguments);
         terminal.exp_string("ready").expect("a shell");
-        // The second line is there before the plugin starts.
+        // The second line is typed before the plugin starts.
         terminal.send("one\nyes\n").expect("it listens");
         terminal.flush().expect("it listens");
         process_that_asks(&mut terminal);

@@ -1,4 +1,4 @@
-//! The lock of the node while something is deleted from it: a process's own.
+//! The lock of the node during a deletion, held under a name of the process.
 
 use http::Method;
 
@@ -71,8 +71,8 @@ fn a_second_run_of_the_same_person_keeps_off() {
     });
 }
 
-/// Each deletion is bound to what was checked. The lock of the other stays, be it taken from this command or
-/// from the caller.
+/// Each deletion is bound to what was checked. The other holder's lock stays, whether it was taken over from
+/// this command or from the caller.
 #[test]
 fn a_lock_that_is_taken_over_meanwhile_is_left_to_its_holder() {
     for (name, had_before) in [("broken", false), ("broken-own", true)] {

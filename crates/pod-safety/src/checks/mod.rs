@@ -36,7 +36,7 @@ pub const RISKS: [&str; 7] = [
     UNREAD,
 ];
 
-/// The ids of blockers, each of which takes an override.
+/// The ids of blockers that `--override` accepts.
 pub const BLOCKERS: [&str; 6] = [
     "not-deleting",
     "in-grace",
@@ -46,7 +46,7 @@ pub const BLOCKERS: [&str; 6] = [
     "rights",
 ];
 
-/// The ids of the checks of a pod's node, which find the same for all pods of it.
+/// The ids of the checks of a pod's node: the result is the same for all of its pods.
 pub const OF_NODE: [&str; 7] = [
     "node-alive",
     "node-unreachable",
@@ -57,7 +57,7 @@ pub const OF_NODE: [&str; 7] = [
     "remediation",
 ];
 
-/// The ids of risks that a node carries as long as its processes run, be it cut off.
+/// The ids of risks that remain while processes of the node run, even if it is cut off.
 const OF_PROCESSES: [&str; 3] = ["owner", "no-owner", "quorum"];
 
 /// The ids of blockers that can't be overridden.
@@ -136,9 +136,9 @@ fn on_workload(facts: &Facts, finalizers: Verdict) -> Vec<Verdict> {
     verdicts
 }
 
-/// If the node was fenced, nothing runs there any more, so risks elsewhere become warnings. If it was only
-/// cut off, its processes may run, so what is about them stays. A record that a live kubelet contradicts
-/// does not lower any verdict.
+/// If the node was fenced, nothing runs there any more, so risks become infos. If it was only cut off, its
+/// processes may run, so the risks about them stay. A record that a live kubelet contradicts does not
+/// lower any verdict.
 fn lowered_where_fenced(
     mut verdicts: Vec<Verdict>,
     node: &Known<NodeSight>,
