@@ -1,6 +1,7 @@
 //! The lock of the node during a deletion, held under a name of the process.
 
 use http::Method;
+use serde_json::json;
 
 use crate::scene::{Scene, scene};
 use crate::support::{Gate, Maint, Treatment, holder_of};
@@ -104,4 +105,37 @@ fn a_lock_that_is_taken_over_meanwhile_is_left_to_its_holder() {
             assert_eq!(holder.as_deref(), Some("kubeadm:bob@laptop"));
         });
     }
+}
+
+#[test]
+fn an_expired_lock_of_somebody_else_must_be_accepted() {
+    scene("expired", |scene| {
+        scene.harmless_pod("web-1");
+        let hour_ago = (chrono::Utc::now() - chrono::TimeDelta::hours(1))
+            .to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
+        let spec = json!({
+            "holderIdentity": "bob@laptop", "leaseDurationSeconds": 60,
+            "acquireTime": hour_ago, "renewTime": hour_ago,
+        });
+        scene.cluster.lease(&scene.node, &spec);
+
+        let refused = scene
+            .force_delete("web-1", &["--accept-risk=none", "-m", "why"])
+            .run();
+        assert_eq!(refused.code, 6, "{refused}");
+        let told = "the lock of bob@laptop has expired, so they may not have finished: ask them";
+        assert!(refused.to_string().contains(told), "{refused}");
+        assert!(
+            refused.stderr.contains("--accept-risk=lease-expired"),
+            "{refused}"
+        );
+        assert!(scene.is_there("web-1"));
+        let holder = holder_of(&scene.cluster, &scene.node);
+        assert_eq!(holder.as_deref(), Some("bob@laptop"));
+
+        scene
+            .force_delete("web-1", &["--accept-risk=lease-expired", "-m", "why"])
+            .succeeds();
+        assert!(!scene.is_there("web-1"));
+    });
 }

@@ -26,13 +26,14 @@ use crate::facts::{Facts, Fenced, NodeFacts, NodeSight};
 use crate::known::Known;
 
 /// The ids of risks, which `--accept-risk` accepts.
-pub const RISKS: [&str; 7] = [
+pub const RISKS: [&str; 8] = [
     "owner",
     "no-owner",
     "quorum",
     "volume-attached",
     "volume-unguarded",
     "mass-loss",
+    "lease-expired",
     UNREAD,
 ];
 
@@ -47,13 +48,14 @@ pub const BLOCKERS: [&str; 6] = [
 ];
 
 /// The ids of the checks of a pod's node: the result is the same for all of its pods.
-pub const OF_NODE: [&str; 7] = [
+pub const OF_NODE: [&str; 8] = [
     "node-alive",
     "node-unreachable",
     "node-gone",
     "fenced",
     "mass-loss",
     "lease",
+    "lease-expired",
     "remediation",
 ];
 
