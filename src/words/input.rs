@@ -75,7 +75,7 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
         ),
         InputError::PassedUntil { ago } => both(
             format!("--until has passed: it was {} ago", span((*ago).into())),
-            "use a time within the next hour, or give the date if you mean tomorrow",
+            "use a time within the next hour",
         ),
         InputError::FarUntil { time } => both(
             "--until is more than 1h from now: a lock lasts at most 1h",
