@@ -15,4 +15,6 @@ pub(crate) enum PolicyRefusal {
     Conflict { object: String, error: ApiError },
     /// They are switched off, but the server still refuses writes.
     StillEnforced(ApiError),
+    /// The bindings are deleted, but nobody knows whether the server still refuses writes.
+    Unchecked(ApiError),
 }

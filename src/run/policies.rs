@@ -104,17 +104,20 @@ impl<'a> Installed<'a> {
     /// wrong.
     ///
     /// # Errors
-    /// If it still refuses it after half a minute.
+    /// If it still refuses it after half a minute, or if the dry run fails for another reason.
     pub(crate) async fn until_off(&self) -> Result<(), Failure> {
         let end = Instant::now() + EFFECT_TIMEOUT;
         while let Err(error) = self.requests.call(&wrong_time()).await {
-            if error.policy_code().is_none() {
-                break;
+            let is_enforced = error.policy_code().is_some();
+            if (is_enforced || error.may_pass()) && Instant::now() < end {
+                sleep(EFFECT_POLL).await;
+                continue;
             }
-            if Instant::now() > end {
-                return Err(PolicyRefusal::StillEnforced(error).into());
+            return Err(match is_enforced {
+                true => PolicyRefusal::StillEnforced(error),
+                false => PolicyRefusal::Unchecked(error),
             }
-            sleep(EFFECT_POLL).await;
+            .into());
         }
         Ok(())
     }

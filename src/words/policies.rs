@@ -1,5 +1,6 @@
 //! Why policies are left as they are, and what to do about it.
 
+use maintenance_lease::NAMESPACE;
 use policies::OLDEST_MINOR;
 
 use super::program::Program;
@@ -44,6 +45,15 @@ pub(crate) fn refusal(refusal: &PolicyRefusal, program: &Program) -> (String, St
             "check whether another tool creates the bindings again, with `kubectl get \
              validatingadmissionpolicybinding`"
                 .to_owned(),
+        ),
+        PolicyRefusal::Unchecked(error) => (
+            format!(
+                "the bindings of the policies are deleted, but the effect was not checked: {}",
+                escape(&error.to_string())
+            ),
+            format!(
+                "run it again as a user who may create leases in namespace {NAMESPACE}, which must exist"
+            ),
         ),
     }
 }
