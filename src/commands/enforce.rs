@@ -63,14 +63,16 @@ pub(crate) async fn run(args: &EnforceArgs, start: &Start<'_>) -> Result<Code, F
             None => drop(installed.delete(binding).await?),
         }
     }
+    match mode {
+        Some(Mode::Deny) => installed.until_enforced(true).await?,
+        Some(Mode::Audit | Mode::Warn) => {}
+        None => installed.until_enforced(false).await?,
+    }
     let shown = args.mode.to_possible_value();
     let shown = shown.as_ref().map_or("", |value| value.get_name());
     session.terminal.result(match mode {
         Some(_) => format!("policies in mode {shown}"),
-        None => {
-            installed.until_off().await?;
-            "policies switched off".to_owned()
-        }
+        None => "policies switched off".to_owned(),
     });
     Ok(Code::DONE)
 }

@@ -46,7 +46,7 @@ pub(crate) async fn run(args: &UninstallArgs, start: &Start<'_>) -> Result<Code,
     let mut is_off = false;
     for (manifest, _) in &installed.objects {
         if !manifest.is_binding() && !is_off {
-            installed.until_off().await?;
+            installed.until_enforced(false).await?;
             is_off = true;
         }
         if installed.delete(manifest).await? {

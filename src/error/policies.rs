@@ -15,4 +15,8 @@ pub(crate) enum PolicyRefusal {
     Conflict { object: String, error: ApiError },
     /// They are switched off, but the server still refuses writes.
     StillEnforced(ApiError),
+    /// They are in deny mode, but the server still admits writes that break a rule.
+    NotEnforced,
+    /// They are in deny mode, as `wanted`, or switched off, but nobody knows what the server refuses now.
+    Unchecked { wanted: bool, error: ApiError },
 }

@@ -101,23 +101,27 @@ impl<'a> Installed<'a> {
         }
     }
 
-    /// Waits until the policies refuse nothing: until the server admits, in a dry run, a Lease whose time is
-    /// wrong.
+    /// Waits until the policies refuse, in a dry run, a Lease whose time is wrong; or until they admit it. The
+    /// API server follows a new binding within about a second.
     ///
     /// # Errors
-    /// If it still refuses it after half a minute.
-    pub(crate) async fn until_off(&self) -> Result<(), Failure> {
+    /// If that is not so after half a minute, or if the dry run fails for another reason.
+    pub(crate) async fn until_enforced(&self, wanted: bool) -> Result<(), Failure> {
         let end = Instant::now() + EFFECT_TIMEOUT;
-        while let Err(error) = self.requests.call(&wrong_time()).await {
-            if error.policy_code().is_none() {
-                break;
-            }
-            if Instant::now() > end {
-                return Err(PolicyRefusal::StillEnforced(error).into());
+        loop {
+            let failure = match self.requests.call(&wrong_time()).await {
+                Ok(_) if !wanted => return Ok(()),
+                Ok(_) => PolicyRefusal::NotEnforced,
+                Err(error) if error.policy_code().is_some() && wanted => return Ok(()),
+                Err(error) if error.policy_code().is_some() => PolicyRefusal::StillEnforced(error),
+                Err(error) if error.may_pass() => PolicyRefusal::Unchecked { wanted, error },
+                Err(error) => return Err(PolicyRefusal::Unchecked { wanted, error }.into()),
+            };
+            if Instant::now() >= end {
+                return Err(failure.into());
             }
             sleep(EFFECT_POLL).await;
         }
-        Ok(())
     }
 }
 

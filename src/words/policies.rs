@@ -1,5 +1,6 @@
 //! Why the policies were not changed, and what to do about it.
 
+use maintenance_lease::NAMESPACE;
 use policies::OLDEST_MINOR;
 
 use super::program::Program;
@@ -44,6 +45,24 @@ pub(crate) fn refusal(refusal: &PolicyRefusal, program: &Program) -> (String, St
             "check whether another tool creates the bindings again, with `kubectl get \
              validatingadmissionpolicybinding`"
                 .to_owned(),
+        ),
+        PolicyRefusal::NotEnforced => (
+            "the policies are in deny mode, but the server still admits writes that break a rule"
+                .to_owned(),
+            format!("check the policies with `{program} doctor`"),
+        ),
+        PolicyRefusal::Unchecked { wanted, error } => (
+            format!(
+                "the {}, but the effect was not checked: {}",
+                match wanted {
+                    true => "policies are in deny mode",
+                    false => "bindings of the policies are deleted",
+                },
+                escape(&error.to_string())
+            ),
+            format!(
+                "run it again as a user who may create leases in namespace {NAMESPACE}, which must exist"
+            ),
         ),
     }
 }

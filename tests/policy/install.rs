@@ -4,7 +4,7 @@
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use control_plane::{ControlPlane, NodeSpec, is_left_out};
+use control_plane::{ControlPlane, NodeSpec, Rule, is_left_out};
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -199,6 +199,8 @@ fn kubectl_alone_switches_the_policies_off() {
     let admin = admin(&plane);
     admin.succeeds(&["install"]);
     admin.succeeds(&["enforce", "deny"]);
+    // It ends when the server refuses what breaks a rule, so doctor finds nothing wrong.
+    admin.succeeds(&["doctor"]);
     await_denial(&admin, true);
     let line = documented_line(
         "docs/policies.md",
@@ -237,6 +239,60 @@ fn users_without_rights_install_nothing() {
         assert!(refused.stderr.starts_with(says), "{refused:?}");
     }
     assert_eq!(ours(&plane), [""; 0]);
+}
+
+/// Without a dry run that the server admits, nobody knows whether the policies still refuse writes.
+#[test]
+fn a_check_that_fails_is_no_proof_that_the_policies_are_off() {
+    let Some(plane) = plane() else { return };
+    let _logs = plane.keep_logs_on_panic("unchecked");
+    let admin = admin(&plane);
+    admin.succeeds(&["install"]);
+    admin.succeeds(&["enforce", "deny"]);
+    await_denial(&admin, true);
+    let policies = [
+        "validatingadmissionpolicies",
+        "validatingadmissionpolicybindings",
+    ];
+    let kinds = [
+        ("admissionregistration.k8s.io", &policies[..]),
+        (
+            "rbac.authorization.k8s.io",
+            &[
+                "clusterroles",
+                "clusterrolebindings",
+                "roles",
+                "rolebindings",
+            ],
+        ),
+        ("flowcontrol.apiserver.k8s.io", &["flowschemas"]),
+    ];
+    let rights = kinds.map(|(group, kinds)| match group {
+        "admissionregistration.k8s.io" => Rule::new(group, kinds, &["get", "delete"]),
+        _ => Rule::new(group, kinds, &["get"]),
+    });
+    plane.grant("paula", &rights).expect("rights");
+    let paula = person(&plane, "paula", &[]);
+    let unchecked = |arguments: &[&str]| {
+        let run = paula.maint(arguments);
+        assert_eq!(run.code, 6, "{run:?}");
+        let says = "error: the bindings of the policies are deleted, but the effect was not checked: Error from \
+                    server (Forbidden): ";
+        assert!(run.stderr.starts_with(says), "{run:?}");
+        run.stdout
+    };
+    assert_eq!(unchecked(&["enforce", "off"]), "");
+    admin.succeeds(&["enforce", "deny"]);
+    await_denial(&admin, true);
+    let before = ours(&plane).len();
+    let deleted = unchecked(&["uninstall", "--yes"]);
+    assert_eq!(deleted.matches("binding").count(), 2, "{deleted}");
+    assert_eq!(deleted.lines().count(), 2, "{deleted}");
+    assert_eq!(unchecked(&["uninstall", "--yes"]), "");
+    assert_eq!(ours(&plane).len(), before - 2);
+    await_denial(&admin, false);
+    admin.succeeds(&["uninstall", "--yes"]);
+    assert_eq!(ours(&plane), ["namespace/kube-node-maintenance"]);
 }
 
 #[test]

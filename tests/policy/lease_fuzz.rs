@@ -5,10 +5,32 @@ use chrono::{DateTime, Utc};
 use fastrand::Rng;
 use serde_json::{Map, Value, json};
 
-use crate::support::{ADMINISTRATORS, HOLDERS, LEASES, Person, USERS, at, denying, person};
+use crate::support::{
+    ADMINISTRATORS, HOLDERS, LEASES, NODES, Person, USERS, admin, at, denying, person,
+};
 
 const LEASE_COUNT: usize = 12;
 const PATCHES: usize = 30;
+
+/// The annotations of an acquisition.
+const RECORD: [&str; 9] = [
+    "acquisition",
+    "reason",
+    "hold-until",
+    "purpose",
+    "last-holder",
+    "released-at",
+    "released-by",
+    "last-acquisition",
+    "breaks",
+];
+
+/// Annotations of ours that belong to no acquisition, and one of somebody else.
+const OTHERS: [&str; 3] = [
+    "kubectl-maint.dev/fenced",
+    "kubectl-maint.dev/repaired",
+    "example.com/x",
+];
 
 /// A person, and the rights that the policy checks.
 struct Writer {
@@ -78,6 +100,15 @@ fn lock_id(lease: &Value) -> String {
     format!("{uid}.{count}.{}", nonce.map_or("", |(_, nonce)| nonce))
 }
 
+/// What belongs to an acquisition besides its spec: its owners and our annotations.
+fn record(lease: &Value) -> (Vec<Value>, Vec<&Value>) {
+    let metadata = &lease["metadata"];
+    let owners = metadata["ownerReferences"].as_array();
+    let note = |name| &metadata["annotations"][format!("kubectl-maint.dev/{name}")];
+    let notes = RECORD.into_iter().map(note);
+    (owners.cloned().unwrap_or_default(), notes.collect())
+}
+
 fn is_admin(holder: &str) -> bool {
     holder.starts_with("kubeadm")
 }
@@ -130,7 +161,9 @@ fn is_allowed(old: &Value, new: &Value, by: &Writer) -> Option<bool> {
     let named = note(old, "user").strip_prefix(&format!("{}-", counts[0]));
     let is_own = named.is_none_or(|named| named == by.person.name);
     let is_own_end = is_own && (is_ended || is == format!("kubeadm:{was}"));
-    if was.is_empty() || !(is_replaced || is_shortened || is_ended) || is_taken_over || is_own_end {
+    let is_ended_early = (is_replaced || is_shortened || is_ended) && !is_own_end;
+    let is_record_changed = !is_own && record(old) != record(new);
+    if was.is_empty() || !(is_ended_early || is_record_changed) || is_taken_over {
         return Some(true);
     }
     if is_admin(was) || !has_clock {
@@ -156,10 +189,34 @@ fn patched(lease: &Value, patch: &Value) -> Value {
             }
         }
     }
+    if let Some(owners) = patch["metadata"].get("ownerReferences") {
+        lease["metadata"]["ownerReferences"] = owners.clone();
+    }
     lease
 }
 
-fn random_patch(rng: &mut Rng, lease: &Value) -> Value {
+/// Changes of metadata that the time of a lock does not depend on.
+fn random_metadata(rng: &mut Rng, owner: &Value, metadata: &mut Value) {
+    let texts = [json!("x"), json!("y"), Value::Null];
+    for name in RECORD {
+        // Marks and takeovers have values of their own.
+        if !["acquisition", "breaks"].contains(&name) && rng.u8(..20) == 0 {
+            let name = format!("kubectl-maint.dev/{name}");
+            metadata["annotations"][name] = texts[rng.usize(..texts.len())].clone();
+        }
+    }
+    for name in OTHERS {
+        if rng.u8(..4) == 0 {
+            metadata["annotations"][name] = texts[rng.usize(..texts.len())].clone();
+        }
+    }
+    if rng.u8(..5) == 0 {
+        let owners = [json!([owner]), json!([]), Value::Null];
+        metadata["ownerReferences"] = owners[rng.usize(..owners.len())].clone();
+    }
+}
+
+fn random_patch(rng: &mut Rng, lease: &Value, owner: &Value) -> Value {
     let count = number(lease, "leaseTransitions");
     let holder = text(lease, "holderIdentity");
     let mut spec = Map::new();
@@ -212,7 +269,13 @@ fn random_patch(rng: &mut Rng, lease: &Value) -> Value {
             notes.insert(format!("kubectl-maint.dev/{name}"), value);
         }
     }
-    json!({"metadata": {"annotations": notes}, "spec": spec})
+    let mut metadata = json!({ "annotations": notes });
+    random_metadata(rng, owner, &mut metadata);
+    // A patch of metadata alone is what people write by hand.
+    if rng.u8(..4) == 0 {
+        spec.clear();
+    }
+    json!({"metadata": metadata, "spec": spec})
 }
 
 #[test]
@@ -229,6 +292,12 @@ fn random_patches_are_admitted_if_the_rules_allow_them() {
         writer("hugo", &[USERS, HOLDERS]),
         writer("ada", &[ADMINISTRATORS]),
     ];
+    // The garbage collector deletes what has only owners that are not there.
+    let node = json!({"metadata": {"name": "fuzz-owner"}});
+    let node = admin(plane).post(NODES, &node).expect("a node");
+    let owner = json!({
+        "apiVersion": "v1", "kind": "Node", "name": "fuzz-owner", "uid": node["metadata"]["uid"],
+    });
     let (mut admitted, mut refused) = (0, 0);
     for number in 0..LEASE_COUNT {
         let seed = fastrand::u64(..);
@@ -242,7 +311,7 @@ fn random_patches_are_admitted_if_the_rules_allow_them() {
         let mut lease = ada.post(LEASES, &first).expect("a lease");
         for step in 0..PATCHES {
             let by = &writers[rng.usize(..writers.len())];
-            let mut patch = random_patch(&mut rng, &lease);
+            let mut patch = random_patch(&mut rng, &lease, &owner);
             let signature = match rng.u8(..8) {
                 0 => format!("{}-uma", rng.u8(..3)),
                 _ => user(&lease, &patched(&lease, &patch), by),

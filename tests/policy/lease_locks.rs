@@ -4,7 +4,7 @@ use control_plane::NodeSpec;
 use serde_json::{Value, json};
 
 use crate::support::{
-    ADMINISTRATORS, HOLDERS, LEASES, Person, USERS, admitted, after, at, denying, person,
+    ADMINISTRATORS, HOLDERS, LEASES, NODES, Person, USERS, admitted, after, at, denying, person,
     refused_by, wait_until,
 };
 
@@ -161,7 +161,8 @@ fn holds_begin_and_end_only_with_a_right() {
     refused_by("maint-hold-right", &uma.post(LEASES, &created), "a user");
     admitted(hugo.patch(&path, &hold), "a holder, of their own lock");
     let reason = json!({"metadata": {"annotations": {"kubectl-maint.dev/reason": "new"}}});
-    admitted(uma.patch(&path, &reason), "not the hold itself");
+    refused_by("maint-live-lock", &uma.patch(&path, &reason), "its reason");
+    admitted(hugo.patch(&path, &reason), "its own user");
     let end = json!({"spec": {"holderIdentity": ""}});
     refused_by("maint-unhold-right", &uma.patch(&path, &end), "a user");
     let gone = json!({"spec": {"holderIdentity": null}});
@@ -270,6 +271,159 @@ fn a_live_lock_is_ended_by_its_api_user_alone() {
     let (path, _) = locked(&alice, "own-lock-2", "alice");
     let end = json!({"spec": {"holderIdentity": ""}});
     admitted(alice.patch(&path, &end), "its own user");
+}
+
+fn owner(node: &Value) -> Value {
+    let metadata = &node["metadata"];
+    json!({"apiVersion": "v1", "kind": "Node", "name": metadata["name"], "uid": metadata["uid"]})
+}
+
+fn note(name: &str, value: Option<&str>) -> Value {
+    json!({"metadata": {"annotations": {(format!("kubectl-maint.dev/{name}")): value}}})
+}
+
+/// With a wrong owner, the garbage collector deletes the Lease.
+#[test]
+fn a_live_lock_keeps_its_owners_and_annotations() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("live-record");
+    let hugo = person(plane, "hugo", &[USERS, HOLDERS]);
+    let mallory = person(plane, "mallory", &[USERS, HOLDERS]);
+    let ada = person(plane, "ada", &[ADMINISTRATORS]);
+    let node = json!({"metadata": {"name": "live-record"}});
+    let node = admitted(crate::support::admin(plane).post(NODES, &node), "a node");
+    let owners = |owners: Value| json!({"metadata": {"ownerReferences": owners}});
+    let mut wrong = owner(&node);
+    wrong["uid"] = json!("00000000-0000-0000-0000-000000000000");
+    for (name, holder) in [("live-record", "hugo"), ("held-record", "kubeadm:hugo")] {
+        let (path, lease) = locked(&hugo, name, holder);
+        let own = owners(json!([owner(&node)]));
+        refused_by("maint-live-lock", &mallory.patch(&path, &own), "an owner");
+        admitted(hugo.patch(&path, &own), "its own user's owner");
+        let renewal = |mut patch: Value| {
+            patch["spec"] = json!({"renewTime": at(0)});
+            patch
+        };
+        for change in [
+            owners(json!([wrong])),
+            owners(json!([])),
+            owners(json!(null)),
+        ] {
+            for patch in [change.clone(), renewal(change)] {
+                let answer = mallory.patch(&path, &patch);
+                refused_by("maint-live-lock", &answer, &patch.to_string());
+            }
+        }
+        // Its lock id, written beforehand, would make a takeover of the next slip of an administrator.
+        let lock_id = format!("{}.1.n1", lease["metadata"]["uid"].as_str().expect("a uid"));
+        for key in [
+            "reason",
+            "hold-until",
+            "purpose",
+            "last-holder",
+            "released-at",
+            "released-by",
+            "last-acquisition",
+            "breaks",
+        ] {
+            let patch = note(key, Some(&lock_id));
+            refused_by("maint-live-lock", &mallory.patch(&path, &patch), key);
+            admitted(hugo.patch(&path, &patch), key);
+            let patch = note(key, None);
+            refused_by("maint-live-lock", &mallory.patch(&path, &patch), key);
+            admitted(hugo.patch(&path, &patch), key);
+        }
+        for key in ["fenced", "repaired"] {
+            admitted(mallory.patch(&path, &note(key, Some("true"))), key);
+        }
+        // A renewal by a client that knows no annotations.
+        admitted(mallory.patch(&path, &renewal(json!({}))), "a renewal");
+        let mut taken = note("reason", Some("fire"));
+        refused_by("maint-live-lock", &ada.patch(&path, &taken), "unconfirmed");
+        taken["metadata"]["annotations"]["kubectl-maint.dev/breaks"] = json!(lock_id);
+        admitted(ada.patch(&path, &taken), "a takeover");
+    }
+}
+
+/// Whoever takes a lock corrects the owner of its Lease.
+#[test]
+fn an_acquisition_brings_its_owners_and_annotations() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("new-record");
+    let uma = person(plane, "uma", &[USERS]);
+    let ugo = person(plane, "ugo", &[USERS]);
+    let node = json!({"metadata": {"name": "new-record"}});
+    let node = admitted(crate::support::admin(plane).post(NODES, &node), "a node");
+    let take = |by: &Person, count: i64| {
+        let now = at(0);
+        let spec = json!({
+            "holderIdentity": by.name, "acquireTime": now, "renewTime": now, "leaseDurationSeconds": 1,
+            "leaseTransitions": count,
+        });
+        let mut patch = by.signed(count, &spec);
+        patch["metadata"]["ownerReferences"] = json!([owner(&node)]);
+        let notes = &mut patch["metadata"]["annotations"];
+        notes["kubectl-maint.dev/acquisition"] = json!(format!("{count}-n{count}"));
+        notes["kubectl-maint.dev/reason"] = json!(by.name);
+        patch
+    };
+    // Without any field it would have no managedFields, and so no clock.
+    let free = json!({"metadata": {"name": "new-record"}, "spec": {"leaseTransitions": 0}});
+    admitted(uma.post(LEASES, &free), "a free lease");
+    let path = format!("{LEASES}/new-record");
+    admitted(uma.patch(&path, &note("reason", Some("next"))), "a note");
+    admitted(uma.patch(&path, &take(&uma, 1)), "of a free lease");
+    admitted(
+        uma.patch(&path, &json!({"metadata": {"ownerReferences": null}})),
+        "no owner",
+    );
+    wait_until("it expires", || ugo.patch(&path, &take(&ugo, 2)).is_ok());
+}
+
+#[test]
+fn the_garbage_collector_removes_owners_that_are_gone() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("collector");
+    let uma = person(plane, "uma", &[USERS]);
+    let admin = crate::support::admin(plane);
+    let nodes = ["collector-stays", "collector-goes"].map(|name| {
+        let node = json!({"metadata": {"name": name}});
+        admitted(admin.post(NODES, &node), "a node")
+    });
+    let (path, _) = locked(&uma, "collector", "uma");
+    let owners = json!({"metadata": {"ownerReferences": nodes.each_ref().map(owner)}});
+    admitted(uma.patch(&path, &owners), "two owners");
+    admitted(admin.delete(&format!("{NODES}/collector-goes")), "it goes");
+    wait_until("one owner is left", || {
+        admin.get(&path)["metadata"]["ownerReferences"] == json!([owner(&nodes[0])])
+    });
+}
+
+/// Clients that know the user but no mark leave such locks.
+#[test]
+fn nobody_marks_another_s_lock_as_their_own() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("unmarked");
+    let uma = person(plane, "uma", &[USERS]);
+    let mallory = person(plane, "mallory", &[USERS]);
+    let now = at(0);
+    let lease = json!({
+        "metadata": {"name": "unmarked", "annotations": uma.signature(1)},
+        "spec": {
+            "holderIdentity": "uma", "acquireTime": now, "renewTime": now, "leaseDurationSeconds": 600,
+            "leaseTransitions": 1,
+        },
+    });
+    admitted(uma.post(LEASES, &lease), "a lock without a mark");
+    let path = format!("{LEASES}/unmarked");
+    let marked = |by: &Person| {
+        let mut patch = json!({"metadata": {"annotations": by.signature(1)}});
+        patch["metadata"]["annotations"]["kubectl-maint.dev/acquisition"] = json!("1-m");
+        patch
+    };
+    let answer = mallory.patch(&path, &marked(&mallory));
+    refused_by("maint-live-lock", &answer, "another's lock");
+    admitted(uma.patch(&path, &marked(&uma)), "one's own");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use kube::config::Kubeconfig;
 use serde_json::{Value, json};
 
 use crate::support::{
-    ADMINISTRATORS, BINDINGS, HOLDERS, LEASES, USERS, admin, admitted, at, denying, person, run,
+    ADMINISTRATORS, BINDINGS, HOLDERS, LEASES, USERS, admin, admitted, denying, person, run,
     wait_until,
 };
 
@@ -190,30 +190,6 @@ fn a_policy_of_somebody_else_is_no_missing_permission() {
     let list: Value = serde_json::from_str(&refused.stdout).expect("JSON");
     let error = &list["items"][0]["error"];
     assert_eq!(error["code"], "RefusedByPolicy", "{refused:?}");
-}
-
-#[test]
-fn a_lock_that_the_server_finds_live_is_tried_again() {
-    let Some(plane) = denying() else { return };
-    let _logs = plane.keep_logs_on_panic("plugin-early");
-    let node = "plugin-early";
-    self::node(plane, node);
-    let uma = person(plane, "uma", &[USERS]);
-    let now = at(0);
-    let lease = json!({
-        "metadata": {"name": node, "annotations": uma.signature(1)},
-        "spec": {
-            "holderIdentity": "alice", "acquireTime": now, "renewTime": now,
-            "leaseDurationSeconds": 1, "leaseTransitions": 1,
-        },
-    });
-    admitted(uma.post(LEASES, &lease), "a lock");
-    wait_until("it expires", || {
-        let run = uma.maint(&["acquire", node, "--holder", "uma"]);
-        // The plugin itself refuses a locked node, before any policy does.
-        assert!(!run.stderr.contains("maint-"), "{run:?}");
-        run.code == 0
-    });
 }
 
 /// A kubeconfig beside uma's, of a user with a credential plugin, whom only the API server knows.

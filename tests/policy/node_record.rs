@@ -143,9 +143,34 @@ fn a_new_holder_replaces_the_label() {
         &bob.patch(&path, &same),
         "the same lock",
     );
-    let mut new = hold("u.2.m", "bob");
-    new["spec"] = json!({"unschedulable": true});
-    admitted(bob.patch(&path, &new), "a new lock, with a cordon");
+    // Anybody may make a lock id up: the new record excuses no other change in its write.
+    let with_spec = |spec: Value| {
+        let mut new = hold("u.2.m", "bob");
+        new["spec"] = spec;
+        new
+    };
+    let cordon = json!({"unschedulable": true});
+    let answer = bob.patch(&path, &with_spec(cordon.clone()));
+    refused_by("maint-held-cordon", &answer, "a new lock, with a cordon");
+    let taints = json!([{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]);
+    let answer = bob.patch(&path, &with_spec(json!({ "taints": taints })));
+    refused_by("maint-held-taint", &answer, "a new lock, with a taint");
+    let cordoned = json!({ "spec": cordon });
+    admitted(alice.patch(&path, &cordoned), "the holder's cordon");
+    let answer = bob.patch(&path, &with_spec(json!({"unschedulable": null})));
+    refused_by(
+        "maint-held-uncordon",
+        &answer,
+        "a new lock, with an uncordon",
+    );
+    let mut own = hold("u.2.n", "alice");
+    own["spec"] = json!({"unschedulable": null});
+    admitted(
+        alice.patch(&path, &own),
+        "the holder's new lock, with an uncordon",
+    );
+    admitted(bob.patch(&path, &hold("u.3.m", "bob")), "a new lock");
+    admitted(bob.patch(&path, &cordoned), "the new holder's cordon");
     refused_by(
         "maint-held-record",
         &alice.patch(&path, &unlabel()),
