@@ -296,7 +296,7 @@ fn a_lock_of_ones_name_and_another_api_user_is_explained() {
     let ugo = person(plane, "ugo", &[USERS]);
     uma.succeeds(&["acquire", node, "--holder", "ops"]);
     let refused = ugo.maint(&["release", node, "--holder", "ops"]);
-    assert_eq!(refused.code, 1, "{refused:?}");
+    assert_eq!(refused.code, 3, "{refused:?}");
     assert!(
         refused.stderr.contains(", as API user uma; "),
         "{refused:?}"
