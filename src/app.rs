@@ -122,7 +122,7 @@ impl VerbArgs {
     }
 }
 
-/// Runs the command that was typed, reports the failure that ended it, if any, and returns its exit code.
+/// Runs the typed command, reports its failure, if any, and returns its exit code.
 pub(crate) fn run(cli: &Cli, start: &Start<'_>) -> Code {
     let command = async {
         match &cli.verb {
@@ -154,10 +154,11 @@ pub(crate) fn run(cli: &Cli, start: &Start<'_>) -> Code {
             VerbArgs::Reference(args) => commands::reference::run(args, start, Cli::command()),
         }
     };
-    let code = interruption::run(command, start).unwrap_or_else(|failure| {
-        problems::report(start.terminal, start.program, &failure);
-        Code::of(&failure, None)
-    });
+    let code =
+        interruption::run(command, start.terminal, start.program).unwrap_or_else(|failure| {
+            problems::report(start.terminal, start.program, &failure);
+            Code::of(&failure, None)
+        });
     start.terminal.code(code)
 }
 

@@ -62,7 +62,7 @@ pub(crate) enum Kind {
 pub(crate) enum Failure {
     /// The arguments, the environment or a list of nodes is invalid.
     Input(InputError),
-    /// What nobody branches on, such as a file that can't be read.
+    /// An error that no code distinguishes, such as a file that can't be read.
     Unexpected(anyhow::Error),
     /// The selection is empty.
     NothingFound(NothingFound),
@@ -76,7 +76,7 @@ pub(crate) enum Failure {
     Policies(PolicyRefusal),
     /// A hook can't be run, or it failed.
     Hook(HookError),
-    /// A write of a fencing got no answer, or its answer was not awaited.
+    /// A write of a fencing got no answer, or the command did not wait for it.
     UnknownFencing {
         /// The node.
         node: String,
@@ -85,7 +85,7 @@ pub(crate) enum Failure {
         /// Why there is no answer.
         why: Box<Failure>,
     },
-    /// The deletion of an object got no answer, or its answer was not awaited.
+    /// The deletion of an object got no answer, or the command did not wait for it.
     UnknownDeletion {
         /// The object.
         target: Box<Target>,

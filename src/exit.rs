@@ -90,7 +90,8 @@ impl Code {
 }
 
 impl Failure {
-    /// What scripts can tell of it, as a failure of a verb that changes locks, or of something else.
+    /// The kind of failure that scripts can distinguish. It depends on whether a verb that changes
+    /// locks failed.
     pub(crate) fn kind(&self, verb: Option<Verb>) -> Kind {
         match self {
             Self::Input(_) => Kind::Usage,
@@ -127,7 +128,7 @@ impl Failure {
     }
 }
 
-/// The same of what the library refused or failed at.
+/// The same for a refusal or failure of the library.
 fn kind_of(error: &Error, verb: Option<Verb>) -> Kind {
     match error {
         Error::Refused(refused) => match refused.refusal {
@@ -139,10 +140,10 @@ fn kind_of(error: &Error, verb: Option<Verb>) -> Kind {
             | Refusal::NotHeld
             | Refusal::NotAHold
             | Refusal::ChangedHands => Kind::Locked,
-            // It keeps an acquisition off as any other holder does; for verbs that end
-            // something it was only named wrongly.
+            // For an acquisition, it is like any other holder. Verbs that end something only named
+            // the wrong verb.
             Refusal::OwnHold if matches!(verb, Some(Verb::Acquire | Verb::With)) => Kind::Locked,
-            // Another purpose than the caller's keeps it: that of a fencing.
+            // The hold of a fencing prevents it.
             Refusal::OwnHold if verb == Some(Verb::Hold) => Kind::Unsafe,
             Refusal::Unfinished { .. } => Kind::Unsafe,
             Refusal::Deleting if verb == Some(Verb::Verify) => Kind::Locked,

@@ -13,8 +13,7 @@ use std::io::{ErrorKind, IsTerminal, Read, Write};
 
 use anstyle::{AnsiColor, Style};
 use connect::speaks_for_itself;
-use dialoguer::Confirm;
-use dialoguer::console::Term;
+use dialoguer::Input;
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::error::{Failure, Unconfirmed};
@@ -26,8 +25,11 @@ use crate::text::ALARM;
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 const HINT: Style = AnsiColor::Cyan.on_default();
 
-/// What dialoguer prints after a question, with the cursor behind it.
-const DEFAULT_IS_NO: &str = " [y/N] ";
+/// How a question ends: the default is no.
+const DEFAULT_IS_NO: &str = "[y/N]";
+
+/// What is shown around it: a space, and what dialoguer prints between a prompt and the answer.
+const AROUND: &str = " : ";
 
 /// The person or program at the other end.
 #[derive(Debug, Default)]
@@ -192,9 +194,8 @@ impl Terminal {
             Ok(true) => Ok(()),
             Ok(false) => Err(Failure::Declined),
             Err(error) => {
-                // dialoguer, which still waits for a key, turned off the echo and hid the cursor.
+                // dialoguer, which still waits for a key, turned off the echo.
                 modes.restore(&stdin);
-                let _ = Term::stderr().show_cursor();
                 self.stderr(format_args!(""));
                 Err(match error.kind() {
                     ErrorKind::Interrupted => Failure::Interrupted,
@@ -205,26 +206,27 @@ impl Terminal {
         }
     }
 
-    /// The answer to `question`; no unless a key says otherwise.
+    /// The answer to `question`: only a line that is `y` or `yes` is a yes. `dialoguer::Confirm` would take any
+    /// line in which the last y or n is a y, such as "no way".
     async fn answer(&self, question: &str) -> std::io::Result<bool> {
-        let mut prompt = question.to_owned();
+        let mut prompt = format!("{question} {DEFAULT_IS_NO}");
         // dialoguer redraws only the last line of what it shows.
         let room = self.stderr_width().unwrap_or(usize::MAX);
-        if question.width() + DEFAULT_IS_NO.len() > room {
+        if question.width() + DEFAULT_IS_NO.len() + AROUND.len() > room {
             self.stderr(format_args!("{question}"));
-            prompt.clear();
+            DEFAULT_IS_NO.clone_into(&mut prompt);
         }
         let (sender, receiver) = tokio::sync::oneshot::channel();
         // On a detached thread: after an interruption, nobody may ever press a key.
         std::thread::spawn(move || {
-            let confirm = Confirm::new()
-                .with_prompt(prompt)
-                .default(false)
-                .wait_for_newline(true);
-            let _ = sender.send(confirm.interact());
+            let input = Input::<String>::new().with_prompt(prompt).allow_empty(true);
+            let _ = sender.send(input.interact());
         });
         match receiver.await {
-            Ok(Ok(answer)) => Ok(answer),
+            Ok(Ok(answer)) => {
+                let answer = answer.trim().to_ascii_lowercase();
+                Ok(["y", "yes"].contains(&answer.as_str()))
+            }
             Ok(Err(dialoguer::Error::IO(error))) => Err(error),
             Err(_) => Err(ErrorKind::UnexpectedEof.into()),
         }

@@ -135,8 +135,8 @@ pub(crate) fn of_another(error: &clap::Error, line: &[OsString]) -> Option<Lines
     Some((message, hint))
 }
 
-/// What to report if a word on `line` was probably meant as the value of the flag before it, which
-/// takes its value after `=`, or takes none. It would be read as the name of a node.
+/// What to report if a word on `line` was probably meant as the value of the flag before it. That
+/// flag takes its value after `=`, or takes none, so the word would become the name of a node.
 pub(crate) fn of_detached_value(line: &[OsString]) -> Option<Lines> {
     let words = line.iter().map_while(|word| word.to_str());
     let words: Vec<&str> = words.take_while(|word| *word != "--").collect();

@@ -110,8 +110,7 @@ impl LockIds {
         self.by_node.get(node).or(self.of_any.as_ref())
     }
 
-    /// The lock id required for `selection`. A script may also work on nodes that it has no lock id for:
-    /// none is required for those.
+    /// The lock id required for `selection`. Nodes without a lock id are allowed, and need none.
     ///
     /// # Errors
     /// If several nodes are selected, and one of them may have a lock id here.
@@ -209,7 +208,7 @@ impl TokenArgs {
     }
 }
 
-/// Whether a word that is no lock id has the form of one.
+/// Whether a word has the form of a lock id, although it is none.
 fn is_mistyped(word: &str) -> bool {
     let parts: Vec<&str> = word.split('.').collect();
     let is_count = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());

@@ -106,8 +106,10 @@ impl Until {
         let ahead = maintenance_lease::protocol::Instant::from(time) - now.latest;
         let seconds = u64::try_from(ahead.ceil_seconds()).unwrap_or_default();
         let ahead = Duration::from_secs(seconds);
-        // Of a time of day, the nearest is meant.
-        let ago = DAY.checked_sub(ahead).filter(|ago| *ago < ahead);
+        // Somebody who types a time of the last hour has not seen that it has passed.
+        let ago = DAY
+            .checked_sub(ahead)
+            .filter(|ago| *ago <= LONGEST_DURATION);
         match (self, ago) {
             _ if ahead <= LONGEST_DURATION => Ok(ahead),
             (Self::Next(..), Some(ago)) => Err(InputError::PassedUntil { ago }),
@@ -181,6 +183,29 @@ mod tests {
         assert_eq!(after("02:15+02:00"), tomorrow);
         let next = Ok("2026-06-01T23:30:00+00:00".to_owned());
         assert_eq!(after("23:30Z"), next, "not now");
+    }
+
+    #[test]
+    fn only_a_time_of_the_last_hour_has_passed() {
+        let now: DateTime<Utc> = "2026-05-31T02:40:00Z".parse().expect("a time");
+        let duration = |typed: &str| {
+            let time = time(typed).expect("readable");
+            time.duration(Now::at(now.into()))
+                .map_err(|error| Failure::Input(error).to_string())
+        };
+        assert_eq!(duration("03:10Z"), Ok(Duration::from_secs(1800)));
+        let passed = duration("02:30Z").expect_err("10 minutes ago");
+        assert!(
+            passed.starts_with("--until has passed: it was 10m ago"),
+            "{passed}"
+        );
+        for far in ["18:00Z", "01:00Z"] {
+            let error = duration(far).expect_err("hours ahead");
+            assert!(
+                error.starts_with("--until is more than 1h from now"),
+                "{far}: {error}"
+            );
+        }
     }
 
     #[test]

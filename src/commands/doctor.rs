@@ -24,7 +24,7 @@ use crate::text::escape;
   kubectl maint doctor --as=alice")]
 pub(crate) struct DoctorArgs {}
 
-/// How well something is.
+/// The result of a check.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
     Ok,
@@ -94,7 +94,7 @@ pub(crate) async fn run(_: &DoctorArgs, start: &Start<'_>) -> Result<Code, Failu
         ("rights", rights(&session).await?),
         ("namespace", namespace(&session).await),
         ("policies", policies(&session).await),
-        // Every answer above told the time.
+        // Last, because the answers above tell the server's time.
         ("clock", clock(&session)),
     ];
     for (check, finding) in &findings {
@@ -124,7 +124,7 @@ fn clock(session: &Session<'_>) -> Finding {
     }
 }
 
-/// What the verbs need, apart from holds and takeovers.
+/// The rights that all verbs need, without those for holds and takeovers in deny mode.
 const RIGHTS: [(&str, &str, &str, &[&str]); 2] = [
     (
         "coordination.k8s.io",
@@ -198,7 +198,7 @@ async fn namespace(session: &Session<'_>) -> Finding {
     }
 }
 
-/// In which mode the policies are, and whether the server does what that says.
+/// The mode of the policies, and whether the server enforces it.
 async fn policies(session: &Session<'_>) -> Finding {
     let program = session.program;
     let refuses = match session.locks.requests().call(&wrong_time()).await {

@@ -1,4 +1,4 @@
-//! `enforce`: what the policies do with a write that breaks a rule.
+//! `enforce`: sets what the policies do with a write that breaks a rule.
 
 use clap::{Args, ValueEnum};
 use policies::{Manifest, Mode};

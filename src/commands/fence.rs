@@ -173,9 +173,9 @@ struct FenceRun<'a> {
     recording: Recording,
     /// An earlier run took a hold and ended before it wrote its record.
     has_found_hold: bool,
-    /// The heartbeat was watched, if it was doubtful.
+    /// Whether a doubtful heartbeat was watched already.
     is_watched: bool,
-    /// The cost was reported, and accepted where that is needed.
+    /// Whether the cost was reported already, and accepted if necessary.
     is_weighed: bool,
     /// When the lease ends under which the node is fenced; `None` if that is a hold.
     lease_end: Option<LeaseEnd>,

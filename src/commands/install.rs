@@ -61,7 +61,7 @@ pub(crate) async fn run(args: &InstallArgs, start: &Start<'_>) -> Result<Code, F
     Ok(Code::DONE)
 }
 
-/// The object as it is applied. A binding keeps its mode, and `None` is one that was switched off.
+/// The object to apply. A binding keeps its mode; `None`: it was switched off.
 fn kept(installed: &Installed<'_>, manifest: &Manifest, found: Option<&Value>) -> Option<Manifest> {
     if !manifest.is_binding() {
         return Some(manifest.clone());
@@ -77,7 +77,8 @@ fn kept(installed: &Installed<'_>, manifest: &Manifest, found: Option<&Value>) -
     }
 }
 
-/// Refuses a server on which the policies were not tested: they might refuse what they should not.
+/// Refuses a server that is too old: the policies were not tested there, and might refuse correct
+/// writes.
 async fn check_version(session: &Session<'_>) -> Result<(), Failure> {
     let version = session.locks.server_version().await?;
     match is_tested(&version.major, &version.minor) {

@@ -222,7 +222,7 @@ fn is_table(format: Format) -> bool {
 struct StatusRun<'a> {
     session: &'a Session<'a>,
     format: Format,
-    /// Of a watch, only the first result has headers.
+    /// In a watch, only the first result has headers.
     of_next_change: Cell<Format>,
     filter: NodeFilter,
 }

@@ -1,4 +1,4 @@
-//! `uninstall`: removes what `install` made, but for the namespace with the Leases.
+//! `uninstall`: removes what `install` created, except the namespace with the Leases.
 
 use clap::Args;
 
@@ -39,7 +39,7 @@ pub(crate) async fn run(args: &UninstallArgs, start: &Start<'_>) -> Result<Code,
     let question = "Remove the policies and the roles of kubectl maint?";
     let terminal = session.terminal;
     terminal.confirm(&facts, question, args.yes).await?;
-    // The policies last: until nobody is bound to them, they are in effect.
+    // The bindings first: without them, the policies have no effect.
     installed
         .objects
         .sort_by_key(|(manifest, _)| !manifest.is_binding());

@@ -64,7 +64,7 @@ pub(crate) enum HookEnd {
     TimedOut(Duration),
     /// It ended by itself, or by a signal.
     Exited(Exit),
-    /// Nobody knows.
+    /// It is unknown.
     Unknown,
 }
 

@@ -1,8 +1,8 @@
-//! Why policies are left as they are.
+//! Why the policies were not changed.
 
 use maintenance_lease::ApiError;
 
-/// What keeps us from changing policies.
+/// Why the policies were not changed.
 #[derive(Debug)]
 pub(crate) enum PolicyRefusal {
     /// They are not installed.

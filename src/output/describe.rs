@@ -163,7 +163,7 @@ fn in_lines(text: &str) -> String {
     lines.join("\n")
 }
 
-/// A time that has passed, unless the clock of whoever wrote it is ahead.
+/// A time that has passed, unless the writer's clock is ahead.
 fn past(instant: Instant, now: Now) -> String {
     match instant {
         Instant::UNREADABLE => unreadable(),

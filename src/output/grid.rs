@@ -11,7 +11,7 @@ use unicode_width::UnicodeWidthStr as _;
 /// The space between columns.
 const GAP: &str = "   ";
 
-/// What comfy-table puts between cells, to find them in a line. Text that is safe to print never has it.
+/// The separator between cells, to find them in a line. Text that is safe to print never contains it.
 const BORDER: char = '\t';
 
 /// The longest cell, in characters, because other tools may write a holder of a megabyte.
@@ -21,7 +21,7 @@ const LONGEST: usize = LONGEST_REASON;
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
     pub(crate) header: String,
-    /// The width at which its cells, cut to fit a terminal, still help. `None`: they are never cut.
+    /// The least width to which its cells may be cut to fit a terminal. `None`: they are never cut.
     pub(crate) least: Option<u16>,
 }
 
@@ -39,11 +39,11 @@ impl Column {
 #[derive(Debug)]
 pub(crate) struct Grid {
     columns: Vec<Column>,
-    /// Whether the headers are still to be printed.
+    /// Whether the headers must still be printed.
     headers: bool,
     /// The width of the terminal, if the output is one.
     fit: Option<usize>,
-    /// A row that later rows may look like. It is not printed.
+    /// A sample of later rows, to make room for them. It is not printed.
     typical: Option<Vec<String>>,
     /// The widths of the columns in the first part.
     widths: Option<Vec<u16>>,
@@ -140,7 +140,7 @@ fn total(widths: &[u16]) -> usize {
     all + GAP.len() * widths.len().saturating_sub(1)
 }
 
-/// A table of these rows, each on one line and cut anywhere, not only between words.
+/// A table of these rows. Each stays on one line, and may be cut within a word.
 fn table<'a>(rows: impl IntoIterator<Item = &'a Vec<String>>) -> Table {
     let mut table = Table::new();
     let borders = ContentLineStyle::none().junction(BORDER);
@@ -197,7 +197,7 @@ pub(crate) fn hanging(head: &str, words: &str, width: Option<usize>) -> String {
 mod tests {
     use super::*;
 
-    /// The lines of a table whose last two columns may be cut to three and five.
+    /// The lines of a table whose last two columns may be cut to 3 and 5 characters.
     fn grid(headers: bool, fit: Option<usize>) -> Grid {
         let cuts = [("A", None), ("B", Some(3)), ("C", Some(5))];
         let columns = cuts.map(|(header, least)| Column {

@@ -129,8 +129,8 @@ impl Column {
         }
     }
 
-    /// The width that is still useful if a terminal is too narrow. API servers and elected processes have
-    /// long names, of which the start is enough. Namespace and name of a Lease are never cut, to find it.
+    /// The least useful width, for narrow terminals. API servers and elected processes have long names,
+    /// of which the start is enough. Namespace and name of a Lease are never cut, to find it.
     fn least(self) -> Option<u16> {
         match self {
             Self::Holder => Some(8),

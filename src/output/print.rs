@@ -8,7 +8,7 @@ use crate::output::format::Format;
 use crate::output::template::Template;
 use crate::text::is_unprintable;
 
-/// What failed if data can't be serialized.
+/// The message if data can't be serialized.
 const UNPRINTABLE: &str = "could not print the result";
 
 /// The text of `data`. `None` for output in words, which is made elsewhere, and if there is nothing to print.

@@ -13,7 +13,7 @@ use crate::words::fencing::count;
 /// How many findings that could not be read are listed.
 const MOST_UNREAD: usize = 8;
 
-/// How much of the reports is shown.
+/// How much of each report is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Detail {
     /// Each finding once, with the number of pods that it is about; of checks that are ok only their number.

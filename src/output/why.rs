@@ -9,7 +9,7 @@ use super::data::{ApiVersion, Entry, List, Time, kind};
 use crate::words::program::Program;
 use crate::words::why::{self, Kind, Step, Subject};
 
-/// The width of a paragraph if that of the terminal is unknown, and at most.
+/// The most columns of a paragraph, also used if the terminal's width is unknown.
 const WIDTH: usize = 100;
 
 /// Diagnoses as data.
@@ -117,7 +117,7 @@ impl<'a> Finding<'a> {
         text
     }
 
-    /// The same with the code of each reason, each in a line of its own.
+    /// The same, with each reason on its own line after its code.
     fn lines(&self, now: Now) -> String {
         let opening = why::opening(self.subject, self.found, now);
         let reasons = self.found.reasons.iter();

@@ -13,7 +13,7 @@ pub(crate) fn account() -> String {
 /// Does nothing: early input counts on these systems.
 pub(crate) fn discard_typed(_stdin: &io::Stdin) {}
 
-/// The modes of the terminal: here, dialoguer leaves them as they are.
+/// The modes of the terminal. On this platform, dialoguer does not change them.
 pub(crate) struct TerminalModes;
 
 impl TerminalModes {

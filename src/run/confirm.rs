@@ -27,8 +27,8 @@ const HELD_UNASKED: usize = 10;
 pub(crate) type Confirmed = HashMap<String, NodeLease>;
 
 impl LockCommand<'_> {
-    /// Asks before a change of many nodes: of all of them, or of more holds than a selector was probably
-    /// meant for.
+    /// Asks before a change of many nodes: all nodes, or more holds than a selector was probably meant
+    /// for.
     ///
     /// # Errors
     /// If the answer is no, or if nobody can answer.
@@ -54,9 +54,9 @@ impl LockCommand<'_> {
         Some(format!("{} {all}{}", self.verb.name(), nodes(count)))
     }
 
-    /// The nodes that `selection` means, read, and the locks of others that may be taken over: those that
-    /// were shown, with who holds them, since when, until when and why. Asks once, also if there are many
-    /// nodes.
+    /// Reads the nodes in `selection`, and asks before locks of others are taken over. The question shows
+    /// who holds them, since when, until when and why. Returns the nodes and the confirmed locks. Asks
+    /// only once, even if there are many nodes.
     ///
     /// # Errors
     /// If they can't be found or read, if the answer is no, or if nobody can answer.
@@ -74,7 +74,7 @@ impl LockCommand<'_> {
         let taken: Vec<&NodeLease> = seen
             .filter_map(|seen| seen.lease.as_ref())
             .filter(|lease| locks.takes_over(lease, by))
-            // It is refused whatever the answer is.
+            // It is refused in any case, so there is nothing to ask.
             .filter(|lease| by != TakeOver::Unhold || !is_of_fencing(lease, now))
             .collect();
         let many = self.change_of_many(selection, targets.len());

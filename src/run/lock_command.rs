@@ -19,7 +19,7 @@ pub(crate) struct LockCommand<'a> {
 }
 
 impl<'a> LockCommand<'a> {
-    /// Opens a session. Sends nothing, but may ask who the API user is.
+    /// Opens a session. Sends no request, except perhaps for the API user.
     ///
     /// # Errors
     /// If the API server can't be reached, or if the caller's identity is not valid for a holder.

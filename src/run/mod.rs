@@ -1,4 +1,4 @@
-//! What running commands have in common.
+//! What the commands share.
 //!
 //! A command opens a [`session`]. One that changes locks is a [`lock_command`]: it finds its nodes
 //! ([`targets`]), asks ([`confirm`]), locks them as a set ([`lock_set`]) or works on each of them

@@ -1,4 +1,4 @@
-//! What is installed in the cluster: reads, applies and deletes the objects of `deploy/`.
+//! Reads, applies and deletes the objects of `deploy/` in the cluster.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 use crate::error::{Failure, PolicyRefusal};
 use crate::run::session::Session;
 
-/// Other API servers than the one that answered learn of a deleted binding within a second or two.
+/// The other API servers notice a deleted binding within a second or two.
 const EFFECT_TIMEOUT: Duration = Duration::from_secs(30);
 const EFFECT_POLL: Duration = Duration::from_millis(200);
 
@@ -25,7 +25,8 @@ impl<'a> Installed<'a> {
     /// Reads the `wanted` objects.
     ///
     /// # Errors
-    /// If one can't be read, or if another tool manages one: it would undo our changes, or we its.
+    /// If one can't be read, or if another tool manages one: the two would undo each
+    /// other's changes.
     pub(crate) async fn read(
         session: &'a Session<'_>,
         wanted: impl Fn(&Manifest) -> bool,
@@ -146,7 +147,8 @@ pub(crate) fn read(body: &[u8]) -> Result<Value, Failure> {
     serde_json::from_slice(body).map_err(|error| ApiError::Unreadable(error.to_string()).into())
 }
 
-/// Who else manages the object. The namespace is also made by the first lock, and has nothing to dispute.
+/// Who else manages the object. The namespace is left out: the first lock may have created it, and it has
+/// no fields to disagree about.
 fn other_manager<'f>(manifest: &Manifest, found: &'f Value) -> Option<&'f str> {
     if manifest.is_namespace() {
         return None;
@@ -154,7 +156,7 @@ fn other_manager<'f>(manifest: &Manifest, found: &'f Value) -> Option<&'f str> {
     let entries = found["metadata"]["managedFields"].as_array()?;
     let others = entries
         .iter()
-        // Controllers of Kubernetes write what they observe.
+        // Kubernetes' own controllers write the status.
         .filter(|entry| entry["subresource"] != "status")
         .filter_map(|entry| entry["manager"].as_str());
     others.into_iter().find(|manager| *manager != FIELD_MANAGER)

@@ -31,7 +31,7 @@ pub(crate) struct Report<'a> {
     command: &'a LockCommand<'a>,
     /// The locks of others that may be taken over.
     pub(crate) confirmed: Option<&'a Confirmed>,
-    /// Why a lock of another is taken over, in the caller's words.
+    /// The caller's reason for a takeover.
     pub(crate) because: Option<&'a str>,
     /// The requested duration.
     pub(crate) requested: Option<Duration>,
@@ -165,7 +165,7 @@ impl<'a> Report<'a> {
         self.events.extend(events);
     }
 
-    /// Whether it ended another's lock that had not expired.
+    /// Whether it ended somebody else's lock before it expired.
     fn is_broken(&self, change: &Change) -> bool {
         let is_confirmed = self
             .confirmed
@@ -175,7 +175,7 @@ impl<'a> Report<'a> {
         is_confirmed && before.is_some() && ended
     }
 
-    /// Records a node that is as before: the command was interrupted, or had problems with other nodes.
+    /// Records an unchanged node: the command was interrupted, or failed for other nodes.
     fn left_alone(&mut self, node: &str, interrupted: bool) {
         let failed = self.command.verb.failed(node);
         let error = match interrupted {

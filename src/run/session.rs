@@ -9,11 +9,11 @@ use futures::poll;
 use maintenance_lease::protocol::Now;
 use maintenance_lease::{Change, ClockWarning, Error, Maintenance, Sight};
 
+use super::interruption::or_interrupted;
 use crate::args::connection::{ConnectionArgs, USER_AGENT};
 use crate::args::holder::HolderArgs;
 use crate::args::write::WriteArgs;
 use crate::error::{Failure, InputError, Verb};
-use crate::run::interruption::or_interrupted;
 use crate::signals::asked_to_end;
 use crate::text::escape;
 use crate::ui::Terminal;
@@ -192,7 +192,7 @@ impl Session<'_> {
         }
     }
 
-    /// How the clocks differ, if they do.
+    /// A warning if the clocks differ.
     pub(crate) fn clock_warning(&self) -> Option<String> {
         Some(match self.locks.server_time().warning()? {
             ClockWarning::LocalClock { ahead } if ahead.as_micros() > 0 => format!(

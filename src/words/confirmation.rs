@@ -41,7 +41,7 @@ pub(crate) fn fact(lease: &NodeLease, now: Now) -> String {
     )
 }
 
-/// So many nodes.
+/// `count` nodes, such as `3 nodes`.
 pub(crate) fn nodes(count: usize) -> String {
     match count {
         1 => "1 node".to_owned(),

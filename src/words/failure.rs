@@ -143,7 +143,7 @@ pub(crate) fn lines(
     }
 }
 
-/// The same of what the library refused or failed at.
+/// The same for a refusal or failure of the library.
 fn of_locks(
     error: &Error,
     program: &Program,
@@ -198,7 +198,7 @@ fn of_locks(
     }
 }
 
-/// What to do if a policy of ours refused a write, but for a missing right.
+/// What to do if a policy of ours refused a write for another reason than a missing right.
 fn of_policy(source: &ApiError, request: Option<RequestContext<'_>>) -> &'static str {
     let is_live = source.policy_code() == Some("maint-live-lock");
     match request.map(|request| request.verb) {
@@ -322,7 +322,7 @@ fn timed_out(
     }
 }
 
-/// The beginning of the message about `what`, which was waited for.
+/// The start of the message that a wait for `what` timed out.
 pub(super) fn timed_out_waiting(waited: Duration, what: &str) -> String {
     format!(
         "timed out after {} waiting for {what}",
@@ -334,7 +334,7 @@ fn with_hint((message, hint): (String, String)) -> (String, Option<String>) {
     (message, Some(hint))
 }
 
-/// The same of the problem with the connection or the credentials behind a failure, if it is one.
+/// The same for a problem with the connection or the credentials; `None` for other failures.
 fn of_connection(failure: &Failure) -> Option<(String, Option<String>)> {
     match failure {
         Failure::Lock(Error::Unknown { .. }) => None,

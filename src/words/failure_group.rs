@@ -18,7 +18,7 @@ const LISTED: usize = 5;
 /// What the failures of a group have in common.
 #[derive(Debug, PartialEq, Eq)]
 enum Cause {
-    /// Who has the lock, and why; and how long it was waited for.
+    /// Who has the lock, and why; and how long the command waited.
     Lock {
         waited: Duration,
         refusal: Refusal,

@@ -75,7 +75,7 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
         ),
         InputError::PassedUntil { ago } => both(
             format!("--until has passed: it was {} ago", span((*ago).into())),
-            "use a time within the next hour, or give the date if you mean tomorrow",
+            "use a time within the next hour",
         ),
         InputError::FarUntil { time } => both(
             "--until is more than 1h from now: a lock lasts at most 1h",
@@ -178,7 +178,7 @@ fn both(message: impl Into<String>, hint: impl Into<String>) -> (String, String)
     (message.into(), hint.into())
 }
 
-/// Whether a lock id was given by a flag, and not by a variable.
+/// Whether the lock id comes from a flag. Otherwise, it comes from a variable.
 fn is_flag(source: &str) -> bool {
     source.starts_with("--")
 }

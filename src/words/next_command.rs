@@ -1,4 +1,4 @@
-//! What somebody may want to run next: who looks at a node, or has locked some.
+//! The commands to run next, after `describe` or after nodes were locked.
 
 use maintenance_lease::protocol::{Instant, Now, Span, State, check_finished};
 use maintenance_lease::{NodeLease, NodeRow};

@@ -1,4 +1,4 @@
-//! Why policies are left as they are, and what to do about it.
+//! Why the policies were not changed, and what to do about it.
 
 use policies::OLDEST_MINOR;
 

@@ -430,7 +430,7 @@ fn is_overlong(refused: &Refused, now: Now) -> bool {
     lease.is_some_and(|lease| lease.flags(now).overlong)
 }
 
-/// By how much the lock on `node` can be extended if so much of it is `left`.
+/// How much can be added to the lock on `node` if this much time is `left`.
 fn possible_extension(node: &str, left: Duration, program: &Program) -> String {
     let longer = format!(
         "for longer, run `{program} hold {node} -m {}`",

@@ -14,7 +14,7 @@ pub(crate) use self::subject::{Kind, Subject};
 use super::time::{length, remaining, span};
 use crate::text::escape;
 
-/// How far the object got, in a word for programs.
+/// The state of the object, as a code for programs.
 pub(crate) fn state_word(state: State) -> &'static str {
     match state {
         State::Missing => "Missing",
@@ -30,7 +30,7 @@ pub(crate) fn state_word(state: State) -> &'static str {
     }
 }
 
-/// A reason in a word for programs.
+/// The code of a reason, for programs.
 pub(crate) fn code(reason: &Reason) -> &'static str {
     match reason {
         Reason::Grace { .. } => "GracePeriod",
@@ -79,7 +79,7 @@ pub(crate) fn code(reason: &Reason) -> &'static str {
     }
 }
 
-/// How the object is, in a sentence.
+/// The state of the object, in a sentence.
 pub(crate) fn opening(subject: &Subject, found: &Diagnosis, now: Now) -> String {
     let shown = subject.shown();
     let place = match &found.node {
@@ -113,7 +113,7 @@ pub(crate) fn opening(subject: &Subject, found: &Diagnosis, now: Now) -> String 
     }
 }
 
-/// The whole of it, in one paragraph.
+/// The whole explanation, in one paragraph.
 pub(crate) fn paragraph(subject: &Subject, found: &Diagnosis, now: Now) -> String {
     let mut sentences = vec![opening(subject, found, now)];
     sentences.extend(found.reasons.iter().map(|reason| sentence(reason, now)));
@@ -343,7 +343,7 @@ fn node(name: &str, health: &Health, now: Now) -> String {
     }
 }
 
-/// A finalizer, and `place`, which says where it is.
+/// A sentence about a finalizer. `place` says which objects have it.
 fn finalizer(finalizer: &Finalizer, place: &str) -> String {
     let name = format!("Finalizer {}{place}", escape(&finalizer.name));
     match (finalizer.owner, &finalizer.manager) {
@@ -455,7 +455,7 @@ fn list(names: &[String]) -> String {
     escape(&few(names))
 }
 
-/// What somebody else wrote, as the end of a sentence.
+/// The text of another program, as the end of a sentence.
 fn quoted(message: &str) -> String {
     let message = escape(message.trim());
     match message.ends_with(['.', '!', '?']) {

@@ -85,7 +85,7 @@ fn the_examples_for_jq_work() {
     });
 }
 
-/// What fails before anything is read has an item, too.
+/// A target has an item even if the command fails before it reads anything.
 #[test]
 fn what_was_named_has_an_item_even_if_nothing_was_read() {
     in_memory("json-unread", |cluster| {

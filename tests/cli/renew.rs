@@ -219,7 +219,7 @@ fn the_end_may_be_a_time_of_day() {
         hint: use a hold, which does not expire: `kubectl maint hold worker-1 -m disk --expect-until [time]`
         -- exit code 2
         ");
-        // The next one is tomorrow.
+        // The next such time of day is tomorrow.
         let passed = chrono::Utc::now() - chrono::TimeDelta::minutes(10);
         let passed = run(&["renew", &node], &passed.format("%H:%MZ").to_string());
         assert!(

@@ -301,7 +301,7 @@ fn another_lock_than_the_one_that_was_shown_is_refused() {
     });
 }
 
-/// Some clients keep no count of acquisitions.
+/// Some clients do not count acquisitions in `leaseTransitions`.
 #[test]
 fn a_later_lock_of_the_same_holder_is_another() {
     on_real("unfinished-same-holder", |cluster| {

@@ -1,4 +1,4 @@
-//! What a fencing costs is said before anything is done.
+//! `fence` reports what the fencing costs before it changes anything.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};

@@ -147,7 +147,7 @@ fn a_report_tells_which_volume_a_second_node_gets_at_once() {
         assert!(!attached(&stage, other).contains(volume), "{volume}");
     }
 
-    // Fencing detaches them, and waits for the one that no VolumeAttachment stands for.
+    // Fencing detaches them, and waits for the disk without a VolumeAttachment.
     let run = stage.maint(["fence", silent, "--powered-off=dark"]).run();
     assert_eq!(run.code, 0, "{run}");
     assert_eq!(stage.node(silent)["status"]["volumesAttached"], Value::Null);

@@ -6,7 +6,7 @@ use crate::support::{SILENCE, Stage, eventually};
 
 const TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
-/// A Job that replaces only pods that have failed, with what its failure policy brings along.
+/// A Job with a failure policy, which replaces only failed pods.
 fn job(stage: &Stage) {
     stage.create(&[
         stage.namespace(),
@@ -69,7 +69,7 @@ fn stranded(stage: &mut Stage) -> (String, Value) {
     (pod_name, pod["metadata"]["uid"].clone())
 }
 
-/// Force-deletes the pod, with every risk of its report, once nothing is refused any more.
+/// Force-deletes the pod and accepts every risk of its report, once there is no blocker.
 fn force_delete(stage: &Stage, pod: &str) -> String {
     let target = format!("pod/{pod}");
     let force = ["force-delete", &target, "-n", stage.own()];
@@ -92,7 +92,7 @@ fn force_delete(stage: &Stage, pod: &str) -> String {
     running.ends().to_string()
 }
 
-/// The kubelet will never report how the pod ended, and its Job waits for nothing else.
+/// The kubelet will never report how the pod ended, and the Job waits for that.
 #[test]
 fn a_job_that_replaces_only_failed_pods_gets_one_that_has_failed() {
     let mut stage = Stage::new("job");
@@ -111,7 +111,7 @@ fn a_job_that_replaces_only_failed_pods_gets_one_that_has_failed() {
     assert_eq!(job["status"]["failed"], Value::Null, "{job:#}");
 }
 
-/// `kubectl delete --force` leaves a pod that neither goes nor is replaced.
+/// After `kubectl delete --force`, the pod stays and is not replaced.
 #[test]
 fn a_pod_that_a_bare_deletion_has_stranded_is_freed() {
     let mut stage = Stage::new("bare-deletion");

@@ -336,7 +336,7 @@ fn a_clock_that_is_ahead_brings_no_node_back() {
     -- exit code 6
     ");
     assert!(stage.is_tainted(&node));
-    // One that is renewed all the same is a sign of life.
+    // A heartbeat that is still renewed is a sign of life.
     let unfence = stage.maint(["unfence", &node]);
     let run = unfence.until_it_says("watching its heartbeat for up to 12s");
     renew(71);

@@ -233,7 +233,7 @@ const NOT_CLEAN: [&str; 13] = [
     "words/refusal",
 ];
 
-/// What the files of a folder share is in one of them, so that a reader never has to go back up.
+/// Files of a folder share their types in one of these files, so imports never point upwards.
 #[test]
 fn a_folders_files_do_not_import_from_its_own_file() {
     let texts = texts();
@@ -280,7 +280,7 @@ fn a_circle_is_found() {
     assert_eq!(circle, [&module("a"), &module("b")]);
 }
 
-/// A failure is data: it neither has a sentence nor room for one. `words/` has them all.
+/// Failures are data, without messages. All messages are in `words/`.
 #[test]
 fn failures_hold_no_sentences() {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");

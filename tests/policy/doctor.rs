@@ -1,4 +1,4 @@
-//! `doctor`: what it finds, and what it says to do about it.
+//! `doctor`: its findings and its hints.
 
 use control_plane::{ControlPlane, is_left_out};
 use serde_json::json;

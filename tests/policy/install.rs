@@ -1,5 +1,5 @@
-//! `install`, `enforce` and `uninstall`, each on a control plane of its own, because they change what all requests
-//! meet; and the way to switch the policies off without the plugin.
+//! `install`, `enforce` and `uninstall`, each on its own control plane, because they affect all requests. Also:
+//! switching the policies off without the plugin.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -103,7 +103,7 @@ fn installed_policies_keep_their_mode_until_they_are_removed() {
     assert_eq!(actions(&admin), json!(["Warn", "Audit"]));
     admin.succeeds(&["enforce", "deny"]);
     await_denial(&admin, true);
-    // An upgrade neither loosens nor tightens.
+    // An upgrade keeps the mode.
     admin.succeeds(&["install"]);
     assert_eq!(actions(&admin), json!(["Deny", "Audit"]));
 

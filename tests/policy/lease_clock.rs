@@ -66,7 +66,7 @@ fn many_writes_within_a_second_each_have_its_time() {
             admitted(uma.patch(&path, &lock(&uma, 1, &at(0))), query);
         }
     }
-    // More managers than the server keeps apart.
+    // More managers than the server keeps as separate entries.
     for number in 0..15 {
         let path = format!("{path}?fieldManager=manager-{number}");
         admitted(
@@ -116,7 +116,7 @@ fn forged_managed_fields_move_no_clock() {
         let answer = ed.put(&format!("{path}?fieldManager=someone"), &lease);
         refused_by("maint-clock", &answer, manager);
     }
-    // Left behind by a write that changes no times, the entry blocks nobody.
+    // An entry of a write that changed no times must not block later writes.
     let mut lease = ed.get(&path);
     lease["metadata"]["labels"] = json!({"a": "b"});
     let mut fields = lease["metadata"]["managedFields"].clone();
@@ -165,7 +165,7 @@ fn without_managed_fields_a_lock_is_renewed_but_not_taken() {
     short["spec"]["leaseDurationSeconds"] = json!(1);
     admitted(ada.patch(&path, &short), "a lock");
 
-    // To forget the fields and to move a time at once is refused.
+    // Resetting managedFields and changing a time in one write is refused.
     let mut reset = with_fields(&ed, &path, json!([{}]));
     reset["spec"]["renewTime"] = json!("2099-01-01T00:00:00.000000Z");
     refused_by("maint-clock", &ed.put(&path, &reset), "a reset with a time");
@@ -178,7 +178,7 @@ fn without_managed_fields_a_lock_is_renewed_but_not_taken() {
         ada.patch(&path, &json!({"spec": {"renewTime": at(0)}})),
         "a renewal",
     );
-    // It has no clock, so nobody knows whether it has expired.
+    // The time of the write is unknown, so nobody knows whether the lock has expired.
     let take = ada.signed(2, &json!({"holderIdentity": "bob", "leaseTransitions": 2}));
     refused_by("maint-clock", &ada.patch(&path, &take), "a takeover");
     // An apply that owns a field starts the clock again.

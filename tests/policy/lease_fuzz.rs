@@ -1,5 +1,5 @@
-//! Random patches of Leases by people with different rights: the policy admits what its rules allow, as they are
-//! written here once more, and refuses everything else.
+//! Random patches of Leases by people with different rights: the policy admits what its rules allow, which this
+//! file repeats, and refuses everything else.
 
 use chrono::{DateTime, Utc};
 use fastrand::Rng;
@@ -10,7 +10,7 @@ use crate::support::{ADMINISTRATORS, HOLDERS, LEASES, Person, USERS, at, denying
 const LEASE_COUNT: usize = 12;
 const PATCHES: usize = 30;
 
-/// Somebody, and their rights that the policy asks for.
+/// A person, and the rights that the policy checks.
 struct Writer {
     person: Person,
     may_hold: bool,
@@ -82,7 +82,7 @@ fn is_admin(holder: &str) -> bool {
     holder.starts_with("kubeadm")
 }
 
-/// Whether the rules allow it; `None` if that depends on the second.
+/// Whether the rules allow it; `None` if a second more or less decides.
 fn is_allowed(old: &Value, new: &Value, by: &Writer) -> Option<bool> {
     let now = Utc::now().timestamp_micros() as f64 / 1e6;
     let (was, is) = (text(old, "holderIdentity"), text(new, "holderIdentity"));
@@ -274,7 +274,7 @@ fn random_patches_are_admitted_if_the_rules_allow_them() {
             }
         }
     }
-    // Neither side is tested by a few alone.
+    // Enough patches were admitted, and enough were refused.
     assert!(
         admitted > 40 && refused > 40,
         "{admitted} admitted, {refused} refused"

@@ -115,7 +115,7 @@ fn a_takeover_names_the_lock_that_it_ends_and_needs_a_right() {
         refused_by("maint-live-lock", &answer, what);
     }
     admitted(ada.patch(&path, &taken(&ada, &this)), "with the right");
-    // The words of the last takeover are of no use for the next.
+    // The annotation of the last takeover does not permit another one.
     let again = ada.signed(
         3,
         &json!({"holderIdentity": "kubeadm:bob", "leaseTransitions": 3}),
@@ -220,7 +220,7 @@ fn a_lock_without_times_has_ended() {
     admitted(uma.patch(&path, &taken), "a new holder");
 }
 
-/// All other ways around a live lock begin with one of these.
+/// All other attacks on a live lock start with one of these writes.
 #[test]
 fn a_live_lock_is_ended_by_its_api_user_alone() {
     let Some(plane) = denying() else { return };
@@ -246,7 +246,7 @@ fn a_live_lock_is_ended_by_its_api_user_alone() {
         let signed = mallory.signed(2, &spec);
         refused_by("maint-live-lock", &mallory.patch(&path, &signed), &what);
     }
-    // Nobody becomes its user, and nobody makes it a lock without one.
+    // Nobody can replace or remove the API user.
     for value in [Some("1-mallory"), Some("2-mallory"), Some("mallory"), None] {
         let patch = json!({"metadata": {"annotations": user(value)}});
         for by in [&mallory, &alice] {

@@ -1,4 +1,5 @@
-//! What the plugin writes is admitted, for people with the fewest rights; what it may not write, it explains.
+//! The policies admit what the plugin writes, with the fewest rights. If they refuse a write, the plugin
+//! explains why.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -110,7 +111,7 @@ fn holders_hold_and_administrators_take_over() {
     }
     hugo.succeeds(&hold);
     ada.succeeds(&["unhold", node, "--yes", "--holder", "ada"]);
-    // One that no client of ours made has no nonce.
+    // A lock of another client has no nonce.
     let lease = json!({
         "metadata": {"name": "plugin-by-hand", "annotations": hugo.signature(4)},
         "spec": {"holderIdentity": "kubeadm:root", "leaseTransitions": 4},
@@ -209,7 +210,7 @@ fn a_lock_that_the_server_finds_live_is_tried_again() {
     admitted(uma.post(LEASES, &lease), "a lock");
     wait_until("it expires", || {
         let run = uma.maint(&["acquire", node, "--holder", "uma"]);
-        // The plugin decides by itself that it is locked; no policy has to.
+        // The plugin itself refuses a locked node, before any policy does.
         assert!(!run.stderr.contains("maint-"), "{run:?}");
         run.code == 0
     });
@@ -345,7 +346,7 @@ fn a_lock_of_ones_name_and_another_api_user_is_explained() {
     ada.succeeds(&force);
 }
 
-/// The sentences of the policies, which docs/policies.md explains one by one.
+/// `docs/policies.md` explains every rule of the policies.
 #[test]
 fn every_rule_is_explained() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

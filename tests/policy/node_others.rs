@@ -1,5 +1,5 @@
-//! The node policy and the requests of other programs: which it refuses on a held node, and that it lets every
-//! other pass. Each program has the rights that it needs, and its requests are those of its source.
+//! The node policy and the requests of other programs: which it refuses on a held node, and that it admits all
+//! others. Each program has the rights that it needs, and sends the requests that its source code sends.
 
 use control_plane::{ControlPlane, NodeSpec, Rule};
 use http::Method;

@@ -111,7 +111,7 @@ fn a_takeover_ends_a_hold_by_its_lock_id() {
         &ada.patch(&path, &end("u.0.n")),
         "another",
     );
-    // What was written before a takeover excuses nobody after it.
+    // An annotation from before the takeover does not count.
     admitted(
         ada.patch(&path, &note("breaks", Some("u.1.n"))),
         "the words",

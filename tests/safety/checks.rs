@@ -432,7 +432,7 @@ fn a_pod_that_was_never_placed_runs_nowhere() {
     });
 }
 
-/// The replacement of each waits, or never comes.
+/// For each of these pods, the replacement waits or is never created.
 #[test]
 fn what_keeps_a_replacement_away_is_told_before() {
     scene("replaceable", |scene| {

@@ -248,7 +248,7 @@ fn a_finalizer_holds_the_object() {
     });
 }
 
-/// As pod garbage collection does: no kubelet reports the phase, and the Job waits for it.
+/// As in pod garbage collection: the Job waits for a phase that no kubelet reports.
 #[test]
 fn a_pod_that_its_job_keeps_is_set_to_failed_first() {
     scene("tracked", |scene| {
@@ -285,7 +285,7 @@ fn a_pod_that_its_job_keeps_is_set_to_failed_first() {
             "{pod:#}"
         );
 
-        // Now it is only kept, and nothing is left to do.
+        // Only finalizers keep it, so there is nothing left to do.
         let run = scene.force_delete("copy-1", &words).ends_unfinished();
         assert!(
             run.stdout

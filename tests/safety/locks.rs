@@ -1,6 +1,7 @@
-//! The lock of the node while something is deleted from it: a process's own.
+//! The lock of the node during a deletion, held under a name of the process.
 
 use http::Method;
+use serde_json::json;
 
 use crate::scene::{Scene, scene};
 use crate::support::{Gate, Maint, Treatment, holder_of};
@@ -71,8 +72,8 @@ fn a_second_run_of_the_same_person_keeps_off() {
     });
 }
 
-/// Each deletion is bound to what was checked. The lock of the other stays, be it taken from this command or
-/// from the caller.
+/// Each deletion is bound to what was checked. The other holder's lock stays, whether it was taken over from
+/// this command or from the caller.
 #[test]
 fn a_lock_that_is_taken_over_meanwhile_is_left_to_its_holder() {
     for (name, had_before) in [("broken", false), ("broken-own", true)] {
@@ -125,5 +126,38 @@ fn the_lock_names_the_api_user_of_the_caller() {
         assert_eq!(user(), "2-admin");
         assert_eq!(kept.passes(), 200);
         assert_eq!(run.ends().code, 0);
+    });
+}
+
+#[test]
+fn an_expired_lock_of_somebody_else_must_be_accepted() {
+    scene("expired", |scene| {
+        scene.harmless_pod("web-1");
+        let hour_ago = (chrono::Utc::now() - chrono::TimeDelta::hours(1))
+            .to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
+        let spec = json!({
+            "holderIdentity": "bob@laptop", "leaseDurationSeconds": 60,
+            "acquireTime": hour_ago, "renewTime": hour_ago,
+        });
+        scene.cluster.lease(&scene.node, &spec);
+
+        let refused = scene
+            .force_delete("web-1", &["--accept-risk=none", "-m", "why"])
+            .run();
+        assert_eq!(refused.code, 6, "{refused}");
+        let told = "the lock of bob@laptop has expired, so they may not have finished: ask them";
+        assert!(refused.to_string().contains(told), "{refused}");
+        assert!(
+            refused.stderr.contains("--accept-risk=lease-expired"),
+            "{refused}"
+        );
+        assert!(scene.is_there("web-1"));
+        let holder = holder_of(&scene.cluster, &scene.node);
+        assert_eq!(holder.as_deref(), Some("bob@laptop"));
+
+        scene
+            .force_delete("web-1", &["--accept-risk=lease-expired", "-m", "why"])
+            .succeeds();
+        assert!(!scene.is_there("web-1"));
     });
 }

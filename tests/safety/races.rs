@@ -131,7 +131,7 @@ fn at_the_second(scene: &Scene, words: &[&str]) -> (Gate, Running, Kept) {
     (gate, run, kept)
 }
 
-/// What was read of the others is as old.
+/// The data about the other pods is just as old.
 #[test]
 fn a_pod_that_changed_ends_the_deletion_of_the_others() {
     scene("touched", |scene| {
@@ -480,7 +480,7 @@ fn a_deletion_that_gets_no_answer_may_still_take_effect() {
     });
 }
 
-/// A request whose answer was lost, and which can't take effect any more, is as one that was refused.
+/// If a request got no answer and can no longer take effect, it counts as refused.
 #[test]
 fn a_deletion_without_an_answer_is_left_at_another_version() {
     scene("outdated", |scene| {

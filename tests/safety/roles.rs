@@ -114,7 +114,7 @@ fn copy_1_goes(scene: &Scene, kubeconfig: &Path) {
         .force_delete("copy-1", &words)
         .kubeconfig(kubeconfig)
         .ends_unfinished();
-    // Nobody is here to remove the finalizer.
+    // No controller runs here that would remove the finalizer.
     let told = format!("pod/copy-1 force-deleted, but held by finalizer {TRACKING}\n");
     assert!(run.stdout.ends_with(&told), "{run}");
     let status = scene.cluster.get(&scene.pod_path("copy-1"))["status"].clone();

@@ -333,7 +333,7 @@ impl Levels {
         words.next().flatten().unwrap_or_default()
     }
 
-    /// Whether the check says this, be it among others.
+    /// Whether the text of the check contains this.
     pub(crate) fn has(&self, id: &str, words: &str) -> bool {
         self.checks(id).any(|check| check["message"] == words)
     }

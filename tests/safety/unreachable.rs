@@ -104,7 +104,7 @@ fn a_node_that_is_not_ready_is_silent_once_its_heartbeat_is_old() {
     });
 }
 
-/// What it writes looks old, and changes.
+/// The time that it writes looks old, but it changes.
 #[test]
 fn a_kubelet_whose_clock_is_behind_is_alive() {
     scene("late-clock", |scene| {

@@ -105,7 +105,8 @@ fn attached_volumes_are_detached_by_force() {
     });
 }
 
-/// Access modes don't protect what is mounted, and Kubernetes attaches some of them to two nodes at a time.
+/// Access modes don't protect mounted volumes, and Kubernetes attaches volumes with some modes to two nodes
+/// at a time.
 #[test]
 fn the_access_modes_of_a_volume_tell_who_may_write_beside_it() {
     scene("modes", |scene| {
@@ -143,7 +144,7 @@ fn the_access_modes_of_a_volume_tell_who_may_write_beside_it() {
         ]);
         let words = levels.words("volume-attached");
         assert!(words.ends_with(": alone (ReadWriteOncePod)"), "{words}");
-        // Nobody waits for a detach.
+        // No replacement waits for a detach.
         let levels = scene.levels("crowd");
         levels.are(&[
             ("volume-unguarded", Some("Risk")),

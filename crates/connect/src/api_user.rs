@@ -1,4 +1,4 @@
-//! Who the API server will say that we are, as far as the credentials tell.
+//! The API user of the caller, as far as the credentials show it.
 
 use std::fs;
 
@@ -9,20 +9,20 @@ use serde::Deserialize;
 use super::selection::Target;
 use super::tls::Identity;
 
-/// What is known of the API user without a request.
+/// What the credentials show about the API user, without a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApiUser {
-    /// Their name.
+    /// Their user name.
     Known(String),
-    /// The API server has to be asked.
+    /// Only the API server knows the name.
     Unknown,
     /// No credentials are sent.
     Anonymous,
 }
 
 impl ApiUser {
-    /// The user with these credentials: whom they impersonate, else the common name of their certificate, else the
-    /// service account of their token. The API server looks at the certificate first, too.
+    /// The user with these credentials: the impersonated user, else the common name of the certificate, else the
+    /// service account of the token. The API server checks them in the same order.
     pub(super) fn of(target: &Target, identity: &Identity) -> Self {
         let user = &target.user;
         if let Some(name) = &user.impersonate {
@@ -56,7 +56,7 @@ impl ApiUser {
     }
 }
 
-/// The service account in a token of Kubernetes. Its signature is for the server to judge.
+/// The service account in a token of Kubernetes. The server checks its signature.
 fn service_account(token: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Claims {
@@ -158,7 +158,7 @@ mod tests {
                 (rcgen::DnType::CommonName, name),
             ]);
             assert_eq!(common_name(&der).as_deref(), Some(name));
-            // Whatever is cut off or changed, nothing panics.
+            // Truncated or changed input must not panic.
             for end in 0..der.len() {
                 let _ = common_name(&der[..end]);
             }

@@ -46,7 +46,7 @@ pub struct Connection {
     pub server: String,
     /// Whom the kubeconfig or the flags say we are, in words for a confirmation; none for an anonymous user.
     pub user: Option<String>,
-    /// Who the API server will say that we are.
+    /// The API user of the caller, as far as the credentials show it.
     pub api_user: ApiUser,
     /// The longest time that one request may take; `None` is without limit.
     pub request_timeout: Option<Duration>,

@@ -126,7 +126,7 @@ impl Identity {
         Ok(identity)
     }
 
-    /// The certificate that is shown now.
+    /// The client certificate in use.
     pub(super) fn certificate(&self) -> Option<Vec<u8>> {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
         let certificate = current.certificate.as_ref()?.cert.first()?;

@@ -308,8 +308,8 @@ impl NodeLease {
         self.notes.reason.as_deref()
     }
 
-    /// The API user who acquired it; `None` if the client did not write that. Only a lease policy makes sure that it is
-    /// true: escape it before you show it.
+    /// The API user who acquired it; `None` if the client did not write that. Only the lease policy checks that it
+    /// is true. Escape it before you show it.
     #[must_use]
     pub fn api_user(&self) -> Option<&str> {
         self.notes.user.as_deref()

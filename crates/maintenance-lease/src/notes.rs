@@ -18,7 +18,8 @@ pub(crate) mod annotation {
     /// The acquisition that ended last. It stays when others acquire the Lease later.
     pub(crate) const LAST_ACQUISITION: &str = "kubectl-maint.dev/last-acquisition";
 
-    /// The lock id of the acquisition that a confirmed takeover ended. It stays: it names no later one.
+    /// The lock id of the acquisition that a confirmed takeover ended. It is never removed, because it
+    /// does not match any later acquisition.
     pub(crate) const BREAKS: &str = "kubectl-maint.dev/breaks";
 
     /// The API user who wrote the acquisition, [marked](super::mark) with its count: clients that do not know this

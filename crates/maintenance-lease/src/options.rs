@@ -181,8 +181,8 @@ impl Renew {
     }
 
     /// Adds a whole number of seconds, from 1 s to 1 h, to what is left. If the Lease changes meanwhile, the
-    /// time is added to what is left then: nothing is lost if several callers extend the same lock. Refused
-    /// if the lock would then last longer than 1 h. Used instead of [`duration`](Self::duration).
+    /// time is added to what is left then. If several callers extend the same lock, all their times count.
+    /// Refused if the lock would then last longer than 1 h. Used instead of [`duration`](Self::duration).
     pub fn added(mut self, added: Duration) -> Self {
         self.added = Some(added);
         self

@@ -95,8 +95,8 @@ impl Consent {
         self.shown.get(verdict.id) == Some(&Level::Risk) && self.names(verdict.id)
     }
 
-    /// What was shown of the check was not as bad as this: nobody has agreed to it yet. What could not be
-    /// read must have been shown itself, because one id accepts all of that.
+    /// The finding is worse than the one that was shown, so it was not accepted. `Unread` must have been
+    /// shown for this check, because one id accepts all unread checks.
     fn is_worse(&self, verdict: &Verdict) -> bool {
         match self.shown.get(verdict.id) {
             Some(shown) => *shown < verdict.level,
@@ -104,7 +104,7 @@ impl Consent {
         }
     }
 
-    /// The same where nothing was shown: whatever appears was not accepted, unless it was named.
+    /// The same if nothing was shown: a new finding is accepted only if it was named.
     #[must_use]
     pub fn bound_to_nothing(&self) -> Self {
         self.bound_to_ids(BTreeSet::new())
@@ -121,8 +121,8 @@ impl Consent {
         }
     }
 
-    /// The same, bound to what `report` shows: whatever appears later was not accepted, nor what is
-    /// worse by then, such as a guarantee that is lost for sure where that was not known.
+    /// The same, bound to what `report` shows. What appears later, or is worse by then, is not
+    /// accepted.
     #[must_use]
     pub fn bound_to(&self, report: &Report) -> Self {
         let ids = report.to_accept().into_iter().map(ToOwned::to_owned);
@@ -133,7 +133,7 @@ impl Consent {
     }
 }
 
-/// The flags that accept all risks that `reports` show, and `also` this, and that override `blockers`.
+/// The flags that accept all risks in `reports` and the risk `also`, and override `blockers`.
 #[must_use]
 pub fn flags<'a, 'b>(
     reports: impl IntoIterator<Item = &'a Report>,

@@ -13,15 +13,15 @@ use crate::taint::{OutOfService, taints};
 use crate::wire::instant;
 use crate::words::age;
 
-/// What a renewal may take longer than its period.
+/// The margin for a late renewal.
 const WATCH_MARGIN: Duration = Duration::from_secs(2);
 
 /// How a node is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Health {
-    /// Its kubelet says that all is well, and nobody has called it silent yet.
+    /// Its kubelet reports it as ready, and it does not count as unreachable yet.
     Ready,
-    /// Something is wrong with it, but it is not known to be silent.
+    /// Something is wrong with it, but it is not known to be unreachable.
     NotReady {
         /// Its kubelet is alive and says so by itself.
         reporting: bool,

@@ -1,4 +1,4 @@
-//! Lists of many pages, on a server that forgets the first one before the last one is read.
+//! Lists of many pages, on a server whose continue tokens expire before the last page is read.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use pod_safety::cluster::Reader;
 use sandbox::Sandbox;
 use serde_json::json;
 
-/// More than two pages.
+/// Enough objects for more than two pages.
 const PODS: usize = 1_100;
 
 fn pod(name: &str) -> serde_json::Value {

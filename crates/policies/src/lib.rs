@@ -1,7 +1,7 @@
 //! The objects that `kubectl maint install` puts into a cluster: those of `deploy/`, as text and as data. Pure.
 //!
-//! The files in `deploy/` are the only source. What people apply with kubectl or kustomize and what the plugin
-//! applies can therefore not differ.
+//! The files in `deploy/` are the only source. The plugin therefore applies exactly what kubectl or kustomize
+//! apply.
 
 #![warn(missing_docs)]
 
@@ -155,19 +155,19 @@ impl Manifest {
         format!("/{root}/{version}{namespace}/{plural}/{name}")
     }
 
-    /// It puts a policy into effect.
+    /// Whether it is a binding, which puts a policy into effect.
     #[must_use]
     pub fn is_binding(&self) -> bool {
         self.kind() == "ValidatingAdmissionPolicyBinding"
     }
 
-    /// It is a policy.
+    /// Whether it is a policy.
     #[must_use]
     pub fn is_policy(&self) -> bool {
         self.kind() == "ValidatingAdmissionPolicy"
     }
 
-    /// It holds the Leases, and stays when everything else is removed.
+    /// Whether it is the namespace of the Leases, which `uninstall` keeps.
     #[must_use]
     pub fn is_namespace(&self) -> bool {
         self.kind() == "Namespace"

@@ -1,4 +1,4 @@
-//! What a fencing costs, reported before anything is done.
+//! Reports what a fencing costs before anything is changed.
 
 use pod_safety::fencing::Cost;
 use pod_safety::fencing::steps::Step;

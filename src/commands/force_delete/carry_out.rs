@@ -179,8 +179,8 @@ impl Run<'_> {
     }
 
     /// Deletes what was confirmed. Reads everything again first: changes must be within what was confirmed.
-    /// Ends at the first sign that something else changed: what was read of the others is as old. `first`
-    /// is what was seen before; on return, what is left of it.
+    /// Stops at the first sign of another change, because the data about the other targets is just as old.
+    /// On entry, `first` has what was read before; on return, what is left of it.
     async fn delete(
         &self,
         first: &mut First,
@@ -213,7 +213,7 @@ impl Run<'_> {
                 let refused = self.refused(&findings, consents, locks, deleted);
                 return Ok(match refused {
                     Some(worse) => code.worse(worse),
-                    // It went meanwhile, as the last one.
+                    // The last target disappeared meanwhile.
                     None if findings.reports.is_empty() => code,
                     None => self.stopped(target, &findings, done(deleted)),
                 });
@@ -233,8 +233,8 @@ impl Run<'_> {
         Ok(code)
     }
 
-    /// Watches the heartbeats that are doubtful for a change, which shows that a kubelet is alive with a wrong
-    /// clock. Not if the caller accepts that.
+    /// Watches doubtful heartbeats for a change, which shows a live kubelet with a wrong clock. Skipped if the
+    /// caller overrides `node-alive`.
     async fn heartbeats_change(&self, findings: &Findings) -> Result<bool, Failure> {
         if self.args.overrides("node-alive") {
             return Ok(false);
@@ -246,8 +246,8 @@ impl Run<'_> {
         Ok(try_join_all(watching).await?.contains(&true))
     }
 
-    /// Whether the kubelet of the node of `target` is alive by now, if the caller does not accept that. A
-    /// heartbeat that changed since the report says so, whatever its clock says.
+    /// Whether the kubelet of the node of `target` is alive by now: its heartbeat has changed since the
+    /// report, whatever its clock says. False if the caller overrides `node-alive`.
     async fn is_alive(&self, target: &Target) -> Result<bool, Failure> {
         let Some(node) = target.node().filter(|_| !self.args.overrides("node-alive")) else {
             return Ok(false);
@@ -259,7 +259,7 @@ impl Run<'_> {
         }
     }
 
-    /// Reads what is left of `first`, and reports what went without this command.
+    /// Reads the rest of `first` again, and reports what disappeared without this command.
     async fn read_again(
         &self,
         first: &mut First,
@@ -299,8 +299,8 @@ impl Run<'_> {
         Some(self.own_ended(node, done(deleted)))
     }
 
-    /// The first target with more risks now than were accepted. A pod that came to the node later was in no
-    /// report.
+    /// The first target with more risks now than were accepted. A pod that came to the node later was not
+    /// in the report.
     fn first_missing<'l>(
         &self,
         findings: &'l Findings,

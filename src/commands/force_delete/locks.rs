@@ -1,5 +1,5 @@
 //! The maintenance locks of the nodes, acquired for the deletion and then released. Nobody renews them:
-//! every deletion is bound to what was checked, and is sent before the locks end.
+//! each request deletes only the object that was checked, and is sent before the locks end.
 
 use std::time::Duration;
 
@@ -160,13 +160,13 @@ impl Locks {
         self.end = self.end.into_iter().chain(end).min();
     }
 
-    /// Whether they last longer than a request.
+    /// Whether enough time is left to send a request.
     pub(super) fn last(&self) -> bool {
         self.end
             .is_none_or(|end| Machine.boot().plus(LASTING) < end)
     }
 
-    /// A node whose lock is not the caller's any more in `findings`, and nobody else's.
+    /// A node in `findings` whose lock is no longer the caller's, and not anybody else's.
     pub(super) fn ended<'a>(&'a self, findings: &Findings) -> Option<&'a str> {
         let mut nodes = self.nodes.iter().map(String::as_str);
         nodes.find(|&node| {

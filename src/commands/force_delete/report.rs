@@ -104,7 +104,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Prints an item for each target that was named, for programs. They could not be read, because of
+    /// Prints an item for each named target, for programs. The targets could not be read because of
     /// `failure`.
     ///
     /// # Errors
@@ -113,7 +113,7 @@ impl Run<'_> {
         let (kind, namespace, names) = match self.targets {
             Targets::Pods(names) => ("pod", Some(self.namespace()), names.as_slice()),
             Targets::Node(name) => ("node", None, std::slice::from_ref(name)),
-            // Nobody knows their names.
+            // Their names are unknown.
             Targets::Labelled(_) => return Err(failure),
         };
         let (message, hint) = failure::lines(&failure, self.session.program, None);
@@ -186,8 +186,8 @@ impl Run<'_> {
         Code::UNSAFE
     }
 
-    /// Reports that `target` changed after the check, although there is nothing new to accept. What was read
-    /// of the other targets is as old.
+    /// Reports that `target` changed after the check, although there is nothing new to accept. The data
+    /// about the other targets is just as old.
     pub(super) fn stopped(&self, target: &Target, findings: &Findings, deleted: usize) -> Code {
         let terminal = self.session.terminal;
         let mut left = findings.reports.iter();
@@ -395,7 +395,7 @@ fn nothing_deleted(deleted: usize) -> &'static str {
     }
 }
 
-/// Why nothing was done to a target without a problem of its own.
+/// Why a target without a problem was not deleted.
 fn other_refused() -> ItemError {
     let message = "not deleted: another target was refused".to_owned();
     ItemError::of(ErrorCode::OtherFailed, message)

@@ -25,8 +25,8 @@ pub(super) enum Answer {
 }
 
 impl Run<'_> {
-    /// Deletes `target`, which is `pod` if it is one, if it is the one that was checked. After Ctrl-C it waits
-    /// a moment for the answer.
+    /// Deletes `target` if it is still the one that was checked. `pod` has its facts if it is a pod. After
+    /// Ctrl-C, waits briefly for the answer.
     ///
     /// # Errors
     /// If the server refuses it, or if a dry run was interrupted.

@@ -7,7 +7,7 @@ use crate::output::grid::{self, Grid};
 use crate::text::ALARM;
 
 impl Column {
-    /// The width that is still useful if a terminal is too narrow. The names of nodes are never cut.
+    /// The least useful width, for narrow terminals. The names of nodes are never cut.
     fn least(self) -> Option<u16> {
         match self {
             Self::Holder | Self::Reason | Self::Status => Some(8),
@@ -15,7 +15,7 @@ impl Column {
         }
     }
 
-    /// What later rows are likely to have.
+    /// A likely value of later rows, to make room for it.
     fn typical(self) -> &'static str {
         match self {
             Self::State => "Expired",

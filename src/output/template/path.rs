@@ -151,7 +151,7 @@ fn parsed(query: &str) -> Result<JpQuery, String> {
     parse_json_path(query).map_err(|_| "see docs/scripts.md for the syntax".to_owned())
 }
 
-/// What is wrong with an action, or with the rest of one, that is not a path.
+/// The error for an action, or the rest of one, that is not a path.
 fn unrecognized(text: &str) -> String {
     let end = text.find(|next| !is_of_identifier(next));
     match (&text[..end.unwrap_or(text.len())], text.chars().next()) {

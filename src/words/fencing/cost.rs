@@ -1,10 +1,10 @@
-//! What a fencing costs, before it is done.
+//! What a fencing costs.
 
 use pod_safety::fencing::Cost;
 
 use super::remains::{count, list};
 
-/// What the fencing of `node` costs, a line each.
+/// What the fencing of `node` costs, one line per kind of loss.
 pub(crate) fn cost(node: &str, cost: &Cost) -> Vec<String> {
     let lines = [
         (&cost.no_owner, "deleted, and nothing recreates"),

@@ -24,11 +24,11 @@ enum Risk {
     Wait,
     /// It only reads.
     Look,
-    /// It begins a repair of the node.
+    /// It starts to repair the node.
     Repair,
     /// It powers a node off.
     Fence,
-    /// It may give up guarantees.
+    /// Guarantees may be lost.
     Force,
 }
 
@@ -71,7 +71,7 @@ impl Commands<'_> {
         });
     }
 
-    /// The flag of the subject's namespace after a space.
+    /// The namespace flag of the subject, after a space.
     fn in_namespace(&self) -> String {
         match self.subject.kind {
             Kind::Namespace => format!(" -n {}", for_shell(&self.subject.name)),

@@ -18,7 +18,7 @@ pub(crate) struct Subject {
 }
 
 impl Kind {
-    /// kubectl's word for it.
+    /// The resource type, as kubectl writes it.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Pod => "pod",

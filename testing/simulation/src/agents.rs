@@ -1,4 +1,4 @@
-//! The clients of a world, each with a kind of its own.
+//! The clients of a world, of several kinds.
 
 mod admin;
 mod collector;
@@ -94,7 +94,7 @@ impl Agent {
         }
     }
 
-    /// Lives by its kind until it is ended.
+    /// Runs as its kind does until it is stopped.
     pub(crate) async fn live(mut self) {
         match self.client_kind {
             ClientKind::Worker => worker::live(&mut self).await,

@@ -1,4 +1,4 @@
-//! Reads whose answer never comes, or that the server has no time for: they are sent again.
+//! Reads are retried if the answer never comes, or if the server is too busy.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use insta::assert_snapshot;
 use crate::support::Treatment::{Answer, LoseAnswer, Pass};
 use crate::support::{Cluster, Gate, Treatment, on_both};
 
-/// A gate that treats the requests that come, one after another, like this, and passes on all others.
+/// A gate that treats the first requests in these ways, one after another, and forwards all others.
 fn gate_for_first(cluster: &Cluster, treatments: &[Treatment]) -> Gate {
     let treatments = Mutex::new(Vec::from(treatments).into_iter());
     cluster.gate(move |_, _| {
@@ -56,7 +56,7 @@ fn a_read_that_gets_no_answer_fails_in_the_end() {
         let expected = "Unable to connect to the server: ";
         assert!(run.stderr.starts_with(expected), "{run}");
         assert_eq!((run.code, run.stderr.lines().count()), (1, 1), "{run}");
-        // The first one, and five more.
+        // The first request, and five retries.
         assert_eq!(sent.load(Ordering::Relaxed), 6);
     });
 }

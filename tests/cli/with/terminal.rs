@@ -264,8 +264,8 @@ fn its_credential_plugin_asks_there_before_the_command_and_never_beside_it() {
         let node = cluster.node("worker-1");
         let plugin = interactive(cluster);
         let mut shell = shell_of(&plugin.of(cluster.maint::<&str>([])).command());
-        // Each answer is good for one request: the plugin has to ask again, also for the renewals. The first request
-        // asks for the API user.
+        // Each answer is valid for one request, so the plugin has to ask again, also for renewals. The first
+        // request asks for the API user.
         let limits = "--request-timeout 5s --grace 1s --lease-duration 11s";
         says(
             &mut shell,

@@ -1,4 +1,4 @@
-//! A control plane with the policies in the mode deny, people, and what the server answers them.
+//! A control plane with the policies in deny mode, people, and the answers of the server.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -153,7 +153,7 @@ impl Person {
     }
 }
 
-/// What one run left behind.
+/// The result of a run of the plugin.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) stdout: String,
@@ -179,7 +179,7 @@ pub(crate) fn manifest(name: &str) -> String {
     format!("{}/deploy/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The shared control plane, with everything in deploy/ applied and the policies in the mode deny. `None` if
+/// The shared control plane, with everything in deploy/ applied and the policies in deny mode. `None` if
 /// tests run without one.
 pub(crate) fn denying() -> Option<&'static ControlPlane> {
     static DENYING: LazyLock<()> = LazyLock::new(|| {
@@ -237,13 +237,13 @@ pub(crate) fn person(plane: &ControlPlane, name: &str, groups: &[&str]) -> Perso
     Person::new(name, &plane.user(name, groups).expect("a kubeconfig"))
 }
 
-/// So many seconds from now, as Leases have times.
+/// The time this many seconds from now, as in a Lease.
 pub(crate) fn at(seconds: i64) -> String {
     let time = Utc::now() + TimeDelta::seconds(seconds);
     time.to_rfc3339_opts(SecondsFormat::Micros, true)
 }
 
-/// So many seconds after `time`.
+/// The time this many seconds after `time`.
 pub(crate) fn after(time: &Value, seconds: i64) -> String {
     let time = DateTime::parse_from_rfc3339(time.as_str().expect("a time")).expect("a time");
     let time = time.to_utc() + TimeDelta::seconds(seconds);

@@ -28,7 +28,8 @@ use crate::protocol::{
 /// How often the clocks are compared while waiting for an answer.
 const TICK: Duration = Duration::from_secs(1);
 
-/// If a policy refuses a write because of its times, it is decided again after this time, so often.
+/// If a policy refuses a write because of its times: the pause before each retry, and the most
+/// retries.
 const CLOCK_RETRY: Duration = Duration::from_secs(1);
 const CLOCK_RETRIES: u32 = 3;
 
@@ -182,7 +183,7 @@ pub(crate) struct Running {
     tries: u32,
     /// How often a policy refused a write by the server's time.
     clock_refusals: u32,
-    /// A policy refused another API user than the true one, and the server was asked for it.
+    /// A policy refused the API user of the write, and the server was asked for the correct one.
     is_user_asked: bool,
     /// The time limit has passed, and the Lease was read again to see whether a refused write took effect.
     last_look: bool,
@@ -600,8 +601,8 @@ impl Running {
         }
     }
 
-    /// Whether a policy refused the write because of a time, which the server knows better. A confirmed takeover
-    /// is refused for another reason.
+    /// Whether a policy refused the write because of a time, which it compares with the server's clock. A
+    /// confirmed takeover is refused for another reason.
     fn may_be_early(&self, error: &ApiError) -> bool {
         let is_by_time = match error.policy_code() {
             Some("maint-clock") => true,
@@ -793,7 +794,8 @@ impl Running {
         {
             return Error::NamespaceTerminating(self.api.repository.namespace().to_owned());
         }
-        // By the server's clock or API user, what the caller began is another's: no right is missing.
+        // The server's clock or API user shows that the lock is not the caller's. No right is
+        // missing.
         if error.policy_code() == Some("maint-live-lock") && !self.task.extras.takes_over {
             return Error::Api(error);
         }

@@ -68,7 +68,8 @@ fn root_cause(error: &kube::Error) -> String {
     root.map_or_else(String::new, ToString::to_string)
 }
 
-/// The error and its causes, outermost first. `source` alone would skip what an I/O error carries.
+/// The error and its causes, outermost first. `source` alone would skip the inner error of an I/O
+/// error.
 fn causes(error: &kube::Error) -> impl Iterator<Item = &(dyn StdError + 'static)> {
     let error: &(dyn StdError + 'static) = error;
     iter::successors(Some(error), |&error| {
@@ -80,7 +81,7 @@ fn causes(error: &kube::Error) -> impl Iterator<Item = &(dyn StdError + 'static)
     })
 }
 
-/// Whether a connection that was open broke, rather than could not be opened.
+/// Whether an open connection broke. False if it could not be opened.
 fn is_lost_connection(cause: &(dyn StdError + 'static)) -> bool {
     if let Some(error) = cause.downcast_ref::<hyper::Error>() {
         return !(error.is_parse() || error.is_user() || error.is_timeout());

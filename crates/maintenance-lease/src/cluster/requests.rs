@@ -1,5 +1,5 @@
-//! One request to the API server, with a time limit on both sides. The answer's `Date` is recorded. Reads are
-//! repeated where `retry.rs` says so.
+//! One request to the API server, with a time limit on both sides. The answer's `Date` is recorded.
+//! `retry.rs` decides which reads are retried.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,7 +39,7 @@ impl Accept {
         }
     }
 
-    /// The array of a list that has its objects.
+    /// The array field that holds the objects of a list.
     fn array(self) -> &'static str {
         match self {
             Self::Json => "items",
@@ -85,8 +85,8 @@ pub struct Listed<T> {
 
 /// Access to the API server: one client, one estimate of the server's time, one time limit.
 ///
-/// Reads are repeated if the connection breaks or if the server asks for patience (429), within the time
-/// limit. Writes are sent once.
+/// Reads are retried if the connection breaks or if the server is too busy (429), within the time limit.
+/// Writes are sent once.
 ///
 /// Clones share the client and the estimate.
 #[derive(Clone)]
@@ -96,7 +96,7 @@ pub struct Requests {
     pub(crate) time: ServerTime,
     /// The limit for each request; `None`: no limit.
     pub(crate) limit: Option<Duration>,
-    /// Whether reads are repeated.
+    /// Whether reads are retried.
     retries: bool,
 }
 

@@ -1,7 +1,7 @@
-//! When a read is sent again: if its connection broke, or if the server had no time for it.
+//! When a read is retried: if its connection broke, or if the server is too busy.
 //!
-//! Writes are never sent again here: whether a write took effect is found out by reading
-//! (`protocol/write_loop.rs`). Nor are the reads of watches, waiters and keepers, which have a pace of their own.
+//! Writes are never retried here: a read must first show whether the write took effect
+//! (`protocol/write_loop.rs`). Watches, waits and renewals retry their own reads.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,19 +10,19 @@ use super::error::ApiError;
 use crate::env::{Env, backoff};
 use crate::protocol::BootInstant;
 
-/// How often a read is sent again after its connection broke.
+/// The most retries of a read after its connection broke.
 const AFTER_LOST_CONNECTION: u32 = 5;
 
-/// How often a read is sent again when the server asks for patience: as often as client-go does.
+/// The most retries of a read if the server is too busy, as in client-go.
 const AFTER_THROTTLING: u32 = 10;
 
-/// The longest time that the server may ask to wait. Whoever asks for more gets no second request.
+/// The longest pause that the server may ask for. If it asks for more, the read is not retried.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// The retries of one read.
 pub(super) struct Retries {
     env: Arc<dyn Env>,
-    /// Whether there are any.
+    /// Whether the read may be retried.
     allowed: bool,
     begun: BootInstant,
     /// The time for all attempts together; `None`: no limit.
@@ -44,8 +44,8 @@ impl Retries {
     /// Waits until the request may be sent again after `error`.
     ///
     /// # Errors
-    /// `error`, if it is not sent again: no retry is allowed, none can succeed, it was sent often enough, or the
-    /// time would be over first.
+    /// `error`, if the read must not be retried: retries are not allowed, cannot succeed, are used up,
+    /// or would exceed the time limit.
     pub(super) async fn wait(&mut self, error: ApiError) -> Result<(), ApiError> {
         match self.pause(&error) {
             Some(pause) => {

@@ -371,8 +371,8 @@ impl Maintenance {
         self.api.api_user().await
     }
 
-    /// Names this API user in every acquisition from now on, also in those of clones. A lease policy refuses any but
-    /// the true one; then the server is asked for it, and the acquisition is tried again.
+    /// Names this API user in every acquisition from now on, also in those of clones. If the lease policy refuses
+    /// the name, the server is asked for the correct one, and the acquisition is retried.
     pub fn set_api_user(&self, name: impl Into<String>) {
         self.api.set_user(name.into());
     }

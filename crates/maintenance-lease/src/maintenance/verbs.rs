@@ -119,7 +119,7 @@ impl Maintenance {
         self.api.check_finished(seen, &options.unfinished)
     }
 
-    /// Whether `lease` is somebody else's, and `by` ends it only if that exact acquisition was confirmed.
+    /// Whether ending `lease` with `by` is a takeover, which must be confirmed.
     ///
     /// # Usage
     /// ```

@@ -6,7 +6,7 @@ use super::state::{LONGEST, flags, state};
 use super::time::{Instant, Now, SKEW_BUDGET, Span};
 use crate::bugs::{self, Bug};
 
-/// Whether a lock has expired that ends at `end` by its Lease.
+/// Whether a lock has expired if its Lease says that it ends at `end`.
 #[must_use]
 pub fn has_expired(end: Instant, now: Now) -> bool {
     now.earliest > end + margin()

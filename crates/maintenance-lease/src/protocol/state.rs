@@ -31,7 +31,7 @@ pub enum State {
 }
 
 impl State {
-    /// Whether somebody has it: a lock that has not expired, or a hold.
+    /// Whether somebody has the lock: it has not expired, or is a hold.
     #[must_use]
     pub const fn is_locked(self) -> bool {
         matches!(self, Self::Held { .. } | Self::AdminHold)

@@ -1,4 +1,4 @@
-//! Reads on bad connections and on busy servers: they are sent again, and writes are not.
+//! Reads are retried on broken connections and busy servers; writes are not.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ on_both_servers! {
     a_write_is_sent_once,
 }
 
-/// A wire on which the first `count` requests have this fate.
+/// A connection that treats the first `count` requests in this way.
 fn first(count: usize, fate: fn() -> Fate) -> Wire {
     let mut left = count;
     Wire::planned(move |_| match left {
@@ -100,7 +100,7 @@ async fn what_is_never_answered_is_sent_six_times(cluster: Cluster) {
     let failed = alice.build().unwrap().get("n").await.unwrap_err();
     assert!(matches!(failed, Error::Api(ApiError::Transport(_))));
     assert_eq!(wire.passed().len(), 6);
-    // Refused without a time to wait: not again, except if there are too many requests.
+    // Without a `Retry-After`, only 429 is retried.
     for (code, sent) in [
         (StatusCode::TOO_MANY_REQUESTS, 11),
         (StatusCode::SERVICE_UNAVAILABLE, 1),

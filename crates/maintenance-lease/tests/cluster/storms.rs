@@ -226,7 +226,8 @@ async fn throttled_reads_are_reported(cluster: Cluster) {
         "Error from server (TooManyRequests): something on the way says so \
          (the server asks to wait 1s)"
     );
-    // After the second that the server asks for, once more; after another one the time is over.
+    // One retry after the second that the server asks for. After another second, the time limit has
+    // passed.
     assert_eq!(wire.requests(), ["GET lease", "GET lease"]);
 }
 
@@ -291,7 +292,7 @@ async fn a_write_that_a_policy_finds_early_is_decided_again(cluster: Cluster) {
         let (first, second) = (writes.next().unwrap(), writes.next().unwrap());
         let pause = maintenance_lease::protocol::Span::seconds(1);
         assert!(second.at >= first.at.plus(pause));
-        // It was read and decided again, with the time of then.
+        // The Lease was read again, and the write has a new time.
         assert_ne!(
             first.body["spec"]["renewTime"],
             second.body["spec"]["renewTime"]

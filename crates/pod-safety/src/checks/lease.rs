@@ -1,4 +1,4 @@
-//! `lease` and `remediation`: nobody else works on the node, neither a person nor an operator.
+//! `lease`, `lease-expired` and `remediation`: nobody else works on the node, neither a person nor an operator.
 
 use maintenance_lease::protocol::identity::{person, visible};
 use maintenance_lease::protocol::{Instant, Now, Span};
@@ -9,6 +9,7 @@ use crate::known::Known;
 use crate::words::age;
 
 const ID: &str = "lease";
+const EXPIRED: &str = "lease-expired";
 const GOES: &str = "lease-goes";
 const FENCES: &str = "fenced the node and has it on hold until it is unfenced";
 const REMEDIATION: &str = "remediation";
@@ -51,11 +52,11 @@ pub(super) fn check(
             }
             Some(_) => Verdict::blocker(ID, "your lock on the node has expired: renew it first"),
         }),
-        Known::Yes(Lock::Expired { holder }) => verdicts.push(Verdict::ok(
-            ID,
+        Known::Yes(Lock::Expired { holder }) => verdicts.push(Verdict::risk(
+            EXPIRED,
             format!(
-                "the node is not locked; the lock of {} has expired",
-                visible(holder)
+                "the lock of {} has expired, so they may not have finished: ask them",
+                visible(person(holder))
             ),
         )),
         Known::Yes(Lock::Free) => {
@@ -127,7 +128,7 @@ fn has_it(until: Option<Instant>, now: Now) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::Level::{self, Blocker, Ok, Unread};
+    use crate::checks::Level::{self, Blocker, Ok, Risk, Unread};
     use crate::checks::testing::{NOW, forbidden};
 
     #[test]
@@ -160,7 +161,7 @@ mod tests {
         let cases: [Case; 9] = [
             (Known::Yes(Lock::Free), idle(), &[(ID, Ok)]),
             (Known::Yes(Lock::Own { until: None }), idle(), &[(ID, Ok)]),
-            (Known::Yes(expired), idle(), &[(ID, Ok)]),
+            (Known::Yes(expired), idle(), &[(EXPIRED, Risk)]),
             (Known::Yes(bob()), idle(), &[(ID, Blocker)]),
             (
                 Known::Yes(Lock::Free),

@@ -26,17 +26,18 @@ use crate::facts::{Facts, Fenced, NodeFacts, NodeSight};
 use crate::known::Known;
 
 /// The ids of risks, which `--accept-risk` accepts.
-pub const RISKS: [&str; 7] = [
+pub const RISKS: [&str; 8] = [
     "owner",
     "no-owner",
     "quorum",
     "volume-attached",
     "volume-unguarded",
     "mass-loss",
+    "lease-expired",
     UNREAD,
 ];
 
-/// The ids of blockers, each of which takes an override.
+/// The ids of blockers that `--override` accepts.
 pub const BLOCKERS: [&str; 6] = [
     "not-deleting",
     "in-grace",
@@ -46,18 +47,19 @@ pub const BLOCKERS: [&str; 6] = [
     "rights",
 ];
 
-/// The ids of the checks of a pod's node, which find the same for all pods of it.
-pub const OF_NODE: [&str; 7] = [
+/// The ids of the checks of a pod's node: the result is the same for all of its pods.
+pub const OF_NODE: [&str; 8] = [
     "node-alive",
     "node-unreachable",
     "node-gone",
     "fenced",
     "mass-loss",
     "lease",
+    "lease-expired",
     "remediation",
 ];
 
-/// The ids of risks that a node carries as long as its processes run, be it cut off.
+/// The ids of risks that remain while processes of the node run, even if it is cut off.
 const OF_PROCESSES: [&str; 3] = ["owner", "no-owner", "quorum"];
 
 /// The ids of blockers that can't be overridden.
@@ -136,9 +138,9 @@ fn on_workload(facts: &Facts, finalizers: Verdict) -> Vec<Verdict> {
     verdicts
 }
 
-/// If the node was fenced, nothing runs there any more, so risks elsewhere become warnings. If it was only
-/// cut off, its processes may run, so what is about them stays. A record that a live kubelet contradicts
-/// does not lower any verdict.
+/// If the node was fenced, nothing runs there any more, so risks become infos. If it was only cut off, its
+/// processes may run, so the risks about them stay. A record that a live kubelet contradicts does not
+/// lower any verdict.
 fn lowered_where_fenced(
     mut verdicts: Vec<Verdict>,
     node: &Known<NodeSight>,

@@ -1,4 +1,4 @@
-//! `replacement`: what keeps a new pod from coming, or from running, once this one is gone.
+//! `replacement`: why no new pod would be created, or would run, once this one is gone.
 
 use super::verdict::Verdict;
 use crate::facts::Obstacle;

@@ -14,9 +14,9 @@ pub enum Level {
     Info,
     /// It could not be read: the risk [`UNREAD`] has to be accepted.
     Unread,
-    /// A guarantee is lost, which has to be accepted.
+    /// A guarantee may be lost. The risk must be accepted.
     Risk,
-    /// It is refused, unless it is overridden by its id.
+    /// The deletion is refused unless this is overridden by its id.
     Blocker,
 }
 
@@ -30,9 +30,9 @@ pub struct Verdict {
     pub id: &'static str,
     /// How bad it is.
     pub level: Level,
-    /// What it found, for people: the same of all pods of which it found the same.
+    /// What it found, for people. Equal findings of several pods have equal texts.
     pub words: String,
-    /// What it found that of, such as controllers or volumes.
+    /// What the finding is about, such as controllers or volumes.
     pub names: Vec<String>,
     /// A blocker that can't be overridden.
     pub is_final: bool,
@@ -77,7 +77,7 @@ impl Verdict {
         Self::new(id, Level::Unread, format!("{what}: {why}"))
     }
 
-    /// The same, found of these.
+    /// The same finding, about these objects.
     pub(super) fn of<T: ToString>(self, names: impl IntoIterator<Item = T>) -> Self {
         let names = names.into_iter().map(|name| name.to_string());
         Self {
@@ -86,7 +86,7 @@ impl Verdict {
         }
     }
 
-    /// The id by which it is accepted as a risk; `None` if that takes nothing, or does not help.
+    /// The id that accepts it as a risk; `None` if it needs no acceptance, or cannot be accepted.
     #[must_use]
     pub fn accepted_as(&self) -> Option<&'static str> {
         match self.level {
@@ -96,7 +96,7 @@ impl Verdict {
         }
     }
 
-    /// What would be lost is only worth knowing.
+    /// Lowers a risk to an info.
     pub(super) fn lower(&mut self) {
         if self.level == Level::Risk {
             self.level = Level::Info;

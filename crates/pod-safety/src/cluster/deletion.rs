@@ -58,8 +58,8 @@ impl Reader {
     }
 
     /// Sets the phase of `pod` to Failed if it is still as it was read, as pod garbage collection does before
-    /// it deletes: a Job may keep a pod until then, and no kubelet reports it from a dead node. The
-    /// condition `DisruptionTarget` tells the Job's failure policy that this was not the pod's fault.
+    /// it deletes. A Job may keep a pod until then, and the kubelet of a dead node does not report the phase.
+    /// The condition `DisruptionTarget` tells the Job's failure policy that this was not the pod's fault.
     ///
     /// # Errors
     /// If the server refuses or fails, also because the pod changed. One that [leaves writes unknown] may

@@ -48,7 +48,7 @@ impl Beat {
 /// How often a heartbeat is read while it is watched.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// A heartbeat's Lease, read so that one odd time spoils no list.
+/// A heartbeat's Lease. An invalid time in one of them must not fail the whole list.
 #[derive(Deserialize)]
 struct HeartbeatLease {
     metadata: HeartbeatMetadata,
@@ -191,7 +191,7 @@ impl Reader {
     }
 
     /// The heartbeat of the node's kubelet; `None` if it has none. If it has changed since an earlier read,
-    /// that was now, even if the kubelet's clock is wrong.
+    /// its time is now, even if the kubelet's clock is wrong.
     ///
     /// # Errors
     /// As [`get`](Self::get).

@@ -1,4 +1,4 @@
-//! Reads what explains why an object is stuck: what the object itself shows to be needed, and no more.
+//! Reads what explains why an object is stuck. The object itself shows what must be read.
 
 use std::collections::BTreeSet;
 
@@ -30,7 +30,7 @@ impl Reader {
     /// no set that its name belongs to.
     ///
     /// # Errors
-    /// If the pod can't be read. What else can't be read is listed as such.
+    /// If the pod can't be read. Anything else that can't be read is listed in the result.
     pub async fn why_pod(&self, namespace: &str, name: &str) -> Result<Option<Diagnosis>, Error> {
         let Some(pod) = self.pod(namespace, name).await? else {
             return Ok(self.why_missing(namespace, name).await);
@@ -48,7 +48,7 @@ impl Reader {
         );
         let set: StatefulSet = self.get(&path).await.ok()??;
         let uid = set.metadata.uid.as_deref().unwrap_or_default();
-        // Of a set with several pods to create, only the warnings about this one count.
+        // If the set has several pods to create, only warnings about this one count.
         let selector = format!("involvedObject.uid={uid},type=Warning");
         let needs_pods = is_ordered(&set) && ordinal > 0;
         let (pods, warning) = join(
@@ -67,7 +67,8 @@ impl Reader {
     /// Why a claim is stuck; `None`: there is no such claim.
     ///
     /// # Errors
-    /// If the claim can't be read. What else can't be read is listed as such.
+    /// If the claim can't be read. Anything else that can't be read is listed in the
+    /// result.
     pub async fn why_claim(&self, namespace: &str, name: &str) -> Result<Option<Diagnosis>, Error> {
         let read = self.one(namespace, "persistentvolumeclaims", name).await;
         let read = read.map_err(|error| {
@@ -115,7 +116,8 @@ impl Reader {
     /// Why a namespace is stuck; `None`: there is no such namespace.
     ///
     /// # Errors
-    /// If the namespace can't be read. What else can't be read is listed as such.
+    /// If the namespace can't be read. Anything else that can't be read is listed in the
+    /// result.
     pub async fn why_namespace(&self, name: &str) -> Result<Option<Diagnosis>, Error> {
         let read = self
             .get(&format!("/api/v1/namespaces/{}", escape(name)))
@@ -327,7 +329,7 @@ impl Reader {
     }
 }
 
-/// An object, as far as its name goes.
+/// The name of an object.
 #[derive(Deserialize)]
 struct Named {
     metadata: NamedMetadata,

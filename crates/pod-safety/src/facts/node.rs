@@ -117,7 +117,7 @@ pub struct NodeRow {
     pub name: String,
     /// Its Ready condition is True.
     pub is_ready: bool,
-    /// It takes no new pods.
+    /// It is cordoned.
     pub is_cordoned: bool,
     /// Its labels.
     pub labels: BTreeMap<String, String>,

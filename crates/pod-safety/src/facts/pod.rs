@@ -39,7 +39,7 @@ pub struct PodSight {
 /// What the control plane wrote on a pod about its node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Told {
-    /// It counts as ready: nobody called its node silent.
+    /// It counts as ready: its node was not marked unreachable.
     pub ready: bool,
     /// Since when it does not.
     pub unready_since: Option<Instant>,

@@ -1,4 +1,4 @@
-//! What keeps the replacement of a pod from being created, or from running.
+//! Why the replacement of a pod would not be created, or would not run.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{

@@ -110,8 +110,8 @@ impl Source {
         }
     }
 
-    /// That of a PersistentVolume. Its `readOnly` is not looked at: what a kubelet mounts can be written to,
-    /// unless the pod's own volume says `readOnly`.
+    /// That of a PersistentVolume. Its `readOnly` is ignored: the mount is writable unless the pod's own
+    /// volume says `readOnly`.
     pub(crate) fn of_volume(volume: &PersistentVolumeSpec) -> Self {
         match &volume.csi {
             Some(csi) => Self::Driver(csi.driver.clone()),

@@ -15,10 +15,11 @@ pub struct Volume {
     pub name: String,
     /// Its access modes, such as `ReadWriteOnce`.
     pub modes: Vec<String>,
-    /// What it is, such as `NFS`, if nothing prevents two nodes from writing to it. `None`: it has to be
-    /// attached first, to one node at a time.
+    /// Its kind, such as `NFS`, if nothing prevents two nodes from writing to it. `None`: it is attached
+    /// to one node at a time.
     pub unguarded: Known<Option<String>>,
-    /// What it is, if its detach does not keep the node from writing on: no driver carries it out.
+    /// Its kind, if the node can write even after the detach, because no driver carries the detach
+    /// out.
     pub uncut: Option<&'static str>,
     /// Its VolumeAttachment, or its name in the Node's status, if it is attached to the pod's node.
     pub attached: Known<Option<String>>,
@@ -139,7 +140,7 @@ fn bound<'a>(
     }
 }
 
-/// What a volume is whose detach is only noted down.
+/// The kind of a volume whose detach is only recorded.
 fn uncut(volume: &PersistentVolume) -> Option<&'static str> {
     match Source::of_volume(volume.spec.as_ref()?) {
         Source::InTree(kind, _) => Some(kind),

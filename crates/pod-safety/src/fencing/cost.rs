@@ -1,4 +1,4 @@
-//! What the fencing of a node costs: what is lost by it, and what it does not help.
+//! What is lost if a node is fenced, and which pods stay.
 
 use k8s_openapi::api::core::v1::Pod;
 
@@ -21,7 +21,8 @@ pub struct Cost {
 }
 
 impl Cost {
-    /// What the fencing of a node with these `pods` costs. `taint` is what stands there before.
+    /// What is lost if a node with these `pods` is fenced. `taint` is the out-of-service taint that
+    /// it already has.
     #[must_use]
     pub fn of(pods: &[Pod], taint: &OutOfService) -> Self {
         let ours = OutOfService::Evicting(NoExecute {

@@ -1,4 +1,4 @@
-//! Where a volume can be used.
+//! The nodes on which a volume can be used.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub fn is_usable_on(volume: &PersistentVolume, labels: &BTreeMap<String, String>
     })
 }
 
-/// Whether it can be used on some nodes only.
+/// Whether it can only be used on some nodes.
 pub(crate) fn is_limited(volume: &PersistentVolume) -> bool {
     terms(volume).is_some()
 }

@@ -1,4 +1,4 @@
-//! What the eviction API would say, and therefore `kubectl drain`.
+//! Whether the eviction API, which `kubectl drain` uses, would refuse an eviction.
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;

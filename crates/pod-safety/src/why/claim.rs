@@ -1,4 +1,4 @@
-//! Why a claim does not go, or gets no volume.
+//! Why a claim is not deleted, or gets no volume.
 
 use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::StorageClass;
@@ -14,10 +14,10 @@ use crate::wire::instant;
 /// (`AnnSelectedNode`).
 const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 
-/// The provisioner of a class whose volumes somebody makes by hand.
+/// The provisioner of a class whose volumes are created by hand.
 const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 
-/// What was read for a claim. What it does not need is not read.
+/// What was read for a claim: only what is needed.
 #[derive(Clone, Debug)]
 pub struct ClaimEvidence {
     /// The claim.
@@ -45,7 +45,7 @@ impl ClaimEvidence {
         }
     }
 
-    /// How far the claim got.
+    /// The state of the claim.
     #[must_use]
     pub fn state(&self) -> State {
         let phase = self

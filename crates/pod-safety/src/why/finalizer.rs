@@ -3,7 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
-/// A finalizer, and whose it is.
+/// A finalizer, and who removes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finalizer {
     /// Its name.

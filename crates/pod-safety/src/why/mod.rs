@@ -23,11 +23,11 @@ use crate::node::Health;
 /// What is known of an object that may be stuck.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnosis {
-    /// How far it got.
+    /// Its state.
     pub state: State,
     /// The node of a pod.
     pub node: Option<String>,
-    /// Why it gets no further, the most important first. Empty if nothing is in its way.
+    /// Why it is stuck, the most important reason first. Empty if nothing blocks it.
     pub reasons: Vec<Reason>,
     /// What waits for it.
     pub blocks: Vec<Blocked>,
@@ -35,7 +35,7 @@ pub struct Diagnosis {
     pub unread: Vec<Unread>,
 }
 
-/// How far an object got.
+/// The state of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// There is no such object.
@@ -52,12 +52,12 @@ pub enum State {
     Lost,
     /// A namespace that is not being deleted.
     Active,
-    /// It is being deleted and has time until then.
+    /// It is being deleted, and its grace period has not ended.
     Ending {
         /// The end of its grace period.
         until: Instant,
     },
-    /// It should be gone since then.
+    /// It is being deleted, and should be gone by now.
     Terminating {
         /// The end of its grace period, or the time when its deletion was requested.
         since: Instant,
@@ -69,7 +69,7 @@ pub enum State {
     },
 }
 
-/// Something that keeps an object where it is.
+/// A reason why an object is stuck.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// Its grace period has not ended.
@@ -79,16 +79,16 @@ pub enum Reason {
         /// The containers with a `preStop` hook, which runs within the grace period.
         pre_stop: Vec<String>,
     },
-    /// Its node is not well.
+    /// Its node has a problem.
     Node {
         /// The node.
         name: String,
-        /// How it is.
+        /// Its health.
         health: Health,
     },
     /// A taint of its node evicts it at about this time.
     Evicted {
-        /// Then; it may have passed.
+        /// That time. It may have passed.
         at: Instant,
     },
     /// It tolerates the taints of its node without a limit.
@@ -121,7 +121,7 @@ pub enum Reason {
         /// What the scheduler wrote.
         message: String,
     },
-    /// Scheduling gates keep the scheduler from looking at it.
+    /// The scheduler ignores it because of its scheduling gates.
     Gated {
         /// Which.
         gates: Vec<String>,
@@ -143,7 +143,7 @@ pub enum Reason {
         volume: String,
         /// The other node.
         node: String,
-        /// How that node is, if it is known.
+        /// The health of that node, if it is known.
         health: Option<Health>,
         /// The pods of the namespace that use the claim there.
         pods: Vec<String>,
@@ -203,7 +203,7 @@ pub enum Reason {
         /// Its name.
         class: String,
     },
-    /// No volume fits, and nobody makes one.
+    /// No volume fits, and no provisioner creates one.
     NoVolume,
     /// The volume that the claim names is bound to another claim.
     VolumeTaken {
@@ -212,7 +212,7 @@ pub enum Reason {
         /// The other claim, as `NAMESPACE/NAME`.
         by: String,
     },
-    /// A provisioner has not made the volume.
+    /// A provisioner has not created the volume.
     Provisioning {
         /// Which.
         provisioner: String,
@@ -268,7 +268,7 @@ pub enum Reason {
         /// The controller.
         owner: String,
     },
-    /// The newest warning about it, where nothing else explains its state.
+    /// The newest warning about it, if nothing else explains its state.
     Event {
         /// Such as `FailedKillPod`.
         reason: String,
@@ -315,7 +315,7 @@ pub struct Unread {
 }
 
 impl Diagnosis {
-    /// Of an object in this state, without anything in its way so far.
+    /// For an object in this state, without reasons so far.
     fn new(state: State) -> Self {
         Self {
             state,
@@ -326,7 +326,7 @@ impl Diagnosis {
         }
     }
 
-    /// The fact, if it is known; else notes that it could not be read. What nobody asked for is not noted.
+    /// The fact, if it is known. Otherwise, records that it could not be read, if it was requested.
     fn known<'a, T>(&mut self, what: &'static str, fact: &'a Known<T>) -> Option<&'a T> {
         if let Known::Unknown(why) = fact
             && *why != Why::NotRead

@@ -19,7 +19,7 @@ use crate::stranded::{self, Fate, Place, fate};
 use crate::taint::NoExecute;
 use crate::wire::instant;
 
-/// What was read for a pod. What it does not need is not read.
+/// What was read for a pod: only what is needed.
 #[derive(Clone, Debug)]
 pub struct PodEvidence {
     /// The pod.
@@ -74,7 +74,7 @@ impl PodEvidence {
         }
     }
 
-    /// How far the pod got.
+    /// The state of the pod.
     #[must_use]
     pub fn state(&self, now: Now) -> State {
         state(&self.pod, now)
@@ -112,7 +112,7 @@ impl PodEvidence {
     }
 }
 
-/// How far a pod got.
+/// The state of a pod.
 pub(crate) fn state(pod: &Pod, now: Now) -> State {
     let sight = PodSight::of(pod);
     match (sight.ends, phase(pod)) {
@@ -181,7 +181,7 @@ pub fn diagnose_pod(evidence: &PodEvidence, now: Now) -> Diagnosis {
     found
 }
 
-/// Whether somebody on a node of this health can still end its pods.
+/// Whether a kubelet on a node with this health can still end its pods.
 fn has_kubelet(health: &Health) -> bool {
     matches!(
         health,
@@ -273,7 +273,7 @@ fn scheduling(found: &mut Diagnosis, pod: &Pod) {
     }
 }
 
-/// Adds what keeps the volumes of a pod that has not started from it.
+/// Adds why a pod that has not started does not get its volumes.
 fn volumes(found: &mut Diagnosis, evidence: &PodEvidence, now: Now) {
     for (name, claim) in &evidence.claims {
         let claim_name = name.clone();
@@ -388,7 +388,7 @@ fn warning(found: &mut Diagnosis, evidence: &PodEvidence) {
     found.reasons.extend(warning);
 }
 
-/// Adds what waits for the pod to go.
+/// Adds what waits for the end of the pod.
 fn blocks(found: &mut Diagnosis, evidence: &PodEvidence, now: Now) {
     let is_going = matches!(
         found.state,

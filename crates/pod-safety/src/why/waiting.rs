@@ -22,7 +22,7 @@ pub(super) fn is_reported(pod: &Pod) -> bool {
     statuses(pod).next().is_some()
 }
 
-/// The containers that run.
+/// The running containers.
 pub(super) fn running(pod: &Pod) -> Vec<String> {
     let running = statuses(pod).filter(|status| {
         let state = status.state.as_ref();

@@ -348,7 +348,7 @@ fn time_is_added_to_what_is_left_and_to_no_more_than_an_hour() {
     };
     assert_eq!(duration(extend(60), 100), 660);
     assert_eq!(duration(extend(60), 400), 360);
-    // Past its end, whether others may take it yet or not, it is added to nothing.
+    // After the end of the lock, nothing can be added, even if others may not take it yet.
     assert_eq!(duration(extend(60), 702), 60);
     assert_eq!(duration(extend(60), 900), 60);
     assert_eq!(duration(extend(3_000), 100), 3_600);
@@ -366,7 +366,7 @@ fn time_is_added_to_what_is_left_and_to_no_more_than_an_hour() {
     assert_eq!(on(extend(60), Some(&hold), 100), Err(Refusal::OwnHold));
 }
 
-/// What another renewal added meanwhile stays: the time is added to the Lease as it is then.
+/// The time that another renewal added meanwhile is kept.
 #[test]
 fn time_is_added_to_the_lease_that_is_there() {
     let extended = held(ALICE, 130, 1_200);
