@@ -154,10 +154,11 @@ pub(crate) fn run(cli: &Cli, start: &Start<'_>) -> Code {
             VerbArgs::Reference(args) => commands::reference::run(args, start, Cli::command()),
         }
     };
-    let code = interruption::run(command, start).unwrap_or_else(|failure| {
-        problems::report(start.terminal, start.program, &failure);
-        Code::of(&failure, None)
-    });
+    let code =
+        interruption::run(command, start.terminal, start.program).unwrap_or_else(|failure| {
+            problems::report(start.terminal, start.program, &failure);
+            Code::of(&failure, None)
+        });
     start.terminal.code(code)
 }
 

@@ -35,18 +35,6 @@ impl Code {
     /// Interrupted by Ctrl-C.
     pub(crate) const INTERRUPTED: Self = Self(130);
 
-    /// From the best to the worst: for several nodes, the worst counts.
-    const ORDER: [Self; 8] = [
-        Self::DONE,
-        Self::TIMED_OUT,
-        Self::HELD,
-        Self::LOST,
-        Self::UNSAFE,
-        Self::ERROR,
-        Self::USAGE,
-        Self::INTERRUPTED,
-    ];
-
     /// The code of a command that was run, or one that the caller chose.
     pub(crate) const fn other(code: u8) -> Self {
         Self(code)
@@ -69,11 +57,29 @@ impl Code {
 
     /// The worse of two.
     pub(crate) fn worse(self, other: Self) -> Self {
-        let rank = |code| Self::ORDER.iter().position(|&known| known == code);
-        if rank(other) > rank(self) {
+        if other.rank() > self.rank() {
             other
         } else {
             self
+        }
+    }
+
+    /// The rank from the best to the worst: for several nodes, the worst counts.
+    fn rank(self) -> u8 {
+        match self {
+            Self::DONE => 0,
+            Self::TIMED_OUT => 1,
+            Self::HELD => 2,
+            Self::LOST => 3,
+            Self::UNSAFE => 4,
+            Self::NOT_EXECUTABLE => 5,
+            Self::NOT_FOUND => 6,
+            Self::ERROR => 7,
+            Self::WRAPPER => 9,
+            Self::USAGE => 10,
+            Self::INTERRUPTED => 11,
+            // That of a command, which is passed on.
+            Self(_) => 8,
         }
     }
 
@@ -149,6 +155,8 @@ fn kind_of(error: &Error, verb: Option<Verb>) -> Kind {
         },
         Error::Lost(_) => Kind::Lost,
         Error::Invalid(_) => Kind::Usage,
+        // By the server's clock or API user, somebody else has the lock.
+        Error::Api(error) if error.policy_code() == Some("maint-live-lock") => Kind::Locked,
         _ => Kind::Other,
     }
 }
@@ -172,7 +180,8 @@ impl From<Kind> for Code {
 #[cfg(test)]
 mod tests {
     use maintenance_lease::protocol::State;
-    use maintenance_lease::{Refused, Subject};
+    use maintenance_lease::{ApiError, Refused, Subject};
+    use serde_json::json;
 
     use super::*;
 
@@ -197,15 +206,43 @@ mod tests {
     }
 
     #[test]
+    fn a_live_lock_of_another_api_user_is_locked() {
+        let code = |rule: &str| {
+            let message = format!(
+                "leases \"n\" is forbidden: ValidatingAdmissionPolicy 'kubectl-maint-leases' with binding \
+                 'kubectl-maint-leases' denied request: {rule}: no"
+            );
+            let status = json!({"kind": "Status", "code": 403, "message": message});
+            let status = serde_json::from_value(status).expect("a status");
+            let failure = Failure::Lock(Error::Api(ApiError::Status(Box::new(status))));
+            Code::of(&failure, Some(Verb::Release))
+        };
+        assert_eq!(code("maint-live-lock"), Code::HELD);
+        assert_eq!(code("maint-clock"), Code::ERROR);
+    }
+
+    #[test]
     fn of_several_the_worst_counts() {
-        let worst = |codes: &[Code]| codes.iter().copied().fold(Code::DONE, Code::worse);
-        assert_eq!(worst(&[Code::DONE, Code::DONE]), Code::DONE);
-        assert_eq!(worst(&[Code::HELD, Code::DONE]), Code::HELD);
-        assert_eq!(worst(&[Code::TIMED_OUT, Code::HELD]), Code::HELD);
-        assert_eq!(worst(&[Code::HELD, Code::LOST]), Code::LOST);
-        assert_eq!(worst(&[Code::LOST, Code::UNSAFE]), Code::UNSAFE);
-        assert_eq!(worst(&[Code::ERROR, Code::UNSAFE, Code::HELD]), Code::ERROR);
-        assert_eq!(worst(&[Code::ERROR, Code::USAGE]), Code::USAGE);
-        assert_eq!(worst(&[Code::INTERRUPTED, Code::USAGE]), Code::INTERRUPTED);
+        let order = [
+            Code::DONE,
+            Code::TIMED_OUT,
+            Code::HELD,
+            Code::LOST,
+            Code::UNSAFE,
+            Code::NOT_EXECUTABLE,
+            Code::NOT_FOUND,
+            Code::ERROR,
+            Code::other(42),
+            Code::WRAPPER,
+            Code::USAGE,
+            Code::INTERRUPTED,
+        ];
+        for (index, &better) in order.iter().enumerate() {
+            assert_eq!(better.worse(better), better);
+            for &worse in &order[index + 1..] {
+                assert_eq!(better.worse(worse), worse);
+                assert_eq!(worse.worse(better), worse);
+            }
+        }
     }
 }

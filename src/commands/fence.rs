@@ -125,8 +125,8 @@ pub(crate) async fn run(args: &FenceArgs, start: &Start<'_>) -> Result<Code, Fai
         let node = args.node.clone();
         return Err(InputError::NoProof { node }.into());
     }
-    let target = FencingTarget::open(start, &args.node, &args.write, args.output).await?;
-    target.session.learn_api_user(start.environment).await;
+    let target = FencingTarget::open(start, Verb::Fence, &args.node, &args.write, args.output);
+    let target = target.await?;
     let hook = match Hook::new(&target, &args.hook) {
         Ok(hook) => hook,
         Err(failure) => return target.end(Verb::Fence, Err(failure), None).await,

@@ -202,7 +202,7 @@ pub(crate) async fn run(args: &ForceDeleteArgs, start: &Start<'_>) -> Result<Cod
     args.output
         .without_lock_ids(WithoutLockIds::ForceDeletion)?;
     let targets = Targets::of(args)?;
-    let session = start.writing(&args.write).await?;
+    let session = start.writing(&args.write, true).await?;
     let process = HoldingCommand::ForceDelete.holder(session.locks.identity());
     let process = session.locks.as_holder(process);
     let process = process.map_err(InputError::Holder)?;

@@ -87,7 +87,8 @@ pub(crate) enum Risk {
 }
 
 pub(crate) async fn run(args: &UnfenceArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    let target = FencingTarget::open(start, &args.node, &args.write, args.output).await?;
+    let target = FencingTarget::open(start, Verb::Unfence, &args.node, &args.write, args.output);
+    let target = target.await?;
     let hook = match Hook::new(&target, &args.hook) {
         Ok(hook) => hook,
         Err(failure) => return target.end(Verb::Unfence, Err(failure), None).await,

@@ -7,10 +7,11 @@ use futures::FutureExt as _;
 use futures::future::{LocalBoxFuture, Shared};
 use tokio::sync::Notify;
 
-use super::session::Start;
 use crate::error::Failure;
 use crate::exit::Code;
 use crate::signals::asked_to_end;
+use crate::ui::Terminal;
+use crate::words::program::Program;
 
 /// How long work in progress may still take after Ctrl-C.
 pub(crate) const LAST_CHANCE: Duration = Duration::from_secs(2);
@@ -24,7 +25,8 @@ static LEAVING: Notify = Notify::const_new();
 /// Those of the command.
 pub(crate) fn run(
     command: impl Future<Output = Result<Code, Failure>>,
-    start: &Start<'_>,
+    terminal: &Terminal,
+    program: &Program,
 ) -> Result<Code, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -35,10 +37,10 @@ pub(crate) fn run(
             biased;
             result = command => result,
             () = LEAVING.notified() => {
-                start.terminal.warn(
+                terminal.warn(
                     "interrupted again: locks were not released, and a request may still take effect",
                 );
-                start.terminal.hint(format!("check with `{} status --mine`", start.program));
+                terminal.hint(format!("check with `{program} status --mine`"));
                 Ok(Code::INTERRUPTED)
             }
         }

@@ -5,7 +5,6 @@ use std::time::Duration;
 use maintenance_lease::DryRun;
 use maintenance_lease::protocol::Now;
 
-use super::interruption::or_interrupted;
 use super::problems::Problems;
 use super::session::{Session, Start};
 use crate::args::change::ChangingArgs;
@@ -29,14 +28,8 @@ impl<'a> LockCommand<'a> {
         args: &'a ChangingArgs,
         verb: Verb,
     ) -> Result<Self, Failure> {
-        let session = start.writing(&args.write).await?;
-        if matches!(verb, Verb::Acquire | Verb::Hold | Verb::With) {
-            let learning = async {
-                session.learn_api_user(start.environment).await;
-                Ok(())
-            };
-            or_interrupted(learning).await?;
-        }
+        let acquires = matches!(verb, Verb::Acquire | Verb::Hold | Verb::With);
+        let session = start.writing(&args.write, acquires).await?;
         Ok(Self {
             session,
             args,

@@ -5,7 +5,6 @@
 //! ([`parallel`]), and reports what became of them ([`report`]). Failures are printed by [`problems`], and
 //! [`interruption`] notices Ctrl-C.
 
-pub(crate) mod api_user;
 pub(crate) mod confirm;
 pub(crate) mod events;
 pub(crate) mod fencing;

@@ -9,6 +9,7 @@ use futures::poll;
 use maintenance_lease::protocol::Now;
 use maintenance_lease::{Change, ClockWarning, Error, Maintenance, Sight};
 
+use super::interruption::or_interrupted;
 use crate::args::connection::{ConnectionArgs, USER_AGENT};
 use crate::args::holder::HolderArgs;
 use crate::args::write::WriteArgs;
@@ -20,7 +21,7 @@ use crate::words::change;
 use crate::words::program::Program;
 use crate::words::refusal::RequestContext;
 use crate::words::time;
-use connect::{Connection, Environment, Notice, Notices, connect};
+use connect::{ApiUser, Connection, Environment, Notice, Notices, connect};
 
 /// What every verb gets, before anything is sent.
 pub(crate) struct Start<'a> {
@@ -79,9 +80,17 @@ impl<'a> Start<'a> {
         self.open(None).await
     }
 
-    /// A session that writes.
-    pub(crate) async fn writing(&self, write: &WriteArgs) -> Result<Session<'a>, Failure> {
-        self.open(Some(write)).await
+    /// A session that writes. One that acquires locks does so in the name of the API user.
+    pub(crate) async fn writing(
+        &self,
+        write: &WriteArgs,
+        acquires: bool,
+    ) -> Result<Session<'a>, Failure> {
+        let session = self.open(Some(write)).await?;
+        if acquires {
+            or_interrupted(session.learn_api_user()).await?;
+        }
+        Ok(session)
     }
 
     async fn open(&self, write: Option<&WriteArgs>) -> Result<Session<'a>, Failure> {
@@ -109,6 +118,24 @@ impl<'a> Start<'a> {
 }
 
 impl Session<'_> {
+    /// Names the API user in acquisitions from now on. If the credentials do not tell who that is, the API server is
+    /// asked. Without an answer, acquisitions name nobody.
+    async fn learn_api_user(&self) -> Result<(), Failure> {
+        let name = match &self.connection.api_user {
+            ApiUser::Known(name) => Some(name.clone()),
+            ApiUser::Anonymous => None,
+            // No answer is kept for the next run: the user of a credential plugin may be another by then.
+            ApiUser::Unknown => {
+                let user = self.locks.api_user().await.ok();
+                user.and_then(|user| user.username)
+            }
+        };
+        if let Some(name) = name {
+            self.locks.set_api_user(name);
+        }
+        Ok(())
+    }
+
     /// The cluster and namespace of the changes, for confirmations.
     pub(crate) fn place(&self) -> String {
         let context = self.connection.context.as_ref();

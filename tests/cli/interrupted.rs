@@ -1,11 +1,13 @@
 //! Ctrl-C, and other ways to be asked to end, while an answer is awaited.
 
+use control_plane::Authority;
 use http::Method;
 use insta::assert_snapshot;
 use rustix::process::Signal;
+use serde_json::json;
 
-use crate::support::Treatment::Keep;
-use crate::support::on_both;
+use crate::support::Treatment::{Keep, Pass};
+use crate::support::{in_memory, on_both};
 
 #[test]
 fn while_a_read_hangs() {
@@ -21,6 +23,52 @@ fn while_a_read_hangs() {
         error: interrupted
         -- exit code 130
         ");
+    });
+}
+
+/// Only the API server knows whose token it is, and it does not say.
+#[test]
+fn while_the_api_user_is_asked_for() {
+    in_memory("ctrl-user", |cluster| {
+        let node = cluster.node("worker-1");
+        let authority = Authority::new("gate").expect("an authority");
+        let identity = authority.server(&["127.0.0.1"]).expect("a certificate");
+        let gate = cluster.gate_as(Some(&identity), |_, path| {
+            match path.contains("selfsubjectreviews") {
+                true => Keep,
+                false => Pass,
+            }
+        });
+        let config = json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "test",
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
+            "clusters": [{"name": "test", "cluster": {
+                "server": format!("https://{}", gate.address),
+                "insecure-skip-tls-verify": true,
+            }}],
+            "users": [{"name": "test", "user": {"token": "opaque"}}],
+        });
+        std::fs::write(&gate.kubeconfig, config.to_string()).expect("a kubeconfig");
+        for line in [
+            "acquire NODE",
+            "hold NODE -m why",
+            "with NODE -- true",
+            "fence NODE --powered-off=unplugged",
+            "force-delete pod/web-1 -m why --accept-risk=none",
+        ] {
+            let mut words: Vec<_> = line
+                .split(' ')
+                .map(|word| word.replace("NODE", &node))
+                .collect();
+            words.insert(1, "--request-timeout=0".to_owned());
+            let (run, _kept) = gate.holds_up(cluster.maint(&words));
+            run.is_sent(Signal::TERM);
+            let run = run.ends();
+            assert_eq!(run.code, 130, "{run}");
+            assert_eq!(run.stderr, "error: interrupted\n", "{run}");
+        }
     });
 }
 

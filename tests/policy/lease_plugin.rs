@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use control_plane::{ControlPlane, NodeSpec, Rule};
+use control_plane::{Authority, ControlPlane, NodeSpec, Rule};
 use kube::config::Kubeconfig;
 use serde_json::{Value, json};
 
@@ -192,15 +192,14 @@ fn a_policy_of_somebody_else_is_no_missing_permission() {
     assert_eq!(error["code"], "RefusedByPolicy", "{refused:?}");
 }
 
-/// A kubeconfig beside uma's, of a user with a credential plugin, whom only the API server knows.
-fn by_plugin(plane: &ControlPlane, directory: &Path) -> PathBuf {
+/// A token of a new service account of the namespace `default`, which may acquire locks.
+fn robot(plane: &ControlPlane, name: &str) -> Value {
     let admin = admin(plane);
     let accounts = "/api/v1/namespaces/default/serviceaccounts";
-    let account = json!({"metadata": {"name": "robot"}});
+    let account = json!({"metadata": {"name": name}});
     admitted(admin.post(accounts, &account), "an account");
     let asked = json!({"spec": {}});
-    let token = admin.post(&format!("{accounts}/robot/token"), &asked);
-    let token = admitted(token, "a token")["status"]["token"].clone();
+    let token = admin.post(&format!("{accounts}/{name}/token"), &asked);
     let rights = [
         Rule::new(
             "coordination.k8s.io",
@@ -209,58 +208,92 @@ fn by_plugin(plane: &ControlPlane, directory: &Path) -> PathBuf {
         ),
         Rule::new("", &["nodes"], &["get"]),
     ];
-    plane.grant(ROBOT, &rights).expect("rights");
-    let version = "client.authentication.k8s.io/v1";
-    let credential = json!({
-        "apiVersion": version, "kind": "ExecCredential", "status": {"token": token},
-    });
+    let user = format!("system:serviceaccount:default:{name}");
+    plane.grant(&user, &rights).expect("rights");
+    admitted(token, "a token")["status"]["token"].clone()
+}
+
+/// The administrator's kubeconfig, in `directory`, but of this user.
+fn kubeconfig_of(plane: &ControlPlane, directory: &Path, user: &Value) -> PathBuf {
     let mut config: Value = {
         let file = Kubeconfig::read_from(plane.admin_kubeconfig()).expect("a kubeconfig");
         serde_json::to_value(file).expect("JSON")
     };
-    config["users"][0]["user"] = json!({"exec": {
-        "apiVersion": version, "command": "/bin/echo", "args": [credential.to_string()],
-        "interactiveMode": "Never",
-    }});
+    config["users"][0]["user"] = user.clone();
     let path = directory.join("kubeconfig");
     std::fs::write(&path, config.to_string()).expect("it is written");
     path
 }
 
-const ROBOT: &str = "system:serviceaccount:default:robot";
+/// Runs the plugin in this home with this environment, and counts how often it asks who the user is.
+fn times_asked(home: &Path, robot: &str, arguments: &[&str]) -> usize {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-maint"));
+    command.args(arguments).env_clear();
+    let run = run(command
+        .env("KUBECONFIG", home.join("kubeconfig"))
+        .env("HOME", home)
+        .env("ROBOT", robot));
+    assert_eq!(run.code, 0, "{arguments:?}: {run:?}");
+    run.stderr.matches("selfsubjectreviews").count()
+}
+
+/// Whom the lock of the node names.
+fn user_of(plane: &ControlPlane, node: &str) -> Value {
+    let lease = admin(plane).get(&format!("{LEASES}/{node}"));
+    lease["metadata"]["annotations"]["kubectl-maint.dev/user"].clone()
+}
 
 #[test]
-fn a_user_whom_only_the_server_knows_is_asked_for_once_and_again_if_that_was_wrong() {
+fn the_user_of_a_credential_plugin_is_asked_for_by_every_acquisition() {
     let Some(plane) = denying() else { return };
     let _logs = plane.keep_logs_on_panic("plugin-robot");
     let node = "plugin-robot";
     self::node(plane, node);
     let home = tempfile::tempdir().expect("a directory");
-    let kubeconfig = by_plugin(plane, home.path());
-    let robot = |arguments: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-maint"));
-        command.args(arguments).env_clear();
-        let run = run(command
-            .env("KUBECONFIG", &kubeconfig)
-            .env("HOME", home.path()));
-        assert_eq!(run.code, 0, "{arguments:?}: {run:?}");
-        run.stderr.matches("selfsubjectreviews").count()
-    };
-    let user = || {
-        let lease = admin(plane).get(&format!("{LEASES}/{node}"));
-        lease["metadata"]["annotations"]["kubectl-maint.dev/user"].clone()
-    };
-    assert_eq!(robot(&["acquire", node, "-v6"]), 1);
-    assert_eq!(user(), format!("1-{ROBOT}"));
-    robot(&["release", node]);
-    assert_eq!(robot(&["acquire", node, "-v6"]), 0);
-    robot(&["release", node]);
+    let version = "client.authentication.k8s.io/v1";
+    for name in ["robot", "other"] {
+        let token = robot(plane, name);
+        let credential = json!({
+            "apiVersion": version, "kind": "ExecCredential", "status": {"token": token},
+        });
+        std::fs::write(home.path().join(name), credential.to_string()).expect("it is written");
+    }
+    // Who it is depends on the environment alone.
+    let exec = json!({
+        "apiVersion": version, "command": "/bin/sh", "args": ["-c", "exec /bin/cat \"$HOME/$ROBOT\""],
+        "interactiveMode": "Never",
+    });
+    kubeconfig_of(plane, home.path(), &json!({"exec": exec}));
+    for (transition, name) in [(1, "robot"), (2, "other"), (3, "robot")] {
+        let asked = times_asked(home.path(), name, &["acquire", node, "-v6"]);
+        assert_eq!(asked, 1, "{name}");
+        let user = format!("{transition}-system:serviceaccount:default:{name}");
+        assert_eq!(user_of(plane, node), user);
+        let asked = times_asked(home.path(), name, &["release", node, "-v6"]);
+        assert_eq!(asked, 0, "{name}");
+    }
+    assert!(!home.path().join(".kube").exists(), "nothing is kept");
+}
 
-    let cache = home.path().join(".kube/cache/kubectl-maint-users.json");
-    let kept = std::fs::read_to_string(&cache).expect("the answer is kept");
-    std::fs::write(&cache, kept.replace(ROBOT, "mallory")).expect("it is written");
-    assert_eq!(robot(&["acquire", node, "-v6"]), 1);
-    assert_eq!(user(), format!("3-{ROBOT}"));
+/// The API server takes no certificate of a foreign authority, and looks at the token then.
+#[test]
+fn a_user_who_is_another_than_the_credentials_say_is_asked_for_again() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("plugin-foreign-ca");
+    let node = "plugin-foreign-ca";
+    self::node(plane, node);
+    let home = tempfile::tempdir().expect("a directory");
+    let foreign = Authority::new("foreign").expect("an authority");
+    let foreign = foreign.client("mallory", &[]).expect("a certificate");
+    std::fs::write(home.path().join("crt"), foreign.cert_pem).expect("it is written");
+    std::fs::write(home.path().join("key"), foreign.key_pem).expect("it is written");
+    let user = json!({
+        "client-certificate": "crt", "client-key": "key", "token": robot(plane, "misnamed"),
+    });
+    kubeconfig_of(plane, home.path(), &user);
+    assert_eq!(times_asked(home.path(), "", &["acquire", node, "-v6"]), 1);
+    let user = "1-system:serviceaccount:default:misnamed";
+    assert_eq!(user_of(plane, node), user);
 }
 
 #[test]
@@ -273,7 +306,7 @@ fn a_lock_of_ones_name_and_another_api_user_is_explained() {
     let ugo = person(plane, "ugo", &[USERS]);
     uma.succeeds(&["acquire", node, "--holder", "ops"]);
     let refused = ugo.maint(&["release", node, "--holder", "ops"]);
-    assert_eq!(refused.code, 1, "{refused:?}");
+    assert_eq!(refused.code, 3, "{refused:?}");
     assert!(
         refused.stderr.contains(", as API user uma; "),
         "{refused:?}"

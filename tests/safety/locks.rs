@@ -107,6 +107,28 @@ fn a_lock_that_is_taken_over_meanwhile_is_left_to_its_holder() {
     }
 }
 
+/// An earlier lock names an API user, too: that is not left to the lock of the deletion.
+#[test]
+fn the_lock_names_the_api_user_of_the_caller() {
+    scene("signed", |scene| {
+        scene.harmless_pod("web-1");
+        let node = &scene.node;
+        scene.cluster.maint(["acquire", node]).succeeds();
+        scene.cluster.maint(["release", node]).succeeds();
+        let user = || {
+            let lease = scene.cluster.lease_of(node);
+            lease["metadata"]["annotations"]["kubectl-maint.dev/user"].clone()
+        };
+        assert_eq!(user(), "1-admin");
+        let gate = gate(scene);
+        let words = ["--accept-risk=none", "-m", "why", "--timeout=0"];
+        let (run, kept) = gate.holds_up(scene.force_delete("web-1", &words));
+        assert_eq!(user(), "2-admin");
+        assert_eq!(kept.passes(), 200);
+        assert_eq!(run.ends().code, 0);
+    });
+}
+
 #[test]
 fn an_expired_lock_of_somebody_else_must_be_accepted() {
     scene("expired", |scene| {

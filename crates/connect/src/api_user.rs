@@ -1,7 +1,6 @@
 //! The API user of the caller, as far as the credentials show it.
 
 use std::fs;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -15,11 +14,8 @@ use super::tls::Identity;
 pub enum ApiUser {
     /// Their user name.
     Known(String),
-    /// Only the API server knows the name. The key is the same for the same credentials.
-    Unknown {
-        /// Identifies the credentials by a hash, so it holds no secret.
-        key: String,
-    },
+    /// Only the API server knows the name.
+    Unknown,
     /// No credentials are sent.
     Anonymous,
 }
@@ -37,7 +33,7 @@ impl ApiUser {
         }
         if let Some(certificate) = identity.certificate() {
             let name = common_name(&certificate);
-            return name.map_or_else(|| Self::asked(target), Self::Known);
+            return name.map_or(Self::Unknown, Self::Known);
         }
         let file = user.token_file.as_ref();
         let token = file.and_then(|path| fs::read_to_string(path).ok());
@@ -54,26 +50,9 @@ impl ApiUser {
             || user.exec.is_some()
             || user.auth_provider.is_some()
         {
-            true => Self::asked(target),
+            true => Self::Unknown,
             false => Self::Anonymous,
         }
-    }
-
-    fn asked(target: &Target) -> Self {
-        let user = &target.user;
-        let mut hasher = DefaultHasher::new();
-        (&user.token, &user.token_file, &user.username).hash(&mut hasher);
-        (&user.client_certificate, &user.client_certificate_data).hash(&mut hasher);
-        if let Some(exec) = &user.exec {
-            (&exec.command, &exec.args).hash(&mut hasher);
-        }
-        let provider = user.auth_provider.as_ref();
-        provider
-            .and_then(|provider| provider.config.get("id-token"))
-            .hash(&mut hasher);
-        let name = target.user_description.as_deref().unwrap_or_default();
-        let key = format!("{} {name} {:016x}", target.server, hasher.finish());
-        Self::Unknown { key }
     }
 }
 

@@ -84,19 +84,20 @@ pub(crate) enum Written {
 }
 
 impl<'a> FencingTarget<'a> {
-    /// Opens a session for the node that was typed. Sends nothing.
+    /// Opens a session for the node that was typed. Sends nothing, but `fence` may ask who the API user is.
     ///
     /// # Errors
     /// If the name is not valid for a node, or if the API server can't be reached.
     pub(crate) async fn open(
         start: &Start<'a>,
+        verb: Verb,
         typed: &str,
         write: &'a WriteArgs,
         output: OutputArgs,
     ) -> Result<Self, Failure> {
         let node = node_name(typed)?;
         output.without_lock_ids(WithoutLockIds::Fencing)?;
-        let session = start.writing(write).await?;
+        let session = start.writing(write, verb == Verb::Fence).await?;
         // From here on Ctrl-C is noticed, also between two steps.
         let interrupt = Interruption::listen_once();
         Ok(Self {
