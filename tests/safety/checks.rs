@@ -291,15 +291,19 @@ fn whoever_works_on_the_node_is_not_disturbed() {
                 .contains("bob@laptop has the lock for")
         );
         let lease = format!("{}/{}", crate::support::LEASES, scene.node);
-        for (spec, level) in [
-            (held(60, "kubeadm:bob@laptop"), "Blocker"),
-            (held(60, "alice@bastion"), "Ok"),
-            (held(60, "kubeadm:alice@bastion"), "Ok"),
-            (held(3600, "bob@laptop"), "Ok"),
+        for (spec, check, level) in [
+            (held(60, "kubeadm:bob@laptop"), "lease", "Blocker"),
+            (held(60, "alice@bastion"), "lease", "Ok"),
+            (held(60, "kubeadm:alice@bastion"), "lease", "Ok"),
+            (held(3600, "alice@bastion"), "lease", "Ok"),
+            (held(3600, "bob@laptop"), "lease-expired", "Risk"),
         ] {
             scene.cluster.patch(&lease, &json!({"spec": spec}));
-            scene.levels("web-1").are(&[("lease", Some(level))]);
+            scene.levels("web-1").are(&[(check, Some(level))]);
         }
+        scene
+            .cluster
+            .patch(&lease, &json!({"spec": {"holderIdentity": null}}));
         let namespace = json!({"metadata": {"name": "medik8s-leases"}});
         scene.cluster.create("/api/v1/namespaces", &namespace);
         let remediation = |seconds| {

@@ -325,6 +325,7 @@ fn killed_under_its_lock_it_has_deleted_nothing_and_keeps_others_away_for_a_whil
         let path = format!("{LEASES}/{}", scene.node);
         let passed = json!({"spec": {"renewTime": ago(600)}});
         scene.cluster.patch(&path, &passed);
+        let words = ["--accept-risk=lease-expired", "-m", "why"];
         let again = scene.force_delete("web-1", &words).holder("bob@laptop");
         again.succeeds();
         assert!(!scene.is_there("web-1"));

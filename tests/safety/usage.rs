@@ -84,7 +84,7 @@ fn arguments_that_cannot_be_meant() {
 
     $ kubectl maint force-delete pod/a --accept-risk=owner,ownr -m why
     -- stderr
-    error: invalid value 'owner,ownr' for '--accept-risk[=<ID,...>]': unknown ID "ownr"; valid IDs are owner, no-owner, quorum, volume-attached, volume-unguarded, mass-loss, unread
+    error: invalid value 'owner,ownr' for '--accept-risk[=<ID,...>]': unknown ID "ownr"; valid IDs are owner, no-owner, quorum, volume-attached, volume-unguarded, mass-loss, lease-expired, unread
 
     For more information, try '--help'.
     -- exit code 2

@@ -30,7 +30,7 @@ pub enum Lock {
         /// It is the hold of a fencing, which ends when the node is unfenced.
         fences: bool,
     },
-    /// Somebody had it and did not finish.
+    /// Somebody else had it and did not finish.
     Expired {
         /// Who.
         holder: String,
@@ -53,6 +53,7 @@ impl Lock {
         };
         match lease.state(now) {
             State::Free => Self::Free,
+            State::Expired { .. } if own => Self::Free,
             State::Held { until } if own => Self::Own { until: Some(until) },
             State::AdminHold if own => Self::Own { until: None },
             State::Held { until } => another(Some(until)),
