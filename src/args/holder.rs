@@ -1,12 +1,12 @@
 //! Who the caller is.
 
 use clap::{Arg, Args};
-use maintenance_lease::protocol::identity;
+use maintenance_lease::protocol::identity::{self, InvalidIdentity};
 
-use super::HEADING;
 use connect::Environment;
 
 use crate::platform::account;
+use crate::words::program::HEADING;
 
 const HOLDER: &str = "KUBECTL_MAINT_HOLDER";
 
@@ -37,10 +37,8 @@ fn unless_empty(holder: Arg) -> Arg {
     }
 }
 
-fn holder(typed: &str) -> Result<String, String> {
-    identity::validate(typed)
-        .map(|()| typed.to_owned())
-        .map_err(|error| error.to_string())
+fn holder(typed: &str) -> Result<String, InvalidIdentity> {
+    identity::validate(typed).map(|()| typed.to_owned())
 }
 
 impl HolderArgs {

@@ -1,6 +1,5 @@
 //! `whoami`: who the caller is, to others and to the API server.
 
-use anyhow::anyhow;
 use clap::Args;
 use maintenance_lease::ApiError;
 
@@ -37,12 +36,9 @@ pub(crate) async fn run(args: &WhoamiArgs, start: &Start<'_>) -> Result<Code, Fa
     let user = or_interrupted(async { Ok(session.locks.api_user().await?) }).await;
     let (user, failure) = match user {
         Ok(user) => (Some(user), None),
-        Err(failure) if failure.api().is_some_and(ApiError::is_not_installed) => (
-            None,
-            Some(Failure::Unexpected(anyhow!(
-                "the API server cannot say who you are: that needs Kubernetes 1.28 or later"
-            ))),
-        ),
+        Err(failure) if failure.api().is_some_and(ApiError::is_not_installed) => {
+            (None, Some(Failure::UnknownUser))
+        }
         Err(failure) => (None, Some(failure)),
     };
     let outer = start.environment.get(HOLDER).map(ToOwned::to_owned);

@@ -33,6 +33,10 @@ pub(crate) enum InputError {
         number: usize,
         error: Box<InputError>,
     },
+    /// A list is longer than `most` bytes; `-` is standard input.
+    LongList { list: PathBuf, most: u64 },
+    /// A list is not UTF-8.
+    NotText { list: PathBuf },
     /// A time that has passed.
     Past { flag: &'static str },
     /// A time that no calendar has.

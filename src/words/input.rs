@@ -9,6 +9,8 @@ use crate::text::{for_shell, shown};
 
 const ONLY_ONE: &str = "use only one of them";
 
+const ONE_ON_EACH_LINE: &str = "put one node on each line";
+
 /// Message and hint.
 pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
     match error {
@@ -51,7 +53,7 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
         ),
         InputError::Words(line) => both(
             format!("\"{}\" is more than one word", shown(line)),
-            "put one node on each line",
+            ONE_ON_EACH_LINE,
         ),
         InputError::Line {
             list,
@@ -65,6 +67,18 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
                 hint,
             )
         }
+        InputError::LongList { list, most } => both(
+            format!(
+                "--nodes-from {}: more than {} MiB",
+                list.display(),
+                most >> 20
+            ),
+            ONE_ON_EACH_LINE,
+        ),
+        InputError::NotText { list } => both(
+            format!("--nodes-from {}: not UTF-8", list.display()),
+            ONE_ON_EACH_LINE,
+        ),
         InputError::Past { flag } => both(
             format!("{flag} is in the past, by the API server's clock"),
             "use a time in the future",

@@ -10,7 +10,7 @@ use futures::future::OptionFuture;
 use maintenance_lease::protocol::{Now, State};
 use maintenance_lease::{Acquire, Error, Followed, Follower, Maintenance, Seen, Sight};
 
-use crate::error::{Failure, Obstacle, Verb};
+use crate::error::{Awaited, Failure, Obstacle, Verb};
 use crate::output::format::Format;
 use crate::output::item::Item;
 use crate::output::item_error::ItemError;
@@ -45,13 +45,12 @@ pub(crate) enum Condition {
 }
 
 impl Condition {
-    /// The same as a state of nodes.
-    fn state(self) -> &'static str {
+    fn awaited(self) -> Awaited {
         match self {
-            Self::Free => "free",
-            Self::Locked => "locked",
-            Self::Expired => "expired",
-            Self::OnHold => "on hold",
+            Self::Free => Awaited::Free,
+            Self::Locked => Awaited::Locked,
+            Self::Expired => Awaited::Expired,
+            Self::OnHold => Awaited::OnHold,
         }
     }
 
@@ -128,8 +127,7 @@ impl<'a> Wait<'a> {
         self.take_out();
         if self.is_over() {
             let failed = |node: &str| {
-                let message = format!("{}: another node failed", Verb::Wait.failed(node));
-                ItemError::of(ErrorCode::OtherFailed, message)
+                ItemError::of(ErrorCode::OtherFailed, Verb::Wait.not_done(node, false))
             };
             self.fail_unmet(|_, node, _| failed(node));
             return self.items;
@@ -221,7 +219,7 @@ impl<'a> Wait<'a> {
                 .map(|(node, seen)| (node.as_str(), seen.lease.as_ref()))
                 .collect(),
             all: self.all,
-            awaited: self.condition.state(),
+            awaited: self.condition.awaited(),
         };
         let terminal = self.session.terminal;
         if unmet.are_many() {
@@ -297,7 +295,7 @@ impl<'a> Wait<'a> {
             _ => Obstacle::State {
                 lease: seen.lease.clone().map(Box::new),
                 now: self.now(),
-                awaited: self.condition.state(),
+                awaited: self.condition.awaited(),
             },
         }
     }

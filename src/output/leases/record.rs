@@ -5,7 +5,7 @@ use maintenance_lease::protocol::{Now, State};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Entry;
+use super::entry::Entry;
 use super::purpose::{Purpose, Traits};
 use crate::output::data::{self, ApiVersion, List, Term, Time, kind};
 use crate::words::state::LockState;

@@ -4,10 +4,11 @@ use maintenance_lease::protocol::{Now, Refusal, State};
 use maintenance_lease::{NodeLease, Refused};
 use pod_safety::fencing::is_of_fencing;
 
-use super::{RequestContext, about};
 use crate::error::Verb;
 use crate::words::holder::person;
+use crate::words::lock::about;
 use crate::words::program::Program;
+use crate::words::request::RequestContext;
 
 /// The hold of a fencing that caused the refusal.
 pub(in crate::words) fn hold<'r>(
