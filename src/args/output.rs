@@ -4,10 +4,11 @@ use std::ffi::OsStr;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
 use clap::{Arg, Args, Command, ValueEnum};
+use kubectl_templates::Template;
 
 use crate::error::{InputError, WithoutLockIds};
 use crate::output::format::Format;
-use crate::output::template::Template;
+use crate::text::escape;
 
 /// Output flags, the same for every verb.
 #[derive(Args, Clone, Copy, Debug, Default)]
@@ -82,7 +83,8 @@ impl TypedValueParser for FormatParser {
                 .parse_ref(command, arg, value);
         }
         let parser = StringValueParser::new().try_map(|typed| {
-            let template = Template::parse(&typed).ok_or("not a template")??;
+            let template = Template::parse(&typed).unwrap_or_else(|| Err(typed.clone()));
+            let template = template.map_err(|why| escape(&why))?;
             Ok::<_, String>(Format::Template(Box::leak(Box::new(template)), true))
         });
         parser.parse_ref(command, arg, value)

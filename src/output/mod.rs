@@ -16,6 +16,5 @@ pub(crate) mod reference;
 pub(crate) mod safety;
 pub(crate) mod schema;
 pub(crate) mod status;
-pub(crate) mod template;
 pub(crate) mod version;
 pub(crate) mod why;
