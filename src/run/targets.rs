@@ -93,13 +93,10 @@ pub(crate) async fn find(
                 verb,
                 has_others: leases.values().any(|lease| locks.is_own(lease)),
             };
-            let is_meant = |lease: &NodeLease| match verb {
-                Verb::Unhold => locks.is_own_hold(lease),
-                _ => locks.is_own_lock(lease),
-            };
+            let holds = verb == Verb::Unhold;
             let mut mine: Vec<Target> = leases
                 .into_values()
-                .filter(is_meant)
+                .filter(|lease| locks.is_own(lease) && lease.is_hold() == holds)
                 .map(|lease| target(lease.node().to_owned(), Sight::Unread, Some(lease)))
                 .collect();
             mine.sort_by(|one, other| one.node.cmp(&other.node));

@@ -67,6 +67,7 @@ pub const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Maintenance {
     pub(crate) api: Api,
     identity: String,
+    earlier_identity: Option<String>,
     pub(crate) write_options: WriteOptions,
     pub(crate) dry_run: DryRun,
 }
@@ -145,6 +146,7 @@ impl Builder {
                 self.on_doubt,
             ),
             identity: self.identity,
+            earlier_identity: None,
             write_options: WriteOptions {
                 field_manager: self.field_manager,
                 dry_run: self.dry_run == DryRun::Server,
@@ -187,8 +189,19 @@ impl Maintenance {
         self.repository().check_identity(&identity)?;
         Ok(Self {
             identity,
+            earlier_identity: None,
             ..self.clone()
         })
+    }
+
+    /// The same handle for a holder that had the name `earlier` before. Locks of that name count as the
+    /// holder's own, too. New locks get the present name.
+    #[must_use]
+    pub fn formerly(self, earlier: impl Into<String>) -> Self {
+        Self {
+            earlier_identity: Some(earlier.into()),
+            ..self
+        }
     }
 
     /// The identity of the holder.
@@ -224,22 +237,23 @@ impl Maintenance {
         self.api.open_writes.has(node)
     }
 
-    /// A lease is the caller's if its holder is the caller's identity, or the hold of that identity.
+    /// A lease is the caller's if its holder is the caller's identity, or the hold of that identity. An
+    /// [earlier identity](Self::formerly) counts as well.
     #[must_use]
     pub fn is_own(&self, lease: &NodeLease) -> bool {
-        lease.is_held_by(&self.identity)
+        let earlier = self.earlier_identity.as_deref();
+        lease.is_held_by(&self.identity) || earlier.is_some_and(|it| lease.is_held_by(it))
     }
 
-    /// Whether it is a hold of the caller.
-    #[must_use]
-    pub fn is_own_hold(&self, lease: &NodeLease) -> bool {
-        self.is_own(lease) && lease.holder() != Some(&self.identity)
-    }
-
-    /// Whether it is a lock of the caller, and no hold.
-    #[must_use]
-    pub fn is_own_lock(&self, lease: &NodeLease) -> bool {
-        self.is_own(lease) && !self.is_own_hold(lease)
+    /// Names for the decisions of this caller.
+    pub(crate) fn names(&self) -> Names {
+        let mut names = Names::default();
+        if let Some(earlier) = &self.earlier_identity {
+            let hold_identity = |of| self.repository().hold_identity(of);
+            names.add_synonym(earlier, &self.identity);
+            names.add_synonym(&hold_identity(earlier), &hold_identity(&self.identity));
+        }
+        names
     }
 
     /// Whether the acquisition with this lock id still holds `lease`, for work that goes on only if it does. It counts

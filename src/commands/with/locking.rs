@@ -101,8 +101,9 @@ impl Locking<'_> {
         let (own, acquire, renew) = (self.own, &acquire, &renew);
         let enter = |target: Target| async move {
             let Target { node, seen } = target;
+            let is_lock = |lease: &NodeLease| own.is_own(lease) && !lease.is_hold();
             let lease = seen.as_ref().and_then(|seen| seen.lease.as_ref());
-            Ok(if lease.is_some_and(|lease| own.is_own_lock(lease)) {
+            Ok(if lease.is_some_and(is_lock) {
                 own.renew_seen(&node, renew, seen).await?
             } else {
                 own.try_acquire_seen(&node, acquire, seen).await?
@@ -234,8 +235,8 @@ impl Locking<'_> {
     /// The holder of the lock.
     fn holder_of(&self, change: &Change) -> &Maintenance {
         let process = &self.command.session.locks;
-        let lease = change.lease.as_ref();
-        match lease.is_some_and(|lease| process.is_own(lease)) {
+        let holder = change.lease.as_ref().and_then(NodeLease::holder);
+        match holder == Some(process.identity()) {
             true => process,
             false => self.own,
         }
