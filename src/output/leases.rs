@@ -1,7 +1,6 @@
 //! Leases of all kinds: who holds them, since when, until when, and their purpose.
 
 mod entry;
-mod purpose;
 mod record;
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 use maintenance_lease::protocol::Instant;
 use maintenance_lease::{AnyLease, Candidate};
 
-use super::purpose::{Purpose, Traits};
+use crate::words::leases::purpose;
 
 /// An entry of the list.
 #[derive(Clone, Debug)]
@@ -63,7 +63,7 @@ impl Entry {
     /// The purpose in words; names are shown as in the object.
     pub(super) fn words(&self) -> String {
         match self {
-            Self::Lease(any) => Purpose::of(Traits::of(any)).words,
+            Self::Lease(any) => purpose(any.purpose()),
             Self::Candidate(Candidate { lease, version, .. }) => match version {
                 Some(version) => format!("candidate for {lease}, {version}"),
                 None => format!("candidate for {lease}"),
