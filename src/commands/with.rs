@@ -1,10 +1,10 @@
 //! `with`: run a command on this machine while nodes are locked.
 
 mod args;
-mod codes;
-mod ending;
+mod exit_codes;
 mod locking;
 mod messages;
+mod release;
 mod variables;
 
 use std::ffi::OsStr;
@@ -18,7 +18,7 @@ use supervisor::Signals;
 use under_lease::{CommandOutcome, Progress};
 
 pub(crate) use self::args::WithArgs;
-use self::codes::Codes;
+use self::exit_codes::Codes;
 use self::locking::Locking;
 use self::messages::Messages;
 use crate::error::{Failure, InputError, Verb};
@@ -84,7 +84,7 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
         }
     };
     if poll!(&mut interrupt).is_ready() {
-        ending::release_all(session, held, &CommandOutcome::nothing()).await;
+        release::release_all(session, held, &CommandOutcome::nothing()).await;
         return Err(Failure::Interrupted);
     }
     session.terminal.remark(words.begins());
@@ -108,7 +108,7 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
         Ok(outcome) => (outcome, None),
         Err(failure) => (CommandOutcome::nothing(), Some(failure)),
     };
-    let is_lost = ending::release_all(session, held, &outcome).await || outcome.is_lost();
+    let is_lost = release::release_all(session, held, &outcome).await || outcome.is_lost();
     match failure {
         Some(failure) => Err(failure),
         None => Ok(codes.of_command(&outcome, is_lost)),
@@ -121,7 +121,7 @@ fn reported(session: &Session<'_>, changes: &[Change]) -> Vec<NodeEvent> {
     let mut side_effects = SideEffects::default();
     let mut events = Vec::new();
     for change in changes {
-        session.tell_before(change, now);
+        session.report_before(change, now);
         side_effects.add(change);
         let caller = session.locks.identity();
         events.extend(event::of(change, Verb::With, caller, false, None));

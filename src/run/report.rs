@@ -142,7 +142,7 @@ impl<'a> Report<'a> {
             unnamed: *self.selection == Selection::Mine,
             duration: self.requested,
         };
-        session.tell_before(change, now);
+        session.report_before(change, now);
         if change.done == Done::AlreadyFree && self.because.is_some() {
             terminal.warn(change::reason_not_stored(&change.node));
         }

@@ -40,7 +40,7 @@ pub(crate) struct Session<'a> {
     pub(crate) connection: Connection,
     pub(crate) locks: Maintenance,
     pub(crate) program: &'a Program,
-    clock_told: AtomicBool,
+    clocks_reported: AtomicBool,
 }
 
 impl<'a> Start<'a> {
@@ -120,7 +120,7 @@ impl<'a> Start<'a> {
             connection,
             locks,
             program: self.program,
-            clock_told: AtomicBool::new(false),
+            clocks_reported: AtomicBool::new(false),
         })
     }
 }
@@ -167,7 +167,7 @@ impl Session<'_> {
     }
 
     /// Reports what the last holder left behind.
-    pub(crate) fn tell_before(&self, change: &Change, now: Now) {
+    pub(crate) fn report_before(&self, change: &Change, now: Now) {
         if let Some(expired) = change::expired(change, now) {
             self.terminal.warn(expired);
         }
@@ -190,7 +190,7 @@ impl Session<'_> {
     /// Warns once if the clocks differ.
     pub(crate) fn warn_of_clocks(&self) {
         if let Some(warning) = self.clock_warning()
-            && !self.clock_told.swap(true, Ordering::Relaxed)
+            && !self.clocks_reported.swap(true, Ordering::Relaxed)
         {
             self.terminal.warn(warning);
         }

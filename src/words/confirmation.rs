@@ -20,7 +20,7 @@ fn fact(lease: &NodeLease, now: Now) -> String {
     let at = |instant: Instant| clock_and_utc(instant, now.latest);
     let is_of_fencing = is_of_fencing(lease, now);
     let has = match state {
-        State::AdminHold if is_of_fencing => fenced::stands(lease),
+        State::AdminHold if is_of_fencing => fenced::state(lease),
         State::AdminHold => "is on hold by",
         State::Expired { .. } => "has an expired lock of",
         State::Held { .. } | State::Free => "is locked by",

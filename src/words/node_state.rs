@@ -14,7 +14,7 @@ use crate::error::Awaited;
 const MOST: usize = 10;
 
 /// The state of a node: free, or who holds it, why, since when and until when.
-pub(crate) fn stands(node: &str, lease: Option<&NodeLease>, now: Now) -> String {
+pub(crate) fn line(node: &str, lease: Option<&NodeLease>, now: Now) -> String {
     format!("node/{node} {}", state(lease, now))
 }
 

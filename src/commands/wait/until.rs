@@ -83,7 +83,7 @@ pub(super) struct Wait<'a> {
     leases: Follower,
     /// What was printed, if stderr is no terminal.
     reported: BTreeMap<String, ReportedState>,
-    told_count: usize,
+    reported_count: usize,
 }
 
 impl<'a> Wait<'a> {
@@ -111,7 +111,7 @@ impl<'a> Wait<'a> {
                 .after(unmet.values().filter_map(|seen| seen.lease.as_ref())),
             unmet,
             reported: BTreeMap::new(),
-            told_count: 0,
+            reported_count: 0,
         }
     }
 
@@ -145,7 +145,7 @@ impl<'a> Wait<'a> {
                     return self.items;
                 }
                 Some(()) = &mut end => break,
-                news = self.leases.next() => self.take_in(news).await,
+                followed = self.leases.next() => self.take_in(followed).await,
                 () = tokio::time::sleep(nap) => {}
                 () = tick => {}
             }
@@ -200,9 +200,7 @@ impl<'a> Wait<'a> {
             if met {
                 items.push(Item::new(node, lease, &seen.row, now));
                 if matches!(format, Format::Text | Format::Wide) {
-                    session
-                        .terminal
-                        .result(node_state::stands(node, lease, now));
+                    session.terminal.result(node_state::line(node, lease, now));
                 }
             }
             !met
@@ -223,7 +221,7 @@ impl<'a> Wait<'a> {
         };
         let terminal = self.session.terminal;
         if unmet.are_many() {
-            let reported = std::mem::replace(&mut self.told_count, unmet.nodes.len());
+            let reported = std::mem::replace(&mut self.reported_count, unmet.nodes.len());
             if reported != unmet.nodes.len() && !terminal.shows_live() {
                 terminal.remark(unmet.count());
             }
@@ -254,8 +252,8 @@ impl<'a> Wait<'a> {
         })
     }
 
-    async fn take_in(&mut self, news: Result<Followed, Error>) {
-        match news {
+    async fn take_in(&mut self, followed: Result<Followed, Error>) {
+        match followed {
             Ok(Followed::Changed(leases)) => {
                 for (node, lease) in leases {
                     let Some(seen) = self.unmet.get_mut(&node) else {
