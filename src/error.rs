@@ -17,7 +17,7 @@ use pod_safety::report::Target;
 use connect::ConnectError;
 
 pub(crate) use self::fencing::{FencingRefusal, FencingWrite, HookEnd, HookError};
-pub(crate) use self::input::{InputError, WithoutLockIds};
+pub(crate) use self::input::InputError;
 pub(crate) use self::policies::PolicyRefusal;
 pub(crate) use self::value::{Deprecated, InvalidValue};
 

@@ -6,7 +6,7 @@ use maintenance_lease::{Error, HEARTBEATS, LeaseScope};
 
 use crate::args::connection::namespace;
 use crate::args::output::{OutputArgs, offers_no_lock_id};
-use crate::error::{Failure, WithoutLockIds};
+use crate::error::Failure;
 use crate::exit::Code;
 use crate::output::format::Format;
 use crate::output::leases::{self, Entry, Layout};
@@ -52,7 +52,6 @@ pub(crate) struct LeasesArgs {
 
 pub(crate) async fn run(args: &LeasesArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let format = args.output.format().with_headers(!args.no_headers);
-    args.output.without_lock_ids(WithoutLockIds::Leases)?;
     let session = start.reading().await?;
     let entries = read(args, &session).await?;
     let now = session.locks.server_time().now();

@@ -5,7 +5,7 @@ use connect::ApiUser;
 use maintenance_lease::ApiError;
 
 use crate::args::output::{OutputArgs, offers_no_lock_id};
-use crate::error::{Failure, WithoutLockIds};
+use crate::error::Failure;
 use crate::exit::Code;
 use crate::output::format::Format;
 use crate::output::identity::Identity;
@@ -32,7 +32,6 @@ pub(crate) struct WhoamiArgs {
 }
 
 pub(crate) async fn run(args: &WhoamiArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    args.output.without_lock_ids(WithoutLockIds::NoLock)?;
     let format = args.output.format();
     let session = start.reading().await?;
     let user = or_interrupted(async { Ok(session.locks.api_user().await?) }).await;

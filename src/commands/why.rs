@@ -7,7 +7,7 @@ use pod_safety::why::Diagnosis;
 use crate::args::connection::namespace;
 use crate::args::is_name;
 use crate::args::output::{OutputArgs, offers_no_lock_id};
-use crate::error::{Failure, InputError, NothingFound, WithoutLockIds};
+use crate::error::{Failure, InputError, NothingFound};
 use crate::exit::Code;
 use crate::output::format::Format;
 use crate::output::print;
@@ -44,7 +44,6 @@ pub(crate) struct WhyArgs {
 }
 
 pub(crate) async fn run(args: &WhyArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    args.output.without_lock_ids(WithoutLockIds::Diagnosis)?;
     let (kind, name) = object(&args.object)?;
     let session = start.reading().await?;
     let subject = Subject {

@@ -4,7 +4,7 @@ use chrono::SecondsFormat;
 
 use super::program::Program;
 use super::time::{length, span};
-use crate::error::{InputError, WithoutLockIds};
+use crate::error::InputError;
 use crate::text::{for_shell, shown};
 
 const ONLY_ONE: &str = "use only one of them";
@@ -117,7 +117,10 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
             )
         }
         InputError::Holder(error) => both(error.to_string(), "choose another name with --holder"),
-        InputError::NoLockIds(what) => no_lock_ids(*what, program),
+        InputError::NoLockIds { flag } => both(
+            format!("-o lock-id cannot be combined with {flag}: nothing is locked"),
+            ONLY_ONE,
+        ),
         InputError::MissingLockId { variable } => both(
             "missing --lock-id",
             format!("use the output of `acquire -o lock-id`; `with` sets {variable}"),
@@ -203,30 +206,4 @@ fn unset(variable: &str) -> String {
 
 fn set_to_lock_id(variable: &str) -> String {
     format!("unset {variable}, or set it to the output of `acquire -o lock-id`")
-}
-
-fn no_lock_ids(what: WithoutLockIds, program: &Program) -> (String, String) {
-    match what {
-        WithoutLockIds::NoLock => both(
-            "this command has no lock id to print",
-            format!("print those of your locks with `{program} status --mine -o lock-id`"),
-        ),
-        WithoutLockIds::DryRun => both(
-            "-o lock-id cannot be combined with --dry-run: nothing is locked",
-            ONLY_ONE,
-        ),
-        WithoutLockIds::Pods => both("-o lock-id cannot be combined with --pods", ONLY_ONE),
-        WithoutLockIds::Leases => both(
-            "-o lock-id is for maintenance locks only",
-            format!("print their lock ids with `{program} status -o lock-id`"),
-        ),
-        WithoutLockIds::Fencing => both(
-            "this command has no lock id to print",
-            "use -o json; the fencing record has the lock id of the hold",
-        ),
-        WithoutLockIds::ForceDeletion | WithoutLockIds::Diagnosis => both(
-            "this command has no lock id to print",
-            "use -o json or -o name",
-        ),
-    }
 }
