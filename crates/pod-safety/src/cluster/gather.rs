@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use futures::future::{join, join_all, join3, join4, join5};
 use k8s_openapi::api::core::v1::Pod;
 use maintenance_lease::protocol::Now;
-use maintenance_lease::{ApiError, Error, Maintenance, NodeLease, escape};
+use maintenance_lease::{ApiError, Error, MEDIK8S_LEASES, Maintenance, NodeLease, escape};
 use serde::de::DeserializeOwned;
 
 use super::Reader;
-use crate::constants::{HEARTBEATS, MEDIK8S_LEASES};
+use crate::constants::HEARTBEATS;
 use crate::facts::owner::{Kind, controller};
 use crate::facts::replacement::ordinal;
 use crate::facts::source::{Source, sources};
