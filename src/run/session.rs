@@ -49,10 +49,11 @@ impl<'a> Start<'a> {
     /// # Caveats
     /// After a credential plugin was run, the signals that end this process no longer have their default
     /// effect. The code that follows must listen for them.
-    pub(crate) async fn connect(&self) -> Result<Connection, Failure> {
-        let notices: Notices = Arc::new(|notice| {
+    async fn connect(&self, warns: bool) -> Result<Connection, Failure> {
+        let notices: Notices = Arc::new(move |notice| {
             let terminal = Terminal::default();
             match notice {
+                Notice::ApiWarning(_) if !warns => {}
                 Notice::ApiWarning(text) => terminal.warn(escape(&text)),
                 Notice::Trace(text) => terminal.raw_stderr(text),
                 Notice::SlowPlugin(command) => terminal.remark(format!(
@@ -77,7 +78,12 @@ impl<'a> Start<'a> {
 
     /// A session that only reads.
     pub(crate) async fn reading(&self) -> Result<Session<'a>, Failure> {
-        self.open(None).await
+        self.open(None, true).await
+    }
+
+    /// The same without the warnings of the API server, which in warn mode are about our own dry runs.
+    pub(crate) async fn checking(&self) -> Result<Session<'a>, Failure> {
+        self.open(None, false).await
     }
 
     /// A session that writes. One that acquires locks does so in the name of the API user.
@@ -86,15 +92,15 @@ impl<'a> Start<'a> {
         write: &WriteArgs,
         acquires: bool,
     ) -> Result<Session<'a>, Failure> {
-        let session = self.open(Some(write)).await?;
+        let session = self.open(Some(write), true).await?;
         if acquires {
             or_interrupted(session.learn_api_user()).await?;
         }
         Ok(session)
     }
 
-    async fn open(&self, write: Option<&WriteArgs>) -> Result<Session<'a>, Failure> {
-        let connection = self.connect().await?;
+    async fn open(&self, write: Option<&WriteArgs>, warns: bool) -> Result<Session<'a>, Failure> {
+        let connection = self.connect(warns).await?;
         let mut builder = Maintenance::builder(
             connection.client.clone(),
             self.holder.identity(self.environment),

@@ -2,6 +2,7 @@
 
 pub(crate) mod change;
 pub(crate) mod confirmation;
+pub(crate) mod doctor;
 pub(crate) mod error_code;
 pub(crate) mod event;
 pub(crate) mod failure;
