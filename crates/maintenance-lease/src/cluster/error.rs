@@ -172,7 +172,8 @@ impl Status {
     }
 
     /// The details contain the cause `reason`.
-    pub(crate) fn has_cause(&self, reason: &str) -> bool {
+    #[must_use]
+    pub fn has_cause(&self, reason: &str) -> bool {
         self.details
             .iter()
             .flat_map(|details| &details.causes)
