@@ -7,7 +7,7 @@ use policies::{Manifest, Mode};
 use serde_json::{Value, json};
 
 use crate::args::output::{OutputArgs, offers_no_lock_id};
-use crate::error::{Failure, PolicyRefusal, WithoutLockIds};
+use crate::error::{Failure, PolicyRefusal};
 use crate::exit::Code;
 use crate::output::checkup::{Checkup, CheckupList};
 use crate::output::print;
@@ -39,7 +39,6 @@ pub(crate) struct DoctorArgs {
 }
 
 pub(crate) async fn run(args: &DoctorArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    args.output.without_lock_ids(WithoutLockIds::NoLock)?;
     let session = start.checking().await?;
     let version = session.locks.server_version().await?;
     let version = version.git_version;
