@@ -56,6 +56,20 @@ pub(crate) fn reason(typed: &str) -> Result<String, String> {
         .map_err(|error| error.to_string())
 }
 
+/// The ticket of a lock.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct TicketArgs {
+    /// URL or id of a ticket that says more, shown with the reason
+    #[arg(long, value_name = "URL|ID", value_parser = ticket)]
+    pub(crate) ticket: Option<String>,
+}
+
+fn ticket(typed: &str) -> Result<String, String> {
+    maintenance_lease::check_ticket(typed)
+        .map(|()| typed.to_owned())
+        .map_err(|error| error.to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

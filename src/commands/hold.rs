@@ -7,7 +7,7 @@ use crate::args::change::ChangingArgs;
 use crate::args::take_expired::TakeExpiredArgs;
 use crate::args::until::{Until, until};
 use crate::args::wait::WaitingArgs;
-use crate::args::write::reason;
+use crate::args::write::{TicketArgs, reason};
 use crate::error::{Failure, Verb};
 use crate::exit::Code;
 use crate::run::confirm::Confirmed;
@@ -39,6 +39,9 @@ pub(crate) struct HoldArgs {
     /// Reason for the hold, shown to others
     #[arg(short = 'm', long, alias = "reason", value_name = "REASON", required = true, value_parser = given_reason)]
     pub(crate) message: String,
+
+    #[command(flatten)]
+    pub(crate) ticket: TicketArgs,
 
     /// Expected end, shown to others (e.g. 2d, 90m, 2026-11-22T18:00Z)
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = until)]
@@ -98,6 +101,9 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
         .confirm_unfinished(targets, args.take, false)
         .await?;
     let mut options = args.take.hold(Hold::new(&args.message), unfinished);
+    if let Some(ticket) = &args.ticket.ticket {
+        options = options.ticket(ticket);
+    }
     if let Some(until) = args.expect_until.or(args.until) {
         let now = locks.server_time().now();
         options = options.until(until.after(now, "--expect-until")?);

@@ -144,7 +144,7 @@ impl Column {
             Self::Node => escape(view.node),
             Self::State => Label::of(view.lease, now).word().to_owned(),
             Self::Holder => held.and_then(NodeLease::holder).map_or_else(none, of_node),
-            Self::Reason => text(held.and_then(NodeLease::reason)),
+            Self::Reason => reason_and_ticket(held),
             Self::Age => match held {
                 None => none(),
                 Some(lease) => lease.acquired().map_or_else(unknown, |acquired| {
@@ -185,6 +185,14 @@ impl Column {
                 Sight::Forbidden | Sight::Unread => unknown(),
             },
         }
+    }
+}
+
+fn reason_and_ticket(held: Option<&NodeLease>) -> String {
+    let reason = text(held.and_then(NodeLease::reason));
+    match held.and_then(NodeLease::ticket) {
+        Some(ticket) => format!("{reason} [{}]", escape(ticket)),
+        None => reason,
     }
 }
 
