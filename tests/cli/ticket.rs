@@ -18,7 +18,13 @@ fn is_shown_with_the_reason() {
         cluster.maint(acquire).succeeds();
         assert_eq!(ticket(cluster, &node), "OPS-7");
         let bob = cluster.maint(["acquire", &node, "--ticket", "OPS-8"]);
-        assert_snapshot!(bob.holder("bob@laptop").run(), @"");
+        assert_snapshot!(bob.holder("bob@laptop").run(), @r#"
+        $ kubectl maint acquire worker-1 --ticket OPS-8
+        -- stderr
+        error: cannot acquire node/worker-1: locked by alice@bastion: "new kernel", ticket OPS-7 (since [time], until [time], [length] left)
+        hint: wait for it with `kubectl maint acquire worker-1 --ticket OPS-8 --wait`
+        -- exit code 3
+        "#);
         let status = cluster.maint(["status", &node]).succeeds();
         assert!(status.stdout.contains("new kernel [OPS-7]"), "{status}");
         let page = cluster.maint(["describe", &node]).succeeds();
