@@ -15,6 +15,7 @@ use crate::support::{Cluster, Fate, Letter, Wire, annotation, in_the_sandbox, re
 on_both_servers! {
     a_write_whose_answer_was_lost_was_a_success,
     a_write_behind_a_gateway_timeout_was_a_success,
+    a_write_that_was_refused_as_one_too_many_was_a_success,
     a_write_that_a_page_was_answered_to_was_a_success,
     a_write_that_a_page_kept_out_is_sent_again,
     a_write_that_a_server_error_kept_out_is_sent_again,
@@ -144,6 +145,12 @@ async fn a_write_whose_answer_was_lost_was_a_success(cluster: Cluster) {
 
 async fn a_write_behind_a_gateway_timeout_was_a_success(cluster: Cluster) {
     let fate = || Fate::AnsweredInstead(StatusCode::GATEWAY_TIMEOUT);
+    every_verb(&cluster, fate, &[SideEffect::AnswerLost]).await;
+}
+
+/// A proxy repeated it, and only the copy was refused.
+async fn a_write_that_was_refused_as_one_too_many_was_a_success(cluster: Cluster) {
+    let fate = || Fate::AnsweredInstead(StatusCode::TOO_MANY_REQUESTS);
     every_verb(&cluster, fate, &[SideEffect::AnswerLost]).await;
 }
 

@@ -27,6 +27,7 @@ on_both_servers! {
     a_write_throttled_for_longer_than_anyone_waits_is_reported,
     a_write_that_a_policy_finds_early_is_decided_again,
     a_write_that_a_policy_always_refuses_is_reported,
+    who_waits_goes_on_after_a_policy_found_its_write_early,
     an_unavailable_server_is_reported,
     a_refused_write_is_reported_as_not_done,
 }
@@ -298,6 +299,31 @@ async fn a_write_that_a_policy_finds_early_is_decided_again(cluster: Cluster) {
             second.body["spec"]["renewTime"]
         );
         alice.release(&node, &Release::new()).await.unwrap();
+    }
+}
+
+/// Longer than a single attempt tries.
+async fn who_waits_goes_on_after_a_policy_found_its_write_early(cluster: Cluster) {
+    for code in ["maint-clock", "maint-live-lock"] {
+        let node = cluster.node(code).await;
+        cluster.write_lease(&node, json!({})).await;
+        let mut left = 5;
+        let wire = Wire::every_write(move || {
+            left -= 1;
+            match left >= 0 {
+                true => refused_by_policy(code),
+                false => Fate::Pass,
+            }
+        });
+        let alice = cluster.holder_on(&wire, "alice");
+        let options = Acquire::new();
+        let change = alice.acquire_when_free(&node, &options, |_| ()).await;
+        assert_eq!(change.unwrap().done, Done::Acquired, "{code}");
+        let sent = wire.writes_at();
+        assert_eq!(sent.len(), 6, "{code}");
+        for pair in sent.windows(2) {
+            assert!(pair[1] >= pair[0].plus(Span::seconds(1)), "{code}");
+        }
     }
 }
 
