@@ -32,6 +32,15 @@ pub(crate) fn state(lease: Option<&NodeLease>, now: Now) -> String {
     format!("{how} {}{}", person(lease), about(lease, state, now))
 }
 
+/// Why nothing is printed where a lock id is wanted.
+pub(crate) fn without_lock_id(lease: &NodeLease) -> String {
+    format!(
+        "node/{} is locked by {}, but without a lock id: another tool locked it, or the Lease was edited",
+        lease.node(),
+        person(lease)
+    )
+}
+
 /// What to report once about a node: its state and holder, without times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ReportedState {

@@ -544,6 +544,11 @@ fn lock_ids_come_a_line_each() {
         taken [lock-id]
         -- exit code 0
         ");
+        let mark = json!({"kubectl-maint.dev/acquisition": "by hand"});
+        let edit = json!({"metadata": {"annotations": mark}});
+        cluster.patch(&format!("{LEASES}/{taken}"), &edit);
+        let run = cluster.maint(["status", &taken, &free, "-o", "lock-id"]);
+        assert_snapshot!(run.run(), @"");
     });
 }
 
