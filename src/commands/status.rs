@@ -191,10 +191,12 @@ pub(crate) async fn run(args: &StatusArgs, start: &Start<'_>) -> Result<Code, Fa
         let run = pods::run(&selection, args.output, !args.no_headers, start);
         return or_interrupted(run).await;
     }
-    let session = start.reading().await?;
-    let identity = session.locks.identity();
+    let session = match selection {
+        Selection::Mine => start.reading_as_holder().await?,
+        _ => start.reading().await?,
+    };
     let filter = NodeFilter {
-        identity: identity.to_owned(),
+        locks: session.locks.clone(),
         brief: args.is_brief(&selection, format),
         selection,
         states: args.states(),

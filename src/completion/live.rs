@@ -197,10 +197,11 @@ impl Line {
             .await
             .ok()?;
         let namespace = connection.client.default_namespace().to_owned();
-        let locks = Maintenance::builder(connection.client, self.holder.identity(&environment))
+        let holder = self.holder.of(&connection.api_user, &environment);
+        let locks = Maintenance::builder(connection.client, &*holder.identity)
             .request_timeout(Some(LIMIT))
             .build();
-        Some((locks.ok()?, namespace))
+        Some((holder.own(&locks.ok()?).ok()?, namespace))
     }
 
     fn is_for_locked_nodes(&self) -> bool {

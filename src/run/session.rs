@@ -75,9 +75,18 @@ impl<'a> Start<'a> {
         }
     }
 
-    /// A session that only reads.
+    /// A session that only reads, and doesn't need to know which locks are the caller's.
     pub(crate) async fn reading(&self) -> Result<Session<'a>, Failure> {
         self.open(None).await
+    }
+
+    /// A session that only reads, and knows which locks are the caller's.
+    pub(crate) async fn reading_as_holder(&self) -> Result<Session<'a>, Failure> {
+        let mut session = self.open(None).await?;
+        if self.holder.holder.is_none() {
+            or_interrupted(session.learn_api_user(self)).await?;
+        }
+        Ok(session)
     }
 
     /// A session that writes. One that acquires locks does so in the name of the API user.
@@ -86,27 +95,29 @@ impl<'a> Start<'a> {
         write: &WriteArgs,
         acquires: bool,
     ) -> Result<Session<'a>, Failure> {
-        let session = self.open(Some(write)).await?;
-        if acquires {
-            or_interrupted(session.learn_api_user()).await?;
+        let mut session = self.open(Some(write)).await?;
+        if acquires || self.holder.holder.is_none() {
+            or_interrupted(session.learn_api_user(self)).await?;
         }
         Ok(session)
     }
 
     async fn open(&self, write: Option<&WriteArgs>) -> Result<Session<'a>, Failure> {
         let connection = self.connect().await?;
-        let mut builder = Maintenance::builder(
-            connection.client.clone(),
-            self.holder.identity(self.environment),
-        )
-        .request_timeout(connection.request_timeout)
-        .reconnect(connection.reconnector());
+        let holder = self.holder.of(&connection.api_user, self.environment);
+        let mut builder = Maintenance::builder(connection.client.clone(), &*holder.identity)
+            .request_timeout(connection.request_timeout)
+            .reconnect(connection.reconnector());
         if let Some(write) = write {
             builder = builder
                 .field_manager(write.field_manager.clone())
                 .dry_run(write.dry_run);
         }
         let locks = builder.build().map_err(InputError::Holder)?;
+        let locks = holder.own(&locks).map_err(InputError::Holder)?;
+        if let ApiUser::Known(name) = &connection.api_user {
+            locks.set_api_user(name);
+        }
         Ok(Session {
             terminal: self.terminal,
             connection,
@@ -118,20 +129,20 @@ impl<'a> Start<'a> {
 }
 
 impl Session<'_> {
-    /// Names the API user in acquisitions from now on. If the credentials do not tell who that is, the API server is
-    /// asked. Without an answer, acquisitions name nobody.
-    async fn learn_api_user(&self) -> Result<(), Failure> {
-        let name = match &self.connection.api_user {
-            ApiUser::Known(name) => Some(name.clone()),
-            ApiUser::Anonymous => None,
-            // No answer is kept for the next run: the user of a credential plugin may be another by then.
-            ApiUser::Unknown => {
-                let user = self.locks.api_user().await.ok();
-                user.and_then(|user| user.username)
-            }
-        };
-        if let Some(name) = name {
-            self.locks.set_api_user(name);
+    /// Asks the API server who the caller is, if the credentials don't tell. The API user becomes the holder, and is
+    /// named in acquisitions. Without an answer, acquisitions name nobody.
+    async fn learn_api_user(&mut self, start: &Start<'_>) -> Result<(), Failure> {
+        if self.connection.api_user != ApiUser::Unknown {
+            return Ok(());
+        }
+        // No answer is kept for the next run: the user of a credential plugin may be another by then.
+        let user = self.locks.api_user().await.ok();
+        if let Some(name) = user.and_then(|user| user.username) {
+            self.locks.set_api_user(&name);
+            let user = ApiUser::Known(name);
+            let holder = start.holder.of(&user, start.environment);
+            self.locks = holder.own(&self.locks).map_err(InputError::Holder)?;
+            self.connection.api_user = user;
         }
         Ok(())
     }

@@ -179,15 +179,17 @@ fn of_locks(
         }
         (Error::Refused(refused), Some(request)) => with_hint(refusal::lines(refused, request)),
         (Error::Refused(refused), None) => (refused.to_string(), None),
+        (Error::MissingRight { source, .. } | Error::Api(source), _)
+            if source.policy_refusal().is_some() =>
+        {
+            let lacks_right = matches!(error, Error::MissingRight { .. });
+            policies::rule(source, lacks_right, program, request)
+        }
         (Error::MissingRight { right, source }, _) => (
             escape(&source.to_string()),
             Some(format!(
                 "you need permission to {right}: see the roles in deploy/rbac.yaml"
             )),
-        ),
-        (Error::Api(source), _) if source.policy_code().is_some() => (
-            escape(&source.to_string()),
-            Some(of_policy(source, request).to_owned()),
         ),
         (Error::NamespaceTerminating(_), _) => (
             error.to_string(),
@@ -202,23 +204,6 @@ fn of_locks(
         }
         (Error::Lost(lost), None) => (lost.to_string(), None),
         _ => (escape(&error.to_string()), None),
-    }
-}
-
-/// What to do if a policy of ours refused a write for another reason than a missing right.
-fn of_policy(source: &ApiError, request: Option<RequestContext<'_>>) -> &'static str {
-    let is_live = source.policy_code() == Some("maint-live-lock");
-    match request.map(|request| request.verb) {
-        Some(Verb::Acquire | Verb::With) if is_live => {
-            "try again after that time; if it has passed, the clocks of the API servers differ"
-        }
-        Some(Verb::Hold) if is_live => {
-            "another API user took this lock under your holder name; to end it, use --take-over and another --holder"
-        }
-        Some(Verb::Release) if is_live => {
-            "another API user took this lock under your holder name; to end it, use --force and another --holder"
-        }
-        _ => "docs/policies.md explains this rule",
     }
 }
 
@@ -359,38 +344,4 @@ fn of_request(error: &ApiError) -> Option<(String, Option<String>)> {
         _ => return None,
     };
     Some((escape(&error.to_string()), error.hint()))
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn rules_of_our_policies_are_explained_and_no_others() {
-        let hint = |policy: &str, reason: &str| {
-            let message = format!(
-                "leases \"n\" is forbidden: ValidatingAdmissionPolicy '{policy}' with binding '{policy}' denied \
-                 request: {reason}"
-            );
-            let status = json!({"kind": "Status", "code": 403, "message": message});
-            let status = serde_json::from_value(status).expect("a status");
-            let failure = ApiError::Status(Box::new(status)).into();
-            lines(&failure, &Program::default(), None).1
-        };
-        assert_eq!(
-            hint("kubectl-maint-leases", "maint-clock: too late").as_deref(),
-            Some("docs/policies.md explains this rule")
-        );
-        assert_eq!(
-            hint(
-                "kubectl-maint-leases",
-                "maint-live-lock: alice has the lock"
-            )
-            .as_deref(),
-            Some("docs/policies.md explains this rule")
-        );
-        assert_eq!(hint("quiet-hours", "not at night"), None);
-    }
 }

@@ -1,10 +1,11 @@
-//! Why the policies were not changed, and what to do about it.
+//! Why a policy refused a write, and why the policies were not changed; and what to do about it.
 
-use maintenance_lease::NAMESPACE;
+use maintenance_lease::{ApiError, NAMESPACE};
 use policies::OLDEST_MINOR;
 
 use super::program::Program;
-use crate::error::PolicyRefusal;
+use super::refusal::RequestContext;
+use crate::error::{PolicyRefusal, Verb};
 use crate::text::escape;
 
 /// Message and hint.
@@ -64,5 +65,116 @@ pub(crate) fn refusal(refusal: &PolicyRefusal, program: &Program) -> (String, St
                 "run it again as a user who may create leases in namespace {NAMESPACE}, which must exist"
             ),
         ),
+    }
+}
+
+/// Message and hint for a write that broke a rule of a policy of ours, maybe because the user `lacks_right`.
+pub(crate) fn rule(
+    error: &ApiError,
+    lacks_right: bool,
+    program: &Program,
+    request: Option<RequestContext<'_>>,
+) -> (String, Option<String>) {
+    let (code, explanation) = error.policy_refusal().unwrap_or_default();
+    // The policy's advice is for users of other programs.
+    let cause = explanation.split("; ").next().unwrap_or(explanation);
+    let node = escape(error.object().unwrap_or("NODE"));
+    let verb = request.map(|request| request.verb);
+    let failed = verb.map_or_else(
+        || format!("cannot change node/{node}"),
+        |verb| verb.failed(&node),
+    );
+    let message = format!("{failed}: a policy refused it: {} ({code})", escape(cause));
+    (
+        message,
+        Some(advice(code, lacks_right, &node, verb, program)),
+    )
+}
+
+fn advice(
+    code: &str,
+    lacks_right: bool,
+    node: &str,
+    verb: Option<Verb>,
+    program: &Program,
+) -> String {
+    let by_right = |right: &str, group: &str| {
+        format!(
+            "ask an administrator for the right \"{right}\" on leases, such as by the group kubectl-maint:{group}"
+        )
+    };
+    match (code, verb) {
+        ("maint-live-lock", Some(Verb::Acquire | Verb::With)) => format!(
+            "try again after that time; if it has passed, compare the clocks with `{program} doctor`"
+        ),
+        ("maint-live-lock", Some(Verb::Renew)) => {
+            format!(
+                "only that API user can change the reason; extend it with `{program} renew {node}`"
+            )
+        }
+        ("maint-live-lock", Some(verb @ (Verb::Hold | Verb::Release))) if !lacks_right => format!(
+            "another API user took this lock under your holder name; to take it over, add {} and use another --holder",
+            match verb {
+                Verb::Hold => "--take-over",
+                _ => "--force",
+            }
+        ),
+        ("maint-live-lock", _) => format!(
+            "ask that API user to end it; to take it over, {}",
+            by_right("takeover", "administrators")
+        ),
+        ("maint-hold-right", _) => format!(
+            "{}; without it, lock the node for up to 1h with `{program} acquire {node}`",
+            by_right("hold", "holders")
+        ),
+        ("maint-unhold-right", _) => format!(
+            "ask the holder to end it, or {}",
+            by_right("takeover", "administrators")
+        ),
+        ("maint-untracked", _) => format!("repair its Lease with `{program} doctor --fix`"),
+        ("maint-clock", _) => format!("compare the clocks with `{program} doctor`"),
+        ("maint-user", Some(Verb::Renew)) => {
+            format!("acquire it with `{program} acquire {node}`")
+        }
+        _ => "docs/policies.md explains this rule".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::error::Failure;
+    use crate::words::failure::lines;
+
+    fn refused(policy: &str, reason: &str) -> (String, Option<String>) {
+        let message = format!(
+            "leases \"n\" is forbidden: ValidatingAdmissionPolicy '{policy}' with binding '{policy}' denied \
+             request: {reason}"
+        );
+        let status = json!({
+            "kind": "Status", "code": 403, "message": message, "details": {"name": "n"},
+        });
+        let status = serde_json::from_value(status).expect("a status");
+        let failure: Failure = ApiError::Status(Box::new(status)).into();
+        lines(&failure, &Program::default(), None)
+    }
+
+    #[test]
+    fn rules_of_our_policies_are_explained_and_no_others() {
+        let lines = refused("kubectl-maint-leases", "maint-clock: too late; check it");
+        let message = "cannot change node/n: a policy refused it: too late (maint-clock)";
+        let hint = "compare the clocks with `kubectl maint doctor`";
+        assert_eq!(lines, (message.to_owned(), Some(hint.to_owned())));
+        assert_eq!(refused("quiet-hours", "not at night").1, None);
+    }
+
+    /// A later release may have more rules.
+    #[test]
+    fn an_unknown_rule_is_shown_as_it_is() {
+        let (message, hint) = refused("kubectl-maint-leases", "maint-new: not like that");
+        assert!(message.ends_with("not like that (maint-new)"), "{message}");
+        assert_eq!(hint.as_deref(), Some("docs/policies.md explains this rule"));
     }
 }

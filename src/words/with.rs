@@ -50,26 +50,25 @@ impl With<'_> {
     }
 
     fn nodes(self, locked: &str) -> String {
-        let names = |is_found: bool| {
-            let changes = self.changes.iter();
-            changes
-                .filter(|change| (change.done != Done::Acquired) == is_found)
+        let parts = [
+            (Done::Acquired, locked),
+            (
+                Done::Renewed,
+                "already locked by you: renewed, and not released at the end",
+            ),
+            (
+                Done::AlreadyHeld,
+                "already on hold by you, and not released at the end",
+            ),
+        ];
+        let parts = parts.iter().filter_map(|(done, what)| {
+            let changes = self.changes.iter().filter(|change| change.done == *done);
+            let nodes: Vec<String> = changes
                 .map(|change| format!("node/{}", change.node))
-                .collect::<Vec<_>>()
-                .join(", ")
-        };
-        let (taken, found) = (names(false), names(true));
-        match (&taken[..], &found[..]) {
-            (taken, "") => format!("{taken} {locked}"),
-            ("", found) => {
-                format!("{found} already locked by you: renewed, and not released at the end")
-            }
-            (taken, found) => {
-                format!(
-                    "{taken} {locked}; {found} already locked by you: renewed, and not released at the end"
-                )
-            }
-        }
+                .collect();
+            (!nodes.is_empty()).then(|| format!("{} {what}", nodes.join(", ")))
+        });
+        parts.collect::<Vec<_>>().join("; ")
     }
 }
 

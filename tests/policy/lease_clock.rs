@@ -109,12 +109,17 @@ fn forged_managed_fields_move_no_clock() {
         lease["spec"]["renewTime"] = json!(renewed);
         lease
     };
-    for manager in ["forger", "ancient-changes", "before-first-apply"] {
+    // The server dates the writer's own entry itself. Then the time is known, and the renewal is not of that time.
+    for (manager, own, other) in [
+        ("forger", "maint-clock", "maint-untracked"),
+        ("ancient-changes", "maint-untracked", "maint-clock"),
+        ("before-first-apply", "maint-clock", "maint-clock"),
+    ] {
         let lease = forged(manager, "2099-01-01T00:00:00.000000Z");
         let answer = ed.put(&format!("{path}?fieldManager={manager}"), &lease);
-        refused_by("maint-clock", &answer, manager);
+        refused_by(own, &answer, manager);
         let answer = ed.put(&format!("{path}?fieldManager=someone"), &lease);
-        refused_by("maint-clock", &answer, manager);
+        refused_by(other, &answer, manager);
     }
     // An entry of a write that changed no times must not block later writes.
     let mut lease = ed.get(&path);
@@ -168,7 +173,11 @@ fn without_managed_fields_a_lock_is_renewed_but_not_taken() {
     // Resetting managedFields and changing a time in one write is refused.
     let mut reset = with_fields(&ed, &path, json!([{}]));
     reset["spec"]["renewTime"] = json!("2099-01-01T00:00:00.000000Z");
-    refused_by("maint-clock", &ed.put(&path, &reset), "a reset with a time");
+    refused_by(
+        "maint-untracked",
+        &ed.put(&path, &reset),
+        "a reset with a time",
+    );
     let reset = with_fields(&ed, &path, json!([{}]));
     admitted(ed.put(&path, &reset), "a reset");
     let fields = &ed.get(&path)["metadata"]["managedFields"];
@@ -178,12 +187,64 @@ fn without_managed_fields_a_lock_is_renewed_but_not_taken() {
         ada.patch(&path, &json!({"spec": {"renewTime": at(0)}})),
         "a renewal",
     );
+    let other = person(plane, "uma", &[USERS]);
+    for seconds in [0, 1_000_000_000] {
+        let renewal = json!({"spec": {"renewTime": at(seconds)}});
+        let answer = other.patch(&path, &renewal);
+        refused_by("maint-untracked", &answer, "another user's renewal");
+    }
     // The time of the write is unknown, so nobody knows whether the lock has expired.
     let take = ada.signed(2, &json!({"holderIdentity": "bob", "leaseTransitions": 2}));
-    refused_by("maint-clock", &ada.patch(&path, &take), "a takeover");
+    refused_by("maint-untracked", &ada.patch(&path, &take), "a takeover");
     // An apply that owns a field starts the clock again.
     repair(&ed, "untracked");
     crate::support::wait_until("it can be taken", || ada.patch(&path, &take).is_ok());
+}
+
+#[test]
+fn nobody_acquires_a_lease_without_managed_fields() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("untracked-free");
+    let uma = person(plane, "uma", &[USERS]);
+    let path = free(&uma, "untracked-free");
+    let reset = with_fields(&uma, &path, json!([{}]));
+    admitted(uma.patch(&path, &reset), "a reset");
+    let acquire = |seconds: i64| uma.patch(&path, &lock(&uma, 1, &at(seconds)));
+    refused_by("maint-untracked", &acquire(1_000_000_000), "far ahead");
+    refused_by("maint-untracked", &acquire(0), "now");
+    // Neither in two steps: a time first, and then a holder.
+    let ahead = json!({"spec": {"renewTime": at(1_000_000_000)}});
+    admitted(uma.patch(&path, &ahead), "the time of a free lease");
+    let spec =
+        json!({"holderIdentity": "alice", "leaseDurationSeconds": 600, "leaseTransitions": 1});
+    let holder = uma.signed(1, &spec);
+    let answer = uma.patch(&path, &holder);
+    refused_by("maint-untracked", &answer, "the holder alone");
+    repair(&uma, "untracked-free");
+    refused_by("maint-clock", &uma.patch(&path, &holder), "the old time");
+    admitted(acquire(0), "after the repair");
+}
+
+/// Nobody checks the times of a hold, so they must not become those of a lock.
+#[test]
+fn times_of_a_hold_are_not_those_of_the_next_lock() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("hold-times");
+    let hugo = person(plane, "hugo", &[USERS, HOLDERS]);
+    let uma = person(plane, "uma", &[USERS]);
+    let path = free(&hugo, "hold-times");
+    let spec = json!({"holderIdentity": "kubeadm:hugo", "renewTime": at(1_000_000_000)});
+    admitted(hugo.patch(&path, &hugo.signed(0, &spec)), "a hold");
+    let end = json!({"spec": {"holderIdentity": ""}});
+    admitted(hugo.patch(&path, &end), "its end");
+    let spec =
+        json!({"holderIdentity": "alice", "leaseDurationSeconds": 600, "leaseTransitions": 1});
+    let answer = uma.patch(&path, &uma.signed(1, &spec));
+    refused_by("maint-clock", &answer, "the time of the hold");
+    admitted(
+        uma.patch(&path, &lock(&uma, 1, &at(0))),
+        "a time of its own",
+    );
 }
 
 /// As many entries of the future as the server keeps apart, and one more: it merges the oldest ones, and the
@@ -215,7 +276,7 @@ fn entries_that_the_server_merges_move_no_clock() {
     admitted(uma.patch(&path, &lock(&uma, 1, &at(0))), "a lock");
     let theft = || lock(&uma, 2, "2099-01-01T00:00:00.000000Z");
     let at_once = with_more_fields(&uma, &path, crowd(), theft());
-    refused_by("maint-clock", &uma.patch(&path, &at_once), "at once");
+    refused_by("maint-untracked", &uma.patch(&path, &at_once), "at once");
 
     let only_fields = with_more_fields(&uma, &path, crowd(), json!({}));
     admitted(uma.patch(&path, &only_fields), "entries alone");

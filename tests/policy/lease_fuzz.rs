@@ -52,14 +52,19 @@ fn number(lease: &Value, field: &str) -> i64 {
     lease["spec"][field].as_i64().unwrap_or_default()
 }
 
-/// The end of the lease, in seconds since 1970.
-fn end(lease: &Value) -> f64 {
+/// The last renewal, in seconds since 1970; 0 if there are no times.
+fn start(lease: &Value) -> f64 {
     let start = [text(lease, "renewTime"), text(lease, "acquireTime")];
     let start = start.into_iter().find(|time| !time.is_empty());
-    // Without times it has ended.
-    start.map_or(0.0, |start| {
-        seconds(start) + number(lease, "leaseDurationSeconds") as f64
-    })
+    start.map_or(0.0, seconds)
+}
+
+/// The end of the lease, in seconds since 1970. Without times it has ended.
+fn end(lease: &Value) -> f64 {
+    match start(lease) {
+        0.0 => 0.0,
+        start => start + number(lease, "leaseDurationSeconds") as f64,
+    }
 }
 
 fn seconds(time: &str) -> f64 {
@@ -74,15 +79,20 @@ fn note<'v>(lease: &'v Value, name: &str) -> &'v str {
         .unwrap_or_default()
 }
 
-/// The API user that the lease must name: the writer for a new acquisition, else the one of before.
-fn user(old: &Value, new: &Value, by: &Writer) -> String {
+/// Whether the write acquires the lock.
+fn is_acquired(old: &Value, new: &Value) -> bool {
     let holders = [old, new].map(|lease| text(lease, "holderIdentity"));
     let counts = [old, new].map(|lease| number(lease, "leaseTransitions"));
     let marks = [old, new].map(|lease| note(lease, "acquisition"));
     let is_new = holders[0] != holders[1] || counts[0] != counts[1];
     let is_marked = marks[0] != marks[1] && !marks[1].is_empty();
-    match !holders[1].is_empty() && (is_new || is_marked) {
-        true => format!("{}-{}", counts[1], by.person.name),
+    !holders[1].is_empty() && (is_new || is_marked)
+}
+
+/// The API user that the lease must name: the writer for a new acquisition, else the one of before.
+fn user(old: &Value, new: &Value, by: &Writer) -> String {
+    match is_acquired(old, new) {
+        true => format!("{}-{}", number(new, "leaseTransitions"), by.person.name),
         false => note(old, "user").to_owned(),
     }
 }
@@ -147,6 +157,9 @@ fn is_allowed(old: &Value, new: &Value, by: &Writer) -> Option<bool> {
     if !is_admin(is) && times.any(|offset| !(-3.0..6.0).contains(&offset)) {
         return Some(false);
     }
+    if is_acquired(old, new) && !is_admin(is) && has_clock && start(new) > now + 6.0 {
+        return Some(false);
+    }
     let mark_changed = mark(old).is_some_and(|mark| {
         new["metadata"]["annotations"]["kubectl-maint.dev/acquisition"] != mark
     });
@@ -163,14 +176,19 @@ fn is_allowed(old: &Value, new: &Value, by: &Writer) -> Option<bool> {
     let is_own_end = is_own && (is_ended || is == format!("kubeadm:{was}"));
     let is_ended_early = (is_replaced || is_shortened || is_ended) && !is_own_end;
     let is_record_changed = !is_own && record(old) != record(new);
+    let over = now - end(old) - 1.0;
+    let is_expired = (over.abs() > 3.0).then_some(over > 0.0);
+    let is_longer = is == was && !is_own && !is_acquired(old, new) && end(new) > end(old);
+    if !was.is_empty() && !is_admin(was) && has_clock && is_longer && is_expired != Some(false) {
+        return is_expired.map(|_| false);
+    }
     if was.is_empty() || !(is_ended_early || is_record_changed) || is_taken_over {
         return Some(true);
     }
     if is_admin(was) || !has_clock {
         return Some(false);
     }
-    let over = now - end(old) - 1.0;
-    (over.abs() > 3.0).then_some(over > 0.0)
+    is_expired
 }
 
 /// `patch` applied to `lease`, for the fields that the rules read.

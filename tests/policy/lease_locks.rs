@@ -200,6 +200,38 @@ fn an_expired_lock_is_anyones() {
     wait_until("the lock expires", || uma.patch(&path, &take()).is_ok());
 }
 
+/// A renewal keeps the API user, so it must not lock the node again in another user's name.
+#[test]
+fn an_expired_lock_is_renewed_by_its_api_user_alone() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("revived");
+    let uma = person(plane, "uma", &[USERS]);
+    let ugo = person(plane, "ugo", &[USERS]);
+    let (path, _) = locked(&uma, "revived", "ops");
+    let renewal = |seconds: i64| json!({"spec": {"renewTime": at(seconds)}});
+    admitted(ugo.patch(&path, &renewal(0)), "a live lock");
+    let end = json!({"spec": {"holderIdentity": ""}});
+    admitted(uma.patch(&path, &end), "its end");
+    let now = at(0);
+    let spec = json!({
+        "holderIdentity": "ops", "acquireTime": now, "renewTime": now, "leaseDurationSeconds": 1,
+        "leaseTransitions": 2,
+    });
+    admitted(uma.patch(&path, &uma.signed(2, &spec)), "a short lock");
+    wait_until("it expires", || {
+        let mut next = spec.clone();
+        next["leaseTransitions"] = json!(3);
+        let dry_run = format!("{path}?dryRun=All");
+        ugo.patch(&dry_run, &ugo.signed(3, &next)).is_ok()
+    });
+    refused_by(
+        "maint-user",
+        &ugo.patch(&path, &renewal(0)),
+        "an expired lock",
+    );
+    admitted(uma.patch(&path, &renewal(0)), "its own user");
+}
+
 /// Other tools leave such Leases, and a lock that nobody could take would block its node.
 #[test]
 fn a_lock_without_times_has_ended() {

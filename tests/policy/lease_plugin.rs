@@ -130,12 +130,15 @@ fn a_refusal_names_the_missing_right() {
     self::node(plane, node);
     let uma = person(plane, "uma", &[USERS]);
     let hugo = person(plane, "hugo", &[USERS, HOLDERS]);
-    let on = "leases.coordination.k8s.io in namespace kube-node-maintenance: see the roles in \
-              deploy/rbac.yaml";
     let refused = uma.maint(&["hold", node, "-m", "x", "--holder", "uma"]);
     assert_eq!(refused.code, 1, "{refused:?}");
-    let hint = format!("hint: you need permission to hold {on}\n");
-    assert!(refused.stderr.contains(&hint), "{refused:?}");
+    assert_eq!(
+        refused.stderr,
+        "error: cannot put node/plugin-refused on hold: a policy refused it: to start a hold (a holder that begins \
+         with kubeadm), uma needs the right \"hold\" on leases (maint-hold-right)\nhint: ask an administrator for \
+         the right \"hold\" on leases, such as by the group kubectl-maint:holders; without it, lock the node for up \
+         to 1h with `kubectl maint --holder uma acquire plugin-refused`\n"
+    );
     uma.succeeds(&["acquire", node, "--holder", "uma"]);
     let take = [
         "hold",
@@ -149,8 +152,12 @@ fn a_refusal_names_the_missing_right() {
     ];
     let refused = hugo.maint(&take);
     assert_eq!(refused.code, 1, "{refused:?}");
-    let hint = format!("hint: you need permission to takeover {on}\n");
-    assert!(refused.stderr.contains(&hint), "{refused:?}");
+    let cause =
+        "error: cannot put node/plugin-refused on hold: a policy refused it: locked by uma until ";
+    assert!(refused.stderr.starts_with(cause), "{refused:?}");
+    let hint = ", as API user uma (maint-live-lock)\nhint: ask that API user to end it; to take it over, ask an \
+                administrator for the right \"takeover\" on leases, such as by the group kubectl-maint:administrators\n";
+    assert!(refused.stderr.ends_with(hint), "{refused:?}");
 }
 
 #[test]
@@ -237,6 +244,10 @@ fn times_asked(home: &Path, robot: &str, arguments: &[&str]) -> usize {
     run.stderr.matches("selfsubjectreviews").count()
 }
 
+fn holder_of(plane: &ControlPlane, node: &str) -> Value {
+    admin(plane).get(&format!("{LEASES}/{node}"))["spec"]["holderIdentity"].clone()
+}
+
 /// Whom the lock of the node names.
 fn user_of(plane: &ControlPlane, node: &str) -> Value {
     let lease = admin(plane).get(&format!("{LEASES}/{node}"));
@@ -269,8 +280,10 @@ fn the_user_of_a_credential_plugin_is_asked_for_by_every_acquisition() {
         assert_eq!(asked, 1, "{name}");
         let user = format!("{transition}-system:serviceaccount:default:{name}");
         assert_eq!(user_of(plane, node), user);
+        assert_eq!(holder_of(plane, node), user[2..]);
+        // To know whether the lock is this user's.
         let asked = times_asked(home.path(), name, &["release", node, "-v6"]);
-        assert_eq!(asked, 0, "{name}");
+        assert_eq!(asked, 1, "{name}");
     }
     assert!(!home.path().join(".kube").exists(), "nothing is kept");
 }
@@ -307,14 +320,17 @@ fn a_lock_of_ones_name_and_another_api_user_is_explained() {
     uma.succeeds(&["acquire", node, "--holder", "ops"]);
     let refused = ugo.maint(&["release", node, "--holder", "ops"]);
     assert_eq!(refused.code, 3, "{refused:?}");
-    assert!(
-        refused.stderr.contains(", as API user uma; "),
-        "{refused:?}"
-    );
-    let hint = "hint: another API user took this lock under your holder name; to end it, use --force and another \
-                --holder\n";
+    let hint = ", as API user uma (maint-live-lock)\nhint: another API user took this lock under your holder name; to \
+                take it over, add --force and use another --holder\n";
     assert!(refused.stderr.ends_with(hint), "{refused:?}");
     ugo.succeeds(&["renew", node, "--holder", "ops"]);
+    ugo.succeeds(&["acquire", node, "--reentry", "--holder", "ops"]);
+    let refused = ugo.maint(&["renew", node, "-m", "mine", "--holder", "ops"]);
+    assert_eq!(refused.code, 3, "{refused:?}");
+    let hint = ", as API user uma (maint-live-lock)\nhint: only that API user can change the reason; extend it with \
+                `kubectl maint --holder ops renew plugin-namesake`\n";
+    assert!(refused.stderr.ends_with(hint), "{refused:?}");
+    assert_eq!(user_of(plane, node), "1-uma");
     let ada = person(plane, "ada", &[ADMINISTRATORS]);
     let force = [
         "release", node, "--force", "--yes", "-m", "x", "--holder", "ada",
@@ -347,5 +363,5 @@ fn every_rule_is_explained() {
             }
         }
     }
-    assert!(codes >= 11, "{codes}");
+    assert!(codes >= 12, "{codes}");
 }

@@ -18,7 +18,7 @@ use crate::sandbox_cluster::{HEARTBEAT, SandboxCluster, export_line, kubectl, to
 /// kubectl.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// Number of nodes: node-1, node-2 and so on
+    /// Number of nodes: worker-1, worker-2 and so on
     #[arg(long, value_name = "N", default_value_t = 4)]
     nodes: usize,
 
@@ -69,7 +69,7 @@ impl Arguments {
 
     fn names(&self) -> Vec<String> {
         (1..=self.nodes)
-            .map(|number| format!("node-{number}"))
+            .map(|number| format!("worker-{number}"))
             .collect()
     }
 }

@@ -100,7 +100,7 @@ impl Locking<'_> {
         let renew = Renew::new().duration(self.args.lease_duration);
         let (own, acquire, renew) = (self.own, &acquire, &renew);
         let enter = |target: Target| async move {
-            let is_hold = |lease: &NodeLease| lease.holder() != Some(own.identity());
+            let is_hold = |lease: &NodeLease| !own.is_own(lease) || lease.is_hold();
             let lease = target.seen.as_ref().and_then(|seen| seen.lease.as_ref());
             Ok(if lease.is_some_and(is_hold) {
                 own.try_acquire_seen(&target.node, acquire, target.seen)

@@ -91,6 +91,16 @@ impl Failure {
         Self::new(409, "Conflict", message).about(name, resource)
     }
 
+    /// An apply of fields that other managers own with other values.
+    pub(crate) fn apply_conflict(resource: &Resource, name: &str, causes: Vec<Value>) -> Self {
+        let count = causes.len();
+        let s = if count == 1 { "" } else { "s" };
+        let message = format!("Apply failed with {count} conflict{s}");
+        Self::new(409, "Conflict", message)
+            .about(name, resource)
+            .detail("causes", causes)
+    }
+
     /// The conflict of a write that was meant for another version of the object.
     pub(crate) fn outdated(resource: &Resource, name: &str) -> Self {
         Self::conflict(

@@ -19,8 +19,8 @@
 //! # }
 //! ```
 //!
-//! What it leaves out: users and their rights, quotas, admission policies, server-side apply,
-//! `managedFields`, request bodies that aren't JSON (answered 415; `kubectl create namespace` sends
+//! What it leaves out: users and their rights, quotas, admission policies, server-side apply of anything but
+//! Nodes, `managedFields` of objects that were not applied, request bodies that aren't JSON (answered 415; `kubectl create namespace` sends
 //! protobuf, `kubectl create -f` doesn't), and every controller but the two that delete (objects
 //! after their owners, namespaces after their content): a cordon adds no taint.
 //!
@@ -33,6 +33,7 @@ mod collector;
 mod discovery;
 mod failure;
 mod identity;
+mod managed;
 mod object;
 mod openapi;
 mod query;

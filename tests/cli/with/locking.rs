@@ -70,7 +70,13 @@ fn a_lock_that_was_there_is_worked_under_and_left_as_found() {
     on_both("with-again", |cluster| {
         cluster.namespace();
         let node = cluster.node("worker-1");
-        for verb in ["acquire", "hold"] {
+        for (verb, found_it) in [
+            (
+                "acquire",
+                "already locked by you: renewed, and not released",
+            ),
+            ("hold", "already on hold by you, and not released"),
+        ] {
             cluster.maint([verb, &node, "-m", "new kernel"]).succeeds();
             let found = acquisition(cluster, &node);
             let again = ["with", &node, "--reentry", "-m", "unread", "--"];
@@ -79,8 +85,8 @@ fn a_lock_that_was_there_is_worked_under_and_left_as_found() {
                 .args(["sh", "-c", "echo $MAINT_HOLDER"])
                 .run();
             assert_eq!(run.stdout.trim_end(), "alice@bastion");
-            let found_it = "already locked by you: renewed, and not released at the end; running on this machine: sh";
-            assert!(run.stderr.contains(found_it), "{run}");
+            let found_it = format!("{found_it} at the end; running on this machine: sh");
+            assert!(run.stderr.contains(&found_it), "{run}");
             assert_eq!(acquisition(cluster, &node), found);
         }
         cluster.maint(["unhold", &node]).succeeds();

@@ -172,7 +172,8 @@ impl Status {
     }
 
     /// The details contain the cause `reason`.
-    pub(crate) fn has_cause(&self, reason: &str) -> bool {
+    #[must_use]
+    pub fn has_cause(&self, reason: &str) -> bool {
         self.details
             .iter()
             .flat_map(|details| &details.causes)
@@ -259,11 +260,25 @@ impl ApiError {
     /// ours does. The text is that of Kubernetes' admission plugin, and our policies begin with a code.
     #[must_use]
     pub fn policy_code(&self) -> Option<&str> {
+        let (code, _) = self.policy_refusal()?;
+        Some(code)
+    }
+
+    /// That code, and what the policy says after it: what is wrong, and after a semicolon what to do.
+    #[must_use]
+    pub fn policy_refusal(&self) -> Option<(&str, &str)> {
         let message = &self.status().filter(|_| self.is_forbidden())?.message;
         let (_, message) = message.split_once("ValidatingAdmissionPolicy 'kubectl-maint-")?;
         let (_, reason) = message.split_once(" denied request: ")?;
-        let (code, _) = reason.split_once(": ")?;
-        code.starts_with("maint-").then_some(code)
+        let (code, explanation) = reason.split_once(": ")?;
+        code.starts_with("maint-").then_some((code, explanation))
+    }
+
+    /// The name of the object that the request was for, if the server says it.
+    #[must_use]
+    pub fn object(&self) -> Option<&str> {
+        let details = self.status()?.details.as_ref()?;
+        Some(&*details.name).filter(|name| !name.is_empty())
     }
 
     /// A policy of ours refuses it because of a time, which it compares with the server's clock: the lock has

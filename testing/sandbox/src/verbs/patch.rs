@@ -2,10 +2,12 @@
 
 use serde_json::Value;
 
-use super::update::{check_name, update};
+use super::create::insert;
+use super::update::{check_name, uid_conflict, update};
 use super::{Call, Outcome};
 use crate::failure::Failure;
-use crate::{object, strategic, versions};
+use crate::rules::time::seconds;
+use crate::{managed, object, strategic, versions};
 
 /// How a patch is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +15,8 @@ pub(crate) enum PatchType {
     Merge,
     Json,
     Strategic,
+    /// Server-side apply, of Nodes only.
+    Apply,
 }
 
 impl PatchType {
@@ -21,6 +25,7 @@ impl PatchType {
             "application/merge-patch+json" => Ok(Self::Merge),
             "application/json-patch+json" => Ok(Self::Json),
             "application/strategic-merge-patch+json" => Ok(Self::Strategic),
+            "application/apply-patch+yaml" => Ok(Self::Apply),
             _ => Err(Failure::unsupported_patch()),
         }
     }
@@ -42,6 +47,7 @@ impl PatchType {
                 json_patch::patch(object, &operations).map_err(|_| Failure::failed_operation())
             }
             Self::Strategic => strategic::merge(object, patch).map_err(Failure::bad_request),
+            Self::Apply => Err(Failure::unsupported_patch()),
         }
     }
 }
@@ -53,6 +59,9 @@ pub(crate) fn patch(
 ) -> Result<Outcome, Failure> {
     let resource = call.resource();
     let dry_run = call.query.dry_run("PatchOptions")?;
+    if patch_type == PatchType::Apply && &*resource.collection == "nodes" {
+        return apply(call, patch, dry_run);
+    }
     call.server.change(|state| {
         let old = state
             .store
@@ -70,6 +79,41 @@ pub(crate) fn patch(
         }
         check_name(call, &new)?;
         let new = versions::stored(resource, new);
+        let stored = update(call, state, &old, new, dry_run)?;
+        Ok(Outcome::Object(200, call.served(&stored)))
+    })
+}
+
+/// Server-side apply. Creates the object if it does not exist, unless the body names a uid.
+fn apply(call: &Call<'_>, applied: &Value, dry_run: bool) -> Result<Outcome, Failure> {
+    let resource = call.resource();
+    let manager = managed::Manager {
+        name: call.query.get("fieldManager").unwrap_or("unknown"),
+        time: seconds(call.server.now()),
+    };
+    call.server.change(|state| {
+        let wanted = object::uid(applied).to_owned();
+        let Some(old) = state.store.get(resource, &call.target.key()).cloned() else {
+            if !wanted.is_empty() {
+                let why = "uid mismatch: the provided object specified uid {wanted}, and no existing object was found";
+                let why = why.replace("{wanted}", &wanted);
+                return Err(Failure::conflict(resource, call.name(), &why));
+            }
+            let mut body = applied.clone();
+            call.read(&mut body)?;
+            let (_, entries) = managed::apply(&Value::Null, &body, &manager, resource)?;
+            object::set_metadata(&mut body, "managedFields", Some(entries.into()));
+            let stored = insert(call, state, body, dry_run)?;
+            return Ok(Outcome::Object(201, call.served(&stored.into())));
+        };
+        if !wanted.is_empty() && wanted != object::uid(&old) {
+            return Err(uid_conflict(call, &wanted, object::uid(&old)));
+        }
+        let (mut new, entries) = managed::apply(&old, applied, &manager, resource)?;
+        let patched = new.clone();
+        call.read_patched(&mut new, &patched)?;
+        check_name(call, &new)?;
+        object::set_metadata(&mut new, "managedFields", Some(entries.into()));
         let stored = update(call, state, &old, new, dry_run)?;
         Ok(Outcome::Object(200, call.served(&stored)))
     })

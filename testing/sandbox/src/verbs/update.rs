@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::create::insert;
 use super::{Call, Outcome, check_namespace};
 use crate::failure::Failure;
+use crate::managed::{self, Manager};
 use crate::route::Subresource;
 use crate::server::State;
 use crate::{object, rules, versions};
@@ -53,7 +54,7 @@ fn put_back(
     Ok(Outcome::Object(201, call.served(&stored.into())))
 }
 
-fn uid_conflict(call: &Call<'_>, asked: &str, found: &str) -> Failure {
+pub(super) fn uid_conflict(call: &Call<'_>, asked: &str, found: &str) -> Failure {
     let (plural, key) = (&call.resource().plural, call.target.key());
     let why = format!(
         "StorageError: invalid object, Code: 4, Key: /registry/{plural}/{key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {asked}, UID in object meta: {found}"
@@ -89,6 +90,7 @@ pub(super) fn update(
     check_resource_version(call, old, &mut new)?;
     rules::prepare_update(resource, call.target.subresource, old, &mut new);
     keep_system_fields(old, &mut new);
+    keep_managers(call, old, &mut new);
     let causes = rules::update_violations(resource, old, &new);
     if !causes.is_empty() {
         return Err(Failure::invalid(resource, call.name(), &causes));
@@ -133,6 +135,19 @@ fn keep_system_fields(old: &Value, new: &mut Value) {
     if object::is_terminating(old) {
         for field in ["deletionTimestamp", "deletionGracePeriodSeconds"] {
             object::set_metadata(new, field, old_field(field));
+        }
+    }
+}
+
+/// Keeps `managedFields`, unless an apply already set them.
+fn keep_managers(call: &Call<'_>, old: &Value, new: &mut Value) {
+    if object::array(new, "/metadata/managedFields").is_empty() {
+        let manager = Manager {
+            name: call.query.get("fieldManager").unwrap_or("unknown"),
+            time: rules::time::seconds(call.server.now()),
+        };
+        if let Some(entries) = managed::after_update(old, new, &manager) {
+            object::set_metadata(new, "managedFields", Some(entries.into()));
         }
     }
 }

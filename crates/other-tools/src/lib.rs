@@ -1,0 +1,14 @@
+//! What other tools do to a node, and the keys on its Node that tell them to leave it alone.
+//!
+//! [`findings`] reads what they do. [`set_keys`] and [`remove_keys`] write all that a lock writes on its Node: one server-side apply each.
+
+#![warn(missing_docs)]
+
+mod findings;
+mod managed_fields;
+mod node_keys;
+
+pub use findings::{Activity, Finding, findings, medik8s_finding, medik8s_lease_path};
+pub use node_keys::{
+    Conflict, FIELD_MANAGER, KeysOfLock, KeysRemoved, KeysSet, NodeKeys, remove_keys, set_keys,
+};

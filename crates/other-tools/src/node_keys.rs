@@ -1,0 +1,381 @@
+//! The labels, annotations and the cordon that a lock writes on its Node: one server-side apply with an own field
+//! manager, never forced, and its undo, an apply with less.
+//!
+//! The lock itself is the Lease, and these keys must not outlive it. So both writes name the uid and the resource
+//! version of the Node that was read:
+//!
+//! - [`set_keys`] reads the Node, and then whether the Lease still shows the lock id.
+//! - [`remove_keys`] runs before the release. It removes the keys and leaves the ended lock id in an annotation. That
+//!   write changes the resource version, so late copies of an apply for the ended lock fail. An apply that begins
+//!   later finds the ended id.
+//!
+//! If a command stops between two of these writes, the same command finishes the work when it is run again.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use http::Method;
+use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
+use maintenance_lease::{Accept, ApiError, Call, Requests, escape};
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use crate::managed_fields::{is_apply_of, owners};
+
+/// The field manager of the keys.
+pub const FIELD_MANAGER: &str = "kubectl-maint-node-keys";
+
+/// The annotation with the lock id that the keys belong to.
+const LOCK_ID: &str = "kubectl-maint.dev/held-lock-id";
+
+/// The annotation with the id of the lock that ended. The node policy wants it from a confirmed takeover.
+const ENDED: &str = "kubectl-maint.dev/breaks";
+
+/// How often a write is tried on a Node that keeps changing.
+const MOST_TRIES: u32 = 6;
+
+/// The pause after a failed try. It doubles each time.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+
+/// What a lock writes on its Node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeKeys {
+    /// The labels.
+    pub labels: BTreeMap<String, String>,
+    /// The annotations. The lock id is added to them.
+    pub annotations: BTreeMap<String, String>,
+    /// Cordon the Node.
+    pub cordon: bool,
+}
+
+impl NodeKeys {
+    /// Whether there is nothing to write.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// The Node and the lock that keys belong to.
+#[derive(Clone, Copy, Debug)]
+pub struct KeysOfLock<'a> {
+    /// The Node's name.
+    pub node: &'a str,
+    /// The lock id.
+    pub lock_id: &'a str,
+    /// Let the server check the write without storing it.
+    pub dry_run: bool,
+}
+
+/// The result of [`set_keys`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeysSet {
+    /// They are on the Node, except for those that somebody else set to another value.
+    Done(Vec<Conflict>),
+    /// There is no such Node, or another one has its name now. Nothing was written.
+    NodeGone,
+    /// The lock has ended, or is being ended. Nothing was written.
+    LockEnded,
+}
+
+/// A key that somebody else set to another value, and that was left as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    /// The key.
+    pub key: String,
+    /// Its value on the Node.
+    pub value: String,
+    /// The field manager that set it, if the server recorded one.
+    pub manager: Option<String>,
+}
+
+/// The result of [`remove_keys`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeysRemoved {
+    /// They were removed, except for those that somebody else set to the same value.
+    Done,
+    /// There were none, or there is no such Node.
+    Nothing,
+    /// They belong to a newer lock, and were left as they are.
+    NewerLock,
+}
+
+/// The next step with a Node that was read.
+#[derive(Debug, PartialEq)]
+enum Step {
+    /// Send this apply, if the Lease shows the lock id.
+    Apply(Value, Vec<Conflict>),
+    /// The Node is as wanted.
+    Stands,
+    /// It is not the Node of the lock.
+    NodeGone,
+    /// It shows that the lock ended.
+    LockEnded,
+}
+
+/// Writes `keys` on the Node with this `uid`. Replaces what the same field manager wrote before.
+///
+/// `is_held` reads whether the Lease still shows the lock id. It is called after each read of the Node.
+///
+/// # Errors
+/// If the Node can't be read or written, or keeps changing. Also the errors of `is_held`.
+///
+/// # Caveats
+/// Dropping this future abandons the answer. The keys may still be written, unless they are removed first.
+pub async fn set_keys<E: From<ApiError>>(
+    requests: &Requests,
+    of: KeysOfLock<'_>,
+    uid: &str,
+    keys: &NodeKeys,
+    is_held: impl AsyncFn() -> Result<bool, E>,
+) -> Result<KeysSet, E> {
+    let mut tries = Tries::default();
+    loop {
+        let Some(node) = read(requests, of.node).await? else {
+            return Ok(KeysSet::NodeGone);
+        };
+        let (body, conflicts) = match to_set(&node, uid, of.lock_id, keys) {
+            Step::Apply(body, conflicts) => (body, conflicts),
+            Step::Stands => return Ok(KeysSet::Done(conflicts(&node, keys))),
+            Step::NodeGone => return Ok(KeysSet::NodeGone),
+            Step::LockEnded => return Ok(KeysSet::LockEnded),
+        };
+        if !is_held().await? {
+            return Ok(KeysSet::LockEnded);
+        }
+        match apply(requests, of, &body).await {
+            Ok(()) => return Ok(KeysSet::Done(conflicts)),
+            Err(error) => tries.wait(error).await?,
+        }
+    }
+}
+
+/// Removes the keys that [`set_keys`] wrote for this lock, or for an earlier one. Writes the ended lock id. If the
+/// Node has no keys of ours, nothing is written.
+///
+/// Call it before the lock is released. `is_held` reads whether the Lease still shows the lock id. It is called
+/// only if the keys on the Node belong to another lock.
+///
+/// # Errors
+/// If the Node can't be read or written, or keeps changing. Also the errors of `is_held`.
+///
+/// # Caveats
+/// Dropping this future abandons the answer. The keys may still be removed.
+pub async fn remove_keys<E: From<ApiError>>(
+    requests: &Requests,
+    of: KeysOfLock<'_>,
+    is_held: impl AsyncFn() -> Result<bool, E>,
+) -> Result<KeysRemoved, E> {
+    let mut tries = Tries::default();
+    loop {
+        let Some(node) = read(requests, of.node).await? else {
+            return Ok(KeysRemoved::Nothing);
+        };
+        let Some(body) = to_remove(&node, of.lock_id) else {
+            return Ok(KeysRemoved::Nothing);
+        };
+        let is_own = annotation(&node, LOCK_ID).is_none_or(|id| id == of.lock_id);
+        if !is_own && !is_held().await? {
+            return Ok(KeysRemoved::NewerLock);
+        }
+        match apply(requests, of, &body).await {
+            Ok(()) => return Ok(KeysRemoved::Done),
+            Err(error) if error.is_not_found() => return Ok(KeysRemoved::Nothing),
+            Err(error) => tries.wait(error).await?,
+        }
+    }
+}
+
+/// The apply that writes `keys` on `node`.
+fn to_set(node: &Node, uid: &str, lock_id: &str, keys: &NodeKeys) -> Step {
+    if node.metadata.uid.as_deref() != Some(uid) {
+        return Step::NodeGone;
+    }
+    if annotation(node, ENDED) == Some(lock_id) {
+        return Step::LockEnded;
+    }
+    let conflicts = conflicts(node, keys);
+    let is_free = |key: &String| !conflicts.iter().any(|conflict| conflict.key == *key);
+    let without = |map: &BTreeMap<String, String>| {
+        let mut map = map.clone();
+        map.retain(|key, _| is_free(key));
+        map
+    };
+    let labels = without(&keys.labels);
+    let mut annotations = without(&keys.annotations);
+    annotations.insert(LOCK_ID.to_owned(), lock_id.to_owned());
+    let has = |map: &Option<BTreeMap<String, String>>, wanted: &BTreeMap<String, String>| {
+        let has = |(key, value)| map.as_ref().and_then(|map| map.get(key)) == Some(value);
+        wanted.iter().all(has)
+    };
+    let is_cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true);
+    let owned = fields(&labels, &annotations, keys.cordon);
+    if own_entry(node) == Some(&owned)
+        && has(&node.metadata.labels, &labels)
+        && has(&node.metadata.annotations, &annotations)
+        && (is_cordoned || !keys.cordon)
+    {
+        return Step::Stands;
+    }
+    let spec = keys.cordon.then(|| json!({"unschedulable": true}));
+    Step::Apply(body(node, &labels, &annotations, spec), conflicts)
+}
+
+/// The apply that removes what we wrote on `node`; `None`: nothing is there.
+fn to_remove(node: &Node, lock_id: &str) -> Option<Value> {
+    let ended = BTreeMap::from([(ENDED.to_owned(), lock_id.to_owned())]);
+    let none = BTreeMap::new();
+    let is_done = *own_entry(node)? == fields(&none, &ended, false);
+    (!is_done).then(|| body(node, &none, &ended, None))
+}
+
+fn body(
+    node: &Node,
+    labels: &BTreeMap<String, String>,
+    annotations: &BTreeMap<String, String>,
+    spec: Option<Value>,
+) -> Value {
+    let metadata = &node.metadata;
+    let mut body = json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": metadata.name,
+            // Without it, the apply would create a Node that is gone.
+            "uid": metadata.uid,
+            "resourceVersion": metadata.resource_version,
+            "annotations": annotations,
+        },
+    });
+    // An empty map would be owned as a whole.
+    if !labels.is_empty() {
+        body["metadata"]["labels"] = json!(labels);
+    }
+    if let Some(spec) = spec {
+        body["spec"] = spec;
+    }
+    body
+}
+
+/// The keys that somebody else set to another value.
+fn conflicts(node: &Node, keys: &NodeKeys) -> Vec<Conflict> {
+    let labels = node.metadata.labels.as_ref();
+    let annotations = node.metadata.annotations.as_ref();
+    let maps = [
+        ("labels", &keys.labels, labels),
+        ("annotations", &keys.annotations, annotations),
+    ];
+    let all = maps.iter().flat_map(|(name, wanted, found)| {
+        let found = found.iter().flat_map(|found| found.iter());
+        found.filter_map(move |(key, value)| {
+            let other = wanted.get(key).is_some_and(|wanted| wanted != value);
+            other.then_some((*name, key, value))
+        })
+    });
+    all.filter_map(|(map, key, value)| {
+        let path = ["metadata", map, key];
+        let owners: Vec<_> = owners(&node.metadata, &path).collect();
+        let is_ours = !owners.is_empty() && owners.iter().all(|owner| is_own_entry(owner));
+        let other = owners.iter().find(|owner| !is_own_entry(owner));
+        (!is_ours).then(|| Conflict {
+            key: key.clone(),
+            value: value.clone(),
+            manager: other.and_then(|owner| owner.manager.clone()),
+        })
+    })
+    .collect()
+}
+
+fn is_own_entry(entry: &ManagedFieldsEntry) -> bool {
+    is_apply_of(entry, FIELD_MANAGER)
+}
+
+/// The paths of what an apply writes.
+fn fields(
+    labels: &BTreeMap<String, String>,
+    annotations: &BTreeMap<String, String>,
+    cordon: bool,
+) -> Value {
+    let set = |map: &BTreeMap<String, String>| -> Value {
+        let names = map.keys().map(|key| (format!("f:{key}"), json!({})));
+        Value::Object(names.collect())
+    };
+    let mut metadata = json!({"f:annotations": set(annotations)});
+    if !labels.is_empty() {
+        metadata["f:labels"] = set(labels);
+    }
+    let mut fields = json!({"f:metadata": metadata});
+    if cordon {
+        fields["f:spec"] = json!({"f:unschedulable": {}});
+    }
+    fields
+}
+
+/// What we own of the Node, as the server records it.
+fn own_entry(node: &Node) -> Option<&Value> {
+    let mut entries = node.metadata.managed_fields.iter().flatten();
+    let entry = entries.find(|entry| is_own_entry(entry))?;
+    Some(&entry.fields_v1.as_ref()?.0)
+}
+
+fn annotation<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
+    let annotations = node.metadata.annotations.as_ref()?;
+    annotations.get(key).map(String::as_str)
+}
+
+async fn read(requests: &Requests, name: &str) -> Result<Option<Node>, ApiError> {
+    let call = Call::get(format!("/api/v1/nodes/{}", escape(name)), Accept::Json);
+    match requests.call(&call).await {
+        Ok(answer) => serde_json::from_slice(&answer)
+            .map(Some)
+            .map_err(|error| ApiError::Unreadable(error.to_string())),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+async fn apply(requests: &Requests, of: KeysOfLock<'_>, body: &Value) -> Result<(), ApiError> {
+    let dry_run = if of.dry_run { "&dryRun=All" } else { "" };
+    let call = Call {
+        method: Method::PATCH,
+        path: format!(
+            "/api/v1/nodes/{}?fieldManager={FIELD_MANAGER}{dry_run}",
+            escape(of.node)
+        ),
+        accept: Accept::Json,
+        body: Some((
+            "application/apply-patch+yaml",
+            body.to_string().into_bytes(),
+        )),
+    };
+    requests.call(&call).await.map(drop)
+}
+
+/// The tries of one write.
+#[derive(Default)]
+struct Tries {
+    failed: u32,
+}
+
+impl Tries {
+    /// Waits before another try, after `error`.
+    ///
+    /// # Errors
+    /// `error`, if another try would not help.
+    async fn wait(&mut self, error: ApiError) -> Result<(), ApiError> {
+        let is_version = error.is_conflict() && !is_of_fields(&error);
+        self.failed += 1;
+        if self.failed >= MOST_TRIES || !(is_version || error.may_pass()) {
+            return Err(error);
+        }
+        sleep(FIRST_PAUSE * 2u32.pow(self.failed - 1)).await;
+        Ok(())
+    }
+}
+
+/// Whether somebody else owns a field with another value.
+fn is_of_fields(error: &ApiError) -> bool {
+    let status = error.status();
+    status.is_some_and(|status| status.has_cause("FieldManagerConflict"))
+}

@@ -1,0 +1,342 @@
+//! The keys of a lock on its Node, on a real kube-apiserver and in memory: server-side apply is the API server's work.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use control_plane::{NodeSpec, Rule, is_left_out, shared};
+use http::Request;
+use kube::Client;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use maintenance_lease::{ApiError, Requests};
+use other_tools::{
+    Conflict, FIELD_MANAGER, KeysOfLock, KeysRemoved, KeysSet, NodeKeys, remove_keys, set_keys,
+};
+use sandbox::Sandbox;
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+const SCALE_DOWN: &str = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
+const DISRUPT: &str = "karpenter.sh/do-not-disrupt";
+const ENDED: &str = "kubectl-maint.dev/breaks";
+const LOCK_ID: &str = "kubectl-maint.dev/held-lock-id";
+
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().expect("a runtime"));
+
+fn client(kubeconfig: &Path) -> Client {
+    RUNTIME.block_on(async {
+        let file = Kubeconfig::read_from(kubeconfig).expect("a kubeconfig");
+        let options = KubeConfigOptions::default();
+        let config = kube::Config::from_custom_kubeconfig(file, &options).await;
+        let mut config = config.expect("a config");
+        config.default_retry = false;
+        Client::try_from(config).expect("a client")
+    })
+}
+
+/// A Node of a test, and an administrator who changes it.
+struct Case {
+    node: &'static str,
+    admin: Client,
+    /// `None`: the real server.
+    sandbox: Option<Sandbox>,
+}
+
+/// Runs `test` with a Node of this name on both servers.
+fn on_both(node: &'static str, test: impl Fn(&Case)) {
+    let sandbox = Sandbox::new();
+    let client_in_memory = RUNTIME.block_on(async { sandbox.client() });
+    test(&Case::new(node, client_in_memory, Some(sandbox)));
+    if !is_left_out() {
+        let _logs = shared().keep_logs_on_panic(node);
+        test(&Case::new(node, client(shared().admin_kubeconfig()), None));
+    }
+}
+
+impl Case {
+    fn new(node: &'static str, admin: Client, sandbox: Option<Sandbox>) -> Self {
+        let case = Self {
+            node,
+            admin,
+            sandbox,
+        };
+        case.create();
+        case
+    }
+
+    fn create(&self) {
+        match &self.sandbox {
+            Some(sandbox) => drop(sandbox.add_node(self.node)),
+            None => {
+                let created = shared().create_nodes(&[NodeSpec::ready(self.node)]);
+                created.expect("a node");
+            }
+        }
+    }
+
+    fn send(&self, method: &str, query: &str, kind: &str, body: &Value) -> Value {
+        let request = Request::builder()
+            .method(method)
+            .uri(format!("/api/v1/nodes/{}{query}", self.node))
+            .header(http::header::CONTENT_TYPE, kind)
+            .body(body.to_string().into_bytes())
+            .expect("a request");
+        let answer = RUNTIME.block_on(self.admin.request(request));
+        answer.expect("it is admitted")
+    }
+
+    fn read(&self) -> Value {
+        self.send("GET", "", "application/json", &Value::Null)
+    }
+
+    fn uid(&self) -> String {
+        self.read()["metadata"]["uid"]
+            .as_str()
+            .expect("a uid")
+            .to_owned()
+    }
+
+    /// What a user sets with `kubectl annotate`.
+    fn annotate(&self, key: &str, value: Option<&str>) {
+        let patch = json!({"metadata": {"annotations": {key: value}}});
+        let kind = "application/merge-patch+json";
+        self.send("PATCH", "?fieldManager=kubectl-annotate", kind, &patch);
+    }
+
+    /// The annotations that these tests are about.
+    fn annotations(&self) -> BTreeMap<String, String> {
+        let node = self.read();
+        let all = node["metadata"]["annotations"].as_object();
+        let known = [SCALE_DOWN, DISRUPT, ENDED, LOCK_ID];
+        let pairs = all.into_iter().flatten();
+        let pairs = pairs.filter(|(key, _)| known.contains(&key.as_str()));
+        let pairs =
+            pairs.map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned()));
+        pairs.collect()
+    }
+
+    fn requests(&self) -> Requests {
+        Requests::new(self.admin.clone(), Some(Duration::from_secs(30)))
+    }
+
+    fn lock<'a>(&'a self, lock_id: &'a str) -> KeysOfLock<'a> {
+        KeysOfLock {
+            node: self.node,
+            lock_id,
+            dry_run: false,
+        }
+    }
+
+    fn set(&self, lock_id: &str, keys: &NodeKeys) -> KeysSet {
+        let (uid, requests) = (self.uid(), self.requests());
+        let setting =
+            set_keys::<ApiError>(&requests, self.lock(lock_id), &uid, keys, async || Ok(true));
+        RUNTIME.block_on(setting).expect("it is written")
+    }
+
+    fn remove(&self, lock_id: &str) -> KeysRemoved {
+        let requests = self.requests();
+        let removing = remove_keys::<ApiError>(&requests, self.lock(lock_id), async || Ok(true));
+        RUNTIME.block_on(removing).expect("it is written")
+    }
+}
+
+fn keys() -> NodeKeys {
+    let key = |key: &str| (key.to_owned(), "true".to_owned());
+    NodeKeys {
+        annotations: [key(SCALE_DOWN), key(DISRUPT)].into(),
+        ..NodeKeys::default()
+    }
+}
+
+fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    let owned = pairs.iter();
+    owned
+        .map(|&(key, value)| (key.to_owned(), value.to_owned()))
+        .collect()
+}
+
+const DONE: KeysSet = KeysSet::Done(Vec::new());
+
+#[test]
+fn keys_are_set_and_removed_and_nothing_else_changes() {
+    on_both("keys-both", |case| {
+        let before = case.read();
+        let mut keys = keys();
+        keys.labels = map(&[("kubectl-maint.dev/held", "true")]);
+        keys.cordon = true;
+        assert_eq!(case.set("u.1.a", &keys), DONE);
+        let node = case.read();
+        assert_eq!(node["spec"]["unschedulable"], true);
+        assert_eq!(node["metadata"]["labels"]["kubectl-maint.dev/held"], "true");
+        let set = map(&[(SCALE_DOWN, "true"), (DISRUPT, "true"), (LOCK_ID, "u.1.a")]);
+        assert_eq!(case.annotations(), set);
+        // The same again writes nothing.
+        let version = case.read()["metadata"]["resourceVersion"].clone();
+        assert_eq!(case.set("u.1.a", &keys), DONE);
+        assert_eq!(case.read()["metadata"]["resourceVersion"], version);
+
+        assert_eq!(case.remove("u.1.a"), KeysRemoved::Done);
+        assert_eq!(case.annotations(), map(&[(ENDED, "u.1.a")]));
+        let after = case.read();
+        assert_eq!(after["spec"]["unschedulable"], Value::Null);
+        assert_eq!(after["metadata"]["labels"], before["metadata"]["labels"]);
+        assert_eq!(case.remove("u.1.a"), KeysRemoved::Nothing);
+    });
+}
+
+#[test]
+fn a_value_of_the_user_survives_the_end() {
+    on_both("keys-user", |case| {
+        case.annotate(SCALE_DOWN, Some("true"));
+        assert_eq!(case.set("u.1.a", &keys()), DONE);
+        assert_eq!(case.remove("u.1.a"), KeysRemoved::Done);
+        let left = map(&[(SCALE_DOWN, "true"), (ENDED, "u.1.a")]);
+        assert_eq!(case.annotations(), left);
+    });
+}
+
+#[test]
+fn another_value_of_the_user_is_reported_and_stays() {
+    on_both("keys-conflict", |case| {
+        // The server in memory records managers only after the first apply.
+        assert_eq!(case.set("u.0.z", &NodeKeys::default()), DONE);
+        case.annotate(DISRUPT, Some("false"));
+        let conflict = Conflict {
+            key: DISRUPT.to_owned(),
+            value: "false".to_owned(),
+            manager: Some("kubectl-annotate".to_owned()),
+        };
+        let reported = KeysSet::Done(vec![conflict]);
+        assert_eq!(case.set("u.1.a", &keys()), reported);
+        assert_eq!(case.set("u.1.a", &keys()), reported);
+        let set = map(&[(SCALE_DOWN, "true"), (DISRUPT, "false"), (LOCK_ID, "u.1.a")]);
+        assert_eq!(case.annotations(), set);
+        assert_eq!(case.remove("u.1.a"), KeysRemoved::Done);
+        let left = map(&[(DISRUPT, "false"), (ENDED, "u.1.a")]);
+        assert_eq!(case.annotations(), left);
+        // After the user removed theirs, the next lock can set it.
+        case.annotate(DISRUPT, None);
+        assert_eq!(case.set("u.2.b", &keys()), DONE);
+        assert_eq!(case.annotations()[DISRUPT], "true");
+    });
+}
+
+#[test]
+fn a_late_apply_for_an_ended_lock_fails() {
+    on_both("keys-late", |case| {
+        let (uid, requests) = (case.uid(), case.requests());
+        // The lock ends between the read of the Node and the apply.
+        assert_eq!(case.set("u.1.a", &NodeKeys::default()), DONE);
+        let asked = Cell::new(0);
+        let is_held = async || {
+            if asked.replace(asked.get() + 1) == 0 {
+                let removing =
+                    remove_keys::<ApiError>(&requests, case.lock("u.1.a"), async || Ok(true));
+                assert_eq!(removing.await?, KeysRemoved::Done);
+            }
+            // The release comes after that, so the Lease still shows the lock id.
+            Ok::<_, ApiError>(true)
+        };
+        let late = keys();
+        let setting = set_keys(&requests, case.lock("u.1.a"), &uid, &late, is_held);
+        let set = RUNTIME.block_on(setting).expect("answers");
+        assert_eq!(set, KeysSet::LockEnded);
+        assert_eq!(case.annotations(), map(&[(ENDED, "u.1.a")]));
+    });
+}
+
+#[test]
+fn nothing_is_set_for_a_lock_that_the_lease_does_not_show() {
+    on_both("keys-ended", |case| {
+        let (uid, requests, keys) = (case.uid(), case.requests(), keys());
+        let setting =
+            set_keys::<ApiError>(&requests, case.lock("u.1.a"), &uid, &keys, async || {
+                Ok(false)
+            });
+        let set = RUNTIME.block_on(setting).expect("answers");
+        assert_eq!(set, KeysSet::LockEnded);
+        assert!(case.annotations().is_empty());
+    });
+}
+
+#[test]
+fn keys_of_a_newer_lock_stay_and_those_of_an_older_one_go() {
+    on_both("keys-newer", |case| {
+        assert_eq!(case.set("u.2.b", &keys()), DONE);
+        let requests = case.requests();
+        for (is_held, expected) in [(false, KeysRemoved::NewerLock), (true, KeysRemoved::Done)] {
+            let removing =
+                remove_keys::<ApiError>(&requests, case.lock("u.1.a"), async || Ok(is_held));
+            let removed = RUNTIME.block_on(removing).expect("answers");
+            assert_eq!(removed, expected);
+            assert_eq!(case.annotations().contains_key(LOCK_ID), !is_held);
+        }
+    });
+}
+
+#[test]
+fn a_node_that_is_gone_or_replaced_is_not_created_or_changed() {
+    on_both("keys-gone", |case| {
+        let uid = case.uid();
+        case.send("DELETE", "", "application/json", &json!({}));
+        let requests = case.requests();
+        let set = |uid: &str| {
+            let (lock, keys) = (case.lock("u.1.a"), keys());
+            RUNTIME.block_on(async {
+                let setting = set_keys::<ApiError>(&requests, lock, uid, &keys, async || Ok(true));
+                setting.await.expect("answers")
+            })
+        };
+        assert_eq!(set(&uid), KeysSet::NodeGone);
+        assert_eq!(case.remove("u.1.a"), KeysRemoved::Nothing);
+        let another = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": case.node}});
+        let request = Request::post("/api/v1/nodes")
+            .header(http::header::CONTENT_TYPE, "application/json")
+            .body(another.to_string().into_bytes())
+            .expect("a request");
+        let created: Result<Value, _> = RUNTIME.block_on(case.admin.request(request));
+        created.expect("another node");
+        assert_eq!(set(&uid), KeysSet::NodeGone);
+        assert!(case.annotations().is_empty());
+        // Deleted between the read and the apply: the uid in the apply keeps it from creating a Node.
+        let uid = case.uid();
+        let is_held = async || {
+            let request = Request::delete(format!("/api/v1/nodes/{}", case.node)).body(Vec::new());
+            let deleted: Result<Value, _> = case.admin.request(request.expect("a request")).await;
+            assert!(deleted.is_ok());
+            Ok::<_, ApiError>(true)
+        };
+        let keys = keys();
+        let setting = set_keys(&requests, case.lock("u.1.a"), &uid, &keys, is_held);
+        let set = RUNTIME.block_on(setting).expect("answers");
+        assert_eq!(set, KeysSet::NodeGone);
+        let request = Request::get(format!("/api/v1/nodes/{}", case.node)).body(Vec::new());
+        let found: Result<Value, _> =
+            RUNTIME.block_on(case.admin.request(request.expect("a request")));
+        assert!(found.is_err());
+    });
+}
+
+#[test]
+fn without_the_right_to_patch_nodes_the_error_says_so() {
+    if is_left_out() {
+        return;
+    }
+    let case = Case::new("keys-right", client(shared().admin_kubeconfig()), None);
+    let name = "keys-reader";
+    let kubeconfig = shared().user(name, &[]).expect("a user");
+    let rule = Rule::new("", &["nodes"], &["get"]);
+    shared().grant(name, &[rule]).expect("rights");
+    let requests = Requests::new(client(&kubeconfig), Some(Duration::from_secs(30)));
+    let (uid, keys) = (case.uid(), keys());
+    let setting = set_keys::<ApiError>(&requests, case.lock("u.1.a"), &uid, &keys, async || {
+        Ok(true)
+    });
+    let error = RUNTIME.block_on(setting).expect_err("it is refused");
+    assert!(error.is_forbidden(), "{error}");
+    let managers = case.read()["metadata"]["managedFields"].to_string();
+    assert!(!managers.contains(FIELD_MANAGER));
+}
