@@ -112,10 +112,30 @@ fn a_server_that_does_not_answer_is_waited_for_no_longer() {
             let maint = cluster.maint(words).arg("--timeout=1s");
             maint.kubeconfig(&gate.kubeconfig).run()
         };
-        assert_snapshot!(run(&["wait", &nodes[0]]), @"");
-        assert_snapshot!(run(&["wait", &nodes[0], &nodes[1]]), @"");
-        assert_snapshot!(run(&["acquire", &nodes[0], "--wait"]), @"");
-        assert_snapshot!(run(&["hold", &nodes[0], &nodes[1], "-m", "disk", "--wait"]), @"");
+        assert_snapshot!(run(&["wait", &nodes[0]]), @"
+        $ kubectl maint wait worker-1 --timeout=1s
+        -- stderr
+        error: timed out after 1s: the API server did not answer
+        -- exit code 4
+        ");
+        assert_snapshot!(run(&["wait", &nodes[0], &nodes[1]]), @"
+        $ kubectl maint wait worker-1 worker-2 --timeout=1s
+        -- stderr
+        error: timed out after 1s: the API server did not answer
+        -- exit code 4
+        ");
+        assert_snapshot!(run(&["acquire", &nodes[0], "--wait"]), @"
+        $ kubectl maint acquire worker-1 --wait --timeout=1s
+        -- stderr
+        error: timed out after 1s: the API server did not answer
+        -- exit code 4
+        ");
+        assert_snapshot!(run(&["hold", &nodes[0], &nodes[1], "-m", "disk", "--wait"]), @"
+        $ kubectl maint hold worker-1 worker-2 -m disk --wait --timeout=1s
+        -- stderr
+        error: timed out after 1s: the API server did not answer
+        -- exit code 4
+        ");
     });
 }
 

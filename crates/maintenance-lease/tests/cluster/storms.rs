@@ -225,7 +225,7 @@ async fn throttled_reads_are_reported(cluster: Cluster) {
     assert_eq!(
         error.to_string(),
         "Error from server (TooManyRequests): something on the way says so \
-         (the server asks to wait 1s)"
+         (it asks to wait 1s)"
     );
     // One retry after the second that the server asks for. After another second, the time limit has
     // passed.
