@@ -1,15 +1,13 @@
 //! Who the caller is.
 
 use clap::{Arg, Args};
-use maintenance_lease::Maintenance;
 use maintenance_lease::protocol::identity::{self, InvalidIdentity};
-use schemars::JsonSchema;
-use serde::Serialize;
 
-use super::HEADING;
 use connect::{ApiUser, Environment};
 
 use crate::platform::account;
+use crate::words::holder::{Holder, HolderSource};
+use crate::words::program::HEADING;
 
 const HOLDER: &str = "KUBECTL_MAINT_HOLDER";
 
@@ -43,44 +41,8 @@ fn unless_empty(holder: Arg) -> Arg {
     }
 }
 
-fn holder(typed: &str) -> Result<String, String> {
-    identity::validate(typed)
-        .map(|()| typed.to_owned())
-        .map_err(|error| error.to_string())
-}
-
-/// The identity of the caller's locks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Holder {
-    pub(crate) identity: String,
-    /// USER@HOST, which earlier releases used for the same caller.
-    pub(crate) earlier: Option<String>,
-    pub(crate) source: HolderSource,
-}
-
-/// Why the caller has this identity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) enum HolderSource {
-    /// --holder or `KUBECTL_MAINT_HOLDER`.
-    Set,
-    /// It is the API user.
-    ApiUser,
-    /// USER@HOST, because many people may be this API user.
-    SharedApiUser,
-    /// USER@HOST, because the API user is not known, or can't be a holder.
-    UnknownApiUser,
-}
-
-impl Holder {
-    /// The handle of this holder, with the connection of `locks`.
-    pub(crate) fn own(&self, locks: &Maintenance) -> Result<Maintenance, InvalidIdentity> {
-        let locks = locks.as_holder(&*self.identity)?;
-        Ok(match &self.earlier {
-            Some(earlier) => locks.formerly(earlier),
-            None => locks,
-        })
-    }
+fn holder(typed: &str) -> Result<String, InvalidIdentity> {
+    identity::validate(typed).map(|()| typed.to_owned())
 }
 
 impl HolderArgs {

@@ -8,7 +8,7 @@ use crate::args::take_expired::TakeExpiredArgs;
 use crate::args::until::{Until, until};
 use crate::args::wait::WaitingArgs;
 use crate::args::write::reason;
-use crate::error::{Failure, Verb};
+use crate::error::{Failure, InvalidValue, Verb};
 use crate::exit::Code;
 use crate::run::confirm::Confirmed;
 use crate::run::lock_command::LockCommand;
@@ -70,9 +70,9 @@ pub(crate) struct HoldArgs {
     pub(crate) change: ChangingArgs,
 }
 
-fn given_reason(typed: &str) -> Result<String, String> {
+fn given_reason(typed: &str) -> Result<String, InvalidValue> {
     if typed.trim().is_empty() {
-        return Err("a hold needs a reason, because it may last long".to_owned());
+        return Err(InvalidValue::NoReason);
     }
     reason(typed)
 }

@@ -1,12 +1,11 @@
 //! `whoami`: who the caller is, to others and to the API server.
 
-use anyhow::anyhow;
 use clap::Args;
 use connect::ApiUser;
 use maintenance_lease::ApiError;
 
 use crate::args::output::{OutputArgs, offers_no_lock_id};
-use crate::error::{Failure, WithoutLockIds};
+use crate::error::Failure;
 use crate::exit::Code;
 use crate::output::format::Format;
 use crate::output::identity::Identity;
@@ -33,18 +32,14 @@ pub(crate) struct WhoamiArgs {
 }
 
 pub(crate) async fn run(args: &WhoamiArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    args.output.without_lock_ids(WithoutLockIds::NoLock)?;
     let format = args.output.format();
     let session = start.reading().await?;
     let user = or_interrupted(async { Ok(session.locks.api_user().await?) }).await;
     let (user, failure) = match user {
         Ok(user) => (Some(user), None),
-        Err(failure) if failure.api().is_some_and(ApiError::is_not_installed) => (
-            None,
-            Some(Failure::Unexpected(anyhow!(
-                "the API server cannot say who you are: that needs Kubernetes 1.28 or later"
-            ))),
-        ),
+        Err(failure) if failure.api().is_some_and(ApiError::is_not_installed) => {
+            (None, Some(Failure::UnknownUser))
+        }
         Err(failure) => (None, Some(failure)),
     };
     let named = user.as_ref().and_then(|user| user.username.clone());

@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::data::{ApiVersion, Data, kind};
-use crate::args::holder::{Holder, HolderSource};
 use crate::text::escape;
+use crate::words::holder::{Holder, HolderSource};
 
 /// The caller.
 #[derive(Debug, Serialize, JsonSchema)]

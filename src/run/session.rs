@@ -7,7 +7,7 @@ use std::task::Poll;
 
 use futures::poll;
 use maintenance_lease::protocol::Now;
-use maintenance_lease::{Change, ClockWarning, Error, Maintenance, Sight};
+use maintenance_lease::{Change, Error, Maintenance, Sight};
 
 use super::interruption::or_interrupted;
 use crate::args::connection::{ConnectionArgs, USER_AGENT};
@@ -19,8 +19,8 @@ use crate::text::escape;
 use crate::ui::Terminal;
 use crate::words::change;
 use crate::words::program::Program;
-use crate::words::refusal::RequestContext;
-use crate::words::time;
+use crate::words::request::RequestContext;
+use crate::words::session as words;
 use connect::{ApiUser, Connection, Environment, Notice, Notices, connect};
 
 /// What every verb gets, before anything is sent.
@@ -40,7 +40,7 @@ pub(crate) struct Session<'a> {
     pub(crate) connection: Connection,
     pub(crate) locks: Maintenance,
     pub(crate) program: &'a Program,
-    clock_told: AtomicBool,
+    clocks_reported: AtomicBool,
 }
 
 impl<'a> Start<'a> {
@@ -55,10 +55,7 @@ impl<'a> Start<'a> {
             match notice {
                 Notice::ApiWarning(text) => terminal.warn(escape(&text)),
                 Notice::Trace(text) => terminal.raw_stderr(text),
-                Notice::SlowPlugin(command) => terminal.remark(format!(
-                    "waiting for credential plugin {}",
-                    escape(&command)
-                )),
+                Notice::SlowPlugin(command) => terminal.remark(words::slow_plugin(&command)),
             }
         });
         let flags = self.connection.flags();
@@ -123,7 +120,7 @@ impl<'a> Start<'a> {
             connection,
             locks,
             program: self.program,
-            clock_told: AtomicBool::new(false),
+            clocks_reported: AtomicBool::new(false),
         })
     }
 }
@@ -149,17 +146,13 @@ impl Session<'_> {
 
     /// The cluster and namespace of the changes, for confirmations.
     pub(crate) fn place(&self) -> String {
-        let context = self.connection.context.as_ref();
-        let user = self.connection.user.as_ref();
-        [
-            context.map(|context| format!("context {}", escape(context))),
-            Some(format!("server {}", self.connection.server)),
-            user.map(|user| format!("user {}", escape(user))),
-        ]
-        .into_iter()
-        .flatten()
-        .collect::<Vec<_>>()
-        .join(", ")
+        let Connection {
+            context,
+            server,
+            user,
+            ..
+        } = &self.connection;
+        words::place(context.as_deref(), server, user.as_deref())
     }
 
     /// Distinguishes a node that was never locked from one that does not exist.
@@ -174,7 +167,7 @@ impl Session<'_> {
     }
 
     /// Reports what the last holder left behind.
-    pub(crate) fn tell_before(&self, change: &Change, now: Now) {
+    pub(crate) fn report_before(&self, change: &Change, now: Now) {
         if let Some(expired) = change::expired(change, now) {
             self.terminal.warn(expired);
         }
@@ -197,7 +190,7 @@ impl Session<'_> {
     /// Warns once if the clocks differ.
     pub(crate) fn warn_of_clocks(&self) {
         if let Some(warning) = self.clock_warning()
-            && !self.clock_told.swap(true, Ordering::Relaxed)
+            && !self.clocks_reported.swap(true, Ordering::Relaxed)
         {
             self.terminal.warn(warning);
         }
@@ -205,22 +198,6 @@ impl Session<'_> {
 
     /// A warning if the clocks differ.
     pub(crate) fn clock_warning(&self) -> Option<String> {
-        Some(match self.locks.server_time().warning()? {
-            ClockWarning::LocalClock { ahead } if ahead.as_micros() > 0 => format!(
-                "the local clock is {} ahead of the API server's; server time is used",
-                time::span(ahead)
-            ),
-            ClockWarning::LocalClock { ahead } => format!(
-                "the local clock is {} behind the API server's; server time is used",
-                time::span(maintenance_lease::protocol::Span::micros(
-                    -ahead.as_micros()
-                ))
-            ),
-            ClockWarning::ServersDisagree { by } => format!(
-                "the API server's Date headers differ by {}: several servers or a proxy disagree about \
-                 the time. The earliest decides what has expired",
-                time::span(by)
-            ),
-        })
+        self.locks.server_time().warning().map(words::clocks)
     }
 }

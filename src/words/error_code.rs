@@ -97,7 +97,7 @@ impl ErrorCode {
             | Failure::InterruptedLock { .. }
             | Failure::UnknownFencing { .. }
             | Failure::InterruptedWrite { .. } => Self::Unknown,
-            Failure::Interrupted => Self::Interrupted,
+            Failure::Interrupted | Failure::InterruptedAgain => Self::Interrupted,
             Failure::TimedOut { .. } | Failure::Unanswered { .. } | Failure::TooSlow { .. } => {
                 Self::TimedOut
             }
@@ -108,6 +108,7 @@ impl ErrorCode {
             | Failure::KeepsChanging { .. }
             | Failure::NoAnswer { .. }
             | Failure::Unread { .. }
+            | Failure::UnknownUser
             | Failure::Reported(_) => Self::Failed,
         }
     }
@@ -123,8 +124,7 @@ fn of_error(error: &Error) -> ErrorCode {
         Error::Contended { .. } => ErrorCode::Conflict,
         Error::Lost(_) => ErrorCode::Lost,
         Error::Api(error) => of_api(error),
-        // An invalid option, or what a later version of the library adds.
-        _ => ErrorCode::Failed,
+        Error::Invalid(_) => ErrorCode::Failed,
     }
 }
 
@@ -162,8 +162,10 @@ fn of_api(error: &ApiError) -> ErrorCode {
         | ApiError::Transport(_)
         | ApiError::Unreadable(_)
         | ApiError::CutShort { .. }
-        | ApiError::NotKubernetes { .. } => ErrorCode::Unavailable,
-        _ => ErrorCode::Failed,
+        | ApiError::NotKubernetes { .. }
+        | ApiError::Paused
+        | ApiError::Undated => ErrorCode::Unavailable,
+        ApiError::NoRuntime(_) => ErrorCode::Failed,
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod change;
 pub(crate) mod confirmation;
+pub(crate) mod deprecated;
 pub(crate) mod error_code;
 pub(crate) mod event;
 pub(crate) mod failure;
@@ -11,15 +12,20 @@ pub(crate) mod fencing_marks;
 pub(crate) mod health;
 pub(crate) mod holder;
 pub(crate) mod input;
+pub(crate) mod leases;
+pub(crate) mod lock;
 pub(crate) mod loss;
 pub(crate) mod next_command;
 pub(crate) mod node_state;
 pub(crate) mod policies;
 pub(crate) mod program;
 pub(crate) mod refusal;
+pub(crate) mod request;
+pub(crate) mod session;
 pub(crate) mod state;
 pub(crate) mod suggestions;
 pub(crate) mod time;
+pub(crate) mod value;
 pub(crate) mod verb;
 pub(crate) mod waiting;
 pub(crate) mod why;

@@ -19,8 +19,9 @@ use crate::cluster::server_time::{OnDoubt, ServerTime};
 use crate::cluster::writes::WriteOptions;
 use crate::env::{Env, Machine};
 use crate::lease::NodeLease;
-use crate::protocol::Names;
+use crate::outcome::{Error, Refused};
 use crate::protocol::identity::InvalidIdentity;
+use crate::protocol::{LockId, Names, check_held};
 use crate::repository::Repository;
 
 /// The default limit for one request.
@@ -253,6 +254,26 @@ impl Maintenance {
             names.add_synonym(&hold_identity(earlier), &hold_identity(&self.identity));
         }
         names
+    }
+
+    /// Whether the acquisition with this lock id still holds `lease`, for work that goes on only if it does. It counts
+    /// until the end that the Lease states: others wait some seconds more, for clock skew.
+    ///
+    /// # Errors
+    /// Why it is not held.
+    pub fn check_held(&self, lease: &NodeLease, id: &LockId) -> Result<(), Error> {
+        let is_meant = lease.lock_id().as_ref() == Some(id);
+        let reduced = lease.reduced(&mut Names::default());
+        let checked = check_held(&reduced, is_meant, self.server_time().now());
+        checked.map_err(|(refusal, state)| {
+            Error::Refused(Box::new(Refused {
+                subject: self.repository().subject(),
+                node: lease.node().to_owned(),
+                refusal,
+                lease: Some(lease.clone()),
+                state,
+            }))
+        })
     }
 
     /// The same for a caller that retries by itself: every request is sent once.
