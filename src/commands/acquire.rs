@@ -87,7 +87,8 @@ pub(crate) struct AcquireArgs {
 
 pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let selection = args.change.selection(None, start.terminal)?;
-    let command = LockCommand::begin(start, &args.change, Verb::Acquire).await?;
+    let command =
+        LockCommand::begin_waiting(start, &args.change, Verb::Acquire, args.limit).await?;
     let targets = command.targets(&selection, true).await?;
     let nodes = names(&targets);
 

@@ -95,7 +95,7 @@ fn given_reason(typed: &str) -> Result<String, InvalidValue> {
 
 pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let selection = args.change.selection(None, start.terminal)?;
-    let command = LockCommand::begin(start, &args.change, Verb::Hold).await?;
+    let command = LockCommand::begin_waiting(start, &args.change, Verb::Hold, args.limit).await?;
     let locks = &command.session.locks;
     let (targets, confirmed) = match args.take_over {
         true => {

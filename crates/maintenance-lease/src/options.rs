@@ -205,9 +205,9 @@ impl Renew {
         self
     }
 
-    /// Adds a whole number of seconds, from 1 s to 1 h, to what is left. If the Lease changes meanwhile, the
-    /// time is added to what is left then. If several callers extend the same lock, all their times count.
-    /// Refused if the lock would then last longer than 1 h. Used instead of [`duration`](Self::duration).
+    /// Adds a whole number of seconds, from 1 s to 1 h, to what is left when the Lease is first read. It is
+    /// added only once, even if an answer is lost. If another renewal takes effect at the same time, the
+    /// later of the two ends counts. Refused if the lock would then last longer than 1 h. Used instead of [`duration`](Self::duration).
     pub fn added(mut self, added: Duration) -> Self {
         self.added = Some(added);
         self

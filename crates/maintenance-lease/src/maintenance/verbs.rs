@@ -235,6 +235,7 @@ impl Maintenance {
         let verb = match options.added {
             Some(added) => Verb::Extend {
                 by: check_duration(added)?,
+                end: None,
             },
             None => Verb::Renew { duration },
         };
