@@ -69,6 +69,7 @@ pub(crate) struct ReportedState {
     state: std::mem::Discriminant<State>,
     holder: Option<String>,
     reason: Option<String>,
+    ticket: Option<String>,
     transitions: Option<u32>,
     deleting: bool,
 }
@@ -82,6 +83,7 @@ impl ReportedState {
             state: std::mem::discriminant(&state),
             holder: lease.and_then(NodeLease::holder).map(ToOwned::to_owned),
             reason: lease.and_then(NodeLease::reason).map(ToOwned::to_owned),
+            ticket: lease.and_then(NodeLease::ticket).map(ToOwned::to_owned),
             transitions: lease.map(NodeLease::transitions),
             deleting,
         }
