@@ -123,7 +123,7 @@ impl Failure {
             | Self::InterruptedAgain
             | Self::InterruptedLock { .. }
             | Self::InterruptedWrite { .. } => Kind::Interrupted,
-            Self::TimedOut { .. } => Kind::TimedOut,
+            Self::TimedOut { .. } | Self::Unanswered { .. } => Kind::TimedOut,
             Self::OtherLease { .. } => Kind::Locked,
             Self::NotGivenBack { cause, .. } => cause.kind(verb),
             Self::UnknownDeletion { kind, .. } | Self::Reported(kind) => *kind,

@@ -99,7 +99,9 @@ impl ErrorCode {
             | Failure::UnknownFencing { .. }
             | Failure::InterruptedWrite { .. } => Self::Unknown,
             Failure::Interrupted | Failure::InterruptedAgain => Self::Interrupted,
-            Failure::TimedOut { .. } | Failure::TooSlow { .. } => Self::TimedOut,
+            Failure::TimedOut { .. } | Failure::Unanswered { .. } | Failure::TooSlow { .. } => {
+                Self::TimedOut
+            }
             Failure::OtherLease { .. } => Self::WrongLockId,
             Failure::NotGivenBack { .. } => Self::NotReleased,
             Failure::Input(_)
