@@ -2,7 +2,7 @@
 
 use clap::Args;
 use maintenance_lease::protocol::Refusal;
-use maintenance_lease::{Change, Done, Error, Refused, Release, Seen, Sight, TakeOver};
+use maintenance_lease::{Change, Done, DryRun, Error, Refused, Release, Seen, Sight, TakeOver};
 use pod_safety::fencing::is_of_fencing;
 
 use crate::args::change::ChangingArgs;
@@ -112,7 +112,7 @@ async fn release(
     let exists = seen.as_ref().is_some_and(|seen| seen.row.row().is_some());
     let change = match session.locks.release_seen(&node, options, seen).await {
         Err(Error::Refused(refused)) if refused.refusal == Refusal::OwnHold => {
-            return end_own_hold(session, *refused).await;
+            return end_own_hold(args, session, *refused).await;
         }
         change => change?,
     };
@@ -124,7 +124,11 @@ async fn release(
 }
 
 /// Ends the hold that a release was refused for, as unhold does.
-async fn end_own_hold(session: &Session<'_>, refused: Refused) -> Result<Change, Failure> {
+async fn end_own_hold(
+    args: &ReleaseArgs,
+    session: &Session<'_>,
+    refused: Refused,
+) -> Result<Change, Failure> {
     let Refused { node, lease, .. } = &refused;
     let Some(lease) = lease else {
         return Err(Error::Refused(Box::new(refused)).into());
@@ -133,6 +137,9 @@ async fn end_own_hold(session: &Session<'_>, refused: Refused) -> Result<Change,
     if is_of_fencing(lease, now) {
         let hold = Box::new(lease.clone());
         return Err(FencingRefusal::EndHold { hold, now }.into());
+    }
+    if args.change.write.dry_run == DryRun::None {
+        session.remove_held_label(lease).await?;
     }
     let seen = Seen {
         node: node.clone(),

@@ -42,6 +42,7 @@ pub(crate) struct Report<'a> {
     expires: Option<(Instant, u32)>,
     outcomes: Outcomes,
     items: Vec<Item>,
+    acquired: Vec<Change>,
     side_effects: SideEffects,
     events: Vec<NodeEvent>,
 }
@@ -59,6 +60,7 @@ impl<'a> Report<'a> {
             expires: None,
             outcomes: Outcomes::default(),
             items: Vec::new(),
+            acquired: Vec::new(),
             side_effects: SideEffects::default(),
             events: Vec::new(),
         }
@@ -156,6 +158,9 @@ impl<'a> Report<'a> {
         if command.is_dry_run() {
             return;
         }
+        if change.done == Done::Acquired {
+            self.acquired.push(change.clone());
+        }
         if let Some(warning) = change::still_acting(change, now).filter(|_| broken) {
             terminal.warn(warning);
         }
@@ -186,7 +191,7 @@ impl<'a> Report<'a> {
     }
 
     /// Prints the data and the summary, writes the Events, and returns the exit code.
-    async fn end(self, interrupted: bool) -> Result<Code, Failure> {
+    async fn end(mut self, interrupted: bool) -> Result<Code, Failure> {
         if interrupted && self.problems.any() {
             self.problems.note(Kind::Interrupted);
         } else if interrupted {
@@ -198,9 +203,14 @@ impl<'a> Report<'a> {
         let suffix = dry_run_suffix(command.args.write.dry_run);
         self.problems.report_groups();
         self.side_effects.print(terminal, suffix);
-        let list = NodeList::new(self.items).single(self.selection.is_single());
+        let items = std::mem::take(&mut self.items);
+        let list = NodeList::new(items).single(self.selection.is_single());
         if let Some(text) = print::data(&list, command.args.output.format())? {
             terminal.data(text);
+        }
+        if terminal.has_failed() {
+            self.give_back().await;
+            self.is_going_on = false;
         }
         if self.is_going_on && !command.is_dry_run() && is_for_people {
             let now = session.locks.server_time().now();
@@ -216,6 +226,23 @@ impl<'a> Report<'a> {
         exit_at_interrupt();
         events::post(session, self.events).await;
         Ok(self.problems.end().await)
+    }
+
+    /// Releases what was acquired, because its lock ids could not be written: a script takes the command for
+    /// failed.
+    async fn give_back(&mut self) {
+        let session = &self.command.session;
+        for change in std::mem::take(&mut self.acquired) {
+            let Err(cause) = session.locks.release_acquired(&change).await else {
+                session.terminal.warn(change::given_back(&change.node));
+                continue;
+            };
+            self.problems.report(&Failure::NotGivenBack {
+                lock_id: change.lock_id(),
+                node: change.node,
+                cause: Box::new(cause.into()),
+            });
+        }
     }
 
     /// Whether the format is words, and not data for scripts.

@@ -27,7 +27,7 @@ use crate::managed_fields::{is_apply_of, owners};
 pub const FIELD_MANAGER: &str = "kubectl-maint-node-keys";
 
 /// The annotation with the lock id that the keys belong to.
-const LOCK_ID: &str = "kubectl-maint.dev/held-lock-id";
+pub(crate) const LOCK_ID: &str = "kubectl-maint.dev/held-lock-id";
 
 /// The annotation with the id of the lock that ended. The node policy wants it from a confirmed takeover.
 const ENDED: &str = "kubectl-maint.dev/breaks";
@@ -135,9 +135,10 @@ pub async fn set_keys<E: From<ApiError>>(
         let Some(node) = read(requests, of.node).await? else {
             return Ok(KeysSet::NodeGone);
         };
-        let (body, conflicts) = match to_set(&node, uid, of.lock_id, keys) {
+        let keys = keys.on(&node, of.lock_id);
+        let (body, conflicts) = match to_set(&node, uid, of.lock_id, &keys) {
             Step::Apply(body, conflicts) => (body, conflicts),
-            Step::Stands => return Ok(KeysSet::Done(conflicts(&node, keys))),
+            Step::Stands => return Ok(KeysSet::Done(conflicts(&node, &keys))),
             Step::NodeGone => return Ok(KeysSet::NodeGone),
             Step::LockEnded => return Ok(KeysSet::LockEnded),
         };
@@ -209,12 +210,11 @@ fn to_set(node: &Node, uid: &str, lock_id: &str, keys: &NodeKeys) -> Step {
         let has = |(key, value)| map.as_ref().and_then(|map| map.get(key)) == Some(value);
         wanted.iter().all(has)
     };
-    let is_cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true);
     let owned = fields(&labels, &annotations, keys.cordon);
     if own_entry(node) == Some(&owned)
         && has(&node.metadata.labels, &labels)
         && has(&node.metadata.annotations, &annotations)
-        && (is_cordoned || !keys.cordon)
+        && (is_cordoned(node) || !keys.cordon)
     {
         return Step::Stands;
     }
@@ -313,13 +313,17 @@ fn fields(
 }
 
 /// What we own of the Node, as the server records it.
-fn own_entry(node: &Node) -> Option<&Value> {
+pub(crate) fn own_entry(node: &Node) -> Option<&Value> {
     let mut entries = node.metadata.managed_fields.iter().flatten();
     let entry = entries.find(|entry| is_own_entry(entry))?;
     Some(&entry.fields_v1.as_ref()?.0)
 }
 
-fn annotation<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
+pub(crate) fn is_cordoned(node: &Node) -> bool {
+    node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true)
+}
+
+pub(crate) fn annotation<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
     let annotations = node.metadata.annotations.as_ref()?;
     annotations.get(key).map(String::as_str)
 }
