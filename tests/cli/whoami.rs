@@ -10,7 +10,10 @@ fn the_holder_and_the_api_user_are_shown() {
     on_both("whoami", |cluster| {
         let run = cluster.maint(["whoami"]).succeeds();
         let lines: Vec<&str> = run.stdout.lines().collect();
-        assert_eq!(lines[0], "Holder:    alice@bastion");
+        assert_eq!(
+            lines[0],
+            "Holder:    alice@bastion (set with --holder or KUBECTL_MAINT_HOLDER)"
+        );
         let user = lines[1].strip_prefix("API user:  ").expect("a user");
         let expected = cluster.real.map_or("system:unsecured", |_| "admin");
         assert_eq!(user, expected);
@@ -36,8 +39,7 @@ fn the_holder_and_the_api_user_are_shown() {
         -- stderr
         error: invalid value 'lock-id' for '--output <FORMAT>'
           [possible values: wide, name, json, yaml, jsonpath=, custom-columns=]
-
-        For more information, try '--help'.
+        hint: see `kubectl maint whoami --help`
         -- exit code 2
         ");
     });
