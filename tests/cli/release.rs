@@ -262,6 +262,7 @@ fn a_lock_id_gives_back_that_very_acquisition_or_nothing() {
         $ kubectl maint release worker-1 --token ""
         -- stderr
         error: invalid value for '--token <TOKEN>': it is empty
+        hint: see `kubectl maint release --help`
         -- exit code 2
         "#);
         assert_snapshot!(cluster.maint(["release", &node, "--lock-id", "worker-1"]).run(), @"

@@ -193,6 +193,7 @@ fn lock_ids() {
     $ kubectl maint release worker-1 --token [lock-id] --token [lock-id]
     -- stderr
     error: invalid value for '--token <TOKEN>': more than one lock id given
+    hint: see `kubectl maint release --help`
     -- exit code 2
     ");
 }

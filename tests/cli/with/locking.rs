@@ -306,7 +306,7 @@ fn ones_own_lock_is_not_waited_for() {
         -- stderr
         node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c '$PLUGIN with worker-1 --wait -- echo ran'
         error: cannot lock node/worker-1: you already hold this lock (alice@bastion/with-[process]) (since [time], until [time], [length] left)
-        hint: work under it with `kubectl maint --holder alice@bastion/with-[process] with worker-1 --reentry -- /bin/sh -c '$PLUGIN with worker-1 --wait -- echo ran'`
+        hint: work under it with `kubectl maint --holder alice@bastion/with-[process] with worker-1 --reentry -- echo ran`
         node/worker-1 released
         -- exit code 3
         "#);
