@@ -135,13 +135,13 @@ fn every_fate_is_in_words() {
     apps        pod/logs-z               worker-1   NodeUnreachable, never evicted
     apps        pod/young-0              worker-1   NodeUnreachable, not being evicted yet
     apps        pod/gone-0               worker-1   NodeGone, deleted by PodGC soon
-    apps        pod/db-0                 worker-1   Terminating +9m, name held
-    apps        pod/web-7d4c-z           worker-1   Terminating +75s
+    apps        pod/db-0                 worker-1   Terminating, 9m overdue, cannot be replaced yet
+    apps        pod/web-7d4c-z           worker-1   Terminating, 75s overdue
     apps        pod/slow-0               worker-1   Terminating, 20s of grace left
     apps        pod/kept-0               worker-1   Held by finalizer example.com/\u{1b}[31mbackup
     -           volumeattachment/csi-1   worker-1   Orphan, its node is gone
     -           volumeattachment/csi-2   worker-1   Orphan, waits to be detached
-    -           volumeattachment/csi-3   worker-1   Orphan, no pod there uses it
+    -           volumeattachment/csi-3   worker-1   Still attached, no pod there uses it
     -           namespace/apps           -          Terminating 9m, blocked by 9 pods
     ");
     let layout = Layout {
@@ -167,7 +167,7 @@ fn what_is_not_known_is_said() {
     };
     assert_eq!(
         unknown(&stranded),
-        ["orphaned volumes unknown: no permission to list volumeattachments"]
+        ["could not check for orphaned volumes: no permission to list volumeattachments"]
     );
     let layout = Layout {
         wide: false,
