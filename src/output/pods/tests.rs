@@ -150,9 +150,9 @@ fn every_fate_is_in_words() {
     };
     let wide = table(&all(), layout, Now::at(NOW)).expect("rows");
     assert_snapshot!(wide.lines().take(3).collect::<Vec<_>>().join("\n"), @"
-    NAMESPACE   NAME                     NODE       STATE                                            OWNER
-    apps        pod/web-7d4c-x           worker-1   NodeUnreachable, eviction in 3m12s               ReplicaSet/web-7d4c
-    apps        pod/web-7d4c-y           worker-1   NodeNotReady, eviction due 2m10s ago             ReplicaSet/web-7d4c
+    NAMESPACE   NAME                     NODE       STATE                                             OWNER
+    apps        pod/web-7d4c-x           worker-1   NodeUnreachable, eviction in 3m12s                ReplicaSet/web-7d4c
+    apps        pod/web-7d4c-y           worker-1   NodeNotReady, eviction due 2m10s ago              ReplicaSet/web-7d4c
     ");
     assert_snapshot!(summary(&all()), @"1 unhealthy node: 9 pods, 3 orphaned volumes, 1 blocked namespace");
 }
