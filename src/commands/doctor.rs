@@ -10,6 +10,7 @@ use crate::args::output::{OutputArgs, offers_no_lock_id};
 use crate::error::{Failure, PolicyRefusal};
 use crate::exit::Code;
 use crate::output::checkup::{Checkup, CheckupList};
+use crate::output::format::Format;
 use crate::output::print;
 use crate::run::policies::{Installed, held_without_lock, object, read, wrong_time};
 use crate::run::session::{Session, Start};
@@ -60,10 +61,13 @@ pub(crate) async fn run(args: &DoctorArgs, start: &Start<'_>) -> Result<Code, Fa
         .collect();
     let is_well = !checkups.iter().any(Checkup::is_problem);
     let texts: Vec<String> = checkups.iter().map(Checkup::text).collect();
-    let data = print::data(&CheckupList::new(checkups), args.output.format())?;
-    session
-        .terminal
-        .data(data.unwrap_or_else(|| texts.join("\n")));
+    let text = match args.output.format() {
+        Format::Text | Format::Wide => Some(texts.join("\n")),
+        format => print::data(&CheckupList::new(checkups), format)?,
+    };
+    if let Some(text) = text {
+        session.terminal.data(text);
+    }
     Ok(if is_well { Code::DONE } else { Code::ERROR })
 }
 

@@ -56,10 +56,10 @@ pub(crate) async fn run(args: &LeasesArgs, start: &Start<'_>) -> Result<Code, Fa
     let entries = read(args, &session).await?;
     let now = session.locks.server_time().now();
     let terminal = session.terminal;
-    if let Some(text) = print::data(&leases::list(&entries, now), format)? {
-        terminal.data(text);
-    } else if format == Format::Name {
-        // There is none.
+    if !matches!(format, Format::Text | Format::Wide) {
+        if let Some(text) = print::data(&leases::list(&entries, now), format)? {
+            terminal.data(text);
+        }
     } else if entries.is_empty() {
         let namespace = session.connection.client.default_namespace();
         let shown = (!args.all_namespaces).then_some(namespace);

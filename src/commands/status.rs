@@ -31,7 +31,7 @@ use crate::words::node_state;
 
 /// Show the locks of nodes: holder, reason and time left
 ///
-/// The table has the nodes that are locked, expired, on hold or unwell, and those that you name or
+/// The table has the nodes that are locked, expired, on hold or unhealthy, and those that you name or
 /// select. Other formats have all nodes. The state of a lock is Free, Locked, Expired or OnHold. Expired
 /// means that the holder did not release the lock: check what is left to do before you
 /// acquire it. AGE is the time since the lock was acquired. LEFT is the time until it expires, or the

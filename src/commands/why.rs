@@ -18,16 +18,18 @@ use crate::words::why::{Kind, Subject};
 
 /// Explain why a pod, PVC or namespace is stuck
 ///
-/// Looks for what keeps the object from ending or from starting: an unreachable node, a container that does
+/// Finds out why the object does not start or does not end: an unreachable node, a container that does
 /// not end, a volume that is not unmounted or is attached elsewhere, finalizers, the scheduler, quotas,
 /// disruption budgets, and what is left in a namespace. It also names what waits for the object. Nothing is
 /// changed.
 ///
-/// The commands to run next are listed with the safest first. What you may not read is named in a warning.
+/// The commands to run next are listed with the safest first. A warning lists what
+/// you have no permission to read.
 #[derive(Args, Debug)]
 #[command(
     arg = namespace("Namespace of the pod or PVC [default: that of the context]"),
     mut_arg("format", offers_no_lock_id),
+    override_usage = "kubectl maint why [OPTIONS] KIND/NAME",
     mut_arg("format", |format| templates(
         format,
         "jsonpath='{.items[*].reasons[*].code}'",
@@ -87,9 +89,14 @@ fn print(
     let terminal = session.terminal;
     let now = session.locks.server_time().now();
     let finding = Finding::new(subject, found, session.program);
-    match print::data(&finding.list(now), format)? {
-        Some(text) => terminal.data(text),
-        None => terminal.data(finding.text(format == Format::Wide, terminal.width(), now)),
+    let text = match format {
+        Format::Text | Format::Wide => {
+            Some(finding.text(format == Format::Wide, terminal.width(), now))
+        }
+        _ => print::data(&finding.list(now), format)?,
+    };
+    if let Some(text) = text {
+        terminal.data(text);
     }
     if let Some(unread) = finding.unread() {
         terminal.warn(unread);
@@ -100,8 +107,11 @@ fn print(
 /// The kind and name that were typed.
 ///
 /// # Errors
-/// If it is no kind that can be explained.
+/// If it is more than one object, or no kind that can be explained.
 fn object(typed: &[String]) -> Result<(Kind, String), InputError> {
+    if typed.len() > 1 && typed.iter().all(|word| word.contains('/')) {
+        return Err(InputError::NotOneObject);
+    }
     let named = match typed {
         [one] => one.split_once('/'),
         [kind, name] => Some((&**kind, &**name)),

@@ -96,4 +96,6 @@ pub(crate) enum InputError {
     PodsOfMany,
     /// Not an object that `why` can explain.
     NotExplained { typed: String },
+    /// Several objects to explain.
+    NotOneObject,
 }

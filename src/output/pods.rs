@@ -42,7 +42,7 @@ fn row(item: Item<'_>, now: Now) -> [String; 5] {
         Item::Volume(volume) => (
             None,
             Some(&volume.attachment.node),
-            orphan_words(volume),
+            orphan_words(volume).to_owned(),
             volume.attachment.volume.as_ref(),
         ),
         Item::Namespace(namespace) => {
@@ -84,8 +84,11 @@ fn fate_words(fate: &Fate, health: &Health, now: Now) -> String {
             )
         }
         Fate::Terminating { since, name_held } => {
-            let held = if *name_held { ", name held" } else { "" };
-            format!("Terminating +{}{held}", span(now.latest - *since))
+            let held = match name_held {
+                true => ", cannot be replaced yet",
+                false => "",
+            };
+            format!("Terminating, {} overdue{held}", span(now.latest - *since))
         }
         Fate::HeldByFinalizer { finalizers } => {
             format!("Held by finalizer {}", escape(&few(finalizers)))
@@ -100,13 +103,12 @@ fn fate_words(fate: &Fate, health: &Health, now: Now) -> String {
     }
 }
 
-fn orphan_words(volume: &StrandedVolume) -> String {
-    let why = match volume.orphan {
-        Orphan::NodeGone => "its node is gone",
-        Orphan::Detaching => "waits to be detached",
-        Orphan::Unused => "no pod there uses it",
-    };
-    format!("Orphan, {why}")
+fn orphan_words(volume: &StrandedVolume) -> &'static str {
+    match volume.orphan {
+        Orphan::NodeGone => "Orphan, its node is gone",
+        Orphan::Detaching => "Orphan, waits to be detached",
+        Orphan::Unused => "Still attached, no pod there uses it",
+    }
 }
 
 /// The table; `None` if nothing is stranded.
@@ -126,14 +128,15 @@ pub(crate) fn table(stranded: &Stranded, layout: Layout, now: Now) -> Option<Str
 /// The totals, such as `2 unhealthy nodes: 3 pods, 1 orphaned volume`.
 pub(crate) fn summary(stranded: &Stranded) -> String {
     if stranded.nodes.is_empty() {
-        return "all nodes are healthy: nothing is stranded".to_owned();
+        return "all nodes are healthy: no pods are stuck".to_owned();
     }
     let count = |count: usize, word: &str| {
         let s = if count == 1 { "" } else { "s" };
         format!("{count} {word}{s}")
     };
-    let mut parts = vec![count(stranded.pods.len(), "pod")];
+    let mut parts = Vec::new();
     for (known, word) in [
+        (Some(stranded.pods.len()), "pod"),
         (stranded.volumes.yes().map(Vec::len), "orphaned volume"),
         (stranded.namespaces.yes().map(Vec::len), "blocked namespace"),
     ] {
@@ -143,14 +146,20 @@ pub(crate) fn summary(stranded: &Stranded) -> String {
                 .map(|known| count(known, word)),
         );
     }
-    let nodes = count(stranded.nodes.len(), "unhealthy node");
+    let nodes = match stranded.nodes.keys().next() {
+        Some(node) if parts.is_empty() && stranded.nodes.len() == 1 => format!("node/{node}"),
+        _ => count(stranded.nodes.len(), "unhealthy node"),
+    };
+    if parts.is_empty() {
+        return format!("no pods are stuck on {nodes}");
+    }
     format!("{nodes}: {}", parts.join(", "))
 }
 
 /// What could not be read, one per line.
 pub(crate) fn unknown(stranded: &Stranded) -> Vec<String> {
     let why = |what: &str, why: Option<&pod_safety::Why>| {
-        why.map(|why| format!("{what} unknown: {}", escape(&why.to_string())))
+        why.map(|why| format!("could not check for {what}: {}", escape(&why.to_string())))
     };
     let of_volumes = match &stranded.volumes {
         Known::Unknown(why) => Some(why),

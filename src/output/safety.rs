@@ -35,17 +35,29 @@ struct Line<'a> {
     of: Vec<&'a Target>,
 }
 
-/// Lines of the reports, the worst first, of at most `columns`.
-pub(crate) fn text(reports: &[Report], detail: Detail, columns: Option<usize>) -> String {
+/// Lines of the reports, the worst first, of at most `columns`. The caller overrides the blockers with the ids
+/// in `overridden`.
+pub(crate) fn text(
+    reports: &[Report],
+    detail: Detail,
+    overridden: &[String],
+    columns: Option<usize>,
+) -> String {
     if detail == Detail::All {
         let reports = reports.iter();
-        let parts = reports.map(|report| one(std::slice::from_ref(report), detail, columns));
+        let parts =
+            reports.map(|report| one(std::slice::from_ref(report), detail, overridden, columns));
         return parts.collect::<Vec<_>>().join("\n");
     }
-    one(reports, detail, columns)
+    one(reports, detail, overridden, columns)
 }
 
-fn one(reports: &[Report], detail: Detail, columns: Option<usize>) -> String {
+fn one(
+    reports: &[Report],
+    detail: Detail,
+    overridden: &[String],
+    columns: Option<usize>,
+) -> String {
     let mut lines: Vec<Line<'_>> = Vec::new();
     for report in reports {
         for verdict in &report.checks {
@@ -62,7 +74,10 @@ fn one(reports: &[Report], detail: Detail, columns: Option<usize>) -> String {
         .collect();
     let width = lines.iter().map(|line| line.id.len()).max().unwrap_or(0);
     let mut text = vec![heading(reports)];
-    text.extend(lines.iter().map(|line| line.text(reports, width, columns)));
+    text.extend(lines.iter().map(|line| {
+        let is_overridden = overridden.iter().any(|id| id == line.id);
+        line.text(reports, is_overridden, width, columns)
+    }));
     if detail == Detail::Brief && !fine.is_empty() {
         text.push(format!("  {} ok", count(fine.len(), "check")));
     }
@@ -147,7 +162,13 @@ fn single(target: &Target) -> String {
 }
 
 impl Line<'_> {
-    fn text(&self, reports: &[Report], width: usize, columns: Option<usize>) -> String {
+    fn text(
+        &self,
+        reports: &[Report],
+        is_overridden: bool,
+        width: usize,
+        columns: Option<usize>,
+    ) -> String {
         let level = match self.level {
             Level::Ok => "ok",
             Level::Info => "info",
@@ -164,6 +185,7 @@ impl Line<'_> {
         }
         let way_out = match self.level {
             Level::Blocker if self.is_final => " (cannot be overridden)".to_owned(),
+            Level::Blocker if is_overridden => " (overridden)".to_owned(),
             Level::Blocker => format!(" (--override={})", self.id),
             _ => String::new(),
         };
@@ -253,7 +275,7 @@ mod tests {
     fn pods_that_lose_the_same_are_one_line_and_the_worst_is_first() {
         let reports: Vec<Report> = (0..110).map(pod).collect();
         assert_eq!(
-            text(&reports, Detail::Brief, None),
+            text(&reports, Detail::Brief, &[], None),
             "110 pods in namespace shop on node/worker-1\n  \
              BLOCKER  in-grace          all pods: it has time left: 9s (--override=in-grace)\n  \
              RISK     owner             all pods: a second pod may start: StatefulSet/s-0, StatefulSet/s-1, \
@@ -263,14 +285,14 @@ mod tests {
              info     pdb               pod/web-3: bypassed\n  \
              1 check ok"
         );
-        let problems = text(&reports, Detail::Problems, None);
+        let problems = text(&reports, Detail::Problems, &[], None);
         assert!(!problems.contains(" ok"), "{problems}");
     }
 
     #[test]
     fn in_full_every_check_of_every_pod_has_its_line() {
         let reports: Vec<Report> = (0..2).map(pod).collect();
-        let text = text(&reports, Detail::All, None);
+        let text = text(&reports, Detail::All, &[], None);
         assert!(
             text.contains("pod/web-1 in namespace shop on node/worker-1"),
             "{text}"

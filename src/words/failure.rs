@@ -240,15 +240,29 @@ pub(crate) fn nothing_found(nothing: &NothingFound, program: &Program) -> (Strin
         NothingFound::Object {
             namespace: Some(namespace),
             object,
-        } => format!("{object} in namespace {namespace}"),
+        } => {
+            let hint = object.starts_with("pod/").then(|| find_pod(namespace));
+            return (format!("{object} in namespace {namespace}"), hint.flatten());
+        }
         NothingFound::Object { object, .. } => object.clone(),
-        NothingFound::Pod { namespace, name } => format!("pod/{name} in namespace {namespace}"),
+        NothingFound::Pod { namespace, name } => {
+            return (
+                format!("pod/{name} in namespace {namespace}"),
+                find_pod(namespace),
+            );
+        }
         NothingFound::Pods {
             namespace,
             selector,
         } => format!("pods with {selector} in namespace {namespace}"),
     };
     (what, None)
+}
+
+/// How to find a pod that is not in this namespace. Few pods are in the default namespace on purpose.
+fn find_pod(namespace: &str) -> Option<String> {
+    let hint = "give the namespace with -n; find it with `kubectl get pods -A`";
+    (namespace == "default").then(|| hint.to_owned())
 }
 
 fn unconfirmed(why: &Unconfirmed) -> String {

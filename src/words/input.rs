@@ -185,8 +185,12 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
             "name at most one node",
         ),
         InputError::NotExplained { typed } => both(
-            format!("{:?} cannot be explained", shown(typed)),
-            "use pod/NAME, pvc/NAME or namespace/NAME",
+            format!("why cannot explain {}", shown(typed)),
+            "use pod/NAME, pvc/NAME or namespace/NAME; list its pods with `kubectl get pods`",
+        ),
+        InputError::NotOneObject => both(
+            "why explains one object at a time",
+            "run it once for each object",
         ),
     }
 }

@@ -2,6 +2,7 @@
 
 use maintenance_lease::protocol::{Instant, Now, Span, State, check_finished};
 use maintenance_lease::{Maintenance, NodeLease, NodeRow};
+use pod_safety::fencing::is_of_fencing;
 use pod_safety::node::Health;
 
 use super::program::{NO_REASON, Program};
@@ -32,6 +33,8 @@ pub(crate) fn all(
             health,
             Some(Health::OutOfService { .. } | Health::Restarted { .. })
         );
+    // Its hold is there before the record, and `fence` may have ended in between.
+    let is_unfinished = lease.is_some_and(|lease| is_of_fencing(lease, now));
     let state = lease.map_or(State::Free, |lease| lease.state(now));
     let is_finished =
         row.is_none_or(|row| check_finished(state, row.is_ready(), row.is_cordoned()).is_ok());
@@ -41,6 +44,10 @@ pub(crate) fn all(
             "end the command of `with` to release the lock".to_owned(),
         )],
         _ if is_fenced => vec![("After its restart", format!("{program} unfence {node}"))],
+        _ if is_unfinished => vec![(
+            "Finish or undo the fencing",
+            format!("{program} unfence {node}"),
+        )],
         (State::Free, _) => vec![(
             "Lock it",
             format!("{program} acquire {node} -m {NO_REASON}"),

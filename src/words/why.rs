@@ -124,7 +124,7 @@ pub(crate) fn paragraph(subject: &Subject, found: &Diagnosis, now: Now) -> Strin
             .map(|blocked| blocked_sentence(blocked, now)),
     );
     if found.reasons.is_empty() && found.unread.is_empty() {
-        sentences.push("Nothing is in its way.".to_owned());
+        sentences.push("Nothing was found that blocks it.".to_owned());
     }
     sentences.join(" ")
 }
@@ -157,16 +157,12 @@ pub(crate) fn sentence(reason: &Reason, now: Now) -> String {
             format!("It has {left} of its grace period left{hooks}.")
         }
         Reason::Node { name, health } => node(name, health, now),
-        Reason::Evicted { at } if *at <= now.earliest => format!(
-            "It should have been asked to end {} ago.",
-            span(now.earliest - *at)
-        ),
-        Reason::Evicted { at } => format!(
-            "It tolerates this for another {}, and is then asked to end.",
-            span(*at - now.earliest)
-        ),
+        Reason::Evicted { at } if *at <= now.earliest => {
+            format!("Its eviction was due {} ago.", span(now.earliest - *at))
+        }
+        Reason::Evicted { at } => format!("It will be evicted in {}.", span(*at - now.earliest)),
         Reason::NeverEvicted => {
-            "It tolerates this without a limit, so it is never asked to end.".to_owned()
+            "It tolerates this without a limit, so it is never evicted.".to_owned()
         }
         Reason::Unevicted => "No taint of the node evicts it yet.".to_owned(),
         Reason::Containers { node, names } => format!(
@@ -238,7 +234,7 @@ pub(crate) fn sentence(reason: &Reason, now: Now) -> String {
         },
         Reason::NoClass { class } => format!("Its storage class {} does not exist.", escape(class)),
         Reason::NoVolume => {
-            "No volume fits, and its storage class makes none: somebody has to create one."
+            "No volume fits, and its storage class does not create volumes: create one by hand."
                 .to_owned()
         }
         Reason::VolumeTaken { volume, by } => format!(
@@ -272,10 +268,13 @@ pub(crate) fn sentence(reason: &Reason, now: Now) -> String {
             owner,
             first,
             replicas,
-        } => format!(
-            "{} has {replicas} replicas from ordinal {first} on, so it does not create this pod.",
-            escape(owner)
-        ),
+        } => {
+            let s = if *replicas == 1 { "" } else { "s" };
+            format!(
+                "{} has {replicas} replica{s} (first ordinal {first}), so it does not create this pod.",
+                escape(owner)
+            )
+        }
         Reason::InOrder { owner, pod } => format!(
             "{} creates its pods in order, and waits for pod/{} to be ready.",
             escape(owner),

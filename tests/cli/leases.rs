@@ -104,6 +104,9 @@ fn every_kind_is_told_in_words() {
         kube-system | apiserver | it | 30m | 1h | API server on master-1
         kube-system | scheduler | kubeadm-0 | 30m | 10m ago | leader election
         ");
+        let template = ["leases", "-A", "-o", "jsonpath={.nosuch}"];
+        let nothing = cluster.maint(template).succeeds();
+        assert_eq!(nothing.stdout, "", "{nothing}");
         let names = cluster.maint(["leases", "-A", "-o", "name"]).succeeds();
         assert_snapshot!(rows(&names, cluster), @"
         lease.coordination.k8s.io/worker-1

@@ -137,11 +137,11 @@ fn pods_on_a_silent_node_are_told_in_words() {
         assert_snapshot!(shown(&run), @"
         $ kubectl maint status --pods worker-1
         NAMESPACE       NAME                              NODE                STATE
-        apps   pod/db-0                          worker-1   Terminating +[length], name held
+        apps   pod/db-0                          worker-1   Terminating, [length] overdue, cannot be replaced yet
         apps   pod/held-0                        worker-1   Held by finalizer example.com/backup
         apps   pod/logs-1                        worker-1   NodeUnreachable, never evicted
         apps   pod/web-1                         worker-1   NodeUnreachable, eviction in [length]
-        -               volumeattachment/csi-1   worker-1   Orphan, no pod there uses it
+        -               volumeattachment/csi-1   worker-1   Still attached, no pod there uses it
         -- stderr
         1 unhealthy node: 4 pods, 1 orphaned volume
         -- exit code 0
@@ -204,6 +204,10 @@ fn pods_of_a_node_that_is_gone_are_found() {
         ");
         let all = cluster.maint(["status", "--pods"]).succeeds();
         assert!(all.stdout.contains("pod/left-0"), "{all}");
+        let node = silent_node(cluster, "worker-9");
+        let none = cluster.maint(["status", "--pods", &node]).succeeds();
+        let told = format!("no pods are stuck on node/{node}\n");
+        assert_eq!((&*none.stdout, none.stderr), ("", told));
     });
 }
 
@@ -214,7 +218,7 @@ fn that_all_is_well_is_said() {
         assert_snapshot!(cluster.maint(["status", "--pods"]).run(), @"
         $ kubectl maint status --pods
         -- stderr
-        all nodes are healthy: nothing is stranded
+        all nodes are healthy: no pods are stuck
         -- exit code 0
         ");
     });
@@ -277,8 +281,8 @@ fn what_may_not_be_read_is_not_taken_for_well() {
         apps   pod/web-1   worker-1   NodeUnreachable, eviction in [length]
         -- stderr
         1 unhealthy node: 1 pod
-        Warning: orphaned volumes unknown: no permission to list volumeattachments.storage.k8s.io
-        Warning: blocked namespaces unknown: no permission to list namespaces
+        Warning: could not check for orphaned volumes: no permission to list volumeattachments.storage.k8s.io
+        Warning: could not check for blocked namespaces: no permission to list namespaces
         -- exit code 0
         ");
     });

@@ -80,6 +80,12 @@ fn after_a_crash_in_the_hook_somebody_else_ends_the_hold_after_a_confirmation() 
         unfence.holder("bob@laptop").run()
     };
     assert_eq!(unfence(&["--yes"]).code, 3);
+    let next = format!("Finish or undo the fencing:  kubectl maint unfence {node}\n");
+    for holder in ["alice@bastion", "bob@laptop"] {
+        let run = stage.maint(["describe", &node]).holder(holder).succeeds();
+        assert!(run.stdout.contains(&next), "{run}");
+        assert!(!run.stdout.contains(" unhold "), "{run}");
+    }
     let resume = stage.resume(&node);
     assert_snapshot!(unfence(&[&resume]), @r#"
     $ kubectl maint unfence worker-1 --resume=[id]

@@ -42,6 +42,8 @@ fn problems_are_named_with_what_to_do() {
          get nodes, list nodes, watch nodes\nask an administrator for the role kubectl-maint-user \
          (deploy/rbac.yaml), such as by the group kubectl-maint:users"
     );
+    let nothing = nobody.maint(&["doctor", "-o", "jsonpath={.nosuch}"]);
+    assert_eq!((nothing.code, &*nothing.stdout), (1, ""), "{nothing:?}");
     let user = lines(&run, "user");
     assert!(
         user.starts_with("ok       user           nobody; your locks have the holder "),

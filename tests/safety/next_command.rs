@@ -79,9 +79,9 @@ fn where_nothing_is_given_up_the_line_says_so() {
         let run = scene.force_delete("web-1", &[]).run();
         assert_eq!(run.code, 6, "{run}");
         let hint = format!(
-            "error: not confirmed; nothing was deleted\n\
+            "error: nothing was deleted: this was only the report\n\
              hint: safer, if you can power off or isolate node/{node}: kubectl maint fence {node} -- HOOK\n\
-             hint: no risk to accept; to delete: kubectl maint force-delete pod/web-1 -n {} \
+             hint: no risks found; to delete: kubectl maint force-delete pod/web-1 -n {} \
              --accept-risk=none -m \"WHY\"\n",
             scene.namespace,
             node = scene.node,

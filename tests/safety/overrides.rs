@@ -64,9 +64,13 @@ fn the_line_keeps_what_is_overridden_and_an_override_alone_is_a_decision() {
         assert_eq!(run.code, 6, "{run}");
         let line = " --accept-risk=none --override=in-grace -m why\n";
         assert!(run.stderr.ends_with(line), "{run}");
+        assert!(run.stdout.contains("(--override=not-deleting)\n"), "{run}");
         let words = ["--override=not-deleting", "-m", "why"];
         let run = scene.force_delete("web-2", &words).succeeds();
         assert!(!run.stderr.contains("is deprecated"), "{run}");
+        let blocker = |line: &&str| line.starts_with("  BLOCKER  not-deleting ");
+        let blocker = run.stdout.lines().find(blocker).expect("it is shown");
+        assert!(blocker.ends_with(" (overridden)"), "{run}");
         assert!(!scene.is_there("web-2"));
     });
 }

@@ -13,6 +13,7 @@ const RIGHTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/rbac.yaml");
 
 const USERS: &str = "kubectl-maint:users";
 const OPERATORS: &str = "kubectl-maint:operators";
+const FENCERS: &str = "kubectl-maint:fencers";
 const OPERATOR: [&str; 2] = [USERS, OPERATORS];
 
 /// What the verb needs of nothing that it does not delete.
@@ -155,6 +156,13 @@ fn an_operator_knows_all_and_deletes_pods_and_nodes() {
         );
         let made = format!("lease/{} created\n{locked}", scene.node);
         web_0_goes(scene, &ada, &levels, &made);
+
+        let words = ["status", "--pods", &scene.node];
+        let run = scene.cluster.maint(words).kubeconfig(&ada).succeeds();
+        assert!(!run.stderr.contains("Warning"), "{run}");
+        for resource in ["nodes", "pods", "volumeattachments", "namespaces"] {
+            assert!(may(scene, &[FENCERS], "list", resource, ""), "{resource}");
+        }
 
         copy_1_goes(scene, &ada);
 

@@ -280,7 +280,7 @@ fn a_volume_of_a_node_that_is_down_keeps_a_pod_pending() {
         Next:
           kubectl describe pod down -n shop   # read its events
           kubectl describe pv down            # see its node affinity
-          kubectl maint describe worker-1     # see how the node is, and who works on it
+          kubectl maint describe worker-1     # show the node's state and who works on it
         -- exit code 0
         ");
         let run = scene.why(&["pod/nowhere"]);
@@ -332,7 +332,28 @@ fn a_pod_that_nothing_hinders_is_said_to_be_well() {
         let node = scene.make_node("worker-4", Readiness::Ready, Duration::ZERO);
         scene.make_pod("web-1", &json!({"spec": {"nodeName": node}}));
         let run = scene.why(&["pod/web-1"]);
-        assert!(run.stdout.ends_with("Nothing is in its way.\n"), "{run}");
+        assert!(
+            run.stdout.ends_with("Nothing was found that blocks it.\n"),
+            "{run}"
+        );
+        let nothing = scene.why(&["pod/web-1", "-o", "jsonpath={.items[*].nosuch}"]);
+        assert_eq!(nothing.stdout, "", "{nothing}");
+        let run = scene.cluster.maint(["why", "pod/a", "pod/b"]).run();
+        assert_eq!(run.code, 2, "{run}");
+        assert!(
+            run.stderr
+                .starts_with("error: why explains one object at a time\n"),
+            "{run}"
+        );
+        let hint = "hint: give the namespace with -n; find it with `kubectl get pods -A`\n";
+        for verb in ["why", "force-delete"] {
+            let run = scene.cluster.maint([verb, "pod/none-such"]).run();
+            assert_eq!(run.code, 1, "{run}");
+            assert!(run.stderr.ends_with(hint), "{run}");
+            let elsewhere = [verb, "pod/none-such", "-n", &scene.namespace];
+            let run = scene.cluster.maint(elsewhere).run();
+            assert!(!run.stderr.contains("hint:"), "{run}");
+        }
         let run = scene.cluster.maint(["why", "node/a"]).run();
         assert_eq!(run.code, 2, "{run}");
     });

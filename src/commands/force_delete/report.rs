@@ -46,16 +46,20 @@ impl Run<'_> {
                 };
                 terminal.result(place);
                 if !reports.is_empty() {
-                    terminal.result(safety::text(reports, shown, terminal.width()));
+                    terminal.result(self.lines(reports, shown, terminal.width()));
                 }
             }
             _ if reports.iter().any(asks) => {
                 let columns = terminal.stderr_width();
                 terminal.raw_stderr(place);
-                terminal.raw_stderr(safety::text(reports, Detail::Problems, columns));
+                terminal.raw_stderr(self.lines(reports, Detail::Problems, columns));
             }
             _ => {}
         }
+    }
+
+    fn lines(&self, reports: &[Report], detail: Detail, columns: Option<usize>) -> String {
+        safety::text(reports, detail, &self.args.overrides, columns)
     }
 
     /// Prints what has changed since the report.
@@ -65,7 +69,7 @@ impl Run<'_> {
             "{} changed after the check; run it again",
             report.target
         ));
-        terminal.raw_stderr(safety::text(
+        terminal.raw_stderr(self.lines(
             std::slice::from_ref(report),
             Detail::Brief,
             terminal.stderr_width(),
@@ -144,11 +148,14 @@ impl Run<'_> {
         let nothing = nothing_deleted(deleted);
         let program = self.session.program;
         if missing.blocked.is_empty() {
-            terminal.error(&format!("{}; {nothing}", not_accepted(missing)));
+            terminal.error(&match &missing.unaccepted[..] {
+                [] => format!("{nothing}: this was only the report"),
+                _ => format!("{}; {nothing}", not_accepted(missing)),
+            });
             self.offer_to_fence(&findings.reports);
             let line = self.line(program, &findings.reports, None);
             terminal.hint(match &missing.unaccepted[..] {
-                [] => format!("no risk to accept; to delete: {line}"),
+                [] => format!("no risks found; to delete: {line}"),
                 _ => format!("to accept these risks and delete: {line}"),
             });
             return Code::UNSAFE;

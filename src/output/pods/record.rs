@@ -11,7 +11,7 @@ use crate::words::health;
 /// All that is stranded.
 pub(crate) type StrandedList<'a> = List<kind::StrandedList, Record<'a>>;
 
-/// What is stranded on a node that is not well, or blocked by that.
+/// What is stranded on an unhealthy node, or blocked by that.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(rename = "Stranded")]
@@ -21,7 +21,7 @@ pub(crate) enum Record<'a> {
     Namespace(Namespace<'a>),
 }
 
-/// A pod on a node that is not well.
+/// A pod on an unhealthy node.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "StrandedPod")]

@@ -135,13 +135,13 @@ fn every_fate_is_in_words() {
     apps        pod/logs-z               worker-1   NodeUnreachable, never evicted
     apps        pod/young-0              worker-1   NodeUnreachable, not being evicted yet
     apps        pod/gone-0               worker-1   NodeGone, deleted by PodGC soon
-    apps        pod/db-0                 worker-1   Terminating +9m, name held
-    apps        pod/web-7d4c-z           worker-1   Terminating +75s
+    apps        pod/db-0                 worker-1   Terminating, 9m overdue, cannot be replaced yet
+    apps        pod/web-7d4c-z           worker-1   Terminating, 75s overdue
     apps        pod/slow-0               worker-1   Terminating, 20s of grace left
     apps        pod/kept-0               worker-1   Held by finalizer example.com/\u{1b}[31mbackup
     -           volumeattachment/csi-1   worker-1   Orphan, its node is gone
     -           volumeattachment/csi-2   worker-1   Orphan, waits to be detached
-    -           volumeattachment/csi-3   worker-1   Orphan, no pod there uses it
+    -           volumeattachment/csi-3   worker-1   Still attached, no pod there uses it
     -           namespace/apps           -          Terminating 9m, blocked by 9 pods
     ");
     let layout = Layout {
@@ -150,9 +150,9 @@ fn every_fate_is_in_words() {
     };
     let wide = table(&all(), layout, Now::at(NOW)).expect("rows");
     assert_snapshot!(wide.lines().take(3).collect::<Vec<_>>().join("\n"), @"
-    NAMESPACE   NAME                     NODE       STATE                                            OWNER
-    apps        pod/web-7d4c-x           worker-1   NodeUnreachable, eviction in 3m12s               ReplicaSet/web-7d4c
-    apps        pod/web-7d4c-y           worker-1   NodeNotReady, eviction due 2m10s ago             ReplicaSet/web-7d4c
+    NAMESPACE   NAME                     NODE       STATE                                             OWNER
+    apps        pod/web-7d4c-x           worker-1   NodeUnreachable, eviction in 3m12s                ReplicaSet/web-7d4c
+    apps        pod/web-7d4c-y           worker-1   NodeNotReady, eviction due 2m10s ago              ReplicaSet/web-7d4c
     ");
     assert_snapshot!(summary(&all()), @"1 unhealthy node: 9 pods, 3 orphaned volumes, 1 blocked namespace");
 }
@@ -167,7 +167,7 @@ fn what_is_not_known_is_said() {
     };
     assert_eq!(
         unknown(&stranded),
-        ["orphaned volumes unknown: no permission to list volumeattachments"]
+        ["could not check for orphaned volumes: no permission to list volumeattachments"]
     );
     let layout = Layout {
         wide: false,

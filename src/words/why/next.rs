@@ -116,7 +116,7 @@ impl Commands<'_> {
                 self.add(
                     Risk::Look,
                     command,
-                    "see how the node is, and who works on it",
+                    "show the node's state and who works on it",
                 );
             }
             Health::Unreachable { .. } => {
@@ -186,7 +186,7 @@ impl Commands<'_> {
                     self.add(
                         Risk::Look,
                         command,
-                        "see how the node is, and who works on it",
+                        "show the node's state and who works on it",
                     );
                 }
             }

@@ -202,7 +202,8 @@ fn a_namespace_is_told_what_is_left_in_it() {
         let namespace = format!("namespace/{}", stage.namespace);
         let run = stage.why(&[&namespace]);
         assert!(
-            run.stdout.contains("is Active. Nothing is in its way."),
+            run.stdout
+                .contains("is Active. Nothing was found that blocks it."),
             "{run}"
         );
         stage

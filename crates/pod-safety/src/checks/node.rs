@@ -71,10 +71,15 @@ fn of_there(there: &There, now: Now) -> Vec<Verdict> {
         )],
         (_, Some(Pulse::Fading | Pulse::Silent)) => vec![Verdict::info(
             UNREACHABLE,
-            format!(
-                "{said}, and {}: its pods may still be running",
-                beat(heartbeat, now)
-            ),
+            match there.fenced(now) {
+                Fenced::Recorded {
+                    isolated: false, ..
+                } => format!("{said}; it was fenced"),
+                _ => format!(
+                    "{said}, and {}: its pods may still be running",
+                    beat(heartbeat, now)
+                ),
+            },
         )],
     }
 }

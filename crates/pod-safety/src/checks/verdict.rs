@@ -100,7 +100,8 @@ impl Verdict {
     pub(super) fn lower(&mut self) {
         if self.level == Level::Risk {
             self.level = Level::Info;
-            self.words.push_str(" (the node was fenced)");
+            self.words
+                .push_str("; not a risk now, because the node was fenced");
         }
     }
 }
