@@ -106,7 +106,9 @@ impl Failure {
             | Self::UnknownUser
             | Self::Connect(_) => Kind::Other,
             Self::Lock(error) => kind_of(error, verb),
-            Self::Policies(PolicyRefusal::Unknown { .. }) => Kind::Other,
+            Self::Policies(PolicyRefusal::Unknown { .. } | PolicyRefusal::NotInstalled) => {
+                Kind::Other
+            }
             Self::Fencing(_) | Self::Policies(_) | Self::Unconfirmed(_) | Self::Declined => {
                 Kind::Unsafe
             }

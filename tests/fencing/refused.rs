@@ -241,7 +241,7 @@ fn fencers_have_the_rights_and_users_are_told_what_they_lack() {
     node/worker-1 on hold until it is unfenced
     node/worker-1: fencing hold ended
     Error from server (Forbidden): nodes "worker-1" is forbidden: User "uma" cannot patch resource "nodes" in API group "" at the cluster scope
-    hint: you need permission to patch nodes: see the roles in deploy/rbac.yaml
+    hint: ask an administrator for permission to patch nodes, for example with the group kubectl-maint:fencers
     -- exit code 1
     "#);
     stage.is_untouched(&node);
