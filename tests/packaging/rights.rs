@@ -194,6 +194,7 @@ fn an_administrator_needs_nothing_prepared() {
     lacks(
         &refused,
         "get leases.coordination.k8s.io in namespace kube-node-maintenance",
+        USERS,
     );
     let administrator = person(&plane, "ada", ADMINISTRATORS);
     let hold = ["hold", "first", "-m", "new disk"];
