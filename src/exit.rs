@@ -112,7 +112,9 @@ impl Failure {
                 ..
             }) => Kind::Lost,
             Self::Fencing(FencingRefusal::StillReports { .. }) => Kind::TimedOut,
-            Self::Policies(PolicyRefusal::Unknown { .. }) => Kind::Other,
+            Self::Policies(PolicyRefusal::Unknown { .. } | PolicyRefusal::NotInstalled) => {
+                Kind::Other
+            }
             Self::Fencing(_) | Self::Policies(_) | Self::Unconfirmed(_) | Self::Declined => {
                 Kind::Unsafe
             }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use connect::{ConnectError, in_words};
-use maintenance_lease::{ApiError, Error};
+use maintenance_lease::{ApiError, Error, Right};
 
 use super::program::Program;
 use super::request::RequestContext;
@@ -197,7 +197,8 @@ fn of_locks(
         (Error::MissingRight { right, source }, _) => (
             escape(&source.to_string()),
             Some(format!(
-                "you need permission to {right}: see the roles in deploy/rbac.yaml"
+                "ask an administrator for permission to {right}, for example with the group kubectl-maint:{}",
+                group(right, request.map(|request| request.verb))
             )),
         ),
         (Error::NamespaceTerminating(_), _) => (
@@ -213,6 +214,20 @@ fn of_locks(
         }
         (Error::Lost(lost), None) => (lost.to_string(), None),
         _ => (escape(&error.to_string()), None),
+    }
+}
+
+/// The group that has this right.
+fn group(right: &Right, verb: Option<Verb>) -> &'static str {
+    let resource = right.resource.split('.').next().unwrap_or_default();
+    match (resource, right.verb, verb) {
+        (_, _, Some(Verb::Fence | Verb::Unfence)) => "fencers",
+        ("nodes", "patch", Some(Verb::Hold | Verb::Unhold)) => "holders",
+        ("nodes", "patch", _) => "fencers",
+        ("namespaces", "create", _) => "administrators",
+        ("leases", _, _) if right.namespace.is_none() => "administrators",
+        ("leases", _, _) | ("nodes", "get" | "list" | "watch", _) => "users",
+        _ => "operators",
     }
 }
 

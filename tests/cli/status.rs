@@ -743,7 +743,7 @@ fn who_may_not_read_nodes_sees_the_leases() {
         $ kubectl maint status -l status-no-nodes
         -- stderr
         Error from server (Forbidden): nodes is forbidden: User "user" cannot list resource "nodes" in API group "" at the cluster scope
-        hint: you need permission to list nodes: see the roles in deploy/rbac.yaml
+        hint: ask an administrator for permission to list nodes, for example with the group kubectl-maint:users
         -- exit code 1
         "#);
     });
