@@ -105,9 +105,11 @@ impl Failure {
             | Self::UnknownTime
             | Self::Connect(_) => Kind::Other,
             Self::Lock(error) => kind_of(error, verb),
-            Self::Fencing(_) | Self::Policies(_) | Self::Unconfirmed(_) | Self::Declined => {
-                Kind::Unsafe
-            }
+            Self::Fencing(_)
+            | Self::OtherTools { .. }
+            | Self::Policies(_)
+            | Self::Unconfirmed(_)
+            | Self::Declined => Kind::Unsafe,
             Self::Hook(error) => match error {
                 HookError::NotFound { .. } => Kind::NotFound,
                 HookError::NotExecutable { .. } => Kind::NotExecutable,

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use maintenance_lease::{Hold, SetOptions, TakeOver};
+use other_tools::OptOuts;
 
 use crate::args::change::ChangingArgs;
 use crate::args::take_expired::TakeExpiredArgs;
@@ -15,6 +16,7 @@ use crate::run::lock_command::LockCommand;
 use crate::run::report::Report;
 use crate::run::session::Start;
 use crate::run::targets::{Target, names};
+use crate::words::node_keys::known_tools;
 
 /// Put nodes on hold (a lock without an expiry)
 ///
@@ -60,6 +62,14 @@ pub(crate) struct HoldArgs {
     #[arg(long, conflicts_with = "wait")]
     pub(crate) take_over: bool,
 
+    /// Which tools to stop by opt-outs on the Node: auto, none or a list
+    ///
+    /// An opt-out is a label or annotation that tells another tool to leave the node alone. unhold removes it.
+    /// auto sets those of cluster-autoscaler and node-healthcheck, and those of karpenter and fluo if they
+    /// manage the node. docs/what-respects-it.md explains what each of them stops.
+    #[arg(long, value_name = "TOOL,...", default_value = "auto", value_parser = opt_outs)]
+    pub(crate) opt_outs: OptOuts,
+
     #[command(flatten)]
     pub(crate) take: TakeExpiredArgs,
 
@@ -68,6 +78,11 @@ pub(crate) struct HoldArgs {
 
     #[command(flatten)]
     pub(crate) change: ChangingArgs,
+}
+
+fn opt_outs(typed: &str) -> Result<OptOuts, String> {
+    let unknown = |_| format!("use {}", known_tools());
+    typed.parse().map_err(unknown)
 }
 
 fn given_reason(typed: &str) -> Result<String, String> {
@@ -115,7 +130,9 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
         };
         command.each(targets, hold).await
     };
+    let notes = command.set_opt_outs(&results, &args.opt_outs).await;
     let mut report = Report::new(&command, &selection);
+    report.notes = notes;
     report.confirmed = Some(&confirmed);
     report.because = Some(&args.message);
     report.all(&nodes, results).await

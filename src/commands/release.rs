@@ -14,7 +14,7 @@ use crate::exit::Code;
 use crate::run::confirm::Confirmed;
 use crate::run::lock_command::LockCommand;
 use crate::run::report::Report;
-use crate::run::session::{Session, Start};
+use crate::run::session::Start;
 use crate::run::targets::Target;
 
 /// Release locks
@@ -95,11 +95,11 @@ pub(crate) async fn run(args: &ReleaseArgs, start: &Start<'_>) -> Result<Code, F
     let mut report = Report::new(&command, &selection);
     report.confirmed = Some(&confirmed);
     report.because = args.message.as_deref();
-    let (options, confirmed) = (&options, &confirmed);
+    let (options, confirmed, command) = (&options, &confirmed, &command);
     let release = |target: Target| async move {
         match confirmed.get(&target.node) {
             Some(lease) => Ok(session.locks.force_release(lease, options).await?),
-            None => release(args, session, options, target).await,
+            None => release(args, command, options, target).await,
         }
     };
     report.each(targets, release).await
@@ -107,15 +107,16 @@ pub(crate) async fn run(args: &ReleaseArgs, start: &Start<'_>) -> Result<Code, F
 
 async fn release(
     args: &ReleaseArgs,
-    session: &Session<'_>,
+    command: &LockCommand<'_>,
     options: &Release,
     target: Target,
 ) -> Result<Change, Failure> {
+    let session = &command.session;
     let Target { node, seen } = target;
     let exists = seen.as_ref().is_some_and(|seen| seen.row.row().is_some());
     let change = match session.locks.release_seen(&node, options, seen).await {
         Err(Error::Refused(refused)) if refused.refusal == Refusal::OwnHold => {
-            return end_own_hold(session, *refused).await;
+            return end_own_hold(command, *refused).await;
         }
         change => change?,
     };
@@ -127,7 +128,8 @@ async fn release(
 }
 
 /// Ends the hold that a release was refused for, as unhold does.
-async fn end_own_hold(session: &Session<'_>, refused: Refused) -> Result<Change, Failure> {
+async fn end_own_hold(command: &LockCommand<'_>, refused: Refused) -> Result<Change, Failure> {
+    let session = &command.session;
     let Refused { node, lease, .. } = &refused;
     let Some(lease) = lease else {
         return Err(Error::Refused(Box::new(refused)).into());
@@ -137,6 +139,7 @@ async fn end_own_hold(session: &Session<'_>, refused: Refused) -> Result<Change,
         let hold = Box::new(lease.clone());
         return Err(FencingRefusal::EndHold { hold, now }.into());
     }
+    command.remove_node_keys(lease).await;
     let seen = Seen {
         node: node.clone(),
         row: Sight::Unread,

@@ -1,6 +1,7 @@
 //! `unhold`: end an administrator's hold.
 
 use clap::Args;
+use maintenance_lease::protocol::State;
 use maintenance_lease::{Done, TakeOver};
 use pod_safety::fencing::is_of_fencing;
 
@@ -49,7 +50,7 @@ pub(crate) async fn run(args: &UnholdArgs, start: &Start<'_>) -> Result<Code, Fa
 
     let mut report = Report::new(&command, &selection);
     report.confirmed = Some(&confirmed);
-    let confirmed = &confirmed;
+    let (confirmed, command) = (&confirmed, &command);
     let unhold = |Target { node, seen }: Target| async move {
         let lease = seen.as_ref().and_then(|seen| seen.lease.as_ref());
         let now = session.locks.server_time().now();
@@ -58,6 +59,9 @@ pub(crate) async fn run(args: &UnholdArgs, start: &Start<'_>) -> Result<Code, Fa
             return Err(FencingRefusal::EndHold { hold, now }.into());
         }
         let exists = seen.as_ref().is_some_and(|seen| seen.row.row().is_some());
+        if let Some(lease) = lease.filter(|lease| lease.state(now) == State::AdminHold) {
+            command.remove_node_keys(lease).await;
+        }
         let ending = session.locks.unhold_seen(&node, confirmed.get(&node), seen);
         let change = ending.await?;
         if change.done == Done::AlreadyFree && change.lease.is_none() && !exists {

@@ -6,11 +6,13 @@ mod tests;
 
 use chrono::{DateTime, Utc};
 use maintenance_lease::protocol::{Instant, Now, State};
-use maintenance_lease::{NodeLease, Sight};
+use maintenance_lease::{NodeLease, NodeRow, Sight};
+use other_tools::Finding;
 use pod_safety::node::Health;
 
 pub(crate) use self::table::Table;
 use crate::text::escape;
+use crate::words::activity;
 use crate::words::fencing_marks::Marks;
 use crate::words::health;
 use crate::words::holder::of_node;
@@ -28,6 +30,8 @@ pub(crate) struct View<'a> {
     pub(crate) health: Option<&'a Health>,
     /// The fencing marks on the Node; `None`: the whole object was not read.
     pub(crate) marks: Option<&'a Marks>,
+    /// What other tools do to the node; `None`: the whole object was not read.
+    pub(crate) findings: Option<&'a [Finding]>,
 }
 
 /// When a node's kubelet last renewed its heartbeat.
@@ -103,6 +107,7 @@ enum Column {
     LastHolder,
     LastReason,
     Fencing,
+    OtherTools,
     /// The label with this index among those requested.
     Label(usize),
 }
@@ -124,6 +129,7 @@ impl Column {
             Self::LastHolder => "LAST HOLDER",
             Self::LastReason => "LAST REASON",
             Self::Fencing => "FENCING",
+            Self::OtherTools => "OTHER TOOLS",
             // As kubectl prints it.
             Self::Label(index) => {
                 let name = labels[index].rsplit('/').next().unwrap_or_default();
@@ -176,6 +182,14 @@ impl Column {
             Self::LastReason => text(view.lease.and_then(last_reason)),
             Self::Fencing => match (view.marks, view.health) {
                 (Some(marks), _) => marks.words(now).unwrap_or_else(none),
+                (None, Some(_)) => none(),
+                (None, None) => unknown(),
+            },
+            Self::OtherTools => match (view.findings, view.health) {
+                (Some(findings), _) => activity::line(findings, now).unwrap_or_else(none),
+                (None, _) if view.row.row().is_some_and(NodeRow::is_cordoned) => {
+                    "cordoned".to_owned()
+                }
                 (None, Some(_)) => none(),
                 (None, None) => unknown(),
             },

@@ -11,6 +11,7 @@ pub(crate) mod fencing;
 pub(crate) mod interruption;
 pub(crate) mod lock_command;
 pub(crate) mod lock_set;
+pub(crate) mod node_keys;
 pub(crate) mod nodes;
 pub(crate) mod parallel;
 pub(crate) mod policies;

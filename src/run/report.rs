@@ -10,6 +10,7 @@ use super::events;
 use super::interruption::exit_at_interrupt;
 use super::lock_command::LockCommand;
 use super::lock_set::Results;
+use super::node_keys::Notes;
 use super::parallel::in_order;
 use super::problems::Problems;
 use super::side_effects::SideEffects;
@@ -35,6 +36,8 @@ pub(crate) struct Report<'a> {
     pub(crate) because: Option<&'a str>,
     /// The requested duration.
     pub(crate) requested: Option<Duration>,
+    /// What to say about the keys on the Nodes.
+    pub(crate) notes: Notes,
     selection: &'a Selection,
     problems: Problems<'a>,
     is_going_on: bool,
@@ -53,6 +56,7 @@ impl<'a> Report<'a> {
             confirmed: None,
             because: None,
             requested: None,
+            notes: Notes::new(),
             selection,
             problems: Problems::changing(&command.session, command.verb),
             is_going_on: false,
@@ -149,6 +153,13 @@ impl<'a> Report<'a> {
         }
         if self.is_for_people() {
             terminal.result(change::line(change, context));
+        }
+        for note in self.notes.remove(&change.node).unwrap_or_default() {
+            let text = format!("node/{}: {}", change.node, note.text);
+            match note.is_warning {
+                true => terminal.warn(text),
+                false => terminal.remark(text),
+            }
         }
         if let Some(stays) = change::stays(change, self.requested, now, session.program) {
             terminal.remark(stays);

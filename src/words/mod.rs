@@ -1,5 +1,6 @@
 //! States, failures, durations and times in words. Nothing here prints.
 
+pub(crate) mod activity;
 pub(crate) mod change;
 pub(crate) mod confirmation;
 pub(crate) mod error_code;
@@ -13,7 +14,9 @@ pub(crate) mod holder;
 pub(crate) mod input;
 pub(crate) mod loss;
 pub(crate) mod next_command;
+pub(crate) mod node_keys;
 pub(crate) mod node_state;
+
 pub(crate) mod policies;
 pub(crate) mod program;
 pub(crate) mod refusal;

@@ -347,8 +347,9 @@ fn lists_are_read_side_by_side_and_never_more_than_needed() {
             // The Nodes of both holds, besides: a node that was fenced is on hold.
             (vec!["status", "-l", label], 2 + 2),
             (vec!["status", "-l", label, "-o", "name"], 2 + 2),
-            (vec!["status", "-l", label, "-o", "wide"], 3 + 2),
-            (vec!["status", "-l", label, "-o", "json"], 3 + 2),
+            // And the cordoned one.
+            (vec!["status", "-l", label, "-o", "wide"], 3 + 3),
+            (vec!["status", "-l", label, "-o", "json"], 3 + 3),
             (vec!["status", "--mine"], 1),
             // Neither filters nor labels cost a request.
             (
@@ -643,7 +644,7 @@ fn a_word_for_who_looks_next_is_shown() {
         let wide = cluster.maint(["status", &node, "-o", "wide"]).succeeds();
         let row = wide.stdout.lines().nth(1).expect("a row");
         assert!(
-            row.ends_with("   alice@bastion   all fine, rebooted   -"),
+            row.ends_with("   alice@bastion   all fine, rebooted   -         -"),
             "{wide}"
         );
         cluster.maint(["acquire", &node]).succeeds();

@@ -99,6 +99,8 @@ pub enum KeysRemoved {
     Nothing,
     /// They belong to a newer lock, and were left as they are.
     NewerLock,
+    /// No permission to read the Node, so nothing is known of its keys.
+    Unread,
 }
 
 /// The next step with a Node that was read.
@@ -114,7 +116,7 @@ enum Step {
     LockEnded,
 }
 
-/// Writes `keys` on the Node with this `uid`. Replaces what the same field manager wrote before.
+/// Writes the `keys` for the Node with this `uid`. Replaces what the same field manager wrote before.
 ///
 /// `is_held` reads whether the Lease still shows the lock id. It is called after each read of the Node.
 ///
@@ -127,7 +129,7 @@ pub async fn set_keys<E: From<ApiError>>(
     requests: &Requests,
     of: KeysOfLock<'_>,
     uid: &str,
-    keys: &NodeKeys,
+    keys: impl Fn(&Node) -> NodeKeys,
     is_held: impl AsyncFn() -> Result<bool, E>,
 ) -> Result<KeysSet, E> {
     let mut tries = Tries::default();
@@ -135,9 +137,10 @@ pub async fn set_keys<E: From<ApiError>>(
         let Some(node) = read(requests, of.node).await? else {
             return Ok(KeysSet::NodeGone);
         };
-        let (body, conflicts) = match to_set(&node, uid, of.lock_id, keys) {
+        let keys = keys(&node);
+        let (body, conflicts) = match to_set(&node, uid, of.lock_id, &keys) {
             Step::Apply(body, conflicts) => (body, conflicts),
-            Step::Stands => return Ok(KeysSet::Done(conflicts(&node, keys))),
+            Step::Stands => return Ok(KeysSet::Done(conflicts(&node, &keys))),
             Step::NodeGone => return Ok(KeysSet::NodeGone),
             Step::LockEnded => return Ok(KeysSet::LockEnded),
         };
@@ -169,8 +172,11 @@ pub async fn remove_keys<E: From<ApiError>>(
 ) -> Result<KeysRemoved, E> {
     let mut tries = Tries::default();
     loop {
-        let Some(node) = read(requests, of.node).await? else {
-            return Ok(KeysRemoved::Nothing);
+        let node = match read(requests, of.node).await {
+            Ok(Some(node)) => node,
+            Ok(None) => return Ok(KeysRemoved::Nothing),
+            Err(error) if error.is_forbidden() => return Ok(KeysRemoved::Unread),
+            Err(error) => return Err(error.into()),
         };
         let Some(body) = to_remove(&node, of.lock_id) else {
             return Ok(KeysRemoved::Nothing);

@@ -25,7 +25,12 @@ impl Column {
             Self::Left => "30m ago",
             Self::Status => "NotReady",
             Self::Acquired | Self::Renewed => "2006-01-02T15:04:05Z",
-            Self::Node | Self::Heartbeat | Self::Transitions | Self::Fencing | Self::Label(_) => "",
+            Self::Node
+            | Self::Heartbeat
+            | Self::Transitions
+            | Self::Fencing
+            | Self::OtherTools
+            | Self::Label(_) => "",
         }
     }
 }
@@ -71,7 +76,7 @@ impl Table {
                 Column::LastReason,
             ]);
             if nodes {
-                columns.push(Column::Fencing);
+                columns.extend([Column::Fencing, Column::OtherTools]);
             }
         }
         columns.extend((0..labels.len()).map(Column::Label));

@@ -139,6 +139,7 @@ fn views<'a>(leases: &'a HashMap<String, NodeLease>, row: &'a Sight) -> Vec<View
             heartbeat: Heartbeat::At(noon().latest - Span::seconds(4)),
             health: None,
             marks: None,
+            findings: None,
         })
         .collect()
 }
