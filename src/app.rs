@@ -1,7 +1,5 @@
 //! The command line, the list of commands, and how one of them is run.
 
-pub(crate) mod usage_errors;
-
 use clap::{Command, CommandFactory as _, Parser, Subcommand};
 
 use crate::exit::Code;
@@ -154,11 +152,10 @@ pub(crate) fn run(cli: &Cli, start: &Start<'_>) -> Code {
             VerbArgs::Reference(args) => commands::reference::run(args, start, Cli::command()),
         }
     };
-    let code =
-        interruption::run(command, start.terminal, start.program).unwrap_or_else(|failure| {
-            problems::report(start.terminal, start.program, &failure);
-            Code::of(&failure, None)
-        });
+    let code = interruption::run(command).unwrap_or_else(|failure| {
+        problems::report(start.terminal, start.program, &failure);
+        Code::of(&failure, None)
+    });
     start.terminal.code(code)
 }
 
@@ -167,7 +164,7 @@ mod tests {
     use clap::{Arg, Command, CommandFactory as _};
 
     use super::{Cli, SEE_OPTIONS};
-    use crate::args::HEADING;
+    use crate::words::program::HEADING;
 
     fn built() -> Command {
         let mut command = Cli::command();

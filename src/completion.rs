@@ -30,9 +30,6 @@ const FILES: u8 = 0;
 const NO_FILES: u8 = 4;
 const NO_SPACE: u8 = 2;
 
-/// The definition of the command line.
-type Definition = fn() -> Command;
-
 /// A request for completions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Question {
@@ -83,7 +80,7 @@ impl Question {
     }
 
     /// The candidates for a command line of this `definition`, in the format of the calling shell.
-    pub(crate) fn answer(self, definition: Definition) -> Vec<u8> {
+    pub(crate) fn answer(self, definition: fn() -> Command) -> Vec<u8> {
         let is_foreign = self.is_of_another_program(definition);
         let mut command = match is_foreign {
             true => paths(),
@@ -113,7 +110,7 @@ impl Question {
     }
 
     /// Whether the word under the cursor belongs to the command that the verb runs: it follows the `--`.
-    fn is_of_another_program(&self, definition: Definition) -> bool {
+    fn is_of_another_program(&self, definition: fn() -> Command) -> bool {
         let mut before = self.words.iter().take(self.cursor);
         let Some(dashes) = before.position(|word| word == "--") else {
             return false;
@@ -131,11 +128,11 @@ impl Question {
 }
 
 /// The argument definitions, adapted to complete these words.
-fn completing(definition: Definition, words: &[OsString]) -> Command {
+fn completing(definition: fn() -> Command, words: &[OsString]) -> Command {
     let mut command = definition().mut_subcommands(|verb| {
         verb.mut_args(|arg| match arg.get_id().as_str() {
             "node" | "nodes" => arg.add(nodes(definition)),
-            "targets" => arg.add(targets(definition)),
+            "targets" | "object" => arg.add(targets(definition)),
             _ => arg,
         })
     });
@@ -208,7 +205,7 @@ fn for_kubectl(candidates: &[CompletionCandidate], typed: &str) -> String {
 ///
 /// A completer only gets the word under the cursor. The flags that select the cluster are in the words
 /// before it, in this process's arguments.
-fn nodes(definition: Definition) -> ArgValueCompleter {
+fn nodes(definition: fn() -> Command) -> ArgValueCompleter {
     ArgValueCompleter::new(move |typed: &OsStr| {
         Question::of_this_process()
             .and_then(|question| live::nodes(definition, question.words, typed.to_str()?))
@@ -216,8 +213,8 @@ fn nodes(definition: Definition) -> ArgValueCompleter {
     })
 }
 
-/// Completes the arguments of `force-delete`: kinds, then pods of the namespace or nodes.
-fn targets(definition: Definition) -> ArgValueCompleter {
+/// Completes the arguments of `force-delete` and `why`: kinds, then names.
+fn targets(definition: fn() -> Command) -> ArgValueCompleter {
     ArgValueCompleter::new(move |typed: &OsStr| {
         Question::of_this_process()
             .and_then(|question| live::targets(definition, question.words, typed.to_str()?))

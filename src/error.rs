@@ -3,6 +3,7 @@
 mod fencing;
 mod input;
 mod policies;
+mod value;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,8 +18,9 @@ use pod_safety::report::Target;
 use connect::ConnectError;
 
 pub(crate) use self::fencing::{FencingRefusal, FencingWrite, HookEnd, HookError};
-pub(crate) use self::input::{InputError, WithoutLockIds};
+pub(crate) use self::input::InputError;
 pub(crate) use self::policies::PolicyRefusal;
+pub(crate) use self::value::{Deprecated, InvalidValue};
 
 /// A verb that changes locks or relies on one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -174,6 +176,10 @@ pub(crate) enum Failure {
         /// Why the release failed.
         cause: Box<Failure>,
     },
+    /// A second Ctrl-C, which ended the command at once.
+    InterruptedAgain,
+    /// The API server can't tell who the caller is: it is too old.
+    UnknownUser,
     /// The problem was reported already.
     Reported(Kind),
 }
@@ -239,11 +245,20 @@ pub(crate) enum Obstacle {
     State {
         lease: Option<Box<NodeLease>>,
         now: Now,
-        /// The awaited state, such as `locked`.
-        awaited: &'static str,
+        awaited: Awaited,
     },
     /// Something is left of a fenced node.
     Remains(Box<Remains>),
+}
+
+/// A state that a command waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Awaited {
+    /// Nobody has the lock: it may have expired.
+    Free,
+    Locked,
+    Expired,
+    OnHold,
 }
 
 /// What is known about a node's lock after a failure.

@@ -103,6 +103,7 @@ impl Failure {
             | Self::Unread { .. }
             | Self::TooSlow { .. }
             | Self::UnknownTime
+            | Self::UnknownUser
             | Self::Connect(_) => Kind::Other,
             Self::Lock(error) => kind_of(error, verb),
             Self::Fencing(_)
@@ -119,9 +120,10 @@ impl Failure {
                 HookError::StillUnreachable { .. } => Kind::TimedOut,
             },
             Self::UnknownFencing { why, .. } => why.kind(None),
-            Self::Interrupted | Self::InterruptedLock { .. } | Self::InterruptedWrite { .. } => {
-                Kind::Interrupted
-            }
+            Self::Interrupted
+            | Self::InterruptedAgain
+            | Self::InterruptedLock { .. }
+            | Self::InterruptedWrite { .. } => Kind::Interrupted,
             Self::TimedOut { .. } => Kind::TimedOut,
             Self::OtherLease { .. } => Kind::Locked,
             Self::NotGivenBack { cause, .. } => cause.kind(verb),
@@ -159,7 +161,13 @@ fn kind_of(error: &Error, verb: Option<Verb>) -> Kind {
         Error::Invalid(_) => Kind::Usage,
         // By the server's clock or API user, somebody else has the lock.
         Error::Api(error) if error.policy_code() == Some("maint-live-lock") => Kind::Locked,
-        _ => Kind::Other,
+        Error::NodeNotFound(_)
+        | Error::NodeDeleting(_)
+        | Error::MissingRight { .. }
+        | Error::NamespaceTerminating(_)
+        | Error::Unknown { .. }
+        | Error::Contended { .. }
+        | Error::Api(_) => Kind::Other,
     }
 }
 

@@ -15,6 +15,7 @@ mod run;
 mod signals;
 mod text;
 mod ui;
+mod usage_errors;
 mod words;
 
 use std::ffi::OsString;
@@ -22,7 +23,7 @@ use std::process::ExitCode;
 
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 
-use crate::app::{Cli, usage_errors};
+use crate::app::Cli;
 use crate::args::deprecated;
 use crate::completion::Question;
 use crate::exit::Code;
@@ -50,8 +51,8 @@ fn main() -> ExitCode {
                 return ExitCode::from(report_usage(lines, &arguments).number());
             }
             let terminal = Terminal::new(cli.verb.quiet());
-            for warning in deprecated::warnings(&matches, &cli.connection.token, &environment) {
-                terminal.warn(warning);
+            for name in deprecated::names(&matches, &cli.connection.token, &environment) {
+                terminal.warn(words::deprecated::warning(name));
             }
             let program = Program::new(&matches).under(environment.get(variables::HOLDER));
             app::run(

@@ -232,6 +232,31 @@ impl Terminal {
         }
     }
 
+    /// Whether stderr is a terminal that can update a line, and such a line is wanted.
+    pub(crate) fn shows_live(&self) -> bool {
+        let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+        !self.quiet && !is_dumb && Self::is_stderr_one()
+    }
+
+    /// Shows `line`, or as much of it as fits, in place of the last one.
+    pub(crate) fn live(&self, line: String) {
+        if self.shows_live() {
+            live::draw("{wide_msg}", line, 0, None);
+        }
+    }
+
+    /// The same after a bar that shows how much is `done` of `all`.
+    pub(crate) fn live_count(&self, done: usize, all: usize, line: String) {
+        if self.shows_live() {
+            live::draw("[{bar:20}] {wide_msg}", line, done, Some(all));
+        }
+    }
+
+    /// Removes the line, if one is shown, to make room for others.
+    pub(crate) fn end_live(&self) {
+        live::end();
+    }
+
     /// The columns of stdout, if it is a terminal.
     pub(crate) fn width(&self) -> Option<usize> {
         let (width, _) = terminal_size::terminal_size_of(std::io::stdout())?;

@@ -6,7 +6,7 @@ use maintenance_lease::DryRun;
 use super::nodes::{NodeArgs, Selection};
 use super::output::OutputArgs;
 use super::write::WriteArgs;
-use crate::error::{Failure, WithoutLockIds};
+use crate::error::Failure;
 use crate::ui::Terminal;
 
 /// Arguments of every verb that changes the locks of nodes.
@@ -37,7 +37,7 @@ impl ChangingArgs {
         terminal: &Terminal,
     ) -> Result<Selection, Failure> {
         if self.write.dry_run != DryRun::None {
-            self.output.without_lock_ids(WithoutLockIds::DryRun)?;
+            self.output.without_lock_ids("--dry-run")?;
         }
         self.nodes.selection(mine, terminal.stdin())
     }

@@ -5,8 +5,8 @@
 use clap::{Arg, Args};
 use connect::Flags;
 
-use super::HEADING;
 use super::lock_id::TokenArgs;
+use crate::words::program::HEADING;
 
 /// What the API server's logs call this program.
 pub(crate) const USER_AGENT: &str = concat!("kubectl-maint/", env!("CARGO_PKG_VERSION"));
@@ -15,7 +15,9 @@ pub(crate) const USER_AGENT: &str = concat!("kubectl-maint/", env!("CARGO_PKG_VE
 #[derive(Args, Clone, Debug, Default)]
 #[command(
     next_help_heading = HEADING,
-    mut_arg("namespace", |namespace| namespace.help(NAMESPACE)),
+    mut_arg("namespace", |namespace| {
+        namespace.help("Namespace of the pods (force-delete) or Leases (leases); otherwise ignored")
+    }),
     mut_args(|arg| arg.hide_long_help(true))
 )]
 pub(crate) struct ConnectionArgs {
@@ -25,9 +27,6 @@ pub(crate) struct ConnectionArgs {
     #[command(flatten)]
     pub(crate) token: TokenArgs,
 }
-
-const NAMESPACE: &str =
-    "Namespace of the pods (force-delete) or Leases (leases); otherwise ignored";
 
 /// The `-n` of a command whose help shows it. It is the one that all commands accept.
 pub(crate) fn namespace(help: &'static str) -> Arg {

@@ -2,30 +2,32 @@
 
 use std::time::Duration;
 
+use crate::error::InvalidValue;
+
 /// The longest duration that is accepted, ten years. More is a typo, or out of a clock's range.
 const LONGEST: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 /// Parses a duration such as `30m`, `1h` or `1m30s`. A bare number is refused because its unit is unknown.
-pub(crate) fn length(typed: &str) -> Result<Duration, String> {
+pub(crate) fn length(typed: &str) -> Result<Duration, InvalidValue> {
     if typed.starts_with('-') {
-        return Err("must not be negative".to_owned());
+        return Err(InvalidValue::Negative);
     }
     if !typed.is_empty() && typed.bytes().all(|byte| byte == b'0') {
         return Ok(Duration::ZERO);
     }
     if !typed.is_empty() && typed.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(format!("add a unit, e.g. {typed}s or {typed}m"));
+        let typed = typed.to_owned();
+        return Err(InvalidValue::NoUnit { typed });
     }
     if let Some((whole, rest)) = typed.split_once('.')
         && rest.ends_with('s')
         && whole.bytes().all(|byte| byte.is_ascii_digit())
     {
-        return Err("must be a whole number of seconds".to_owned());
+        return Err(InvalidValue::Fraction);
     }
-    let length = humantime::parse_duration(typed)
-        .map_err(|_| "not a duration, e.g. 90s, 30m or 1h".to_owned())?;
+    let length = humantime::parse_duration(typed).map_err(|_| InvalidValue::NotADuration)?;
     if length > LONGEST {
-        return Err("must not be longer than 3650d".to_owned());
+        return Err(InvalidValue::BeyondClocks);
     }
     Ok(length)
 }
@@ -40,7 +42,7 @@ pub(crate) enum Extension {
 }
 
 /// Parses the duration of a renewal. `+20m` is added to what is left.
-pub(crate) fn extension(typed: &str) -> Result<Extension, String> {
+pub(crate) fn extension(typed: &str) -> Result<Extension, InvalidValue> {
     match typed.strip_prefix('+') {
         Some(added) => lease(added).map(Extension::Added),
         None => lease(typed).map(Extension::FromNow),
@@ -48,25 +50,23 @@ pub(crate) fn extension(typed: &str) -> Result<Extension, String> {
 }
 
 /// Parses the duration of an acquisition.
-pub(crate) fn lease(typed: &str) -> Result<Duration, String> {
+pub(crate) fn lease(typed: &str) -> Result<Duration, InvalidValue> {
     if typed.starts_with('+') {
-        return Err("must not begin with +: only renew adds to the time that is left".to_owned());
+        return Err(InvalidValue::Added);
     }
     let length = length(typed)?;
     if length > maintenance_lease::LONGEST_DURATION {
-        return Err("must not be longer than 1h; use `with` or `hold` for longer".to_owned());
+        return Err(InvalidValue::LongLock);
     }
     maintenance_lease::check_duration(length)
         .map(|_| length)
-        .map_err(|_| "must be a whole number of seconds from 1s to 1h".to_owned())
+        .map_err(|_| InvalidValue::NotALockDuration)
 }
 
 /// Parses the lease duration that `with` renews with.
-pub(crate) fn renewal(typed: &str) -> Result<Duration, String> {
+pub(crate) fn renewal(typed: &str) -> Result<Duration, InvalidValue> {
     match length(typed) {
-        Ok(length) if length > maintenance_lease::LONGEST_DURATION => {
-            Err("must not be longer than 1h; the lock is renewed until the command ends".to_owned())
-        }
+        Ok(length) if length > maintenance_lease::LONGEST_DURATION => Err(InvalidValue::LongLease),
         _ => lease(typed),
     }
 }
@@ -75,7 +75,7 @@ pub(crate) fn renewal(typed: &str) -> Result<Duration, String> {
 const WEEK: Duration = Duration::from_secs(7 * 86_400);
 
 /// Parses a limit for waiting: 0 tries once, and a negative one is a week.
-pub(crate) fn timeout(typed: &str) -> Result<Duration, String> {
+pub(crate) fn timeout(typed: &str) -> Result<Duration, InvalidValue> {
     match typed.strip_prefix('-') {
         Some(positive) => match positive.parse::<u64>() {
             Ok(_) => Ok(WEEK),
@@ -88,6 +88,11 @@ pub(crate) fn timeout(typed: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn no_unit(typed: &str) -> InvalidValue {
+        let typed = typed.to_owned();
+        InvalidValue::NoUnit { typed }
+    }
 
     #[test]
     fn lengths_are_read_as_people_type_them() {
@@ -110,7 +115,7 @@ mod tests {
 
     #[test]
     fn what_no_clock_reaches_is_refused() {
-        let refused = Err("must not be longer than 3650d".to_owned());
+        let refused = Err(InvalidValue::BeyondClocks);
         for typed in ["3651d", "200000years", "18446744073709551615s"] {
             assert_eq!(length(typed), refused, "{typed:?}");
             assert_eq!(timeout(typed), refused, "{typed:?}");
@@ -126,9 +131,9 @@ mod tests {
             ("90s", Ok(Duration::from_secs(90))),
             ("-1", Ok(WEEK)),
             ("-1s", Ok(WEEK)),
-            ("-", Err("not a duration, e.g. 90s, 30m or 1h".to_owned())),
-            ("--1", Err("must not be negative".to_owned())),
-            ("30", Err("add a unit, e.g. 30s or 30m".to_owned())),
+            ("-", Err(InvalidValue::NotADuration)),
+            ("--1", Err(InvalidValue::Negative)),
+            ("30", Err(no_unit("30"))),
         ] {
             assert_eq!(timeout(typed), limit, "{typed:?}");
         }
@@ -137,20 +142,17 @@ mod tests {
     #[test]
     fn what_cannot_be_is_said_precisely() {
         for (typed, why) in [
-            ("", "not a duration, e.g. 90s, 30m or 1h"),
-            ("0s", "must be a whole number of seconds from 1s to 1h"),
-            ("30", "add a unit, e.g. 30s or 30m"),
-            ("0", "must be a whole number of seconds from 1s to 1h"),
-            ("0.5s", "must be a whole number of seconds"),
-            ("500ms", "must be a whole number of seconds from 1s to 1h"),
-            ("-5m", "must not be negative"),
-            (
-                "61m",
-                "must not be longer than 1h; use `with` or `hold` for longer",
-            ),
-            ("soon", "not a duration, e.g. 90s, 30m or 1h"),
+            ("", InvalidValue::NotADuration),
+            ("0s", InvalidValue::NotALockDuration),
+            ("30", no_unit("30")),
+            ("0", InvalidValue::NotALockDuration),
+            ("0.5s", InvalidValue::Fraction),
+            ("500ms", InvalidValue::NotALockDuration),
+            ("-5m", InvalidValue::Negative),
+            ("61m", InvalidValue::LongLock),
+            ("soon", InvalidValue::NotADuration),
         ] {
-            assert_eq!(lease(typed), Err(why.to_owned()), "{typed:?}");
+            assert_eq!(lease(typed), Err(why), "{typed:?}");
         }
     }
 }

@@ -1,20 +1,24 @@
 //! Who the caller is.
 
 use clap::{Arg, Args};
-use maintenance_lease::protocol::identity;
+use maintenance_lease::protocol::identity::{self, InvalidIdentity};
 
-use super::HEADING;
-use connect::Environment;
+use connect::{ApiUser, Environment};
 
 use crate::platform::account;
+use crate::words::holder::{Holder, HolderSource};
+use crate::words::program::HEADING;
 
 const HOLDER: &str = "KUBECTL_MAINT_HOLDER";
+
+/// More API users that are shared, separated by commas.
+const SHARED_USERS: &str = "KUBECTL_MAINT_SHARED_USERS";
 
 /// The identity to hold leases with.
 #[derive(Args, Clone, Debug, Default)]
 #[command(mut_arg("holder", unless_empty))]
 pub(crate) struct HolderArgs {
-    /// Identity to hold locks with, instead of USER@HOST
+    /// Identity to hold locks with, instead of your API user
     #[arg(
         long,
         value_name = "ID",
@@ -37,25 +41,60 @@ fn unless_empty(holder: Arg) -> Arg {
     }
 }
 
-fn holder(typed: &str) -> Result<String, String> {
-    identity::validate(typed)
-        .map(|()| typed.to_owned())
-        .map_err(|error| error.to_string())
+fn holder(typed: &str) -> Result<String, InvalidIdentity> {
+    identity::validate(typed).map(|()| typed.to_owned())
 }
 
 impl HolderArgs {
-    /// The given identity, else `user@host` of the user who logged in. Under sudo it is that user and not
-    /// root, because two people who are both root on one bastion must not share an identity.
-    pub(crate) fn identity(&self, environment: &Environment) -> String {
-        self.holder.clone().unwrap_or_else(|| {
-            let user = ["SUDO_USER", "USER", "LOGNAME", "USERNAME"]
-                .into_iter()
-                .find_map(|name| environment.get(name))
-                .map_or_else(account, ToOwned::to_owned);
-            let host = gethostname::gethostname();
-            identity::default_identity(&typable(&user), &typable(&host.to_string_lossy()))
-        })
+    /// The given identity, else the API user, else `user@host`.
+    pub(crate) fn of(&self, user: &ApiUser, environment: &Environment) -> Holder {
+        if let Some(identity) = &self.holder {
+            return Holder {
+                identity: identity.clone(),
+                earlier: None,
+                source: HolderSource::Set,
+            };
+        }
+        let user_at_host = user_at_host(environment);
+        let (identity, source) = match user {
+            ApiUser::Known(name) if is_shared(name, environment) => {
+                (None, HolderSource::SharedApiUser)
+            }
+            ApiUser::Known(name) => match identity::of_api_user(name) {
+                None => (None, HolderSource::UnknownApiUser),
+                identity => (identity, HolderSource::ApiUser),
+            },
+            ApiUser::Unknown | ApiUser::Anonymous => (None, HolderSource::UnknownApiUser),
+        };
+        match identity {
+            Some(identity) => Holder {
+                identity,
+                earlier: Some(user_at_host),
+                source,
+            },
+            None => Holder {
+                identity: user_at_host,
+                earlier: None,
+                source,
+            },
+        }
     }
+}
+
+fn is_shared(user: &str, environment: &Environment) -> bool {
+    let more = environment.get(SHARED_USERS).unwrap_or_default();
+    identity::SHARED_USERS.contains(&user) || more.split(',').any(|it| it.trim() == user)
+}
+
+/// `user@host` of the user who logged in. Under sudo it is that user and not root, because two people who are both
+/// root on one bastion must not share an identity.
+fn user_at_host(environment: &Environment) -> String {
+    let user = ["SUDO_USER", "USER", "LOGNAME", "USERNAME"]
+        .into_iter()
+        .find_map(|name| environment.get(name))
+        .map_or_else(account, ToOwned::to_owned);
+    let host = gethostname::gethostname();
+    identity::of_user_at(&typable(&user), &typable(&host.to_string_lossy()))
 }
 
 /// Replaces what a shell or a terminal would interpret by `_`, so that anybody can type this part of an
@@ -85,7 +124,7 @@ mod tests {
 
     fn identity_in(variables: &[(&str, &str)]) -> String {
         let environment = Environment::of_variables(variables.iter().copied());
-        let identity = HolderArgs::default().identity(&environment);
+        let identity = user_at_host(&environment);
         let (user, host) = identity.rsplit_once('@').expect("user@host");
         assert!(!host.is_empty());
         user.to_owned()
@@ -108,6 +147,53 @@ mod tests {
     #[test]
     fn nobody_gets_a_hold_by_accident() {
         assert_eq!(identity_in(&[("USER", "kubeadmin")]), "user:kubeadmin");
+    }
+
+    #[test]
+    fn the_api_user_is_the_holder_unless_it_is_shared_or_cannot_be() {
+        let environment = Environment::of_variables([
+            ("USER", "alice"),
+            ("KUBECTL_MAINT_SHARED_USERS", "breakglass, ops"),
+        ]);
+        let of =
+            |args: &HolderArgs, user: &str| args.of(&ApiUser::Known(user.to_owned()), &environment);
+        let given = HolderArgs {
+            holder: Some("job-7".to_owned()),
+        };
+        let default = HolderArgs::default();
+        let user_at_host = user_at_host(&environment);
+        let holder = |identity: &str, earlier: Option<&str>, source| Holder {
+            identity: identity.to_owned(),
+            earlier: earlier.map(ToOwned::to_owned),
+            source,
+        };
+        assert_eq!(
+            of(&given, "alice"),
+            holder("job-7", None, HolderSource::Set)
+        );
+        assert_eq!(
+            of(&default, "alice"),
+            holder("alice", Some(&user_at_host), HolderSource::ApiUser)
+        );
+        assert_eq!(
+            of(&default, "kubeadmin"),
+            holder("user:kubeadmin", Some(&user_at_host), HolderSource::ApiUser)
+        );
+        for shared in [
+            "kubernetes-admin",
+            "system:admin",
+            "admin",
+            "breakglass",
+            "ops",
+        ] {
+            let expected = holder(&user_at_host, None, HolderSource::SharedApiUser);
+            assert_eq!(of(&default, shared), expected);
+        }
+        let unknown = holder(&user_at_host, None, HolderSource::UnknownApiUser);
+        assert_eq!(of(&default, " "), unknown);
+        for user in [ApiUser::Unknown, ApiUser::Anonymous] {
+            assert_eq!(default.of(&user, &environment), unknown);
+        }
     }
 
     #[test]

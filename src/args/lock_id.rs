@@ -11,9 +11,10 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use connect::Environment;
 use maintenance_lease::protocol::LockId;
 
-use super::HEADING;
 use super::nodes::Selection;
-use crate::error::InputError;
+use crate::error::{InputError, InvalidValue};
+use crate::words::program::HEADING;
+use crate::words::value::invalid_token;
 
 /// One lock id, or NODE=ID for each of several nodes, separated by spaces, as `with` sets it. The lines
 /// NODE ID that `acquire -o lock-id` prints for several nodes are read too.
@@ -58,10 +59,8 @@ impl LockIdArgs {
     }
 }
 
-fn lock_id(typed: &str) -> Result<LockId, &'static str> {
-    typed
-        .parse()
-        .map_err(|_| "not a lock id (see acquire -o lock-id)")
+fn lock_id(typed: &str) -> Result<LockId, InvalidValue> {
+    typed.parse().map_err(|_| InvalidValue::NotALockId)
 }
 
 /// The lock ids that a command was given.
@@ -183,24 +182,17 @@ impl TokenArgs {
     fn read<'a>(
         typed: impl Iterator<Item = &'a String>,
         command: Option<&str>,
-    ) -> Result<Self, &'static str> {
+    ) -> Result<Self, InvalidValue> {
         let takes_lock_id = command.is_some_and(|command| TAKING.contains(&command));
         let mut args = Self::default();
         for word in typed {
             match word.parse() {
-                Ok(_) if !takes_lock_id => {
-                    return Err("it is a lock id, which only renew, release and verify take");
-                }
-                Ok(_) if args.lock_id.is_some() => return Err("more than one lock id given"),
+                Ok(_) if !takes_lock_id => return Err(InvalidValue::LockIdAsToken),
+                Ok(_) if args.lock_id.is_some() => return Err(InvalidValue::ManyLockIds),
                 Ok(id) => args.lock_id = Some(id),
-                Err(_) if is_mistyped(word) => {
-                    return Err(
-                        "it looks like a lock id, but is not one: use --lock-id with the \
-                                output of acquire -o lock-id",
-                    );
-                }
+                Err(_) if is_mistyped(word) => return Err(InvalidValue::LikeALockId),
                 // An empty variable in a script must not drop the check of the lock id.
-                Err(_) if word.is_empty() && takes_lock_id => return Err("it is empty"),
+                Err(_) if word.is_empty() && takes_lock_id => return Err(InvalidValue::EmptyToken),
                 Err(_) => args.bearer = Some(word.clone()),
             }
         }
@@ -264,10 +256,7 @@ impl FromArgMatches for TokenArgs {
             .filter_map(|level| level?.try_get_many::<String>(ID).ok()?)
             .flatten();
         Self::read(typed, command.map(|(name, _)| name)).map_err(|problem| {
-            clap::Error::raw(
-                ErrorKind::ValueValidation,
-                format!("invalid value for '--token <TOKEN>': {problem}\n"),
-            )
+            clap::Error::raw(ErrorKind::ValueValidation, invalid_token(&problem))
         })
     }
 

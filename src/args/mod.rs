@@ -15,9 +15,6 @@ pub(crate) mod until;
 pub(crate) mod wait;
 pub(crate) mod write;
 
-/// The heading of the connection flags. `options` lists them; the help of other commands does not.
-pub(crate) const HEADING: &str = "Connection";
-
 /// Whether it may be the name of a pod, a claim or a namespace. It becomes part of a URL path and of lines to
 /// paste.
 pub(crate) fn is_name(name: &str) -> bool {

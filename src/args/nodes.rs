@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, anyhow, ensure};
+use anyhow::Context as _;
 use clap::Args;
 
 use crate::error::{Failure, InputError, NothingFound};
@@ -89,7 +89,7 @@ impl NodeArgs {
         stdin: impl Read,
     ) -> Result<Selection, Failure> {
         let ways = [
-            (!self.nodes.is_empty(), "NODE arguments"),
+            (!self.nodes.is_empty(), "NODE"),
             (self.selector.is_some(), "-l"),
             (self.all, "--all"),
             (self.nodes_from.is_some(), "--nodes-from"),
@@ -147,8 +147,14 @@ impl NodeArgs {
 
 /// The nodes in a list.
 fn listed(path: &Path, stdin: impl Read) -> Result<Vec<String>, Failure> {
-    let text =
+    let bytes =
         read_list(path, stdin).with_context(|| format!("--nodes-from {}", path.display()))?;
+    let list = || path.to_owned();
+    if bytes.len() as u64 > LONGEST_LIST {
+        let most = LONGEST_LIST;
+        return Err(InputError::LongList { list: list(), most }.into());
+    }
+    let text = String::from_utf8(bytes).map_err(|_| InputError::NotText { list: list() })?;
     let lines = text.lines().map(str::trim).enumerate();
     let named = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
     let names = named.map(|(index, line)| {
@@ -157,30 +163,28 @@ fn listed(path: &Path, stdin: impl Read) -> Result<Vec<String>, Failure> {
             false => node_name(line),
         };
         name.map_err(|error| InputError::Line {
-            list: path.to_owned(),
+            list: list(),
             number: index + 1,
             error: Box::new(error),
         })
     });
     let names: Vec<String> = names.collect::<Result<_, _>>()?;
     match names.is_empty() {
-        true => Err(NothingFound::Listed(path.to_owned()).into()),
+        true => Err(NothingFound::Listed(list()).into()),
         false => Ok(names),
     }
 }
 
-fn read_list(path: &Path, stdin: impl Read) -> anyhow::Result<String> {
-    let mut text = Vec::new();
+/// At most one byte more than is accepted.
+fn read_list(path: &Path, stdin: impl Read) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let most = LONGEST_LIST + 1;
     if path == Path::new("-") {
-        stdin.take(LONGEST_LIST + 1).read_to_end(&mut text)?;
+        stdin.take(most).read_to_end(&mut bytes)?;
     } else {
-        File::open(path)?
-            .take(LONGEST_LIST + 1)
-            .read_to_end(&mut text)?;
+        File::open(path)?.take(most).read_to_end(&mut bytes)?;
     }
-    let is_short = text.len() as u64 <= LONGEST_LIST;
-    ensure!(is_short, "more than {} MiB", LONGEST_LIST >> 20);
-    String::from_utf8(text).map_err(|_| anyhow!("not UTF-8"))
+    Ok(bytes)
 }
 
 /// The names in `typed`, without a first word that is their kind, as in `kubectl get node worker-1`.
@@ -316,7 +320,7 @@ mod tests {
         args.all = true;
         assert_eq!(
             select(&args, ""),
-            Err("NODE arguments and --all cannot be combined".into())
+            Err("NODE and --all cannot be combined".into())
         );
         assert_eq!(
             select(&NodeArgs::default(), ""),

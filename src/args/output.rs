@@ -4,10 +4,11 @@ use std::ffi::OsStr;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
 use clap::{Arg, Args, Command, ValueEnum};
+use kubectl_templates::Template;
 
-use crate::error::{InputError, WithoutLockIds};
+use crate::error::InputError;
 use crate::output::format::Format;
-use crate::output::template::Template;
+use crate::text::escape;
 
 /// Output flags, the same for every verb.
 #[derive(Args, Clone, Copy, Debug, Default)]
@@ -31,13 +32,13 @@ pub(crate) struct OutputArgs {
 }
 
 impl OutputArgs {
-    /// Refuses to print lock ids for `what`, which has none.
+    /// Refuses to print lock ids with `flag`, which leaves none.
     ///
     /// # Errors
     /// If lock ids are requested.
-    pub(crate) fn without_lock_ids(self, what: WithoutLockIds) -> Result<(), InputError> {
+    pub(crate) fn without_lock_ids(self, flag: &'static str) -> Result<(), InputError> {
         match self.format() {
-            Format::LockId => Err(InputError::NoLockIds(what)),
+            Format::LockId => Err(InputError::NoLockIds { flag }),
             _ => Ok(()),
         }
     }
@@ -48,8 +49,7 @@ impl OutputArgs {
     }
 }
 
-/// The `-o` of a verb that leaves no lock behind: it does not offer lock ids. They are parsed all the same,
-/// to let the verb reply with a hint.
+/// The `-o` of a verb that leaves no lock behind: it has no lock ids.
 pub(crate) fn offers_no_lock_id(format: Arg) -> Arg {
     let without = |help: &clap::builder::StyledStr| help.to_string().replace(" lock-id,", "");
     let help = format.get_help().map(without).unwrap_or_default();
@@ -63,7 +63,6 @@ pub(crate) fn offers_no_lock_id(format: Arg) -> Arg {
 /// Parses a format or a template.
 #[derive(Clone, Copy, Debug)]
 struct FormatParser {
-    /// Whether lock ids are offered.
     lock_ids: bool,
 }
 
@@ -82,7 +81,8 @@ impl TypedValueParser for FormatParser {
                 .parse_ref(command, arg, value);
         }
         let parser = StringValueParser::new().try_map(|typed| {
-            let template = Template::parse(&typed).ok_or("not a template")??;
+            let template = Template::parse(&typed).unwrap_or_else(|| Err(typed.clone()));
+            let template = template.map_err(|why| escape(&why))?;
             Ok::<_, String>(Format::Template(Box::leak(Box::new(template)), true))
         });
         parser.parse_ref(command, arg, value)
@@ -95,10 +95,9 @@ impl TypedValueParser for FormatParser {
 
 impl FormatParser {
     fn values(self) -> Vec<PossibleValue> {
-        let formats = Format::value_variants().iter().filter_map(|format| {
-            let is_hidden = *format == Format::LockId && !self.lock_ids;
-            Some(format.to_possible_value()?.hide(is_hidden))
-        });
+        let formats = Format::value_variants().iter();
+        let formats = formats.filter(|format| self.lock_ids || **format != Format::LockId);
+        let formats = formats.filter_map(ValueEnum::to_possible_value);
         let templates = [
             PossibleValue::new("jsonpath=").help("Values from a kubectl JSONPath template"),
             PossibleValue::new("custom-columns=").help("Table with columns as HEADER:PATH,..."),
@@ -120,8 +119,7 @@ mod tests {
         let is_offered = |verb: &&clap::Command| {
             let format = verb.get_arguments().find(|arg| arg.get_id() == "format");
             let values = format.map(Arg::get_possible_values).unwrap_or_default();
-            let mut offered = values.iter().filter(|value| !value.is_hide_set());
-            offered.any(|value| value.get_name() == "lock-id")
+            values.iter().any(|value| value.get_name() == "lock-id")
         };
         let verbs: Vec<&str> = command
             .get_subcommands()

@@ -4,9 +4,9 @@ use clap::{Args, ValueEnum};
 
 use super::write::reason;
 
-/// Flags of the verbs that refuse what is in doubt: `D` are the doubts that can be overridden.
+/// Flags of the verbs that refuse risks: `R` are those that can be accepted.
 #[derive(Args, Debug)]
-pub(crate) struct RiskArgs<D: ValueEnum + Send + Sync + 'static> {
+pub(crate) struct RiskArgs<R: ValueEnum + Send + Sync + 'static> {
     /// Reason, recorded on the node
     #[arg(short = 'm', long, alias = "reason", value_name = "WHY", value_parser = reason)]
     pub(crate) message: Option<String>,
@@ -19,7 +19,7 @@ pub(crate) struct RiskArgs<D: ValueEnum + Send + Sync + 'static> {
         value_enum,
         requires = "message"
     )]
-    accept_risk: Vec<D>,
+    accept_risk: Vec<R>,
 
     /// The earlier name of --accept-risk
     #[arg(
@@ -29,12 +29,12 @@ pub(crate) struct RiskArgs<D: ValueEnum + Send + Sync + 'static> {
         value_enum,
         requires = "message"
     )]
-    overridden: Vec<D>,
+    overridden: Vec<R>,
 }
 
-impl<D: ValueEnum + PartialEq + Send + Sync> RiskArgs<D> {
-    /// Whether the operator accepts `doubt`.
-    pub(crate) fn insists(&self, doubt: &D) -> bool {
-        self.accept_risk.contains(doubt) || self.overridden.contains(doubt)
+impl<R: ValueEnum + PartialEq + Send + Sync> RiskArgs<R> {
+    /// Whether the operator accepts `risk`.
+    pub(crate) fn insists(&self, risk: &R) -> bool {
+        self.accept_risk.contains(risk) || self.overridden.contains(risk)
     }
 }

@@ -7,7 +7,7 @@ use maintenance_lease::LONGEST_DURATION;
 use maintenance_lease::protocol::Now;
 
 use super::duration;
-use crate::error::InputError;
+use crate::error::{InputError, InvalidValue};
 
 /// When the work is expected to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,17 +24,19 @@ const DAY: Duration = Duration::from_secs(86_400);
 const LAST: i64 = 253_402_300_799;
 
 /// Parses a time with a zone, such as `18:00Z`.
-pub(crate) fn time(typed: &str) -> Result<Until, String> {
+pub(crate) fn time(typed: &str) -> Result<Until, InvalidValue> {
     match until(typed) {
-        Ok(Until::In(_)) => Err(format!("not a time; use --duration {typed}")),
-        Err(_) if is_local(typed) => Err("add a time zone, e.g. 18:00Z or 18:00+02:00".to_owned()),
-        Err(_) => Err("not a time with a time zone, e.g. 18:00Z or 2026-11-22T18:00Z".to_owned()),
+        Ok(Until::In(_)) => Err(InvalidValue::NotATime {
+            typed: typed.to_owned(),
+        }),
+        Err(_) if is_local(typed) => Err(InvalidValue::NoZone { or_duration: false }),
+        Err(_) => Err(InvalidValue::UnknownTime { or_duration: false }),
         time => time,
     }
 }
 
 /// Parses a time with a zone, or a duration such as `2d`.
-pub(crate) fn until(typed: &str) -> Result<Until, String> {
+pub(crate) fn until(typed: &str) -> Result<Until, InvalidValue> {
     if let Some(time) = zoned(typed) {
         return Ok(Until::At(time.to_utc()));
     }
@@ -42,19 +44,12 @@ pub(crate) fn until(typed: &str) -> Result<Until, String> {
         return Ok(Until::Next(time.time(), *time.offset()));
     }
     if is_local(typed) {
-        return Err(
-            "add a time zone, e.g. 2026-11-22T18:00Z or 2026-11-22T18:00+02:00; or give a duration, \
-             e.g. 2d or 90m"
-                .to_owned(),
-        );
+        return Err(InvalidValue::NoZone { or_duration: true });
     }
     if typed.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
         return duration::length(typed).map(Until::In);
     }
-    Err(
-        "not a time with a time zone, e.g. 2026-11-22T18:00Z, or a duration, e.g. 2d or 90m"
-            .to_owned(),
-    )
+    Err(InvalidValue::UnknownTime { or_duration: true })
 }
 
 /// A time with a zone; its seconds are optional.
@@ -133,7 +128,7 @@ mod tests {
     use super::*;
     use crate::error::Failure;
 
-    fn at(text: &str) -> Result<Until, String> {
+    fn at(text: &str) -> Result<Until, InvalidValue> {
         Ok(Until::At(text.parse().expect("a time of the test")))
     }
 
@@ -156,16 +151,14 @@ mod tests {
             "2026-05-31",
             "12:00",
         ] {
-            let error = until(typed).expect_err(typed);
-            assert!(error.starts_with("add a time zone"), "{typed}: {error}");
+            let no_zone = InvalidValue::NoZone { or_duration: true };
+            assert_eq!(until(typed), Err(no_zone), "{typed}");
         }
-        assert!(
-            until("tomorrow")
-                .expect_err("no time")
-                .starts_with("not a time")
-        );
-        assert_eq!(until("-2d"), Err("must not be negative".to_owned()));
-        assert_eq!(until("90"), Err("add a unit, e.g. 90s or 90m".to_owned()));
+        let unknown = InvalidValue::UnknownTime { or_duration: true };
+        assert_eq!(until("tomorrow"), Err(unknown));
+        assert_eq!(until("-2d"), Err(InvalidValue::Negative));
+        let typed = "90".to_owned();
+        assert_eq!(until("90"), Err(InvalidValue::NoUnit { typed }));
     }
 
     #[test]
@@ -211,14 +204,16 @@ mod tests {
     #[test]
     fn the_end_of_a_lock_is_a_time() {
         for (typed, why) in [
-            ("30m", "not a time; use --duration 30m"),
-            ("18:00", "add a time zone, e.g. 18:00Z or 18:00+02:00"),
             (
-                "soon",
-                "not a time with a time zone, e.g. 18:00Z or 2026-11-22T18:00Z",
+                "30m",
+                InvalidValue::NotATime {
+                    typed: "30m".to_owned(),
+                },
             ),
+            ("18:00", InvalidValue::NoZone { or_duration: false }),
+            ("soon", InvalidValue::UnknownTime { or_duration: false }),
         ] {
-            assert_eq!(time(typed), Err(why.to_owned()), "{typed:?}");
+            assert_eq!(time(typed), Err(why), "{typed:?}");
         }
     }
 

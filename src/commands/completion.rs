@@ -53,7 +53,7 @@ pub(crate) enum Shell {
 pub(crate) fn run(args: &CompletionArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let command = FILE;
     let script = match args.shell {
-        Shell::Bash => bash::script(command),
+        Shell::Bash => bash::script(command, VARIABLE),
         Shell::Zsh => registration(&Zsh, command)?,
         Shell::Fish => registration(&Fish, command)?,
         Shell::Powershell => registration(&Powershell, command)?,

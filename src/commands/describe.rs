@@ -31,11 +31,10 @@ pub(crate) struct DescribeArgs {
 
 pub(crate) async fn run(args: &DescribeArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let selection = args.nodes.selection(None, start.terminal.stdin())?;
-    let session = start.reading().await?;
-    let identity = session.locks.identity();
+    let session = start.reading_as_holder().await?;
     let filter = NodeFilter {
         selection,
-        identity: identity.to_owned(),
+        locks: session.locks.clone(),
         states: Vec::new(),
         abandoned: None,
         brief: false,
@@ -54,7 +53,7 @@ async fn print(
     let mut snapshot = read_all(session, filter, true, RowDetail::Cells, parallel).await?;
     let now = session.locks.server_time().now();
     let reader = Reader {
-        identity: session.locks.identity(),
+        locks: &session.locks,
         program: session.program,
     };
     let nodes = filter.nodes(&snapshot, now);

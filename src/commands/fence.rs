@@ -17,7 +17,7 @@ use crate::args::hook::HookArgs;
 use crate::args::output::{OutputArgs, offers_no_lock_id};
 use crate::args::risks::RiskArgs;
 use crate::args::write::{WriteArgs, reason};
-use crate::error::{Failure, FencingWrite, InputError, Obstacle, Verb};
+use crate::error::{Failure, FencingWrite, InputError, InvalidValue, Obstacle, Verb};
 use crate::exit::Code;
 use crate::output::fencing::Fencing;
 use crate::run::fencing::{
@@ -113,9 +113,9 @@ pub(crate) enum Risk {
     NoOwner,
 }
 
-fn given(typed: &str) -> Result<String, String> {
+fn given(typed: &str) -> Result<String, InvalidValue> {
     if typed.trim().is_empty() {
-        return Err("say how you know that the node is off".to_owned());
+        return Err(InvalidValue::NoProof);
     }
     reason(typed)
 }

@@ -25,7 +25,7 @@ use crate::args::connection::namespace;
 use crate::args::duration;
 use crate::args::output::{OutputArgs, offers_no_lock_id};
 use crate::args::write::{WriteArgs, reason};
-use crate::error::{Failure, InputError, WithoutLockIds};
+use crate::error::{Failure, InputError};
 use crate::exit::Code;
 use crate::run::session::Start;
 use crate::text::shown;
@@ -199,8 +199,6 @@ impl ForceDeleteArgs {
 }
 
 pub(crate) async fn run(args: &ForceDeleteArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    args.output
-        .without_lock_ids(WithoutLockIds::ForceDeletion)?;
     let targets = Targets::of(args)?;
     let session = start.writing(&args.write, true).await?;
     let process = HoldingCommand::ForceDelete.holder(session.locks.identity());

@@ -9,14 +9,13 @@ use crate::args::take_expired::TakeExpiredArgs;
 use crate::args::until::{Until, until};
 use crate::args::wait::WaitingArgs;
 use crate::args::write::reason;
-use crate::error::{Failure, Verb};
+use crate::error::{Failure, InvalidValue, Verb};
 use crate::exit::Code;
 use crate::run::confirm::Confirmed;
 use crate::run::lock_command::LockCommand;
 use crate::run::report::Report;
 use crate::run::session::Start;
 use crate::run::targets::{Target, names};
-use crate::words::node_keys::known_tools;
 
 /// Put nodes on hold (a lock without an expiry)
 ///
@@ -80,14 +79,13 @@ pub(crate) struct HoldArgs {
     pub(crate) change: ChangingArgs,
 }
 
-fn opt_outs(typed: &str) -> Result<OptOuts, String> {
-    let unknown = |_| format!("use {}", known_tools());
-    typed.parse().map_err(unknown)
+fn opt_outs(typed: &str) -> Result<OptOuts, InvalidValue> {
+    typed.parse().map_err(|_| InvalidValue::UnknownOptOut)
 }
 
-fn given_reason(typed: &str) -> Result<String, String> {
+fn given_reason(typed: &str) -> Result<String, InvalidValue> {
     if typed.trim().is_empty() {
-        return Err("a hold needs a reason, because it may last long".to_owned());
+        return Err(InvalidValue::NoReason);
     }
     reason(typed)
 }

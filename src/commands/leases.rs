@@ -6,13 +6,14 @@ use maintenance_lease::{Error, HEARTBEATS, LeaseScope};
 
 use crate::args::connection::namespace;
 use crate::args::output::{OutputArgs, offers_no_lock_id};
-use crate::error::{Failure, WithoutLockIds};
+use crate::error::Failure;
 use crate::exit::Code;
 use crate::output::format::Format;
 use crate::output::leases::{self, Entry, Layout};
 use crate::output::print;
 use crate::run::problems::Problems;
 use crate::run::session::{Session, Start};
+use crate::words::leases as words;
 
 /// List Leases of all kinds, with their holders and purposes
 ///
@@ -51,7 +52,6 @@ pub(crate) struct LeasesArgs {
 
 pub(crate) async fn run(args: &LeasesArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let format = args.output.format().with_headers(!args.no_headers);
-    args.output.without_lock_ids(WithoutLockIds::Leases)?;
     let session = start.reading().await?;
     let entries = read(args, &session).await?;
     let now = session.locks.server_time().now();
@@ -61,7 +61,9 @@ pub(crate) async fn run(args: &LeasesArgs, start: &Start<'_>) -> Result<Code, Fa
     } else if format == Format::Name {
         // There is none.
     } else if entries.is_empty() {
-        terminal.remark(nothing_found(args, &session));
+        let namespace = session.connection.client.default_namespace();
+        let shown = (!args.all_namespaces).then_some(namespace);
+        terminal.remark(words::nothing_found(shown, namespace == HEARTBEATS));
     } else {
         let layout = Layout {
             namespaces: args.all_namespaces,
@@ -93,9 +95,7 @@ async fn read(args: &LeasesArgs, session: &Session<'_>) -> Result<Vec<Entry>, Fa
         // Most servers don't have this kind, and answer "forbidden" to a user without the right.
         Err(Error::MissingRight { .. }) => {
             if leases.iter().any(|any| any.strategy.is_some()) {
-                session
-                    .terminal
-                    .remark("no permission to list candidates of coordinated leader elections");
+                session.terminal.remark(words::NO_CANDIDATES);
             }
             Vec::new()
         }
@@ -107,16 +107,4 @@ async fn read(args: &LeasesArgs, session: &Session<'_>) -> Result<Vec<Entry>, Fa
         .collect();
     entries.sort_by(|a, b| (a.namespace(), a.name()).cmp(&(b.namespace(), b.name())));
     Ok(entries)
-}
-
-/// kubectl's words for an empty table, and where to look for more.
-fn nothing_found(args: &LeasesArgs, session: &Session<'_>) -> String {
-    let namespace = session.connection.client.default_namespace();
-    match args.all_namespaces {
-        true => "No resources found".to_owned(),
-        false if namespace == HEARTBEATS => {
-            "No resources found: add --heartbeats to show heartbeats".to_owned()
-        }
-        false => format!("No resources found in {namespace} namespace: add -A for all namespaces"),
-    }
 }

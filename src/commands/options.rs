@@ -2,10 +2,10 @@
 
 use clap::{Arg, Args, Command};
 
-use crate::args::HEADING;
 use crate::error::Failure;
 use crate::exit::Code;
 use crate::run::session::Start;
+use crate::words::program::HEADING;
 
 /// List the connection flags that every command accepts
 ///

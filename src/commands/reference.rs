@@ -1,7 +1,5 @@
 //! `reference`: the whole help in one page, for docs/cli.md and for packagers. Not in the list of commands.
 
-mod pages;
-
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -9,7 +7,7 @@ use clap::{Args, Command};
 
 use crate::error::Failure;
 use crate::exit::Code;
-use crate::output::{print, schema};
+use crate::output::{print, reference, schema};
 use crate::run::session::Start;
 
 /// Print the reference of all commands and flags as Markdown
@@ -38,7 +36,9 @@ pub(crate) fn run(
     let mut command = definition.disable_help_subcommand(true);
     command.build();
     match &args.man {
-        None => start.terminal.data(pages::markdown(&command).trim_end()),
+        None => start
+            .terminal
+            .data(reference::markdown(&command).trim_end()),
         Some(directory) => pages(&command, directory)
             .with_context(|| format!("man pages in {}", directory.display()))?,
     }
@@ -48,8 +48,8 @@ pub(crate) fn run(
 /// Writes the page of the command and one page for each listed verb.
 fn pages(command: &Command, directory: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(directory)?;
-    for page in std::iter::once(command).chain(pages::verbs(command)) {
-        let page = pages::for_man(page.clone());
+    for page in std::iter::once(command).chain(reference::verbs(command)) {
+        let page = reference::for_man(page.clone());
         // Without a date, every build makes the same pages.
         let page = clap_mangen::Man::new(page)
             .date("")

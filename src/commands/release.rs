@@ -9,7 +9,7 @@ use crate::args::change::ChangingArgs;
 use crate::args::lock_id::LockIdArgs;
 use crate::args::output::offers_no_lock_id;
 use crate::args::write::reason;
-use crate::error::{Failure, FencingRefusal, InputError, Verb, WithoutLockIds};
+use crate::error::{Failure, FencingRefusal, InputError, Verb};
 use crate::exit::Code;
 use crate::run::confirm::Confirmed;
 use crate::run::lock_command::LockCommand;
@@ -58,9 +58,6 @@ pub(crate) struct ReleaseArgs {
 }
 
 pub(crate) async fn run(args: &ReleaseArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    args.change
-        .output
-        .without_lock_ids(WithoutLockIds::NoLock)?;
     let selection = args.change.selection(Some(args.mine), start.terminal)?;
     let ids = args
         .lock_id

@@ -12,7 +12,7 @@ use maintenance_lease::{Error, RowDetail, Sight};
 use crate::args::duration;
 use crate::args::nodes::{NodeArgs, Selection};
 use crate::args::output::OutputArgs;
-use crate::error::Failure;
+use crate::error::{Failure, InvalidValue};
 use crate::exit::Code;
 use crate::output::format::Format;
 use crate::output::item::{Item, NodeList};
@@ -44,8 +44,8 @@ use crate::ui::Terminal;
 /// volumes that stay attached, and namespaces that cannot be deleted because of these pods.
 #[derive(Args, Debug)]
 #[command(
-    mut_arg("quiet", |quiet| quiet.help(QUIET)),
-    mut_arg("all", |all| all.help(ALL)),
+    mut_arg("quiet", |quiet| quiet.help("Print no summary and no remarks")),
+    mut_arg("all", |all| all.help("Show all nodes, including those that are free and ready")),
     mut_arg("nodes_from", |from| from.hide_short_help(true)),
 )]
 #[command(after_help = "Examples:
@@ -130,10 +130,6 @@ pub(crate) struct StatusArgs {
     pub(crate) output: OutputArgs,
 }
 
-const QUIET: &str = "Print no summary and no remarks";
-
-const ALL: &str = "Show all nodes, including those that are free and ready";
-
 impl StatusArgs {
     /// The selected nodes: all of them if no argument selects any.
     fn selection(&self, terminal: &Terminal) -> Result<Selection, Failure> {
@@ -172,11 +168,11 @@ impl StatusArgs {
 }
 
 /// The key of a label, such as `topology.kubernetes.io/zone`.
-fn label_key(typed: &str) -> Result<String, String> {
+fn label_key(typed: &str) -> Result<String, InvalidValue> {
     let is_of_a_key = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
     match !typed.is_empty() && typed.chars().all(is_of_a_key) {
         true => Ok(typed.to_owned()),
-        false => Err("not the key of a label, e.g. topology.kubernetes.io/zone".to_owned()),
+        false => Err(InvalidValue::NotALabelKey),
     }
 }
 
@@ -190,10 +186,12 @@ pub(crate) async fn run(args: &StatusArgs, start: &Start<'_>) -> Result<Code, Fa
         let run = pods::run(&selection, args.output, !args.no_headers, start);
         return or_interrupted(run).await;
     }
-    let session = start.reading().await?;
-    let identity = session.locks.identity();
+    let session = match selection {
+        Selection::Mine => start.reading_as_holder().await?,
+        _ => start.reading().await?,
+    };
     let filter = NodeFilter {
-        identity: identity.to_owned(),
+        locks: session.locks.clone(),
         brief: args.is_brief(&selection, format),
         selection,
         states: args.states(),
@@ -370,9 +368,7 @@ impl StatusRun<'_> {
     /// Reports that there may be more nodes than are shown.
     fn report_unlisted(&self, snapshot: &Snapshot) {
         if self.filter.selection == Selection::All && snapshot.other_rows == Sight::Forbidden {
-            self.session
-                .terminal
-                .remark("no permission to list nodes: only nodes with a Lease are shown");
+            self.session.terminal.remark(status::UNLISTED);
         }
     }
 }

@@ -7,7 +7,7 @@ use pod_safety::fencing::is_of_fencing;
 
 use crate::args::change::ChangingArgs;
 use crate::args::output::offers_no_lock_id;
-use crate::error::{Failure, FencingRefusal, Verb, WithoutLockIds};
+use crate::error::{Failure, FencingRefusal, Verb};
 use crate::exit::Code;
 use crate::run::lock_command::LockCommand;
 use crate::run::report::Report;
@@ -38,9 +38,6 @@ pub(crate) struct UnholdArgs {
 }
 
 pub(crate) async fn run(args: &UnholdArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    args.change
-        .output
-        .without_lock_ids(WithoutLockIds::NoLock)?;
     let selection = args.change.selection(Some(args.mine), start.terminal)?;
     let command = LockCommand::begin(start, &args.change, Verb::Unhold).await?;
     let session = &command.session;

@@ -2,8 +2,6 @@
 
 use clap::Args;
 use futures::future::join_all;
-use maintenance_lease::protocol::{LockId, Now, Refusal, State};
-use maintenance_lease::{Error, NodeLease, Refused, Subject};
 
 use crate::args::lock_id::{LockIdArgs, VARIABLE};
 use crate::args::nodes;
@@ -12,8 +10,7 @@ use crate::exit::Code;
 use crate::run::interruption::or_interrupted;
 use crate::run::problems::Problems;
 use crate::run::session::Start;
-use crate::words::holder::person;
-use crate::words::refusal;
+use crate::words::node_state;
 
 /// Check that a lock is still held
 ///
@@ -53,8 +50,16 @@ pub(crate) async fn run(args: &VerifyArgs, start: &Start<'_>) -> Result<Code, Fa
     let session = start.reading().await?;
     let locks = &session.locks;
     let reading = join_all(ids.iter().map(|(node, id)| async move {
-        let lease = locks.get(node).await?;
-        judge(node, id, lease, locks.server_time().now())
+        match locks.get(node).await? {
+            Some(lease) if lease.uid() == id.uid() => {
+                locks.check_held(&lease, id)?;
+                Ok(lease)
+            }
+            other => Err(Failure::OtherLease {
+                node: node.clone(),
+                has_one: other.is_some(),
+            }),
+        }
     }));
     let results = or_interrupted(async { Ok(reading.await) }).await?;
     let now = || locks.server_time().now();
@@ -62,10 +67,9 @@ pub(crate) async fn run(args: &VerifyArgs, start: &Start<'_>) -> Result<Code, Fa
     for result in results {
         match result {
             Ok(lease) => {
-                let about = refusal::about(&lease, lease.state(now()), now());
-                let (node, person) = (lease.node(), person(&lease));
-                let line = format!("node/{node} is still locked by {person}{about}");
-                session.terminal.result(line);
+                session
+                    .terminal
+                    .result(node_state::still_locked(&lease, now()));
             }
             Err(failure) => {
                 problems.report(&failure);
@@ -73,46 +77,4 @@ pub(crate) async fn run(args: &VerifyArgs, start: &Start<'_>) -> Result<Code, Fa
         }
     }
     Ok(problems.end().await)
-}
-
-/// The Lease, if this exact acquisition still holds. It counts until its end; a client that waits for the
-/// lock adds some seconds for clock skew.
-fn judge(
-    node: &str,
-    id: &LockId,
-    lease: Option<NodeLease>,
-    now: Now,
-) -> Result<NodeLease, Failure> {
-    let lease = match lease {
-        Some(lease) if lease.uid() == id.uid() => lease,
-        other => {
-            return Err(Failure::OtherLease {
-                node: node.to_owned(),
-                has_one: other.is_some(),
-            });
-        }
-    };
-    let state = lease.state(now);
-    let is_meant = lease.lock_id().as_ref() == Some(id);
-    let (refusal, state) = match state {
-        // Until the Lease is deleted nobody can acquire it, but nobody can renew it either.
-        State::Held { .. } | State::AdminHold if is_meant && lease.is_deleting() => {
-            (Refusal::Deleting, state)
-        }
-        State::Held { until } if is_meant && until < now.latest => {
-            (Refusal::Expired, State::Expired { since: Some(until) })
-        }
-        State::Held { .. } | State::AdminHold if is_meant => return Ok(lease),
-        State::Expired { .. } if is_meant => (Refusal::Expired, state),
-        State::Free => (Refusal::NotHeld, state),
-        _ => (Refusal::ChangedHands, state),
-    };
-    Err(Error::Refused(Box::new(Refused {
-        subject: Subject::Node,
-        node: node.to_owned(),
-        refusal,
-        lease: Some(lease),
-        state,
-    }))
-    .into())
 }

@@ -10,7 +10,7 @@ use self::until::{Condition, Wait};
 use crate::args::duration;
 use crate::args::nodes::NodeArgs;
 use crate::args::output::OutputArgs;
-use crate::error::{Failure, Verb, WithoutLockIds};
+use crate::error::{Failure, Verb};
 use crate::exit::Code;
 use crate::output::item::NodeList;
 use crate::output::print;
@@ -59,7 +59,7 @@ pub(crate) struct WaitArgs {
 
 pub(crate) async fn run(args: &WaitArgs, start: &Start<'_>) -> Result<Code, Failure> {
     if args.condition == Condition::Free {
-        args.output.without_lock_ids(WithoutLockIds::NoLock)?;
+        args.output.without_lock_ids("--for=free")?;
     }
     let format = args.output.format();
     let selection = args.nodes.selection(None, start.terminal.stdin())?;

@@ -1,11 +1,11 @@
 //! `whoami`: who the caller is, to others and to the API server.
 
-use anyhow::anyhow;
 use clap::Args;
+use connect::ApiUser;
 use maintenance_lease::ApiError;
 
 use crate::args::output::{OutputArgs, offers_no_lock_id};
-use crate::error::{Failure, WithoutLockIds};
+use crate::error::Failure;
 use crate::exit::Code;
 use crate::output::format::Format;
 use crate::output::identity::Identity;
@@ -16,8 +16,11 @@ use crate::run::variables::HOLDER;
 
 /// Show who you are: the holder of your locks, and the API user
 ///
-/// The holder is the name that others see on your locks: USER@HOST, or the one that you set with --holder or
+/// The holder is the name that others see on your locks: your API user, or the one that you set with --holder or
 /// KUBECTL_MAINT_HOLDER. The API user is the one that the API server, RBAC and audit logs see.
+///
+/// If the API user is unknown or may be shared, such as kubernetes-admin, the holder is USER@HOST. Add shared API
+/// users to KUBECTL_MAINT_SHARED_USERS, separated by commas.
 #[derive(Args, Debug)]
 #[command(mut_arg("format", offers_no_lock_id))]
 #[command(after_help = "Examples:
@@ -29,24 +32,21 @@ pub(crate) struct WhoamiArgs {
 }
 
 pub(crate) async fn run(args: &WhoamiArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    args.output.without_lock_ids(WithoutLockIds::NoLock)?;
     let format = args.output.format();
     let session = start.reading().await?;
-    let holder = session.locks.identity();
-    let is_set = start.holder.holder.is_some();
     let user = or_interrupted(async { Ok(session.locks.api_user().await?) }).await;
     let (user, failure) = match user {
         Ok(user) => (Some(user), None),
-        Err(failure) if failure.api().is_some_and(ApiError::is_not_installed) => (
-            None,
-            Some(Failure::Unexpected(anyhow!(
-                "the API server cannot say who you are: that needs Kubernetes 1.28 or later"
-            ))),
-        ),
+        Err(failure) if failure.api().is_some_and(ApiError::is_not_installed) => {
+            (None, Some(Failure::UnknownUser))
+        }
         Err(failure) => (None, Some(failure)),
     };
+    let named = user.as_ref().and_then(|user| user.username.clone());
+    let known = named.map_or(session.connection.api_user.clone(), ApiUser::Known);
+    let holder = start.holder.of(&known, start.environment);
     let outer = start.environment.get(HOLDER).map(ToOwned::to_owned);
-    let identity = Identity::new(holder, is_set, user, outer);
+    let identity = Identity::new(holder, user, outer);
     let text = match format {
         Format::Text | Format::Wide => Some(identity.text()),
         _ => print::data(&identity, format)?,

@@ -7,7 +7,7 @@ use pod_safety::why::Diagnosis;
 use crate::args::connection::namespace;
 use crate::args::is_name;
 use crate::args::output::{OutputArgs, offers_no_lock_id};
-use crate::error::{Failure, InputError, NothingFound, WithoutLockIds};
+use crate::error::{Failure, InputError, NothingFound};
 use crate::exit::Code;
 use crate::output::format::Format;
 use crate::output::print;
@@ -43,18 +43,7 @@ pub(crate) struct WhyArgs {
     pub(crate) output: OutputArgs,
 }
 
-/// kubectl's words for each kind.
-const KINDS: [(Kind, &[&str]); 3] = [
-    (Kind::Pod, &["pod", "pods", "po"]),
-    (
-        Kind::Claim,
-        &["pvc", "persistentvolumeclaim", "persistentvolumeclaims"],
-    ),
-    (Kind::Namespace, &["namespace", "namespaces", "ns"]),
-];
-
 pub(crate) async fn run(args: &WhyArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    args.output.without_lock_ids(WithoutLockIds::Diagnosis)?;
     let (kind, name) = object(&args.object)?;
     let session = start.reading().await?;
     let subject = Subject {
@@ -113,12 +102,9 @@ fn object(typed: &[String]) -> Result<(Kind, String), InputError> {
         [kind, name] => Some((&**kind, &**name)),
         _ => None,
     };
-    let kind = named.and_then(|(kind, _)| {
-        let mut kinds = KINDS.iter();
-        kinds.find(|(_, words)| words.contains(&kind))
-    });
+    let kind = named.and_then(|(kind, _)| Kind::of(kind));
     match (kind, named) {
-        (Some((kind, _)), Some((_, name))) if is_name(name) => Ok((*kind, name.to_owned())),
+        (Some(kind), Some((_, name))) if is_name(name) => Ok((kind, name.to_owned())),
         _ => Err(InputError::NotExplained {
             typed: typed.join(" "),
         }),

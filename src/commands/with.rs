@@ -1,10 +1,10 @@
 //! `with`: run a command on this machine while nodes are locked.
 
 mod args;
-mod codes;
-mod ending;
+mod exit_codes;
 mod locking;
 mod messages;
+mod release;
 mod variables;
 
 use std::ffi::OsStr;
@@ -18,7 +18,7 @@ use supervisor::Signals;
 use under_lease::{CommandOutcome, Progress};
 
 pub(crate) use self::args::WithArgs;
-use self::codes::Codes;
+use self::exit_codes::Codes;
 use self::locking::Locking;
 use self::messages::Messages;
 use crate::error::{Failure, InputError, Verb};
@@ -79,12 +79,12 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
         biased;
         held = locking.keep(&changes) => held?,
         () = &mut interrupt => {
-            locking.give_back(&changes).await?;
+            locking.release(&changes).await?;
             return Err(Failure::Interrupted);
         }
     };
     if poll!(&mut interrupt).is_ready() {
-        ending::give_back(session, held, &CommandOutcome::nothing()).await;
+        release::release_all(session, held, &CommandOutcome::nothing()).await;
         return Err(Failure::Interrupted);
     }
     session.terminal.remark(words.begins());
@@ -98,7 +98,7 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
     let mut messages = Messages::new(session);
     let running = async {
         let signals = Signals::new().context("could not listen for signals")?;
-        let report = |news: Progress<'_>| messages.report(news);
+        let report = |progress: Progress<'_>| messages.report(progress);
         let outcome = under_lease::run(&held, child, args.grace, signals, report).await;
         Ok::<_, Failure>(outcome.map_err(anyhow::Error::new)?)
     };
@@ -108,7 +108,7 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
         Ok(outcome) => (outcome, None),
         Err(failure) => (CommandOutcome::nothing(), Some(failure)),
     };
-    let is_lost = ending::give_back(session, held, &outcome).await || outcome.is_lost();
+    let is_lost = release::release_all(session, held, &outcome).await || outcome.is_lost();
     match failure {
         Some(failure) => Err(failure),
         None => Ok(codes.of_command(&outcome, is_lost)),
@@ -121,7 +121,7 @@ fn reported(session: &Session<'_>, changes: &[Change]) -> Vec<NodeEvent> {
     let mut side_effects = SideEffects::default();
     let mut events = Vec::new();
     for change in changes {
-        session.tell_before(change, now);
+        session.report_before(change, now);
         side_effects.add(change);
         let caller = session.locks.identity();
         events.extend(event::of(change, Verb::With, caller, false, None));

@@ -1,4 +1,4 @@
-//! Names of nodes from the cluster, within a time limit.
+//! Names from the cluster, within a time limit.
 
 use std::ffi::OsString;
 use std::sync::{Arc, mpsc};
@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use clap::parser::ValueSource;
-use clap::{ArgMatches, FromArgMatches as _};
+use clap::{ArgMatches, Command, FromArgMatches as _};
 use clap_complete::engine::CompletionCandidate;
 use maintenance_lease::protocol::{Now, State};
 use maintenance_lease::{Maintenance, NodeLease, RowDetail};
@@ -14,11 +14,11 @@ use pod_safety::cluster::Reader;
 use pod_safety::fencing::is_of_fencing;
 use tokio::time::timeout;
 
-use super::Definition;
 use crate::args::connection::{ConnectionArgs, USER_AGENT};
 use crate::args::holder::HolderArgs;
 use crate::words::holder::of_node;
 use crate::words::program::NODE_KINDS;
+use crate::words::why::Kind;
 use connect::{Environment, Notices, connect};
 
 /// How long to wait for names. The total limit is two seconds, which includes ending a plugin, the shell
@@ -29,82 +29,75 @@ const LIMIT: Duration = Duration::from_millis(1400);
 const END: Duration = Duration::from_millis(400);
 
 /// A name and its description.
-type Named = (String, String);
+type Row = (String, String);
+
+/// What a word may name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Named {
+    Node,
+    Other(Kind),
+}
+
+impl Named {
+    /// The kind with this name of kubectl's.
+    fn of(kind: &str) -> Option<Self> {
+        match NODE_KINDS.contains(&kind) {
+            true => Some(Self::Node),
+            false => Kind::of(kind).map(Self::Other),
+        }
+    }
+
+    /// The kind as a verb's words begin, and what it is; `None` if the verb is not for it.
+    fn offered_by(self, verb: &str) -> Option<(&'static str, &'static str)> {
+        match (verb, self) {
+            ("force-delete" | "why", Self::Other(Kind::Pod)) => Some(("pod/", "A pod")),
+            ("force-delete", Self::Node) => Some(("node/", "A Node with all its pods")),
+            ("why", Self::Other(Kind::Claim)) => Some(("pvc/", "A PersistentVolumeClaim")),
+            ("why", Self::Other(Kind::Namespace)) => Some(("namespace/", "A namespace")),
+            _ => None,
+        }
+    }
+}
 
 /// The nodes that may complete `typed` on this command line; `None` if the line or the cluster does not
 /// show them.
 pub(super) fn nodes(
-    definition: Definition,
+    definition: fn() -> Command,
     words: Vec<OsString>,
     typed: &str,
 ) -> Option<Vec<CompletionCandidate>> {
-    let (kind, beginning) = match typed.split_once('/') {
-        Some((kind, beginning)) if NODE_KINDS.contains(&kind) => (format!("{kind}/"), beginning),
-        Some(_) => return None,
-        None => (String::new(), typed),
-    };
-    let line = Line::read(definition, words).filter(|line| !line.is_selected)?;
-    let on_the_line = line.nodes.clone();
-    let nodes = in_time(move || line.ask())??;
-    Some(candidates(nodes, &kind, beginning, &on_the_line))
-}
-
-/// The entries of `named` that start with `beginning` and are not on the line yet, prefixed with their
-/// `kind`.
-fn candidates(
-    named: Vec<Named>,
-    kind: &str,
-    beginning: &str,
-    on_the_line: &[String],
-) -> Vec<CompletionCandidate> {
-    named
-        .into_iter()
-        .filter(|(name, _)| {
-            name.starts_with(beginning) && (name == beginning || !on_the_line.contains(name))
-        })
-        .map(|(name, about)| {
-            CompletionCandidate::new(format!("{kind}{name}")).help(Some(about.into()))
-        })
-        .collect()
-}
-
-/// The completions of `typed` in the form `pod/NAME` and `node/NAME`: a kind, then the names. `None` if the
-/// line or the cluster does not show them.
-pub(super) fn targets(
-    definition: Definition,
-    words: Vec<OsString>,
-    typed: &str,
-) -> Option<Vec<CompletionCandidate>> {
+    let line = Line::read(definition, words)?;
     match typed.split_once('/') {
-        None => {
-            let line = Line::read(definition, words).filter(|line| !line.is_selected)?;
-            // A node must be the only target. The word that is being typed counts as one.
-            let is_alone = line.nodes.iter().all(|other| other == typed);
-            let kinds = if is_alone { &KINDS[..] } else { &KINDS[..1] };
-            let begun = kinds.iter().filter(|(kind, _)| kind.starts_with(typed));
-            Some(
-                begun
-                    .map(|&(kind, about)| CompletionCandidate::new(kind).help(Some(about.into())))
-                    .collect(),
-            )
-        }
-        Some((kind @ ("pod" | "pods" | "po"), beginning)) => {
-            let line = Line::read(definition, words).filter(|line| !line.is_selected)?;
-            let on_the_line = line.nodes.clone();
-            let pods = in_time(move || line.ask_for_pods())??;
-            Some(candidates(
-                pods,
-                &format!("{kind}/"),
-                beginning,
-                &on_the_line,
-            ))
-        }
-        Some(_) => nodes(definition, words, typed),
+        Some((kind, _)) if !NODE_KINDS.contains(&kind) => None,
+        _ => line.complete(Named::Node, typed),
     }
 }
 
-/// The kinds that `force-delete` accepts.
-const KINDS: [(&str, &str); 2] = [("pod/", "A pod"), ("node/", "A Node with all its pods")];
+/// The completions of `typed` in the form `KIND/NAME`: a kind, then the names. `None` if the line or the
+/// cluster does not show them.
+pub(super) fn targets(
+    definition: fn() -> Command,
+    words: Vec<OsString>,
+    typed: &str,
+) -> Option<Vec<CompletionCandidate>> {
+    let line = Line::read(definition, words)?;
+    // The word that is being typed counts as one.
+    let is_alone = line.names.iter().all(|other| other == typed);
+    if let Some((kind, _)) = typed.split_once('/') {
+        let named = Named::of(kind)?;
+        named.offered_by(&line.verb)?;
+        return line.complete(named, typed);
+    }
+    let all = [Kind::Pod, Kind::Claim, Kind::Namespace].map(Named::Other);
+    let offered = all.into_iter().chain([Named::Node]).filter_map(|named| {
+        // Only pods can be named together.
+        let is_possible = is_alone || (line.verb != "why" && named == Named::Other(Kind::Pod));
+        let (kind, about) = named.offered_by(&line.verb).filter(|_| is_possible)?;
+        let candidate = CompletionCandidate::new(kind).help(Some(about.into()));
+        kind.starts_with(typed).then_some(candidate)
+    });
+    (!line.is_selected).then(|| offered.collect())
+}
 
 /// The result of `ask`, unless it takes too long: a thread that hangs on a disk ends with the process.
 fn in_time<T: Send + 'static>(ask: impl FnOnce() -> T + Send + 'static) -> Option<T> {
@@ -120,8 +113,8 @@ struct Line {
     verb: String,
     connection: ConnectionArgs,
     holder: HolderArgs,
-    /// The nodes or other targets, without their kind.
-    nodes: Vec<String>,
+    /// The nodes or other objects, without their kind.
+    names: Vec<String>,
     /// The nodes are selected by a flag, which can't be combined with names.
     is_selected: bool,
     force: bool,
@@ -131,7 +124,7 @@ struct Line {
 const SELECTING: [&str; 4] = ["selector", "all", "nodes_from", "mine"];
 
 impl Line {
-    fn read(definition: Definition, words: Vec<OsString>) -> Option<Self> {
+    fn read(definition: fn() -> Command, words: Vec<OsString>) -> Option<Self> {
         let matches = definition()
             .ignore_errors(true)
             .try_get_matches_from(words)
@@ -145,7 +138,7 @@ impl Line {
             verb: verb.to_owned(),
             connection: ConnectionArgs::from_arg_matches(&matches).ok()?,
             holder: HolderArgs::from_arg_matches(&matches).ok()?,
-            nodes: ["nodes", "targets"]
+            names: ["nodes", "targets", "object"]
                 .iter()
                 .flat_map(|id| typed(id))
                 .map(|typed: String| typed.rsplit('/').next().unwrap_or_default().to_owned())
@@ -155,38 +148,60 @@ impl Line {
         })
     }
 
-    /// The nodes that make sense for the verb, else all that it is not refused for.
-    fn ask(&self) -> Option<Vec<Named>> {
-        in_a_runtime(async {
-            let (locks, _) = self.locks().await?;
-            let mut refused = Vec::new();
-            if self.is_for_locked_nodes() {
-                let leases = locks.list().await.ok()?;
-                let now = locks.server_time().now();
-                let wanted = self.wanted(&locks, leases.values(), now);
-                if !wanted.is_empty() || self.verb == "unfence" {
-                    return Some(wanted);
-                }
-                let of_fencing = leases.values().filter(|lease| is_of_fencing(lease, now));
-                refused.extend(of_fencing.map(|lease| lease.node().to_owned()));
-            }
-            let rows = locks.nodes(None, RowDetail::Cells).await.ok()?;
-            let rows = rows.into_iter().filter(|row| !refused.contains(&row.name));
-            Some(rows.map(|row| (row.name, row.status)).collect())
-        })
+    /// The names that begin as `typed` does and are not on the line yet.
+    fn complete(self, named: Named, typed: &str) -> Option<Vec<CompletionCandidate>> {
+        if self.is_selected {
+            return None;
+        }
+        let begin = typed.find('/').map_or(0, |slash| slash + 1);
+        let (kind, begun) = typed.split_at(begin);
+        let on_the_line = self.names.clone();
+        let rows = in_time(move || self.ask(named))??;
+        let rows = rows.into_iter().filter(|(name, _)| {
+            name.starts_with(begun) && (name == begun || !on_the_line.contains(name))
+        });
+        let candidates = rows.map(|(name, about)| {
+            CompletionCandidate::new(format!("{kind}{name}")).help(Some(about.into()))
+        });
+        Some(candidates.collect())
     }
 
-    /// The stuck pods of the namespace, else all.
-    fn ask_for_pods(&self) -> Option<Vec<Named>> {
+    /// The objects that make sense for the verb, each with its description.
+    fn ask(&self, named: Named) -> Option<Vec<Row>> {
         in_a_runtime(async {
             let (locks, namespace) = self.locks().await?;
             let reader = Reader::new(locks.requests().clone());
-            let rows = reader.pod_rows(&namespace).await.ok()?;
-            let (hanging, others): (Vec<Named>, Vec<Named>) = rows
-                .into_iter()
-                .partition(|(_, status)| status == "Terminating");
-            Some(if hanging.is_empty() { others } else { hanging })
+            let rows = match named {
+                Named::Node => return self.nodes(&locks).await,
+                Named::Other(Kind::Pod) => reader.pod_rows(&namespace).await,
+                Named::Other(Kind::Claim) => reader.claim_rows(&namespace).await,
+                Named::Other(Kind::Namespace) => reader.namespace_rows().await,
+            };
+            let is_stuck = |(_, status): &Row| match &*self.verb {
+                "why" => !["Running", "Completed", "Bound", "Active"].contains(&status.as_str()),
+                _ => status == "Terminating",
+            };
+            let (stuck, others): (Vec<Row>, Vec<Row>) = rows.ok()?.into_iter().partition(is_stuck);
+            Some(if stuck.is_empty() { others } else { stuck })
         })
+    }
+
+    /// The nodes that make sense for the verb, else all that it is not refused for.
+    async fn nodes(&self, locks: &Maintenance) -> Option<Vec<Row>> {
+        let mut refused = Vec::new();
+        if self.is_for_locked_nodes() {
+            let leases = locks.list().await.ok()?;
+            let now = locks.server_time().now();
+            let wanted = self.wanted(locks, leases.values(), now);
+            if !wanted.is_empty() || self.verb == "unfence" {
+                return Some(wanted);
+            }
+            let of_fencing = leases.values().filter(|lease| is_of_fencing(lease, now));
+            refused.extend(of_fencing.map(|lease| lease.node().to_owned()));
+        }
+        let rows = locks.nodes(None, RowDetail::Cells).await.ok()?;
+        let rows = rows.into_iter().filter(|row| !refused.contains(&row.name));
+        Some(rows.map(|row| (row.name, row.status)).collect())
     }
 
     /// The connection and the namespace.
@@ -197,10 +212,11 @@ impl Line {
             .await
             .ok()?;
         let namespace = connection.client.default_namespace().to_owned();
-        let locks = Maintenance::builder(connection.client, self.holder.identity(&environment))
+        let holder = self.holder.of(&connection.api_user, &environment);
+        let locks = Maintenance::builder(connection.client, &*holder.identity)
             .request_timeout(Some(LIMIT))
             .build();
-        Some((locks.ok()?, namespace))
+        Some((holder.own(&locks.ok()?).ok()?, namespace))
     }
 
     fn is_for_locked_nodes(&self) -> bool {
@@ -216,7 +232,7 @@ impl Line {
         locks: &Maintenance,
         leases: impl Iterator<Item = &'a NodeLease>,
         now: Now,
-    ) -> Vec<Named> {
+    ) -> Vec<Row> {
         let is_wanted = |lease: &&NodeLease| match (self.verb.as_str(), lease.state(now)) {
             // A fencing that did not finish has left only its hold.
             ("unfence", _) => lease.is_fenced() || is_of_fencing(lease, now),
@@ -225,7 +241,7 @@ impl Line {
             ("release", State::AdminHold) => locks.is_own(lease) && !is_of_fencing(lease, now),
             (_, State::Free | State::AdminHold) => false,
         };
-        let mut named: Vec<Named> = leases
+        let mut named: Vec<Row> = leases
             .filter(is_wanted)
             .map(|lease| (lease.node().to_owned(), about(lease)))
             .collect();
@@ -286,7 +302,7 @@ mod tests {
                 "{words:?}"
             );
             assert_eq!(line.verb, "release");
-            assert_eq!(line.nodes[0], "a");
+            assert_eq!(line.names[0], "a");
             assert_eq!(line.force, words.contains(&"--force"));
         }
     }
@@ -299,7 +315,7 @@ mod tests {
             line.connection.flags().kubeconfig.as_deref(),
             Some("/k".as_ref())
         );
-        assert_eq!(line.nodes, ["a"]);
+        assert_eq!(line.names, ["a"]);
         let line = read(&["acquire", "-s", "https://h", "--duration", "soon", "b"]);
         assert_eq!(line.connection.flags().server.as_deref(), Some("https://h"));
     }

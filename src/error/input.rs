@@ -33,6 +33,10 @@ pub(crate) enum InputError {
         number: usize,
         error: Box<InputError>,
     },
+    /// A list is longer than `most` bytes; `-` is standard input.
+    LongList { list: PathBuf, most: u64 },
+    /// A list is not UTF-8.
+    NotText { list: PathBuf },
     /// A time that has passed.
     Past { flag: &'static str },
     /// A time that no calendar has.
@@ -53,8 +57,8 @@ pub(crate) enum InputError {
     },
     /// Not an identity that can hold locks.
     Holder(InvalidIdentity),
-    /// A command that has no lock ids was asked for them.
-    NoLockIds(WithoutLockIds),
+    /// `-o lock-id` with a flag that leaves no lock ids to print.
+    NoLockIds { flag: &'static str },
     /// No lock id was given.
     MissingLockId { variable: &'static str },
     /// The lock ids in the environment are for other nodes.
@@ -92,23 +96,4 @@ pub(crate) enum InputError {
     PodsOfMany,
     /// Not an object that `why` can explain.
     NotExplained { typed: String },
-}
-
-/// What has no lock ids to print.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WithoutLockIds {
-    /// A command that leaves no lock behind, or is about none.
-    NoLock,
-    /// A dry run.
-    DryRun,
-    /// The Leases of other applications.
-    Leases,
-    /// `status --pods`.
-    Pods,
-    /// `fence` and `unfence`.
-    Fencing,
-    /// `force-delete`.
-    ForceDeletion,
-    /// `why`.
-    Diagnosis,
 }

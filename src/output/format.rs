@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 
-use super::template::Template;
+use kubectl_templates::Template;
 
 /// The form of what goes to stdout.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::data::{ApiVersion, Data, kind};
 use crate::text::escape;
+use crate::words::holder::{Holder, HolderSource};
 
 /// The caller.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -15,8 +16,13 @@ pub(crate) struct Identity {
     kind: kind::Identity,
     /// The holder of the caller's locks.
     holder: String,
-    /// Whether that is the default, USER@HOST.
+    /// Whether that is the default.
     is_default: bool,
+    /// Why it is that one.
+    holder_source: HolderSource,
+    /// The caller's holder in earlier releases. Its locks are the caller's, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    earlier_holder: Option<String>,
     /// The API user; absent if the API server did not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     api_user: Option<String>,
@@ -29,20 +35,17 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// The caller with this `holder`, which was set or is the default. `user` is `None` if unknown. `outer` is the holder
-    /// of the `with` that this runs under.
-    pub(crate) fn new(
-        holder: &str,
-        is_set: bool,
-        user: Option<UserInfo>,
-        outer: Option<String>,
-    ) -> Self {
+    /// The caller with this `holder`. `user` is `None` if unknown. `outer` is the holder of the `with` that this runs
+    /// under.
+    pub(crate) fn new(holder: Holder, user: Option<UserInfo>, outer: Option<String>) -> Self {
         let user = user.unwrap_or_default();
         Self {
             api_version: ApiVersion::V2,
             kind: kind::Identity::Identity,
-            holder: holder.to_owned(),
-            is_default: !is_set,
+            holder: holder.identity,
+            is_default: holder.source != HolderSource::Set,
+            holder_source: holder.source,
+            earlier_holder: holder.earlier,
             api_user: user.username,
             groups: user.groups.unwrap_or_default(),
             with_holder: outer,
@@ -51,13 +54,23 @@ impl Identity {
 
     /// A line for each.
     pub(crate) fn text(&self) -> String {
-        let mut lines = vec![match self.is_default {
-            true => format!(
-                "Holder:    {} (default; change it with --holder)",
-                escape(&self.holder)
-            ),
-            false => format!("Holder:    {}", escape(&self.holder)),
-        }];
+        let why = match self.holder_source {
+            HolderSource::Set => "",
+            HolderSource::ApiUser => " (your API user; change it with --holder)",
+            HolderSource::SharedApiUser => {
+                " (USER@HOST, because the API user may be shared; change it with --holder)"
+            }
+            HolderSource::UnknownApiUser => {
+                " (USER@HOST, because the API user is unknown; change it with --holder)"
+            }
+        };
+        let mut lines = vec![format!("Holder:    {}{why}", escape(&self.holder))];
+        if let Some(earlier) = &self.earlier_holder {
+            let earlier = escape(earlier);
+            lines.push(format!(
+                "Earlier:   {earlier} (locks with this holder are yours, too)"
+            ));
+        }
         let user = self.api_user.as_deref();
         lines.push(format!(
             "API user:  {}",

@@ -147,7 +147,7 @@ impl Item {
                 .filter(|_| state != State::AdminHold)
                 .map(NodeLease::duration_seconds),
             hold_until: hold_until.map(Time::from),
-            overdue: hold_until.is_some_and(|until| now.earliest > Instant::from(until)),
+            overdue: hold_until.is_some() && held.is_some_and(|lease| lease.is_overdue(now)),
             transitions: lease.map(NodeLease::transitions),
             last_holder: lease
                 .and_then(NodeLease::last_holder)

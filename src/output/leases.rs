@@ -1,88 +1,21 @@
 //! Leases of all kinds: who holds them, since when, until when, and their purpose.
 
-mod purpose;
+mod entry;
 mod record;
 #[cfg(test)]
 mod tests;
 
 use chrono::{DateTime, Utc};
 use maintenance_lease::protocol::{Instant, Now, State};
-use maintenance_lease::{AnyLease, Candidate, NAMESPACE, NodeLease};
+use maintenance_lease::{AnyLease, NAMESPACE, NodeLease};
 
-use self::purpose::{Purpose, Traits};
+pub(crate) use self::entry::Entry;
 pub(crate) use self::record::{LeaseList, list};
 use super::grid::{self, Grid};
 use super::status::{Label, none, text, time_left, unknown};
 use crate::text::escape;
 use crate::words::holder::{named, of_node};
 use crate::words::time::span;
-
-/// An entry of the list.
-#[derive(Clone, Debug)]
-pub(crate) enum Entry {
-    Lease(Box<AnyLease>),
-    /// A candidate for a Lease in coordinated leader election.
-    Candidate(Candidate),
-}
-
-impl Entry {
-    pub(crate) fn namespace(&self) -> &str {
-        match self {
-            Self::Lease(any) => &any.namespace,
-            Self::Candidate(candidate) => &candidate.namespace,
-        }
-    }
-
-    pub(crate) fn name(&self) -> &str {
-        match self {
-            Self::Lease(any) => any.name(),
-            Self::Candidate(candidate) => &candidate.name,
-        }
-    }
-
-    fn lease(&self) -> Option<&AnyLease> {
-        match self {
-            Self::Lease(any) => Some(any),
-            Self::Candidate(_) => None,
-        }
-    }
-
-    fn created(&self) -> Option<Instant> {
-        match self {
-            Self::Lease(any) => any.created,
-            Self::Candidate(candidate) => candidate.created,
-        }
-    }
-
-    /// When its holder acquired it. If that is not recorded, as for heartbeats, when the Lease was created.
-    fn since(&self) -> Option<Instant> {
-        let held = self.lease().filter(|any| any.lease.holder().is_some());
-        let acquired = held.and_then(|any| any.lease.acquired());
-        acquired.map(Instant::from).or_else(|| self.created())
-    }
-
-    fn renewed(&self) -> Option<Instant> {
-        match self {
-            Self::Lease(any) => any.lease.renewed().map(Instant::from),
-            Self::Candidate(candidate) => candidate.renewed,
-        }
-    }
-
-    fn holder(&self) -> Option<&str> {
-        self.lease()?.lease.holder()
-    }
-
-    /// The purpose in words; names are shown as in the object.
-    fn words(&self) -> String {
-        match self {
-            Self::Lease(any) => Purpose::of(Traits::of(any)).words,
-            Self::Candidate(Candidate { lease, version, .. }) => match version {
-                Some(version) => format!("candidate for {lease}, {version}"),
-                None => format!("candidate for {lease}"),
-            },
-        }
-    }
-}
 
 /// Which columns are shown.
 #[derive(Clone, Copy, Debug)]

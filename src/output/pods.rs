@@ -1,5 +1,6 @@
 //! What is stranded on unhealthy nodes, in words and as data.
 
+mod item;
 mod record;
 #[cfg(test)]
 mod tests;
@@ -7,9 +8,10 @@ mod tests;
 use maintenance_lease::protocol::Now;
 use pod_safety::Known;
 use pod_safety::node::Health;
-use pod_safety::stranded::{BlockedNamespace, Fate, Orphan, Stranded, StrandedPod, StrandedVolume};
+use pod_safety::stranded::{Fate, Orphan, Stranded, StrandedPod, StrandedVolume};
 use pod_safety::words::few;
 
+use self::item::{Item, items};
 pub(crate) use self::record::{StrandedList, list};
 use super::grid::{Column, Grid};
 use super::status::{none, text};
@@ -28,63 +30,36 @@ pub(crate) struct Layout {
 
 const HEADERS: [&str; 5] = ["NAMESPACE", "NAME", "NODE", "STATE", "OWNER"];
 
-/// One stranded object.
-#[derive(Clone, Copy, Debug)]
-enum Item<'a> {
-    Pod(&'a StrandedPod),
-    Volume(&'a StrandedVolume),
-    Namespace(&'a BlockedNamespace),
-}
-
-/// All of them: the pods, the volumes that they leave behind, and the namespaces that wait for them.
-fn items(stranded: &Stranded) -> impl Iterator<Item = Item<'_>> {
-    let volumes = stranded.volumes.yes().into_iter().flatten();
-    let namespaces = stranded.namespaces.yes().into_iter().flatten();
-    let pods = stranded.pods.iter().map(Item::Pod);
-    pods.chain(volumes.map(Item::Volume))
-        .chain(namespaces.map(Item::Namespace))
-}
-
-impl Item<'_> {
-    /// The object's name in kubectl's form.
-    fn name(self) -> String {
-        match self {
-            Self::Pod(stranded) => format!("pod/{}", stranded.pod.sight.name),
-            Self::Volume(volume) => format!("volumeattachment/{}", volume.attachment.name),
-            Self::Namespace(namespace) => format!("namespace/{}", namespace.name),
+/// The cells of a row.
+fn row(item: Item<'_>, now: Now) -> [String; 5] {
+    let (namespace, node, state, owner) = match item {
+        Item::Pod(StrandedPod { pod, health, fate }) => (
+            Some(&pod.sight.namespace),
+            Some(&pod.sight.node),
+            fate_words(fate, health, now),
+            pod.owner.as_ref(),
+        ),
+        Item::Volume(volume) => (
+            None,
+            Some(&volume.attachment.node),
+            orphan_words(volume),
+            volume.attachment.volume.as_ref(),
+        ),
+        Item::Namespace(namespace) => {
+            let s = if namespace.pods == 1 { "" } else { "s" };
+            let age = span(now.latest - namespace.since);
+            let state = format!("Terminating {age}, blocked by {} pod{s}", namespace.pods);
+            (None, None, state, None)
         }
-    }
-
-    fn row(self, now: Now) -> [String; 5] {
-        let (namespace, node, state, owner) = match self {
-            Self::Pod(StrandedPod { pod, health, fate }) => (
-                Some(&pod.sight.namespace),
-                Some(&pod.sight.node),
-                fate_words(fate, health, now),
-                pod.owner.as_ref(),
-            ),
-            Self::Volume(volume) => (
-                None,
-                Some(&volume.attachment.node),
-                orphan_words(volume),
-                volume.attachment.volume.as_ref(),
-            ),
-            Self::Namespace(namespace) => {
-                let s = if namespace.pods == 1 { "" } else { "s" };
-                let age = span(now.latest - namespace.since);
-                let state = format!("Terminating {age}, blocked by {} pod{s}", namespace.pods);
-                (None, None, state, None)
-            }
-        };
-        let shown = |name: Option<&String>| text(name.map(String::as_str));
-        [
-            shown(namespace),
-            escape(&self.name()),
-            shown(node),
-            state,
-            owner.map_or_else(none, |owner| escape(owner)),
-        ]
-    }
+    };
+    let shown = |name: Option<&String>| text(name.map(String::as_str));
+    [
+        shown(namespace),
+        escape(&item.name()),
+        shown(node),
+        state,
+        owner.map_or_else(none, |owner| escape(owner)),
+    ]
 }
 
 /// The node's health, which precedes the fate of a pod.
@@ -141,7 +116,7 @@ pub(crate) fn table(stranded: &Stranded, layout: Layout, now: Now) -> Option<Str
     let headers = HEADERS[..columns]
         .iter()
         .map(|&header| Column::whole(header));
-    let rows = items(stranded).map(|item| item.row(now)[..columns].to_vec());
+    let rows = items(stranded).map(|item| row(item, now)[..columns].to_vec());
     let mut rows = rows.peekable();
     rows.peek()?;
     let lines = Grid::new(headers.collect(), layout.headers, layout.fit).rows(rows);

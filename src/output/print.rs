@@ -1,12 +1,13 @@
 //! Data in the requested format.
 
 use anyhow::Context as _;
+use kubectl_templates::{Rendered, Template};
 use serde::Serialize;
 
 use super::data::Data;
+use super::grid::{Column, Grid};
 use crate::output::format::Format;
-use crate::output::template::Template;
-use crate::text::is_unprintable;
+use crate::text::{escape, is_unprintable};
 
 /// The message if data can't be serialized.
 const UNPRINTABLE: &str = "could not print the result";
@@ -37,7 +38,14 @@ fn template(
     data: &impl Serialize,
 ) -> anyhow::Result<Option<String>> {
     let data = serde_json::to_value(data).context(UNPRINTABLE)?;
-    Ok(Some(template.text(&data, headers)).filter(|text| !text.is_empty()))
+    let text = match template.apply(&data, escape) {
+        Rendered::Text(text) => text,
+        Rendered::Table { headers: of, rows } => {
+            let columns = of.into_iter().map(Column::whole).collect();
+            Grid::new(columns, headers, None).rows(rows).join("\n")
+        }
+    };
+    Ok(Some(text).filter(|text| !text.is_empty()))
 }
 
 /// `data` as JSON, safe for a terminal: reasons and holders may contain any text.

@@ -11,13 +11,8 @@ use crate::args::nodes::Selection;
 use crate::args::take_expired::TakeExpiredArgs;
 use crate::error::{Failure, Unconfirmed, Verb};
 use crate::ui::Terminal;
-use crate::words::confirmation::{fact, nodes};
+use crate::words::confirmation::{self, nodes, question, taken_over, would_ask};
 use crate::words::holder::person;
-use crate::words::refusal::fenced;
-use crate::words::state::node_problem;
-
-/// How many holders are listed; of more, only their number is shown.
-const SHOWN: usize = 20;
 
 /// The number of nodes that a selector may put on hold without a confirmation.
 const HELD_UNASKED: usize = 10;
@@ -40,7 +35,7 @@ impl LockCommand<'_> {
         let Some(change) = self.change_of_many(selection, targets.len()) else {
             return Ok(());
         };
-        let facts = [format!("{}: {change}", self.session.place())];
+        let facts = self.facts(&change, [].into_iter());
         self.ask(targets, &facts, &question(&change)).await
     }
 
@@ -84,16 +79,8 @@ impl LockCommand<'_> {
             (None, [lease]) => (nodes(1), self.verb.breaks_one(lease.node(), &person(lease))),
             (None, leases) => (nodes(leases.len()), self.verb.breaks_many(leases.len())),
         };
-        let lines = taken.iter().map(|lease| {
-            let fact = fact(lease, now);
-            match is_of_fencing(lease, now) {
-                true => {
-                    let to_end = fenced::to_end(lease.node(), self.session.program);
-                    format!("{fact}\n    {to_end}")
-                }
-                false => fact,
-            }
-        });
+        let program = self.session.program;
+        let lines = taken.iter().map(|lease| taken_over(lease, now, program));
         self.ask(&targets, &self.facts(&change, lines), &question)
             .await?;
         let by_node = |lease: &NodeLease| (lease.node().to_owned(), lease.clone());
@@ -128,22 +115,17 @@ impl LockCommand<'_> {
             _ => return Ok((targets, Vec::new())),
         };
         let count = nodes(unfinished.len());
-        let facts = self.facts(
-            &count,
-            unfinished.iter().map(|(lease, row)| {
-                let problem = node_problem(row.is_ready(), row.is_cordoned());
-                format!("{}; the node is {problem}", fact(lease, now))
-            }),
-        );
-        let answer = self.answer(&facts, &question).await;
-        if partial && matches!(answer, Err(Failure::Declined)) {
-            return Ok((targets, Vec::new()));
-        }
-        self.or_failed(&names(&targets), answer)?;
-        let confirmed = unfinished
-            .into_iter()
-            .map(|(lease, _)| lease.clone())
-            .collect();
+        let lines = unfinished.iter();
+        let lines = lines.map(|(lease, row)| confirmation::unfinished(lease, row, now));
+        let facts = self.facts(&count, lines);
+        let confirmed = match self.answer(&facts, &question).await {
+            Err(Failure::Declined) if partial => Vec::new(),
+            answer => {
+                self.or_failed(&names(&targets), answer)?;
+                let leases = unfinished.into_iter().map(|(lease, _)| lease.clone());
+                leases.collect()
+            }
+        };
         // The answer took time: a node may have been cordoned meanwhile.
         let unread = targets.into_iter().map(|target| Target::from(target.node));
         Ok((self.read(unread.collect(), true).await?, confirmed))
@@ -151,13 +133,7 @@ impl LockCommand<'_> {
 
     /// The cluster and what would change there, and a line for each lock.
     fn facts(&self, change: &str, lines: impl ExactSizeIterator<Item = String>) -> Vec<String> {
-        let count = lines.len();
-        let mut facts = vec![format!("{}: {change}", self.session.place())];
-        facts.extend(lines.take(SHOWN));
-        if count > SHOWN {
-            facts.push(format!("  and {} more", count - SHOWN));
-        }
-        facts
+        confirmation::facts(&self.session.place(), change, lines)
     }
 
     /// Asks, and reports the failure for all of `targets` if the answer is not yes.
@@ -176,7 +152,7 @@ impl LockCommand<'_> {
         let (terminal, yes) = (self.session.terminal, self.args.yes);
         if self.is_dry_run() {
             if !yes {
-                terminal.remark(format!("without --dry-run, this asks first: {question}"));
+                terminal.remark(would_ask(question));
             }
             return Ok(());
         }
@@ -188,9 +164,4 @@ impl LockCommand<'_> {
         }
         terminal.confirm(facts, question, yes).await
     }
-}
-
-/// Whether to make this change.
-fn question(change: &str) -> String {
-    format!("{}{}?", change[..1].to_uppercase(), &change[1..])
 }

@@ -7,7 +7,7 @@ use futures::future::join_all;
 use maintenance_lease::{ApiError, NodeEvent, Sight};
 
 use crate::run::session::Session;
-use crate::text::escape;
+use crate::words::event;
 
 /// The time limit for all of them.
 pub(crate) const LIMIT: Duration = Duration::from_secs(2);
@@ -23,10 +23,7 @@ pub(crate) async fn post(session: &Session<'_>, events: Vec<NodeEvent>) {
     };
     let failed = tokio::time::timeout(LIMIT, posting).await;
     if let Some(error) = failed.unwrap_or(Some(ApiError::TimedOut(LIMIT))) {
-        session.terminal.warn(format!(
-            "could not post an Event on the node: {}",
-            escape(&error.to_string())
-        ));
+        session.terminal.warn(event::not_posted(&error));
     }
 }
 

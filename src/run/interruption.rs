@@ -10,8 +10,6 @@ use tokio::sync::Notify;
 use crate::error::Failure;
 use crate::exit::Code;
 use crate::signals::asked_to_end;
-use crate::ui::Terminal;
-use crate::words::program::Program;
 
 /// How long work in progress may still take after Ctrl-C.
 pub(crate) const LAST_CHANCE: Duration = Duration::from_secs(2);
@@ -22,12 +20,8 @@ static LEAVING: Notify = Notify::const_new();
 /// Runs `command` to its end, or until a second Ctrl-C.
 ///
 /// # Errors
-/// Those of the command.
-pub(crate) fn run(
-    command: impl Future<Output = Result<Code, Failure>>,
-    terminal: &Terminal,
-    program: &Program,
-) -> Result<Code, Failure> {
+/// Those of the command, and a second Ctrl-C.
+pub(crate) fn run(command: impl Future<Output = Result<Code, Failure>>) -> Result<Code, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -36,13 +30,7 @@ pub(crate) fn run(
         tokio::select! {
             biased;
             result = command => result,
-            () = LEAVING.notified() => {
-                terminal.warn(
-                    "interrupted again: locks were not released, and a request may still take effect",
-                );
-                terminal.hint(format!("check with `{program} status --mine`"));
-                Ok(Code::INTERRUPTED)
-            }
+            () = LEAVING.notified() => Err(Failure::InterruptedAgain),
         }
     });
     // Don't wait for a pending name lookup. A running credential plugin is ended.

@@ -16,8 +16,8 @@ use crate::ui::Terminal;
 use crate::words::failure;
 use crate::words::failure_group::FailureGroups;
 use crate::words::program::Program;
-use crate::words::refusal::RequestContext;
-use crate::words::suggestions::near_misses;
+use crate::words::request::RequestContext;
+use crate::words::suggestions;
 
 /// How many unknown nodes are listed. A wrong list may have very many.
 const MOST_UNKNOWN: usize = 20;
@@ -195,37 +195,22 @@ impl<'a> Problems<'a> {
 
     /// Ends the command: suggests similar names, warns about clocks, and returns the worst exit code.
     pub(crate) async fn end(self) -> Code {
+        let Session {
+            terminal, program, ..
+        } = self.session;
         self.report_groups();
         let mut unknown = self.unknown.take();
         if unknown.len() > MOST_UNKNOWN {
             let more = unknown.len() - MOST_UNKNOWN;
-            self.session
-                .terminal
-                .error(&format!("{more} more nodes not found"));
+            terminal.error(&suggestions::more_unknown(more));
             unknown.truncate(MOST_UNKNOWN);
         }
         if !unknown.is_empty()
             && let Ok(rows) = self.session.locks.nodes(None, RowDetail::Cells).await
         {
-            let mut is_near_any = false;
-            for typed in &unknown {
-                let near = near_misses(typed, rows.iter().map(|row| row.name.as_str()));
-                if !near.is_empty() {
-                    is_near_any = true;
-                    let whose = match &unknown[..] {
-                        [_] => String::new(),
-                        _ => format!("{typed}: "),
-                    };
-                    let near = near.join(", ");
-                    let hint = format!("{whose}did you mean {near}?");
-                    self.session.terminal.hint(hint);
-                }
-            }
-            if !is_near_any {
-                let program = self.session.program;
-                self.session
-                    .terminal
-                    .hint(format!("list all nodes with `{program} status --all`"));
+            let known: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+            for hint in suggestions::instead_of(&unknown, &known, program) {
+                terminal.hint(hint);
             }
         }
         self.session.warn_of_clocks();

@@ -146,10 +146,9 @@ impl<'a> Report<'a> {
             unnamed: *self.selection == Selection::Mine,
             duration: self.requested,
         };
-        session.tell_before(change, now);
+        session.report_before(change, now);
         if change.done == Done::AlreadyFree && self.because.is_some() {
-            let node = &change.node;
-            terminal.warn(format!("node/{node} was already free: -m was not stored"));
+            terminal.warn(change::reason_not_stored(&change.node));
         }
         if self.is_for_people() {
             terminal.result(change::line(change, context));
@@ -188,14 +187,11 @@ impl<'a> Report<'a> {
 
     /// Records an unchanged node: the command was interrupted, or failed for other nodes.
     fn left_alone(&mut self, node: &str, interrupted: bool) {
-        let failed = self.command.verb.failed(node);
-        let error = match interrupted {
-            true => ItemError::of(ErrorCode::Interrupted, format!("{failed}: interrupted")),
-            false => {
-                let why = format!("{failed}: another node failed");
-                ItemError::of(ErrorCode::OtherFailed, why)
-            }
+        let code = match interrupted {
+            true => ErrorCode::Interrupted,
+            false => ErrorCode::OtherFailed,
         };
+        let error = ItemError::of(code, self.command.verb.not_done(node, interrupted));
         self.items.push(Item::skipped(node, error));
         self.outcomes.left.push(node.to_owned());
     }

@@ -8,7 +8,7 @@ use std::task::Poll;
 
 use futures::poll;
 use maintenance_lease::protocol::Now;
-use maintenance_lease::{Change, ClockWarning, Error, Maintenance, Sight};
+use maintenance_lease::{Change, Error, Maintenance, Sight};
 use other_tools::Finding;
 
 use super::interruption::or_interrupted;
@@ -22,8 +22,8 @@ use crate::ui::Terminal;
 use crate::words::activity;
 use crate::words::change;
 use crate::words::program::Program;
-use crate::words::refusal::RequestContext;
-use crate::words::time;
+use crate::words::request::RequestContext;
+use crate::words::session as words;
 use connect::{ApiUser, Connection, Environment, Notice, Notices, connect};
 
 /// What every verb gets, before anything is sent.
@@ -43,7 +43,7 @@ pub(crate) struct Session<'a> {
     pub(crate) connection: Connection,
     pub(crate) locks: Maintenance,
     pub(crate) program: &'a Program,
-    clock_told: AtomicBool,
+    clocks_reported: AtomicBool,
     /// What other tools do to the Nodes that were read whole.
     findings: Mutex<HashMap<String, Vec<Finding>>>,
 }
@@ -60,10 +60,7 @@ impl<'a> Start<'a> {
             match notice {
                 Notice::ApiWarning(text) => terminal.warn(escape(&text)),
                 Notice::Trace(text) => terminal.raw_stderr(text),
-                Notice::SlowPlugin(command) => terminal.remark(format!(
-                    "waiting for credential plugin {}",
-                    escape(&command)
-                )),
+                Notice::SlowPlugin(command) => terminal.remark(words::slow_plugin(&command)),
             }
         });
         let flags = self.connection.flags();
@@ -80,9 +77,18 @@ impl<'a> Start<'a> {
         }
     }
 
-    /// A session that only reads.
+    /// A session that only reads, and doesn't need to know which locks are the caller's.
     pub(crate) async fn reading(&self) -> Result<Session<'a>, Failure> {
         self.open(None).await
+    }
+
+    /// A session that only reads, and knows which locks are the caller's.
+    pub(crate) async fn reading_as_holder(&self) -> Result<Session<'a>, Failure> {
+        let mut session = self.open(None).await?;
+        if self.holder.holder.is_none() {
+            or_interrupted(session.learn_api_user(self)).await?;
+        }
+        Ok(session)
     }
 
     /// A session that writes. One that acquires locks does so in the name of the API user.
@@ -91,70 +97,68 @@ impl<'a> Start<'a> {
         write: &WriteArgs,
         acquires: bool,
     ) -> Result<Session<'a>, Failure> {
-        let session = self.open(Some(write)).await?;
-        if acquires {
-            or_interrupted(session.learn_api_user()).await?;
+        let mut session = self.open(Some(write)).await?;
+        if acquires || self.holder.holder.is_none() {
+            or_interrupted(session.learn_api_user(self)).await?;
         }
         Ok(session)
     }
 
     async fn open(&self, write: Option<&WriteArgs>) -> Result<Session<'a>, Failure> {
         let connection = self.connect().await?;
-        let mut builder = Maintenance::builder(
-            connection.client.clone(),
-            self.holder.identity(self.environment),
-        )
-        .request_timeout(connection.request_timeout)
-        .reconnect(connection.reconnector());
+        let holder = self.holder.of(&connection.api_user, self.environment);
+        let mut builder = Maintenance::builder(connection.client.clone(), &*holder.identity)
+            .request_timeout(connection.request_timeout)
+            .reconnect(connection.reconnector());
         if let Some(write) = write {
             builder = builder
                 .field_manager(write.field_manager.clone())
                 .dry_run(write.dry_run);
         }
         let locks = builder.build().map_err(InputError::Holder)?;
+        let locks = holder.own(&locks).map_err(InputError::Holder)?;
+        if let ApiUser::Known(name) = &connection.api_user {
+            locks.set_api_user(name);
+        }
         Ok(Session {
             terminal: self.terminal,
             connection,
             locks,
             program: self.program,
-            clock_told: AtomicBool::new(false),
+            clocks_reported: AtomicBool::new(false),
             findings: Mutex::default(),
         })
     }
 }
 
 impl Session<'_> {
-    /// Names the API user in acquisitions from now on. If the credentials do not tell who that is, the API server is
-    /// asked. Without an answer, acquisitions name nobody.
-    async fn learn_api_user(&self) -> Result<(), Failure> {
-        let name = match &self.connection.api_user {
-            ApiUser::Known(name) => Some(name.clone()),
-            ApiUser::Anonymous => None,
-            // No answer is kept for the next run: the user of a credential plugin may be another by then.
-            ApiUser::Unknown => {
-                let user = self.locks.api_user().await.ok();
-                user.and_then(|user| user.username)
-            }
-        };
-        if let Some(name) = name {
-            self.locks.set_api_user(name);
+    /// Asks the API server who the caller is, if the credentials don't tell. The API user becomes the holder, and is
+    /// named in acquisitions. Without an answer, acquisitions name nobody.
+    async fn learn_api_user(&mut self, start: &Start<'_>) -> Result<(), Failure> {
+        if self.connection.api_user != ApiUser::Unknown {
+            return Ok(());
+        }
+        // No answer is kept for the next run: the user of a credential plugin may be another by then.
+        let user = self.locks.api_user().await.ok();
+        if let Some(name) = user.and_then(|user| user.username) {
+            self.locks.set_api_user(&name);
+            let user = ApiUser::Known(name);
+            let holder = start.holder.of(&user, start.environment);
+            self.locks = holder.own(&self.locks).map_err(InputError::Holder)?;
+            self.connection.api_user = user;
         }
         Ok(())
     }
 
     /// The cluster and namespace of the changes, for confirmations.
     pub(crate) fn place(&self) -> String {
-        let context = self.connection.context.as_ref();
-        let user = self.connection.user.as_ref();
-        [
-            context.map(|context| format!("context {}", escape(context))),
-            Some(format!("server {}", self.connection.server)),
-            user.map(|user| format!("user {}", escape(user))),
-        ]
-        .into_iter()
-        .flatten()
-        .collect::<Vec<_>>()
-        .join(", ")
+        let Connection {
+            context,
+            server,
+            user,
+            ..
+        } = &self.connection;
+        words::place(context.as_deref(), server, user.as_deref())
     }
 
     /// Distinguishes a node that was never locked from one that does not exist.
@@ -181,7 +185,7 @@ impl Session<'_> {
     }
 
     /// Reports what the last holder left behind, and what other tools do to the node.
-    pub(crate) fn tell_before(&self, change: &Change, now: Now) {
+    pub(crate) fn report_before(&self, change: &Change, now: Now) {
         if let Some(expired) = change::expired(change, now) {
             self.terminal.warn(expired);
         }
@@ -208,7 +212,7 @@ impl Session<'_> {
     /// Warns once if the clocks differ.
     pub(crate) fn warn_of_clocks(&self) {
         if let Some(warning) = self.clock_warning()
-            && !self.clock_told.swap(true, Ordering::Relaxed)
+            && !self.clocks_reported.swap(true, Ordering::Relaxed)
         {
             self.terminal.warn(warning);
         }
@@ -216,22 +220,6 @@ impl Session<'_> {
 
     /// A warning if the clocks differ.
     pub(crate) fn clock_warning(&self) -> Option<String> {
-        Some(match self.locks.server_time().warning()? {
-            ClockWarning::LocalClock { ahead } if ahead.as_micros() > 0 => format!(
-                "the local clock is {} ahead of the API server's; server time is used",
-                time::span(ahead)
-            ),
-            ClockWarning::LocalClock { ahead } => format!(
-                "the local clock is {} behind the API server's; server time is used",
-                time::span(maintenance_lease::protocol::Span::micros(
-                    -ahead.as_micros()
-                ))
-            ),
-            ClockWarning::ServersDisagree { by } => format!(
-                "the API server's Date headers differ by {}: several servers or a proxy disagree about \
-                 the time. The earliest decides what has expired",
-                time::span(by)
-            ),
-        })
+        self.locks.server_time().warning().map(words::clocks)
     }
 }

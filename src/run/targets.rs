@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use futures::future::try_join_all;
 use futures::{StreamExt as _, TryStreamExt as _};
 pub(crate) use maintenance_lease::Target;
-use maintenance_lease::protocol::identity::hold_identity;
 use maintenance_lease::{Error, NodeLease, NodeRow, RowDetail, Seen, Sight};
 
 use super::interruption::or_interrupted;
@@ -136,13 +135,10 @@ pub(crate) async fn find(
                 verb,
                 has_others: leases.values().any(|lease| locks.is_own(lease)),
             };
-            let holder = match verb {
-                Verb::Unhold => hold_identity(locks.identity()),
-                _ => locks.identity().to_owned(),
-            };
+            let holds = verb == Verb::Unhold;
             let mut mine: Vec<Target> = leases
                 .into_values()
-                .filter(|lease| lease.holder() == Some(&holder))
+                .filter(|lease| locks.is_own(lease) && lease.is_hold() == holds)
                 .map(|lease| target(lease.node().to_owned(), Sight::Unread, Some(lease)))
                 .collect();
             mine.sort_by(|one, other| one.node.cmp(&other.node));

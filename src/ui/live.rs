@@ -5,8 +5,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 
-use super::Terminal;
-
 /// The width if that of the terminal is unknown.
 const USUAL_WIDTH: u16 = 80;
 
@@ -16,47 +14,27 @@ const FREE: u16 = 3;
 /// The line that is shown on this process's terminal.
 static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
-impl Terminal {
-    /// Whether stderr is a terminal that can update a line, and such a line is wanted.
-    pub(crate) fn shows_live(&self) -> bool {
-        let is_dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
-        !self.quiet && !is_dumb && Self::is_stderr_one()
-    }
+/// Shows `line` after `template`, or as much of it as fits, in place of the last one.
+pub(super) fn draw(template: &str, line: String, done: usize, all: Option<usize>) {
+    let Ok(style) = ProgressStyle::with_template(template) else {
+        return;
+    };
+    let mut shown = shown();
+    let bar = shown.get_or_insert_with(|| {
+        let all = all.map(|all| all as u64);
+        ProgressBar::with_draw_target(all, ProgressDrawTarget::term_like(Box::new(Stderr)))
+    });
+    bar.clone()
+        .with_style(style.progress_chars("=> "))
+        .with_position(done as u64)
+        .with_message(line)
+        .tick();
+}
 
-    /// Shows `line`, or as much of it as fits, in place of the last one.
-    pub(crate) fn live(&self, line: String) {
-        self.draw("{wide_msg}", line, 0, None);
-    }
-
-    /// The same after a bar that shows how much is `done` of `all`.
-    pub(crate) fn live_count(&self, done: usize, all: usize, line: String) {
-        self.draw("[{bar:20}] {wide_msg}", line, done, Some(all));
-    }
-
-    fn draw(&self, template: &str, line: String, done: usize, all: Option<usize>) {
-        let Ok(style) = ProgressStyle::with_template(template) else {
-            return;
-        };
-        if !self.shows_live() {
-            return;
-        }
-        let mut shown = shown();
-        let bar = shown.get_or_insert_with(|| {
-            let all = all.map(|all| all as u64);
-            ProgressBar::with_draw_target(all, ProgressDrawTarget::term_like(Box::new(Stderr)))
-        });
-        bar.clone()
-            .with_style(style.progress_chars("=> "))
-            .with_position(done as u64)
-            .with_message(line)
-            .tick();
-    }
-
-    /// Removes the line, if one is shown, to make room for others.
-    pub(crate) fn end_live(&self) {
-        if let Some(bar) = shown().take() {
-            bar.finish_and_clear();
-        }
+/// Removes the line, if one is shown, to make room for others.
+pub(super) fn end() {
+    if let Some(bar) = shown().take() {
+        bar.finish_and_clear();
     }
 }
 

@@ -6,7 +6,7 @@ use maintenance_lease::protocol::{Instant, Now, Span, State};
 use maintenance_lease::{Change, Done, DryRun, LONGEST_DURATION, NodeLease, SideEffect};
 
 use super::holder::{named, person};
-use super::refusal::{about, why};
+use super::lock::{about, why};
 use super::state::node_problem;
 use super::time::{clock, length, remaining};
 use crate::text::escape;
@@ -192,6 +192,11 @@ pub(crate) fn expired(change: &Change, now: Now) -> Option<String> {
         )),
         Done::AlreadyHeld | Done::Released | Done::AlreadyFree => None,
     }
+}
+
+/// The reason of a release was not stored.
+pub(crate) fn reason_not_stored(node: &str) -> String {
+    format!("node/{node} was already free: -m was not stored")
 }
 
 /// The problems of the node that the last holder left.

@@ -1,20 +1,26 @@
 //! What a confirmation shows about the locks that are at stake.
 
-use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::{Instant, Now, State};
+use maintenance_lease::{NodeLease, NodeRow};
 use pod_safety::fencing::is_of_fencing;
 
 use super::holder::person;
-use super::refusal::{fenced, why};
+use super::lock::why;
+use super::program::Program;
+use super::refusal::fenced;
+use super::state::node_problem;
 use super::time::clock_and_utc;
 
+/// How many locks are listed; of more, only their number is shown.
+const SHOWN: usize = 20;
+
 /// Who holds a node, since when and until when, in local time and in UTC, and why.
-pub(crate) fn fact(lease: &NodeLease, now: Now) -> String {
+fn fact(lease: &NodeLease, now: Now) -> String {
     let state = lease.state(now);
     let at = |instant: Instant| clock_and_utc(instant, now.latest);
     let is_of_fencing = is_of_fencing(lease, now);
     let has = match state {
-        State::AdminHold if is_of_fencing => fenced::stands(lease),
+        State::AdminHold if is_of_fencing => fenced::state(lease),
         State::AdminHold => "is on hold by",
         State::Expired { .. } => "has an expired lock of",
         State::Held { .. } | State::Free => "is locked by",
@@ -39,6 +45,46 @@ pub(crate) fn fact(lease: &NodeLease, now: Now) -> String {
         person(lease),
         why(lease)
     )
+}
+
+/// What a confirmation shows: the cluster and what would change there, and a line for each lock.
+pub(crate) fn facts(
+    place: &str,
+    change: &str,
+    lines: impl ExactSizeIterator<Item = String>,
+) -> Vec<String> {
+    let count = lines.len();
+    let mut facts = vec![format!("{place}: {change}")];
+    facts.extend(lines.take(SHOWN));
+    if count > SHOWN {
+        facts.push(format!("  and {} more", count - SHOWN));
+    }
+    facts
+}
+
+/// The lock of another that is at stake. A fencing's hold has a better way to end.
+pub(crate) fn taken_over(lease: &NodeLease, now: Now, program: &Program) -> String {
+    let fact = fact(lease, now);
+    match is_of_fencing(lease, now) {
+        true => format!("{fact}\n    {}", fenced::to_end(lease.node(), program)),
+        false => fact,
+    }
+}
+
+/// The expired lock at stake, and the node that its holder left.
+pub(crate) fn unfinished(lease: &NodeLease, row: &NodeRow, now: Now) -> String {
+    let problem = node_problem(row.is_ready(), row.is_cordoned());
+    format!("{}; the node is {problem}", fact(lease, now))
+}
+
+/// Whether to change many nodes.
+pub(crate) fn question(change: &str) -> String {
+    format!("{}{}?", change[..1].to_uppercase(), &change[1..])
+}
+
+/// What a dry run reports instead of asking.
+pub(crate) fn would_ask(question: &str) -> String {
+    format!("without --dry-run, this asks first: {question}")
 }
 
 /// `count` nodes, such as `3 nodes`.

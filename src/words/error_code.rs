@@ -97,7 +97,7 @@ impl ErrorCode {
             | Failure::InterruptedLock { .. }
             | Failure::UnknownFencing { .. }
             | Failure::InterruptedWrite { .. } => Self::Unknown,
-            Failure::Interrupted => Self::Interrupted,
+            Failure::Interrupted | Failure::InterruptedAgain => Self::Interrupted,
             Failure::TimedOut { .. } | Failure::TooSlow { .. } => Self::TimedOut,
             Failure::OtherLease { .. } => Self::WrongLockId,
             Failure::NotGivenBack { .. } => Self::NotReleased,
@@ -106,6 +106,7 @@ impl ErrorCode {
             | Failure::KeepsChanging { .. }
             | Failure::NoAnswer { .. }
             | Failure::Unread { .. }
+            | Failure::UnknownUser
             | Failure::Reported(_) => Self::Failed,
         }
     }
@@ -121,8 +122,7 @@ fn of_error(error: &Error) -> ErrorCode {
         Error::Contended { .. } => ErrorCode::Conflict,
         Error::Lost(_) => ErrorCode::Lost,
         Error::Api(error) => of_api(error),
-        // An invalid option, or what a later version of the library adds.
-        _ => ErrorCode::Failed,
+        Error::Invalid(_) => ErrorCode::Failed,
     }
 }
 
@@ -160,8 +160,10 @@ fn of_api(error: &ApiError) -> ErrorCode {
         | ApiError::Transport(_)
         | ApiError::Unreadable(_)
         | ApiError::CutShort { .. }
-        | ApiError::NotKubernetes { .. } => ErrorCode::Unavailable,
-        _ => ErrorCode::Failed,
+        | ApiError::NotKubernetes { .. }
+        | ApiError::Paused
+        | ApiError::Undated => ErrorCode::Unavailable,
+        ApiError::NoRuntime(_) => ErrorCode::Failed,
     }
 }
 

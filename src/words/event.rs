@@ -1,10 +1,10 @@
 //! The Events that a change leaves on its Node.
 
 use maintenance_lease::protocol::State;
-use maintenance_lease::{Change, Done, NodeEvent, NodeLease};
+use maintenance_lease::{ApiError, Change, Done, NodeEvent, NodeLease};
 
 use super::holder::person;
-use super::refusal::why;
+use super::lock::why;
 use crate::error::Verb;
 use crate::text::escape;
 
@@ -79,6 +79,14 @@ pub(crate) fn of(
         _ => {}
     }
     events
+}
+
+/// The warning that an Event could not be posted.
+pub(crate) fn not_posted(error: &ApiError) -> String {
+    format!(
+        "could not post an Event on the node: {}",
+        escape(&error.to_string())
+    )
 }
 
 fn event(change: &Change, reason: &'static str, message: String, warning: bool) -> NodeEvent {

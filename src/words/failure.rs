@@ -7,9 +7,9 @@ use connect::{ConnectError, in_words};
 use maintenance_lease::{ApiError, Error};
 
 use super::program::Program;
-use super::refusal::{self, RequestContext};
+use super::request::RequestContext;
 use super::time::length;
-use super::{activity, fencing, input, loss, node_state, policies};
+use super::{activity, fencing, input, loss, node_state, policies, refusal};
 use crate::error::{Failure, NothingFound, Obstacle, Unconfirmed, Verb};
 use crate::text::{escape, for_shell, shown};
 
@@ -79,6 +79,15 @@ pub(crate) fn lines(
         Failure::Unconfirmed(why) => (unconfirmed(why), Some("add --yes to confirm".to_owned())),
         Failure::Declined => ("not confirmed: nothing was done".to_owned(), None),
         Failure::Interrupted => ("interrupted".to_owned(), None),
+        Failure::InterruptedAgain => (
+            "interrupted again: locks were not released, and a request may still take effect"
+                .to_owned(),
+            Some(format!("check with `{program} status --mine`")),
+        ),
+        Failure::UnknownUser => (
+            "the API server cannot say who you are: that needs Kubernetes 1.28 or later".to_owned(),
+            None,
+        ),
         Failure::InterruptedWrite { node } => (
             format!("interrupted: the write for node/{node} was in progress and may still take effect"),
             check(node),
@@ -301,7 +310,7 @@ fn timed_out(
             _,
         ) => {
             let state = node_state::state(lease.as_deref(), *now);
-            (is_not(awaited, &format!("it {state}")), None)
+            (is_not(&awaited.to_string(), &format!("it {state}")), None)
         }
         (Some(Obstacle::Remains(remains)), _) => {
             let (left, hint) = fencing::still_there(node, remains, program);

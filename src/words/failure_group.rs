@@ -7,10 +7,12 @@ use maintenance_lease::protocol::{Instant, Refusal, State};
 use maintenance_lease::{Error, Refused};
 
 use super::failure::timed_out_waiting;
-use super::refusal::{self, RequestContext};
+use super::lock::why;
+use super::refusal;
+use super::request::RequestContext;
 use super::time::clock;
 use super::verb::first;
-use crate::error::{Failure, Obstacle, Verb};
+use crate::error::{Awaited, Failure, Obstacle, Verb};
 
 /// How many names are listed.
 const LISTED: usize = 5;
@@ -27,10 +29,7 @@ enum Cause {
         reason: Option<String>,
     },
     /// The nodes did not reach the awaited state in this time.
-    State {
-        waited: Duration,
-        awaited: &'static str,
-    },
+    State { waited: Duration, awaited: Awaited },
 }
 
 /// Failures with the same cause, the last of which are not reported one by one.
@@ -116,7 +115,7 @@ impl FailureGroup {
                     format!(" (until {end} at the latest)")
                 });
                 let reason = reason.as_ref().and(refused.lease.as_ref());
-                let reason = reason.map(refusal::why).unwrap_or_default();
+                let reason = reason.map(why).unwrap_or_default();
                 let about = format!("{reason}{}", until.unwrap_or_default());
                 let failed = match (waited.is_zero(), request.verb) {
                     (true, verb) => verb.failed_more(count),

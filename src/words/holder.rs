@@ -1,10 +1,46 @@
-//! Who has a lock, in words that are safe to print.
+//! Who has a lock, in words that are safe to print; and who the caller is.
 
-use maintenance_lease::NodeLease;
 use maintenance_lease::env::{Env as _, Machine};
-use maintenance_lease::protocol::identity;
+use maintenance_lease::protocol::identity::{self, InvalidIdentity};
+use maintenance_lease::{Maintenance, NodeLease};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::text::escape;
+
+/// The identity of the caller's locks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Holder {
+    pub(crate) identity: String,
+    /// USER@HOST, which earlier releases used for the same caller.
+    pub(crate) earlier: Option<String>,
+    pub(crate) source: HolderSource,
+}
+
+impl Holder {
+    /// The handle of this holder, with the connection of `locks`.
+    pub(crate) fn own(&self, locks: &Maintenance) -> Result<Maintenance, InvalidIdentity> {
+        let locks = locks.as_holder(&*self.identity)?;
+        Ok(match &self.earlier {
+            Some(earlier) => locks.formerly(earlier),
+            None => locks,
+        })
+    }
+}
+
+/// Why the caller has this identity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) enum HolderSource {
+    /// --holder or `KUBECTL_MAINT_HOLDER`.
+    Set,
+    /// It is the API user.
+    ApiUser,
+    /// USER@HOST, because many people may be this API user.
+    SharedApiUser,
+    /// USER@HOST, because the API user is not known, or can't be a holder.
+    UnknownApiUser,
+}
 
 /// The holder of a Lease; for a hold, the person behind it.
 pub(crate) fn person(lease: &NodeLease) -> String {

@@ -4,10 +4,12 @@ use chrono::SecondsFormat;
 
 use super::program::Program;
 use super::time::{length, span};
-use crate::error::{InputError, WithoutLockIds};
+use crate::error::InputError;
 use crate::text::{for_shell, shown};
 
 const ONLY_ONE: &str = "use only one of them";
+
+const ONE_ON_EACH_LINE: &str = "put one node on each line";
 
 /// Message and hint.
 pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
@@ -51,7 +53,7 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
         ),
         InputError::Words(line) => both(
             format!("\"{}\" is more than one word", shown(line)),
-            "put one node on each line",
+            ONE_ON_EACH_LINE,
         ),
         InputError::Line {
             list,
@@ -65,6 +67,18 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
                 hint,
             )
         }
+        InputError::LongList { list, most } => both(
+            format!(
+                "--nodes-from {}: more than {} MiB",
+                list.display(),
+                most >> 20
+            ),
+            ONE_ON_EACH_LINE,
+        ),
+        InputError::NotText { list } => both(
+            format!("--nodes-from {}: not UTF-8", list.display()),
+            ONE_ON_EACH_LINE,
+        ),
         InputError::Past { flag } => both(
             format!("{flag} is in the past, by the API server's clock"),
             "use a time in the future",
@@ -103,7 +117,10 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
             )
         }
         InputError::Holder(error) => both(error.to_string(), "choose another name with --holder"),
-        InputError::NoLockIds(what) => no_lock_ids(*what, program),
+        InputError::NoLockIds { flag } => both(
+            format!("-o lock-id cannot be combined with {flag}: nothing is locked"),
+            ONLY_ONE,
+        ),
         InputError::MissingLockId { variable } => both(
             "missing --lock-id",
             format!("use the output of `acquire -o lock-id`; `with` sets {variable}"),
@@ -189,30 +206,4 @@ fn unset(variable: &str) -> String {
 
 fn set_to_lock_id(variable: &str) -> String {
     format!("unset {variable}, or set it to the output of `acquire -o lock-id`")
-}
-
-fn no_lock_ids(what: WithoutLockIds, program: &Program) -> (String, String) {
-    match what {
-        WithoutLockIds::NoLock => both(
-            "this command has no lock id to print",
-            format!("print those of your locks with `{program} status --mine -o lock-id`"),
-        ),
-        WithoutLockIds::DryRun => both(
-            "-o lock-id cannot be combined with --dry-run: nothing is locked",
-            ONLY_ONE,
-        ),
-        WithoutLockIds::Pods => both("-o lock-id cannot be combined with --pods", ONLY_ONE),
-        WithoutLockIds::Leases => both(
-            "-o lock-id is for maintenance locks only",
-            format!("print their lock ids with `{program} status -o lock-id`"),
-        ),
-        WithoutLockIds::Fencing => both(
-            "this command has no lock id to print",
-            "use -o json; the fencing record has the lock id of the hold",
-        ),
-        WithoutLockIds::ForceDeletion | WithoutLockIds::Diagnosis => both(
-            "this command has no lock id to print",
-            "use -o json or -o name",
-        ),
-    }
 }

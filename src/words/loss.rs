@@ -5,7 +5,7 @@ use maintenance_lease::{Lost, LostBy, NodeLease};
 use under_lease::Stage;
 
 use super::holder::{HoldingCommand, named, of_node, person};
-use super::refusal::{about, why};
+use super::lock::{about, why};
 use super::time::{clock, length};
 use crate::text::escape;
 use crate::words::program::Program;

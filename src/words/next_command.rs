@@ -1,7 +1,7 @@
 //! The commands to run next, after `describe` or after nodes were locked.
 
 use maintenance_lease::protocol::{Instant, Now, Span, State, check_finished};
-use maintenance_lease::{NodeLease, NodeRow};
+use maintenance_lease::{Maintenance, NodeLease, NodeRow};
 use pod_safety::node::Health;
 
 use super::program::{NO_REASON, Program};
@@ -11,7 +11,7 @@ use crate::error::Verb;
 
 /// Who reads it, and how they run this program.
 pub(crate) struct Reader<'a> {
-    pub(crate) identity: &'a str,
+    pub(crate) locks: &'a Maintenance,
     pub(crate) program: &'a Program,
 }
 
@@ -24,9 +24,9 @@ pub(crate) fn all(
     reader: &Reader<'_>,
     now: Now,
 ) -> Vec<(&'static str, String)> {
-    let Reader { identity, program } = reader;
+    let Reader { locks, program } = reader;
     let holder = lease.and_then(NodeLease::holder);
-    let own = lease.is_some_and(|lease| lease.is_held_by(identity));
+    let own = lease.is_some_and(|lease| locks.is_own(lease));
     let is_fenced = lease.is_some_and(NodeLease::is_fenced)
         || matches!(
             health,

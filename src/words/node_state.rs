@@ -1,18 +1,28 @@
 //! The states of awaited nodes, in words.
 
+use std::fmt;
+
 use maintenance_lease::protocol::{Now, Refusal, State};
 use maintenance_lease::{Blocked, NodeLease, Refused, Subject};
 
 use super::holder::person;
-use super::refusal::about;
+use super::lock::about;
 use super::waiting::{self, SetWait};
+use crate::error::Awaited;
 
 /// The most nodes that are listed one by one.
 const MOST: usize = 10;
 
 /// The state of a node: free, or who holds it, why, since when and until when.
-pub(crate) fn stands(node: &str, lease: Option<&NodeLease>, now: Now) -> String {
+pub(crate) fn line(node: &str, lease: Option<&NodeLease>, now: Now) -> String {
     format!("node/{node} {}", state(lease, now))
+}
+
+/// The lock that a script verified.
+pub(crate) fn still_locked(lease: &NodeLease, now: Now) -> String {
+    let about = about(lease, lease.state(now), now);
+    let node = lease.node();
+    format!("node/{node} is still locked by {}{about}", person(lease))
 }
 
 /// The same without the node.
@@ -30,6 +40,18 @@ pub(crate) fn state(lease: Option<&NodeLease>, now: Now) -> String {
         State::Free | State::Held { .. } => "is locked by",
     };
     format!("{how} {}{}", person(lease), about(lease, state, now))
+}
+
+/// As in "waiting for it to be free".
+impl fmt::Display for Awaited {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Free => "free",
+            Self::Locked => "locked",
+            Self::Expired => "expired",
+            Self::OnHold => "on hold",
+        })
+    }
 }
 
 /// What to report once about a node: its state and holder, without times.
@@ -62,8 +84,7 @@ pub(crate) struct AwaitedNodes<'a> {
     pub(crate) nodes: Vec<(&'a str, Option<&'a NodeLease>)>,
     /// How many there were.
     pub(crate) all: usize,
-    /// The awaited state, such as `free`.
-    pub(crate) awaited: &'a str,
+    pub(crate) awaited: Awaited,
 }
 
 impl AwaitedNodes<'_> {
@@ -94,7 +115,9 @@ impl AwaitedNodes<'_> {
     /// The same in one line.
     pub(crate) fn short(&self, now: Now) -> String {
         match self.nodes[..] {
-            [(node, Some(lease))] if self.awaited == "free" && lease.state(now) != State::Free => {
+            [(node, Some(lease))]
+                if self.awaited == Awaited::Free && lease.state(now) != State::Free =>
+            {
                 waiting::short(
                     &blocked(node, lease, now),
                     SetWait { taken: 0, all: 1 },

@@ -4,7 +4,7 @@ use maintenance_lease::{ApiError, NAMESPACE};
 use policies::OLDEST_MINOR;
 
 use super::program::Program;
-use super::refusal::RequestContext;
+use super::request::RequestContext;
 use crate::error::{PolicyRefusal, Verb};
 use crate::text::escape;
 

@@ -15,6 +15,9 @@ pub(crate) const NAME: &str = "kubectl maint";
 /// The name of its file, for use without kubectl.
 pub(crate) const FILE: &str = "kubectl-maint";
 
+/// The heading of the connection flags. `options` lists them; the help of other commands does not.
+pub(crate) const HEADING: &str = "Connection";
+
 /// The placeholder for the reason in the next command, if none was given.
 pub(crate) const NO_REASON: &str = "WHY";
 

@@ -8,25 +8,14 @@ use maintenance_lease::protocol::{Instant, Now, Refusal, State, identity};
 use maintenance_lease::{LONGEST_DURATION, NodeLease, Refused};
 
 use super::holder::{named, person};
+use super::lock::{about, why};
+use super::request::RequestContext;
 use super::state::node_problem;
-use super::time::{clock, length, remaining, span};
+use super::time::{clock, length, remaining};
 use crate::error::Verb;
 use crate::text::{escape, for_shell};
 use crate::words::holder::HoldingCommand;
 use crate::words::program::{NO_REASON, Program};
-
-/// The request that was refused, and its time.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RequestContext<'a> {
-    pub(crate) verb: Verb,
-    /// The caller's identity.
-    pub(crate) caller: &'a str,
-    /// How this program was run.
-    pub(crate) program: &'a Program,
-    pub(crate) now: Now,
-    /// Whether the caller already waited, until the timeout.
-    pub(crate) waited: bool,
-}
 
 /// The two lines, the second without its `hint:`.
 pub(crate) fn lines(refused: &Refused, request: RequestContext<'_>) -> (String, String) {
@@ -361,67 +350,6 @@ fn as_that_holder(verb: Verb, state: State) -> &'static str {
         (Verb::Wait, _) => "release",
         (verb, _) => verb.name(),
     }
-}
-
-/// The reason, and in parentheses since when and until when. The reason comes first, because people look
-/// for it first.
-pub(crate) fn about(lease: &NodeLease, state: State, now: Now) -> String {
-    format!("{}{}", why(lease), times(lease, state, now))
-}
-
-fn times(lease: &NodeLease, state: State, now: Now) -> String {
-    let at = |instant: Instant| clock(instant, now.latest);
-    let since = lease
-        .acquired()
-        .map(|acquired| format!("since {}", at(acquired.into())));
-    let until = match state {
-        State::Held { until } if until == Instant::UNREADABLE => {
-            Some("until an unreadable time".to_owned())
-        }
-        State::Held { until } => Some(format!(
-            "until {}, {} left",
-            at(until),
-            remaining(until - now.earliest)
-        )),
-        State::Expired { since: Some(since) } => Some(format!(
-            "expired at {}, {} ago",
-            at(since),
-            span(now.latest - since)
-        )),
-        State::Expired { since: None } => Some("no times recorded".to_owned()),
-        State::AdminHold => lease.hold_until().map(Instant::from).map(|until| {
-            if until < now.earliest {
-                let overdue = span(now.earliest - until);
-                format!("expected until {}, overdue by {overdue}", at(until))
-            } else {
-                format!("expected until {}", at(until))
-            }
-        }),
-        State::Free => None,
-    };
-    let flags = super::state::flag_words(lease, now);
-    let is_unreadable = state
-        == State::Held {
-            until: Instant::UNREADABLE,
-        };
-    let flags = flags
-        .into_iter()
-        .filter(|flag| !is_unreadable || *flag != "unreadable time")
-        .map(ToOwned::to_owned);
-    let parts: Vec<String> = since.into_iter().chain(until).chain(flags).collect();
-    match &parts[..] {
-        [] => String::new(),
-        parts => format!(" ({})", parts.join(", ")),
-    }
-}
-
-/// The reason, quoted.
-pub(crate) fn why(lease: &NodeLease) -> String {
-    lease
-        .reason()
-        .filter(|reason| !reason.is_empty())
-        .map(|reason| format!(": \"{}\"", escape(reason)))
-        .unwrap_or_default()
 }
 
 /// Whether it is locked for longer than maintenance may take.

@@ -1,5 +1,7 @@
 //! Suggestions for mistyped names.
 
+use super::program::Program;
+
 /// How many names are suggested.
 const MOST: usize = 2;
 
@@ -16,6 +18,29 @@ pub(crate) fn near_misses<'a>(
         .collect();
     near.sort_unstable();
     near.into_iter().take(MOST).map(|(_, name)| name).collect()
+}
+
+/// What to type instead of the nodes in `unknown`, which don't exist: known names, a line for each, else how to
+/// list all.
+pub(crate) fn instead_of(unknown: &[String], known: &[&str], program: &Program) -> Vec<String> {
+    let hints = unknown.iter().filter_map(|typed| {
+        let near = near_misses(typed, known.iter().copied());
+        let whose = match unknown {
+            [_] => String::new(),
+            _ => format!("{typed}: "),
+        };
+        (!near.is_empty()).then(|| format!("{whose}did you mean {}?", near.join(", ")))
+    });
+    let hints: Vec<String> = hints.collect();
+    match hints.is_empty() {
+        true => vec![format!("list all nodes with `{program} status --all`")],
+        false => hints,
+    }
+}
+
+/// How many more nodes don't exist.
+pub(crate) fn more_unknown(nodes: usize) -> String {
+    format!("{nodes} more nodes not found")
 }
 
 #[cfg(test)]

@@ -42,6 +42,15 @@ impl Verb {
         }
     }
 
+    /// The message that nothing was done for `node`, because of an interruption or of another node.
+    pub(crate) fn not_done(self, node: &str, interrupted: bool) -> String {
+        let why = match interrupted {
+            true => "interrupted",
+            false => "another node failed",
+        };
+        format!("{}: {why}", self.failed(node))
+    }
+
     /// The same for this many other nodes.
     pub(crate) fn failed_more(self, nodes: usize) -> String {
         match self {

@@ -4,7 +4,8 @@ use maintenance_lease::Blocked;
 use maintenance_lease::protocol::{Instant, Now, Refusal};
 
 use super::holder::person;
-use super::refusal::{self, RequestContext};
+use super::refusal;
+use super::request::RequestContext;
 use super::time::clock;
 use crate::error::Verb;
 use crate::text::escape;
@@ -84,6 +85,14 @@ pub(crate) fn blind(why: &str) -> String {
         escape(why)
     )
 }
+
+/// A warning that changes of nodes can't be watched at all.
+pub(crate) fn nodes_unwatched(why: &str) -> String {
+    format!("could not watch nodes: {}", escape(why))
+}
+
+/// A watch goes on after a failure.
+pub(crate) const RETRYING: &str = "retrying until the API server answers";
 
 fn is_own(blocked: &Blocked) -> bool {
     blocked.refused.refusal == Refusal::HeldByCaller

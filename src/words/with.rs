@@ -1,12 +1,15 @@
-//! What `with` is about to do, in one line.
+//! What `with` is about to do, and what becomes of its locks.
 
 use std::ffi::OsString;
 
-use maintenance_lease::{Change, Done};
+use maintenance_lease::protocol::{LockId, Now};
+use maintenance_lease::{Change, Done, Error, NodeLease};
 
 use super::holder::person;
-use super::refusal::why;
-use crate::text::for_shell;
+use super::lock::why;
+use super::program::Program;
+use super::time::clock;
+use crate::text::{escape, for_shell};
 
 /// How many characters of the command are shown.
 const MOST: usize = 200;
@@ -69,6 +72,88 @@ impl With<'_> {
             (!nodes.is_empty()).then(|| format!("{} {what}", nodes.join(", ")))
         });
         parts.collect::<Vec<_>>().join("; ")
+    }
+}
+
+pub(crate) const PAUSED: &str =
+    "this machine may have been paused: the command is stopped until its lock is checked";
+pub(crate) const RESUMED: &str = "the lock is still yours: the command continues";
+pub(crate) const SUPERVISOR_LOST: &str =
+    "the command's supervisor was killed or stopped: ending the command";
+
+/// What the command does is not known any more.
+pub(crate) fn not_followed(error: impl std::fmt::Display) -> String {
+    format!("could not follow the command: {error}")
+}
+
+/// A renewal succeeded after others had failed.
+pub(crate) fn renewed_again(node: &str) -> String {
+    format!("node/{node} renewed again")
+}
+
+/// These nodes were released after the command.
+pub(crate) fn released(nodes: &[&str]) -> String {
+    let nodes: Vec<String> = nodes.iter().map(|node| format!("node/{node}")).collect();
+    format!("{} released", nodes.join(", "))
+}
+
+/// Ctrl-C during the release of these nodes.
+pub(crate) fn release_interrupted(nodes: &[String]) -> String {
+    format!(
+        "interrupted: the release of {} may still take effect; if not, the lock expires",
+        nodes.join(", ")
+    )
+}
+
+/// A lock is left to expire, because `processes` of the command could not be ended; `None` if their number is
+/// unknown.
+pub(crate) fn left_to_expire(lease: &NodeLease, processes: Option<usize>, now: Now) -> String {
+    let processes = match processes {
+        Some(1) => "1 process".to_owned(),
+        Some(processes) => format!("{processes} processes"),
+        None => "processes".to_owned(),
+    };
+    format!(
+        "{processes} of the command could not be ended and may still be running: node/{} is not released, but {}",
+        lease.node(),
+        expires(lease, now)
+    )
+}
+
+/// A release took longer than the lock lasted.
+pub(crate) fn released_too_late(node: &str) -> String {
+    format!("could not release node/{node} before its lock expired")
+}
+
+/// A release failed: message and hint.
+pub(crate) fn not_released(
+    lease: &NodeLease,
+    lock_id: Option<&LockId>,
+    error: &Error,
+    program: &Program,
+    now: Now,
+) -> (String, String) {
+    let node = lease.node();
+    let program = program.as_holder(lease.holder().unwrap_or_default());
+    let lock_id = lock_id.map(|id| format!(" --lock-id {id}"));
+    (
+        format!(
+            "could not release node/{node}: {}",
+            escape(&error.to_string())
+        ),
+        format!(
+            "{}; release it now with `{program} release {node}{}`",
+            expires(lease, now),
+            lock_id.unwrap_or_default()
+        ),
+    )
+}
+
+/// When others can acquire it.
+fn expires(lease: &NodeLease, now: Now) -> String {
+    match lease.end() {
+        Some(end) => format!("it expires at {}", clock(end, now.latest)),
+        None => "it expires by itself".to_owned(),
     }
 }
 

@@ -175,8 +175,10 @@ fn a_namespace_is_looked_in_as_kubectl_does() {
         assert_snapshot!(cluster.maint(leases).args(["-o", "lock-id"]).run(), @"
         $ kubectl maint leases -n apps -o lock-id
         -- stderr
-        error: -o lock-id is for maintenance locks only
-        hint: print their lock ids with `kubectl maint status -o lock-id`
+        error: invalid value 'lock-id' for '--output <FORMAT>'
+          [possible values: wide, name, json, yaml, jsonpath=, custom-columns=]
+
+        For more information, try '--help'.
         -- exit code 2
         ");
     });

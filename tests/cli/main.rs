@@ -20,6 +20,7 @@ mod credential_plugin;
 mod describe;
 mod fencing;
 mod hold;
+mod holder;
 mod interrupted;
 mod json;
 mod leases;

@@ -92,8 +92,10 @@ fn what_is_given_back_has_no_lock_id() {
     assert_snapshot!(cluster.maint(["release", "worker-1", "-o", "lock-id"]).run(), @"
     $ kubectl maint release worker-1 -o lock-id
     -- stderr
-    error: this command has no lock id to print
-    hint: print those of your locks with `kubectl maint status --mine -o lock-id`
+    error: invalid value 'lock-id' for '--output <FORMAT>'
+      [possible values: wide, name, json, yaml, jsonpath=, custom-columns=]
+
+    For more information, try '--help'.
     -- exit code 2
     ");
     assert_eq!(

@@ -357,6 +357,21 @@ fn an_answer_counts_for_the_nodes_in_the_question_as_they_are_then() {
 }
 
 #[test]
+fn after_a_no_the_other_nodes_count_as_they_are_then() {
+    on_real("unfinished-no", |cluster| {
+        let left = left_by(cluster, "worker-1", "bob@laptop");
+        let ready = cluster.node("worker-2");
+        cluster.lease(&ready, &expired("bob@laptop"));
+        let (terminal, _) = asked(cluster, &["acquire", &left, &ready, "--partial"]);
+        cordon(cluster, &ready, true);
+        let said = answered(terminal, "n");
+        let refused = format!("cannot acquire node/{ready}: the lock of bob@laptop has expired");
+        assert!(said.contains(&refused), "{said}");
+        assert_eq!(holder_of(cluster, &ready).as_deref(), Some("bob@laptop"));
+    });
+}
+
+#[test]
 fn time_that_an_answer_takes_does_not_move_the_end() {
     on_real("unfinished-until", |cluster| {
         let node = left_by(cluster, "worker-1", "bob@laptop");

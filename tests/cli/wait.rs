@@ -239,8 +239,8 @@ fn what_is_free_has_no_lock_id() {
     assert_snapshot!(cluster.maint(["wait", "worker-1", "-o", "lock-id"]).run(), @"
     $ kubectl maint wait worker-1 -o lock-id
     -- stderr
-    error: this command has no lock id to print
-    hint: print those of your locks with `kubectl maint status --mine -o lock-id`
+    error: -o lock-id cannot be combined with --for=free: nothing is locked
+    hint: use only one of them
     -- exit code 2
     ");
 }

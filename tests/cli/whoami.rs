@@ -34,8 +34,10 @@ fn the_holder_and_the_api_user_are_shown() {
         assert_snapshot!(cluster.maint(["whoami", "-o", "lock-id"]).run(), @"
         $ kubectl maint whoami -o lock-id
         -- stderr
-        error: this command has no lock id to print
-        hint: print those of your locks with `kubectl maint status --mine -o lock-id`
+        error: invalid value 'lock-id' for '--output <FORMAT>'
+          [possible values: wide, name, json, yaml, jsonpath=, custom-columns=]
+
+        For more information, try '--help'.
         -- exit code 2
         ");
     });

@@ -280,8 +280,10 @@ fn how_it_is_known_has_to_be_said() {
     assert_snapshot!(fence(&stage, &node, &["-o", "lock-id"]), @"
     $ kubectl maint fence worker-1 --powered-off=dark -o lock-id
     -- stderr
-    error: this command has no lock id to print
-    hint: use -o json; the fencing record has the lock id of the hold
+    error: invalid value 'lock-id' for '--output <FORMAT>'
+      [possible values: wide, name, json, yaml, jsonpath=, custom-columns=]
+
+    For more information, try '--help'.
     -- exit code 2
     ");
     assert_snapshot!(fence(&stage, &stage.name("worker-l"), &[]), @r#"

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use control_plane::{NodeSpec, shared};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{Installed, Run, maint, run};
 
@@ -80,19 +80,23 @@ fn kubectl_completes_names_of_nodes_that_are_not_on_the_line_yet() {
     );
 }
 
-/// A pod of the namespace `hanging`, on no node.
-fn pod(name: &str, finalizers: &[&str]) {
+/// A pod on no node.
+fn pod(namespace: &str, name: &str, finalizers: &[&str]) {
     let pod = json!({
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": name, "finalizers": finalizers},
         "spec": {"containers": [{"name": "main", "image": "registry.example/web:1"}]},
     });
+    create(namespace, &pod);
+}
+
+fn create(namespace: &str, object: &Value) {
     let directory = tempfile::tempdir().expect("a directory");
-    let file = directory.path().join("pod.json");
-    fs::write(&file, pod.to_string()).expect("a file");
+    let file = directory.path().join("object.json");
+    fs::write(&file, object.to_string()).expect("a file");
     let file = file.display().to_string();
-    let created = shared().kubectl(&["create", "-n", "hanging", "-f", &file]);
-    created.expect("a pod");
+    let created = shared().kubectl(&["create", "-n", namespace, "-f", &file]);
+    created.expect("it is created");
 }
 
 #[test]
@@ -100,9 +104,9 @@ fn pods_that_hang_are_offered_by_kind_and_name() {
     nodes(&["hanging-node"]);
     let kubectl = |arguments: &[&str]| shared().kubectl(arguments).expect("kubectl works");
     kubectl(&["create", "namespace", "hanging"]);
-    pod("web-0", &["example.com/keep"]);
-    pod("web-1", &["example.com/keep"]);
-    pod("web-2", &[]);
+    pod("hanging", "web-0", &["example.com/keep"]);
+    pod("hanging", "web-1", &["example.com/keep"]);
+    pod("hanging", "web-2", &[]);
     let offers = |words: &[&str]| {
         let words = [&["maint", "force-delete", "-n", "hanging"], words].concat();
         kubectl_offers(Some(shared().admin_kubeconfig()), &words)
@@ -140,6 +144,37 @@ fn pods_that_hang_are_offered_by_kind_and_name() {
         offers(&["po/web-0", "po/"]),
         ["po/web-1\tTerminating", ":4"]
     );
+}
+
+#[test]
+fn why_completes_kinds_and_what_is_stuck() {
+    let kubectl = |arguments: &[&str]| shared().kubectl(arguments).expect("kubectl works");
+    kubectl(&["create", "namespace", "explained"]);
+    pod("explained", "web-0", &[]);
+    let claim = json!({
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "data-0"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+    });
+    create("explained", &claim);
+    let offers = |words: &[&str]| {
+        let words = [&["maint", "why", "-n", "explained"], words].concat();
+        kubectl_offers(Some(shared().admin_kubeconfig()), &words)
+    };
+    assert_eq!(
+        offers(&[""]),
+        [
+            "pod/\tA pod",
+            "pvc/\tA PersistentVolumeClaim",
+            "namespace/\tA namespace",
+            ":6"
+        ]
+    );
+    assert_eq!(offers(&["po/"]), ["po/web-0\tPending", ":4"]);
+    assert_eq!(offers(&["pvc/"]), ["pvc/data-0\tPending", ":4"]);
+    assert_eq!(offers(&["ns/expl"]), ["ns/explained\tActive", ":4"]);
+    assert_eq!(offers(&["node/"]), [":4"], "it explains no nodes");
+    assert_eq!(offers(&["pod/web-0", "n"]), [":4"], "one object is enough");
 }
 
 #[test]

@@ -244,6 +244,10 @@ fn times_asked(home: &Path, robot: &str, arguments: &[&str]) -> usize {
     run.stderr.matches("selfsubjectreviews").count()
 }
 
+fn holder_of(plane: &ControlPlane, node: &str) -> Value {
+    admin(plane).get(&format!("{LEASES}/{node}"))["spec"]["holderIdentity"].clone()
+}
+
 /// Whom the lock of the node names.
 fn user_of(plane: &ControlPlane, node: &str) -> Value {
     let lease = admin(plane).get(&format!("{LEASES}/{node}"));
@@ -276,8 +280,10 @@ fn the_user_of_a_credential_plugin_is_asked_for_by_every_acquisition() {
         assert_eq!(asked, 1, "{name}");
         let user = format!("{transition}-system:serviceaccount:default:{name}");
         assert_eq!(user_of(plane, node), user);
+        assert_eq!(holder_of(plane, node), user[2..]);
+        // To know whether the lock is this user's.
         let asked = times_asked(home.path(), name, &["release", node, "-v6"]);
-        assert_eq!(asked, 0, "{name}");
+        assert_eq!(asked, 1, "{name}");
     }
     assert!(!home.path().join(".kube").exists(), "nothing is kept");
 }

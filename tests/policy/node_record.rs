@@ -1,10 +1,13 @@
 //! The node policy and the held label: who may write it, change it and remove it.
 
 use control_plane::{ControlPlane, NodeSpec, Rule};
+use maintenance_lease::protocol::identity::SHARED_USERS;
 use serde_json::{Value, json};
 
 use crate::node_others::hold;
-use crate::support::{ADMINISTRATORS, NODES, Person, admitted, denying, person, refused_by};
+use crate::support::{
+    ADMINISTRATORS, NODES, Person, admitted, denying, manifest, person, refused_by,
+};
 
 /// Somebody who may change nodes.
 fn keeper(plane: &ControlPlane, name: &str, groups: &[&str]) -> Person {
@@ -183,6 +186,19 @@ fn a_new_holder_replaces_the_label() {
         "another's",
     );
     admitted(bob.patch(&path, &uncordon), "one's own");
+}
+
+/// The plugin does not use these names as holders, either.
+#[test]
+fn the_shared_names_are_those_of_the_plugin() {
+    let policy = std::fs::read_to_string(manifest("node-policy.yaml")).expect("a policy");
+    let listed = policy.split("variables.user in").nth(1).expect("a list");
+    let listed = listed.split(['[', ']']).nth(1).expect("a list");
+    let listed: Vec<&str> = listed
+        .split(',')
+        .map(|name| name.trim().trim_matches('\''))
+        .collect();
+    assert_eq!(listed, SHARED_USERS);
 }
 
 #[test]

@@ -96,6 +96,7 @@ fn reads_all_for_why(scene: &Scene, groups: &[&str], more: &[(&str, &str)]) {
         ("list", "poddisruptionbudgets.policy"),
         ("get", "statefulsets.apps"),
         ("list", "events"),
+        ("list", "resourcequotas"),
     ];
     for (verb, resource) in of_namespace.iter().chain(more) {
         let can = may(scene, groups, verb, resource, &scene.namespace);

@@ -139,8 +139,10 @@ fn arguments_that_cannot_be_meant() {
 
     $ kubectl maint force-delete pod/a -o lock-id
     -- stderr
-    error: this command has no lock id to print
-    hint: use -o json or -o name
+    error: invalid value 'lock-id' for '--output <FORMAT>'
+      [possible values: wide, name, json, yaml, jsonpath=, custom-columns=]
+
+    For more information, try '--help'.
     -- exit code 2
     "#);
 }

@@ -11,7 +11,7 @@ use crate::maintenance::verbs::Plan;
 use crate::notes::ELECTION;
 use crate::options::{InvalidOption, check_duration};
 use crate::outcome::{Change, Error};
-use crate::protocol::{Candidacy, Names, Verb, Version};
+use crate::protocol::{Candidacy, Verb, Version};
 use crate::waiting::{Goal, Progress};
 
 /// The default length of a leader's lease: 15 s, the same as for Kubernetes' own components.
@@ -163,7 +163,7 @@ impl LeaderElection {
 
     /// The parameters of a candidate. If there is a holder, the Lease is taken only on the version `unchanged`.
     pub(crate) fn plan(&self, unchanged: Option<Version>) -> Result<Plan, InvalidOption> {
-        let mut names = Names::default();
+        let mut names = self.maintenance.names();
         let verb = Verb::Elect(Candidacy {
             duration: check_duration(self.duration)?,
             nonce: names.id(&nonce(&*self.maintenance.api.env)),

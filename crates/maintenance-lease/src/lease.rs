@@ -189,6 +189,12 @@ impl NodeLease {
         }
     }
 
+    /// Whether its holder is an administrator's hold.
+    #[must_use]
+    pub fn is_hold(&self) -> bool {
+        self.admin
+    }
+
     /// Whether `identity` holds it, as a lease or as an administrator's hold.
     #[must_use]
     pub fn is_held_by(&self, identity: &str) -> bool {

@@ -68,6 +68,7 @@ mod notes;
 mod options;
 mod outcome;
 pub mod protocol;
+mod purpose;
 mod repository;
 mod set;
 mod waiting;
@@ -93,6 +94,7 @@ pub use options::{
     Renew, check_duration, check_reason,
 };
 pub use outcome::{Change, Done, Error, Refused, Right, SideEffect};
+pub use purpose::{LeasePurpose, MEDIK8S_LEASES};
 pub use repository::{NAMESPACE, Repository, Subject};
 pub use set::{HeldSet, SetError, SetOptions, SetOutcome, SetProgress, Target};
 pub use waiting::{Blocked, Progress};

@@ -19,7 +19,9 @@ use crate::cluster::server_time::{OnDoubt, ServerTime};
 use crate::cluster::writes::WriteOptions;
 use crate::env::{Env, Machine};
 use crate::lease::NodeLease;
+use crate::outcome::{Error, Refused};
 use crate::protocol::identity::InvalidIdentity;
+use crate::protocol::{LockId, Names, check_held};
 use crate::repository::Repository;
 
 /// The default limit for one request.
@@ -65,6 +67,7 @@ pub const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Maintenance {
     pub(crate) api: Api,
     identity: String,
+    earlier_identity: Option<String>,
     pub(crate) write_options: WriteOptions,
     pub(crate) dry_run: DryRun,
 }
@@ -143,6 +146,7 @@ impl Builder {
                 self.on_doubt,
             ),
             identity: self.identity,
+            earlier_identity: None,
             write_options: WriteOptions {
                 field_manager: self.field_manager,
                 dry_run: self.dry_run == DryRun::Server,
@@ -185,8 +189,19 @@ impl Maintenance {
         self.repository().check_identity(&identity)?;
         Ok(Self {
             identity,
+            earlier_identity: None,
             ..self.clone()
         })
+    }
+
+    /// The same handle for a holder that had the name `earlier` before. Locks of that name count as the
+    /// holder's own, too. New locks get the present name.
+    #[must_use]
+    pub fn formerly(self, earlier: impl Into<String>) -> Self {
+        Self {
+            earlier_identity: Some(earlier.into()),
+            ..self
+        }
     }
 
     /// The identity of the holder.
@@ -222,10 +237,43 @@ impl Maintenance {
         self.api.open_writes.has(node)
     }
 
-    /// A lease is the caller's if its holder is the caller's identity, or the hold of that identity.
+    /// A lease is the caller's if its holder is the caller's identity, or the hold of that identity. An
+    /// [earlier identity](Self::formerly) counts as well.
     #[must_use]
     pub fn is_own(&self, lease: &NodeLease) -> bool {
-        lease.is_held_by(&self.identity)
+        let earlier = self.earlier_identity.as_deref();
+        lease.is_held_by(&self.identity) || earlier.is_some_and(|it| lease.is_held_by(it))
+    }
+
+    /// Names for the decisions of this caller.
+    pub(crate) fn names(&self) -> Names {
+        let mut names = Names::default();
+        if let Some(earlier) = &self.earlier_identity {
+            let hold_identity = |of| self.repository().hold_identity(of);
+            names.add_synonym(earlier, &self.identity);
+            names.add_synonym(&hold_identity(earlier), &hold_identity(&self.identity));
+        }
+        names
+    }
+
+    /// Whether the acquisition with this lock id still holds `lease`, for work that goes on only if it does. It counts
+    /// until the end that the Lease states: others wait some seconds more, for clock skew.
+    ///
+    /// # Errors
+    /// Why it is not held.
+    pub fn check_held(&self, lease: &NodeLease, id: &LockId) -> Result<(), Error> {
+        let is_meant = lease.lock_id().as_ref() == Some(id);
+        let reduced = lease.reduced(&mut Names::default());
+        let checked = check_held(&reduced, is_meant, self.server_time().now());
+        checked.map_err(|(refusal, state)| {
+            Error::Refused(Box::new(Refused {
+                subject: self.repository().subject(),
+                node: lease.node().to_owned(),
+                refusal,
+                lease: Some(lease.clone()),
+                state,
+            }))
+        })
     }
 
     /// The same for a caller that retries by itself: every request is sent once.

@@ -140,9 +140,9 @@ impl fmt::Display for Refused {
     }
 }
 
-/// Why a verb did nothing, or has an unknown outcome.
+/// Why a verb did nothing, or has an unknown outcome. A new variant is a breaking change: callers match all of
+/// them.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error {
     /// The rules refuse the verb.
     #[error("{0}")]

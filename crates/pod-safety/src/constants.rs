@@ -53,9 +53,6 @@ pub const JOB_TRACKING: &str = "batch.kubernetes.io/job-tracking";
 /// On pods that come from a file of the kubelet, not from the API (`MirrorPodAnnotationKey`).
 pub const MIRROR: &str = "kubernetes.io/config.mirror";
 
-/// Where medik8s' node maintenance and remediation operators keep their Leases.
-pub const MEDIK8S_LEASES: &str = "medik8s-leases";
-
 /// The domain of the taints by which those operators say that they are at work on a node: their own, as of
 /// Self Node Remediation (`medik8s.io/remediation`), or below it, as of Fence Agents Remediation
 /// (`remediation.medik8s.io/fence-agents-remediation`).

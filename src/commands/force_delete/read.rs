@@ -116,7 +116,7 @@ impl Run<'_> {
             .await;
         let mut findings = Findings::of(&evidence, now);
         for pod in pods {
-            let facts = Facts::of(pod, &evidence);
+            let facts = Facts::of(pod, &evidence, now);
             let uid = first.and_then(|first| first.get(&self.pod_key(&facts.pod.name)));
             let report = Report::on_pod(&facts, uid.map(String::as_str), now);
             if facts.pod.was_forced() {
@@ -175,7 +175,7 @@ impl Run<'_> {
             }
             _ => {
                 findings.reports.push(report);
-                let pods = pods.iter().map(|pod| Facts::of(pod, &evidence));
+                let pods = pods.iter().map(|pod| Facts::of(pod, &evidence, now));
                 findings
                     .reports
                     .extend(pods.map(|facts| Report::on_pod_with_its_node(&facts, now)));

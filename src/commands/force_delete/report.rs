@@ -27,7 +27,7 @@ use crate::words::change::{dry_run_suffix, may_still_act};
 use crate::words::error_code::ErrorCode;
 use crate::words::failure;
 use crate::words::holder::of_node;
-use crate::words::node_state::stands;
+use crate::words::node_state;
 use crate::words::refusal::{fenced, running_command};
 
 impl Run<'_> {
@@ -217,7 +217,9 @@ impl Run<'_> {
         let terminal = self.session.terminal;
         let lease = refused.lease.as_ref();
         let why = match refused.refusal {
-            Refusal::Held | Refusal::AdminHold => stands(&refused.node, lease, self.reader.now()),
+            Refusal::Held | Refusal::AdminHold => {
+                node_state::line(&refused.node, lease, self.reader.now())
+            }
             _ => escape(&refused.to_string()),
         };
         terminal.error(&format!("refused: lease: {why}; nothing was deleted"));

@@ -6,7 +6,7 @@ use pod_safety::stranded::Stranded;
 
 use crate::args::nodes::Selection;
 use crate::args::output::OutputArgs;
-use crate::error::{Failure, InputError, WithoutLockIds};
+use crate::error::{Failure, InputError};
 use crate::exit::Code;
 use crate::output::format::Format;
 use crate::output::pods::{self, Layout};
@@ -25,7 +25,7 @@ pub(super) async fn run(
         Selection::Named(names) if names.len() == 1 => Some(names[0].as_str()),
         _ => return Err(InputError::PodsOfMany.into()),
     };
-    output.without_lock_ids(WithoutLockIds::Pods)?;
+    output.without_lock_ids("--pods")?;
     let format = output.format().with_headers(headers);
     let session = start.reading().await?;
     let reader = Reader::new(session.locks.requests().clone());

@@ -9,7 +9,7 @@ use crate::error::{Failure, LockAfter};
 use crate::run::fencing::Observed;
 use crate::words::fencing::{hold_left, hold_lost, taken_by, was_fenced};
 use crate::words::holder::person;
-use crate::words::refusal::why;
+use crate::words::lock::why;
 
 impl UnfenceRun<'_> {
     /// The hold of the fencing, with any holder.

@@ -10,7 +10,7 @@ use futures::future::OptionFuture;
 use maintenance_lease::protocol::{Now, State};
 use maintenance_lease::{Acquire, Error, Followed, Follower, Maintenance, Seen, Sight};
 
-use crate::error::{Failure, Obstacle, Verb};
+use crate::error::{Awaited, Failure, Obstacle, Verb};
 use crate::output::format::Format;
 use crate::output::item::Item;
 use crate::output::item_error::ItemError;
@@ -45,13 +45,12 @@ pub(crate) enum Condition {
 }
 
 impl Condition {
-    /// The same as a state of nodes.
-    fn state(self) -> &'static str {
+    fn awaited(self) -> Awaited {
         match self {
-            Self::Free => "free",
-            Self::Locked => "locked",
-            Self::Expired => "expired",
-            Self::OnHold => "on hold",
+            Self::Free => Awaited::Free,
+            Self::Locked => Awaited::Locked,
+            Self::Expired => Awaited::Expired,
+            Self::OnHold => Awaited::OnHold,
         }
     }
 
@@ -84,7 +83,7 @@ pub(super) struct Wait<'a> {
     leases: Follower,
     /// What was printed, if stderr is no terminal.
     reported: BTreeMap<String, ReportedState>,
-    told_count: usize,
+    reported_count: usize,
 }
 
 impl<'a> Wait<'a> {
@@ -112,7 +111,7 @@ impl<'a> Wait<'a> {
                 .after(unmet.values().filter_map(|seen| seen.lease.as_ref())),
             unmet,
             reported: BTreeMap::new(),
-            told_count: 0,
+            reported_count: 0,
         }
     }
 
@@ -128,8 +127,7 @@ impl<'a> Wait<'a> {
         self.take_out();
         if self.is_over() {
             let failed = |node: &str| {
-                let message = format!("{}: another node failed", Verb::Wait.failed(node));
-                ItemError::of(ErrorCode::OtherFailed, message)
+                ItemError::of(ErrorCode::OtherFailed, Verb::Wait.not_done(node, false))
             };
             self.fail_unmet(|_, node, _| failed(node));
             return self.items;
@@ -147,7 +145,7 @@ impl<'a> Wait<'a> {
                     return self.items;
                 }
                 Some(()) = &mut end => break,
-                news = self.leases.next() => self.take_in(news).await,
+                followed = self.leases.next() => self.take_in(followed).await,
                 () = tokio::time::sleep(nap) => {}
                 () = tick => {}
             }
@@ -202,9 +200,7 @@ impl<'a> Wait<'a> {
             if met {
                 items.push(Item::new(node, lease, &seen.row, now));
                 if matches!(format, Format::Text | Format::Wide) {
-                    session
-                        .terminal
-                        .result(node_state::stands(node, lease, now));
+                    session.terminal.result(node_state::line(node, lease, now));
                 }
             }
             !met
@@ -221,11 +217,11 @@ impl<'a> Wait<'a> {
                 .map(|(node, seen)| (node.as_str(), seen.lease.as_ref()))
                 .collect(),
             all: self.all,
-            awaited: self.condition.state(),
+            awaited: self.condition.awaited(),
         };
         let terminal = self.session.terminal;
         if unmet.are_many() {
-            let reported = std::mem::replace(&mut self.told_count, unmet.nodes.len());
+            let reported = std::mem::replace(&mut self.reported_count, unmet.nodes.len());
             if reported != unmet.nodes.len() && !terminal.shows_live() {
                 terminal.remark(unmet.count());
             }
@@ -256,8 +252,8 @@ impl<'a> Wait<'a> {
         })
     }
 
-    async fn take_in(&mut self, news: Result<Followed, Error>) {
-        match news {
+    async fn take_in(&mut self, followed: Result<Followed, Error>) {
+        match followed {
             Ok(Followed::Changed(leases)) => {
                 for (node, lease) in leases {
                     let Some(seen) = self.unmet.get_mut(&node) else {
@@ -297,7 +293,7 @@ impl<'a> Wait<'a> {
             _ => Obstacle::State {
                 lease: seen.lease.clone().map(Box::new),
                 now: self.now(),
-                awaited: self.condition.state(),
+                awaited: self.condition.awaited(),
             },
         }
     }

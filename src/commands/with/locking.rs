@@ -100,13 +100,13 @@ impl Locking<'_> {
         let renew = Renew::new().duration(self.args.lease_duration);
         let (own, acquire, renew) = (self.own, &acquire, &renew);
         let enter = |target: Target| async move {
-            let is_hold = |lease: &NodeLease| lease.holder() != Some(own.identity());
-            let lease = target.seen.as_ref().and_then(|seen| seen.lease.as_ref());
-            Ok(if lease.is_some_and(is_hold) {
-                own.try_acquire_seen(&target.node, acquire, target.seen)
-                    .await?
+            let Target { node, seen } = target;
+            let is_lock = |lease: &NodeLease| own.is_own(lease) && !lease.is_hold();
+            let lease = seen.as_ref().and_then(|seen| seen.lease.as_ref());
+            Ok(if lease.is_some_and(is_lock) {
+                own.renew_seen(&node, renew, seen).await?
             } else {
-                own.renew_seen(&target.node, renew, target.seen).await?
+                own.try_acquire_seen(&node, acquire, seen).await?
             })
         };
         self.command.each(found, enter).await
@@ -169,7 +169,7 @@ impl Locking<'_> {
                 Ok(kept) => held.push(kept),
                 Err(error) => {
                     // The first failure says more than a failed release, and the lock expires anyway.
-                    let _ = self.give_back(changes).await;
+                    let _ = self.release(changes).await;
                     return Err(error.into());
                 }
             }
@@ -200,7 +200,7 @@ impl Locking<'_> {
     ///
     /// # Errors
     /// The first failed release. The others are released all the same.
-    pub(super) async fn give_back(&self, changes: &[Change]) -> Result<(), Failure> {
+    pub(super) async fn release(&self, changes: &[Change]) -> Result<(), Failure> {
         let failures = self.release_all(changes, None).await;
         failures.into_iter().flatten().next().map_or(Ok(()), Err)
     }

@@ -9,7 +9,7 @@ use under_lease::{Progress, Stage};
 
 use crate::run::session::Session;
 use crate::ui::Terminal;
-use crate::words::loss;
+use crate::words::{loss, with};
 
 /// Prints what the operator needs to know about the command.
 pub(super) struct Messages<'a> {
@@ -42,22 +42,15 @@ impl<'a> Messages<'a> {
                     self.lost.push(lost.clone());
                 }
             }
-            Progress::Paused => terminal.warn(
-                "this machine may have been paused: the command is stopped until its lock is checked",
-            ),
-            Progress::Resumed => terminal.remark("the lock is still yours: the command continues"),
+            Progress::Paused => terminal.warn(with::PAUSED),
+            Progress::Resumed => terminal.remark(with::RESUMED),
             Progress::Stopped(left) => {
                 let now = self.now();
                 terminal.warn(loss::stopped(now.latest + left.into(), now));
             }
             Progress::Left(processes) => terminal.remark(loss::left(processes)),
-            Progress::SupervisorLost => {
-                terminal
-                    .warn("the command's supervisor was killed or stopped: ending the command");
-            }
-            Progress::FollowFailed(error) => {
-                terminal.error(&format!("could not follow the command: {error}"));
-            }
+            Progress::SupervisorLost => terminal.warn(with::SUPERVISOR_LOST),
+            Progress::FollowFailed(error) => terminal.error(&with::not_followed(error)),
             Progress::Exited(_) => {}
         }
     }
@@ -92,7 +85,7 @@ impl<'a> Messages<'a> {
             }
             None => {
                 if self.failing.remove(node) {
-                    terminal.remark(format!("node/{node} renewed again"));
+                    terminal.remark(with::renewed_again(node));
                 }
             }
         }

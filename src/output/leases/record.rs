@@ -1,13 +1,13 @@
 //! A Lease of any kind as data, which `docs/json.md` documents.
 
-use maintenance_lease::Candidate;
 use maintenance_lease::protocol::{Now, State};
+use maintenance_lease::{Candidate, LeasePurpose};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::Entry;
-use super::purpose::{Purpose, Traits};
+use super::entry::Entry;
 use crate::output::data::{self, ApiVersion, List, Term, Time, kind};
+use crate::words::leases::purpose_word;
 use crate::words::state::LockState;
 
 /// The Leases of a namespace or cluster.
@@ -91,11 +91,16 @@ impl<'a> LeaseSummary<'a> {
             Entry::Lease(any) => {
                 let lease = &any.lease;
                 let state = lease.state(now);
-                let purpose = Purpose::of(Traits::of(any));
+                let purpose = any.purpose();
                 let term = Term::of(state, now);
                 let has_term = matches!(state, State::Held { .. } | State::Expired { .. });
-                summary.purpose = purpose.word;
-                summary.node = purpose.node;
+                summary.purpose = purpose_word(purpose);
+                summary.node = match purpose {
+                    LeasePurpose::Heartbeat { node }
+                    | LeasePurpose::Maintenance { node }
+                    | LeasePurpose::Remediation { node } => Some(node.to_owned()),
+                    _ => None,
+                };
                 summary.state = Some(state.into());
                 summary.acquired_at = lease.acquired().map(Time::from);
                 summary.until = term.until;

@@ -4,7 +4,7 @@ use pod_safety::stranded::{Fate, Orphan, Stranded};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Item, items};
+use super::item::{Item, items};
 use crate::output::data::{ApiVersion, Entry, List, Time, kind};
 use crate::words::health;
 

@@ -6,7 +6,7 @@ use insta::assert_snapshot;
 use maintenance_lease::protocol::{Instant, Span};
 use pod_safety::Why;
 use pod_safety::facts::PodSight;
-use pod_safety::stranded::{Attachment, Pod};
+use pod_safety::stranded::{Attachment, BlockedNamespace, Pod};
 
 use crate::output::data::Data as _;
 use crate::output::pods::*;

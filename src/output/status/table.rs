@@ -1,12 +1,129 @@
 //! The columns of a status.
 
-use maintenance_lease::protocol::Now;
+use chrono::{DateTime, Utc};
+use maintenance_lease::protocol::{Instant, Now};
+use maintenance_lease::{NodeLease, NodeRow, Sight};
+use pod_safety::node::Health;
 
-use super::{Column, View};
+use super::view::{Heartbeat, Label, View, last_reason, left, none, text, unknown, unreadable};
 use crate::output::grid::{self, Grid};
-use crate::text::ALARM;
+use crate::text::{ALARM, escape};
+use crate::words::activity;
+use crate::words::health;
+use crate::words::holder::of_node;
+use crate::words::time::span;
+
+/// A column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Column {
+    Node,
+    State,
+    Holder,
+    Reason,
+    Age,
+    Left,
+    Status,
+    Heartbeat,
+    Acquired,
+    Renewed,
+    Transitions,
+    LastHolder,
+    LastReason,
+    Fencing,
+    OtherTools,
+    /// The label with this index among those requested.
+    Label(usize),
+}
 
 impl Column {
+    fn header(self, labels: &[String]) -> String {
+        let fixed = match self {
+            Self::Node => "NODE",
+            Self::State => "STATE",
+            Self::Holder => "HOLDER",
+            Self::Reason => "REASON",
+            Self::Age => "AGE",
+            Self::Left => "LEFT",
+            Self::Status => "STATUS",
+            Self::Heartbeat => "HEARTBEAT",
+            Self::Acquired => "ACQUIRED",
+            Self::Renewed => "RENEWED",
+            Self::Transitions => "TRANSITIONS",
+            Self::LastHolder => "LAST HOLDER",
+            Self::LastReason => "LAST REASON",
+            Self::Fencing => "FENCING",
+            Self::OtherTools => "OTHER TOOLS",
+            // As kubectl prints it.
+            Self::Label(index) => {
+                let name = labels[index].rsplit('/').next().unwrap_or_default();
+                return escape(&name.to_uppercase());
+            }
+        };
+        fixed.to_owned()
+    }
+
+    /// Whether it shows something that must not be overlooked.
+    fn alarms(self, view: &View<'_>) -> bool {
+        self == Self::Status && matches!(view.health, Some(Health::KubeletAlive { .. }))
+    }
+
+    fn cell(self, view: &View<'_>, labels: &[String], now: Now) -> String {
+        let held = view.lease.filter(|lease| lease.holder().is_some());
+        match self {
+            Self::Node => escape(view.node),
+            Self::State => Label::of(view.lease, now).word().to_owned(),
+            Self::Holder => held.and_then(NodeLease::holder).map_or_else(none, of_node),
+            Self::Reason => text(held.and_then(NodeLease::reason)),
+            Self::Age => match held {
+                None => none(),
+                Some(lease) => lease.acquired().map_or_else(unknown, |acquired| {
+                    span(now.latest - Instant::from(acquired))
+                }),
+            },
+            Self::Left => view.lease.map_or_else(none, |lease| left(lease, now)),
+            Self::Status => match view.row {
+                Sight::Row(row) => health::status(row, view.health, now),
+                Sight::Missing => health::words(&Health::Gone, now),
+                Sight::Forbidden | Sight::Unread => unknown(),
+            },
+            Self::Heartbeat => match view.heartbeat {
+                Heartbeat::At(Instant::UNREADABLE) => unreadable(),
+                Heartbeat::At(instant) => span(now.latest - instant),
+                Heartbeat::Missing => none(),
+                Heartbeat::Unknown => unknown(),
+            },
+            Self::Acquired => date(held, NodeLease::acquired),
+            Self::Renewed => date(held, NodeLease::renewed),
+            Self::Transitions => view
+                .lease
+                .map_or_else(none, |lease| lease.transitions().to_string()),
+            Self::LastHolder => view
+                .lease
+                .and_then(NodeLease::last_holder)
+                .filter(|last| !last.is_empty())
+                .map_or_else(none, of_node),
+            Self::LastReason => text(view.lease.and_then(last_reason)),
+            Self::Fencing => match (view.marks, view.health) {
+                (Some(marks), _) => marks.words(now).unwrap_or_else(none),
+                (None, Some(_)) => none(),
+                (None, None) => unknown(),
+            },
+            Self::OtherTools => match (view.findings, view.health) {
+                (Some(findings), _) => activity::line(findings, now).unwrap_or_else(none),
+                (None, _) if view.row.row().is_some_and(NodeRow::is_cordoned) => {
+                    "cordoned".to_owned()
+                }
+                (None, Some(_)) => none(),
+                (None, None) => unknown(),
+            },
+            Self::Label(index) => match view.row {
+                Sight::Row(row) => text(row.labels.get(&labels[index]).map(String::as_str)),
+                Sight::Missing => none(),
+                Sight::Forbidden | Sight::Unread => unknown(),
+            },
+        }
+    }
+
     /// The least useful width, for narrow terminals. The names of nodes are never cut.
     fn least(self) -> Option<u16> {
         match self {
@@ -119,5 +236,14 @@ impl Table {
             }
         }
         lines.join("\n")
+    }
+}
+
+fn date(lease: Option<&NodeLease>, time: impl Fn(&NodeLease) -> Option<DateTime<Utc>>) -> String {
+    match lease {
+        None => none(),
+        Some(lease) => time(lease).map_or_else(unknown, |time| {
+            time.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
+        }),
     }
 }

@@ -3,14 +3,16 @@
 use std::collections::{BTreeMap, HashMap};
 
 use insta::assert_snapshot;
-use maintenance_lease::protocol::Span;
-use maintenance_lease::{Maintenance, NodeRow};
+use maintenance_lease::protocol::{Instant, Span};
+use maintenance_lease::{Maintenance, NodeLease, NodeRow, Sight};
 use pod_safety::fencing::Record;
+use pod_safety::node::Health;
 use sandbox::Sandbox;
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
 use crate::output::status::*;
+use crate::words::fencing_marks::Marks;
 
 /// 2026-03-01T12:00:00Z
 fn noon() -> Now {

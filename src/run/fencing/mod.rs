@@ -32,7 +32,7 @@ use crate::args::lock_id::LockIds;
 use crate::args::nodes::node_name;
 use crate::args::output::OutputArgs;
 use crate::args::write::WriteArgs;
-use crate::error::{Failure, Verb, WithoutLockIds};
+use crate::error::{Failure, Verb};
 use crate::exit::Code;
 use crate::output::fencing::{Fencing, FencingList};
 use crate::output::format::Format;
@@ -96,7 +96,6 @@ impl<'a> FencingTarget<'a> {
         output: OutputArgs,
     ) -> Result<Self, Failure> {
         let node = node_name(typed)?;
-        output.without_lock_ids(WithoutLockIds::Fencing)?;
         let session = start.writing(write, verb == Verb::Fence).await?;
         // From here on Ctrl-C is noticed, also between two steps.
         let interrupt = Interruption::listen_once();

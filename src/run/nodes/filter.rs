@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use clap::ValueEnum;
 use maintenance_lease::protocol::{Instant, Now, Span, State};
-use maintenance_lease::{NodeRow, Sight};
+use maintenance_lease::{Maintenance, NodeRow, Sight};
 
 use super::snapshot::Snapshot;
 use super::sort::SortKey;
@@ -40,11 +40,11 @@ impl StateFilter {
 }
 
 /// Which nodes to show.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct NodeFilter {
     pub(crate) selection: Selection,
-    /// The caller's identity.
-    pub(crate) identity: String,
+    /// Tells which locks are the caller's.
+    pub(crate) locks: Maintenance,
     /// Only nodes in one of these states, unless there are none.
     pub(crate) states: Vec<StateFilter>,
     /// Only locks that expired this long ago.
@@ -116,7 +116,7 @@ impl NodeFilter {
             Selection::Mine => snapshot
                 .leases
                 .get(node)
-                .is_some_and(|lease| lease.is_held_by(&self.identity)),
+                .is_some_and(|lease| self.locks.is_own(lease)),
         }
     }
 

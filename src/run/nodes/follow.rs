@@ -24,7 +24,6 @@ use crate::output::status::LeftOut;
 use crate::run::interruption::interrupt;
 use crate::run::problems::Problems;
 use crate::run::session::Session;
-use crate::text::escape;
 use crate::words::waiting;
 
 /// The clock is checked at least this often, because timers stop while a machine is suspended.
@@ -185,10 +184,8 @@ impl<'a> Follower<'a> {
                     }
                 },
                 Update::Row(Err(Error::MissingRight { source, .. })) => {
-                    self.session.terminal.warn(format!(
-                        "could not watch nodes: {}",
-                        escape(&source.to_string())
-                    ));
+                    let words = waiting::nodes_unwatched(&source.to_string());
+                    self.session.terminal.warn(words);
                     self.rows = None;
                     continue;
                 }
@@ -259,7 +256,7 @@ impl<'a> Follower<'a> {
             terminal.warn(waiting::blind(&error.to_string()));
         } else {
             Problems::new(self.session).report(&error.into());
-            terminal.remark("retrying until the API server answers");
+            terminal.remark(waiting::RETRYING);
         }
     }
 

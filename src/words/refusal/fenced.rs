@@ -4,10 +4,11 @@ use maintenance_lease::protocol::{Now, Refusal, State};
 use maintenance_lease::{NodeLease, Refused};
 use pod_safety::fencing::is_of_fencing;
 
-use super::{RequestContext, about};
 use crate::error::Verb;
 use crate::words::holder::person;
+use crate::words::lock::about;
 use crate::words::program::Program;
+use crate::words::request::RequestContext;
 
 /// The hold of a fencing that caused the refusal.
 pub(in crate::words) fn hold<'r>(
@@ -26,7 +27,7 @@ pub(in crate::words) fn hold<'r>(
 pub(crate) const UNTIL: &str = "until it is unfenced";
 
 /// The state of a node with such a hold; the text precedes who fences it.
-pub(crate) fn stands(lease: &NodeLease) -> &'static str {
+pub(crate) fn state(lease: &NodeLease) -> &'static str {
     match lease.is_fenced() {
         true => "is fenced, on hold by",
         false => "is being fenced, on hold by",
@@ -40,10 +41,10 @@ pub(crate) fn message(lease: &NodeLease, now: Now) -> String {
 
 /// The same without the node.
 pub(super) fn cause(lease: &NodeLease, now: Now) -> String {
-    let stands = stands(lease);
+    let state = state(lease);
     format!(
         "{} {} {UNTIL}{}",
-        stands.strip_prefix("is ").unwrap_or(stands),
+        state.strip_prefix("is ").unwrap_or(state),
         person(lease),
         about(lease, State::AdminHold, now)
     )

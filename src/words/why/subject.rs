@@ -18,6 +18,16 @@ pub(crate) struct Subject {
 }
 
 impl Kind {
+    /// The kind with this name of kubectl's.
+    pub(crate) fn of(name: &str) -> Option<Self> {
+        match name {
+            "pod" | "pods" | "po" => Some(Self::Pod),
+            "pvc" | "persistentvolumeclaim" | "persistentvolumeclaims" => Some(Self::Claim),
+            "namespace" | "namespaces" | "ns" => Some(Self::Namespace),
+            _ => None,
+        }
+    }
+
     /// The resource type, as kubectl writes it.
     pub(crate) fn word(self) -> &'static str {
         match self {

@@ -11,14 +11,14 @@ fn ways_to_name_nodes_are_not_mixed() {
     assert_snapshot!(cluster.maint(["acquire", "worker-1", "-l", "pool=gpu"]).run(), @"
     $ kubectl maint acquire worker-1 -l pool=gpu
     -- stderr
-    error: NODE arguments and -l cannot be combined
+    error: NODE and -l cannot be combined
     hint: use only one of them
     -- exit code 2
     ");
     assert_snapshot!(cluster.maint(["acquire", "worker-1", "--all"]).run(), @"
     $ kubectl maint acquire worker-1 --all
     -- stderr
-    error: NODE arguments and --all cannot be combined
+    error: NODE and --all cannot be combined
     hint: use only one of them
     -- exit code 2
     ");
@@ -189,7 +189,8 @@ fn a_list_with_a_bad_line() {
     $ kubectl maint acquire --nodes-from -
     -- stderr
     error: --nodes-from -: not UTF-8
-    -- exit code 1
+    hint: put one node on each line
+    -- exit code 2
     ");
 }
 

@@ -21,6 +21,7 @@ fn stage(prefix: &str, test: impl FnOnce(&Stage)) {
     let plane = PLANE.get_or_init(|| {
         let plane = ControlPlane::builder()
             .controller_manager_flag("--attach-detach-reconcile-sync-period=2s")
+            .controller_manager_flag("--resource-quota-sync-period=1s")
             .start();
         plane.expect("a control plane")
     });
@@ -303,6 +304,78 @@ fn a_quota_that_keeps_a_set_from_creating_a_pod_is_quoted() {
             .maint(["why", "pod/none", "-n", &stage.namespace])
             .run();
         assert_eq!(run.code, 1, "{run}");
+    });
+}
+
+#[test]
+fn a_quota_without_room_is_told_before_the_deletion() {
+    stage("full-quota", |stage| {
+        let quotas = stage.at("/api/v1", "resourcequotas");
+        let quota =
+            |pods: &str| json!({"metadata": {"name": "small"}, "spec": {"hard": {"pods": pods}}});
+        stage.cluster.create(&quotas, &quota("1"));
+        let labels = json!({"app": "web"});
+        let counted = |what: &str, used: &str| {
+            stage.until(what, || {
+                let status = &stage.cluster.get(&format!("{quotas}/small"))["status"];
+                status["used"]["pods"] == used
+            });
+        };
+        counted("the quota counts nothing", "0");
+        stage.cluster.create(
+            &stage.at("/apis/apps/v1", "statefulsets"),
+            &json!({
+                "metadata": {"name": "web"},
+                "spec": {
+                    "replicas": 1, "serviceName": "web", "selector": {"matchLabels": labels},
+                    "template": {
+                        "metadata": {"labels": labels},
+                        "spec": {
+                            "terminationGracePeriodSeconds": 1,
+                            "containers": [{"name": "main", "image": "none"}],
+                        },
+                    },
+                },
+            }),
+        );
+        counted("the quota counts the pod", "1");
+        let pod = stage.at("/api/v1", "pods/web-0");
+        let binding = json!({
+            "apiVersion": "v1", "kind": "Binding", "metadata": {"name": "web-0"},
+            "target": {"kind": "Node", "name": stage.cluster.name("gone")},
+        });
+        stage.cluster.create(&format!("{pod}/binding"), &binding);
+        stage.cluster.delete(&pod);
+        let said = || {
+            let run = stage
+                .cluster
+                .maint(["force-delete", "pod/web-0", "-n", &stage.namespace]);
+            let run = run.run();
+            assert_eq!(run.code, 6, "{run}");
+            run.stdout
+                .contains("ResourceQuota/small (pods: 1 of 1 used)")
+        };
+        // The pod no longer counts once it should have ended, so another may take its place.
+        counted("the pod no longer counts", "0");
+        assert!(!said());
+        stage.pod("other", "none", None);
+        counted("the other pod counts", "1");
+        assert!(said());
+        let run = stage.cluster.maint([
+            "force-delete",
+            "pod/web-0",
+            "-n",
+            &stage.namespace,
+            "--accept-risk",
+            "-m",
+            "why",
+            "--override=in-grace,node-alive,lease",
+            "--timeout=2s",
+        ]);
+        // It told the truth.
+        let run = run.run();
+        assert_eq!(run.code, 4, "{run}");
+        stage.until_it_is("pod/web-0", "NotCreated");
     });
 }
 

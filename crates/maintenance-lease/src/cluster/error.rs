@@ -10,9 +10,8 @@ use serde::Deserialize;
 use super::response_check::one_line;
 use crate::env::NoRuntime;
 
-/// A request that did not succeed.
+/// A request that did not succeed. A new variant is a breaking change: callers match all of them.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum ApiError {
     /// The server refused the request or failed, and gave a reason.
     #[error("{0}")]

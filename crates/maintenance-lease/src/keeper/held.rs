@@ -19,7 +19,7 @@ use crate::maintenance::Maintenance;
 use crate::maintenance::verbs::Plan;
 use crate::options::{Acquire, InvalidOption, LONGEST_DURATION, check_duration};
 use crate::outcome::{Change, Done, Error};
-use crate::protocol::{Expiry, LockId, Names, Span, Terms, Verb};
+use crate::protocol::{Expiry, LockId, Span, Terms, Verb};
 use crate::repository::Subject;
 
 /// How an acquisition is kept renewed.
@@ -393,11 +393,11 @@ impl HeldLease {
     }
 
     async fn release_lease(&self, lease: NodeLease) -> Result<Change, Error> {
-        let mut names = Names::default();
+        let mut names = self.maintenance.names();
         let meant = lease.reduced(&mut names).acquisition();
-        let verb = match lease.holder() == Some(self.maintenance.identity()) {
-            true => Verb::Release,
-            false => Verb::Unhold { another: false },
+        let verb = match lease.admin {
+            true => Verb::Unhold { another: false },
+            false => Verb::Release,
         };
         let plan = Plan::new(verb, names, meant, Extras::default());
         let seen = Seen::without_row(&self.node, Some(lease));

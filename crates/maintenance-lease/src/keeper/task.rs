@@ -60,7 +60,7 @@ impl Driver {
         terms: Terms,
         doubts: u64,
     ) -> Option<Self> {
-        let mut names = Names::default();
+        let mut names = maintenance.names();
         let caller = maintenance.caller(&mut names);
         let clocks = maintenance.clocks();
         let reduced = lease.reduced(&mut names);

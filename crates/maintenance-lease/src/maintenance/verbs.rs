@@ -112,7 +112,7 @@ impl Maintenance {
     /// The refusal.
     pub fn check_acquire(&self, seen: &Seen, options: &Acquire) -> Result<(), Error> {
         let duration = check_duration(options.duration)?;
-        let mut names = Names::default();
+        let mut names = self.names();
         let verb = acquire_verb(options, duration, names.id("unsent"));
         let caller = self.caller(&mut names);
         self.api.check(&seen.node, verb, caller, seen, &mut names)?;
@@ -140,7 +140,7 @@ impl Maintenance {
     /// ```
     #[must_use]
     pub fn takes_over(&self, lease: &NodeLease, by: TakeOver) -> bool {
-        let mut names = Names::default();
+        let mut names = self.names();
         let verb = match by {
             TakeOver::Release => Verb::ForceRelease,
             TakeOver::Hold => Verb::Hold {
@@ -238,7 +238,7 @@ impl Maintenance {
             None => Verb::Renew { duration },
         };
         check_option_reason(options.reason.as_deref())?;
-        let mut names = Names::default();
+        let mut names = self.names();
         let named_acquisition = self.named_acquisition(options.lock_id.as_ref(), &mut names);
         let extras = Extras::because(options.reason.as_deref());
         self.carry_out(
@@ -298,7 +298,7 @@ impl Maintenance {
         seen: Option<Seen>,
     ) -> Result<Change, Error> {
         check_option_reason(options.reason.as_deref())?;
-        let mut names = Names::default();
+        let mut names = self.names();
         let named_acquisition = self.named_acquisition(options.lock_id.as_ref(), &mut names);
         let extras = Extras::because(options.reason.as_deref());
         self.carry_out(
@@ -347,7 +347,7 @@ impl Maintenance {
         options: &Release,
     ) -> Result<Change, Error> {
         check_option_reason(options.reason.as_deref())?;
-        let mut names = Names::default();
+        let mut names = self.names();
         let named_acquisition = confirmed.reduced(&mut names).acquisition();
         let extras = Extras {
             released_by: Some(self.identity.clone()),
@@ -489,7 +489,7 @@ impl Maintenance {
         confirmed: Option<&NodeLease>,
         seen: Option<Seen>,
     ) -> Result<Change, Error> {
-        let mut names = Names::default();
+        let mut names = self.names();
         let named_acquisition = confirmed.and_then(|lease| lease.reduced(&mut names).acquisition());
         let verb = Verb::Unhold {
             another: named_acquisition.is_some(),
@@ -529,7 +529,7 @@ impl Maintenance {
     pub(crate) fn plan_acquire(&self, options: &Acquire) -> Result<Plan, InvalidOption> {
         let duration = check_duration(options.duration)?;
         check_reason(options.reason.as_deref().unwrap_or_default())?;
-        let mut names = Names::default();
+        let mut names = self.names();
         let verb = acquire_verb(options, duration, names.id(&nonce(&*self.api.env)));
         let extras = Extras::because(options.reason.as_deref());
         let plan = Plan::new(verb, names, None, extras);
@@ -549,7 +549,7 @@ impl Maintenance {
             return Err(InvalidOption::NoReason);
         }
         check_reason(&options.reason)?;
-        let mut names = Names::default();
+        let mut names = self.names();
         let named_acquisition = confirmed.and_then(|lease| lease.reduced(&mut names).acquisition());
         let verb = Verb::Hold {
             nonce: names.id(&nonce(&*self.api.env)),

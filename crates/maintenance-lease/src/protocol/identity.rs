@@ -41,15 +41,41 @@ pub fn visible(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// The default identity: `user@host`. It gets the prefix `user:` if it would begin with `kubeadm`, to
-/// prevent permanent holds by accident.
+/// The identity `user@host`.
 #[must_use]
-pub fn default_identity(user: &str, host: &str) -> String {
-    let identity = format!("{user}@{host}");
-    if is_admin(&identity) {
-        format!("user:{identity}")
-    } else {
-        identity
+pub fn of_user_at(user: &str, host: &str) -> String {
+    never_admin(format!("{user}@{host}"))
+}
+
+/// API users that many people and programs share. A lock of theirs would not tell whose it is.
+pub const SHARED_USERS: [&str; 9] = [
+    "admin",
+    "cluster-admin",
+    "kube:admin",
+    "kubernetes-admin",
+    "kubernetes-super-admin",
+    "masterclient",
+    "system:admin",
+    "system:anonymous",
+    "system:unsecured",
+];
+
+/// The longest name of an API user that is used as an identity, in bytes. Programs may add to it.
+const LONGEST_USER: usize = 200;
+
+/// The identity of an API user; `None` if the name can't be one.
+#[must_use]
+pub fn of_api_user(name: &str) -> Option<String> {
+    let identity = never_admin(name.to_owned());
+    let is_valid = name.len() <= LONGEST_USER && validate(&identity).is_ok();
+    is_valid.then_some(identity)
+}
+
+/// An identity with the prefix `user:` if it would begin with `kubeadm`, to prevent permanent holds by accident.
+fn never_admin(identity: String) -> String {
+    match is_admin(&identity) {
+        true => format!("user:{identity}"),
+        false => identity,
     }
 }
 
@@ -110,12 +136,27 @@ mod tests {
 
     #[test]
     fn nobody_gets_a_hold_by_accident() {
-        assert_eq!(default_identity("alice", "bastion"), "alice@bastion");
-        assert_eq!(
-            default_identity("kubeadmin", "bastion"),
-            "user:kubeadmin@bastion"
-        );
-        assert!(!is_admin(&default_identity("kubeadm", "host")));
+        assert_eq!(of_user_at("alice", "bastion"), "alice@bastion");
+        assert_eq!(of_user_at("kubeadmin", "bastion"), "user:kubeadmin@bastion");
+        assert!(!is_admin(&of_user_at("kubeadm", "host")));
+        let of = |name| of_api_user(name);
+        assert_eq!(of("kubeadmin").as_deref(), Some("user:kubeadmin"));
+        assert_eq!(of("kubeadm:alice").as_deref(), Some("user:kubeadm:alice"));
+    }
+
+    #[test]
+    fn an_api_user_is_an_identity_if_its_name_can_be_one() {
+        for name in [
+            "alice",
+            "alice@example.com",
+            "system:serviceaccount:a:b",
+            "https://i#a",
+        ] {
+            assert_eq!(of_api_user(name).as_deref(), Some(name));
+        }
+        for name in ["", " alice", "al\x1bice", &"a".repeat(201)] {
+            assert_eq!(of_api_user(name), None, "{name:?}");
+        }
     }
 
     #[test]

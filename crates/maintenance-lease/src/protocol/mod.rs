@@ -24,6 +24,7 @@ pub mod time;
 pub mod transition;
 pub mod unfinished;
 pub mod unknown_write;
+pub mod verify;
 pub mod wait;
 pub mod write_loop;
 
@@ -43,5 +44,6 @@ pub use time::{Instant, Now, SKEW_BUDGET, Span};
 pub use transition::{Caller, Decision, Refusal, Verb, Write, decide};
 pub use unfinished::check_finished;
 pub use unknown_write::{WriteOutcome, judge};
+pub use verify::check_held;
 pub use wait::{SILENCE, Turn, Waiter};
 pub use write_loop::{Attempt, Finished, Step, WriteLoop};

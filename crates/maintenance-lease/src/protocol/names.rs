@@ -10,11 +10,21 @@ pub struct Id(pub u32);
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     known: Vec<String>,
+    synonyms: Vec<(String, Id)>,
 }
 
 impl Names {
+    /// Gives `synonym` the id of `name`, from now on.
+    pub fn add_synonym(&mut self, synonym: &str, name: &str) {
+        let id = self.id(name);
+        self.synonyms.push((synonym.to_owned(), id));
+    }
+
     /// The id of `name`, the same at every call.
     pub fn id(&mut self, name: &str) -> Id {
+        if let Some(&(_, id)) = self.synonyms.iter().find(|(it, _)| it == name) {
+            return id;
+        }
         let index = self
             .known
             .iter()
@@ -47,5 +57,15 @@ mod tests {
         assert_ne!(alice, bob);
         assert_eq!(names.name(bob), "bob@bastion");
         assert_eq!(Names::default().name(bob), "");
+    }
+
+    #[test]
+    fn a_synonym_has_the_id_of_its_name() {
+        let mut names = Names::default();
+        names.add_synonym("alice@bastion", "alice");
+        let alice = names.id("alice@bastion");
+        assert_eq!(alice, names.id("alice"));
+        assert_ne!(alice, names.id("alice@laptop"));
+        assert_eq!(names.name(alice), "alice");
     }
 }

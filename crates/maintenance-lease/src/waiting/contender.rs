@@ -47,7 +47,7 @@ pub(super) struct Contender<'a> {
 
 impl<'a> Contender<'a> {
     pub(super) fn new(maintenance: &'a Maintenance, node: &str, goal: Goal<'a>) -> Self {
-        let mut names = Names::default();
+        let mut names = maintenance.names();
         let own = maintenance.caller(&mut names);
         let waiter = match goal {
             Goal::Acquire(options) => {

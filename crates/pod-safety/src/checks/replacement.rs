@@ -20,6 +20,16 @@ pub(super) fn check(obstacles: &[Obstacle]) -> Vec<Verdict> {
             "its replacement stays Pending: no other ready node can reach its volume",
         )
         .of(claims),
+        Obstacle::Quota(full) => Verdict::info(
+            ID,
+            match full.is_certain {
+                true => "its replacement is not created: a quota is used up",
+                false => {
+                    "its replacement may not be created: a quota is used up, or counts this pod too"
+                }
+            },
+        )
+        .of([&full.what]),
     });
     verdicts.collect()
 }

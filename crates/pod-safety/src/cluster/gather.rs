@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use futures::future::{join, join_all, join3, join4, join5};
 use k8s_openapi::api::core::v1::Pod;
 use maintenance_lease::protocol::Now;
-use maintenance_lease::{ApiError, Error, Maintenance, NodeLease, escape};
+use maintenance_lease::{ApiError, Error, MEDIK8S_LEASES, Maintenance, NodeLease, escape};
 use serde::de::DeserializeOwned;
 
 use super::Reader;
-use crate::constants::{HEARTBEATS, MEDIK8S_LEASES};
+use crate::constants::HEARTBEATS;
 use crate::facts::owner::{Kind, controller};
 use crate::facts::replacement::ordinal;
 use crate::facts::source::{Source, sources};
@@ -218,8 +218,8 @@ impl Reader {
         };
         let (
             (stateful_sets, replica_sets, jobs, claims, budgets),
-            may_delete,
-            may_patch_status,
+            quotas,
+            (may_delete, may_patch_status),
             ready_pods,
         ) = join4(
             join5(
@@ -239,8 +239,18 @@ impl Reader {
                 self.all(needs.claims, "/api/v1", namespace, "persistentvolumeclaims"),
                 self.all(true, "/apis/policy/v1", namespace, "poddisruptionbudgets"),
             ),
-            self.may("delete", "pods", Some(namespace)),
-            may_patch_status,
+            self.all(
+                [Kind::StatefulSet, Kind::DaemonSet, Kind::Job]
+                    .into_iter()
+                    .any(needed),
+                "/api/v1",
+                namespace,
+                "resourcequotas",
+            ),
+            join(
+                self.may("delete", "pods", Some(namespace)),
+                may_patch_status,
+            ),
             ready_pods,
         )
         .await;
@@ -250,6 +260,7 @@ impl Reader {
             jobs,
             claims,
             ready_pods,
+            quotas,
             budgets,
             may_delete,
             may_patch_status,

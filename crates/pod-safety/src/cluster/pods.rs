@@ -8,6 +8,18 @@ use serde_json::Value;
 use super::Reader;
 use crate::known::Known;
 
+/// A row that `kubectl get` prints.
+#[derive(Deserialize)]
+struct Row {
+    cells: Vec<Value>,
+}
+
+impl Row {
+    fn cell(&self, index: usize) -> Option<String> {
+        Some(self.cells.get(index)?.as_str()?.to_owned())
+    }
+}
+
 impl Reader {
     /// The pod; `None` if there is none.
     ///
@@ -40,17 +52,39 @@ impl Reader {
         Ok(named.collect())
     }
 
+    /// The same of the PersistentVolumeClaims of a namespace.
+    ///
+    /// # Errors
+    /// If they can't be read.
+    pub async fn claim_rows(&self, namespace: &str) -> Result<Vec<(String, String)>, ApiError> {
+        let namespace = escape(namespace);
+        self.names_and_statuses(&format!(
+            "/api/v1/namespaces/{namespace}/persistentvolumeclaims"
+        ))
+        .await
+    }
+
+    /// The same of the namespaces.
+    ///
+    /// # Errors
+    /// If they can't be read.
+    pub async fn namespace_rows(&self) -> Result<Vec<(String, String)>, ApiError> {
+        self.names_and_statuses("/api/v1/namespaces").await
+    }
+
+    /// The first two cells of the rows.
+    async fn names_and_statuses(&self, path: &str) -> Result<Vec<(String, String)>, ApiError> {
+        self.rows(path, "includeObject=None", |row: Row| {
+            row.cell(0).zip(row.cell(1))
+        })
+        .await
+    }
+
     /// Name, readiness and status of the pods of a namespace, as `kubectl get` shows them.
     async fn rows_of_pods(&self, namespace: &str) -> Result<Vec<[String; 3]>, ApiError> {
-        #[derive(Deserialize)]
-        struct Row {
-            /// Name, readiness, status and more.
-            cells: Vec<Value>,
-        }
         let path = format!("/api/v1/namespaces/{}/pods", escape(namespace));
         let named = |row: Row| {
-            let cell = |index: usize| Some(row.cells.get(index)?.as_str()?.to_owned());
-            let ((name, ready), status) = cell(0).zip(cell(1)).zip(cell(2))?;
+            let ((name, ready), status) = row.cell(0).zip(row.cell(1)).zip(row.cell(2))?;
             Some([name, ready, status])
         };
         self.rows(&path, "includeObject=None", named).await

@@ -13,10 +13,10 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::Reader;
+use crate::facts::replacement::{awaited, member, ordinals};
+use crate::facts::selectors::is_limited;
 use crate::facts::source::claims;
 use crate::known::{Known, Why};
-use crate::why::affinity::is_limited;
-use crate::why::missing::{is_ordered, set_of};
 use crate::why::namespace::named;
 use crate::why::pod::{Seen, node_name};
 use crate::why::{
@@ -40,7 +40,7 @@ impl Reader {
     }
 
     async fn why_missing(&self, namespace: &str, name: &str) -> Option<Diagnosis> {
-        let (set, ordinal) = set_of(name)?;
+        let (set, ordinal) = member(name)?;
         let path = format!(
             "/apis/apps/v1/namespaces/{}/statefulsets/{}",
             escape(namespace),
@@ -50,16 +50,17 @@ impl Reader {
         let uid = set.metadata.uid.as_deref().unwrap_or_default();
         // If the set has several pods to create, only warnings about this one count.
         let selector = format!("involvedObject.uid={uid},type=Warning");
-        let needs_pods = is_ordered(&set) && ordinal > 0;
-        let (pods, warning) = join(
-            needed(needs_pods, || self.all_in(namespace, "/api/v1", "pods")),
+        let is_after_others =
+            ordinals(&set).contains(&ordinal) && !awaited(&set, ordinal).is_empty();
+        let (ready, warning) = join(
+            needed(is_after_others, || self.ready_pods(namespace)),
             self.warning(namespace, &selector, &format!("Pod {name} ")),
         )
         .await;
         Some(diagnose_missing(&MissingEvidence {
             ordinal,
             set,
-            pods,
+            ready,
             warning,
         }))
     }

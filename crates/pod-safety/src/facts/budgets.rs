@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
+use super::selectors::selects;
 use crate::known::Known;
 
 /// A PodDisruptionBudget.
@@ -41,65 +41,4 @@ pub(crate) fn covers(budget: &PodDisruptionBudget, pod: &Pod) -> bool {
     let labels = pod.metadata.labels.as_ref();
     let none = BTreeMap::new();
     selector.is_some_and(|selector| selects(selector, labels.unwrap_or(&none)))
-}
-
-/// Whether `selector` selects what has these labels; an empty one selects everything.
-fn selects(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool {
-    let equal = selector.match_labels.iter().flatten();
-    let expressions = selector.match_expressions.iter().flatten();
-    equal
-        .map(|(key, value)| labels.get(key) == Some(value))
-        .chain(expressions.map(|expression| {
-            let value = labels.get(&expression.key);
-            let among = value
-                .is_some_and(|value| expression.values.iter().flatten().any(|one| one == value));
-            match &*expression.operator {
-                "In" => among,
-                "NotIn" => !among,
-                "Exists" => value.is_some(),
-                "DoesNotExist" => value.is_none(),
-                _ => false,
-            }
-        }))
-        .all(|holds| holds)
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn selectors_select_as_the_server_has_it() {
-        let labels = BTreeMap::from([("app".to_owned(), "web".to_owned())]);
-        for (selector, expected) in [
-            (json!({}), true),
-            (json!({"matchLabels": {"app": "web"}}), true),
-            (json!({"matchLabels": {"app": "web", "tier": "a"}}), false),
-            (
-                json!({"matchExpressions": [{"key": "app", "operator": "In", "values": ["a", "web"]}]}),
-                true,
-            ),
-            (
-                json!({"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["web"]}]}),
-                false,
-            ),
-            (
-                json!({"matchExpressions": [{"key": "b", "operator": "NotIn", "values": ["web"]}]}),
-                true,
-            ),
-            (
-                json!({"matchExpressions": [{"key": "app", "operator": "Exists"}]}),
-                true,
-            ),
-            (
-                json!({"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}),
-                false,
-            ),
-        ] {
-            let read: LabelSelector = serde_json::from_value(selector.clone()).expect("a selector");
-            assert_eq!(selects(&read, &labels), expected, "{selector}");
-        }
-    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim};
+use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, ResourceQuota};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSIDriver, VolumeAttachment};
 
@@ -66,6 +66,8 @@ pub struct NamespaceEvidence {
     pub claims: Known<Vec<PersistentVolumeClaim>>,
     /// The names of its pods that are ready.
     pub ready_pods: Known<Vec<String>>,
+    /// Its quotas.
+    pub quotas: Known<Vec<ResourceQuota>>,
     /// Its budgets.
     pub budgets: Known<Vec<PodDisruptionBudget>>,
     /// Whether the user may delete its pods.
@@ -103,6 +105,7 @@ impl Default for NamespaceEvidence {
             jobs: Known::Unknown(Why::NotRead),
             claims: Known::Unknown(Why::NotRead),
             ready_pods: Known::Unknown(Why::NotRead),
+            quotas: Known::Unknown(Why::NotRead),
             budgets: Known::Unknown(Why::NotRead),
             may_delete: Known::Unknown(Why::NotRead),
             may_patch_status: Known::Unknown(Why::NotRead),

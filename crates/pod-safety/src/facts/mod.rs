@@ -6,8 +6,10 @@ pub mod locks;
 pub mod node;
 pub mod owner;
 pub mod pod;
+pub mod quotas;
 pub mod remediation;
 pub mod replacement;
+pub(crate) mod selectors;
 pub(crate) mod source;
 #[cfg(test)]
 mod tests;
@@ -24,6 +26,7 @@ pub use replacement::Obstacle;
 pub use volumes::Volume;
 
 use k8s_openapi::api::core::v1::Pod;
+use maintenance_lease::protocol::Now;
 
 use crate::known::{Known, Why};
 use crate::node::Heartbeat;
@@ -73,13 +76,14 @@ pub struct NodeFacts {
 }
 
 impl Facts {
-    /// The facts about `pod` in what was read.
+    /// The facts about `pod` in what was read, at `now`.
     #[must_use]
-    pub fn of(pod: &Pod, evidence: &Evidence) -> Self {
+    pub fn of(pod: &Pod, evidence: &Evidence, now: Now) -> Self {
         let sight = PodSight::of(pod);
         let unread = || Why::NotRead;
         let node = evidence.nodes.get(&sight.node);
         let namespace = evidence.namespaces.get(&sight.namespace);
+        let owner = Owner::of(pod, namespace);
         Self {
             node: node.map_or_else(|| Known::Unknown(unread()), NodeEvidence::sight),
             heartbeat: node.map_or_else(|| Known::Unknown(unread()), |node| node.heartbeat.clone()),
@@ -87,9 +91,9 @@ impl Facts {
             remediation: node
                 .map_or_else(|| Known::Unknown(unread()), |node| node.remediation.clone()),
             zone: node.map_or_else(|| Known::Unknown(unread()), |node| node.zone.clone()),
-            owner: Owner::of(pod, namespace),
             volumes: volumes::of(pod, evidence),
-            obstacles: replacement::of(pod, evidence),
+            obstacles: replacement::of(pod, &owner, evidence, now),
+            owner,
             budgets: namespace.map_or_else(
                 || Known::Unknown(unread()),
                 |namespace| budgets::covering(pod, &namespace.budgets),

@@ -1,14 +1,17 @@
 //! Why the replacement of a pod would not be created, or would not run.
 
+use std::ops::Range;
+
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::{
-    NodeSelectorRequirement, NodeSelectorTerm, Pod, VolumeNodeAffinity,
-};
+use k8s_openapi::api::core::v1::Pod;
+use maintenance_lease::protocol::Now;
 
 use super::evidence::{Evidence, NamespaceEvidence};
-use super::node::NodeRow;
-use super::owner::{Kind, controller};
+use super::owner::{Kind, Owner, Promise, controller};
+use super::quotas::{self, Full};
+use super::selectors::{is_limited, is_usable_on};
 use super::source::{Source, sources};
+use crate::known::Known;
 
 /// An obstacle for the replacement.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,10 +31,12 @@ pub enum Obstacle {
         /// Their claims.
         claims: Vec<String>,
     },
+    /// A quota has no room for it.
+    Quota(Full),
 }
 
-/// The obstacles for the replacement of `pod`, as far as they are known.
-pub(super) fn of(pod: &Pod, evidence: &Evidence) -> Vec<Obstacle> {
+/// The obstacles for the replacement of `pod` of this owner, as far as they are known.
+pub(super) fn of(pod: &Pod, owner: &Owner, evidence: &Evidence, now: Now) -> Vec<Obstacle> {
     let kind = controller(&pod.metadata).map(Kind::of);
     let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
     let (Some(kind), Some(namespace)) = (kind, evidence.namespaces.get(namespace)) else {
@@ -49,39 +54,70 @@ pub(super) fn of(pod: &Pod, evidence: &Evidence) -> Vec<Obstacle> {
     if !claims.is_empty() {
         obstacles.push(Obstacle::Bound { claims });
     }
+    // Other owners have replaced it already.
+    if let Owner::Controller {
+        promise: Known::Yes(promise),
+        ..
+    } = owner
+        && *promise != Promise::None
+    {
+        let quotas = namespace.quotas.yes().into_iter();
+        let full = quotas.flat_map(|quotas| quotas::full(pod, quotas, now));
+        obstacles.extend(full.map(Obstacle::Quota));
+    }
     obstacles
+}
+
+/// The name of a StatefulSet and the ordinal in a pod's name, if it has that form.
+pub(crate) fn member(pod: &str) -> Option<(&str, i32)> {
+    let (set, ordinal) = pod.rsplit_once('-')?;
+    Some((set, ordinal.parse().ok()?)).filter(|(_, ordinal)| *ordinal >= 0 && !set.is_empty())
 }
 
 /// The number of a member of a StatefulSet.
 pub(crate) fn ordinal(pod: &Pod) -> Option<i32> {
     let set = controller(&pod.metadata).filter(|owner| Kind::of(owner) == Kind::StatefulSet)?;
-    let name = pod.metadata.name.as_deref()?;
-    name.strip_prefix(&*set.name)?
-        .strip_prefix('-')?
-        .parse()
-        .ok()
+    let (name, ordinal) = member(pod.metadata.name.as_deref()?)?;
+    (name == set.name).then_some(ordinal)
 }
 
-/// Of a member of a StatefulSet: `processReplica` in Kubernetes' stateful_set_control.go.
+/// The numbers of the members that a set has.
+pub(crate) fn ordinals(set: &StatefulSet) -> Range<i32> {
+    let spec = set.spec.as_ref();
+    let start = spec.and_then(|spec| spec.ordinals.as_ref()?.start);
+    let replicas = spec.and_then(|spec| spec.replicas).unwrap_or(1);
+    let start = start.unwrap_or(0);
+    start..start.saturating_add(replicas)
+}
+
+/// The members that must be ready before a set creates the one with this number: `processReplica` in
+/// Kubernetes' stateful_set_control.go.
+pub(crate) fn awaited(set: &StatefulSet, ordinal: i32) -> Vec<String> {
+    let spec = set.spec.as_ref();
+    let policy = spec.and_then(|spec| spec.pod_management_policy.as_deref());
+    let name = set.metadata.name.as_deref().unwrap_or_default();
+    match policy {
+        Some("Parallel") => Vec::new(),
+        _ => (ordinals(set).start..ordinal)
+            .map(|number| format!("{name}-{number}"))
+            .collect(),
+    }
+}
+
 fn of_member(pod: &Pod, namespace: &NamespaceEvidence) -> Option<Obstacle> {
-    let reference = controller(&pod.metadata)?;
+    let name = &controller(&pod.metadata)?.name;
     let ordinal = ordinal(pod)?;
-    let sets = namespace.stateful_sets.yes()?;
-    let is_it = |set: &&StatefulSet| set.metadata.name.as_ref() == Some(&reference.name);
-    let spec = sets.iter().find(is_it)?.spec.as_ref()?;
-    let start = spec.ordinals.as_ref().and_then(|from| from.start);
-    let (start, replicas) = (start.unwrap_or(0), spec.replicas.unwrap_or(1));
-    let name = &reference.name;
-    if !(start..start.saturating_add(replicas)).contains(&ordinal) {
+    let mut sets = namespace.stateful_sets.yes()?.iter();
+    let set = sets.find(|set| set.metadata.name.as_ref() == Some(name))?;
+    let ordinals = ordinals(set);
+    if !ordinals.contains(&ordinal) {
+        let (replicas, start) = (ordinals.len(), ordinals.start);
         let set = format!("StatefulSet/{name} ({replicas} replicas from {name}-{start})");
         return Some(Obstacle::Surplus { set });
     }
-    if spec.pod_management_policy.as_deref() == Some("Parallel") {
-        return None;
-    }
     let ready = namespace.ready_pods.yes()?;
-    let before = (start..ordinal).map(|number| format!("{name}-{number}"));
-    let unready: Vec<String> = before.filter(|name| !ready.contains(name)).collect();
+    let mut unready = awaited(set, ordinal);
+    unready.retain(|name| !ready.contains(name));
     (!unready.is_empty()).then_some(Obstacle::Order { unready })
 }
 
@@ -107,52 +143,15 @@ fn bound_claims(pod: &Pod, namespace: &NamespaceEvidence, evidence: &Evidence) -
         let volume = volumes
             .iter()
             .find(|one| volume.is_some() && one.metadata.name.as_ref() == volume);
-        let affinity = volume.and_then(|volume| volume.spec.as_ref()?.node_affinity.as_ref());
-        affinity.is_some_and(|affinity| !others().any(|row| reaches(row, affinity)))
+        volume.is_some_and(|volume| {
+            is_limited(volume) && !others().any(|row| is_usable_on(volume, &row.labels))
+        })
     };
     let names = sources(pod).filter_map(|source| match source {
         Source::Claim(name) => Some(name),
         _ => None,
     });
     names.filter(is_bound).collect()
-}
-
-/// Whether a node can reach a volume: one of the terms fits.
-fn reaches(row: &NodeRow, affinity: &VolumeNodeAffinity) -> bool {
-    let terms = affinity.required.iter();
-    terms
-        .flat_map(|required| &required.node_selector_terms)
-        .any(|term| fits(row, term))
-        || affinity.required.is_none()
-}
-
-fn fits(row: &NodeRow, term: &NodeSelectorTerm) -> bool {
-    let labels = term.match_expressions.as_deref().unwrap_or_default();
-    let fields = term.match_fields.as_deref().unwrap_or_default();
-    // A term without any requirement fits nothing.
-    !(labels.is_empty() && fields.is_empty())
-        && labels
-            .iter()
-            .all(|one| holds(one, row.labels.get(&one.key)))
-        && fields.iter().all(|one| holds(one, Some(&row.name)))
-}
-
-fn holds(requirement: &NodeSelectorRequirement, value: Option<&String>) -> bool {
-    let values = requirement.values.as_deref().unwrap_or_default();
-    let is_among = value.is_some_and(|value| values.contains(value));
-    let compared = || {
-        let bound = values.first()?.parse::<i64>().ok()?;
-        Some(value?.parse::<i64>().ok()?.cmp(&bound))
-    };
-    match &*requirement.operator {
-        "In" => is_among,
-        "NotIn" => !is_among,
-        "Exists" => value.is_some(),
-        "DoesNotExist" => value.is_none(),
-        "Gt" => compared() == Some(std::cmp::Ordering::Greater),
-        "Lt" => compared() == Some(std::cmp::Ordering::Less),
-        _ => false,
-    }
 }
 
 #[cfg(test)]
@@ -163,8 +162,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::facts::Cluster;
-    use crate::known::Known;
+    use crate::facts::{Cluster, NodeRow};
+    use maintenance_lease::protocol::Instant;
 
     fn read<T: DeserializeOwned>(value: Value) -> T {
         serde_json::from_value(value).expect("an object")
@@ -223,7 +222,8 @@ mod tests {
                 {"name": "data", "persistentVolumeClaim": {"claimName": "data"}},
             ]},
         });
-        of(&read(pod), &evidence)
+        let now = Now::at(Instant::from_micros(0));
+        of(&read(pod), &Owner::Nothing, &evidence, now)
     }
 
     #[test]
@@ -283,6 +283,15 @@ mod tests {
                 expected,
                 "{reached:?}"
             );
+        }
+    }
+
+    #[test]
+    fn the_name_of_a_pod_tells_its_set() {
+        assert_eq!(member("web-0"), Some(("web", 0)));
+        assert_eq!(member("web-db-12"), Some(("web-db", 12)));
+        for other in ["web", "web-7d4c", "-1", "web-"] {
+            assert_eq!(member(other), None, "{other}");
         }
     }
 }

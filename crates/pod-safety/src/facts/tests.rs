@@ -44,8 +44,12 @@ fn evidence(sets: Value, claims: Value, volumes: Value) -> Evidence {
     }
 }
 
+fn facts(pod: &Pod, evidence: &Evidence) -> Facts {
+    Facts::of(pod, evidence, Now::at(Instant::from_micros(0)))
+}
+
 fn siblings(ready: &str, sets: Value) -> Option<Known<Siblings>> {
-    let facts = Facts::of(
+    let facts = facts(
         &pod(ready, &json!([])),
         &evidence(sets, json!([]), json!([])),
     );
@@ -143,7 +147,7 @@ fn counting(volume: &Value, claim: &Value, spec: &Value) -> Vec<String> {
         {"metadata": {"name": "web-0-data"}, "spec": claim_spec},
     ]);
     let volumes = json!([{"metadata": {"name": "pv-1"}, "spec": spec}]);
-    let facts = Facts::of(
+    let facts = facts(
         &pod("False", &json!([volume])),
         &evidence(json!([]), claims, volumes),
     );
@@ -188,7 +192,7 @@ fn guarded(
     volume["name"] = "data".into();
     let mut evidence = evidence(json!([]), claims, volumes);
     evidence.cluster.attachments = Known::Yes(read(attachments));
-    let facts = Facts::of(&pod("False", &json!([volume])), &evidence);
+    let facts = facts(&pod("False", &json!([volume])), &evidence);
     let [volume] = &facts.volumes[..] else {
         panic!("{:?}", facts.volumes);
     };
@@ -279,7 +283,7 @@ fn a_disk_that_is_attached_without_a_driver_is_found_in_the_status_of_its_node()
             zone: unread(),
         };
         evidence.nodes.insert("worker-1".to_owned(), node);
-        let facts = Facts::of(&pod("False", &volume), &evidence);
+        let facts = facts(&pod("False", &volume), &evidence);
         assert_eq!(facts.volumes[0].unguarded, Known::Yes(None));
         facts.volumes[0].attached.clone()
     };
@@ -304,7 +308,7 @@ fn a_disk_that_is_attached_without_a_driver_is_found_in_the_status_of_its_node()
 fn a_path_of_the_node_may_lead_to_others() {
     let path = json!([{"name": "data", "hostPath": {"path": "/mnt/a"}}]);
     let mut pod = pod("False", &path);
-    let facts = Facts::of(&pod, &Evidence::default());
+    let facts = facts(&pod, &Evidence::default());
     assert!(matches!(
         facts.volumes[0].unguarded,
         Known::Unknown(Why::Untold(_))
@@ -312,7 +316,10 @@ fn a_path_of_the_node_may_lead_to_others() {
     // A replacement comes to the same node only.
     let owners = pod.metadata.owner_references.as_mut().expect("owners");
     owners[1].kind = "DaemonSet".to_owned();
-    assert_eq!(Facts::of(&pod, &Evidence::default()).volumes, []);
+    assert_eq!(
+        super::Facts::of(&pod, &Evidence::default(), Now::at(Instant::from_micros(0))).volumes,
+        []
+    );
 }
 
 #[test]
@@ -346,7 +353,7 @@ fn a_pod_that_was_never_placed_writes_nowhere() {
         "False",
         &json!([{"name": "data", "nfs": {"server": "s", "path": "/"}}]),
     );
-    let of = |pod: &Pod| Facts::of(pod, &Evidence::default()).volumes.len();
+    let of = |pod: &Pod| facts(pod, &Evidence::default()).volumes.len();
     assert_eq!(of(&pod), 1);
     pod.spec.as_mut().expect("a spec").node_name = None;
     assert_eq!(of(&pod), 0);
@@ -359,7 +366,7 @@ fn unread<T>() -> Known<T> {
 #[test]
 fn what_was_not_read_is_not_known() {
     let claimed = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
-    let facts = Facts::of(&pod("False", &claimed), &Evidence::default());
+    let facts = facts(&pod("False", &claimed), &Evidence::default());
     assert_eq!(facts.volumes.len(), 1);
     assert_eq!(facts.volumes[0].unguarded, unread());
     assert_eq!(facts.volumes[0].attached, unread());
@@ -383,7 +390,7 @@ fn a_heartbeat_that_was_read_is_known_without_its_node() {
         nodes: [("worker-1".to_owned(), node)].into(),
         ..Evidence::default()
     };
-    let facts = Facts::of(&pod("False", &json!([])), &evidence);
+    let facts = facts(&pod("False", &json!([])), &evidence);
     assert_eq!(facts.node, unread());
     assert_eq!(facts.heartbeat, renewed);
 }

@@ -1,6 +1,5 @@
 //! Why a pod, a claim or a namespace is stuck: what was read in, reasons out.
 
-pub mod affinity;
 pub mod budget;
 pub mod claim;
 pub mod finalizer;
@@ -247,7 +246,7 @@ pub enum Reason {
         /// Its first number.
         first: i32,
         /// How many pods it has.
-        replicas: i32,
+        replicas: usize,
     },
     /// A StatefulSet creates it only after an earlier pod is ready.
     InOrder {

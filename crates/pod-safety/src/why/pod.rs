@@ -9,8 +9,8 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 use maintenance_lease::protocol::Now;
 
-use super::affinity::is_usable_on;
 use super::{Blocked, Diagnosis, Eviction, Finalizer, Reason, State, waiting};
+use crate::facts::selectors::is_usable_on;
 use crate::facts::source::claims;
 use crate::facts::{NodeRow, PodSight};
 use crate::known::{Known, Why};

@@ -2,7 +2,7 @@
 
 use clap::{Arg, Command};
 
-use crate::args::HEADING;
+use crate::words::program::HEADING;
 
 /// The commands that the help lists, in their order.
 pub(crate) fn verbs(command: &Command) -> impl Iterator<Item = &Command> {

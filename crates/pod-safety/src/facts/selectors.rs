@@ -1,14 +1,30 @@
-//! The nodes on which a volume can be used.
+//! Selectors of labels: of disruption budgets, and of the nodes on which a volume can be used.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{NodeSelectorRequirement, NodeSelectorTerm, PersistentVolume};
+use k8s_openapi::api::core::v1::{NodeSelectorTerm, PersistentVolume};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+
+type Labels = BTreeMap<String, String>;
+
+/// Whether `selector` selects what has these labels; an empty one selects everything.
+pub(crate) fn selects(selector: &LabelSelector, labels: &Labels) -> bool {
+    let equal = selector.match_labels.iter().flatten();
+    let expressions = selector.match_expressions.iter().flatten();
+    equal
+        .map(|(key, value)| labels.get(key) == Some(value))
+        .chain(expressions.map(|one| {
+            let values = one.values.as_deref().unwrap_or_default();
+            holds(&one.operator, labels.get(&one.key), values)
+        }))
+        .all(|holds| holds)
+}
 
 /// Whether a volume can be used on a node with these labels, as `CheckNodeAffinity` of
 /// k8s.io/component-helpers decides: one term has to match, one without any requirement matches nothing,
 /// and fields such as the name of the node don't count.
-#[must_use]
-pub fn is_usable_on(volume: &PersistentVolume, labels: &BTreeMap<String, String>) -> bool {
+pub(crate) fn is_usable_on(volume: &PersistentVolume, labels: &Labels) -> bool {
     let Some(terms) = terms(volume) else {
         return true;
     };
@@ -16,11 +32,15 @@ pub fn is_usable_on(volume: &PersistentVolume, labels: &BTreeMap<String, String>
         let expressions = term.match_expressions.as_deref().unwrap_or_default();
         let is_empty =
             expressions.is_empty() && term.match_fields.as_ref().is_none_or(Vec::is_empty);
-        !is_empty && expressions.iter().all(|one| holds(one, labels))
+        !is_empty
+            && expressions.iter().all(|one| {
+                let values = one.values.as_deref().unwrap_or_default();
+                holds(&one.operator, labels.get(&one.key), values)
+            })
     })
 }
 
-/// Whether it can only be used on some nodes.
+/// Whether a volume can only be used on some nodes.
 pub(crate) fn is_limited(volume: &PersistentVolume) -> bool {
     terms(volume).is_some()
 }
@@ -30,22 +50,20 @@ fn terms(volume: &PersistentVolume) -> Option<&[NodeSelectorTerm]> {
     Some(&affinity.required.as_ref()?.node_selector_terms)
 }
 
-fn holds(requirement: &NodeSelectorRequirement, labels: &BTreeMap<String, String>) -> bool {
-    let value = labels.get(&requirement.key);
-    let mut values = requirement.values.iter().flatten();
-    let among = value.is_some_and(|value| values.clone().any(|one| one == value));
-    let mut compared = || {
-        let number: i64 = value?.parse().ok()?;
-        let limit: i64 = values.next()?.parse().ok()?;
-        Some(number.cmp(&limit))
+/// Whether a label with this value (`None`: there is none) meets a requirement.
+fn holds(operator: &str, value: Option<&String>, values: &[String]) -> bool {
+    let is_among = value.is_some_and(|value| values.contains(value));
+    let compared = || {
+        let limit = values.first()?.parse::<i64>().ok()?;
+        Some(value?.parse::<i64>().ok()?.cmp(&limit))
     };
-    match &*requirement.operator {
-        "In" => among,
-        "NotIn" => !among,
+    match operator {
+        "In" => is_among,
+        "NotIn" => !is_among,
         "Exists" => value.is_some(),
         "DoesNotExist" => value.is_none(),
-        "Gt" => compared().is_some_and(std::cmp::Ordering::is_gt),
-        "Lt" => compared().is_some_and(std::cmp::Ordering::is_lt),
+        "Gt" => compared() == Some(Ordering::Greater),
+        "Lt" => compared() == Some(Ordering::Less),
         _ => false,
     }
 }
@@ -55,6 +73,25 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+
+    #[test]
+    fn what_all_requirements_of_a_selector_fit_is_selected() {
+        let labels = BTreeMap::from([("app".to_owned(), "web".to_owned())]);
+        for (selector, expected) in [
+            (json!({}), true),
+            (json!({"matchLabels": {"app": "web"}}), true),
+            (json!({"matchLabels": {"app": "web", "tier": "a"}}), false),
+            (
+                json!({"matchLabels": {"app": "web"}, "matchExpressions": [
+                    {"key": "app", "operator": "NotIn", "values": ["web"]},
+                ]}),
+                false,
+            ),
+        ] {
+            let read: LabelSelector = serde_json::from_value(selector.clone()).expect("a selector");
+            assert_eq!(selects(&read, &labels), expected, "{selector}");
+        }
+    }
 
     #[test]
     fn one_term_has_to_match_with_all_of_its_requirements() {

@@ -8,14 +8,12 @@ use jsonpath_rust::parser::parse_json_path;
 use jsonpath_rust::query::{QueryRef, js_path_process};
 use serde_json::Value;
 
-use crate::text::shown;
-
 /// How a path begins.
 const STARTS: [char; 4] = ['$', '@', '.', '['];
 
 /// A path from the root of the data, or from the current value of a range.
 #[derive(Debug)]
-pub(crate) struct Path {
+pub(super) struct Path {
     from_root: bool,
     steps: Vec<Step>,
 }
@@ -38,7 +36,7 @@ impl Path {
             Some(path) => (true, path),
             None => (false, typed.strip_prefix('@').unwrap_or(typed)),
         };
-        let invalid = |why: String| format!("\"{}\" is not a JSONPath: {why}", shown(typed));
+        let invalid = |why: String| format!("\"{typed}\" is not a JSONPath: {why}");
         Ok(Self {
             from_root,
             steps: steps(path).map_err(invalid)?,
@@ -46,7 +44,7 @@ impl Path {
     }
 
     /// The same if braces and the first dot may be missing, as in `custom-columns`.
-    pub(crate) fn relaxed(typed: &str) -> Result<Self, String> {
+    pub(super) fn relaxed(typed: &str) -> Result<Self, String> {
         let braced = typed
             .strip_prefix('{')
             .and_then(|path| path.strip_suffix('}'));
@@ -58,7 +56,7 @@ impl Path {
     }
 
     /// The values that it leads to. What does not exist is left out.
-    pub(crate) fn values<'a>(&self, root: &'a Value, current: &'a Value) -> Vec<&'a Value> {
+    pub(super) fn values<'a>(&self, root: &'a Value, current: &'a Value) -> Vec<&'a Value> {
         let start = if self.from_root { root } else { current };
         follow(&self.steps, vec![start])
     }
@@ -157,12 +155,9 @@ fn unrecognized(text: &str) -> String {
     match (&text[..end.unwrap_or(text.len())], text.chars().next()) {
         ("", Some(first)) => {
             let code = u32::from(first);
-            format!(
-                "unrecognized character in action: U+{code:04X} '{}'",
-                shown(&first.to_string())
-            )
+            format!("unrecognized character in action: U+{code:04X} '{first}'")
         }
-        (identifier, _) => format!("unrecognized identifier {}", shown(identifier)),
+        (identifier, _) => format!("unrecognized identifier {identifier}"),
     }
 }
 
@@ -221,7 +216,7 @@ pub(super) fn split(mut text: &str, separator: char) -> Vec<&str> {
 
 /// The text of a literal in quotes.
 pub(super) fn unquoted(typed: &str) -> Result<String, String> {
-    let invalid = || format!("{} is not a quoted text", shown(typed));
+    let invalid = || format!("{typed} is not a quoted text");
     let mut characters = typed.chars();
     let quote = characters.next();
     let mut text = String::new();

@@ -1,5 +1,4 @@
-//! `-o jsonpath=TEMPLATE` and `-o custom-columns=HEADER:PATH,...`: kubectl's templates over the JSON of a
-//! result. Values are safe for a terminal.
+//! kubectl's templates over JSON: `jsonpath=TEMPLATE` and `custom-columns=HEADER:PATH,...`.
 
 mod path;
 #[cfg(test)]
@@ -8,19 +7,37 @@ mod tests;
 use serde_json::Value;
 
 use self::path::Path;
-use super::grid::{Column, Grid};
-use crate::text::escape;
 
-/// A template, checked before anything is sent.
+/// A valid template.
 #[derive(Debug)]
-pub(crate) enum Template {
+pub struct Template(Kind);
+
+#[derive(Debug)]
+enum Kind {
     JsonPath(Vec<Part>),
     CustomColumns(Vec<(String, Path)>),
 }
 
+/// What a template makes of some data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rendered {
+    /// Text, without its last line break.
+    Text(String),
+    /// A table: a row for each item of a list, or one for a single object.
+    Table {
+        /// The header of each column.
+        headers: Vec<String>,
+        /// The cells of each row.
+        rows: Vec<Vec<String>>,
+    },
+}
+
+/// Makes a value safe to print.
+type Escape = fn(&str) -> String;
+
 /// A part of a JSONPath template.
 #[derive(Debug)]
-pub(crate) enum Part {
+enum Part {
     Text(String),
     /// The values, separated by spaces.
     Values(Path),
@@ -32,73 +49,76 @@ pub(crate) enum Part {
 const NO_VALUE: &str = "<none>";
 
 impl Template {
-    /// The template in a value of `-o`; `None` if it is another format.
+    /// The template in the value of an output flag; `None` if it is another format.
     ///
     /// # Errors
     /// If it is not a valid template, with what is wrong.
-    pub(crate) fn parse(format: &str) -> Option<Result<Self, String>> {
+    #[must_use]
+    pub fn parse(format: &str) -> Option<Result<Self, String>> {
         let (kind, text) = format.split_once('=')?;
-        match kind {
-            "jsonpath" => Some(parts(text).map(Self::JsonPath)),
-            "custom-columns" => Some(columns(text).map(Self::CustomColumns)),
-            _ => None,
-        }
+        let kind = match kind {
+            "jsonpath" => parts(text).map(Kind::JsonPath),
+            "custom-columns" => columns(text).map(Kind::CustomColumns),
+            _ => return None,
+        };
+        Some(kind.map(Self))
     }
 
-    /// The text for `data`, without its last line break. Columns have `headers` or none.
-    pub(crate) fn text(&self, data: &Value, headers: bool) -> String {
-        match self {
-            Self::JsonPath(parts) => {
+    /// Applies it to `data`, the values of which are printed as `escape` makes them.
+    #[must_use]
+    pub fn apply(&self, data: &Value, escape: Escape) -> Rendered {
+        match &self.0 {
+            Kind::JsonPath(parts) => {
                 let mut text = String::new();
-                render(parts, data, data, &mut text);
+                render(parts, data, data, escape, &mut text);
                 text.truncate(text.strip_suffix('\n').unwrap_or(&text).len());
-                text
+                Rendered::Text(text)
             }
-            Self::CustomColumns(columns) => table(columns, headers, data),
+            Kind::CustomColumns(columns) => table(columns, data, escape),
         }
     }
 }
 
-fn render(parts: &[Part], root: &Value, current: &Value, text: &mut String) {
+fn render(parts: &[Part], root: &Value, current: &Value, escape: Escape, text: &mut String) {
     for part in parts {
         match part {
             Part::Text(literal) => text.push_str(literal),
             Part::Values(path) => {
-                let values: Vec<String> =
-                    path.values(root, current).into_iter().map(shown).collect();
+                let values = path.values(root, current).into_iter();
+                let values: Vec<String> = values.map(|value| shown(value, escape)).collect();
                 text.push_str(&values.join(" "));
             }
             Part::Range(path, parts) => {
                 for value in path.values(root, current) {
-                    render(parts, root, value, text);
+                    render(parts, root, value, escape, text);
                 }
             }
         }
     }
 }
 
-/// A row for each item of a list, or one for a single object.
-fn table(columns: &[(String, Path)], headers: bool, data: &Value) -> String {
+fn table(columns: &[(String, Path)], data: &Value, escape: Escape) -> Rendered {
     let rows = match data.get("items").and_then(Value::as_array) {
         Some(items) => items.iter().collect(),
         None => vec![data],
     };
     let cell = |row, path: &Path| {
-        let values: Vec<String> = path.values(row, row).into_iter().map(shown).collect();
+        let values = path.values(row, row).into_iter();
+        let values: Vec<String> = values.map(|value| shown(value, escape)).collect();
         match values.is_empty() {
             true => NO_VALUE.to_owned(),
             false => values.join(","),
         }
     };
     let cells = |row| columns.iter().map(|(_, path)| cell(row, path)).collect();
-    let headers_of = columns.iter().map(|(header, _)| Column::whole(header));
-    Grid::new(headers_of.collect(), headers, None)
-        .rows(rows.into_iter().map(cells))
-        .join("\n")
+    Rendered::Table {
+        headers: columns.iter().map(|(header, _)| escape(header)).collect(),
+        rows: rows.into_iter().map(cells).collect(),
+    }
 }
 
 /// A value: text as it is, anything else as JSON.
-fn shown(value: &Value) -> String {
+fn shown(value: &Value, escape: Escape) -> String {
     match value {
         Value::String(text) => escape(text),
         Value::Null => String::new(),
@@ -111,11 +131,10 @@ fn columns(text: &str) -> Result<Vec<(String, Path)>, String> {
         .into_iter()
         .map(|column| match column.split_once(':') {
             Some((header, path)) if !header.is_empty() && !path.is_empty() => {
-                Ok((escape(header), Path::relaxed(path)?))
+                Ok((header.to_owned(), Path::relaxed(path)?))
             }
             _ => Err(format!(
-                "\"{}\" is not a column; write HEADER:PATH, e.g. NODE:.node",
-                escape(column)
+                "\"{column}\" is not a column; write HEADER:PATH, e.g. NODE:.node"
             )),
         });
     columns.collect()

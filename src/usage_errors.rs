@@ -6,7 +6,7 @@ use std::ffi::{OsStr, OsString};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory as _};
 
-use super::Cli;
+use crate::app::Cli;
 use crate::args::duration::length;
 use crate::args::nodes::node_name;
 use crate::text::shown;

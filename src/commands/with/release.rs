@@ -2,34 +2,25 @@
 
 use futures::future::join_all;
 use maintenance_lease::env::{Env as _, Machine};
-use maintenance_lease::{Done, Error, HeldLease, Lost, LostBy, NodeLease, Subject};
+use maintenance_lease::{Done, Error, HeldLease, Lost, LostBy, Subject};
 use tokio::time::timeout;
 use under_lease::{CommandOutcome, Stage};
 
 use crate::run::interruption::Interruption;
 use crate::run::session::Session;
-use crate::text::escape;
-use crate::words::loss;
-use crate::words::time::clock;
+use crate::words::{loss, with as words};
 
 /// Releases the locks, if `outcome` allows it. True if a lock was lost before and that was not reported
 /// yet.
-pub(super) async fn give_back(
+pub(super) async fn release_all(
     session: &Session<'_>,
     held: Vec<HeldLease>,
     outcome: &CommandOutcome,
 ) -> bool {
-    let rest = match &outcome.over {
-        Some(over) if over.unkillable == 0 => None,
-        Some(over) => Some(match over.unkillable {
-            1 => "1 process of the command".to_owned(),
-            left => format!("{left} processes of the command"),
-        }),
-        None => Some("processes of the command".to_owned()),
-    };
-    if let Some(rest) = rest {
+    let processes = outcome.over.as_ref().map(|over| over.unkillable);
+    if processes != Some(0) {
         for held in held {
-            leave(session, held, &rest);
+            leave(session, held, processes);
         }
         return false;
     }
@@ -38,39 +29,33 @@ pub(super) async fn give_back(
     let releasing = async { Ok(join_all(releasing).await) };
     match Interruption::listen_once().or_soon(releasing).await {
         Ok(results) => {
-            let released: Vec<String> = nodes
+            let released: Vec<&str> = nodes
                 .iter()
                 .zip(&results)
                 .filter(|(_, result)| **result == LockEnd::Released)
-                .map(|(node, _)| format!("node/{node}"))
+                .map(|(node, _)| node.as_str())
                 .collect();
             if !released.is_empty() {
-                session
-                    .terminal
-                    .remark(format!("{} released", released.join(", ")));
+                session.terminal.remark(words::released(&released));
             }
             results.contains(&LockEnd::Lost)
         }
         Err(_) => {
-            session.terminal.warn(format!(
-                "interrupted: the release of {} may still take effect; if not, the lock expires",
-                nodes.join(", ")
-            ));
+            session.terminal.warn(words::release_interrupted(&nodes));
             false
         }
     }
 }
 
 /// Lets a lock expire, because processes may still depend on it.
-fn leave(session: &Session<'_>, held: HeldLease, rest: &str) {
-    let node = held.node().to_owned();
-    let until = runs_out(session, &held.held_state().lease);
+fn leave(session: &Session<'_>, held: HeldLease, processes: Option<usize>) {
+    let lease = held.held_state().lease;
     let found = held.was_found();
     held.leave();
     if !found {
-        session.terminal.warn(format!(
-            "{rest} could not be ended and may still be running: node/{node} is not released, but {until}"
-        ));
+        let now = session.locks.server_time().now();
+        let warning = words::left_to_expire(&lease, processes, now);
+        session.terminal.warn(warning);
     }
 }
 
@@ -95,9 +80,7 @@ async fn release(session: &Session<'_>, held: HeldLease, outcome: &CommandOutcom
         .since(Machine.boot())
         .to_duration();
     let Ok(released) = timeout(left, held.release()).await else {
-        session.terminal.warn(format!(
-            "could not release node/{node} before its lock expired"
-        ));
+        session.terminal.warn(words::released_too_late(&node));
         return LockEnd::Left;
     };
     let lost = match released {
@@ -113,20 +96,11 @@ async fn release(session: &Session<'_>, held: HeldLease, outcome: &CommandOutcom
         Err(Error::Lost(lost)) => Lost::clone(&lost),
         Err(Error::Refused(refused)) => Lost::from(*refused),
         Err(error) => {
-            let lock_id = lock_id
-                .map(|id| format!(" --lock-id {id}"))
-                .unwrap_or_default();
-            let program = session
-                .program
-                .as_holder(lease.holder().unwrap_or_default());
-            session.terminal.warn(format!(
-                "could not release node/{node}: {}",
-                escape(&error.to_string())
-            ));
-            let until = runs_out(session, &lease);
-            session.terminal.hint(format!(
-                "{until}; release it now with `{program} release {node}{lock_id}`"
-            ));
+            let now = session.locks.server_time().now();
+            let id = lock_id.as_ref();
+            let (message, hint) = words::not_released(&lease, id, &error, session.program, now);
+            session.terminal.warn(message);
+            session.terminal.hint(hint);
             return LockEnd::Left;
         }
     };
@@ -142,13 +116,4 @@ async fn release(session: &Session<'_>, held: HeldLease, outcome: &CommandOutcom
     session.terminal.error(&message);
     session.terminal.hint(hint);
     LockEnd::Lost
-}
-
-/// When others can acquire it.
-fn runs_out(session: &Session<'_>, lease: &NodeLease) -> String {
-    let now = session.locks.server_time().now();
-    match lease.end() {
-        Some(end) => format!("it expires at {}", clock(end, now.latest)),
-        None => "it expires by itself".to_owned(),
-    }
 }

@@ -17,9 +17,9 @@ fn data() -> Value {
     })
 }
 
-fn text(format: &str) -> String {
+fn rendered(format: &str) -> Rendered {
     match Template::parse(format).expect("a template") {
-        Ok(template) => template.text(&data(), true),
+        Ok(template) => template.apply(&data(), |text| text.escape_default().to_string()),
         Err(why) => panic!("{why}"),
     }
 }
@@ -74,8 +74,9 @@ fn paths_are_read_as_kubectl_reads_them() {
             "a of NodeMaintenanceList; x!y!",
         ),
     ] {
+        let expected = Rendered::Text(expected.to_owned());
         assert_eq!(
-            text(&format!("jsonpath={template}")),
+            rendered(&format!("jsonpath={template}")),
             expected,
             "{template}"
         );
@@ -84,18 +85,25 @@ fn paths_are_read_as_kubectl_reads_them() {
 
 #[test]
 fn columns_are_a_table_with_a_row_for_each_item() {
-    assert_snapshot!(text("custom-columns=NODE:.node,LEFT:{.secondsLeft},HOW:record.how[*],BOTH:.record['who','how']"), @r#"
-    NODE   LEFT     HOW      BOTH
-    a      90       x,y      carol,["x","y"]
-    b      <none>   <none>   <none>
-    c      1200     <none>   <none>
+    let table = |template: &str, data: &Value| {
+        let template = Template::parse(template).expect("one").expect("valid");
+        let Rendered::Table { headers, rows } = template.apply(data, ToOwned::to_owned) else {
+            panic!("no table");
+        };
+        let lines = [headers].into_iter().chain(rows);
+        let lines = lines.map(|cells| cells.join(" | "));
+        lines.collect::<Vec<_>>().join("\n")
+    };
+    let columns =
+        "custom-columns=NODE:.node,LEFT:{.secondsLeft},HOW:record.how[*],BOTH:.record['who','how']";
+    assert_snapshot!(table(columns, &data()), @r#"
+    NODE | LEFT | HOW | BOTH
+    a | 90 | x,y | carol,["x","y"]
+    b | <none> | <none> | <none>
+    c | 1200 | <none> | <none>
     "#);
     let one = json!({"node": "a"});
-    let template = Template::parse("custom-columns=NODE:.node")
-        .expect("one")
-        .expect("valid");
-    assert_eq!(template.text(&one, true), "NODE\na");
-    assert_eq!(template.text(&one, false), "a");
+    assert_eq!(table("custom-columns=NODE:.node", &one), "NODE\na");
 }
 
 #[test]

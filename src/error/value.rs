@@ -1,0 +1,78 @@
+//! Why a value on the command line is invalid.
+
+use maintenance_lease::InvalidOption;
+
+/// Why the value of a flag or variable is invalid.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum InvalidValue {
+    /// A negative duration.
+    Negative,
+    /// A number without a unit.
+    NoUnit { typed: String },
+    /// A fraction of a second.
+    Fraction,
+    /// Not a duration.
+    NotADuration,
+    /// A duration that is too long for any clock.
+    BeyondClocks,
+    /// A duration to add, where only a total is accepted.
+    Added,
+    /// More than the longest duration of a lock.
+    LongLock,
+    /// The same for a lock that is renewed.
+    LongLease,
+    /// Not a number of seconds that a lock can last.
+    NotALockDuration,
+    /// A duration instead of a time.
+    NotATime { typed: String },
+    /// A time without a zone, or no time; `or_duration` if a duration is accepted too.
+    NoZone { or_duration: bool },
+    /// Neither a time nor, with `or_duration`, a duration.
+    UnknownTime { or_duration: bool },
+    /// Not a lock id.
+    NotALockId,
+    /// A value that the library does not accept.
+    Option(InvalidOption),
+    /// A tool without a known opt-out.
+    UnknownOptOut,
+    /// The placeholder of our own hints.
+    Placeholder,
+    /// A hold without a reason.
+    NoReason,
+    /// `--powered-off` without a word about how the operator knows.
+    NoProof,
+    /// Not the key of a label.
+    NotALabelKey,
+    /// A lock id as the bearer token of a command that takes no lock id.
+    LockIdAsToken,
+    /// More than one lock id.
+    ManyLockIds,
+    /// A bearer token that looks like a lock id with a typo.
+    LikeALockId,
+    /// An empty bearer token of a command that takes a lock id.
+    EmptyToken,
+}
+
+/// A name of an earlier release that still works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Deprecated {
+    /// `--token` for a lock id.
+    LockIdAsToken,
+    /// `-o token`.
+    TokenFormat,
+    /// `--override`.
+    Override,
+    /// `--confirm`.
+    Confirm,
+    /// `--until` of hold.
+    UntilOfHold,
+    /// `--locked`.
+    Locked,
+    /// A variable.
+    Variable {
+        old: &'static str,
+        new: &'static str,
+    },
+}
+
+impl std::error::Error for InvalidValue {}

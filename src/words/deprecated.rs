@@ -1,0 +1,17 @@
+//! Warnings for names of earlier releases.
+
+use crate::error::Deprecated;
+
+/// The old name, and the new one.
+pub(crate) fn warning(deprecated: Deprecated) -> String {
+    let (old, new) = match deprecated {
+        Deprecated::LockIdAsToken => ("--token for a lock id", "--lock-id"),
+        Deprecated::TokenFormat => ("-o token", "-o lock-id"),
+        Deprecated::Override => ("--override", "--accept-risk"),
+        Deprecated::Confirm => ("--confirm", "--accept-risk"),
+        Deprecated::UntilOfHold => ("--until of hold", "--expect-until"),
+        Deprecated::Locked => ("--locked", "--state=locked,expired,on-hold"),
+        Deprecated::Variable { old, new } => (old, new),
+    };
+    format!("{old} is deprecated: use {new}")
+}

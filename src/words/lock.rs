@@ -1,0 +1,69 @@
+//! Why a node is locked, since when and until when.
+
+use maintenance_lease::NodeLease;
+use maintenance_lease::protocol::{Instant, Now, State};
+
+use super::state::flag_words;
+use super::time::{clock, remaining, span};
+use crate::text::escape;
+
+/// The reason, and in parentheses since when and until when. The reason comes first, because people look
+/// for it first.
+pub(crate) fn about(lease: &NodeLease, state: State, now: Now) -> String {
+    format!("{}{}", why(lease), times(lease, state, now))
+}
+
+fn times(lease: &NodeLease, state: State, now: Now) -> String {
+    let at = |instant: Instant| clock(instant, now.latest);
+    let since = lease
+        .acquired()
+        .map(|acquired| format!("since {}", at(acquired.into())));
+    let until = match state {
+        State::Held { until } if until == Instant::UNREADABLE => {
+            Some("until an unreadable time".to_owned())
+        }
+        State::Held { until } => Some(format!(
+            "until {}, {} left",
+            at(until),
+            remaining(until - now.earliest)
+        )),
+        State::Expired { since: Some(since) } => Some(format!(
+            "expired at {}, {} ago",
+            at(since),
+            span(now.latest - since)
+        )),
+        State::Expired { since: None } => Some("no times recorded".to_owned()),
+        State::AdminHold => lease.hold_until().map(Instant::from).map(|until| {
+            if until < now.earliest {
+                let overdue = span(now.earliest - until);
+                format!("expected until {}, overdue by {overdue}", at(until))
+            } else {
+                format!("expected until {}", at(until))
+            }
+        }),
+        State::Free => None,
+    };
+    let flags = flag_words(lease, now);
+    let is_unreadable = state
+        == State::Held {
+            until: Instant::UNREADABLE,
+        };
+    let flags = flags
+        .into_iter()
+        .filter(|flag| !is_unreadable || *flag != "unreadable time")
+        .map(ToOwned::to_owned);
+    let parts: Vec<String> = since.into_iter().chain(until).chain(flags).collect();
+    match &parts[..] {
+        [] => String::new(),
+        parts => format!(" ({})", parts.join(", ")),
+    }
+}
+
+/// The reason, quoted.
+pub(crate) fn why(lease: &NodeLease) -> String {
+    lease
+        .reason()
+        .filter(|reason| !reason.is_empty())
+        .map(|reason| format!(": \"{}\"", escape(reason)))
+        .unwrap_or_default()
+}

@@ -1,0 +1,58 @@
+//! Invalid values on the command line: what is wrong, and what to type instead. The argument parser prints
+//! the flag first.
+
+use std::fmt;
+
+use super::node_keys::known_tools;
+use super::program::NO_REASON;
+use crate::error::InvalidValue;
+
+/// What the argument parser prints of an invalid `--token`, which it can't check by itself.
+pub(crate) fn invalid_token(problem: &InvalidValue) -> String {
+    format!("invalid value for '--token <TOKEN>': {problem}\n")
+}
+
+impl fmt::Display for InvalidValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Negative => "must not be negative",
+            Self::NoUnit { typed } => return write!(f, "add a unit, e.g. {typed}s or {typed}m"),
+            Self::Fraction => "must be a whole number of seconds",
+            Self::NotADuration => "not a duration, e.g. 90s, 30m or 1h",
+            Self::BeyondClocks => "must not be longer than 3650d",
+            Self::Added => "must not begin with +: only renew adds to the time that is left",
+            Self::LongLock => "must not be longer than 1h; use `with` or `hold` for longer",
+            Self::LongLease => {
+                "must not be longer than 1h; the lock is renewed until the command ends"
+            }
+            Self::NotALockDuration => "must be a whole number of seconds from 1s to 1h",
+            Self::NotATime { typed } => return write!(f, "not a time; use --duration {typed}"),
+            Self::NoZone { or_duration: true } => {
+                "add a time zone, e.g. 2026-11-22T18:00Z or 2026-11-22T18:00+02:00; or give a duration, \
+                 e.g. 2d or 90m"
+            }
+            Self::NoZone { or_duration: false } => {
+                "add a time zone, e.g. 18:00Z or 18:00+02:00"
+            }
+            Self::UnknownTime { or_duration: true } => {
+                "not a time with a time zone, e.g. 2026-11-22T18:00Z, or a duration, e.g. 2d or 90m"
+            }
+            Self::UnknownTime { or_duration: false } => {
+                "not a time with a time zone, e.g. 18:00Z or 2026-11-22T18:00Z"
+            }
+            Self::NotALockId => "not a lock id (see acquire -o lock-id)",
+            Self::Option(error) => return error.fmt(f),
+            Self::UnknownOptOut => return write!(f, "use {}", known_tools()),
+            Self::Placeholder => return write!(f, "replace {NO_REASON} with your reason"),
+            Self::NoReason => "a hold needs a reason, because it may last long",
+            Self::NoProof => "say how you know that the node is off",
+            Self::NotALabelKey => "not the key of a label, e.g. topology.kubernetes.io/zone",
+            Self::LockIdAsToken => "it is a lock id, which only renew, release and verify take",
+            Self::ManyLockIds => "more than one lock id given",
+            Self::LikeALockId => {
+                "it looks like a lock id, but is not one: use --lock-id with the output of acquire -o lock-id"
+            }
+            Self::EmptyToken => "it is empty",
+        })
+    }
+}

@@ -1,0 +1,159 @@
+//! The holder of a caller who has set none: the API user, unless that is shared or unknown.
+
+use serde_json::Value;
+
+use crate::support::Treatment::Foreign;
+use crate::support::{Cluster, Maint, in_memory, on_both, on_real, requests};
+
+/// A run as this API user, without a holder that was set.
+fn by(cluster: &Cluster, user: &str, line: &str) -> Maint {
+    let maint = cluster.maint(line.split_whitespace());
+    let maint = maint.without_env("KUBECTL_MAINT_HOLDER").env("USER", "al");
+    maint.args(["--as", user, "--as-group", "system:masters"])
+}
+
+fn whoami(maint: Maint) -> Value {
+    let run = maint.args(["-o", "json"]).succeeds();
+    serde_json::from_str(&run.stdout).expect("JSON")
+}
+
+#[test]
+fn is_the_api_user() {
+    on_both("holder-user", |cluster| {
+        let node = cluster.node("worker-1");
+        let line = |verb: &str| format!("{verb} {node}");
+        let acquired = by(cluster, "alice@example.com", &line("acquire")).succeeds();
+        assert!(
+            acquired.stdout.contains(" acquired by alice@example.com"),
+            "{acquired}"
+        );
+        let lease = cluster.lease_of(&node);
+        assert_eq!(lease["spec"]["holderIdentity"], "alice@example.com");
+        assert_eq!(
+            lease["metadata"]["annotations"]["kubectl-maint.dev/user"],
+            "1-alice@example.com"
+        );
+        // On any machine.
+        let released = by(cluster, "alice@example.com", &line("release")).env("USER", "root");
+        released.succeeds();
+        by(cluster, "kubeadmin", &line("hold -m why")).succeeds();
+        let lease = cluster.lease_of(&node);
+        assert_eq!(lease["spec"]["holderIdentity"], "kubeadm:user:kubeadmin");
+        by(cluster, "kubeadmin", &line("release")).succeeds();
+    });
+}
+
+#[test]
+fn is_not_an_api_user_that_is_shared() {
+    on_both("holder-shared", |cluster| {
+        let at_host = whoami(by(cluster, "alice", "whoami"))["earlierHolder"].clone();
+        assert!(at_host.as_str().expect("a holder").starts_with("al@"));
+        for (user, shared) in [
+            ("kubernetes-admin", ""),
+            ("system:admin", ""),
+            ("breakglass", "ops, breakglass"),
+        ] {
+            let maint = by(cluster, user, "whoami").env("KUBECTL_MAINT_SHARED_USERS", shared);
+            let who = whoami(maint);
+            assert_eq!(who["holder"], at_host, "{user}");
+            assert_eq!(who["holderSource"], "sharedApiUser", "{user}");
+            assert_eq!(who["apiUser"], user);
+            assert_eq!(who["earlierHolder"], Value::Null, "{user}");
+        }
+    });
+}
+
+#[test]
+fn a_lock_of_the_earlier_default_is_still_the_callers() {
+    on_both("holder-earlier", |cluster| {
+        let who = whoami(by(cluster, "holder-alice", "whoami"));
+        assert_eq!(who["holder"], "holder-alice");
+        let earlier = who["earlierHolder"].as_str().expect("a holder");
+        let [one, two] = ["worker-1", "worker-2"].map(|node| cluster.node(node));
+        let before = |line: &str| {
+            let maint = cluster.maint(line.split_whitespace());
+            maint.holder(earlier).succeeds();
+        };
+        let own = |line: &str| by(cluster, "holder-alice", line);
+        let holder = |node: &str| cluster.lease_of(node)["spec"]["holderIdentity"].clone();
+
+        before(&format!("acquire {one}"));
+        let refused = own(&format!("acquire {one}")).run();
+        assert_eq!(refused.code, 3, "{refused}");
+        assert!(
+            refused.stderr.contains("you already hold this lock"),
+            "{refused}"
+        );
+        own(&format!("acquire {one} --reentry")).succeeds();
+        own(&format!("renew {one}")).succeeds();
+        assert_eq!(holder(&one), earlier);
+        own(&format!("with {one} --reentry -- true")).succeeds();
+        let shown = own("status --mine -o name").succeeds();
+        assert!(shown.stdout.contains("worker-1"), "{shown}");
+        let other = by(cluster, "holder-bob", &format!("release {one}")).env("USER", "bob");
+        assert_eq!(other.run().code, 3);
+        // A hold replaces it in the present name.
+        own(&format!("hold {one} -m why")).succeeds();
+        assert_eq!(holder(&one), "kubeadm:holder-alice");
+        own(&format!("unhold {one}")).succeeds();
+
+        before(&format!("acquire {one}"));
+        own("release --mine").succeeds();
+        assert_eq!(holder(&one), "");
+        before(&format!("acquire {one}"));
+        let waiting = own(&format!("acquire {one} --wait --timeout 0")).run();
+        assert_eq!(waiting.code, 4, "{waiting}");
+        own(&format!("release {one}")).succeeds();
+
+        before(&format!("hold {two} -m why"));
+        own(&format!("hold {two} -m because")).succeeds();
+        assert_eq!(holder(&two), format!("kubeadm:{earlier}"));
+        own("unhold --mine").succeeds();
+        assert_eq!(holder(&two), "");
+    });
+}
+
+/// A client certificate and an impersonation tell who it is.
+#[test]
+fn costs_no_request_if_the_credentials_tell() {
+    on_real("holder-cost", |cluster| {
+        let node = cluster.node("worker-1");
+        let plane = cluster.plane();
+        let kubeconfig = plane
+            .user("holder-cost", &["system:masters"])
+            .expect("a user");
+        let sent = |line: &str| {
+            let maint = cluster.maint(line.split_whitespace()).arg(&node).arg("-v6");
+            let maint = maint
+                .without_env("KUBECTL_MAINT_HOLDER")
+                .kubeconfig(&kubeconfig);
+            let run = maint.succeeds();
+            requests(&run)
+                .into_iter()
+                .map(ToOwned::to_owned)
+                .collect::<Vec<_>>()
+        };
+        cluster.lease(&node, &serde_json::json!({}));
+        assert_eq!(sent("acquire"), ["GET", "GET", "PATCH"]);
+        assert_eq!(sent("renew"), ["GET", "PATCH"]);
+        assert_eq!(sent("release"), ["GET", "PATCH"]);
+        let lease = cluster.lease_of(&node);
+        let last = &lease["metadata"]["annotations"]["kubectl-maint.dev/last-holder"];
+        assert_eq!(last, "holder-cost");
+    });
+}
+
+#[test]
+fn is_user_at_host_if_nobody_says_who_the_api_user_is() {
+    in_memory("holder-unknown", |cluster| {
+        let gate = cluster.gate_for(Foreign(404), |_, path| path.contains("selfsubjectreviews"));
+        let maint = cluster.maint(["whoami"]).kubeconfig(&gate.kubeconfig);
+        let run = maint
+            .without_env("KUBECTL_MAINT_HOLDER")
+            .env("USER", "al")
+            .run();
+        let holder = run.stdout.lines().next().expect("a holder");
+        assert!(holder.starts_with("Holder:    al@"), "{run}");
+        assert!(holder.contains("because the API user is unknown"), "{run}");
+    });
+}
