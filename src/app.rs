@@ -107,8 +107,8 @@ impl VerbArgs {
             Self::Leases(args) => args.output.quiet,
             Self::Why(args) => args.output.quiet,
             Self::ForceDelete(args) => args.output.quiet,
+            Self::Doctor(args) => args.output.quiet,
             Self::Describe(_)
-            | Self::Doctor(_)
             | Self::Install(_)
             | Self::Enforce(_)
             | Self::Uninstall(_)

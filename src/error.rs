@@ -153,6 +153,11 @@ pub(crate) enum Failure {
         /// The obstacle, if known.
         obstacle: Option<Obstacle>,
     },
+    /// The API server did not answer within the time limit of a wait.
+    Unanswered {
+        /// The time limit.
+        waited: Duration,
+    },
     /// The API server's time is needed and not known, because this machine was paused.
     UnknownTime,
     /// Checking all locks of a set took longer than they last.

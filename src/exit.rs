@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use maintenance_lease::Error;
 use maintenance_lease::protocol::Refusal;
 
-use crate::error::{Failure, HookError, Kind, Verb};
+use crate::error::{Failure, HookError, Kind, PolicyRefusal, Verb};
 
 /// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +106,7 @@ impl Failure {
             | Self::UnknownUser
             | Self::Connect(_) => Kind::Other,
             Self::Lock(error) => kind_of(error, verb),
+            Self::Policies(PolicyRefusal::Unknown { .. }) => Kind::Other,
             Self::Fencing(_)
             | Self::OtherTools { .. }
             | Self::Policies(_)
@@ -124,7 +125,7 @@ impl Failure {
             | Self::InterruptedAgain
             | Self::InterruptedLock { .. }
             | Self::InterruptedWrite { .. } => Kind::Interrupted,
-            Self::TimedOut { .. } => Kind::TimedOut,
+            Self::TimedOut { .. } | Self::Unanswered { .. } => Kind::TimedOut,
             Self::OtherLease { .. } => Kind::Locked,
             Self::NotGivenBack { cause, .. } => cause.kind(verb),
             Self::UnknownDeletion { kind, .. } | Self::Reported(kind) => *kind,

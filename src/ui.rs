@@ -115,6 +115,11 @@ impl Terminal {
         self.stdout.get() == Stdout::Open
     }
 
+    /// Whether requested data could not be written, for example because the disk is full.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.stdout.get() == Stdout::Failed
+    }
+
     /// Prints a result in words.
     pub(crate) fn result(&self, text: impl fmt::Display) {
         if !self.quiet {

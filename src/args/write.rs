@@ -56,6 +56,19 @@ pub(crate) fn reason(typed: &str) -> Result<String, InvalidValue> {
     Ok(typed.to_owned())
 }
 
+/// The ticket of a lock.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct TicketArgs {
+    /// URL or id of a ticket that says more, shown with the reason
+    #[arg(long, value_name = "URL|ID", value_parser = ticket)]
+    pub(crate) ticket: Option<String>,
+}
+
+fn ticket(typed: &str) -> Result<String, InvalidValue> {
+    maintenance_lease::check_ticket(typed).map_err(InvalidValue::Option)?;
+    Ok(typed.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

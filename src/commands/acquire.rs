@@ -8,7 +8,7 @@ use crate::args::duration;
 use crate::args::take_expired::TakeExpiredArgs;
 use crate::args::until::{Until, time};
 use crate::args::wait::WaitingArgs;
-use crate::args::write::reason;
+use crate::args::write::{TicketArgs, reason};
 use crate::error::{Failure, Verb};
 use crate::exit::Code;
 use crate::run::lock_command::LockCommand;
@@ -39,6 +39,9 @@ pub(crate) struct AcquireArgs {
     /// Reason for the lock, shown to others
     #[arg(short = 'm', long, alias = "reason", value_name = "REASON", value_parser = reason)]
     pub(crate) message: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) ticket: TicketArgs,
 
     /// Time until it expires, at most 1h
     #[arg(
@@ -84,7 +87,8 @@ pub(crate) struct AcquireArgs {
 
 pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let selection = args.change.selection(None, start.terminal)?;
-    let command = LockCommand::begin(start, &args.change, Verb::Acquire).await?;
+    let command =
+        LockCommand::begin_waiting(start, &args.change, Verb::Acquire, args.limit).await?;
     let targets = command.targets(&selection, true).await?;
     let nodes = names(&targets);
 
@@ -107,6 +111,9 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
         .free_only(args.free_only);
     if let Some(reason) = &args.message {
         options = options.reason(reason);
+    }
+    if let Some(ticket) = &args.ticket.ticket {
+        options = options.ticket(ticket);
     }
     let mut options = SetOptions::acquire(args.take.acquire(options, confirmed));
     if args.partial {

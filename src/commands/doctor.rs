@@ -2,125 +2,78 @@
 
 use clap::Args;
 use http::Method;
-use maintenance_lease::{Accept, ApiError, Call, NAMESPACE};
-use policies::Manifest;
+use maintenance_lease::{Accept, ApiError, Call, NAMESPACE, NodeLease};
+use policies::{Manifest, Mode};
 use serde_json::{Value, json};
 
-use crate::error::Failure;
+use crate::args::output::{OutputArgs, offers_no_lock_id};
+use crate::error::{Failure, PolicyRefusal};
 use crate::exit::Code;
-use crate::run::policies::{read, wrong_time};
+use crate::output::checkup::{Checkup, CheckupList};
+use crate::output::print;
+use crate::run::policies::{Installed, held_without_lock, object, read, wrong_time};
 use crate::run::session::{Session, Start};
-use crate::text::escape;
+use crate::words::doctor::Discovery;
+use crate::words::policies::Enforcement;
 
 /// Check what locks need: the clock, your rights, the namespace and the policies
 ///
-/// Changes nothing. To see whether the policies work, it sends a dry run of a wrong Lease.
+/// To see whether the policies work, it sends dry runs of writes that they must refuse. Without --fix, nothing is
+/// changed.
 ///
 /// Each line begins with ok, note or problem, and the line below says what to do. The exit code is 1 if there is a
 /// problem. Notes are about what is optional, and about what you may not read.
 #[derive(Args, Clone, Debug)]
+#[command(mut_arg("format", offers_no_lock_id))]
 #[command(after_help = "Examples:
   kubectl maint doctor
-  kubectl maint doctor --as=alice")]
-pub(crate) struct DoctorArgs {}
+  kubectl maint doctor --fix
+  kubectl maint doctor --as=alice -o json")]
+pub(crate) struct DoctorArgs {
+    /// Repair Leases that the policies refuse to lock because they have no managedFields
+    #[arg(long)]
+    pub(crate) fix: bool,
 
-/// The result of a check.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Level {
-    Ok,
-    Note,
-    Problem,
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
 }
 
-/// What one check found, and what to do about it.
-struct Finding {
-    level: Level,
-    says: String,
-    hint: Option<String>,
-}
-
-impl Finding {
-    fn ok(says: impl Into<String>) -> Self {
-        let (level, says) = (Level::Ok, says.into());
-        Self {
-            level,
-            says,
-            hint: None,
-        }
-    }
-
-    fn note(says: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self {
-            level: Level::Note,
-            ..Self::problem(says, hint)
-        }
-    }
-
-    fn problem(says: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self {
-            level: Level::Problem,
-            says: says.into(),
-            hint: Some(hint.into()),
-        }
-    }
-
-    fn print(&self, check: &str, session: &Session<'_>) {
-        let level = match self.level {
-            Level::Ok => "ok",
-            Level::Note => "note",
-            Level::Problem => "problem",
-        };
-        let says = &self.says;
-        session
-            .terminal
-            .data(format!("{level:<9}{check:<11}{says}"));
-        if let Some(hint) = &self.hint {
-            session.terminal.data(format!("{:20}{hint}", ""));
-        }
-    }
-}
-
-pub(crate) async fn run(_: &DoctorArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    let session = start.reading().await?;
+pub(crate) async fn run(args: &DoctorArgs, start: &Start<'_>) -> Result<Code, Failure> {
+    let session = start.checking().await?;
     let version = session.locks.server_version().await?;
-    let server = format!(
-        "Kubernetes {}, {}",
-        escape(&version.git_version),
-        session.place()
-    );
-    let findings = [
-        ("server", Finding::ok(server)),
+    let version = version.git_version;
+    let place = session.place();
+    let mut found = vec![
+        ("server", Discovery::Server { version, place }),
         ("user", user(&session).await),
-        ("rights", rights(&session).await?),
+        ("rights", rights(&session).await),
         ("namespace", namespace(&session).await),
-        ("policies", policies(&session).await),
-        // Last, because the answers above tell the server's time.
-        ("clock", clock(&session)),
     ];
-    for (check, finding) in &findings {
-        finding.print(check, &session);
-    }
-    let is_well = findings
+    let is_denied = policies(&session, &mut found).await;
+    found.push(("leases", leases(&session, is_denied, args.fix).await));
+    found.push(("held labels", labels(&session).await));
+    // Last, because the answers above tell the server's time.
+    found.push(("clock", Discovery::Clock(session.clock_warning())));
+    let checkups: Vec<Checkup> = found
         .iter()
-        .all(|(_, finding)| finding.level != Level::Problem);
+        .map(|(check, found)| Checkup::new(check, found, session.program))
+        .collect();
+    let is_well = !checkups.iter().any(Checkup::is_problem);
+    let texts: Vec<String> = checkups.iter().map(Checkup::text).collect();
+    let data = print::data(&CheckupList::new(checkups), args.output.format())?;
+    session
+        .terminal
+        .data(data.unwrap_or_else(|| texts.join("\n")));
     Ok(if is_well { Code::DONE } else { Code::ERROR })
 }
 
-async fn user(session: &Session<'_>) -> Finding {
-    let holder = escape(session.locks.identity());
+async fn user(session: &Session<'_>) -> Discovery {
     match session.locks.api_user().await {
-        Ok(user) => {
-            let name = escape(&user.username.unwrap_or_default());
-            Finding::ok(format!("{name}, with the holder {holder}"))
-        }
-        Err(error) => unread("who you are", &error),
-    }
-}
-
-fn clock(session: &Session<'_>) -> Finding {
-    match session.clock_warning() {
-        None => Finding::ok("agrees with the API server's"),
-        Some(warning) => Finding::problem(warning, "synchronize the clocks, such as with NTP"),
+        Ok(user) => Discovery::User {
+            api_user: user.username.unwrap_or_default(),
+            holder: session.locks.identity().to_owned(),
+        },
+        Err(error) => unread("who you are", &error.into()),
     }
 }
 
@@ -135,7 +88,23 @@ const RIGHTS: [(&str, &str, &str, &[&str]); 2] = [
     ("", "nodes", "", &["get", "list", "watch"]),
 ];
 
-async fn rights(session: &Session<'_>) -> Result<Finding, Failure> {
+async fn rights(session: &Session<'_>) -> Discovery {
+    match missing_rights(session).await {
+        Ok(missing) if !missing.is_empty() => return Discovery::MissingRights(missing),
+        Ok(_) => {}
+        Err(failure) => return unread("your rights", &failure),
+    }
+    let mut of_policy = Vec::new();
+    for verb in ["hold", "takeover"] {
+        let right = ("coordination.k8s.io", "leases", NAMESPACE, verb);
+        if may(session, right).await.is_ok_and(|may| may) {
+            of_policy.push(verb);
+        }
+    }
+    Discovery::Rights { of_policy }
+}
+
+async fn missing_rights(session: &Session<'_>) -> Result<Vec<String>, Failure> {
     let mut missing = Vec::new();
     for (group, resource, namespace, verbs) in RIGHTS {
         for verb in verbs {
@@ -144,19 +113,7 @@ async fn rights(session: &Session<'_>) -> Result<Finding, Failure> {
             }
         }
     }
-    if !missing.is_empty() {
-        return Ok(Finding::problem(
-            format!("you may not {}", missing.join(", ")),
-            "see the role kubectl-maint-user in deploy/rbac.yaml",
-        ));
-    }
-    let mut says = "acquire, renew, release".to_owned();
-    for verb in ["hold", "takeover"] {
-        if may(session, ("coordination.k8s.io", "leases", NAMESPACE, verb)).await? {
-            says = says + ", " + verb;
-        }
-    }
-    Ok(Finding::ok(says))
+    Ok(missing)
 }
 
 async fn may(
@@ -180,123 +137,168 @@ async fn may(
     Ok(answer["status"]["allowed"] == true)
 }
 
-async fn namespace(session: &Session<'_>) -> Finding {
-    match object(session, format!("/api/v1/namespaces/{NAMESPACE}")).await {
-        Ok(Some(found)) if found["metadata"]["deletionTimestamp"].is_string() => Finding::problem(
-            format!("{NAMESPACE} is being deleted, and every lock with it"),
-            "wait until it is gone; the next lock creates it again",
-        ),
-        Ok(Some(_)) => Finding::ok(NAMESPACE),
-        Ok(None) => Finding::note(
-            format!("{NAMESPACE} does not exist"),
-            format!(
-                "the first lock creates it, with the right to; or run `{} install`",
-                session.program
-            ),
-        ),
-        Err(error) => unread("namespaces", &error),
+async fn namespace(session: &Session<'_>) -> Discovery {
+    let path = format!("/api/v1/namespaces/{NAMESPACE}");
+    match object(session.locks.requests(), path).await {
+        Ok(Some(found)) if found["metadata"]["deletionTimestamp"].is_string() => {
+            Discovery::NamespaceDeleting
+        }
+        Ok(Some(_)) => Discovery::Namespace,
+        Ok(None) => Discovery::NamespaceMissing,
+        Err(failure) => unread("namespaces", &failure),
     }
 }
 
-/// The mode of the policies, and whether the server enforces it.
-async fn policies(session: &Session<'_>) -> Finding {
-    let program = session.program;
-    let refuses = match session.locks.requests().call(&wrong_time()).await {
+/// The mode of each policy, whether the server enforces it, and whether the objects are those of this release. Returns
+/// whether the lease policy refuses anything.
+async fn policies(session: &Session<'_>, found: &mut Vec<(&'static str, Discovery)>) -> bool {
+    let wanted = |manifest: &Manifest| manifest.is_binding() || manifest.is_policy();
+    let installed = match Installed::read(session, wanted).await {
+        Ok(installed) => installed,
+        Err(Failure::Policies(PolicyRefusal::NoAdmission)) => {
+            found.push(("policies", Discovery::NoAdmission));
+            return false;
+        }
+        Err(failure) if failure.api().is_some_and(ApiError::is_forbidden) => {
+            let refuses = refuses_lease(session).await;
+            found.push(("policies", Discovery::PolicyUnread { refuses }));
+            return refuses == Some(true);
+        }
+        Err(failure) => {
+            found.push(("policies", unread("the policies", &failure)));
+            return false;
+        }
+    };
+    let mut is_denied = false;
+    for (binding, _) in installed.bindings() {
+        let mode = installed.enforcement(binding);
+        let is_deny = mode == Enforcement::On(Mode::Deny);
+        let (check, refuses) = match binding.name() {
+            "kubectl-maint-nodes" if is_deny => ("node policy", refuses_node(session).await),
+            "kubectl-maint-nodes" => ("node policy", None),
+            _ if is_deny => ("lease policy", refuses_lease(session).await),
+            _ => ("lease policy", None),
+        };
+        is_denied |= is_deny && check == "lease policy";
+        found.push((check, Discovery::Policy { mode, refuses }));
+    }
+    let differs = |(manifest, found): &(Manifest, Option<Value>)| {
+        let found = found.as_ref()?;
+        (!manifest.is_current(found)).then(|| manifest.full_name())
+    };
+    let others: Vec<String> = installed.objects.iter().filter_map(differs).collect();
+    if !others.is_empty() {
+        found.push(("release", Discovery::OtherRelease(others)));
+    } else if installed.objects.iter().any(|(_, found)| found.is_some()) {
+        found.push(("release", Discovery::SameRelease));
+    }
+    is_denied
+}
+
+/// Whether the server refuses a Lease that breaks a rule; `None` if the dry run fails for another reason.
+async fn refuses_lease(session: &Session<'_>) -> Option<bool> {
+    refuses(session, &wrong_time()).await
+}
+
+/// The same for a Node, if there is one without the held label.
+async fn refuses_node(session: &Session<'_>) -> Option<bool> {
+    let path = "/api/v1/nodes?limit=1&labelSelector=%21kubectl-maint.dev%2Fheld".to_owned();
+    let nodes = object(session.locks.requests(), path).await.ok()??;
+    let node = nodes["items"][0]["metadata"]["name"].as_str()?;
+    refuses(session, &held_without_lock(node)).await
+}
+
+async fn refuses(session: &Session<'_>, call: &Call) -> Option<bool> {
+    match session.locks.requests().call(call).await {
         Err(error) if error.policy_code().is_some() => Some(true),
         Ok(_) => Some(false),
         Err(_) => None,
+    }
+}
+
+/// The Leases whose writes have no time for the lease policy. A server-side apply repairs them: it changes no lock.
+async fn leases(session: &Session<'_>, is_denied: bool, fix: bool) -> Discovery {
+    let path = format!("/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases");
+    let list = match object(session.locks.requests(), path.clone()).await {
+        Ok(list) => list.unwrap_or_default(),
+        Err(failure) => return unread("the Leases", &failure),
     };
-    let manifests = policies::manifests();
-    let mut bindings = Vec::new();
-    for binding in manifests.iter().filter(|manifest| manifest.is_binding()) {
-        match object(session, binding.path()).await {
-            Ok(found) => bindings.push(found),
-            Err(error) => {
-                return match refuses {
-                    Some(true) => Finding::ok("wrong writes are refused"),
-                    Some(false) => {
-                        Finding::note("wrong writes are admitted", "an administrator can see why")
-                    }
-                    None => unread("policies", &error),
-                };
-            }
+    let all = list["items"].as_array().map_or(&[][..], Vec::as_slice);
+    let is_untracked = |lease: &&Value| {
+        let fields = lease["metadata"]["managedFields"].as_array();
+        fields.is_none_or(Vec::is_empty)
+    };
+    let name = |lease: &Value| lease["metadata"]["name"].as_str().map(ToOwned::to_owned);
+    let nodes: Vec<String> = all.iter().filter(is_untracked).filter_map(name).collect();
+    if nodes.is_empty() {
+        return Discovery::Leases(all.len());
+    }
+    if !fix {
+        return Discovery::Untracked { nodes, is_denied };
+    }
+    for lease in all.iter().filter(is_untracked) {
+        let metadata = &lease["metadata"];
+        let (node, uid) = (
+            metadata["name"].as_str().unwrap_or_default(),
+            &metadata["uid"],
+        );
+        let applied = json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {
+                // With the uid, a Lease that was deleted meanwhile is not created again.
+                "name": node, "uid": uid, "annotations": {"kubectl-maint.dev/repaired": "true"},
+            },
+        });
+        let call = Call {
+            method: Method::PATCH,
+            path: format!("{path}/{node}?fieldManager=kubectl-maint-repair"),
+            accept: Accept::Json,
+            body: Some((
+                "application/apply-patch+yaml",
+                applied.to_string().into_bytes(),
+            )),
+        };
+        if let Err(error) = session.locks.requests().call(&call).await {
+            return unread("the repaired Leases", &error.into());
         }
     }
-    let actions = |binding: &Option<Value>| {
-        binding
-            .as_ref()
-            .map(|found| found["spec"]["validationActions"].clone())
+    Discovery::Repaired(nodes)
+}
+
+/// The Nodes whose held label belongs to a lock that has ended.
+async fn labels(session: &Session<'_>) -> Discovery {
+    let path = "/api/v1/nodes?labelSelector=kubectl-maint.dev%2Fheld".to_owned();
+    let list = match object(session.locks.requests(), path).await {
+        Ok(list) => list.unwrap_or_default(),
+        Err(failure) => return unread("nodes", &failure),
     };
-    let (Some(first), Some(second)) = (
-        bindings.iter().find_map(actions),
-        bindings.iter().rev().find_map(actions),
-    ) else {
-        let policy = manifests.iter().find(|manifest| manifest.is_policy());
-        let policy = policy.map(Manifest::path).unwrap_or_default();
-        return match object(session, policy).await {
-            Ok(Some(_)) => Finding::note(
-                "switched off",
-                format!("to switch them on: `{program} enforce audit`"),
-            ),
-            _ => Finding::note(
-                "not installed: nothing checks who writes locks",
-                format!("to install them: `{program} install`"),
-            ),
-        };
+    let nodes = list["items"].as_array().map_or(&[][..], Vec::as_slice);
+    // After the Nodes: a label is written while its lock is there.
+    let leases = match session.locks.list().await {
+        Ok(leases) => leases,
+        Err(error) => return unread("the Leases", &error.into()),
     };
-    if bindings.iter().any(Option::is_none) || first != second {
-        return Finding::problem(
-            "the two policies have different modes",
-            format!("set one with `{program} enforce audit|warn|deny|off`"),
-        );
-    }
-    let has = |action: &str| {
-        first
-            .as_array()
-            .is_some_and(|all| all.iter().any(|one| one == action))
-    };
-    match (has("Deny"), refuses) {
-        (true, Some(true)) => Finding::ok("mode deny: a wrong write was refused"),
-        (true, Some(false)) => Finding::problem(
-            "mode deny, but a wrong write was admitted",
-            format!("install them again: `{program} install`"),
-        ),
-        (true, None) => Finding::note(
-            "mode deny, not tested",
-            "the test needs the right to create leases, and the namespace",
-        ),
-        (false, _) => Finding::note(
-            match has("Warn") {
-                true => "mode warn: nothing is refused",
-                false => "mode audit: nothing is refused",
-            },
-            format!("to refuse wrong writes: `{program} enforce deny`"),
-        ),
+    let stale = nodes.iter().filter_map(|node| {
+        let metadata = &node["metadata"];
+        let name = metadata["name"].as_str()?;
+        let labelled = metadata["annotations"]["kubectl-maint.dev/held-lock-id"].as_str();
+        let lock_id = leases.get(name).and_then(NodeLease::lock_id);
+        let is_current = lock_id.is_some_and(|id| labelled == Some(&*id.to_string()));
+        (!is_current).then(|| name.to_owned())
+    });
+    let stale: Vec<String> = stale.collect();
+    match stale.is_empty() {
+        true => Discovery::Labels(nodes.len()),
+        false => Discovery::StaleLabels(stale),
     }
 }
 
-/// The object at `path`; `None` if the server says that there is none.
-async fn object(session: &Session<'_>, path: String) -> Result<Option<Value>, ApiError> {
-    match session
-        .locks
-        .requests()
-        .call(&Call::get(path, Accept::Json))
-        .await
-    {
-        Ok(body) => serde_json::from_slice(&body)
-            .map(Some)
-            .map_err(|error| ApiError::Unreadable(error.to_string())),
-        Err(error) if error.is_not_found() => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-fn unread(what: &str, error: &ApiError) -> Finding {
-    match error.is_forbidden() {
-        true => Finding::note(
-            format!("you may not read {what}"),
-            "an administrator can check it",
-        ),
-        false => Finding::note(format!("could not read {what}"), escape(&error.to_string())),
+fn unread(what: &'static str, failure: &Failure) -> Discovery {
+    let is_forbidden = failure.api().is_some_and(ApiError::is_forbidden);
+    let error = failure.to_string();
+    Discovery::Unread {
+        what,
+        is_forbidden,
+        error,
     }
 }

@@ -1,28 +1,33 @@
-//! `enforce`: sets what the policies do with a write that breaks a rule.
+//! `enforce`: shows or sets what the policies do with a write that breaks a rule.
 
 use clap::{Args, ValueEnum};
+use maintenance_lease::ApiError;
 use policies::{Manifest, Mode};
 
-use crate::error::{Failure, PolicyRefusal};
+use crate::error::{Failure, Kind, PolicyRefusal};
 use crate::exit::Code;
 use crate::run::policies::Installed;
-use crate::run::session::Start;
+use crate::run::problems;
+use crate::run::session::{Session, Start};
+use crate::words::policies::{self as words, Enforcement};
 
-/// Set what the policies do with writes that break a rule
+/// Show or set what the policies do with writes that break a rule
 ///
-/// audit notes them in the audit log, warn also warns the user, and deny refuses them. off deletes the
-/// bindings of the policies: then nothing is checked.
+/// Without MODE, shows the mode of each policy. audit records such writes in the audit log, warn also warns the user,
+/// and deny refuses them. off deletes the bindings of the policies: then nothing is checked.
 ///
-/// Without this program, switch the policies off with: kubectl delete
-/// validatingadmissionpolicybinding kubectl-maint-leases kubectl-maint-nodes
+/// If another tool such as Argo CD manages the bindings, set the mode there; only off works. Without this program,
+/// switch the policies off with: kubectl delete validatingadmissionpolicybinding kubectl-maint-leases
+/// kubectl-maint-nodes
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Examples:
+  kubectl maint enforce
   kubectl maint enforce warn
   kubectl maint enforce off")]
 pub(crate) struct EnforceArgs {
     /// What to do with writes that break a rule
     #[arg(value_enum, value_name = "MODE")]
-    pub(crate) mode: EnforceMode,
+    pub(crate) mode: Option<EnforceMode>,
 }
 
 /// The modes, as typed.
@@ -38,41 +43,89 @@ pub(crate) enum EnforceMode {
     Off,
 }
 
-pub(crate) async fn run(args: &EnforceArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    let mode = match args.mode {
-        EnforceMode::Audit => Some(Mode::Audit),
-        EnforceMode::Warn => Some(Mode::Warn),
-        EnforceMode::Deny => Some(Mode::Deny),
-        EnforceMode::Off => None,
-    };
-    let session = start.reading().await?;
-    let wanted = |manifest: &Manifest| manifest.is_binding() || manifest.is_policy();
-    let installed = Installed::read(&session, wanted).await?;
-    let mut policies = installed.objects.iter();
-    let is_missing = policies.any(|(manifest, found)| manifest.is_policy() && found.is_none());
-    if mode.is_some() && is_missing {
-        return Err(PolicyRefusal::NotInstalled.into());
-    }
-    let objects = installed.objects.iter();
-    for (binding, _) in objects.filter(|(manifest, _)| manifest.is_binding()) {
-        match mode {
-            Some(mode) => {
-                let binding = binding.clone().with_actions(mode.actions());
-                installed.apply(&binding).await?;
-            }
-            None => drop(installed.delete(binding).await?),
+impl EnforceMode {
+    /// `None`: off.
+    fn mode(self) -> Option<Mode> {
+        match self {
+            Self::Audit => Some(Mode::Audit),
+            Self::Warn => Some(Mode::Warn),
+            Self::Deny => Some(Mode::Deny),
+            Self::Off => None,
         }
     }
-    match mode {
-        Some(Mode::Deny) => installed.until_enforced(true).await?,
-        Some(Mode::Audit | Mode::Warn) => {}
-        None => installed.until_enforced(false).await?,
+}
+
+pub(crate) async fn run(args: &EnforceArgs, start: &Start<'_>) -> Result<Code, Failure> {
+    let session = start.checking().await?;
+    let wanted = |manifest: &Manifest| manifest.is_binding() || manifest.is_policy();
+    let read = Installed::read(&session, wanted).await;
+    match args.mode.map(EnforceMode::mode) {
+        None => {
+            show(&session, &read?);
+            Ok(Code::DONE)
+        }
+        Some(Some(mode)) => {
+            let installed = read?;
+            let mut all = installed.objects.iter();
+            if all.any(|(manifest, found)| manifest.is_policy() && found.is_none()) {
+                return Err(PolicyRefusal::NotInstalled.into());
+            }
+            installed.must_be_ours()?;
+            set(&session, &installed, Some(mode)).await?;
+            if mode == Mode::Deny {
+                installed.until_enforced(true).await?;
+            }
+            Ok(Code::DONE)
+        }
+        // In an emergency, not even the right to read the bindings is needed.
+        Some(None) => {
+            let installed = match read {
+                Err(failure) if failure.api().is_some_and(ApiError::is_forbidden) => {
+                    Installed::unread(&session, wanted)
+                }
+                read => read?,
+            };
+            set(&session, &installed, None).await?;
+            installed.until_enforced(false).await?;
+            Ok(Code::DONE)
+        }
     }
-    let shown = args.mode.to_possible_value();
-    let shown = shown.as_ref().map_or("", |value| value.get_name());
-    session.terminal.result(match mode {
-        Some(_) => format!("policies in mode {shown}"),
-        None => "policies switched off".to_owned(),
-    });
-    Ok(Code::DONE)
+}
+
+fn show(session: &Session<'_>, installed: &Installed<'_>) {
+    for (binding, _) in installed.bindings() {
+        let (policy, now) = (binding.name(), installed.enforcement(binding));
+        session.terminal.data(format!("{policy}: {}", now.name()));
+    }
+}
+
+/// Sets the mode of each policy, also if that fails for another one.
+async fn set(
+    session: &Session<'_>,
+    installed: &Installed<'_>,
+    mode: Option<Mode>,
+) -> Result<(), Failure> {
+    let after = mode.map_or(Enforcement::Off, Enforcement::On);
+    let mut worst: Option<Kind> = None;
+    for (binding, found) in installed.bindings() {
+        let before = installed.enforcement(binding);
+        match installed.set_mode(binding, mode).await {
+            Ok(()) => {
+                let before = installed.is_read.then_some(before);
+                let line = words::mode_set(binding.name(), before, after);
+                session.terminal.result(line);
+                let manager = found
+                    .as_ref()
+                    .and_then(|found| binding.other_manager(found));
+                if let Some(manager) = manager {
+                    session.terminal.warn(words::may_return(manager));
+                }
+            }
+            Err(failure) => {
+                worst = worst.max(Some(failure.kind(None)));
+                problems::report(session.terminal, session.program, &failure);
+            }
+        }
+    }
+    worst.map_or(Ok(()), |worst| Err(Failure::Reported(worst)))
 }

@@ -1,18 +1,20 @@
 //! `hold`: an administrator's hold, which lasts until `unhold`.
 
 use clap::Args;
-use maintenance_lease::{Hold, SetOptions, TakeOver};
+use futures::{StreamExt as _, stream};
+use maintenance_lease::{Hold, NodeLease, SetOptions, TakeOver};
 use other_tools::OptOuts;
 
 use crate::args::change::ChangingArgs;
 use crate::args::take_expired::TakeExpiredArgs;
 use crate::args::until::{Until, until};
 use crate::args::wait::WaitingArgs;
-use crate::args::write::reason;
+use crate::args::write::{TicketArgs, reason};
 use crate::error::{Failure, InvalidValue, Verb};
 use crate::exit::Code;
 use crate::run::confirm::Confirmed;
 use crate::run::lock_command::LockCommand;
+use crate::run::lock_set::Results;
 use crate::run::report::Report;
 use crate::run::session::Start;
 use crate::run::targets::{Target, names};
@@ -27,6 +29,10 @@ use crate::run::targets::{Target, names};
 /// take over their lock. If you already have the node on hold, the reason and the time are replaced.
 /// A hold that fence placed is refused (exit code 6).
 ///
+/// The Node gets the label kubectl-maint.dev/held, if you may patch Nodes. It tells other tools and the node
+/// policy that the node is on hold. Neither the label nor --cordon stops `kubectl drain`: it evicts the pods
+/// even if the node policy refuses its cordon.
+///
 /// Each node is put on hold separately: if one is refused, the others stay on hold. With --wait,
 /// multiple nodes are all-or-nothing, and are locked one at a time in name order.
 #[derive(Args, Debug)]
@@ -35,11 +41,15 @@ use crate::run::targets::{Target, names};
   kubectl maint hold worker-1 -m \"bad DIMM, parts ordered\" --expect-until 2d
   kubectl maint hold -l rack=7 -m \"rack moves\" --expect-until 2026-11-22T18:00Z
   kubectl maint hold worker-1 -m \"bad DIMM\" --wait --timeout 10m
+  kubectl maint hold worker-1 -m \"bad DIMM\" --ticket OPS-7 --cordon
   kubectl maint hold worker-1 -m \"burning smell\" --take-over")]
 pub(crate) struct HoldArgs {
     /// Reason for the hold, shown to others
     #[arg(short = 'm', long, alias = "reason", value_name = "REASON", required = true, value_parser = given_reason)]
     pub(crate) message: String,
+
+    #[command(flatten)]
+    pub(crate) ticket: TicketArgs,
 
     /// Expected end, shown to others (e.g. 2d, 90m, 2026-11-22T18:00Z)
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = until)]
@@ -56,6 +66,12 @@ pub(crate) struct HoldArgs {
         value_parser = until
     )]
     pub(crate) until: Option<Until>,
+
+    /// Cordon the node until the hold ends
+    ///
+    /// unhold uncordons it, unless it was cordoned before.
+    #[arg(long)]
+    pub(crate) cordon: bool,
 
     /// Take over the lock from somebody else, after a confirmation
     #[arg(long, conflicts_with = "wait")]
@@ -92,7 +108,7 @@ fn given_reason(typed: &str) -> Result<String, InvalidValue> {
 
 pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let selection = args.change.selection(None, start.terminal)?;
-    let command = LockCommand::begin(start, &args.change, Verb::Hold).await?;
+    let command = LockCommand::begin_waiting(start, &args.change, Verb::Hold, args.limit).await?;
     let locks = &command.session.locks;
     let (targets, confirmed) = match args.take_over {
         true => {
@@ -111,6 +127,9 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
         .confirm_unfinished(targets, args.take, false)
         .await?;
     let mut options = args.take.hold(Hold::new(&args.message), unfinished);
+    if let Some(ticket) = &args.ticket.ticket {
+        options = options.ticket(ticket);
+    }
     if let Some(until) = args.expect_until.or(args.until) {
         let now = locks.server_time().now();
         options = options.until(until.after(now, "--expect-until")?);
@@ -128,10 +147,29 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
         };
         command.each(targets, hold).await
     };
-    let notes = command.set_opt_outs(&results, &args.opt_outs).await;
     let mut report = Report::new(&command, &selection);
-    report.notes = notes;
     report.confirmed = Some(&confirmed);
     report.because = Some(&args.message);
-    report.all(&nodes, results).await
+    let held = match command.is_dry_run() {
+        true => Vec::new(),
+        false => held(&results),
+    };
+    let code = report.all(&nodes, results).await?;
+    let labels = held.iter().map(|lease| {
+        command
+            .session
+            .set_held_label(lease, args.cordon, &args.opt_outs)
+    });
+    let parallel = usize::from(args.change.nodes.parallel);
+    let are_done: Vec<bool> = stream::iter(labels).buffered(parallel).collect().await;
+    Ok(match are_done.contains(&false) {
+        true => code.worse(Code::ERROR),
+        false => code,
+    })
+}
+
+/// The holds that stand.
+fn held(results: &Results) -> Vec<NodeLease> {
+    let changes = results.by_node.values().flatten();
+    changes.filter_map(|change| change.lease.clone()).collect()
 }

@@ -8,15 +8,16 @@ use crate::error::{Failure, PolicyRefusal};
 use crate::exit::Code;
 use crate::run::policies::Installed;
 use crate::run::session::{Session, Start};
+use crate::words::policies::{self as words, Applied};
 
 /// Install the roles and the policies that make the API server check locks
 ///
-/// Applies the namespace of the Leases, roles, a FlowSchema and two ValidatingAdmissionPolicies. The
-/// policies begin in the mode audit, which refuses nothing; see "kubectl maint enforce". If they are
-/// installed already, their mode stays.
+/// Creates or updates the namespace of the Leases, roles, a FlowSchema and two ValidatingAdmissionPolicies. New
+/// policies are in audit mode and refuse nothing; see "kubectl maint enforce". If they are installed already, their
+/// mode stays.
 ///
-/// The command stops if another tool manages one of the objects, or if the server is older than
-/// Kubernetes 1.36. Use -o yaml to apply the objects with your own tool.
+/// Changes nothing if Argo CD, Flux, Helm or another tool manages one of the objects, or if the server is older than
+/// Kubernetes 1.30. Use -o yaml to apply the objects with your own tool.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Examples:
   kubectl maint install
@@ -42,21 +43,22 @@ pub(crate) async fn run(args: &InstallArgs, start: &Start<'_>) -> Result<Code, F
     let session = start.reading().await?;
     check_version(&session).await?;
     let installed = Installed::read(&session, |_| true).await?;
-    let mut is_off = false;
+    installed.must_be_ours()?;
+    let (mut is_off, mut is_new) = (false, false);
     for (manifest, found) in &installed.objects {
         let Some(manifest) = kept(&installed, manifest, found.as_ref()) else {
             is_off = true;
             continue;
         };
-        installed.apply(&manifest).await?;
+        let applied = installed.apply(&manifest, found.as_ref()).await?;
+        is_new |= manifest.is_binding() && applied == Applied::Created;
         let name = manifest.full_name();
-        session.terminal.result(format!("{name} applied"));
+        session
+            .terminal
+            .result(format!("{name} {}", applied.name()));
     }
-    if is_off {
-        let program = session.program;
-        session.terminal.hint(format!(
-            "the policies stay switched off; to switch them on, run `{program} enforce audit`"
-        ));
+    if let Some(next) = words::after_install(is_new, is_off, session.program) {
+        session.terminal.hint(next);
     }
     Ok(Code::DONE)
 }
@@ -103,7 +105,7 @@ mod tests {
 
     #[test]
     fn only_tested_servers_will_do() {
-        assert!(is_tested("1", "36") && is_tested("1", "36+") && is_tested("1", "40"));
-        assert!(!is_tested("1", "35") && !is_tested("1", "9+") && !is_tested("1", ""));
+        assert!(is_tested("1", "30") && is_tested("1", "30+") && is_tested("1", "40"));
+        assert!(!is_tested("1", "29") && !is_tested("1", "9+") && !is_tested("1", ""));
     }
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use maintenance_lease::protocol::Refusal;
-use maintenance_lease::{Change, Done, Error, Refused, Release, Seen, Sight, TakeOver};
+use maintenance_lease::{Change, Done, DryRun, Error, Refused, Release, Seen, Sight, TakeOver};
 use pod_safety::fencing::is_of_fencing;
 
 use crate::args::change::ChangingArgs;
@@ -14,7 +14,7 @@ use crate::exit::Code;
 use crate::run::confirm::Confirmed;
 use crate::run::lock_command::LockCommand;
 use crate::run::report::Report;
-use crate::run::session::Start;
+use crate::run::session::{Session, Start};
 use crate::run::targets::Target;
 
 /// Release locks
@@ -92,11 +92,11 @@ pub(crate) async fn run(args: &ReleaseArgs, start: &Start<'_>) -> Result<Code, F
     let mut report = Report::new(&command, &selection);
     report.confirmed = Some(&confirmed);
     report.because = args.message.as_deref();
-    let (options, confirmed, command) = (&options, &confirmed, &command);
+    let (options, confirmed) = (&options, &confirmed);
     let release = |target: Target| async move {
         match confirmed.get(&target.node) {
             Some(lease) => Ok(session.locks.force_release(lease, options).await?),
-            None => release(args, command, options, target).await,
+            None => release(args, session, options, target).await,
         }
     };
     report.each(targets, release).await
@@ -104,16 +104,15 @@ pub(crate) async fn run(args: &ReleaseArgs, start: &Start<'_>) -> Result<Code, F
 
 async fn release(
     args: &ReleaseArgs,
-    command: &LockCommand<'_>,
+    session: &Session<'_>,
     options: &Release,
     target: Target,
 ) -> Result<Change, Failure> {
-    let session = &command.session;
     let Target { node, seen } = target;
     let exists = seen.as_ref().is_some_and(|seen| seen.row.row().is_some());
     let change = match session.locks.release_seen(&node, options, seen).await {
         Err(Error::Refused(refused)) if refused.refusal == Refusal::OwnHold => {
-            return end_own_hold(command, *refused).await;
+            return end_own_hold(args, session, *refused).await;
         }
         change => change?,
     };
@@ -125,8 +124,11 @@ async fn release(
 }
 
 /// Ends the hold that a release was refused for, as unhold does.
-async fn end_own_hold(command: &LockCommand<'_>, refused: Refused) -> Result<Change, Failure> {
-    let session = &command.session;
+async fn end_own_hold(
+    args: &ReleaseArgs,
+    session: &Session<'_>,
+    refused: Refused,
+) -> Result<Change, Failure> {
     let Refused { node, lease, .. } = &refused;
     let Some(lease) = lease else {
         return Err(Error::Refused(Box::new(refused)).into());
@@ -136,7 +138,9 @@ async fn end_own_hold(command: &LockCommand<'_>, refused: Refused) -> Result<Cha
         let hold = Box::new(lease.clone());
         return Err(FencingRefusal::EndHold { hold, now }.into());
     }
-    command.remove_node_keys(lease).await;
+    if args.change.write.dry_run == DryRun::None {
+        session.remove_held_label(lease).await?;
+    }
     let seen = Seen {
         node: node.clone(),
         row: Sight::Unread,

@@ -27,6 +27,7 @@ use crate::run::nodes::sort::SortKey;
 use crate::run::problems::Problems;
 use crate::run::session::{Session, Start};
 use crate::ui::Terminal;
+use crate::words::node_state;
 
 /// Show the locks of nodes: holder, reason and time left
 ///
@@ -280,6 +281,14 @@ impl StatusRun<'_> {
         let list = NodeList::new(items.chain(failed).collect()).single(self.is_single());
         if let Some(text) = print::data(&list, self.format)? {
             terminal.data(text);
+        }
+        if self.format == Format::LockId {
+            let leases = views.iter().filter_map(|view| view.lease);
+            for lease in leases.filter(|lease| lease.holder().is_some()) {
+                if lease.lock_id().is_none() {
+                    terminal.warn(node_state::without_lock_id(lease));
+                }
+            }
         }
         let left_out = filter.left_out(&snapshot, now);
         if is_table(self.format) && !self.is_single() && !(views.is_empty() && left_out.nodes == 0)

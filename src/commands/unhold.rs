@@ -1,7 +1,6 @@
 //! `unhold`: end an administrator's hold.
 
 use clap::Args;
-use maintenance_lease::protocol::State;
 use maintenance_lease::{Done, TakeOver};
 use pod_safety::fencing::is_of_fencing;
 
@@ -15,6 +14,8 @@ use crate::run::session::Start;
 use crate::run::targets::Target;
 
 /// End holds
+///
+/// The held label and the cordon of `hold --cordon` are removed, too.
 ///
 /// It is not an error if a node is already free. If the hold is not yours, or was made by hand with
 /// kubectl, you are shown whose it is and are asked to confirm.
@@ -40,14 +41,14 @@ pub(crate) struct UnholdArgs {
 pub(crate) async fn run(args: &UnholdArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let selection = args.change.selection(Some(args.mine), start.terminal)?;
     let command = LockCommand::begin(start, &args.change, Verb::Unhold).await?;
-    let session = &command.session;
+    let (command, session) = (&command, &command.session);
     let (targets, confirmed) = command
         .targets_to_take_over(&selection, false, TakeOver::Unhold)
         .await?;
 
-    let mut report = Report::new(&command, &selection);
+    let mut report = Report::new(command, &selection);
     report.confirmed = Some(&confirmed);
-    let (confirmed, command) = (&confirmed, &command);
+    let confirmed = &confirmed;
     let unhold = |Target { node, seen }: Target| async move {
         let lease = seen.as_ref().and_then(|seen| seen.lease.as_ref());
         let now = session.locks.server_time().now();
@@ -55,10 +56,11 @@ pub(crate) async fn run(args: &UnholdArgs, start: &Start<'_>) -> Result<Code, Fa
             let hold = Box::new(lease.clone());
             return Err(FencingRefusal::EndHold { hold, now }.into());
         }
-        let exists = seen.as_ref().is_some_and(|seen| seen.row.row().is_some());
-        if let Some(lease) = lease.filter(|lease| lease.state(now) == State::AdminHold) {
-            command.remove_node_keys(lease).await;
+        let held = lease.filter(|lease| lease.is_hold() && !command.is_dry_run());
+        if let Some(lease) = held {
+            session.remove_held_label(lease).await?;
         }
+        let exists = seen.as_ref().is_some_and(|seen| seen.row.row().is_some());
         let ending = session.locks.unhold_seen(&node, confirmed.get(&node), seen);
         let change = ending.await?;
         if change.done == Done::AlreadyFree && change.lease.is_none() && !exists {

@@ -13,7 +13,7 @@ use crate::run::session::Start;
 /// the FlowSchema and the roles. The namespace and its Leases stay, and so does every lock. Users lose
 /// the rights that these roles gave them.
 ///
-/// The command stops if another tool manages one of the objects.
+/// Changes nothing if Argo CD, Flux, Helm or another tool manages one of the objects.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Examples:
   kubectl maint uninstall")]
@@ -24,8 +24,9 @@ pub(crate) struct UninstallArgs {
 }
 
 pub(crate) async fn run(args: &UninstallArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    let session = start.reading().await?;
+    let session = start.checking().await?;
     let mut installed = Installed::read(&session, |manifest| !manifest.is_namespace()).await?;
+    installed.must_be_ours()?;
     installed.objects.retain(|(_, found)| found.is_some());
     if installed.objects.is_empty() {
         session.terminal.remark("nothing is installed");

@@ -5,6 +5,7 @@ mod until;
 use std::time::Duration;
 
 use clap::Args;
+use tokio::time::Instant;
 
 use self::until::{Condition, Wait};
 use crate::args::duration;
@@ -14,7 +15,7 @@ use crate::error::{Failure, Verb};
 use crate::exit::Code;
 use crate::output::item::NodeList;
 use crate::output::print;
-use crate::run::interruption::or_interrupted;
+use crate::run::interruption::{in_time, or_interrupted};
 use crate::run::problems::Problems;
 use crate::run::session::Start;
 use crate::run::targets;
@@ -63,6 +64,7 @@ pub(crate) async fn run(args: &WaitArgs, start: &Start<'_>) -> Result<Code, Fail
     }
     let format = args.output.format();
     let selection = args.nodes.selection(None, start.terminal.stdin())?;
+    let begun = Instant::now();
     let session = start.reading().await?;
     let problems = Problems::changing(&session, Verb::Wait);
     let parallel = args.nodes.parallel;
@@ -70,7 +72,9 @@ pub(crate) async fn run(args: &WaitArgs, start: &Start<'_>) -> Result<Code, Fail
         let found = targets::find(&session, &selection, true, Verb::Wait, parallel).await?;
         targets::read(&session, found, true, parallel).await
     };
-    let targets = match or_interrupted(finding).await {
+    // A limit of zero checks once.
+    let limit = args.timeout.filter(|limit| !limit.is_zero());
+    let targets = match or_interrupted(in_time(limit, finding)).await {
         Ok(targets) => targets,
         Err(failure) => {
             problems.report_for(selection.names(), &failure, format)?;
@@ -78,7 +82,7 @@ pub(crate) async fn run(args: &WaitArgs, start: &Start<'_>) -> Result<Code, Fail
         }
     };
     let wait = Wait::new(&session, &problems, args.condition, format, targets);
-    let items = wait.go_on(args.timeout).await;
+    let items = wait.go_on(args.timeout, begun).await;
     let list = NodeList::new(items).single(selection.is_single());
     if let Some(text) = print::data(&list, format)? {
         session.terminal.data(text);

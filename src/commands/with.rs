@@ -46,7 +46,7 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
     supervisor::supports("\"with\"").map_err(anyhow::Error::new)?;
     let changing = args.changing();
     let selection = changing.selection(None, start.terminal)?;
-    let mut command = LockCommand::begin(start, &changing, Verb::With).await?;
+    let mut command = LockCommand::begin_waiting(start, &changing, Verb::With, args.limit).await?;
     let request = command.session.connection.request_timeout;
     args.check(request.unwrap_or(DEFAULT_REQUEST_TIMEOUT))?;
     let own = command.session.locks.clone();

@@ -7,6 +7,10 @@ use maintenance_lease::ApiError;
 pub(crate) enum PolicyRefusal {
     /// They are not installed.
     NotInstalled,
+    /// The API server has no admission policies, because it is too old or a sandbox.
+    NoAdmission,
+    /// Nobody knows whether the mode of this policy was changed.
+    Unknown { policy: String, error: ApiError },
     /// They were not tested on a server of this version.
     OldServer { version: String },
     /// Another tool manages this object.

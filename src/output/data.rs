@@ -47,7 +47,9 @@ pub(crate) mod kind {
         ForceDeletionList,
         Diagnosis,
         DiagnosisList,
-        Identity
+        Identity,
+        Checkup,
+        CheckupList
     );
 }
 

@@ -77,6 +77,7 @@ fn lock(view: &View<'_>, now: Now) -> Section {
         section.add("Holder", of_node(holder));
         let reason = lease.reason().filter(|reason| !reason.trim().is_empty());
         section.add("Reason", reason.map_or_else(none, in_lines));
+        section.add_some("Ticket", lease.ticket().map(in_lines));
         section.add_some("Acquired", at(lease.acquired()));
         section.add_some("Renewed", at(lease.renewed()));
         section.add_some(end_key(lease, now), end(lease, now));

@@ -41,6 +41,9 @@ pub(crate) struct Item {
     /// Why it is locked.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
+    /// The URL or id of the ticket that says more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ticket: Option<String>,
     /// When this acquisition began.
     #[serde(skip_serializing_if = "Option::is_none")]
     acquired_at: Option<Time>,
@@ -138,6 +141,7 @@ impl Item {
             state: Some(state.into()),
             holder: held.and_then(NodeLease::holder).map(ToOwned::to_owned),
             reason: held.and_then(NodeLease::reason).map(ToOwned::to_owned),
+            ticket: held.and_then(NodeLease::ticket).map(ToOwned::to_owned),
             acquired_at: held.and_then(NodeLease::acquired).map(Time::from),
             renewed_at: held.and_then(NodeLease::renewed).map(Time::from),
             until: term.until,

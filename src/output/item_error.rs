@@ -33,6 +33,9 @@ pub(crate) struct ItemError {
     /// Its reason.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
+    /// Its ticket.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ticket: Option<String>,
 }
 
 impl ItemError {
@@ -46,6 +49,7 @@ impl ItemError {
             since: cause.and_then(NodeLease::acquired).map(Time::from),
             until: cause.and_then(|lease| Time::of(lease.state(now).end()?)),
             reason: cause.and_then(NodeLease::reason).map(ToOwned::to_owned),
+            ticket: cause.and_then(NodeLease::ticket).map(ToOwned::to_owned),
             ..Self::of(ErrorCode::of(failure), message)
         }
     }
@@ -60,6 +64,7 @@ impl ItemError {
             since: None,
             until: None,
             reason: None,
+            ticket: None,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Outcomes as tables, JSON, YAML and names. Nothing here prints.
 
+pub(crate) mod checkup;
 pub(crate) mod data;
 pub(crate) mod describe;
 pub(crate) mod fencing;

@@ -5,6 +5,7 @@ use schemars::transform::{Transform, transform_subschemas};
 use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
 
+use super::checkup::CheckupList;
 use super::fencing::FencingList;
 use super::force_deletion::ForceDeletionList;
 use super::identity::Identity;
@@ -29,6 +30,7 @@ enum Output {
     Leases(LeaseList<'static>),
     ForceDeletion(ForceDeletionList),
     Identity(Identity),
+    Checkup(CheckupList),
 }
 
 /// The schema.

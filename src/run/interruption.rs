@@ -52,6 +52,21 @@ pub(crate) fn exit_at_interrupt() {
     });
 }
 
+/// Runs work that only reads, and ends it after `limit`.
+///
+/// # Errors
+/// Those of the work, and the end of its time.
+pub(crate) async fn in_time<T>(
+    limit: Option<Duration>,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let Some(limit) = limit else {
+        return work.await;
+    };
+    let result = tokio::time::timeout(limit, work).await;
+    result.unwrap_or(Err(Failure::Unanswered { waited: limit }))
+}
+
 /// Runs work that only reads. Ctrl-C ends it at once.
 ///
 /// # Errors

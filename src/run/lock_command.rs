@@ -5,10 +5,12 @@ use std::time::Duration;
 use maintenance_lease::DryRun;
 use maintenance_lease::protocol::Now;
 
+use super::interruption::in_time;
 use super::problems::Problems;
 use super::session::{Session, Start};
 use crate::args::change::ChangingArgs;
 use crate::args::until::Until;
+use crate::args::wait::WaitingArgs;
 use crate::error::{Failure, Verb};
 
 /// A command that changes locks: its session, and the flags that all such commands have.
@@ -16,6 +18,8 @@ pub(crate) struct LockCommand<'a> {
     pub(crate) session: Session<'a>,
     pub(crate) args: &'a ChangingArgs,
     pub(crate) verb: Verb,
+    /// How long finding and reading the nodes may take; `None`: as long as requests may.
+    pub(super) limit: Option<Duration>,
 }
 
 impl<'a> LockCommand<'a> {
@@ -34,7 +38,24 @@ impl<'a> LockCommand<'a> {
             session,
             args,
             verb,
+            limit: None,
         })
+    }
+
+    /// The same for a command that can wait: no request before the wait takes longer than the wait may.
+    ///
+    /// # Errors
+    /// As [`begin`](Self::begin), and if there is no answer in time.
+    pub(crate) async fn begin_waiting(
+        start: &Start<'a>,
+        args: &'a ChangingArgs,
+        verb: Verb,
+        waiting: WaitingArgs,
+    ) -> Result<Self, Failure> {
+        // A limit of zero tries once.
+        let limit = waiting.timeout.filter(|limit| !limit.is_zero());
+        let command = in_time(limit, Self::begin(start, args, verb)).await?;
+        Ok(Self { limit, ..command })
     }
 
     pub(crate) fn is_dry_run(&self) -> bool {

@@ -8,10 +8,10 @@
 pub(crate) mod confirm;
 pub(crate) mod events;
 pub(crate) mod fencing;
+pub(crate) mod held;
 pub(crate) mod interruption;
 pub(crate) mod lock_command;
 pub(crate) mod lock_set;
-pub(crate) mod node_keys;
 pub(crate) mod nodes;
 pub(crate) mod parallel;
 pub(crate) mod policies;

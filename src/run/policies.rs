@@ -1,15 +1,16 @@
-//! Reads, applies and deletes the objects of `deploy/` in the cluster.
+//! Reads, applies and deletes the objects of `deploy/` in the cluster, and checks what the policies refuse.
 
 use std::time::Duration;
 
 use http::Method;
 use maintenance_lease::{Accept, ApiError, Call, NAMESPACE, Requests};
-use policies::{FIELD_MANAGER, Manifest};
+use policies::{FIELD_MANAGER, Manifest, Mode};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::error::{Failure, PolicyRefusal};
 use crate::run::session::Session;
+use crate::words::policies::{Applied, Enforcement};
 
 /// The other API servers notice a deleted binding within a second or two.
 const EFFECT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -19,14 +20,15 @@ const EFFECT_POLL: Duration = Duration::from_millis(200);
 pub(crate) struct Installed<'a> {
     requests: &'a Requests,
     pub(crate) objects: Vec<(Manifest, Option<Value>)>,
+    /// Whether the objects were read. If not, none of them is known.
+    pub(crate) is_read: bool,
 }
 
 impl<'a> Installed<'a> {
     /// Reads the `wanted` objects.
     ///
     /// # Errors
-    /// If one can't be read, or if another tool manages one: the two would undo each
-    /// other's changes.
+    /// If one can't be read.
     pub(crate) async fn read(
         session: &'a Session<'_>,
         wanted: impl Fn(&Manifest) -> bool,
@@ -34,35 +36,79 @@ impl<'a> Installed<'a> {
         let requests = session.locks.requests();
         let mut objects = Vec::new();
         for manifest in policies::manifests().into_iter().filter(wanted) {
-            let call = Call::get(manifest.path(), Accept::Json);
-            let found = match requests.call(&call).await {
-                Ok(body) => Some(read(&body)?),
-                Err(error) if error.is_not_found() => None,
-                Err(error) => return Err(error.into()),
-            };
-            if let Some(found) = &found
-                && let Some(manager) = other_manager(&manifest, found)
-            {
+            let found = object(requests, manifest.path()).await?;
+            objects.push((manifest, found));
+        }
+        let is_read = true;
+        Ok(Self {
+            requests,
+            objects,
+            is_read,
+        })
+    }
+
+    /// The `wanted` objects, without a look at the cluster.
+    pub(crate) fn unread(session: &'a Session<'_>, wanted: impl Fn(&Manifest) -> bool) -> Self {
+        let all = policies::manifests().into_iter().filter(wanted);
+        Self {
+            requests: session.locks.requests(),
+            objects: all.map(|manifest| (manifest, None)).collect(),
+            is_read: false,
+        }
+    }
+
+    /// The bindings among the objects.
+    pub(crate) fn bindings(&self) -> impl Iterator<Item = &(Manifest, Option<Value>)> {
+        self.objects
+            .iter()
+            .filter(|(manifest, _)| manifest.is_binding())
+    }
+
+    /// Refuses to change what another tool manages: the two would undo each other's changes.
+    ///
+    /// # Errors
+    /// If there is such an object.
+    pub(crate) fn must_be_ours(&self) -> Result<(), Failure> {
+        for (manifest, found) in &self.objects {
+            let manager = found
+                .as_ref()
+                .and_then(|found| manifest.other_manager(found));
+            if let Some(manager) = manager {
                 let (object, manager) = (manifest.full_name(), manager.to_owned());
                 return Err(PolicyRefusal::OtherManager { object, manager }.into());
             }
-            objects.push((manifest, found));
         }
-        Ok(Self { requests, objects })
+        Ok(())
     }
 
-    /// What the cluster has of the object at `path`.
+    /// What the cluster has of the object.
     pub(crate) fn found(&self, wanted: impl Fn(&Manifest) -> bool) -> Option<&Value> {
         let mut objects = self.objects.iter();
         let (_, found) = objects.find(|(manifest, _)| wanted(manifest))?;
         found.as_ref()
     }
 
-    /// Applies an object. Another manager's fields are not taken.
+    /// What the policy with this binding does now.
+    pub(crate) fn enforcement(&self, binding: &Manifest) -> Enforcement {
+        let same = |other: &Manifest| other.name() == binding.name();
+        let policy = self.found(|other| other.is_policy() && same(other));
+        let binding = self.found(|other| other.is_binding() && same(other));
+        match (policy, binding) {
+            (None, _) => Enforcement::NotInstalled,
+            (Some(_), None) => Enforcement::Off,
+            (Some(_), Some(binding)) => Enforcement::On(Mode::of(binding)),
+        }
+    }
+
+    /// Applies an object of which the cluster has `found`. Another manager's fields are not taken.
     ///
     /// # Errors
     /// If the server refuses it.
-    pub(crate) async fn apply(&self, manifest: &Manifest) -> Result<(), Failure> {
+    pub(crate) async fn apply(
+        &self,
+        manifest: &Manifest,
+        found: Option<&Value>,
+    ) -> Result<Applied, Failure> {
         let call = Call {
             method: Method::PATCH,
             path: format!("{}?fieldManager={FIELD_MANAGER}", manifest.path()),
@@ -72,14 +118,77 @@ impl<'a> Installed<'a> {
                 manifest.object().to_string().into_bytes(),
             )),
         };
-        match self.requests.call(&call).await {
-            Ok(_) => Ok(()),
-            Err(error) if error.is_conflict() => Err(PolicyRefusal::Conflict {
-                object: manifest.full_name(),
-                error,
+        let applied = match self.requests.call(&call).await {
+            Ok(body) => read(&body)?,
+            Err(error) if error.is_conflict() => {
+                let object = manifest.full_name();
+                return Err(PolicyRefusal::Conflict { object, error }.into());
             }
-            .into()),
-            Err(error) => Err(error.into()),
+            Err(error) => return Err(error.into()),
+        };
+        // Without what only says who wrote it.
+        let content = |object: &Value| {
+            let mut object = object.clone();
+            if let Some(metadata) = object["metadata"].as_object_mut() {
+                metadata.retain(|key, _| !["managedFields", "resourceVersion"].contains(&&**key));
+            }
+            object
+        };
+        Ok(match found {
+            None => Applied::Created,
+            Some(found) if content(found) == content(&applied) => Applied::Unchanged,
+            Some(_) => Applied::Configured,
+        })
+    }
+
+    /// Sets the mode of a policy, whoever manages its binding; `None` switches it off. If the answer is lost, looks
+    /// whether the change was made.
+    ///
+    /// # Errors
+    /// If the server refuses, or if it is unknown whether the change was made.
+    pub(crate) async fn set_mode(
+        &self,
+        binding: &Manifest,
+        mode: Option<Mode>,
+    ) -> Result<(), Failure> {
+        let exists = matches!(self.enforcement(binding), Enforcement::On(_));
+        let written = match mode {
+            None => self.delete(binding).await.map(drop),
+            Some(mode) if exists => {
+                let patch = json!({"spec": {"validationActions": mode.actions()}});
+                let call = Call {
+                    method: Method::PATCH,
+                    path: format!("{}?fieldManager={FIELD_MANAGER}", binding.path()),
+                    accept: Accept::Json,
+                    body: Some((
+                        "application/merge-patch+json",
+                        patch.to_string().into_bytes(),
+                    )),
+                };
+                self.requests
+                    .call(&call)
+                    .await
+                    .map(drop)
+                    .map_err(Failure::from)
+            }
+            Some(mode) => {
+                let binding = binding.clone().with_actions(mode.actions());
+                self.apply(&binding, None).await.map(drop)
+            }
+        };
+        let Err(failure) = written else { return Ok(()) };
+        if !failure.api().is_some_and(ApiError::leaves_writes_unknown) {
+            return Err(failure);
+        }
+        let now = object(self.requests, binding.path()).await;
+        let is_done = now.is_ok_and(|now| now.as_ref().map(Mode::of) == mode);
+        match (is_done, failure) {
+            (true, _) => Ok(()),
+            (false, Failure::Lock(maintenance_lease::Error::Api(error))) => {
+                let policy = binding.name().to_owned();
+                Err(PolicyRefusal::Unknown { policy, error }.into())
+            }
+            (false, failure) => Err(failure),
         }
     }
 
@@ -125,6 +234,19 @@ impl<'a> Installed<'a> {
     }
 }
 
+/// The object at `path`; `None` if the server says that there is none.
+///
+/// # Errors
+/// If it can't be read, or if the server has no such API.
+pub(crate) async fn object(requests: &Requests, path: String) -> Result<Option<Value>, Failure> {
+    match requests.call(&Call::get(path, Accept::Json)).await {
+        Ok(body) => read(&body).map(Some),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) if error.is_not_installed() => Err(PolicyRefusal::NoAdmission.into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// A dry run that breaks a rule of the lease policy and no other.
 pub(crate) fn wrong_time() -> Call {
     let lease = json!({
@@ -143,50 +265,24 @@ pub(crate) fn wrong_time() -> Call {
     }
 }
 
+/// A dry run that breaks a rule of the node policy: it adds the held label to a Node that has none, without a lock.
+pub(crate) fn held_without_lock(node: &str) -> Call {
+    let patch = json!({"metadata": {"labels": {"kubectl-maint.dev/held": "policy-check"}}});
+    Call {
+        method: Method::PATCH,
+        path: format!("/api/v1/nodes/{node}?dryRun=All&fieldManager={FIELD_MANAGER}"),
+        accept: Accept::Json,
+        body: Some((
+            "application/merge-patch+json",
+            patch.to_string().into_bytes(),
+        )),
+    }
+}
+
 /// An object that the server sent.
 ///
 /// # Errors
 /// If it is not JSON.
 pub(crate) fn read(body: &[u8]) -> Result<Value, Failure> {
     serde_json::from_slice(body).map_err(|error| ApiError::Unreadable(error.to_string()).into())
-}
-
-/// Who else manages the object. The namespace is left out: the first lock may have created it, and it has
-/// no fields to disagree about.
-fn other_manager<'f>(manifest: &Manifest, found: &'f Value) -> Option<&'f str> {
-    if manifest.is_namespace() {
-        return None;
-    }
-    let entries = found["metadata"]["managedFields"].as_array()?;
-    let others = entries
-        .iter()
-        // Kubernetes' own controllers write the status.
-        .filter(|entry| entry["subresource"] != "status")
-        .filter_map(|entry| entry["manager"].as_str());
-    others.into_iter().find(|manager| *manager != FIELD_MANAGER)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn whoever_writes_more_than_the_status_manages_it() {
-        let policy = policies::manifests()
-            .into_iter()
-            .find(Manifest::is_policy)
-            .expect("a policy");
-        let manager = |entries: Value| {
-            let found = json!({"metadata": {"managedFields": entries}});
-            other_manager(&policy, &found).map(ToOwned::to_owned)
-        };
-        let ours = json!({"manager": FIELD_MANAGER, "operation": "Apply"});
-        let status = json!({"manager": "kube-controller-manager", "subresource": "status"});
-        assert_eq!(manager(json!([ours, status])), None);
-        let argo = json!({"manager": "argocd-controller", "operation": "Apply"});
-        assert_eq!(
-            manager(json!([ours, argo])),
-            Some("argocd-controller".to_owned())
-        );
-    }
 }

@@ -10,7 +10,6 @@ use super::events;
 use super::interruption::exit_at_interrupt;
 use super::lock_command::LockCommand;
 use super::lock_set::Results;
-use super::node_keys::Notes;
 use super::parallel::in_order;
 use super::problems::Problems;
 use super::side_effects::SideEffects;
@@ -36,8 +35,6 @@ pub(crate) struct Report<'a> {
     pub(crate) because: Option<&'a str>,
     /// The requested duration.
     pub(crate) requested: Option<Duration>,
-    /// What to say about the keys on the Nodes.
-    pub(crate) notes: Notes,
     selection: &'a Selection,
     problems: Problems<'a>,
     is_going_on: bool,
@@ -45,6 +42,7 @@ pub(crate) struct Report<'a> {
     expires: Option<(Instant, u32)>,
     outcomes: Outcomes,
     items: Vec<Item>,
+    acquired: Vec<Change>,
     side_effects: SideEffects,
     events: Vec<NodeEvent>,
 }
@@ -56,13 +54,13 @@ impl<'a> Report<'a> {
             confirmed: None,
             because: None,
             requested: None,
-            notes: Notes::new(),
             selection,
             problems: Problems::changing(&command.session, command.verb),
             is_going_on: false,
             expires: None,
             outcomes: Outcomes::default(),
             items: Vec::new(),
+            acquired: Vec::new(),
             side_effects: SideEffects::default(),
             events: Vec::new(),
         }
@@ -153,19 +151,15 @@ impl<'a> Report<'a> {
         if self.is_for_people() {
             terminal.result(change::line(change, context));
         }
-        for note in self.notes.remove(&change.node).unwrap_or_default() {
-            let text = format!("node/{}: {}", change.node, note.text);
-            match note.is_warning {
-                true => terminal.warn(text),
-                false => terminal.remark(text),
-            }
-        }
         if let Some(stays) = change::stays(change, self.requested, now, session.program) {
             terminal.remark(stays);
         }
         self.items.push(Item::of_change(change, now));
         if command.is_dry_run() {
             return;
+        }
+        if change.done == Done::Acquired {
+            self.acquired.push(change.clone());
         }
         if let Some(warning) = change::still_acting(change, now).filter(|_| broken) {
             terminal.warn(warning);
@@ -197,7 +191,7 @@ impl<'a> Report<'a> {
     }
 
     /// Prints the data and the summary, writes the Events, and returns the exit code.
-    async fn end(self, interrupted: bool) -> Result<Code, Failure> {
+    async fn end(mut self, interrupted: bool) -> Result<Code, Failure> {
         if interrupted && self.problems.any() {
             self.problems.note(Kind::Interrupted);
         } else if interrupted {
@@ -209,9 +203,14 @@ impl<'a> Report<'a> {
         let suffix = dry_run_suffix(command.args.write.dry_run);
         self.problems.report_groups();
         self.side_effects.print(terminal, suffix);
-        let list = NodeList::new(self.items).single(self.selection.is_single());
+        let items = std::mem::take(&mut self.items);
+        let list = NodeList::new(items).single(self.selection.is_single());
         if let Some(text) = print::data(&list, command.args.output.format())? {
             terminal.data(text);
+        }
+        if terminal.has_failed() {
+            self.give_back().await;
+            self.is_going_on = false;
         }
         if self.is_going_on && !command.is_dry_run() && is_for_people {
             let now = session.locks.server_time().now();
@@ -227,6 +226,23 @@ impl<'a> Report<'a> {
         exit_at_interrupt();
         events::post(session, self.events).await;
         Ok(self.problems.end().await)
+    }
+
+    /// Releases what was acquired, because its lock ids could not be written: a script takes the command for
+    /// failed.
+    async fn give_back(&mut self) {
+        let session = &self.command.session;
+        for change in std::mem::take(&mut self.acquired) {
+            let Err(cause) = session.locks.release_acquired(&change).await else {
+                session.terminal.warn(change::given_back(&change.node));
+                continue;
+            };
+            self.problems.report(&Failure::NotGivenBack {
+                lock_id: change.lock_id(),
+                node: change.node,
+                cause: Box::new(cause.into()),
+            });
+        }
     }
 
     /// Whether the format is words, and not data for scripts.

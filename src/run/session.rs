@@ -54,10 +54,11 @@ impl<'a> Start<'a> {
     /// # Caveats
     /// After a credential plugin was run, the signals that end this process no longer have their default
     /// effect. The code that follows must listen for them.
-    pub(crate) async fn connect(&self) -> Result<Connection, Failure> {
-        let notices: Notices = Arc::new(|notice| {
+    async fn connect(&self, warns: bool) -> Result<Connection, Failure> {
+        let notices: Notices = Arc::new(move |notice| {
             let terminal = Terminal::default();
             match notice {
+                Notice::ApiWarning(_) if !warns => {}
                 Notice::ApiWarning(text) => terminal.warn(escape(&text)),
                 Notice::Trace(text) => terminal.raw_stderr(text),
                 Notice::SlowPlugin(command) => terminal.remark(words::slow_plugin(&command)),
@@ -79,12 +80,21 @@ impl<'a> Start<'a> {
 
     /// A session that only reads, and doesn't need to know which locks are the caller's.
     pub(crate) async fn reading(&self) -> Result<Session<'a>, Failure> {
-        self.open(None).await
+        self.open(None, true).await
     }
 
     /// A session that only reads, and knows which locks are the caller's.
     pub(crate) async fn reading_as_holder(&self) -> Result<Session<'a>, Failure> {
-        let mut session = self.open(None).await?;
+        let mut session = self.open(None, true).await?;
+        if self.holder.holder.is_none() {
+            or_interrupted(session.learn_api_user(self)).await?;
+        }
+        Ok(session)
+    }
+
+    /// The same without the warnings of the API server, which in warn mode are about our own dry runs.
+    pub(crate) async fn checking(&self) -> Result<Session<'a>, Failure> {
+        let mut session = self.open(None, false).await?;
         if self.holder.holder.is_none() {
             or_interrupted(session.learn_api_user(self)).await?;
         }
@@ -97,15 +107,15 @@ impl<'a> Start<'a> {
         write: &WriteArgs,
         acquires: bool,
     ) -> Result<Session<'a>, Failure> {
-        let mut session = self.open(Some(write)).await?;
+        let mut session = self.open(Some(write), true).await?;
         if acquires || self.holder.holder.is_none() {
             or_interrupted(session.learn_api_user(self)).await?;
         }
         Ok(session)
     }
 
-    async fn open(&self, write: Option<&WriteArgs>) -> Result<Session<'a>, Failure> {
-        let connection = self.connect().await?;
+    async fn open(&self, write: Option<&WriteArgs>, warns: bool) -> Result<Session<'a>, Failure> {
+        let connection = self.connect(warns).await?;
         let holder = self.holder.of(&connection.api_user, self.environment);
         let mut builder = Maintenance::builder(connection.client.clone(), &*holder.identity)
             .request_timeout(connection.request_timeout)

@@ -7,7 +7,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 pub(crate) use maintenance_lease::Target;
 use maintenance_lease::{Error, NodeLease, NodeRow, RowDetail, Seen, Sight};
 
-use super::interruption::or_interrupted;
+use super::interruption::{in_time, or_interrupted};
 use super::lock_command::LockCommand;
 use super::nodes::node_details::{medik8s_finding, with_findings};
 use crate::args::nodes::Selection;
@@ -47,7 +47,7 @@ impl LockCommand<'_> {
         let parallel = self.args.nodes.parallel;
         let finding = find(&self.session, selection, with_nodes, self.verb, parallel);
         let is_ending = matches!(self.verb, Verb::Release | Verb::Unhold);
-        match or_interrupted(finding).await {
+        match or_interrupted(in_time(self.limit, finding)).await {
             // Nothing is left to release, as for a node that is already free.
             Err(Failure::NothingFound(nothing)) if *selection == Selection::Mine && is_ending => {
                 let (what, hint) = nothing_found(&nothing, self.session.program);
@@ -70,7 +70,7 @@ impl LockCommand<'_> {
     ) -> Result<Vec<Target>, Failure> {
         let nodes = names(&targets);
         let reading = read(&self.session, targets, with_nodes, self.args.nodes.parallel);
-        self.or_failed(&nodes, or_interrupted(reading).await)
+        self.or_failed(&nodes, or_interrupted(in_time(self.limit, reading)).await)
     }
 
     /// Refuses nodes that other tools work on. Reads the Nodes that were not read whole yet, and their medik8s

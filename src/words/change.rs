@@ -123,6 +123,11 @@ fn is_shorter(change: &Change, asked: Option<Duration>) -> bool {
         .is_some_and(|(asked, written)| asked.as_secs() < written.into())
 }
 
+/// What became of a lock whose result could not be written.
+pub(crate) fn given_back(node: &str) -> String {
+    format!("node/{node} was released again, because the result could not be written")
+}
+
 /// Why a renewal did not change the lock, and how to add the time to what is left.
 pub(crate) fn stays(
     change: &Change,

@@ -109,6 +109,13 @@ pub(crate) fn lines(
             waited,
             obstacle,
         } => timed_out(node, *waited, obstacle.as_ref(), program, request),
+        Failure::Unanswered { waited } => (
+            format!(
+                "timed out after {}: the API server did not answer",
+                length((*waited).into())
+            ),
+            None,
+        ),
         Failure::UnknownTime => (
             "the API server's time is unknown, because this machine was paused: nothing was changed"
                 .to_owned(),

@@ -59,11 +59,11 @@ fn times(lease: &NodeLease, state: State, now: Now) -> String {
     }
 }
 
-/// The reason, quoted.
+/// The reason, quoted, and the ticket.
 pub(crate) fn why(lease: &NodeLease) -> String {
-    lease
-        .reason()
-        .filter(|reason| !reason.is_empty())
-        .map(|reason| format!(": \"{}\"", escape(reason)))
-        .unwrap_or_default()
+    let reason = lease.reason().filter(|reason| !reason.is_empty());
+    let reason = reason.map(|reason| format!(": \"{}\"", escape(reason)));
+    let ticket = lease.ticket().filter(|ticket| !ticket.is_empty());
+    let ticket = ticket.map(|ticket| format!(", ticket {}", escape(ticket)));
+    reason.into_iter().chain(ticket).collect()
 }

@@ -4,6 +4,7 @@ pub(crate) mod activity;
 pub(crate) mod change;
 pub(crate) mod confirmation;
 pub(crate) mod deprecated;
+pub(crate) mod doctor;
 pub(crate) mod error_code;
 pub(crate) mod event;
 pub(crate) mod failure;

@@ -42,6 +42,15 @@ pub(crate) fn state(lease: Option<&NodeLease>, now: Now) -> String {
     format!("{how} {}{}", person(lease), about(lease, state, now))
 }
 
+/// Why nothing is printed where a lock id is wanted.
+pub(crate) fn without_lock_id(lease: &NodeLease) -> String {
+    format!(
+        "node/{} is locked by {}, but without a lock id: another tool locked it, or the Lease was edited",
+        lease.node(),
+        person(lease)
+    )
+}
+
 /// As in "waiting for it to be free".
 impl fmt::Display for Awaited {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -60,6 +69,7 @@ pub(crate) struct ReportedState {
     state: std::mem::Discriminant<State>,
     holder: Option<String>,
     reason: Option<String>,
+    ticket: Option<String>,
     transitions: Option<u32>,
     deleting: bool,
 }
@@ -73,6 +83,7 @@ impl ReportedState {
             state: std::mem::discriminant(&state),
             holder: lease.and_then(NodeLease::holder).map(ToOwned::to_owned),
             reason: lease.and_then(NodeLease::reason).map(ToOwned::to_owned),
+            ticket: lease.and_then(NodeLease::ticket).map(ToOwned::to_owned),
             transitions: lease.map(NodeLease::transitions),
             deleting,
         }

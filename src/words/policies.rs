@@ -1,18 +1,106 @@
 //! Why a policy refused a write, and why the policies were not changed; and what to do about it.
 
 use maintenance_lease::{ApiError, NAMESPACE};
-use policies::OLDEST_MINOR;
+use policies::{Mode, OLDEST_MINOR};
 
 use super::program::Program;
 use super::request::RequestContext;
 use crate::error::{PolicyRefusal, Verb};
 use crate::text::escape;
 
+/// The line of kubectl that switches the policies off. The README and docs/policies.md have it too.
+const SWITCH_OFF: &str =
+    "kubectl delete validatingadmissionpolicybinding kubectl-maint-leases kubectl-maint-nodes";
+
+/// What happened to an object that was applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Applied {
+    Created,
+    Configured,
+    Unchanged,
+}
+
+impl Applied {
+    /// kubectl's word for it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Configured => "configured",
+            Self::Unchanged => "unchanged",
+        }
+    }
+}
+
+/// What a policy does with writes that break a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Enforcement {
+    NotInstalled,
+    /// It has no binding.
+    Off,
+    On(Mode),
+}
+
+impl Enforcement {
+    /// The mode, as typed.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::NotInstalled => "not installed",
+            Self::Off => "off",
+            Self::On(mode) => mode.name(),
+        }
+    }
+}
+
+/// The line about a policy whose mode was set.
+pub(crate) fn mode_set(policy: &str, before: Option<Enforcement>, after: Enforcement) -> String {
+    let was = match before {
+        Some(before @ Enforcement::NotInstalled) => return format!("{policy}: {}", before.name()),
+        Some(before) if before == after => " (unchanged)".to_owned(),
+        Some(before) => format!(" (was {})", before.name()),
+        None => String::new(),
+    };
+    format!("{policy}: {}{was}", after.name())
+}
+
+/// What to do after an installation.
+pub(crate) fn after_install(is_new: bool, is_off: bool, program: &Program) -> Option<String> {
+    match (is_new, is_off) {
+        (_, true) => Some(format!(
+            "the policies stay switched off; to switch them on, run `{program} enforce audit`"
+        )),
+        (true, false) => Some(format!(
+            "the policies are in audit mode and refuse nothing. Put people into the groups of deploy/rbac.yaml, then \
+             run `{program} enforce warn`"
+        )),
+        (false, false) => None,
+    }
+}
+
+/// The warning that another tool may undo `off`.
+pub(crate) fn may_return(manager: &str) -> String {
+    format!(
+        "{} manages the bindings and may create them again; pause it, or remove them there",
+        escape(manager)
+    )
+}
+
 /// Message and hint.
 pub(crate) fn refusal(refusal: &PolicyRefusal, program: &Program) -> (String, String) {
-    let by_its_tool =
-        || format!("change it with that tool; `{program} install -o yaml` prints what to apply");
     match refusal {
+        PolicyRefusal::NoAdmission => (
+            "this API server has no ValidatingAdmissionPolicy (admissionregistration.k8s.io/v1)"
+                .to_owned(),
+            format!(
+                "the policies need Kubernetes 1.{OLDEST_MINOR} or newer; the in-memory sandbox has no admission"
+            ),
+        ),
+        PolicyRefusal::Unknown { policy, error } => (
+            format!(
+                "unknown whether the mode of {policy} was changed: {}",
+                escape(&error.to_string())
+            ),
+            format!("check with `{program} enforce`"),
+        ),
         PolicyRefusal::NotInstalled => (
             "the policies are not installed".to_owned(),
             format!("install them first: `{program} install`"),
@@ -29,14 +117,20 @@ pub(crate) fn refusal(refusal: &PolicyRefusal, program: &Program) -> (String, St
                 "{object} is managed by {}; nothing was changed",
                 escape(manager)
             ),
-            by_its_tool(),
+            format!(
+                "change it with that tool (`{program} install -o yaml` prints the objects). To switch the policies \
+                 off now: `{SWITCH_OFF}`"
+            ),
         ),
         PolicyRefusal::Conflict { object, error } => (
             format!(
-                "another tool manages {object}: {}",
+                "{object} was changed with kubectl: {}",
                 escape(&error.to_string())
             ),
-            by_its_tool(),
+            format!(
+                "to overwrite those changes: `{program} install -o yaml | kubectl apply --server-side \
+                 --force-conflicts -f -`, then set the mode again"
+            ),
         ),
         PolicyRefusal::StillEnforced(error) => (
             format!(

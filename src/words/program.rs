@@ -49,6 +49,7 @@ pub(crate) struct Program {
     /// `None` if there are too many, or they came from standard input.
     nodes: Option<String>,
     reason: Option<String>,
+    ticket: String,
     /// A dry run leads to another one. Empty if it is none.
     dry_run: String,
     waits: bool,
@@ -72,6 +73,7 @@ impl Program {
             verb: verb.to_owned(),
             nodes: nodes(typed),
             reason: reason.map(|reason| for_shell(&reason)),
+            ticket: option(typed, "ticket", "--ticket").unwrap_or_default(),
             dry_run: values(typed, "dry_run")
                 .and_then(|mut modes| modes.pop())
                 .map(|mode| format!(" --dry-run={}", for_shell(&mode)))
@@ -135,9 +137,10 @@ impl Program {
             _ => &self.dry_run,
         };
         format!(
-            "{self} {verb} {nodes}{}{}{flag}{command}",
+            "{self} {verb} {nodes}{}{}{}{flag}{command}",
             dry_run,
-            reason.unwrap_or_default()
+            reason.unwrap_or_default(),
+            self.ticket,
         )
     }
 

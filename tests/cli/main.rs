@@ -34,6 +34,7 @@ mod renew;
 mod status;
 mod status_pods;
 mod take_expired;
+mod ticket;
 mod unhold;
 mod verify;
 mod wait;

@@ -260,7 +260,7 @@ fn a_hold_sets_opt_outs_and_its_end_removes_them() {
         let hold = ["hold", &node, "-m", "disk"];
         for end in ["unhold", "release"] {
             let run = cluster.maint(hold).succeeds();
-            assert!(!run.stderr.contains("no opt-outs"), "{run}");
+            assert!(!run.stderr.contains("is not set"), "{run}");
             assert_eq!(opt_outs(cluster, &node), (of_auto(), true));
             // The same hold again keeps them.
             cluster.maint(hold).succeeds();
@@ -273,7 +273,7 @@ fn a_hold_sets_opt_outs_and_its_end_removes_them() {
         assert_eq!(opt_outs(cluster, &node), (expected, true), "{karpenter}");
         cluster.maint(["unhold", &node]).succeeds();
         cluster.maint(hold).arg("--opt-outs=none").succeeds();
-        assert_eq!(opt_outs(cluster, &node), (Vec::new(), false));
+        assert_eq!(opt_outs(cluster, &node), (Vec::new(), true));
         cluster.maint(["unhold", &node]).succeeds();
         cluster.maint(hold).arg("--dry-run=server").succeeds();
         assert_eq!(opt_outs(cluster, &node), (Vec::new(), false));
@@ -299,7 +299,7 @@ fn a_value_of_the_user_is_reported_or_survives() {
         let path = format!("/api/v1/nodes/{node}?fieldManager=kubectl-annotate");
         cluster.patch(&path, &json!({"metadata": label}));
         let run = cluster.maint(["hold", &node, "-m", "disk"]).succeeds();
-        let conflict = format!(": the opt-out {DISRUPT} is not set: its value is false already");
+        let conflict = format!(": {DISRUPT} is not set: its value is false already");
         assert!(run.stderr.contains(&conflict), "{run}");
         let kept = vec![format!("{SCALE_DOWN}=true"), format!("{DISRUPT}=false")];
         let mut held = [&kept[..], &[format!("{EXCLUDE}=true")]].concat();
@@ -376,7 +376,7 @@ fn without_the_right_to_patch_nodes_a_hold_works_and_says_so() {
         let hold = ["hold", &node, "-m", "disk", "--holder", "uma"];
         let run = cluster.maint(hold).kubeconfig(&user).run();
         assert_eq!(run.code, 0, "{run}");
-        let said = "worker-1: no opt-outs were set: no permission to patch nodes";
+        let said = "worker-1 is on hold without the held label: ";
         assert!(run.stderr.contains(said), "{run}");
         assert_eq!(opt_outs(cluster, &node), (Vec::new(), false));
         // Somebody with the right sets them, and the user cannot remove them.
@@ -385,7 +385,7 @@ fn without_the_right_to_patch_nodes_a_hold_works_and_says_so() {
         let unhold = ["unhold", &node, "--holder", "uma"];
         let run = cluster.maint(unhold).kubeconfig(&user).run();
         assert_eq!(run.code, 0, "{run}");
-        let said = "worker-1: its opt-outs are left: no permission to patch nodes";
+        let said = "worker-1: if it has a held label, that stays: ";
         assert!(run.stderr.contains(said), "{run}");
         // The next hold takes them over, and its end removes them.
         cluster.maint(hold).succeeds();

@@ -115,27 +115,6 @@ fn time_is_added_to_what_is_left_up_to_an_hour_from_now() {
     });
 }
 
-#[test]
-fn what_several_add_at_once_adds_up() {
-    on_both("renew-plus-many", |cluster| {
-        let node = cluster.node("worker-1");
-        cluster
-            .maint(["acquire", &node, "--duration=10m"])
-            .succeeds();
-        let renew = || cluster.maint(["renew", &node, "--duration=+5m"]).start();
-        let runs: Vec<_> = (0..6).map(|_| renew()).collect();
-        for run in runs {
-            let run = run.ends();
-            assert_eq!(run.code, 0, "{run}");
-        }
-        let seconds = cluster.lease_of(&node)["spec"]["leaseDurationSeconds"].as_u64();
-        assert!(
-            seconds > Some(39 * 60) && seconds <= Some(40 * 60),
-            "{seconds:?}"
-        );
-    });
-}
-
 /// What is left of a lock that has expired is nothing, and nobody adds to the lock of somebody else.
 #[test]
 fn time_is_added_from_now_on_if_nothing_is_left() {

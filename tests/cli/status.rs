@@ -6,7 +6,7 @@ use control_plane::Rule;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::support::{Cluster, Run, ago, in_memory, on_both, on_real, requests};
+use crate::support::{Cluster, LEASES, Run, ago, in_memory, on_both, on_real, requests};
 
 /// A lease of `holder`, taken so many seconds ago, for so many in all.
 fn held(holder: &str, taken: i64, seconds: u32) -> Value {
@@ -543,6 +543,16 @@ fn lock_ids_come_a_line_each() {
         assert_snapshot!(run, @"
         $ kubectl maint status taken free -o lock-id
         taken [lock-id]
+        -- exit code 0
+        ");
+        let mark = json!({"kubectl-maint.dev/acquisition": "by hand"});
+        let edit = json!({"metadata": {"annotations": mark}});
+        cluster.patch(&format!("{LEASES}/{taken}"), &edit);
+        let run = cluster.maint(["status", &taken, &free, "-o", "lock-id"]);
+        assert_snapshot!(run.run(), @"
+        $ kubectl maint status taken free -o lock-id
+        -- stderr
+        Warning: node/taken is locked by alice@bastion, but without a lock id: another tool locked it, or the Lease was edited
         -- exit code 0
         ");
     });

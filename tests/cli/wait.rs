@@ -4,6 +4,7 @@ use insta::assert_snapshot;
 use serde_json::json;
 
 use crate::acquire_wait::{about_to_expire, bob, held_by_bob};
+use crate::support::Treatment::Keep;
 use crate::support::{Cluster, LEASES, holder_of, in_memory, on_both};
 
 fn free(cluster: &Cluster, short: &str) -> String {
@@ -96,6 +97,43 @@ fn a_time_out_says_how_it_stands() {
         $ kubectl maint wait worker-2 --for=locked --timeout=1s -q
         -- stderr
         error: timed out after 1s waiting for node/worker-2 to be locked: it is free
+        -- exit code 4
+        ");
+    });
+}
+
+/// The time limit also holds for the first request, and for `acquire --wait`.
+#[test]
+fn a_server_that_does_not_answer_is_waited_for_no_longer() {
+    on_both("for-nobody", |cluster| {
+        let nodes = ["worker-1", "worker-2"].map(|node| cluster.node(node));
+        let gate = cluster.gate(|_, _| Keep);
+        let run = |words: &[&str]| {
+            let maint = cluster.maint(words).arg("--timeout=1s");
+            maint.kubeconfig(&gate.kubeconfig).run()
+        };
+        assert_snapshot!(run(&["wait", &nodes[0]]), @"
+        $ kubectl maint wait worker-1 --timeout=1s
+        -- stderr
+        error: timed out after 1s: the API server did not answer
+        -- exit code 4
+        ");
+        assert_snapshot!(run(&["wait", &nodes[0], &nodes[1]]), @"
+        $ kubectl maint wait worker-1 worker-2 --timeout=1s
+        -- stderr
+        error: timed out after 1s: the API server did not answer
+        -- exit code 4
+        ");
+        assert_snapshot!(run(&["acquire", &nodes[0], "--wait"]), @"
+        $ kubectl maint acquire worker-1 --wait --timeout=1s
+        -- stderr
+        error: timed out after 1s: the API server did not answer
+        -- exit code 4
+        ");
+        assert_snapshot!(run(&["hold", &nodes[0], &nodes[1], "-m", "disk", "--wait"]), @"
+        $ kubectl maint hold worker-1 worker-2 -m disk --wait --timeout=1s
+        -- stderr
+        error: timed out after 1s: the API server did not answer
         -- exit code 4
         ");
     });

@@ -117,7 +117,7 @@ fn viewers_see_everything_and_change_nothing() {
 }
 
 #[test]
-fn holders_and_administrators_set_opt_outs_and_users_hold_without() {
+fn holders_set_opt_outs_and_users_hold_without() {
     let plane = deployed();
     let _logs = plane.keep_logs_on_panic("holders");
     let node = "opted-out";
@@ -138,7 +138,6 @@ fn holders_and_administrators_set_opt_outs_and_users_hold_without() {
     for (name, groups, may) in [
         ("ursula", &[USERS][..], false),
         ("hedda", &[USERS, HOLDERS], true),
-        ("agnes", &[ADMINISTRATORS], true),
     ] {
         let person = plane.user(name, groups).expect("a kubeconfig");
         let run = succeeds(maint(
@@ -151,7 +150,7 @@ fn holders_and_administrators_set_opt_outs_and_users_hold_without() {
             .contains("no opt-outs were set: no permission to patch nodes");
         assert_eq!(said, !may, "{run:?}");
         let run = succeeds(maint(&person, &["unhold", node, "--holder", name]));
-        assert!(!is_set() && !run.stderr.contains("opt-outs"), "{run:?}");
+        assert!(!is_set(), "{run:?}");
     }
 }
 

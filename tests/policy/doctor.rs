@@ -1,10 +1,11 @@
 //! `doctor`: its findings and its hints.
 
-use control_plane::{ControlPlane, is_left_out};
-use serde_json::json;
+use control_plane::{ControlPlane, NodeSpec, is_left_out};
+use serde_json::{Value, json};
 
 use crate::support::{
-    BINDINGS, Person, Run, USERS, admin, admitted, await_denial, person, wait_until,
+    ADMINISTRATORS, BINDINGS, HOLDERS, LEASES, NODES, Person, Run, USERS, admin, admitted,
+    await_denial, denying, person, wait_until,
 };
 
 /// The lines about one check.
@@ -12,7 +13,7 @@ fn lines(run: &Run, check: &str) -> String {
     let mut lines = run
         .stdout
         .lines()
-        .skip_while(|line| line.get(9..).is_none_or(|line| !line.starts_with(check)));
+        .skip_while(|line| line.get(9..24).is_none_or(|line| line.trim_end() != check));
     let first = lines.next().unwrap_or_else(|| panic!("{check}: {run:?}"));
     let hints = lines.take_while(|line| line.starts_with("    "));
     let all: Vec<&str> = [first].into_iter().chain(hints).map(str::trim).collect();
@@ -37,76 +38,204 @@ fn problems_are_named_with_what_to_do() {
     let run = doctor(&nobody, 1);
     assert_eq!(
         lines(&run, "rights"),
-        "problem  rights     you may not get leases, list leases, watch leases, create leases, patch leases, \
-         get nodes, list nodes, watch nodes\nsee the role kubectl-maint-user in deploy/rbac.yaml"
+        "problem  rights         you may not get leases, list leases, watch leases, create leases, patch leases, \
+         get nodes, list nodes, watch nodes\nask an administrator for the role kubectl-maint-user \
+         (deploy/rbac.yaml), such as by the group kubectl-maint:users"
     );
     let user = lines(&run, "user");
     assert!(
-        user.starts_with("ok       user       nobody, with the holder "),
+        user.starts_with("ok       user           nobody; your locks have the holder "),
         "{user}"
     );
     assert_eq!(
         lines(&run, "namespace"),
-        "note     namespace  you may not read namespaces\nan administrator can check it"
+        "note     namespace      you may not read namespaces\nnothing to do; an administrator can check it"
+    );
+    assert_eq!(
+        lines(&run, "policies"),
+        "note     policies       you may not see the policies\nnothing to do; an administrator can check them"
     );
     let run = doctor(&admin, 0);
     assert_eq!(
         lines(&run, "namespace"),
-        "note     namespace  kube-node-maintenance does not exist\n\
-         the first lock creates it, with the right to; or run `kubectl maint install`"
+        "note     namespace      kube-node-maintenance does not exist\ncreate it with `kubectl maint install`; the \
+         first lock creates it too, if its user may create namespaces"
     );
-    assert_eq!(
-        lines(&run, "policies"),
-        "note     policies   not installed: nothing checks who writes locks\n\
-         to install them: `kubectl maint install`"
-    );
+    for policy in ["lease policy", "node policy"] {
+        assert_eq!(
+            lines(&run, policy),
+            format!("note     {policy:<15}not installed\nto install it: `kubectl maint install`")
+        );
+    }
     assert_eq!(
         lines(&run, "clock"),
-        "ok       clock      agrees with the API server's"
+        "ok       clock          this machine and the API server agree"
     );
 
     admin.succeeds(&["install"]);
     let run = doctor(&admin, 0);
     assert_eq!(
         lines(&run, "namespace"),
-        "ok       namespace  kube-node-maintenance"
+        "ok       namespace      kube-node-maintenance"
     );
     assert_eq!(
-        lines(&run, "policies"),
-        "note     policies   mode audit: nothing is refused\n\
-         to refuse wrong writes: `kubectl maint enforce deny`"
+        lines(&run, "release"),
+        "ok       release        of the same release as this plugin"
     );
+    for policy in ["lease policy", "node policy"] {
+        assert_eq!(
+            lines(&run, policy),
+            format!(
+                "note     {policy:<15}audit: nothing is refused\nto refuse such writes: `kubectl maint enforce deny`"
+            )
+        );
+    }
+    let uma = person(&plane, "uma", &[USERS]);
+    let node = json!({"metadata": {"name": "checked"}});
+    admitted(admin.post(NODES, &node), "a node");
+    admin.succeeds(&["enforce", "warn"]);
+    wait_until("it warns", || {
+        let warned = admin.maint(&["acquire", "checked", "--holder", "x", "--dry-run=server"]);
+        warned.code == 0
+    });
+    // Its own dry runs break rules, and nobody must be warned of that.
+    doctor(&uma, 0);
     admin.succeeds(&["enforce", "deny"]);
     await_denial(&admin, true);
-    let works = "ok       policies   mode deny: a wrong write was refused";
-    assert_eq!(lines(&doctor(&admin, 0), "policies"), works);
-    let uma = person(&plane, "uma", &[USERS]);
+    let run = doctor(&admin, 0);
+    for policy in ["lease policy", "node policy"] {
+        assert_eq!(
+            lines(&run, policy),
+            format!("ok       {policy:<15}deny: a write that breaks a rule was refused")
+        );
+    }
     let run = doctor(&uma, 0);
     assert_eq!(
         lines(&run, "rights"),
-        "ok       rights     acquire, renew, release"
+        "ok       rights         you may acquire, renew and release locks"
     );
     assert_eq!(
         lines(&run, "policies"),
-        "ok       policies   wrong writes are refused"
+        "ok       policies       a write that breaks a rule was refused"
+    );
+    let ada = person(&plane, "ada", &[ADMINISTRATORS]);
+    assert_eq!(
+        lines(&ada.maint(&["doctor"]), "rights"),
+        "ok       rights         you may acquire, renew and release locks; hold nodes in deny mode (right \"hold\"); \
+         take over locks in deny mode (right \"takeover\")"
     );
 
     admin.succeeds(&["enforce", "off"]);
     assert_eq!(
-        lines(&doctor(&admin, 0), "policies"),
-        "note     policies   switched off\nto switch them on: `kubectl maint enforce audit`"
+        lines(&doctor(&admin, 0), "lease policy"),
+        "note     lease policy   switched off\nto switch it on: `kubectl maint enforce audit`"
     );
     admin.succeeds(&["enforce", "deny"]);
     await_denial(&admin, true);
 
-    // A policy of that name which checks nothing.
-    let path = BINDINGS.replace("policybindings", "policies") + "/kubectl-maint-leases";
-    let nothing = json!({"spec": {"validations": [{"expression": "true"}]}});
-    admitted(admin.patch(&path, &nothing), "another rule");
-    let broken = "problem  policies   mode deny, but a wrong write was admitted\n\
-                  install them again: `kubectl maint install`";
-    wait_until("it takes effect", || {
-        let run = admin.maint(&["doctor"]);
-        run.code == 1 && lines(&run, "policies") == broken
-    });
+    // Policies of these names which check nothing.
+    for (policy, check) in [
+        ("kubectl-maint-leases", "lease policy"),
+        ("kubectl-maint-nodes", "node policy"),
+    ] {
+        let path = format!(
+            "{}/{policy}",
+            BINDINGS.replace("policybindings", "policies")
+        );
+        let nothing = json!({"spec": {"validations": [{"expression": "true"}]}});
+        admitted(admin.patch(&path, &nothing), "another rule");
+        let broken = format!(
+            "problem  {check:<15}deny, but a write that breaks a rule was admitted\n\
+             install it again: `kubectl maint install`"
+        );
+        wait_until("it takes effect", || {
+            let run = admin.maint(&["doctor"]);
+            run.code == 1 && lines(&run, check) == broken
+        });
+    }
+    let release = lines(&doctor(&admin, 1), "release");
+    assert!(
+        release.starts_with(
+            "note     release        of another release than this plugin, or edited: "
+        ),
+        "{release}"
+    );
+}
+
+/// A program reads the same.
+#[test]
+fn findings_are_printed_as_data() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("doctor-json");
+    let uma = person(plane, "uma", &[USERS]);
+    let run = uma.maint(&["doctor", "-o", "json"]);
+    let list: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    assert_eq!(list["kind"], "CheckupList", "{run:?}");
+    let items = list["items"].as_array().expect("items");
+    let policies = items.iter().find(|item| item["check"] == "policies");
+    let policies = policies.expect("the policies");
+    assert_eq!(policies["level"], "Ok", "{run:?}");
+    assert_eq!(
+        policies["message"],
+        "a write that breaks a rule was refused"
+    );
+}
+
+#[test]
+fn leases_without_managed_fields_are_repaired() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("doctor-fix");
+    let node = "doctor-fix";
+    plane
+        .create_nodes(&[NodeSpec::ready(node)])
+        .expect("a node");
+    let uma = person(plane, "uma", &[USERS]);
+    let empty = json!({"metadata": {"name": node}});
+    admitted(uma.post(LEASES, &empty), "a lease without fields");
+    let refused = uma.maint(&["acquire", node, "--holder", "uma"]);
+    assert_eq!(refused.code, 1, "{refused:?}");
+    let hint = "(maint-untracked)\nhint: repair its Lease with `kubectl maint --holder uma doctor --fix`\n";
+    assert!(refused.stderr.ends_with(hint), "{refused:?}");
+    let found = uma.maint(&["doctor"]);
+    assert!(lines(&found, "leases").contains(node), "{found:?}");
+    let fixed = uma.maint(&["doctor", "--fix"]);
+    let repaired = lines(&fixed, "leases");
+    assert!(
+        repaired.starts_with("ok       leases         repaired: "),
+        "{fixed:?}"
+    );
+    assert!(repaired.contains(node), "{fixed:?}");
+    let again = uma.maint(&["doctor"]);
+    assert!(!lines(&again, "leases").contains(node), "{again:?}");
+    uma.succeeds(&["acquire", node, "--holder", "uma"]);
+}
+
+#[test]
+fn held_labels_of_ended_locks_are_found() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("doctor-labels");
+    let node = "doctor-labels";
+    plane
+        .create_nodes(&[NodeSpec::ready(node)])
+        .expect("a node");
+    let hugo = person(plane, "hugo", &[USERS, HOLDERS]);
+    hugo.succeeds(&["acquire", node, "--holder", "hugo"]);
+    let lock_id = hugo.maint(&["status", node, "-o", "lock-id"]).stdout;
+    let held = json!({"metadata": {
+        "labels": {"kubectl-maint.dev/held": "true"},
+        "annotations": {
+            "kubectl-maint.dev/held-lock-id": lock_id.trim(), "kubectl-maint.dev/held-user": "admin",
+        },
+    }});
+    let admin = admin(plane);
+    admitted(admin.patch(&format!("{NODES}/{node}"), &held), "a label");
+    let found = lines(&admin.maint(&["doctor"]), "held labels");
+    assert!(!found.contains(node), "{found}");
+    hugo.succeeds(&["release", node, "--holder", "hugo"]);
+    let found = lines(&admin.maint(&["doctor"]), "held labels");
+    assert!(
+        found.starts_with("note     held labels    with the held label of a lock that has ended: "),
+        "{found}"
+    );
+    assert!(found.contains(node), "{found}");
 }

@@ -27,6 +27,33 @@ fn actions(admin: &Person) -> Value {
     binding["spec"]["validationActions"].clone()
 }
 
+/// What `enforce` prints without a mode.
+fn shown(admin: &Person) -> String {
+    admin.succeeds(&["enforce"]).stdout
+}
+
+/// A line about each policy.
+fn both(says: &str) -> String {
+    format!("kubectl-maint-leases: {says}\nkubectl-maint-nodes: {says}\n")
+}
+
+/// Applies what `install -o yaml` prints, with kubectl and these flags.
+fn apply_printed(plane: &ControlPlane, admin: &Person, flags: &[&str]) {
+    let printed = admin.succeeds(&["install", "-o", "yaml"]).stdout;
+    let mut kubectl = plane.kubectl_command().expect("kubectl");
+    let mut child = kubectl
+        .args(["apply", "-f", "-"])
+        .args(flags)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("kubectl");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    stdin.write_all(printed.as_bytes()).expect("kubectl reads");
+    drop(stdin);
+    assert!(child.wait().expect("it ends").success());
+}
+
 /// The objects with our label, as kubectl names them.
 fn ours(plane: &ControlPlane) -> Vec<String> {
     let kinds = "namespaces,clusterroles,clusterrolebindings,roles,rolebindings,flowschemas,\
@@ -75,6 +102,7 @@ fn installed_policies_keep_their_mode_until_they_are_removed() {
     let _logs = plane.keep_logs_on_panic("install");
     let admin = admin(&plane);
     let program = "kubectl maint";
+    assert_eq!(shown(&admin), both("not installed"));
     let missing = admin.maint(&["enforce", "deny"]);
     assert_eq!(missing.code, 6, "{missing:?}");
     assert_eq!(
@@ -90,26 +118,43 @@ fn installed_policies_keep_their_mode_until_they_are_removed() {
     applied.sort_unstable();
     let mut expected = ours(&plane);
     for name in &mut expected {
-        name.push_str(" applied");
+        name.push_str(" created");
     }
     expected.sort_unstable();
     assert_eq!(applied, expected);
-    await_denial(&admin, false);
-
     assert_eq!(
-        admin.succeeds(&["enforce", "warn"]).stdout,
-        "policies in mode warn\n"
+        installed.stderr,
+        format!(
+            "hint: the policies are in audit mode and refuse nothing. Put people into the groups of deploy/rbac.yaml, \
+             then run `{program} enforce warn`\n"
+        )
     );
+    await_denial(&admin, false);
+    assert_eq!(shown(&admin), both("audit"));
+
+    let warned = admin.succeeds(&["enforce", "warn"]);
+    assert_eq!(warned.stdout, both("warn (was audit)"));
     assert_eq!(actions(&admin), json!(["Warn", "Audit"]));
     admin.succeeds(&["enforce", "deny"]);
     await_denial(&admin, true);
+    let again = admin.succeeds(&["enforce", "deny"]);
+    assert_eq!(again.stdout, both("deny (unchanged)"));
     // An upgrade keeps the mode.
-    admin.succeeds(&["install"]);
+    let upgraded = admin.succeeds(&["install"]);
+    assert_eq!(upgraded.stderr, "");
+    assert!(
+        upgraded
+            .stdout
+            .lines()
+            .all(|line| line.ends_with(" unchanged")),
+        "{upgraded:?}"
+    );
     assert_eq!(actions(&admin), json!(["Deny", "Audit"]));
 
     let off = admin.succeeds(&["enforce", "off"]);
-    assert_eq!(off.stdout, "policies switched off\n");
+    assert_eq!(off.stdout, both("off (was deny)"));
     await_denial(&admin, false);
+    assert_eq!(shown(&admin), both("off"));
     let again = admin.succeeds(&["install"]);
     let hint = format!(
         "hint: the policies stay switched off; to switch them on, run `{program} enforce audit`\n"
@@ -147,25 +192,8 @@ fn what_another_tool_manages_is_left_alone() {
     let Some(plane) = plane() else { return };
     let _logs = plane.keep_logs_on_panic("managed");
     let admin = admin(&plane);
-    let printed = admin.succeeds(&["install", "-o", "yaml"]).stdout;
-    let mut kubectl = plane.kubectl_command().expect("kubectl");
-    let argo = [
-        "apply",
-        "--server-side",
-        "--field-manager=argocd-controller",
-        "-f",
-        "-",
-    ];
-    let mut child = kubectl
-        .args(argo)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("kubectl");
-    let mut stdin = child.stdin.take().expect("a pipe");
-    stdin.write_all(printed.as_bytes()).expect("kubectl reads");
-    drop(stdin);
-    assert!(child.wait().expect("it ends").success());
+    let argo = ["--server-side", "--field-manager=argocd-controller"];
+    apply_printed(&plane, &admin, &argo);
 
     let before = admin.get(BINDINGS);
     for (arguments, object) in [
@@ -190,6 +218,78 @@ fn what_another_tool_manages_is_left_alone() {
     }
     let after = admin.get(BINDINGS);
     assert_eq!(after["items"], before["items"]);
+    // In an emergency, it must not matter who manages them.
+    let off = admin.succeeds(&["enforce", "off"]);
+    assert_eq!(off.stdout, both("off (was audit)"));
+    let warning = "Warning: argocd-controller manages the bindings and may create them again; pause it, or remove \
+                   them there\n";
+    assert_eq!(off.stderr, warning.repeat(2));
+}
+
+#[test]
+fn what_kubectl_applied_can_be_enforced_and_installed_again() {
+    let Some(plane) = plane() else { return };
+    let _logs = plane.keep_logs_on_panic("kubectl-applied");
+    let admin = admin(&plane);
+    for flags in [&[][..], &["--server-side"]] {
+        apply_printed(&plane, &admin, flags);
+        let warned = admin.succeeds(&["enforce", "warn"]);
+        assert_eq!(warned.stdout, both("warn (was audit)"));
+        admin.succeeds(&["install"]);
+        assert_eq!(actions(&admin), json!(["Warn", "Audit"]), "its mode stays");
+        let off = admin.succeeds(&["enforce", "off"]);
+        assert_eq!((&*off.stdout, &*off.stderr), (&*both("off (was warn)"), ""));
+        admin.succeeds(&["uninstall", "--yes"]);
+    }
+    // What somebody edited is not overwritten.
+    admin.succeeds(&["install"]);
+    let path = format!(
+        "{}/kubectl-maint-leases",
+        BINDINGS.replace("policybindings", "policies")
+    );
+    let edited = json!({"spec": {"failurePolicy": "Ignore"}});
+    let edited = admin.send(
+        http::Method::PATCH,
+        &format!("{path}?fieldManager=kubectl-edit"),
+        crate::support::MERGE,
+        &edited,
+    );
+    admitted(edited, "an edit");
+    let stopped = admin.maint(&["install"]);
+    assert_eq!(stopped.code, 6, "{stopped:?}");
+    let hint = "hint: to overwrite those changes: `kubectl maint install -o yaml | kubectl apply --server-side \
+                --force-conflicts -f -`, then set the mode again\n";
+    assert!(stopped.stderr.ends_with(hint), "{stopped:?}");
+    assert_eq!(admin.get(&path)["spec"]["failurePolicy"], "Ignore");
+}
+
+/// Each policy is tried, and the output says what happened to which.
+#[test]
+fn a_mode_that_is_half_set_is_reported_policy_by_policy() {
+    let Some(plane) = plane() else { return };
+    let _logs = plane.keep_logs_on_panic("half-set");
+    let admin = admin(&plane);
+    admin.succeeds(&["install"]);
+    let group = "admissionregistration.k8s.io";
+    let kinds = [
+        "validatingadmissionpolicies",
+        "validatingadmissionpolicybindings",
+    ];
+    let patch = Rule::new(group, &kinds[1..], &["patch", "delete"]);
+    let patch = patch.named(&["kubectl-maint-nodes"]);
+    let rights = [Rule::new(group, &kinds, &["get"]), patch];
+    plane.grant("nora", &rights).expect("rights");
+    let nora = person(&plane, "nora", &[]);
+    let half = nora.maint(&["enforce", "warn"]);
+    assert_eq!(half.code, 1, "{half:?}");
+    assert_eq!(half.stdout, "kubectl-maint-nodes: warn (was audit)\n");
+    let says = "Error from server (Forbidden): validatingadmissionpolicybindings.admissionregistration.k8s.io \
+                \"kubectl-maint-leases\" is forbidden: ";
+    assert!(half.stderr.starts_with(says), "{half:?}");
+    assert_eq!(
+        shown(&nora),
+        "kubectl-maint-leases: audit\nkubectl-maint-nodes: warn\n"
+    );
 }
 
 #[test]
@@ -202,10 +302,24 @@ fn kubectl_alone_switches_the_policies_off() {
     // It ends when the server refuses what breaks a rule, so doctor finds nothing wrong.
     admin.succeeds(&["doctor"]);
     await_denial(&admin, true);
+    admin.succeeds(&["enforce", "audit"]);
+    let line = documented_line("docs/policies.md", "kubectl patch ");
+    let words: Vec<&str> = line
+        .split(' ')
+        .skip(1)
+        .map(|word| word.trim_matches('\''))
+        .collect();
+    plane.kubectl(&words).expect("the line works");
+    await_denial(&admin, true);
     let line = documented_line(
         "docs/policies.md",
         "kubectl delete validatingadmissionpolicybinding",
     );
+    let readme = documented_line(
+        "README.md",
+        "kubectl delete validatingadmissionpolicybinding",
+    );
+    assert_eq!(line, readme);
     let words: Vec<&str> = line.split(' ').skip(1).collect();
     plane.kubectl(&words).expect("the line works");
     await_denial(&admin, false);
@@ -230,6 +344,7 @@ fn users_without_rights_install_nothing() {
     let ada = person(&plane, "ada", &[ADMINISTRATORS]);
     for arguments in [
         &["install"][..],
+        &["enforce"],
         &["enforce", "off"],
         &["uninstall", "--yes"],
     ] {
@@ -281,7 +396,7 @@ fn a_check_that_fails_is_no_proof_that_the_policies_are_off() {
         assert!(run.stderr.starts_with(says), "{run:?}");
         run.stdout
     };
-    assert_eq!(unchecked(&["enforce", "off"]), "");
+    assert_eq!(unchecked(&["enforce", "off"]), both("off (was deny)"));
     admin.succeeds(&["enforce", "deny"]);
     await_denial(&admin, true);
     let before = ours(&plane).len();

@@ -5,6 +5,7 @@ mod modules;
 mod support;
 
 mod doctor;
+mod held_label;
 mod install;
 mod lease_clock;
 mod lease_fuzz;

@@ -258,7 +258,7 @@ fn what_does_not_answer_is_unknown_too() {
         ]);
         let words = levels.words("pdb");
         assert!(
-            words.contains("Error from server (ServiceUnavailable)"),
+            words.contains("Error from server or proxy (ServiceUnavailable)"),
             "{words}"
         );
     });

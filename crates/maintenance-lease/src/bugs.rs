@@ -81,11 +81,13 @@ pub enum Bug {
     SetOrderNotKept,
     /// If one lock of a set is refused, the others are kept.
     PartialSetKept,
+    /// Each attempt of an extension adds its time to the end that it reads.
+    TimeAddedAgain,
 }
 
 impl Bug {
     /// Every one.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 30] = [
         Self::DeadlineAfterAnswer,
         Self::NoNonce,
         Self::PatchWithoutVersion,
@@ -115,6 +117,7 @@ impl Bug {
         Self::TruncatedListAccepted,
         Self::SetOrderNotKept,
         Self::PartialSetKept,
+        Self::TimeAddedAgain,
     ];
 }
 
@@ -144,7 +147,8 @@ impl Bug {
             | Self::Any404AsProof
             | Self::TruncatedListAccepted
             | Self::SetOrderNotKept
-            | Self::PartialSetKept => Catcher::Simulation,
+            | Self::PartialSetKept
+            | Self::TimeAddedAgain => Catcher::Simulation,
             Self::LossWaitsForRequest
             | Self::StaleWatchBelieved
             | Self::RevivedAfterLoss

@@ -314,6 +314,12 @@ impl NodeLease {
         self.notes.reason.as_deref()
     }
 
+    /// The ticket that says more, in the holder's words. `None` as for [`reason`](Self::reason).
+    #[must_use]
+    pub fn ticket(&self) -> Option<&str> {
+        self.notes.ticket.as_deref()
+    }
+
     /// The API user who acquired it; `None` if the client did not write that. Only the lease policy checks that it
     /// is true. Escape it before you show it.
     #[must_use]

@@ -90,8 +90,8 @@ pub use maintenance::verbs::TakeOver;
 pub use maintenance::{Builder, DEFAULT_REQUEST_TIMEOUT, Maintenance};
 pub use notes::ANNOTATION_PREFIX;
 pub use options::{
-    Acquire, DEFAULT_DURATION, Hold, InvalidOption, LONGEST_DURATION, LONGEST_REASON, Release,
-    Renew, check_duration, check_reason,
+    Acquire, DEFAULT_DURATION, Hold, InvalidOption, LONGEST_DURATION, LONGEST_REASON,
+    LONGEST_TICKET, Release, Renew, check_duration, check_reason, check_ticket,
 };
 pub use outcome::{Change, Done, Error, Refused, Right, SideEffect};
 pub use purpose::{LeasePurpose, MEDIK8S_LEASES};

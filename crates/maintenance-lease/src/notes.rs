@@ -8,6 +8,7 @@ pub const ANNOTATION_PREFIX: &str = "kubectl-maint.dev/";
 /// The names behind the prefix.
 pub(crate) mod annotation {
     pub(crate) const REASON: &str = "kubectl-maint.dev/reason";
+    pub(crate) const TICKET: &str = "kubectl-maint.dev/ticket";
     pub(crate) const HOLD_UNTIL: &str = "kubectl-maint.dev/hold-until";
     pub(crate) const PURPOSE: &str = "kubectl-maint.dev/purpose";
     pub(crate) const LAST_HOLDER: &str = "kubectl-maint.dev/last-holder";
@@ -29,8 +30,9 @@ pub(crate) mod annotation {
     /// Of no acquisition, and so not among those that go with one.
     pub(crate) const FENCED: &str = "kubectl-maint.dev/fenced";
 
-    pub(crate) const ALL: [&str; 7] = [
+    pub(crate) const ALL: [&str; 8] = [
         REASON,
+        TICKET,
         HOLD_UNTIL,
         PURPOSE,
         LAST_HOLDER,
@@ -49,6 +51,8 @@ pub(crate) const ELECTION: &str = "leader-election";
 pub(crate) struct Notes {
     #[serde(rename = "kubectl-maint.dev/reason")]
     pub(crate) reason: Option<String>,
+    #[serde(rename = "kubectl-maint.dev/ticket")]
+    pub(crate) ticket: Option<String>,
     #[serde(rename = "kubectl-maint.dev/hold-until")]
     pub(crate) hold_until: Option<String>,
     /// What program holds it for what, for the same program to know it again.
@@ -156,6 +160,7 @@ mod tests {
     fn notes(acquisition: Option<&str>) -> Notes {
         Notes {
             reason: Some("new kernel".to_owned()),
+            ticket: Some("OPS-7".to_owned()),
             hold_until: Some("2026-03-01T12:00:00Z".to_owned()),
             last_holder: Some("bob".to_owned()),
             nonce: acquisition.map(ToOwned::to_owned),
@@ -180,6 +185,7 @@ mod tests {
             assert!(notes.outdated, "{mark:?}");
             assert_eq!(notes.nonce, None, "{mark:?}");
             assert_eq!(notes.reason, None, "{mark:?}");
+            assert_eq!(notes.ticket, None, "{mark:?}");
             assert_eq!(notes.hold_until, None, "{mark:?}");
             assert_eq!(notes.last_holder, None, "{mark:?}");
         }

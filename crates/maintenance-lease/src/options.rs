@@ -25,6 +25,9 @@ pub enum InvalidOption {
     /// A reason longer than [`LONGEST_REASON`].
     #[error("a reason must not be longer than {LONGEST_REASON} bytes; this one has {0}")]
     Reason(usize),
+    /// A ticket that is empty, longer than [`LONGEST_TICKET`], or has control characters.
+    #[error("a ticket must have 1 to {LONGEST_TICKET} bytes, and no control characters")]
+    Ticket,
     /// A hold without a reason.
     #[error("a hold needs a reason")]
     NoReason,
@@ -78,12 +81,27 @@ pub fn check_reason(reason: &str) -> Result<(), InvalidOption> {
     Ok(())
 }
 
+/// The longest ticket, in bytes.
+pub const LONGEST_TICKET: usize = 256;
+
+/// Checks a ticket.
+///
+/// # Errors
+/// If it is empty, is longer than [`LONGEST_TICKET`], or has control characters.
+pub fn check_ticket(ticket: &str) -> Result<(), InvalidOption> {
+    let is_valid = (1..=LONGEST_TICKET).contains(&ticket.len())
+        && !ticket.trim().is_empty()
+        && !ticket.contains(char::is_control);
+    is_valid.then_some(()).ok_or(InvalidOption::Ticket)
+}
+
 /// How to acquire.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Acquire {
     pub(crate) duration: Duration,
     pub(crate) reason: Option<String>,
+    pub(crate) ticket: Option<String>,
     pub(crate) reentry: bool,
     pub(crate) free_only: bool,
     pub(crate) unfinished: Unfinished,
@@ -111,6 +129,7 @@ impl Acquire {
         Self {
             duration: DEFAULT_DURATION,
             reason: None,
+            ticket: None,
             reentry: false,
             free_only: false,
             unfinished: Unfinished::Any,
@@ -126,6 +145,12 @@ impl Acquire {
     /// The reason, shown to everybody who sees the lock: at most [`LONGEST_REASON`] bytes.
     pub fn reason(mut self, reason: impl Into<String>) -> Self {
         self.reason = Some(reason.into());
+        self
+    }
+
+    /// The URL or the id of the ticket that says more, shown with the reason: at most [`LONGEST_TICKET`] bytes.
+    pub fn ticket(mut self, ticket: impl Into<String>) -> Self {
+        self.ticket = Some(ticket.into());
         self
     }
 
@@ -180,9 +205,9 @@ impl Renew {
         self
     }
 
-    /// Adds a whole number of seconds, from 1 s to 1 h, to what is left. If the Lease changes meanwhile, the
-    /// time is added to what is left then. If several callers extend the same lock, all their times count.
-    /// Refused if the lock would then last longer than 1 h. Used instead of [`duration`](Self::duration).
+    /// Adds a whole number of seconds, from 1 s to 1 h, to what is left when the Lease is first read. It is
+    /// added only once, even if an answer is lost. If another renewal takes effect at the same time, the
+    /// later of the two ends counts. Refused if the lock would then last longer than 1 h. Used instead of [`duration`](Self::duration).
     pub fn added(mut self, added: Duration) -> Self {
         self.added = Some(added);
         self
@@ -233,6 +258,7 @@ impl Release {
 #[must_use]
 pub struct Hold {
     pub(crate) reason: String,
+    pub(crate) ticket: Option<String>,
     pub(crate) until: Option<DateTime<Utc>>,
     pub(crate) purpose: Option<String>,
     pub(crate) unfinished: Unfinished,
@@ -243,10 +269,17 @@ impl Hold {
     pub fn new(reason: impl Into<String>) -> Self {
         Self {
             reason: reason.into(),
+            ticket: None,
             until: None,
             purpose: None,
             unfinished: Unfinished::Any,
         }
+    }
+
+    /// As [`Acquire::ticket`].
+    pub fn ticket(mut self, ticket: impl Into<String>) -> Self {
+        self.ticket = Some(ticket.into());
+        self
     }
 
     /// As [`Acquire::refuse_unfinished`].
@@ -311,6 +344,20 @@ mod tests {
             Duration::from_secs(u64::MAX),
         ] {
             assert_eq!(check_duration(bad), Err(InvalidOption::Duration(bad)));
+        }
+    }
+
+    #[test]
+    fn a_ticket_is_short_and_visible() {
+        for ticket in ["OPS-7", "https://tickets.example/7?x=y", &"x".repeat(256)] {
+            assert_eq!(check_ticket(ticket), Ok(()));
+        }
+        for ticket in ["", " ", "a\nb", &"x".repeat(257)] {
+            assert_eq!(
+                check_ticket(ticket),
+                Err(InvalidOption::Ticket),
+                "{ticket:?}"
+            );
         }
     }
 

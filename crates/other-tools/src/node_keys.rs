@@ -27,7 +27,7 @@ use crate::managed_fields::{is_apply_of, owners};
 pub const FIELD_MANAGER: &str = "kubectl-maint-node-keys";
 
 /// The annotation with the lock id that the keys belong to.
-const LOCK_ID: &str = "kubectl-maint.dev/held-lock-id";
+pub(crate) const LOCK_ID: &str = "kubectl-maint.dev/held-lock-id";
 
 /// The annotation with the id of the lock that ended. The node policy wants it from a confirmed takeover.
 const ENDED: &str = "kubectl-maint.dev/breaks";
@@ -50,6 +50,15 @@ pub struct NodeKeys {
 }
 
 impl NodeKeys {
+    /// These keys and those of `other`.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.labels.extend(other.labels);
+        self.annotations.extend(other.annotations);
+        self.cordon |= other.cordon;
+        self
+    }
+
     /// Whether there is nothing to write.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -99,8 +108,6 @@ pub enum KeysRemoved {
     Nothing,
     /// They belong to a newer lock, and were left as they are.
     NewerLock,
-    /// No permission to read the Node, so nothing is known of its keys.
-    Unread,
 }
 
 /// The next step with a Node that was read.
@@ -137,7 +144,7 @@ pub async fn set_keys<E: From<ApiError>>(
         let Some(node) = read(requests, of.node).await? else {
             return Ok(KeysSet::NodeGone);
         };
-        let keys = keys(&node);
+        let keys = keys(&node).on(&node, of.lock_id);
         let (body, conflicts) = match to_set(&node, uid, of.lock_id, &keys) {
             Step::Apply(body, conflicts) => (body, conflicts),
             Step::Stands => return Ok(KeysSet::Done(conflicts(&node, &keys))),
@@ -172,11 +179,8 @@ pub async fn remove_keys<E: From<ApiError>>(
 ) -> Result<KeysRemoved, E> {
     let mut tries = Tries::default();
     loop {
-        let node = match read(requests, of.node).await {
-            Ok(Some(node)) => node,
-            Ok(None) => return Ok(KeysRemoved::Nothing),
-            Err(error) if error.is_forbidden() => return Ok(KeysRemoved::Unread),
-            Err(error) => return Err(error.into()),
+        let Some(node) = read(requests, of.node).await? else {
+            return Ok(KeysRemoved::Nothing);
         };
         let Some(body) = to_remove(&node, of.lock_id) else {
             return Ok(KeysRemoved::Nothing);
@@ -215,12 +219,11 @@ fn to_set(node: &Node, uid: &str, lock_id: &str, keys: &NodeKeys) -> Step {
         let has = |(key, value)| map.as_ref().and_then(|map| map.get(key)) == Some(value);
         wanted.iter().all(has)
     };
-    let is_cordoned = node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true);
     let owned = fields(&labels, &annotations, keys.cordon);
     if own_entry(node) == Some(&owned)
         && has(&node.metadata.labels, &labels)
         && has(&node.metadata.annotations, &annotations)
-        && (is_cordoned || !keys.cordon)
+        && (is_cordoned(node) || !keys.cordon)
     {
         return Step::Stands;
     }
@@ -319,13 +322,17 @@ fn fields(
 }
 
 /// What we own of the Node, as the server records it.
-fn own_entry(node: &Node) -> Option<&Value> {
+pub(crate) fn own_entry(node: &Node) -> Option<&Value> {
     let mut entries = node.metadata.managed_fields.iter().flatten();
     let entry = entries.find(|entry| is_own_entry(entry))?;
     Some(&entry.fields_v1.as_ref()?.0)
 }
 
-fn annotation<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
+pub(crate) fn is_cordoned(node: &Node) -> bool {
+    node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true)
+}
+
+pub(crate) fn annotation<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
     let annotations = node.metadata.annotations.as_ref()?;
     annotations.get(key).map(String::as_str)
 }

@@ -17,7 +17,7 @@ const FILES: [&str; 5] = [
 ];
 
 /// The oldest minor version of Kubernetes 1 on which the policies were tested.
-pub const OLDEST_MINOR: u32 = 36;
+pub const OLDEST_MINOR: u32 = 30;
 
 /// The field manager of everything that the plugin installs.
 pub const FIELD_MANAGER: &str = "kubectl-maint-install";
@@ -70,6 +70,28 @@ pub enum Mode {
 }
 
 impl Mode {
+    /// Its name, as typed.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Audit => "audit",
+            Self::Warn => "warn",
+            Self::Deny => "deny",
+        }
+    }
+
+    /// The mode of a binding that the cluster has.
+    #[must_use]
+    pub fn of(binding: &Value) -> Self {
+        let actions = binding["spec"]["validationActions"].as_array();
+        let has = |action: &str| actions.is_some_and(|all| all.iter().any(|one| one == action));
+        match (has("Deny"), has("Warn")) {
+            (true, _) => Self::Deny,
+            (false, true) => Self::Warn,
+            (false, false) => Self::Audit,
+        }
+    }
+
     /// The `validationActions` of a binding.
     #[must_use]
     pub fn actions(self) -> Value {
@@ -180,14 +202,95 @@ impl Manifest {
         self
     }
 
+    /// Another tool, such as Argo CD or Helm, that manages the object which the cluster has. It and the plugin would
+    /// undo each other's changes. kubectl is none: it changes something only if somebody runs it. The namespace is
+    /// left out: it has no fields to disagree about.
+    #[must_use]
+    pub fn other_manager<'f>(&self, found: &'f Value) -> Option<&'f str> {
+        if self.is_namespace() {
+            return None;
+        }
+        let entries = found["metadata"]["managedFields"].as_array()?;
+        let others = entries
+            .iter()
+            // Kubernetes' own controllers write the status.
+            .filter(|entry| entry["subresource"] != "status")
+            .filter_map(|entry| entry["manager"].as_str());
+        others
+            .into_iter()
+            .find(|manager| !manager.starts_with("kubectl") && *manager != "before-first-apply")
+    }
+
+    /// Whether the object which the cluster has is that of this release, whatever the mode is.
+    #[must_use]
+    pub fn is_current(&self, found: &Value) -> bool {
+        let mut wanted = self.object["spec"].clone();
+        if let Some(spec) = wanted.as_object_mut().filter(|_| self.is_binding()) {
+            spec.remove("validationActions");
+        }
+        contains(&found["spec"], &wanted)
+    }
+
     fn api_version(&self) -> &str {
         self.object["apiVersion"].as_str().unwrap_or_default()
+    }
+}
+
+/// Whether `found` has every field of `wanted`. The server adds defaults.
+fn contains(found: &Value, wanted: &Value) -> bool {
+    match (found, wanted) {
+        (Value::Object(found), Value::Object(wanted)) => wanted.iter().all(|(key, wanted)| {
+            let found = found.get(key);
+            found.is_some_and(|found| contains(found, wanted))
+        }),
+        (Value::Array(found), Value::Array(wanted)) => {
+            let mut pairs = found.iter().zip(wanted);
+            found.len() == wanted.len() && pairs.all(|(found, wanted)| contains(found, wanted))
+        }
+        _ => found == wanted,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn policy() -> Manifest {
+        let mut all = manifests().into_iter();
+        all.find(Manifest::is_policy).expect("a policy")
+    }
+
+    #[test]
+    fn whoever_applies_it_again_and_again_manages_it() {
+        let manager = |entries: Value| {
+            let found = json!({"metadata": {"managedFields": entries}});
+            policy().other_manager(&found).map(ToOwned::to_owned)
+        };
+        let ours = json!({"manager": FIELD_MANAGER, "operation": "Apply"});
+        let kubectl = json!({"manager": "kubectl-client-side-apply", "operation": "Update"});
+        let status = json!({"manager": "kube-controller-manager", "subresource": "status"});
+        assert_eq!(manager(json!([ours, kubectl, status])), None);
+        let argo = json!({"manager": "argocd-controller", "operation": "Apply"});
+        let found = manager(json!([ours, argo]));
+        assert_eq!(found.as_deref(), Some("argocd-controller"));
+    }
+
+    #[test]
+    fn defaults_of_the_server_are_no_other_release() {
+        let mut found = policy().object().clone();
+        found["spec"]["matchConstraints"]["matchPolicy"] = json!("Equivalent");
+        assert!(policy().is_current(&found));
+        found["spec"]["validations"][0]["expression"] = json!("true");
+        assert!(!policy().is_current(&found));
+    }
+
+    #[test]
+    fn modes_are_those_of_the_bindings() {
+        for mode in [Mode::Audit, Mode::Warn, Mode::Deny] {
+            let binding = json!({"spec": {"validationActions": mode.actions()}});
+            assert_eq!(Mode::of(&binding), mode);
+        }
+    }
 
     #[test]
     fn every_object_is_ours_and_there_once() {

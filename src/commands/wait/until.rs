@@ -9,6 +9,7 @@ use clap::ValueEnum;
 use futures::future::OptionFuture;
 use maintenance_lease::protocol::{Now, State};
 use maintenance_lease::{Acquire, Error, Followed, Follower, Maintenance, Seen, Sight};
+use tokio::time::Instant;
 
 use crate::error::{Awaited, Failure, Obstacle, Verb};
 use crate::output::format::Format;
@@ -119,10 +120,11 @@ impl<'a> Wait<'a> {
         self.session.locks.server_time().now()
     }
 
-    /// Waits until every node has reached the state once, or until the `limit`, Ctrl-C, or a node is gone.
+    /// Waits until every node has reached the state once, or until `limit` after `begun`, Ctrl-C, or a node is gone.
     /// Returns the nodes, those that reached it first.
-    pub(super) async fn go_on(mut self, limit: Option<Duration>) -> Vec<Item> {
-        let mut end = pin!(OptionFuture::from(limit.map(tokio::time::sleep)));
+    pub(super) async fn go_on(mut self, limit: Option<Duration>, begun: Instant) -> Vec<Item> {
+        let end = limit.and_then(|limit| begun.checked_add(limit));
+        let mut end = pin!(OptionFuture::from(end.map(tokio::time::sleep_until)));
         let mut interrupted = pin!(interrupt());
         self.take_out();
         if self.is_over() {

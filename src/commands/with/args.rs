@@ -12,7 +12,7 @@ use crate::args::nodes::NodeArgs;
 use crate::args::output::OutputArgs;
 use crate::args::take_expired::TakeExpiredArgs;
 use crate::args::wait::WaitingArgs;
-use crate::args::write::{WriteArgs, reason};
+use crate::args::write::{TicketArgs, WriteArgs, reason};
 use crate::error::InputError;
 use crate::exit::Code;
 
@@ -48,6 +48,9 @@ pub(crate) struct WithArgs {
     /// Reason for the lock, shown to others
     #[arg(short = 'm', long, alias = "reason", value_name = "WHY", value_parser = reason)]
     pub(crate) message: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) ticket: TicketArgs,
 
     /// Time until the lock expires if this machine crashes, at most 1h
     ///

@@ -5,7 +5,9 @@ use maintenance_lease::protocol::{Instant, Now};
 use maintenance_lease::{NodeLease, NodeRow, Sight};
 use pod_safety::node::Health;
 
-use super::view::{Heartbeat, Label, View, last_reason, left, none, text, unknown, unreadable};
+use super::view::{
+    Heartbeat, Label, View, last_reason, left, none, reason_and_ticket, text, unknown, unreadable,
+};
 use crate::output::grid::{self, Grid};
 use crate::text::{ALARM, escape};
 use crate::words::activity;
@@ -73,7 +75,7 @@ impl Column {
             Self::Node => escape(view.node),
             Self::State => Label::of(view.lease, now).word().to_owned(),
             Self::Holder => held.and_then(NodeLease::holder).map_or_else(none, of_node),
-            Self::Reason => text(held.and_then(NodeLease::reason)),
+            Self::Reason => held.map_or_else(none, reason_and_ticket),
             Self::Age => match held {
                 None => none(),
                 Some(lease) => lease.acquired().map_or_else(unknown, |acquired| {

@@ -93,6 +93,15 @@ pub(in crate::output) fn unreadable() -> String {
     "<unreadable>".to_owned()
 }
 
+/// The reason of a lock, and its ticket.
+pub(super) fn reason_and_ticket(lease: &NodeLease) -> String {
+    let reason = text(lease.reason());
+    match lease.ticket() {
+        Some(ticket) => format!("{reason} [{}]", escape(ticket)),
+        None => reason,
+    }
+}
+
 pub(in crate::output) fn text(text: Option<&str>) -> String {
     match text {
         None | Some("") => none(),

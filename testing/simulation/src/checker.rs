@@ -45,6 +45,8 @@ pub enum Rule {
     /// A lock is taken over only if exactly that acquisition was confirmed. Releases and renewals change
     /// only the caller's own acquisition, and only the given one if one was given.
     Meant,
+    /// An extension adds its time once.
+    AddedOnce,
     /// Once a release is asked for, nothing is renewed any more.
     Released,
     /// What is said to be lost is lost.

@@ -78,6 +78,12 @@ pub struct Record {
 }
 
 impl Record {
+    /// When it ends, in microseconds of Unix time.
+    #[must_use]
+    pub fn end(&self) -> i64 {
+        self.renewed.or(self.acquired).unwrap_or(0) + i64::from(self.duration) * 1_000_000
+    }
+
     /// The current acquisition, if any.
     #[must_use]
     pub fn acquisition(&self) -> Option<Acquisition> {
@@ -101,6 +107,8 @@ pub enum Call {
     Campaign(u32),
     /// A renewal; of that very acquisition where one is demanded.
     Renew(Option<Acquisition>),
+    /// A renewal that adds so many seconds to what is left, likewise.
+    Extend(u32, Option<Acquisition>),
     /// A release; of that very acquisition where one is demanded.
     Release(Option<Acquisition>),
     /// A hold; of another's lease where that very acquisition was confirmed.

@@ -1,6 +1,7 @@
 //! Readers that go away. The work is done all the same.
 
 use insta::assert_snapshot;
+use serde_json::json;
 
 use crate::support::on_both;
 
@@ -97,6 +98,47 @@ fn a_result_that_cannot_be_written_is_an_error() {
                 "{words:?}: {stderr}"
             );
             assert_eq!(output.status.code(), Some(1), "{words:?}: {stderr}");
+        }
+    });
+}
+
+/// A script takes it for failed, and does not know the lock id.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_lock_whose_result_cannot_be_written_is_released() {
+    on_both("pipes-lock", |cluster| {
+        let nodes = ["worker-1", "worker-2"].map(|node| cluster.node(node));
+        for node in &nodes {
+            cluster.lease(node, &json!({}));
+        }
+        for words in [
+            &["acquire", "-o", "lock-id"][..],
+            &["acquire"],
+            &["hold", "-m", "disk"],
+        ] {
+            let full = std::fs::File::options()
+                .write(true)
+                .open("/dev/full")
+                .expect("the device");
+            let words: Vec<&str> = words
+                .iter()
+                .copied()
+                .chain(nodes.iter().map(String::as_str))
+                .collect();
+            let output = cluster
+                .maint(&words)
+                .command()
+                .stdout(full)
+                .output()
+                .expect("the plugin was built");
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "{words:?}: {stderr}");
+            for node in &nodes {
+                let released = format!("Warning: node/{node} was released again, because");
+                assert!(stderr.contains(&released), "{words:?}: {stderr}");
+                let holder = cluster.lease_of(node)["spec"]["holderIdentity"].clone();
+                assert_eq!(holder.as_str().unwrap_or_default(), "", "{words:?}");
+            }
         }
     });
 }

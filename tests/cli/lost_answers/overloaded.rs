@@ -31,13 +31,13 @@ fn reads_are_throttled() {
         assert_snapshot!(acquire(&gate, cluster, &nodes[..1]), @"
         $ kubectl maint acquire --request-timeout=1s worker-1
         -- stderr
-        Error from server (TooManyRequests): the gate says so (the server asks to wait 1s)
+        Error from server or proxy (TooManyRequests): the gate says so (it asks to wait 1s)
         -- exit code 1
         ");
         assert_snapshot!(acquire(&gate, cluster, &nodes), @"
         $ kubectl maint acquire --request-timeout=1s worker-1 worker-2
         -- stderr
-        Error from server (TooManyRequests): the gate says so (the server asks to wait 1s)
+        Error from server or proxy (TooManyRequests): the gate says so (it asks to wait 1s)
         -- exit code 1
         ");
     });
@@ -53,7 +53,7 @@ fn writes_are_throttled() {
         assert_snapshot!(acquire(&gate, cluster, slice::from_ref(&node)), @"
         $ kubectl maint acquire --request-timeout=1s worker-1
         -- stderr
-        Error from server (TooManyRequests): the gate says so (the server asks to wait 1s)
+        Error from server or proxy (TooManyRequests): the gate says so (it asks to wait 1s)
         -- exit code 1
         ");
         // A minute is more than there is: said at once.
@@ -61,7 +61,7 @@ fn writes_are_throttled() {
         assert_snapshot!(acquire(&gate, cluster, slice::from_ref(&node)), @"
         $ kubectl maint acquire --request-timeout=1s worker-1
         -- stderr
-        Error from server (TooManyRequests): the gate says so (the server asks to wait 60s)
+        Error from server or proxy (TooManyRequests): the gate says so (it asks to wait 60s)
         -- exit code 1
         ");
         // Once is nothing to speak of.
@@ -89,7 +89,7 @@ fn the_server_is_unavailable() {
         assert_snapshot!(acquire(&gate, cluster, slice::from_ref(&node)), @"
         $ kubectl maint acquire --request-timeout=1s worker-1
         -- stderr
-        error: unknown whether node/worker-1 was acquired: the write may still take effect (Error from server (ServiceUnavailable): the gate says so (the server asks to wait 1s))
+        error: unknown whether node/worker-1 was acquired: the write may still take effect (Error from server or proxy (ServiceUnavailable): the gate says so (it asks to wait 1s))
         hint: check with `kubectl maint status worker-1`
         -- exit code 1
         ");
@@ -98,7 +98,7 @@ fn the_server_is_unavailable() {
         assert_snapshot!(acquire(&gate, cluster, slice::from_ref(&node)), @"
         $ kubectl maint acquire --request-timeout=1s worker-1
         -- stderr
-        Error from server (ServiceUnavailable): the gate says so
+        Error from server or proxy (ServiceUnavailable): the gate says so
         -- exit code 1
         ");
         // Once is nothing to speak of.

@@ -121,7 +121,7 @@ fn of_several_nodes_the_last_line_denies_nothing_that_is_not_known() {
         -- stderr
         error: node/worker-1 was acquired but could not be released: Error from server (Forbidden): the gate says so
         hint: release it with `kubectl maint release worker-1 --lock-id [lock-id]`
-        error: unknown whether node/worker-2 was acquired: the write may still take effect (Error from server (ServiceUnavailable): the gate says so)
+        error: unknown whether node/worker-2 was acquired: the write may still take effect (Error from server or proxy (ServiceUnavailable): the gate says so)
         hint: check with `kubectl maint status worker-2`
         1 of 2 nodes locked: worker-1; unknown: worker-2
         -- exit code 1

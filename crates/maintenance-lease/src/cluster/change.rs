@@ -30,7 +30,7 @@ const TICK: Duration = Duration::from_secs(1);
 
 /// If a policy refuses a write because of its times: the pause before each retry, and the most
 /// retries.
-const CLOCK_RETRY: Duration = Duration::from_secs(1);
+pub(crate) const CLOCK_RETRY: Duration = Duration::from_secs(1);
 const CLOCK_RETRIES: u32 = 3;
 
 /// Whether writes are stored.
@@ -303,7 +303,7 @@ impl Running {
                         Err(error) if error.is_throttled() => {
                             let seconds = error.status().and_then(|status| status.retry_after);
                             wait = wait.max(Duration::from_secs(seconds.unwrap_or(0)));
-                            self.steps.declined();
+                            // The next read shows if a proxy repeated a write that took effect.
                             problem = Some(error);
                             Step::Read
                         }
@@ -576,7 +576,8 @@ impl Running {
                 .is_some_and(|time_limit| waited.saturating_add(wait) >= time_limit)
             {
                 let is_refused = !self.steps.is_unknown() && self.steps.unsettled().is_some();
-                if !is_refused || std::mem::replace(&mut self.last_look, true) {
+                let is_throttled = problem.as_ref().is_some_and(ApiError::is_throttled);
+                if !is_refused || is_throttled || std::mem::replace(&mut self.last_look, true) {
                     return Err(self.out_of_time(problem));
                 }
                 wait = Duration::ZERO;
@@ -604,12 +605,9 @@ impl Running {
     /// Whether a policy refused the write because of a time, which it compares with the server's clock. A
     /// confirmed takeover is refused for another reason.
     fn may_be_early(&self, error: &ApiError) -> bool {
-        let is_by_time = match error.policy_code() {
-            Some("maint-clock") => true,
-            Some("maint-live-lock") => !self.task.extras.takes_over,
-            _ => false,
-        };
-        is_by_time && self.clock_refusals < CLOCK_RETRIES
+        let is_of_takeover =
+            self.task.extras.takes_over && error.policy_code() == Some("maint-live-lock");
+        error.is_by_time() && !is_of_takeover && self.clock_refusals < CLOCK_RETRIES
     }
 
     /// Whether a write took effect and the time limit has passed.
@@ -779,6 +777,9 @@ impl Running {
     fn out_of_time(&self, problem: Option<ApiError>) -> Error {
         let is_unknown = self.steps.is_unknown() || self.steps.unsettled().is_some();
         match problem {
+            Some(problem) if problem.is_throttled() && !self.steps.is_unknown() => {
+                Error::Api(problem)
+            }
             Some(problem) if is_unknown => self.unknown(problem),
             None if is_unknown => self.unknown(ApiError::TimedOut(self.waited())),
             Some(problem) if problem.is_conflict() || problem.is_not_found() => self.contended(),

@@ -143,7 +143,7 @@ impl Status {
         status.retry_after = retry_after;
         if status.message.is_empty() {
             status.message = match one_line(body, 300) {
-                line if line.is_empty() => "the server gave no reason".to_owned(),
+                line if line.is_empty() => "no reason given".to_owned(),
                 line => line,
             };
         }
@@ -189,9 +189,14 @@ impl fmt::Display for Status {
                 self.message
             );
         }
-        write!(f, "Error from server ({}): {}", self.reason, self.message)?;
+        // Without a Status, it may also be the answer of a proxy.
+        let source = match self.is_genuine() {
+            true => "server",
+            false => "server or proxy",
+        };
+        write!(f, "Error from {source} ({}): {}", self.reason, self.message)?;
         if let Some(seconds) = self.retry_after {
-            write!(f, " (the server asks to wait {seconds}s)")?;
+            write!(f, " (it asks to wait {seconds}s)")?;
         }
         Ok(())
     }
@@ -273,6 +278,13 @@ impl ApiError {
     pub fn object(&self) -> Option<&str> {
         let details = self.status()?.details.as_ref()?;
         Some(&*details.name).filter(|name| !name.is_empty())
+    }
+
+    /// A policy of ours refuses it because of a time, which it compares with the server's clock: the lock has
+    /// not expired yet by that clock, or the written time is too far from it.
+    #[must_use]
+    pub(crate) fn is_by_time(&self) -> bool {
+        matches!(self.policy_code(), Some("maint-clock" | "maint-live-lock"))
     }
 
     /// An admission policy refused it, with the same code as a missing permission.
@@ -367,7 +379,7 @@ mod tests {
         let status = Status::read(StatusCode::BAD_GATEWAY, None, b"upstream\r\nsulks\n");
         assert_eq!(
             status.to_string(),
-            "Error from server (BadGateway): upstream sulks"
+            "Error from server or proxy (BadGateway): upstream sulks"
         );
         assert!(ApiError::Status(Box::new(status)).leaves_writes_unknown());
     }

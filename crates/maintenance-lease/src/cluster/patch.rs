@@ -14,6 +14,8 @@ use crate::repository::Repository;
 pub(crate) struct Extras {
     /// The reason. `None` keeps the reason of a renewal, and leaves an acquisition without one.
     pub(crate) reason: Option<String>,
+    /// The ticket that the reason is explained in. `None` as for the reason.
+    pub(crate) ticket: Option<String>,
     /// When an administrator expects to be done, as RFC 3339.
     pub(crate) hold_until: Option<String>,
     /// The purpose of a new acquisition, if a program has to recognize it later.
@@ -132,6 +134,7 @@ fn annotations(
 ) -> Map<String, Value> {
     let before = seen.and_then(NodeLease::holder);
     let outdated = seen.is_some_and(|lease| lease.notes.outdated);
+    let had_ticket = seen.is_some_and(|lease| lease.notes.ticket.is_some());
     let had_purpose = seen.is_some_and(|lease| lease.notes.purpose.is_some());
     let of_election = seen.is_some_and(NodeLease::is_of_election);
     let taken_over = seen.filter(|_| extras.takes_over && before.is_some());
@@ -162,6 +165,9 @@ fn annotations(
             }
             note(annotation::REASON, json!(extras.reason));
             note(annotation::HOLD_UNTIL, json!(extras.hold_until));
+            if had_ticket || extras.ticket.is_some() {
+                note(annotation::TICKET, json!(extras.ticket));
+            }
             if had_purpose || extras.purpose.is_some() {
                 note(annotation::PURPOSE, json!(extras.purpose));
             }
@@ -181,6 +187,9 @@ fn annotations(
             if let Some(reason) = &extras.reason {
                 note(annotation::REASON, json!(reason));
             }
+            if extras.ticket.is_some() || extras.hold && had_ticket {
+                note(annotation::TICKET, json!(extras.ticket));
+            }
             if extras.hold {
                 note(annotation::HOLD_UNTIL, json!(extras.hold_until));
             }
@@ -193,6 +202,9 @@ fn annotations(
             }
             note(annotation::REASON, json!(extras.reason));
             note(annotation::HOLD_UNTIL, Value::Null);
+            if had_ticket {
+                note(annotation::TICKET, Value::Null);
+            }
             if had_purpose && !of_election {
                 note(annotation::PURPOSE, Value::Null);
             }

@@ -8,6 +8,7 @@ use crate::env::nonce;
 use crate::lease::NodeLease;
 use crate::options::{
     Acquire, Hold, InvalidOption, Release, Renew, Unfinished, check_duration, check_reason,
+    check_ticket,
 };
 use crate::outcome::{Change, Error};
 use crate::protocol::{Acquisition, Caller, Id, LockId, Names, Verb, breaks};
@@ -234,6 +235,7 @@ impl Maintenance {
         let verb = match options.added {
             Some(added) => Verb::Extend {
                 by: check_duration(added)?,
+                end: None,
             },
             None => Verb::Renew { duration },
         };
@@ -529,9 +531,13 @@ impl Maintenance {
     pub(crate) fn plan_acquire(&self, options: &Acquire) -> Result<Plan, InvalidOption> {
         let duration = check_duration(options.duration)?;
         check_reason(options.reason.as_deref().unwrap_or_default())?;
+        options.ticket.as_deref().map_or(Ok(()), check_ticket)?;
         let mut names = self.names();
         let verb = acquire_verb(options, duration, names.id(&nonce(&*self.api.env)));
-        let extras = Extras::because(options.reason.as_deref());
+        let extras = Extras {
+            ticket: options.ticket.clone(),
+            ..Extras::because(options.reason.as_deref())
+        };
         let plan = Plan::new(verb, names, None, extras);
         Ok(plan.sparing(&options.unfinished))
     }
@@ -549,6 +555,7 @@ impl Maintenance {
             return Err(InvalidOption::NoReason);
         }
         check_reason(&options.reason)?;
+        options.ticket.as_deref().map_or(Ok(()), check_ticket)?;
         let mut names = self.names();
         let named_acquisition = confirmed.and_then(|lease| lease.reduced(&mut names).acquisition());
         let verb = Verb::Hold {
@@ -557,6 +564,7 @@ impl Maintenance {
         };
         let extras = Extras {
             reason: Some(options.reason.clone()),
+            ticket: options.ticket.clone(),
             hold_until: options
                 .until
                 .map(|until| until.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)),

@@ -46,10 +46,13 @@ pub enum Verb {
         /// The length from now in seconds; `None` keeps the one it has, up to [`LONGEST`](super::LONGEST).
         duration: Option<u32>,
     },
-    /// Extend the caller's acquisition beyond its present end.
+    /// Extend the caller's acquisition beyond its end.
     Extend {
         /// The time that is added to what is left, in seconds.
         by: u32,
+        /// The end that was read first, once it was read: the time is added to it, however often the
+        /// Lease is read again, because a write without an answer may have added it already.
+        end: Option<Instant>,
     },
     /// Release the caller's acquisition.
     Release,
@@ -290,13 +293,11 @@ pub fn decide(
                 now,
             ))
         }
-        Verb::Extend { by } => {
+        Verb::Extend { by, end } => {
             let (lease, holder) = held_state.ok_or(Refusal::NotHeld)?;
             owned(caller, holder)?;
-            let left = match state(seen, now) {
-                State::Held { until } => (until - now.latest).max(Span::ZERO),
-                State::Free | State::Expired { .. } | State::AdminHold => Span::ZERO,
-            };
+            let end = end.or(lease.end()).unwrap_or(now.latest);
+            let left = (end - now.latest).max(Span::ZERO);
             let added = Span::seconds(by);
             let whole = Span::micros(left.as_micros().saturating_add(added.as_micros()));
             match u32::try_from(whole.ceil_seconds()) {
@@ -421,15 +422,23 @@ pub(super) fn next_transition(seen: Option<&Lease>) -> u32 {
 /// It always changes `renewTime`, even if the clock went back since the last renewal. Contenders that
 /// rely on their own clock must see that the holder is alive.
 fn extend(lease: &Lease, holder: Holder, duration: u32, now: Now) -> Decision {
-    let at = match lease.renewed {
-        Some(renewed) if renewed == now.latest => renewed + Span::TICK,
+    let from = lease.renewed.or(lease.acquired);
+    let stated_at = |at: Instant| {
+        lease
+            .end()
+            .map_or(0, |end| (end - at).ceil_seconds().max(0))
+    };
+    let at = match from {
+        Some(from) if from == now.latest => from + Span::TICK,
+        // No duration reaches from the present to this end.
+        Some(from)
+            if from != Instant::UNREADABLE && stated_at(now.latest) > HOLD_SECONDS.into() =>
+        {
+            from + Span::TICK
+        }
         _ => now.latest,
     };
-    let stated = lease
-        .end()
-        .map_or(0, |end| (end - at).ceil_seconds())
-        .clamp(0, i64::from(HOLD_SECONDS));
-    let stated = u32::try_from(stated).unwrap_or(HOLD_SECONDS);
+    let stated = u32::try_from(stated_at(at)).map_or(HOLD_SECONDS, |end| end.min(HOLD_SECONDS));
     Decision::Write(Write::Renew {
         of: acquisition_of(lease, holder),
         at,

@@ -201,6 +201,13 @@ impl WriteLoop {
         if !self.begun && self.meant.is_none() && pins_first_read(self.verb) {
             self.meant = seen.and_then(Lease::acquisition);
         }
+        if let Verb::Extend {
+            end: end @ None, ..
+        } = &mut self.verb
+            && !bugs::active(Bug::TimeAddedAgain)
+        {
+            *end = seen.map(|lease| lease.end().unwrap_or(clocks.server.latest));
+        }
         self.begun = true;
         match decide(
             self.verb.with_nonce(nonce),
@@ -419,9 +426,11 @@ impl WriteLoop {
         if !is_over || !matches!(self.verb, Verb::Acquire { .. }) {
             self.landed = Some(write);
             self.meant = lease.acquisition();
-            self.verb = Verb::Renew {
-                duration: requested_duration(&write),
-            };
+            if !matches!(self.verb, Verb::Extend { .. }) {
+                self.verb = Verb::Renew {
+                    duration: requested_duration(&write),
+                };
+            }
         }
         self.read(Some(lease), nonce, clocks)
     }

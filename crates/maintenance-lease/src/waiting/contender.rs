@@ -6,7 +6,7 @@ use futures::FutureExt as _;
 use futures::future::{Either, select};
 
 use super::{Blocked, Goal, Progress};
-use crate::cluster::change::Running;
+use crate::cluster::change::{CLOCK_RETRY, Running};
 use crate::cluster::error::ApiError;
 use crate::cluster::reads::Seen;
 use crate::env::backoff;
@@ -265,8 +265,13 @@ impl<'a> Contender<'a> {
     /// Continues if the cause may be temporary.
     pub(super) fn failed(&mut self, error: Error) -> Result<(), Error> {
         match &error {
-            Error::Api(problem) if problem.may_pass() => {
-                let pause = backoff(&*self.maintenance.api.env, self.failures);
+            Error::Api(problem) if problem.may_pass() || problem.is_by_time() => {
+                let mut pause = backoff(&*self.maintenance.api.env, self.failures);
+                if problem.is_by_time() {
+                    pause = pause.max(CLOCK_RETRY);
+                    // What was seen would be refused again.
+                    self.stale = true;
+                }
                 let pause = pause.max(retry_after(problem));
                 self.failures += 1;
                 let boot = self.boot();

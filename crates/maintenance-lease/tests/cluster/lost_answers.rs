@@ -15,6 +15,7 @@ use crate::support::{Cluster, Fate, Letter, Wire, annotation, in_the_sandbox, re
 on_both_servers! {
     a_write_whose_answer_was_lost_was_a_success,
     a_write_behind_a_gateway_timeout_was_a_success,
+    a_write_that_was_refused_as_one_too_many_was_a_success,
     a_write_that_a_page_was_answered_to_was_a_success,
     a_write_that_a_page_kept_out_is_sent_again,
     a_write_that_a_server_error_kept_out_is_sent_again,
@@ -24,6 +25,7 @@ on_both_servers! {
     a_landed_creation_is_a_success_though_the_node_cannot_be_read_again,
     a_landed_write_is_known_again_after_others_touched_the_lease,
     a_landed_release_is_known_again_after_another_acquired,
+    time_is_added_once_whatever_came_on_top_of_it,
     a_landed_acquisition_that_was_broken_since_is_no_success,
     a_landed_acquisition_that_was_released_by_force_is_not_made_again,
     a_write_that_was_sent_twice_on_the_way_is_a_success,
@@ -38,11 +40,12 @@ on_both_servers! {
 }
 
 /// The verbs, each as alice, on a Lease that they have to change.
-const VERBS: [&str; 8] = [
+const VERBS: [&str; 9] = [
     "acquire anew",
     "acquire",
     "reenter",
     "renew",
+    "extend",
     "release",
     "force",
     "hold",
@@ -85,6 +88,10 @@ async fn carry_out(
         "acquire anew" | "acquire" => alice.try_acquire(node, &acquire).await,
         "reenter" => alice.try_acquire(node, &acquire.reentry(true)).await,
         "renew" => alice.renew(node, &Renew::new()).await,
+        "extend" => {
+            let options = Renew::new().added(Duration::from_secs(60));
+            alice.renew(node, &options).await
+        }
         "release" => alice.release(node, &Release::new()).await,
         "force" => {
             alice
@@ -100,7 +107,7 @@ async fn carry_out(
 fn done_by(verb: &str) -> Done {
     match verb {
         "acquire anew" | "acquire" | "hold" => Done::Acquired,
-        "reenter" | "renew" => Done::Renewed,
+        "reenter" | "renew" | "extend" => Done::Renewed,
         _ => Done::Released,
     }
 }
@@ -138,6 +145,12 @@ async fn a_write_whose_answer_was_lost_was_a_success(cluster: Cluster) {
 
 async fn a_write_behind_a_gateway_timeout_was_a_success(cluster: Cluster) {
     let fate = || Fate::AnsweredInstead(StatusCode::GATEWAY_TIMEOUT);
+    every_verb(&cluster, fate, &[SideEffect::AnswerLost]).await;
+}
+
+/// A proxy repeated it, and only the copy was refused.
+async fn a_write_that_was_refused_as_one_too_many_was_a_success(cluster: Cluster) {
+    let fate = || Fate::AnsweredInstead(StatusCode::TOO_MANY_REQUESTS);
     every_verb(&cluster, fate, &[SideEffect::AnswerLost]).await;
 }
 
@@ -246,6 +259,40 @@ async fn a_landed_release_is_known_again_after_another_acquired(cluster: Cluster
     let change = alice.release(&node, &Release::new()).await.unwrap();
     assert_eq!(change.done, Done::Released);
     assert_eq!(holder(&cluster, &node).await, "bob");
+}
+
+/// Another renewal of the same lock hides the one whose answer was lost, or which a proxy repeated.
+async fn time_is_added_once_whatever_came_on_top_of_it(cluster: Cluster) {
+    for name in ["lost", "repeated"] {
+        let node = cluster.node(name).await;
+        let first = cluster.holder("alice");
+        let acquire = Acquire::new().duration(Duration::from_secs(600));
+        let acquired = first.try_acquire(&node, &acquire).await.unwrap();
+        let minutes = |minutes: u64| Renew::new().added(Duration::from_secs(60 * minutes));
+
+        let renewed = node.clone();
+        let mut on_top = Some(async move {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            first.renew(&renewed, &minutes(1)).await.unwrap();
+        });
+        let wire = Wire::planned(move |passing| match (name, passing.is_write()) {
+            _ if passing.writes != 1 => Fate::Pass,
+            ("lost", true) => Fate::AnswerLost(Box::pin(on_top.take().expect("one write"))),
+            ("repeated", true) => Fate::Twice,
+            (_, true) => unreachable!(),
+            (_, false) => match on_top.take() {
+                Some(on_top) => Fate::Meanwhile(Box::pin(on_top)),
+                None => Fate::Pass,
+            },
+        });
+        let alice = cluster.holder_on(&wire, "alice");
+        let extended = alice.renew(&node, &minutes(5)).await.unwrap();
+        assert_eq!(extended.done, Done::Renewed, "{name}");
+        let end = |change: &Change| change.lease.as_ref().unwrap().end().unwrap();
+        let added = (end(&extended) - end(&acquired)).ceil_seconds();
+        // Durations are whole seconds, rounded up.
+        assert!((360..=363).contains(&added), "{name}: {added} s");
+    }
 }
 
 async fn a_landed_acquisition_that_was_broken_since_is_no_success(cluster: Cluster) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use maintenance_lease::protocol::{Now, Refusal, State};
+use maintenance_lease::protocol::{Now, Refusal, Span, State};
 use maintenance_lease::{Acquire, Done, Hold, Release, Renew, SideEffect};
 use serde_json::{Value, json};
 
@@ -21,6 +21,7 @@ on_both_servers! {
     missing_fields_count_as_the_least_they_can_mean,
     a_renewal_in_the_future_holds_until_it_runs_out,
     a_time_in_year_9999_is_held_and_breaks_no_list,
+    an_end_beyond_every_duration_is_not_moved_earlier,
     the_last_transition_is_followed_by_the_first,
     a_lease_in_deletion_is_left_alone,
 }
@@ -271,6 +272,32 @@ async fn a_time_in_year_9999_is_held_and_breaks_no_list(cluster: Cluster) {
     assert_eq!(lease["spec"]["renewTime"], micros(noon_and(3600)));
     let change = alice.try_acquire(&odd, &for_a_minute()).await.unwrap();
     assert_eq!(change.state_before, State::Free);
+}
+
+async fn an_end_beyond_every_duration_is_not_moved_earlier(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    let century = noon() + TimeDelta::days(36_500);
+    cluster
+        .write_lease(
+            &node,
+            json!({
+                "holderIdentity": "alice",
+                "acquireTime": micros(noon()),
+                "renewTime": micros(century),
+                "leaseDurationSeconds": 60,
+            }),
+        )
+        .await;
+    let alice = cluster.holder_at(noon_and(10), "alice");
+    let end = async || alice.get(&node).await.unwrap().unwrap().end().unwrap();
+    let before = end().await;
+    alice.renew(&node, &Renew::new()).await.unwrap();
+    let renewed = end().await;
+    assert!(renewed > before, "a renewal is seen by those who wait");
+    let reenter = for_a_minute().reentry(true);
+    alice.try_acquire(&node, &reenter).await.unwrap();
+    assert!(end().await > renewed);
+    assert!(end().await - before < Span::seconds(1));
 }
 
 async fn the_last_transition_is_followed_by_the_first(cluster: Cluster) {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use maintenance_lease::{Acquire, Change, Error, Release, Renew};
+use maintenance_lease::protocol::{Instant, Refusal};
+use maintenance_lease::{Acquire, Change, Error, NodeLease, Release, Renew};
 
 use super::{Agent, Belief, acquisition, is_lost};
 use crate::history::{Acquisition, Call};
@@ -17,6 +18,13 @@ pub(super) async fn live(agent: &mut Agent) {
         let work = agent.maintenance.try_acquire(&node, &options);
         match agent.call(&node, Call::Acquire(seconds), work).await {
             Ok(change) => hold(agent, &node, &change, seconds).await,
+            Err(Error::Refused(refused))
+                if refused.refusal == Refusal::HeldByCaller && agent.rng.bool() =>
+            {
+                // Somebody else on the account needs it for longer, and does not work under it.
+                let end = refused.lease.as_ref().and_then(NodeLease::end);
+                let _ = extend(agent, &node, end, Renew::new(), None).await;
+            }
             // A trap that cleans up whatever may have been taken.
             Err(Error::Unknown { .. }) if !agent.shares_account && agent.rng.bool() => {
                 release(agent, &node, Release::new(), None).await;
@@ -33,13 +41,27 @@ async fn hold(agent: &mut Agent, node: &Arc<str>, acquired: &Change, seconds: u3
         return;
     };
     let meant = acquired.lease.as_ref().and_then(acquisition);
+    let mut end = acquired.until();
     let third = u64::from(seconds) * 1000 / 3;
     for _ in 0..agent.rng.u8(..4) {
         agent.idle(third / 2..third + 500).await;
         let options = Renew::new().lock_id(lock_id.clone());
-        let work = agent.maintenance.renew(node, &options);
-        match agent.call(node, Call::Renew(meant.clone()), work).await {
-            Ok(change) => beliefs.extend(agent.believe(&change)),
+        let extended = match agent.rng.bool() {
+            true => extend(agent, node, end, options.clone(), meant.clone()).await,
+            false => None,
+        };
+        let renewed = match extended {
+            Some(extended) => extended,
+            None => {
+                let work = agent.maintenance.renew(node, &options);
+                agent.call(node, Call::Renew(meant.clone()), work).await
+            }
+        };
+        match renewed {
+            Ok(change) => {
+                end = change.until();
+                beliefs.extend(agent.believe(&change));
+            }
             Err(error) if is_lost(&error) => {
                 for belief in beliefs {
                     belief.ends("learnt that it is lost");
@@ -58,6 +80,23 @@ async fn hold(agent: &mut Agent, node: &Arc<str>, acquired: &Change, seconds: u3
         belief.ends("gives it back");
     }
     release(agent, node, Release::new().lock_id(lock_id), meant).await;
+}
+
+/// Adds time to what is left until `end`, and never so much that others wait for long. `None`: there is no room.
+async fn extend(
+    agent: &mut Agent,
+    node: &Arc<str>,
+    end: Option<Instant>,
+    options: Renew,
+    meant: Option<Acquisition>,
+) -> Option<Result<Change, Error>> {
+    let now = agent.maintenance.server_time().now().earliest;
+    let left = u32::try_from((end? - now).ceil_seconds()).unwrap_or(0);
+    let room = agent.longest.checked_sub(left).filter(|room| *room > 0)?;
+    let seconds = agent.rng.u32(1..=room);
+    let options = options.added(Duration::from_secs(seconds.into()));
+    let work = agent.maintenance.renew(node, &options);
+    Some(agent.call(node, Call::Extend(seconds, meant), work).await)
 }
 
 pub(super) async fn release(

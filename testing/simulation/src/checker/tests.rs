@@ -434,6 +434,37 @@ fn a_fencing_number_is_no_later_acquisitions() {
 }
 
 #[test]
+fn time_is_added_once_to_what_was_there() {
+    let mut story = HistoryBuilder::begins();
+    let acquisition = story.acquires(ALICE, ACQUIRE);
+    let op = story.at(4).calls(ALICE, Call::Extend(5, None));
+    // Ten seconds were acquired, and six of them are left.
+    let until = |story: &HistoryBuilder, duration| Record {
+        renewed: Some(EPOCH + story.at * 1_000_000),
+        duration,
+        ..story.lease.clone().expect("held")
+    };
+    let extended = until(&story, 11);
+    story.writes(ALICE, Some(op), extended);
+    let once = until(story.at(5), 10);
+    let twice = until(&story, 16);
+    for (lease, broken) in [(once, &[][..]), (twice, &[Rule::AddedOnce])] {
+        let mut story = story.fork();
+        let renewed = lease.renewed.expect("set");
+        story.writes(ALICE, Some(op), lease);
+        let acquisition = acquisition.clone();
+        story.returns(
+            op,
+            CallOutcome::Renewed {
+                acquisition,
+                renewed,
+            },
+        );
+        assert_eq!(story.breaks(), broken);
+    }
+}
+
+#[test]
 fn a_keeper_renews_nothing_that_is_being_released() {
     let mut story = HistoryBuilder::begins();
     let acquisition = story.acquires(ALICE, ACQUIRE);

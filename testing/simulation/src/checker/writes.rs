@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::digest::{Commit, Digest, Loss, Op};
 use super::{Rule, Violation};
-use crate::history::{Acquisition, Call, CallOutcome, OpId};
+use crate::history::{Acquisition, Call, CallOutcome, OpId, Record};
 use crate::time::EPOCH;
 
 pub(super) fn check(digest: &Digest, violations: &mut Vec<Violation>) {
@@ -13,6 +13,7 @@ pub(super) fn check(digest: &Digest, violations: &mut Vec<Violation>) {
         checker.transitions(commit);
         checker.taken_in_time(commit);
         checker.meant(commit);
+        checker.extended(commit);
     }
     for (&id, op) in &digest.ops {
         checker.ending(id, op);
@@ -120,7 +121,7 @@ impl Checker<'_> {
             Call::ForceRelease(meant) | Call::Hold(Some(meant)) | Call::Unhold(Some(meant)) => {
                 Some(meant)
             }
-            Call::Renew(meant) | Call::Release(meant) => meant.as_ref(),
+            Call::Renew(meant) | Call::Extend(_, meant) | Call::Release(meant) => meant.as_ref(),
             Call::Unhold(None) => None,
             // When these may take something is another rule's business.
             Call::Acquire(_) | Call::Campaign(_) | Call::Hold(None) => return,
@@ -138,6 +139,36 @@ impl Checker<'_> {
                 Rule::Meant,
                 format!("op{} ({}) was done to {held_state}", id.0, op.call),
             );
+        }
+    }
+
+    /// Time is added once, to an end that the call may have read before its first write.
+    fn extended(&mut self, commit: &Commit) {
+        let digest = self.digest;
+        let Some((id, op)) = digest.op_of(commit) else {
+            return;
+        };
+        let (Call::Extend(seconds, _), Some(after)) = (&op.call, &commit.after) else {
+            return;
+        };
+        let is_own = |other: &Commit| digest.op_of(other).is_some_and(|(other, _)| other == id);
+        let mut first_read = 0;
+        for other in digest.commits.iter().take_while(|other| !is_own(other)) {
+            let end = other.after.as_ref().map_or(0, Record::end);
+            match other.node == commit.node {
+                true if other.at < op.called => first_read = end,
+                true => first_read = first_read.max(end),
+                false => {}
+            }
+        }
+        // Durations are whole seconds, rounded up.
+        let second = 1_000_001;
+        let written = after.renewed.unwrap_or(0);
+        let added = first_read.max(written) + i64::from(*seconds) * 1_000_000;
+        let before = commit.before.as_ref().map_or(0, Record::end);
+        if after.end() > added.max(before) + second {
+            let what = format!("op{} ({}) left {after}", id.0, op.call);
+            self.violated(commit, Rule::AddedOnce, what);
         }
     }
 

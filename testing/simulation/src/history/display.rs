@@ -137,6 +137,8 @@ impl fmt::Display for Call {
             Self::Campaign(seconds) => write!(f, "campaign for {seconds}s"),
             Self::Renew(None) => f.write_str("renew"),
             Self::Renew(Some(demanded)) => write!(f, "renew {demanded}"),
+            Self::Extend(seconds, None) => write!(f, "renew +{seconds}s"),
+            Self::Extend(seconds, Some(demanded)) => write!(f, "renew {demanded} +{seconds}s"),
             Self::Release(None) => f.write_str("release"),
             Self::Release(Some(demanded)) => write!(f, "release {demanded}"),
             Self::Hold(None) => f.write_str("hold"),

@@ -340,7 +340,7 @@ fn the_count_of_transitions_starts_over_where_the_server_would_refuse_more() {
 
 #[test]
 fn time_is_added_to_what_is_left_and_to_no_more_than_an_hour() {
-    let extend = |by| Verb::Extend { by };
+    let extend = |by| Verb::Extend { by, end: None };
     let lease = held(ALICE, 100, 600);
     let duration = |verb, at| match on(verb, Some(&lease), at) {
         Ok(Decision::Write(Write::Renew { duration, .. })) => duration,
@@ -366,14 +366,33 @@ fn time_is_added_to_what_is_left_and_to_no_more_than_an_hour() {
     assert_eq!(on(extend(60), Some(&hold), 100), Err(Refusal::OwnHold));
 }
 
-/// The time that another renewal added meanwhile is kept.
 #[test]
-fn time_is_added_to_the_lease_that_is_there() {
-    let extended = held(ALICE, 130, 1_200);
-    let verb = Verb::Extend { by: 60 };
-    let Ok(Decision::Write(Write::Renew { at, duration, .. })) = on(verb, Some(&extended), 130)
-    else {
-        panic!("a renewal");
+fn time_is_added_to_the_end_that_was_read_first() {
+    let end_at = |renewed, duration, at| {
+        let verb = Verb::Extend {
+            by: 60,
+            end: Some(secs(700)),
+        };
+        match on(verb, Some(&held(ALICE, renewed, duration)), at) {
+            Ok(Decision::Write(Write::Renew { at, duration, .. })) => at + Span::seconds(duration),
+            other => panic!("{other:?}"),
+        }
     };
-    assert!(at + Span::seconds(duration) >= secs(130 + 1_260));
+    assert_eq!(end_at(100, 600, 400), secs(760), "nothing was added yet");
+    assert_eq!(end_at(300, 460, 400), secs(760), "it was added");
+    assert_eq!(end_at(300, 600, 400), secs(900), "another added more");
+    assert_eq!(end_at(100, 600, 800), secs(860), "it has expired since");
+}
+
+#[test]
+fn a_renewal_does_not_move_an_end_earlier_that_no_duration_reaches() {
+    let far = i32::MAX as u32 + 100;
+    let lease = held(ALICE, far, 600);
+    for verb in [Verb::Renew { duration: None }, acquire(true, false)] {
+        let Ok(Decision::Write(Write::Renew { at, duration, .. })) = on(verb, Some(&lease), 10)
+        else {
+            panic!("a renewal");
+        };
+        assert_eq!((at, duration), (secs(far) + Span::TICK, 600), "{verb:?}");
+    }
 }

@@ -1,0 +1,61 @@
+//! What `doctor` found, in words and as data.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::data::{ApiVersion, Entry, List, kind};
+use crate::words::doctor::{Discovery, Level};
+use crate::words::program::Program;
+
+/// The results of all checks.
+pub(crate) type CheckupList = List<kind::CheckupList, Checkup>;
+
+/// The result of a check.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Checkup {
+    api_version: ApiVersion,
+    kind: kind::Checkup,
+    /// What was checked. Values may be added.
+    check: &'static str,
+    level: Level,
+    /// For people; may change.
+    message: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+impl Checkup {
+    pub(crate) fn new(check: &'static str, found: &Discovery, program: &Program) -> Self {
+        let (level, message, hint) = found.lines(program);
+        Self {
+            api_version: ApiVersion::V2,
+            kind: kind::Checkup::Checkup,
+            check,
+            level,
+            message,
+            hint,
+        }
+    }
+
+    pub(crate) fn is_problem(&self) -> bool {
+        self.level == Level::Problem
+    }
+
+    /// A line, and a second one with what to do.
+    pub(crate) fn text(&self) -> String {
+        let (level, check) = (self.level.name(), self.check);
+        let line = format!("{level:<9}{check:<15}{}", self.message);
+        match &self.hint {
+            Some(hint) => format!("{line}\n{:24}{hint}", ""),
+            None => line,
+        }
+    }
+}
+
+impl Entry for Checkup {
+    fn name(&self) -> Option<String> {
+        Some(format!("check/{}", self.check))
+    }
+}

@@ -1,0 +1,242 @@
+//! What `doctor` finds, and what to do about it.
+
+use maintenance_lease::NAMESPACE;
+use policies::Mode;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::policies::Enforcement;
+use super::program::Program;
+use super::verb::first;
+use crate::text::escape;
+
+/// How many names are listed.
+const LISTED: usize = 10;
+
+/// How serious a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) enum Level {
+    /// As it should be.
+    Ok,
+    /// Optional, or not checked.
+    Note,
+    /// Locks, or their policies, do not work as they should.
+    Problem,
+}
+
+impl Level {
+    /// The word that begins the line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Note => "note",
+            Self::Problem => "problem",
+        }
+    }
+}
+
+/// The result of a check.
+#[derive(Clone, Debug)]
+pub(crate) enum Discovery {
+    Server {
+        version: String,
+        place: String,
+    },
+    User {
+        api_user: String,
+        holder: String,
+    },
+    /// The user lacks these permissions.
+    MissingRights(Vec<String>),
+    /// The user may lock nodes, and has these rights of the lease policy.
+    Rights {
+        of_policy: Vec<&'static str>,
+    },
+    NamespaceDeleting,
+    NamespaceMissing,
+    Namespace,
+    /// The clocks agree, or a warning why not.
+    Clock(Option<String>),
+    /// What a policy does, and whether it refused a wrong write. `None`: that was not checked.
+    Policy {
+        mode: Enforcement,
+        refuses: Option<bool>,
+    },
+    /// Nobody may see the mode, but this user may see whether a wrong write is refused.
+    PolicyUnread {
+        refuses: Option<bool>,
+    },
+    NoAdmission,
+    /// These objects are not those of this release.
+    OtherRelease(Vec<String>),
+    SameRelease,
+    /// Leases without managedFields.
+    Untracked {
+        nodes: Vec<String>,
+        is_denied: bool,
+    },
+    Repaired(Vec<String>),
+    Leases(usize),
+    /// Nodes with the held label of a lock that has ended.
+    StaleLabels(Vec<String>),
+    Labels(usize),
+    /// This could not be read.
+    Unread {
+        what: &'static str,
+        is_forbidden: bool,
+        error: String,
+    },
+}
+
+impl Discovery {
+    /// How serious it is, what was found, and what to do about it.
+    pub(crate) fn lines(&self, program: &Program) -> (Level, String, Option<String>) {
+        let ok = |says: String| (Level::Ok, says, None);
+        let note = |says: String, hint: String| (Level::Note, says, Some(hint));
+        let problem = |says: String, hint: String| (Level::Problem, says, Some(hint));
+        match self {
+            Self::Server { version, place } => ok(format!("Kubernetes {}, {place}", escape(version))),
+            Self::User { api_user, holder } => ok(format!(
+                "{}; your locks have the holder {}",
+                escape(api_user),
+                escape(holder)
+            )),
+            Self::MissingRights(missing) => problem(
+                format!("you may not {}", missing.join(", ")),
+                "ask an administrator for the role kubectl-maint-user (deploy/rbac.yaml), such as by the group \
+                 kubectl-maint:users"
+                    .to_owned(),
+            ),
+            Self::Rights { of_policy } => {
+                let mut may = vec!["acquire, renew and release locks"];
+                may.extend(of_policy.iter().map(|right| match *right {
+                    "hold" => "hold nodes in deny mode (right \"hold\")",
+                    _ => "take over locks in deny mode (right \"takeover\")",
+                }));
+                ok(format!("you may {}", may.join("; ")))
+            }
+            Self::NamespaceDeleting => problem(
+                format!("{NAMESPACE} is being deleted, and every lock with it"),
+                "wait until it is gone; the next lock creates it again".to_owned(),
+            ),
+            Self::NamespaceMissing => note(
+                format!("{NAMESPACE} does not exist"),
+                format!(
+                    "create it with `{program} install`; the first lock creates it too, if its user may create namespaces"
+                ),
+            ),
+            Self::Namespace => ok(NAMESPACE.to_owned()),
+            Self::Clock(None) => ok("this machine and the API server agree".to_owned()),
+            Self::Clock(Some(warning)) => problem(
+                warning.clone(),
+                "synchronize the clocks, such as with NTP".to_owned(),
+            ),
+            Self::Policy { mode, refuses } => policy(*mode, *refuses, program),
+            Self::PolicyUnread { refuses } => match refuses {
+                Some(true) => ok("a write that breaks a rule was refused".to_owned()),
+                Some(false) => note(
+                    "a write that breaks a rule was admitted".to_owned(),
+                    "nothing to do; an administrator can see the mode with this command".to_owned(),
+                ),
+                None => note(
+                    "you may not see the policies".to_owned(),
+                    "nothing to do; an administrator can check them".to_owned(),
+                ),
+            },
+            Self::NoAdmission => note(
+                "this API server has no admission policies".to_owned(),
+                format!(
+                    "they need Kubernetes 1.{} or newer; the in-memory sandbox has none",
+                    policies::OLDEST_MINOR
+                ),
+            ),
+            Self::OtherRelease(names) => note(
+                format!(
+                    "of another release than this plugin, or edited: {}",
+                    first(names, LISTED)
+                ),
+                format!("to replace them and keep their mode: `{program} install`"),
+            ),
+            Self::SameRelease => ok("of the same release as this plugin".to_owned()),
+            Self::Untracked { nodes, is_denied } => {
+                let says = format!(
+                    "{} without managedFields, so the lease policy refuses to lock: {}",
+                    nodes.len(),
+                    first(nodes, LISTED)
+                );
+                let hint = format!("to repair them: `{program} doctor --fix`");
+                match is_denied {
+                    true => problem(says, hint),
+                    false => note(says, hint),
+                }
+            }
+            Self::Repaired(nodes) => ok(format!("repaired: {}", first(nodes, LISTED))),
+            Self::Leases(count) => ok(format!("{count} checked")),
+            Self::StaleLabels(nodes) => note(
+                format!(
+                    "with the held label of a lock that has ended: {}",
+                    first(nodes, LISTED)
+                ),
+                format!(
+                    "to remove it, as the holder: `{} label node NODE kubectl-maint.dev/held-`",
+                    program.kubectl()
+                ),
+            ),
+            Self::Labels(count) => ok(format!("{count} nodes with the held label")),
+            Self::Unread {
+                what,
+                is_forbidden: true,
+                ..
+            } => note(
+                format!("you may not read {what}"),
+                "nothing to do; an administrator can check it".to_owned(),
+            ),
+            Self::Unread { what, error, .. } => {
+                note(format!("could not read {what}"), escape(error))
+            }
+        }
+    }
+}
+
+fn policy(
+    mode: Enforcement,
+    refuses: Option<bool>,
+    program: &Program,
+) -> (Level, String, Option<String>) {
+    let (level, says, hint) = match (mode, refuses) {
+        (Enforcement::NotInstalled, _) => (
+            Level::Note,
+            "not installed".to_owned(),
+            Some(format!("to install it: `{program} install`")),
+        ),
+        (Enforcement::Off, _) => (
+            Level::Note,
+            "switched off".to_owned(),
+            Some(format!("to switch it on: `{program} enforce audit`")),
+        ),
+        (Enforcement::On(Mode::Deny), Some(true)) => (
+            Level::Ok,
+            "deny: a write that breaks a rule was refused".to_owned(),
+            None,
+        ),
+        (Enforcement::On(Mode::Deny), Some(false)) => (
+            Level::Problem,
+            "deny, but a write that breaks a rule was admitted".to_owned(),
+            Some(format!("install it again: `{program} install`")),
+        ),
+        (Enforcement::On(Mode::Deny), None) => (
+            Level::Note,
+            "deny; not tested".to_owned(),
+            Some(
+                "the test is a dry run, which needs the right to write, and a namespace or node"
+                    .to_owned(),
+            ),
+        ),
+        (Enforcement::On(mode), _) => (
+            Level::Note,
+            format!("{}: nothing is refused", mode.name()),
+            Some(format!("to refuse such writes: `{program} enforce deny`")),
+        ),
+    };
+    (level, says, hint)
+}

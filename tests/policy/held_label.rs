@@ -1,0 +1,158 @@
+//! The held label as `hold` and `unhold` write it, with the node policy in deny mode.
+
+use control_plane::{ControlPlane, NodeSpec};
+use serde_json::{Value, json};
+
+use crate::support::{
+    HOLDERS, LEASES, NODES, Person, USERS, admitted, denying, person, refused_by,
+};
+
+const KEY: &str = "kubectl-maint.dev/held";
+
+fn node(plane: &ControlPlane, name: &str) -> String {
+    let created = plane.create_nodes(&[NodeSpec::ready(name)]);
+    created.expect("a node");
+    format!("{NODES}/{name}")
+}
+
+/// The label, and the annotations of the hold.
+fn record(seen: &Value) -> (Value, Value) {
+    let notes = seen["metadata"]["annotations"].as_object();
+    let notes = notes.into_iter().flatten();
+    let notes = notes.filter(|(key, _)| key.starts_with(KEY) && !key.ends_with("lock-id"));
+    let notes = notes.map(|(key, value)| (key[KEY.len()..].to_owned(), value.clone()));
+    (
+        seen["metadata"]["labels"][KEY].clone(),
+        Value::Object(notes.collect()),
+    )
+}
+
+fn is_cordoned(by: &Person, path: &str) -> bool {
+    by.get(path)["spec"]["unschedulable"] == json!(true)
+}
+
+fn holder(plane: &ControlPlane, name: &str) -> Person {
+    person(plane, name, &[USERS, HOLDERS])
+}
+
+#[test]
+fn says_what_the_hold_says_and_goes_with_it() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("label-hold");
+    let alice = holder(plane, "label-alice");
+    let carol = person(plane, "label-carol", &["system:masters"]);
+    let name = "label-hold";
+    let path = node(plane, name);
+    let run = alice.succeeds(&["hold", name, "-m", "bad DIMM", "--ticket", "OPS-7"]);
+    assert!(!run.stderr.contains("without the held label"), "{run:?}");
+    let (label, notes) = record(&alice.get(&path));
+    assert_eq!(label, "true");
+    let expected = json!({
+        "-by": "label-alice", "-user": "label-alice", "-reason": "bad DIMM", "-ticket": "OPS-7",
+        "-schedulable": "true",
+    });
+    assert_eq!(notes, expected);
+    let lock_id =
+        alice.get(&path)["metadata"]["annotations"]["kubectl-maint.dev/held-lock-id"].clone();
+    let lease = alice.get(&format!("{LEASES}/{name}"));
+    let uid = lease["metadata"]["uid"].as_str().expect("a uid");
+    assert!(
+        lock_id.as_str().is_some_and(|id| id.starts_with(uid)),
+        "{lock_id}"
+    );
+    refused_by("maint-held-delete", &carol.delete(&path), "by another");
+
+    // The same command again writes the new reason. Without the label, it repairs it.
+    alice.succeeds(&["hold", name, "-m", "parts ordered"]);
+    let (_, notes) = record(&alice.get(&path));
+    assert_eq!(notes["-reason"], "parts ordered");
+    assert_eq!(notes["-ticket"], Value::Null);
+    let unlabel = json!({"metadata": {"labels": {(KEY): null}}});
+    admitted(alice.patch(&path, &unlabel), "by the holder");
+    alice.succeeds(&["hold", name, "-m", "parts ordered"]);
+    assert_eq!(record(&alice.get(&path)).0, "true");
+
+    alice.succeeds(&["unhold", name]);
+    assert_eq!(record(&alice.get(&path)), (Value::Null, json!({})));
+    admitted(carol.delete(&path), "free");
+}
+
+#[test]
+fn a_cordon_of_the_hold_ends_with_it_and_no_other() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("label-cordon");
+    let alice = holder(plane, "label-alice");
+    let carol = person(plane, "label-carol", &["system:masters"]);
+    for was_cordoned in [false, true] {
+        let name = &format!("label-cordon-{was_cordoned}");
+        let path = node(plane, name);
+        let spec = |cordon: Value| json!({"spec": {"unschedulable": cordon}});
+        if was_cordoned {
+            admitted(carol.patch(&path, &spec(json!(true))), "a cordon");
+        }
+        let run = alice.succeeds(&["hold", name, "-m", "why", "--cordon"]);
+        assert!(
+            run.stderr.contains("`kubectl drain` still evicts"),
+            "{run:?}"
+        );
+        assert!(is_cordoned(&alice, &path));
+        let schedulable = (!was_cordoned).to_string();
+        assert_eq!(record(&alice.get(&path)).1["-schedulable"], schedulable);
+        // Without the flag, the cordon stays.
+        alice.succeeds(&["hold", name, "-m", "because"]);
+        assert!(is_cordoned(&alice, &path));
+        assert_eq!(record(&alice.get(&path)).1["-schedulable"], schedulable);
+        if !was_cordoned {
+            let answer = carol.patch(&path, &spec(Value::Null));
+            refused_by("maint-held-uncordon", &answer, "by another");
+        }
+        alice.succeeds(&["release", name]);
+        assert_eq!(is_cordoned(&alice, &path), was_cordoned);
+        assert_eq!(record(&alice.get(&path)).0, Value::Null);
+    }
+}
+
+#[test]
+fn without_the_right_to_patch_nodes_a_hold_works() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("label-rights");
+    // The right to hold, and none on Nodes but to read them.
+    let rights = [control_plane::Rule::new(
+        "coordination.k8s.io",
+        &["leases"],
+        &["hold"],
+    )];
+    plane.grant("label-uma", &rights).expect("rights");
+    let uma = person(plane, "label-uma", &[USERS]);
+    let name = "label-rights";
+    let path = node(plane, name);
+    let run = uma.succeeds(&["hold", name, "-m", "why"]);
+    assert!(
+        run.stderr.contains("is on hold without the held label"),
+        "{run:?}"
+    );
+    assert_eq!(record(&uma.get(&path)).0, Value::Null);
+    let run = uma.maint(&["hold", name, "-m", "why", "--cordon"]);
+    assert_eq!(run.code, 1, "{run:?}");
+    uma.succeeds(&["unhold", name]);
+    let lease = uma.get(&format!("{LEASES}/{name}"));
+    assert_eq!(lease["spec"]["holderIdentity"], "");
+    // The label of somebody else stays, and is reported.
+    let alice = holder(plane, "label-alice");
+    alice.succeeds(&["hold", name, "-m", "why"]);
+    plane
+        .grant(
+            "label-uma",
+            &[control_plane::Rule::new(
+                "coordination.k8s.io",
+                &["leases"],
+                &["hold", "takeover"],
+            )],
+        )
+        .expect("rights");
+    let run = uma.maint(&["unhold", name, "--yes"]);
+    assert!(
+        run.stderr.contains("if it has a held label, that stays"),
+        "{run:?}"
+    );
+}
