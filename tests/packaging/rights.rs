@@ -145,9 +145,7 @@ fn holders_set_opt_outs_and_users_hold_without() {
             &["hold", node, "--holder", name, "-m", "disk"],
         ));
         assert_eq!(is_set(), may, "{name}");
-        let said = run
-            .stderr
-            .contains("no opt-outs were set: no permission to patch nodes");
+        let said = run.stderr.contains("on hold without the held label");
         assert_eq!(said, !may, "{run:?}");
         let run = succeeds(maint(&person, &["unhold", node, "--holder", name]));
         assert!(!is_set(), "{run:?}");
