@@ -104,7 +104,7 @@ pub(crate) struct ForceDeleteArgs {
     #[arg(short = 'm', long, alias = "reason", value_name = "WHY", value_parser = reason)]
     pub(crate) message: Option<String>,
 
-    /// Stop waiting after this long for replacements [default: 30s], or for the pods of a node to be gone
+    /// Stop waiting after this long for replacements to run [default: 30s], or for the pods of a node to be gone
     /// [default: 2m]; 0 checks once
     ///
     /// The exit code is then 4.

@@ -1,18 +1,22 @@
 //! A forced deletion: its outcome in words, and all of it as data.
 
+use maintenance_lease::protocol::Now;
 use pod_safety::checks::{self, Verdict};
 use pod_safety::constants::POD_GC;
 use pod_safety::report::{Report, Target};
+use pod_safety::why::Reason;
 use pod_safety::words::few;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::data::{ApiVersion, Data, Entry, kind};
 use super::item_error::ItemError;
+use super::why::StuckReason;
 use crate::text::escape;
 use crate::words::error_code::ErrorCode;
 use crate::words::fencing::count;
 use crate::words::time::length;
+use crate::words::why::sentence;
 
 /// The outcome of a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,14 +27,16 @@ pub(crate) enum Outcome {
     WasGone,
     /// It was a dry run.
     WouldBeDeleted,
-    /// It is gone, and the expected replacement did not appear in time.
-    Unreplaced,
+    /// It is gone, and the expected replacement did not appear in time, for these reasons.
+    Unreplaced { reasons: Vec<Reason> },
     /// It was deleted; its replacement, or the pods of a Node, could not be read.
     Unseen { error: String },
     /// It was deleted; the wait for its replacement, or for the end of a Node's pods, was interrupted.
     Unwatched,
     /// The request got no answer: it may have taken effect, or still may.
     Unknown { error: String },
+    /// The pod was marked `Failed` for its Job, and the server refused to delete it.
+    Marked { error: String },
     /// The object is kept by its finalizers.
     Held { finalizers: Vec<String> },
     /// It was already deleted and is kept by its finalizers; nothing was done.
@@ -46,6 +52,9 @@ pub(crate) enum Outcome {
         name: String,
         uid: String,
         node: Option<String>,
+        is_back: bool,
+        /// Why it does not run yet.
+        reasons: Vec<Reason>,
     },
 }
 
@@ -53,22 +62,24 @@ impl Outcome {
     /// Whether something is still expected to happen.
     pub(crate) fn is_unfinished(&self) -> bool {
         match self {
-            Self::Unreplaced
+            Self::Unreplaced { .. }
             | Self::Held { .. }
             | Self::StillHeld { .. }
-            | Self::PodsLeft { .. } => true,
+            | Self::PodsLeft { .. }
+            | Self::Replaced { is_back: false, .. } => true,
             Self::Deleted
             | Self::WasGone
             | Self::WouldBeDeleted
             | Self::Unseen { .. }
             | Self::Unwatched
             | Self::Unknown { .. }
+            | Self::Marked { .. }
             | Self::Replaced { .. } => false,
         }
     }
 
     /// The words that follow the name of `target`.
-    pub(crate) fn words(&self, target: &Target) -> String {
+    pub(crate) fn words(&self, target: &Target, now: Now) -> String {
         let done = "force-deleted";
         let is_node = target.kind == "node";
         match self {
@@ -93,7 +104,9 @@ impl Outcome {
                     false => format!("{left}; usually deleted within {}", length(POD_GC)),
                 }
             }
-            Self::Unreplaced => format!("{done}; not replaced yet"),
+            Self::Unreplaced { reasons } => {
+                format!("{done}; not replaced yet{}", because(reasons, now))
+            }
             Self::Unseen { error } if is_node => {
                 format!("{done}; could not check its pods: {}", escape(error))
             }
@@ -111,6 +124,9 @@ impl Outcome {
                     escape(error)
                 )
             }
+            Self::Marked { error } => {
+                format!("was marked Failed, but not deleted: {}", escape(error))
+            }
             Self::Held { finalizers } if is_node => format!(
                 "is marked for deletion, but held by {}; its pods stay until it is gone",
                 held_by(finalizers)
@@ -127,17 +143,37 @@ impl Outcome {
                     held_by(finalizers)
                 )
             }
-            Self::Replaced { name, node, .. } => {
+            Self::Replaced {
+                name,
+                node,
+                is_back,
+                reasons,
+                ..
+            } => {
                 let node = match node {
                     Some(node) => format!("on node/{}", escape(node)),
                     None => "that has no node yet".to_owned(),
                 };
-                match *name == target.name {
-                    true => format!("{done}; replaced by a pod {node}"),
-                    false => format!("{done}; replaced by pod/{} {node}", escape(name)),
-                }
+                let other = match *name == target.name {
+                    true => "a pod".to_owned(),
+                    false => format!("pod/{}", escape(name)),
+                };
+                let waits = match is_back {
+                    true => String::new(),
+                    false => format!(", not Running yet{}", because(reasons, now)),
+                };
+                format!("{done}; replaced by {other} {node}{waits}")
             }
         }
+    }
+}
+
+/// Why it is not back, as sentences.
+fn because(reasons: &[Reason], now: Now) -> String {
+    let sentences: Vec<String> = { reasons.iter() }.map(|one| sentence(one, now)).collect();
+    match &sentences[..] {
+        [] => String::new(),
+        sentences => format!(". {}", sentences.join(" ")),
     }
 }
 
@@ -192,6 +228,9 @@ pub(crate) struct ForceDeletion {
     /// There is a new Node of that name.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     registered_again: bool,
+    /// Why it is not replaced yet, or why its replacement does not run yet.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    reasons: Vec<StuckReason>,
     /// The pod that replaces it.
     #[serde(skip_serializing_if = "Option::is_none")]
     replacement: Option<Replacement>,
@@ -257,6 +296,8 @@ enum Became {
     Unwatched,
     /// There was no answer, because of `error`. The request may still take effect.
     Unknown,
+    /// The pod of a Job was marked `Failed`, but not deleted, because of `error`.
+    MarkedFailed,
     /// It stays, for `finalizers`.
     Held,
     /// The same, but it had been deleted before: nothing was done.
@@ -276,6 +317,8 @@ struct Replacement {
     /// Absent if it has none yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     node: Option<String>,
+    /// It runs, or has run already.
+    running: bool,
 }
 
 impl ForceDeletionList {
@@ -286,6 +329,7 @@ impl ForceDeletionList {
         outcomes: &[(&Target, &Outcome)],
         refused: impl Fn(&Report) -> Option<ItemError>,
         accept_risk: String,
+        now: Now,
     ) -> Self {
         let outcome = |target: &Target| {
             let of = outcomes
@@ -294,7 +338,7 @@ impl ForceDeletionList {
             of.map(|(_, outcome)| *outcome)
         };
         let item = |&report: &&Report| match outcome(&report.target) {
-            Some(outcome) => ForceDeletion::of(report).with(outcome),
+            Some(outcome) => ForceDeletion::of(report).with(outcome, now),
             None => ForceDeletion {
                 error: refused(report),
                 ..ForceDeletion::of(report)
@@ -340,6 +384,7 @@ impl ForceDeletion {
             finalizers: Vec::new(),
             pods: Vec::new(),
             registered_again: false,
+            reasons: Vec::new(),
             replacement: None,
             error: Some(error),
         }
@@ -365,18 +410,23 @@ impl ForceDeletion {
             finalizers: Vec::new(),
             pods: Vec::new(),
             registered_again: false,
+            reasons: Vec::new(),
             replacement: None,
             error: None,
         }
     }
 
-    fn with(mut self, outcome: &Outcome) -> Self {
+    fn with(mut self, outcome: &Outcome, now: Now) -> Self {
+        if let Outcome::Unreplaced { reasons } | Outcome::Replaced { reasons, .. } = outcome {
+            let reasons = reasons.iter();
+            self.reasons = reasons.map(|one| StuckReason::of(one, now)).collect();
+        }
         let failed = |code, error: &String| Some(ItemError::of(code, error.clone()));
         self.outcome = Some(match outcome {
             Outcome::Deleted => Became::Deleted,
             Outcome::WasGone => Became::WasGone,
             Outcome::WouldBeDeleted => Became::WouldBeDeleted,
-            Outcome::Unreplaced => Became::Unreplaced,
+            Outcome::Unreplaced { .. } => Became::Unreplaced,
             Outcome::Unwatched => Became::Unwatched,
             Outcome::Unseen { error } => {
                 self.error = failed(ErrorCode::Failed, error);
@@ -385,6 +435,10 @@ impl ForceDeletion {
             Outcome::Unknown { error } => {
                 self.error = failed(ErrorCode::Unknown, error);
                 Became::Unknown
+            }
+            Outcome::Marked { error } => {
+                self.error = failed(ErrorCode::Failed, error);
+                Became::MarkedFailed
             }
             Outcome::Held { finalizers } => {
                 self.finalizers.clone_from(finalizers);
@@ -402,11 +456,18 @@ impl ForceDeletion {
                 self.registered_again = *registered_again;
                 Became::PodsLeft
             }
-            Outcome::Replaced { name, uid, node } => {
+            Outcome::Replaced {
+                name,
+                uid,
+                node,
+                is_back,
+                ..
+            } => {
                 self.replacement = Some(Replacement {
                     name: name.clone(),
                     uid: uid.clone(),
                     node: node.clone(),
+                    running: *is_back,
                 });
                 Became::Replaced
             }

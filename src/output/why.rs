@@ -37,7 +37,7 @@ pub(crate) struct Diagnosis<'a> {
     terminating_since: Option<Time>,
     /// Why it gets no further, the most important first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    reasons: Vec<Reason>,
+    reasons: Vec<StuckReason>,
     /// What waits for it, in words for people.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     blocks: Vec<String>,
@@ -51,12 +51,20 @@ pub(crate) struct Diagnosis<'a> {
 
 /// A reason why an object is stuck.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "StuckReason")]
-struct Reason {
+pub(crate) struct StuckReason {
     /// For programs. Values may be added.
     code: &'static str,
     /// For people; may change.
     message: String,
+}
+
+impl StuckReason {
+    pub(crate) fn of(reason: &safety::Reason, now: Now) -> Self {
+        Self {
+            code: why::code(reason),
+            message: why::sentence(reason, now),
+        }
+    }
 }
 
 /// A command to run next.
@@ -155,10 +163,7 @@ impl<'a> Finding<'a> {
     /// As data.
     pub(crate) fn list(&'a self, now: Now) -> DiagnosisList<'a> {
         let found = self.found;
-        let reasons = found.reasons.iter().map(|reason| Reason {
-            code: why::code(reason),
-            message: why::sentence(reason, now),
-        });
+        let reasons = { found.reasons.iter() }.map(|reason| StuckReason::of(reason, now));
         let blocks = found.blocks.iter();
         let next = self.steps.iter().map(|step| Next {
             command: step.command.clone(),

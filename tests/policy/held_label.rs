@@ -4,7 +4,8 @@ use control_plane::{ControlPlane, NodeSpec};
 use serde_json::{Value, json};
 
 use crate::support::{
-    HOLDERS, LEASES, NODES, Person, USERS, admitted, denying, person, refused_by,
+    ADMINISTRATORS, HOLDERS, LEASES, NODES, Person, USERS, admin, admitted, at, denying, person,
+    refused_by,
 };
 
 const KEY: &str = "kubectl-maint.dev/held";
@@ -155,4 +156,39 @@ fn without_the_right_to_patch_nodes_a_hold_works() {
         run.stderr.contains("if it has a held label, that stays"),
         "{run:?}"
     );
+}
+
+#[test]
+fn a_takeover_and_a_new_hold_replace_what_is_left() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("label-left");
+    let alice = holder(plane, "label-alice");
+    let bob = holder(plane, "label-bob");
+    let nodes = control_plane::Rule::new("", &["nodes"], &["get", "patch"]);
+    plane.grant("label-ada", &[nodes]).expect("rights");
+    let ada = person(plane, "label-ada", &[USERS, ADMINISTRATORS]);
+    let name = "label-left";
+    let path = node(plane, name);
+    alice.succeeds(&["hold", name, "-m", "why"]);
+    ada.succeeds(&["unhold", name, "--yes"]);
+    assert_eq!(record(&ada.get(&path)).0, Value::Null);
+
+    // A hold that ended without its label: the next one replaces it, with a cordon.
+    alice.succeeds(&["hold", name, "-m", "why"]);
+    let lease = format!("{LEASES}/{name}");
+    let free =
+        json!({"spec": {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": at(0)}});
+    admitted(alice.patch(&lease, &free), "a release by another client");
+    assert_eq!(record(&bob.get(&path)).1["-user"], "label-alice");
+    bob.succeeds(&["hold", name, "-m", "mine", "--cordon"]);
+    assert_eq!(record(&bob.get(&path)).1["-user"], "label-bob");
+    assert!(is_cordoned(&bob, &path));
+
+    // The takeover of a hold keeps its cordon, until its own end.
+    ada.succeeds(&["hold", name, "-m", "burning smell", "--take-over", "--yes"]);
+    assert_eq!(record(&bob.get(&path)).1["-user"], "label-ada");
+    assert!(is_cordoned(&bob, &path));
+    ada.succeeds(&["unhold", name]);
+    assert!(!is_cordoned(&bob, &path));
+    assert_eq!(record(&admin(plane).get(&path)).0, Value::Null);
 }

@@ -296,6 +296,28 @@ fn a_pod_that_its_job_keeps_is_set_to_failed_first() {
 }
 
 #[test]
+fn a_pod_that_was_marked_failed_and_not_deleted_is_told_so() {
+    scene("marked", |scene| {
+        scene.ended_job_pod("copy-1");
+        let rules = [
+            Rule::new("", &["pods"], &["get"]),
+            Rule::new("", &["pods/status"], &["patch"]),
+        ];
+        let user = scene.user("vic", &rules);
+        let words = ["--accept-risk", "--override=rights", "-m", "why"];
+        let run = scene.force_delete("copy-1", &words).kubeconfig(&user).run();
+        assert_eq!(run.code, 1, "{run}");
+        let told = "pod/copy-1 was marked Failed, but not deleted: ";
+        assert!(run.stdout.contains(told), "{run}");
+        let pod = scene.cluster.get(&scene.pod_path("copy-1"));
+        assert_eq!(pod["status"]["phase"], "Failed");
+        assert_eq!(pod["metadata"]["deletionGracePeriodSeconds"], 1);
+        let freed = json!({"metadata": {"finalizers": null}});
+        scene.cluster.patch(&scene.pod_path("copy-1"), &freed);
+    });
+}
+
+#[test]
 fn a_pod_that_its_job_keeps_takes_the_right_to_set_its_phase() {
     scene("phase", |scene| {
         scene.ended_job_pod("copy-1");
@@ -335,6 +357,28 @@ fn it_waits_for_the_replacement_and_says_where_it_is() {
         assert_eq!(item["outcome"], "Replaced", "{data:#}");
         assert_eq!(item["replacement"]["node"], node.as_str(), "{data:#}");
         assert_eq!(item["name"], "web-0");
+    });
+}
+
+#[test]
+fn a_replacement_that_does_not_run_is_told_with_what_it_waits_for() {
+    scene("pending", |scene| {
+        scene.ended_member(1, 0);
+        let words = ["--accept-risk=owner", "-m", "why", "--timeout=3s"];
+        let run = scene.force_delete("web-0", &words).start();
+        while scene.is_there("web-0") {
+            std::thread::yield_now();
+        }
+        let pod = json!({"metadata": {"name": "web-0"}, "spec": {
+            "schedulingGates": [{"name": "example.com/wait"}],
+            "containers": [{"name": "main", "image": "registry.example/web:1"}],
+        }});
+        scene.cluster.create(&scene.at("/api/v1", "pods"), &pod);
+        let run = run.ends();
+        assert_eq!(run.code, 4, "{run}");
+        let told = "pod/web-0 force-deleted; replaced by a pod that has no node yet, not Running yet. It is not \
+                    scheduled before its scheduling gates are removed: example.com/wait.\n";
+        assert!(run.stdout.ends_with(told), "{run}");
     });
 }
 

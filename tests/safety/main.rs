@@ -11,6 +11,7 @@ mod support;
 
 mod checks;
 mod deletion;
+mod documented;
 mod locks;
 mod next_command;
 mod node;

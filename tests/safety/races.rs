@@ -78,8 +78,9 @@ fn a_pod_that_was_replaced_is_not_deleted() {
         );
         assert_eq!(run.code, 6, "{run}");
         assert!(
-            run.stderr
-                .contains("it was replaced: this is a new one with the same name"),
+            run.stderr.contains(
+                "BLOCKER  target            it was replaced: this is a new one with the same name"
+            ),
             "{run}"
         );
         assert!(run.stderr.contains("nothing was deleted"), "{run}");

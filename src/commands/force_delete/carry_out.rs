@@ -207,7 +207,8 @@ impl Run<'_> {
                 }
                 false => None,
             };
-            let Some(answer) = answer.filter(|answer| *answer != Answer::Is(Deletion::Changed))
+            let Some(answer) =
+                answer.filter(|answer| !matches!(answer, Answer::Is(Deletion::Changed)))
             else {
                 let (findings, code) = self.read_again(first, ended, deleted).await?;
                 let refused = self.refused(&findings, consents, locks, deleted);
@@ -226,8 +227,10 @@ impl Run<'_> {
                 along: self.along(&findings).to_vec(),
             });
             self.warn_who_may_act(&findings, deleted);
-            if let Answer::Lost { why, kind } = answer {
-                return Err(Self::open(target, &why, kind));
+            match answer {
+                Answer::Lost { why, kind } => return Err(Self::open(target, &why, kind)),
+                Answer::Marked(failure) => return Err(failure),
+                Answer::Is(_) => {}
             }
         }
         Ok(code)

@@ -27,6 +27,7 @@ pub(super) fn note(caller: &str, why: &str, done: &Deleted) -> String {
     } = done;
     let (did, result) = match outcome {
         Outcome::Unknown { .. } => ("tried to force-delete", "; the outcome is unknown"),
+        Outcome::Marked { .. } => ("marked Failed", "; it was not deleted"),
         _ => ("force-deleted", ""),
     };
     let target = &report.target;

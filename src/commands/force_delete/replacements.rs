@@ -9,6 +9,7 @@ use pod_safety::cluster::{Aftermath, Taken};
 use pod_safety::constants::JOB_TRACKING;
 use pod_safety::facts::{NodeSight, Owner, Promise};
 use pod_safety::known::Known;
+use pod_safety::why::Reason;
 use tokio::time::Instant;
 
 use super::carry_out::{Deleted, Run};
@@ -131,6 +132,18 @@ impl Run<'_> {
         }
     }
 
+    /// Why a pod of this name does not run yet, as far as it can be read.
+    async fn waits_for(&self, name: &str) -> Vec<Reason> {
+        let found = self.reader.why_pod(self.namespace(), name).await;
+        let mut reasons = found
+            .ok()
+            .flatten()
+            .map_or(Vec::new(), |found| found.reasons);
+        // The outcome says this already.
+        reasons.retain(|reason| !matches!(reason, Reason::NotCreatedYet { .. }));
+        reasons
+    }
+
     async fn became(&self, seen: &Seen, taken: &Taken) -> Outcome {
         let expected = is_expected(seen);
         // A pod of a StatefulSet is only replaced by one of the same name.
@@ -139,13 +152,20 @@ impl Run<'_> {
             self.reader
                 .aftermath(&seen.facts.pod, kin, taken, expected, self.timeout());
         match aftermath.await {
-            Ok(Aftermath::Gone) if expected => Outcome::Unreplaced,
+            Ok(Aftermath::Gone) if expected => Outcome::Unreplaced {
+                reasons: self.waits_for(&seen.facts.pod.name).await,
+            },
             Ok(Aftermath::Gone) => Outcome::Deleted,
             Ok(Aftermath::Held { finalizers }) => Outcome::Held { finalizers },
             Ok(Aftermath::Replaced(replacement)) => Outcome::Replaced {
+                reasons: match replacement.is_back {
+                    true => Vec::new(),
+                    false => self.waits_for(&replacement.name).await,
+                },
                 name: replacement.name,
                 uid: replacement.uid,
                 node: replacement.node,
+                is_back: replacement.is_back,
             },
             // Without permission to read other pods, report only this one.
             Err(error) if is_forbidden(&error) && !expected => Outcome::Deleted,

@@ -97,6 +97,7 @@ impl Run<'_> {
             &outcomes.collect::<Vec<_>>(),
             refused,
             flags(reports, None, None),
+            self.reader.now(),
         );
         if let Some(text) = print::data(&list, self.args.output.format())? {
             self.session.terminal.data(text);
@@ -353,7 +354,7 @@ impl Run<'_> {
             } in deleted
             {
                 let target = &report.target;
-                let words = outcome.words(target);
+                let words = outcome.words(target, self.reader.now());
                 self.session
                     .terminal
                     .result(format!("{target} {words}{suffix}"));

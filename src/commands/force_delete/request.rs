@@ -11,7 +11,7 @@ use crate::output::force_deletion::Outcome;
 use crate::run::interruption::Interruption;
 
 /// The result of a delete request.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(super) enum Answer {
     /// What the server did.
     Is(Deletion),
@@ -22,6 +22,8 @@ pub(super) enum Answer {
         /// What scripts can tell of it.
         kind: Kind,
     },
+    /// The pod of a Job was marked `Failed`, and the server refused to delete it.
+    Marked(Failure),
 }
 
 impl Run<'_> {
@@ -51,6 +53,9 @@ impl Run<'_> {
     pub(super) fn outcome(&self, answer: &Answer) -> Outcome {
         match (answer, self.args.write.dry_run) {
             (Answer::Lost { why, .. }, _) => Outcome::Unknown { error: why.clone() },
+            (Answer::Marked(failure), _) => Outcome::Marked {
+                error: failure.to_string(),
+            },
             (Answer::Is(Deletion::AlreadyGone), _) => Outcome::WasGone,
             (_, DryRun::Client | DryRun::Server) => Outcome::WouldBeDeleted,
             (Answer::Is(Deletion::Held { finalizers }), _) => Outcome::Held {
@@ -113,6 +118,7 @@ impl Run<'_> {
             Err(error) if error.leaves_writes_unknown() && !dry_run => {
                 Ok(self.settle(target, exactly, &error).await)
             }
+            Err(error) if job_waits.is_some() && !dry_run => Ok(Answer::Marked(error.into())),
             // The Job removed its finalizer, and the pod was already deleted.
             Ok(Deletion::AlreadyGone) if job_waits.is_some() => Ok(Answer::Is(Deletion::Done)),
             sent => Ok(Answer::Is(sent?)),

@@ -48,6 +48,8 @@ pub struct Replacement {
     pub uid: String,
     /// Its node; `None`: it has none yet.
     pub node: Option<String>,
+    /// It runs, or has run already.
+    pub is_back: bool,
 }
 
 /// The pods among which a replacement is: those that the same controller made since.
@@ -111,33 +113,42 @@ impl Aftermath {
                 finalizers: sight.finalizers,
             };
         }
-        Self::Replaced(Replacement::of(sight))
+        Self::Replaced(Replacement::of(pod))
     }
 
-    /// Whether there is nothing more to wait for: a replacement has a node, or none comes before the
+    /// Whether there is nothing more to wait for: a replacement runs, or none comes before the
     /// finalizers are gone.
     fn is_final(&self) -> bool {
         match self {
             Self::Gone => false,
             // A Job removes its own once it has counted the pod.
             Self::Held { finalizers } => finalizers.iter().any(|name| name != JOB_TRACKING),
-            Self::Replaced(replacement) => replacement.node.is_some(),
+            Self::Replaced(replacement) => replacement.is_back,
         }
     }
 }
 
 impl Replacement {
-    fn of(pod: PodSight) -> Self {
+    fn of(pod: &Pod) -> Self {
+        let phase = pod
+            .status
+            .as_ref()
+            .and_then(|status| status.phase.as_deref());
+        let is_back = matches!(phase, Some("Running" | "Succeeded"));
+        let PodSight {
+            name, uid, node, ..
+        } = PodSight::of(pod);
         Self {
-            name: pod.name,
-            uid: pod.uid,
-            node: Some(pod.node).filter(|node| !node.is_empty()),
+            name,
+            uid,
+            node: Some(node).filter(|node| !node.is_empty()),
+            is_back,
         }
     }
 }
 
 impl Reader {
-    /// What became of `pod`. If a replacement is `expected`, this waits until the replacement has a node,
+    /// What became of `pod`. If a replacement is `expected`, this waits until the replacement runs,
     /// or until finalizers hold the old pod, for at most `timeout`. Replacements with other names are
     /// searched in `kin`; the one that is found is added to `taken`.
     ///
@@ -185,7 +196,7 @@ impl Reader {
             (made, metadata.name.clone())
         });
         let mut taken = taken.borrow_mut();
-        let replacements = pods.iter().map(|pod| Replacement::of(PodSight::of(pod)));
+        let replacements = pods.iter().map(Replacement::of);
         let first = { replacements }.find(|replacement| {
             let by = taken.get(&replacement.uid);
             by.is_none_or(|by| *by == pod.uid)
@@ -209,20 +220,21 @@ mod tests {
 
     #[test]
     fn what_is_there_tells_what_happened() {
-        let pod = |uid, node: Option<&str>, finalizers: &[&str]| {
+        let pod = |uid, phase: &str, finalizers: &[&str]| {
             pod(json!({
                 "metadata": {"name": "web-0", "uid": uid, "finalizers": finalizers},
-                "spec": {"containers": [], "nodeName": node},
+                "spec": {"containers": [], "nodeName": "worker-1"},
+                "status": {"phase": phase},
             }))
         };
         assert_eq!(Aftermath::of(None, "u-1"), Aftermath::Gone);
-        let held = Aftermath::of(Some(&pod("u-1", Some("worker-1"), &["a/b"])), "u-1");
+        let held = Aftermath::of(Some(&pod("u-1", "Running", &["a/b"])), "u-1");
         assert!(held.is_final());
         let finalizers = vec!["a/b".to_owned()];
         assert_eq!(held, Aftermath::Held { finalizers });
-        let replaced = Aftermath::of(Some(&pod("u-2", Some("worker-2"), &[])), "u-1");
+        let replaced = Aftermath::of(Some(&pod("u-2", "Running", &[])), "u-1");
         assert!(replaced.is_final() && !Aftermath::Gone.is_final());
-        assert!(!Aftermath::of(Some(&pod("u-2", None, &[])), "u-1").is_final());
+        assert!(!Aftermath::of(Some(&pod("u-2", "Pending", &[])), "u-1").is_final());
     }
 
     #[test]
