@@ -29,21 +29,15 @@ impl Session<'_> {
                     self.terminal.warn(format!("node/{node}: {words}"));
                 }
                 if cordon {
-                    self.terminal.remark(format!(
-                        "node/{node} cordoned until the hold ends; `kubectl drain` still evicts its pods"
-                    ));
+                    self.terminal.remark(node_keys::cordoned(node));
                 }
                 return true;
             }
-            Ok(KeysSet::LockEnded) => "its hold has ended or is being ended".to_owned(),
-            Ok(KeysSet::NodeGone) => "the Node is gone or unknown".to_owned(),
+            Ok(KeysSet::LockEnded) => node_keys::LOCK_ENDED.to_owned(),
+            Ok(KeysSet::NodeGone) => node_keys::NODE_GONE.to_owned(),
             Err(error) => escape(&error.to_string()),
         };
-        let missing = match cordon {
-            true => "without the held label and not cordoned",
-            false => "without the held label",
-        };
-        let text = format!("node/{node} is on hold {missing}: {failure}");
+        let text = node_keys::not_labelled(node, cordon, &failure);
         self.terminal.remark(text);
         !cordon
     }
@@ -109,11 +103,9 @@ impl Session<'_> {
         match remove_keys(self.locks.requests(), of, is_held).await {
             Ok(_) => Ok(()),
             Err(Error::Api(error)) if error.is_forbidden() => {
-                self.terminal.remark(format!(
-                    "node/{}: if it has a held label, that stays: {}",
-                    lease.node(),
-                    escape(&error.to_string())
-                ));
+                let cause = escape(&error.to_string());
+                self.terminal
+                    .remark(node_keys::label_stays(lease.node(), &cause));
                 Ok(())
             }
             Err(error) => Err(error.into()),

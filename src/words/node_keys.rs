@@ -1,4 +1,4 @@
-//! What became of the opt-outs that a hold sets on its Node, in words.
+//! What became of the label, the cordon and the opt-outs that a hold sets on its Node, in words.
 
 use other_tools::{Conflict, tools};
 
@@ -7,6 +7,28 @@ use crate::text::{escape, shown};
 /// Said of Nodes that belong to a Cluster API Machine.
 pub(crate) const CLUSTER_API: &str =
     "NOT protected from Cluster API: no opt-out on a Node stops it";
+
+pub(crate) const LOCK_ENDED: &str = "its hold has ended or is being ended";
+
+pub(crate) const NODE_GONE: &str = "the Node is gone or unknown";
+
+pub(crate) fn cordoned(node: &str) -> String {
+    format!("node/{node} cordoned until the hold ends; `kubectl drain` still evicts its pods")
+}
+
+/// Why the Node of a hold is not labelled and, with `cordon`, not cordoned.
+pub(crate) fn not_labelled(node: &str, cordon: bool, failure: &str) -> String {
+    let missing = match cordon {
+        true => "without the held label and not cordoned",
+        false => "without the held label",
+    };
+    format!("node/{node} is on hold {missing}: {failure}")
+}
+
+/// Why the label of a hold that ends was not removed.
+pub(crate) fn label_stays(node: &str, cause: &str) -> String {
+    format!("node/{node}: if it has a held label, that stays: {cause}")
+}
 
 /// A key that was left as it is.
 pub(crate) fn conflict(conflict: &Conflict) -> String {
