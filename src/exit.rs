@@ -4,8 +4,9 @@ use std::ffi::OsString;
 
 use maintenance_lease::Error;
 use maintenance_lease::protocol::Refusal;
+use pod_safety::fencing::steps;
 
-use crate::error::{Failure, HookError, Kind, PolicyRefusal, Verb};
+use crate::error::{Failure, FencingRefusal, HookError, Kind, PolicyRefusal, Verb};
 
 /// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,6 +107,11 @@ impl Failure {
             | Self::UnknownUser
             | Self::Connect(_) => Kind::Other,
             Self::Lock(error) => kind_of(error, verb),
+            Self::Fencing(FencingRefusal::Fence {
+                why: steps::Refusal::LockLost,
+                ..
+            }) => Kind::Lost,
+            Self::Fencing(FencingRefusal::StillReports { .. }) => Kind::TimedOut,
             Self::Policies(PolicyRefusal::Unknown { .. }) => Kind::Other,
             Self::Fencing(_)
             | Self::OtherTools { .. }

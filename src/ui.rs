@@ -179,6 +179,37 @@ impl Terminal {
         if yes {
             return Ok(());
         }
+        let answer = self.ask(facts, question, DEFAULT_IS_NO).await?;
+        // `dialoguer::Confirm` would take any line in which the last y or n is a y, such as "no way".
+        match ["y", "yes"].contains(&answer.to_ascii_lowercase().as_str()) {
+            true => Ok(()),
+            false => Err(Failure::Declined),
+        }
+    }
+
+    /// Asks for a confirmation that is too important for a `y`: only the line `name` is a yes.
+    ///
+    /// # Errors
+    /// If nobody can answer, if the answer is another, or if the terminal is gone.
+    pub(crate) async fn confirm_name(
+        &self,
+        facts: &[String],
+        question: &str,
+        name: &str,
+    ) -> Result<(), Failure> {
+        match self.ask(facts, question, "").await? == name {
+            true => Ok(()),
+            false => Err(Failure::Declined),
+        }
+    }
+
+    /// The answer to `question`, which is printed after `facts`, one per line, and before `choices`.
+    async fn ask(
+        &self,
+        facts: &[String],
+        question: &str,
+        choices: &str,
+    ) -> Result<String, Failure> {
         for fact in facts {
             self.stderr(format_args!("{fact}"));
         }
@@ -193,33 +224,28 @@ impl Terminal {
             biased;
             // First, to handle the SIGINT that dialoguer raises at Ctrl-C.
             () = asked_to_end() => Err(ErrorKind::Interrupted.into()),
-            answer = self.answer(question) => answer,
+            answer = self.answer(question, choices) => answer,
         };
-        match answer {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(Failure::Declined),
-            Err(error) => {
-                // dialoguer, which still waits for a key, turned off the echo.
-                modes.restore(&stdin);
-                self.stderr(format_args!(""));
-                Err(match error.kind() {
-                    ErrorKind::Interrupted => Failure::Interrupted,
-                    ErrorKind::UnexpectedEof => Failure::Declined,
-                    _ => Failure::Unconfirmed(Unconfirmed::NoAnswer(error)),
-                })
+        answer.map_err(|error| {
+            // dialoguer, which still waits for a key, turned off the echo.
+            modes.restore(&stdin);
+            self.stderr(format_args!(""));
+            match error.kind() {
+                ErrorKind::Interrupted => Failure::Interrupted,
+                ErrorKind::UnexpectedEof => Failure::Declined,
+                _ => Failure::Unconfirmed(Unconfirmed::NoAnswer(error)),
             }
-        }
+        })
     }
 
-    /// The answer to `question`: only a line that is `y` or `yes` is a yes. `dialoguer::Confirm` would take any
-    /// line in which the last y or n is a y, such as "no way".
-    async fn answer(&self, question: &str) -> std::io::Result<bool> {
-        let mut prompt = format!("{question} {DEFAULT_IS_NO}");
+    /// The line that is typed after `question`.
+    async fn answer(&self, question: &str, choices: &str) -> std::io::Result<String> {
+        let mut prompt = format!("{question} {choices}").trim_end().to_owned();
         // dialoguer redraws only the last line of what it shows.
         let room = self.stderr_width().unwrap_or(usize::MAX);
-        if question.width() + DEFAULT_IS_NO.len() + AROUND.len() > room {
+        if prompt.width() + AROUND.len() > room {
             self.stderr(format_args!("{question}"));
-            DEFAULT_IS_NO.clone_into(&mut prompt);
+            choices.clone_into(&mut prompt);
         }
         let (sender, receiver) = tokio::sync::oneshot::channel();
         // On a detached thread: after an interruption, nobody may ever press a key.
@@ -228,10 +254,7 @@ impl Terminal {
             let _ = sender.send(input.interact());
         });
         match receiver.await {
-            Ok(Ok(answer)) => {
-                let answer = answer.trim().to_ascii_lowercase();
-                Ok(["y", "yes"].contains(&answer.as_str()))
-            }
+            Ok(Ok(answer)) => Ok(answer.trim().to_owned()),
             Ok(Err(dialoguer::Error::IO(error))) => Err(error),
             Err(_) => Err(ErrorKind::UnexpectedEof.into()),
         }

@@ -3,15 +3,15 @@
 use clap::Args;
 use maintenance_lease::protocol::Refusal;
 use maintenance_lease::{Change, Done, DryRun, Error, Refused, Release, Seen, Sight, TakeOver};
-use pod_safety::fencing::is_of_fencing;
 
 use crate::args::change::ChangingArgs;
 use crate::args::lock_id::LockIdArgs;
 use crate::args::output::offers_no_lock_id;
 use crate::args::write::reason;
-use crate::error::{Failure, FencingRefusal, InputError, Verb};
+use crate::error::{Failure, InputError, Verb};
 use crate::exit::Code;
 use crate::run::confirm::Confirmed;
+use crate::run::fencing::may_end;
 use crate::run::lock_command::LockCommand;
 use crate::run::report::Report;
 use crate::run::session::{Session, Start};
@@ -20,7 +20,8 @@ use crate::run::targets::Target;
 /// Release locks
 ///
 /// It is not an error if a node is already free, or if --mine finds no lock, so you can use this command in
-/// cleanup traps. If somebody else holds the lock, the exit code is 3.
+/// cleanup traps. If somebody else holds the lock, the exit code is 3. The lock of a fenced node is refused
+/// (exit code 6): use unfence.
 ///
 /// Use --force to end somebody else's lock. You are shown who holds it and are asked to confirm. They
 /// may still be working on the node, so talk to them first.
@@ -109,8 +110,17 @@ async fn release(
     target: Target,
 ) -> Result<Change, Failure> {
     let Target { node, seen } = target;
-    let exists = seen.as_ref().is_some_and(|seen| seen.row.row().is_some());
-    let change = match session.locks.release_seen(&node, options, seen).await {
+    let seen = match seen {
+        Some(seen) => seen,
+        None => session.locks.see(&node, false).await?,
+    };
+    // Another holder is named first.
+    let lease = seen.lease.as_ref();
+    let ends = lease.filter(|lease| args.force || session.locks.is_own(lease));
+    may_end(ends, session.locks.server_time().now())?;
+    let exists = seen.row.row().is_some();
+    let releasing = session.locks.release_seen(&node, options, Some(seen));
+    let change = match releasing.await {
         Err(Error::Refused(refused)) if refused.refusal == Refusal::OwnHold => {
             return end_own_hold(args, session, *refused).await;
         }
@@ -133,11 +143,6 @@ async fn end_own_hold(
     let Some(lease) = lease else {
         return Err(Error::Refused(Box::new(refused)).into());
     };
-    let now = session.locks.server_time().now();
-    if is_of_fencing(lease, now) {
-        let hold = Box::new(lease.clone());
-        return Err(FencingRefusal::EndHold { hold, now }.into());
-    }
     if args.change.write.dry_run == DryRun::None {
         session.remove_held_label(lease).await?;
     }

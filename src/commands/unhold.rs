@@ -2,12 +2,12 @@
 
 use clap::Args;
 use maintenance_lease::{Done, TakeOver};
-use pod_safety::fencing::is_of_fencing;
 
 use crate::args::change::ChangingArgs;
 use crate::args::output::offers_no_lock_id;
-use crate::error::{Failure, FencingRefusal, Verb};
+use crate::error::{Failure, Verb};
 use crate::exit::Code;
+use crate::run::fencing::may_end;
 use crate::run::lock_command::LockCommand;
 use crate::run::report::Report;
 use crate::run::session::Start;
@@ -20,8 +20,8 @@ use crate::run::targets::Target;
 /// It is not an error if a node is already free. If the hold is not yours, or was made by hand with
 /// kubectl, you are shown whose it is and are asked to confirm.
 ///
-/// A lock that expires by itself is refused (exit code 3): use release. A hold that fence placed is
-/// refused (exit code 6): use unfence.
+/// A lock that expires by itself is refused (exit code 3): use release. The hold of a
+/// fenced node is refused (exit code 6): use unfence.
 #[derive(Args, Debug)]
 #[command(
     mut_arg("format", offers_no_lock_id),
@@ -52,10 +52,7 @@ pub(crate) async fn run(args: &UnholdArgs, start: &Start<'_>) -> Result<Code, Fa
     let unhold = |Target { node, seen }: Target| async move {
         let lease = seen.as_ref().and_then(|seen| seen.lease.as_ref());
         let now = session.locks.server_time().now();
-        if let Some(lease) = lease.filter(|lease| is_of_fencing(lease, now)) {
-            let hold = Box::new(lease.clone());
-            return Err(FencingRefusal::EndHold { hold, now }.into());
-        }
+        may_end(lease, now)?;
         let held = lease.filter(|lease| lease.is_hold() && !command.is_dry_run());
         if let Some(lease) = held {
             session.remove_held_label(lease).await?;

@@ -11,7 +11,7 @@ use clap_complete::engine::CompletionCandidate;
 use maintenance_lease::protocol::{Now, State};
 use maintenance_lease::{Maintenance, NodeLease, RowDetail};
 use pod_safety::cluster::Reader;
-use pod_safety::fencing::is_of_fencing;
+use pod_safety::fencing::{is_of_fencing, protects_fencing};
 use tokio::time::timeout;
 
 use crate::args::connection::{ConnectionArgs, USER_AGENT};
@@ -236,9 +236,10 @@ impl Line {
         let is_wanted = |lease: &&NodeLease| match (self.verb.as_str(), lease.state(now)) {
             // A fencing that did not finish has left only its hold.
             ("unfence", _) => lease.is_fenced() || is_of_fencing(lease, now),
-            ("unhold", state) => state == State::AdminHold && !is_of_fencing(lease, now),
+            ("release" | "unhold", _) if protects_fencing(lease, now) => false,
+            ("unhold", state) => state == State::AdminHold,
             (_, State::Held { .. } | State::Expired { .. }) => self.force || locks.is_own(lease),
-            ("release", State::AdminHold) => locks.is_own(lease) && !is_of_fencing(lease, now),
+            ("release", State::AdminHold) => locks.is_own(lease),
             (_, State::Free | State::AdminHold) => false,
         };
         let mut named: Vec<Row> = leases

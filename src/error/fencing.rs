@@ -12,6 +12,8 @@ use supervisor::Exit;
 pub(crate) enum FencingRefusal {
     /// To fence it.
     Fence { node: String, why: steps::Refusal },
+    /// The same, because the suspect still reports although it was proven to be off.
+    StillReports { node: String, waited: Duration },
     /// The same, because nothing recreates these pods.
     NoOwner { node: String, pods: Vec<String> },
     /// To return it to service.
@@ -26,8 +28,8 @@ pub(crate) enum FencingRefusal {
         /// How long the hook and its processes may take.
         needed: Duration,
     },
-    /// To end this hold on its own.
-    EndHold { hold: Box<NodeLease>, now: Now },
+    /// To end this lock before the node is unfenced.
+    EndLock { lock: Box<NodeLease>, now: Now },
 }
 
 /// Why a hook was not run, or what happened to it.

@@ -2,16 +2,20 @@
 
 use std::collections::HashMap;
 
+use maintenance_lease::protocol::Now;
 use maintenance_lease::{NodeLease, TakeOver, Target};
-use pod_safety::fencing::is_of_fencing;
+use pod_safety::cluster::Reader;
+use pod_safety::fencing::{is_of_fencing, protects_fencing};
 
 use super::lock_command::LockCommand;
+use super::session::Session;
 use super::targets::names;
 use crate::args::nodes::Selection;
 use crate::args::take_expired::TakeExpiredArgs;
 use crate::error::{Failure, Unconfirmed, Verb};
 use crate::ui::Terminal;
 use crate::words::confirmation::{self, nodes, question, taken_over, would_ask};
+use crate::words::fencing::taken_while_running;
 use crate::words::holder::person;
 
 /// The number of nodes that a selector may put on hold without a confirmation.
@@ -70,7 +74,7 @@ impl LockCommand<'_> {
             .filter_map(|seen| seen.lease.as_ref())
             .filter(|lease| locks.takes_over(lease, by))
             // It is refused in any case, so there is nothing to ask.
-            .filter(|lease| by != TakeOver::Unhold || !is_of_fencing(lease, now))
+            .filter(|lease| by == TakeOver::Hold || !protects_fencing(lease, now))
             .collect();
         let many = self.change_of_many(selection, targets.len());
         let (change, question) = match (many, &taken[..]) {
@@ -79,6 +83,9 @@ impl LockCommand<'_> {
             (None, [lease]) => (nodes(1), self.verb.breaks_one(lease.node(), &person(lease))),
             (None, leases) => (nodes(leases.len()), self.verb.breaks_many(leases.len())),
         };
+        for lease in &taken {
+            self.warn_of_hook(lease, now).await;
+        }
         let program = self.session.program;
         let lines = taken.iter().map(|lease| taken_over(lease, now, program));
         self.ask(&targets, &self.facts(&change, lines), &question)
@@ -86,6 +93,26 @@ impl LockCommand<'_> {
         let by_node = |lease: &NodeLease| (lease.node().to_owned(), lease.clone());
         let confirmed = taken.into_iter().map(by_node).collect();
         Ok((targets, confirmed))
+    }
+
+    /// Warns if the lock in `lease` is the hold of a fencing whose hook may still be running. If the Node
+    /// can't be read, there is no warning: only the lock is taken over, and `fence` checks the hook again.
+    async fn warn_of_hook(&self, lease: &NodeLease, now: Now) {
+        let Session {
+            locks,
+            terminal,
+            program,
+            ..
+        } = &self.session;
+        if is_of_fencing(lease, now)
+            && let Ok(Some(evidence)) = Reader::new(locks.requests().clone())
+                .evidence(lease.node())
+                .await
+            && let Some(hook) = evidence.attempt().filter(|hook| hook.may_run(now))
+        {
+            let node = lease.node();
+            terminal.warn(taken_while_running(node, &hook, now.latest, program));
+        }
     }
 
     /// Reads `targets`, and asks before expired locks are taken whose nodes are NotReady or cordoned. Returns

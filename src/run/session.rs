@@ -196,6 +196,9 @@ impl Session<'_> {
 
     /// Reports what the last holder left behind, and what other tools do to the node.
     pub(crate) fn report_before(&self, change: &Change, now: Now) {
+        if let Some(fenced) = change::fenced(change, self.program) {
+            self.terminal.warn(fenced);
+        }
         if let Some(expired) = change::expired(change, now) {
             self.terminal.warn(expired);
         }

@@ -199,6 +199,18 @@ pub(crate) fn expired(change: &Change, now: Now) -> Option<String> {
     }
 }
 
+/// The node that was locked is fenced.
+pub(crate) fn fenced(change: &Change, program: &Program) -> Option<String> {
+    let is_fenced = change.lease.as_ref().is_some_and(NodeLease::is_fenced);
+    let node = &change.node;
+    (is_fenced && change.done == Done::Acquired).then(|| {
+        format!(
+            "node/{node} is fenced: it is off or cut off, and stays out of service until you run \
+             `{program} unfence {node}`"
+        )
+    })
+}
+
 /// The reason of a release was not stored.
 pub(crate) fn reason_not_stored(node: &str) -> String {
     format!("node/{node} was already free: -m was not stored")

@@ -1,9 +1,8 @@
 //! The hold of a fencing: what ends it, and what becomes of it where somebody else does.
 
 use insta::assert_snapshot;
-use serde_json::json;
 
-use crate::support::{Run, Stage};
+use crate::support::{PatientHook, Run, Stage};
 
 /// Somebody takes the node over from its holder.
 fn takes_over(stage: &Stage, node: &str) {
@@ -49,19 +48,7 @@ fn unhold_leaves_the_hold_of_a_fencing_to_unfence() {
 fn a_hold_that_was_ended_is_taken_again() {
     let (stage, node) = Stage::with_silent_node("held-again");
     stage.fence(&node);
-    let free = json!({"spec": {"holderIdentity": "", "leaseDurationSeconds": 1}}).to_string();
-    let namespace = "kube-node-maintenance";
-    let patch = [
-        "patch",
-        "lease",
-        "-n",
-        namespace,
-        &node,
-        "--type=merge",
-        "-p",
-        &free,
-    ];
-    stage.kubectl(&patch);
+    stage.frees(&node);
     assert_eq!(stage.holder(&node), None);
     let dry_run = stage.maint(["fence", &node, "--dry-run=server", "--", "false"]);
     let dry_run = dry_run.succeeds();
@@ -109,9 +96,9 @@ fn a_hold_that_somebody_took_over_is_theirs() {
     hint: take it over first with `kubectl maint hold worker-1 --take-over -m WHY`
     -- exit code 3
     "#);
-    for mallory in [&["unhold", &*node][..], &["acquire", &node, "-m", "mine"]] {
-        stage.maint(mallory).holder("mallory@laptop").succeeds();
-    }
+    stage.frees(&node);
+    let acquire = stage.maint(["acquire", &node, "-m", "mine"]);
+    acquire.holder("mallory@laptop").succeeds();
     assert_snapshot!(stage.maint(["unfence", &node]).run(), @r#"
     $ kubectl maint unfence worker-1
     -- stderr
@@ -149,4 +136,171 @@ fn a_hook_that_succeeded_and_can_not_be_recorded_is_told_of() {
     assert_eq!(stage.hook(&node), None);
     let holder = stage.holder(&node);
     assert_eq!(holder.as_deref(), Some("kubeadm:mallory@laptop"));
+}
+
+/// The record and the taint would stand on a node that nothing keeps others off.
+#[test]
+fn the_lock_of_a_fenced_node_is_ended_by_unfence_alone() {
+    let (stage, node) = Stage::with_silent_node("protected");
+    stage.fence(&node);
+    takes_over(&stage, &node);
+    let mallory = |words: &[&str]| stage.maint(words).holder("mallory@laptop");
+    assert_snapshot!(mallory(&["unhold", &node]).run(), @r#"
+    $ kubectl maint unhold worker-1
+    -- stderr
+    error: node/worker-1 is fenced, on hold by mallory@laptop: "mine" (since [time])
+    hint: return the node to service first with `kubectl maint unfence worker-1`
+    -- exit code 6
+    "#);
+    for words in [
+        &["release", &node][..],
+        &["release", &node, "--dry-run=server"],
+        &["unhold", &node, "--yes"],
+    ] {
+        let run = mallory(words).run();
+        assert_eq!(run.code, 6, "{run}");
+        assert_eq!(run.next_command(), ["unfence", &node], "{run}");
+    }
+    let force = ["release", &node, "--force", "--yes"];
+    let run = stage.maint(force).holder("bob@laptop").run();
+    assert_eq!(run.code, 6, "{run}");
+    let holder = stage.holder(&node);
+    assert_eq!(holder.as_deref(), Some("kubeadm:mallory@laptop"));
+    stage.comes_back(&node, "boot-2");
+    mallory(&["unfence", &node]).succeeds();
+    mallory(&["unhold", &node]).succeeds();
+    stage.is_untouched(&node);
+}
+
+#[test]
+fn a_lease_that_a_node_was_fenced_under_is_not_released_either() {
+    let (stage, node) = Stage::with_silent_node("protected-lease");
+    stage.maint(["acquire", &node]).succeeds();
+    stage.fence(&node);
+    assert_snapshot!(stage.maint(["release", &node]).run(), @"
+    $ kubectl maint release worker-1
+    -- stderr
+    error: node/worker-1 is fenced, locked by alice@bastion (since [time], until [time], [length] left)
+    hint: return the node to service first with `kubectl maint unfence worker-1`
+    -- exit code 6
+    ");
+    let force = ["release", &node, "--force", "--yes"];
+    let run = stage.maint(force).holder("bob@laptop").run();
+    assert_eq!(run.code, 6, "{run}");
+    assert_eq!(stage.holder(&node).as_deref(), Some("alice@bastion"));
+    stage.comes_back(&node, "boot-2");
+    stage.maint(["unfence", &node]).succeeds();
+    stage.maint(["release", &node]).succeeds();
+    stage.is_untouched(&node);
+}
+
+/// Its lock keeps others off it, so it is not refused.
+#[test]
+fn who_locks_a_fenced_node_is_told_so() {
+    let (stage, node) = Stage::with_silent_node("locked-fenced");
+    stage.fence(&node);
+    stage.frees(&node);
+    let bob = |words: &[&str]| stage.maint(words).holder("bob@laptop").succeeds();
+    assert_snapshot!(bob(&["acquire", &node]), @"
+    $ kubectl maint acquire worker-1
+    node/worker-1 acquired by bob@laptop until [time] (30m)
+    -- stderr
+    Warning: node/worker-1 is fenced: it is off or cut off, and stays out of service until you run `kubectl maint unfence worker-1`
+    Expires [time] (in 30m). To extend:
+      kubectl maint renew worker-1
+      kubectl maint hold worker-1 -m WHY
+    -- exit code 0
+    ");
+    stage.frees(&node);
+    for words in [
+        &["hold", &node, "-m", "new disk"][..],
+        &["hold", &node, "-m", "new disk", "--take-over", "--yes"],
+    ] {
+        let run = bob(words);
+        assert!(
+            !run.stderr.contains("is fenced") || words.len() == 4,
+            "{run}"
+        );
+    }
+    stage.frees(&node);
+    let run = bob(&["with", &node, "--", "true"]);
+    assert!(
+        run.stderr.contains(" is fenced: it is off or cut off"),
+        "{run}"
+    );
+}
+
+/// Somebody had the node in the meantime, and may have started its machine again.
+#[test]
+fn a_hold_that_was_taken_over_and_ended_during_the_hook_leaves_no_proof() {
+    let (stage, node) = Stage::with_silent_node("ended-between");
+    let hook = PatientHook::new(&stage);
+    let running = hook.begins(stage.maint(["fence", &node]));
+    takes_over(&stage, &node);
+    let unhold = stage.maint(["unhold", &node]);
+    unhold.holder("mallory@laptop").succeeds();
+    hook.may_end();
+    let run = running.ends();
+    assert_eq!(run.code, 5, "{run}");
+    let ended = format!("error: cannot fence node/{node}: its lock was ended during this command");
+    for words in ["the hook succeeded, but this was not recorded", &ended] {
+        assert!(run.stderr.contains(words), "{run}");
+    }
+    stage.is_untouched(&node);
+}
+
+/// The lock that this run waits under may be ended, too.
+#[test]
+fn a_hold_that_ends_while_fence_waits_is_told_of() {
+    let (stage, node) = Stage::with_silent_node("ended-waiting");
+    let mut pod = stage.pod("stays", &node);
+    pod["metadata"]["finalizers"] = serde_json::json!(["example.com/backup"]);
+    stage.create(&[stage.namespace(), pod]);
+    let fence = || {
+        stage
+            .maint(["fence", &node, "--powered-off=dark", "--timeout=3s"])
+            .args(["--accept-risk=no-owner", "-m", "it can go"])
+            .until_it_says("waiting for 1 pod")
+    };
+    let running = fence();
+    stage.frees(&node);
+    let run = running.ends();
+    assert_eq!(run.code, 4, "{run}");
+    let ended = format!("Warning: the fencing hold on node/{node} was ended\n");
+    assert!(run.stderr.contains(&ended), "{run}");
+    let running = fence();
+    takes_over(&stage, &node);
+    let run = running.ends();
+    let lost = format!("hold on node/{node} was lost: mallory@laptop has the lock now");
+    assert!(run.stderr.contains(&lost), "{run}");
+}
+
+#[test]
+fn who_takes_over_from_a_running_fence_is_told_of_its_hook() {
+    let (stage, node) = Stage::with_silent_node("taken-running");
+    let hook = PatientHook::new(&stage);
+    let running = hook.begins(stage.maint(["fence", &node]));
+    let bob = |words: &[&str]| stage.maint(words).holder("bob@laptop").run();
+    assert_snapshot!(bob(&["fence", &node, "--powered-off=dark"]), @"
+    $ kubectl maint fence worker-1 --powered-off=dark
+    -- stderr
+    error: a hook may still be running for node/worker-1: sh, started by alice@bastion at [time] (until [time] at the latest)
+    hint: wait for it to end; if that run was interrupted, run the same command again with --resume=[id]
+    -- exit code 3
+    ");
+    assert_snapshot!(bob(&["hold", &node, "-m", "mine", "--take-over", "--yes"]), @"
+    $ kubectl maint hold worker-1 -m mine --take-over --yes
+    node/worker-1 on hold by bob@laptop, taken over from alice@bastion
+    -- stderr
+    Warning: a hook may still be running for node/worker-1: sh, started by alice@bastion at [time] (until [time] at the latest); once it has ended, continue with `kubectl maint fence worker-1 --resume=[id] -- HOOK`
+    Warning: alice@bastion may still be working on node/worker-1: tell them that their hold has ended
+    A hold does not expire. To end it: kubectl maint unhold worker-1
+    -- exit code 0
+    ");
+    let run = bob(&["fence", &node, "--powered-off=dark"]);
+    assert_eq!(run.code, 3, "{run}");
+    assert!(run.stderr.contains("a hook may still be running"), "{run}");
+    assert!(stage.hook(&node).is_some());
+    hook.may_end();
+    assert_eq!(running.ends().code, 3);
 }

@@ -27,6 +27,7 @@ mod node_gone;
 mod races;
 mod refused;
 mod status;
+mod suspect;
 mod taints;
 mod unfence;
 mod volumes;

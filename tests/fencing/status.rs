@@ -44,7 +44,7 @@ fn a_fenced_node_that_is_ready_again_is_shown_as_fenced() {
     let misfenced = "OutOfService, kubelet alive (taint set by alice";
     assert!(same_boot.contains(misfenced), "{same_boot}");
     stage.patch_status(&node, &restarted);
-    stage.maint(["release", &node]).succeeds();
+    stage.frees(&node);
     let free = row(&stage, &node);
     assert!(free.contains(" Free ") && free.contains(fenced), "{free}");
     stage.maint(["unfence", &node]).succeeds();

@@ -1,8 +1,9 @@
 //! Out-of-service taints that others set: whether they are enough.
 
+use insta::assert_snapshot;
 use serde_json::Value;
 
-use crate::support::Stage;
+use crate::support::{Stage, eventually};
 
 const KEY: &str = "node.kubernetes.io/out-of-service";
 
@@ -47,4 +48,36 @@ fn a_taint_that_evicts_is_left_as_it_is() {
         .maint(["fence", &node, "--powered-off=dark"])
         .succeeds();
     assert!(again.stdout.contains("is already fenced"), "{again}");
+}
+
+/// Two people gave their word, and the record has room for one.
+#[test]
+fn a_proof_that_replaces_a_recorded_one_says_so() {
+    let (stage, node) = Stage::with_silent_node("two-proofs");
+    stage.fence(&node);
+    stage.kubectl(&["taint", "node", &node, &format!("{KEY}:NoExecute-")]);
+    let fence = ["fence", &node, "--powered-off=I saw it"];
+    assert_snapshot!(stage.maint(fence).arg("--dry-run=server").run(), @r#"
+    $ kubectl maint fence worker-1 "--powered-off=I saw it" --dry-run=server
+    node/worker-1 fenced by alice@bastion, powered off: I saw it (server dry run)
+    -- stderr
+    Warning: node/worker-1 was fenced by alice@bastion at [time], powered off: dark, but its taint was removed: the new proof replaces that record
+    -- exit code 0
+    "#);
+    assert_snapshot!(stage.maint(fence).run(), @r#"
+    $ kubectl maint fence worker-1 "--powered-off=I saw it"
+    node/worker-1 fenced by alice@bastion, powered off: I saw it
+    -- stderr
+    Warning: node/worker-1 was fenced by alice@bastion at [time], powered off: dark, but its taint was removed: the new proof replaces that record
+    node/worker-1: nothing is left to evict or detach
+    -- exit code 0
+    "#);
+    let how = &stage.record(&node).expect("a record")["how"];
+    assert_eq!(how["poweredOff"], "I saw it");
+    eventually("the Event says what was replaced", || {
+        let events = stage.kubectl(&["get", "events", "-o", "json"]);
+        events.contains("powered off: I saw it (before: by alice@bastion at ")
+    });
+    let again = stage.maint(fence).succeeds();
+    assert!(!again.stderr.contains("replaces"), "{again}");
 }

@@ -357,3 +357,20 @@ fn a_silent_node_with_a_record_and_no_taint_is_not_called_fenced() {
     -- exit code 6
     ");
 }
+
+/// Under a lock of the caller's own there is no hold of the fencing yet, but a hook.
+#[test]
+fn a_node_whose_hook_runs_is_not_called_unfenced() {
+    let (stage, node) = Stage::with_silent_node("hook-runs");
+    stage.maint(["hold", &node, "-m", "dark"]).succeeds();
+    let hook = PatientHook::new(&stage);
+    let running = hook.begins(stage.maint(["fence", &node]));
+    let run = stage.maint(["unfence", &node]).run();
+    assert_eq!((run.code, &*run.stdout), (3, ""), "{run}");
+    let words =
+        format!("a hook may still be running for node/{node}: sh, started by alice@bastion at ");
+    assert!(run.stderr.contains(&words), "{run}");
+    hook.may_end();
+    assert_eq!(running.ends().code, 0);
+    assert!(stage.is_tainted(&node));
+}

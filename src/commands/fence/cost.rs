@@ -3,7 +3,8 @@
 use pod_safety::fencing::Cost;
 use pod_safety::fencing::steps::Step;
 
-use super::{FenceRun, Risk};
+use super::args::Risk;
+use super::steps::FenceRun;
 use crate::error::{Failure, FencingRefusal};
 use crate::run::fencing::Observed;
 use crate::words::fencing::cost;

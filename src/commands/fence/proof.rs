@@ -1,11 +1,16 @@
 //! What proves that the node is off, and whether that proof is about the current machine.
 
+use maintenance_lease::NodeLease;
+use maintenance_lease::env::{Env as _, Machine};
+use maintenance_lease::protocol::BootInstant;
 use pod_safety::fencing::steps::{self, AcceptedRisks, Sight, Step};
-use pod_safety::fencing::{How, Proof};
+use pod_safety::fencing::{How, Proof, Quiet, Recording};
 
-use super::{FenceRun, Risk};
-use crate::error::{Failure, FencingRefusal};
-use crate::run::fencing::{Observed, Recording};
+use super::args::Risk;
+use super::steps::FenceRun;
+use crate::error::{Failure, FencingRefusal, HookError};
+use crate::run::fencing::Observed;
+use crate::words::fencing::replaced;
 
 impl FenceRun<'_> {
     /// Records the operator's word as the proof for the machine that is seen first.
@@ -40,11 +45,13 @@ impl FenceRun<'_> {
         let target = self.target;
         loop {
             let reading = async || target.observed().await;
+            let begun = Machine.boot();
             let observed = self.retries.read(target, reading).await?;
             self.take_word(&observed);
             self.judge_record(&observed).await;
             self.has_found_hold = !target.is_dry_run() && self.is_broken_off(&observed);
-            match self.judge(&observed).await? {
+            self.watch_suspect(&observed);
+            match self.judge(&observed, begun).await? {
                 Err(refusal) if refusal.is_unread() && !self.retries.rest().is_zero() => {
                     let failure = self.refused(&refusal);
                     self.retries.report(target, &failure);
@@ -62,20 +69,55 @@ impl FenceRun<'_> {
         }
     }
 
-    fn refused(&self, why: &steps::Refusal) -> Failure {
-        Failure::Fencing(FencingRefusal::Fence {
-            node: self.target.node.clone(),
-            why: why.clone(),
-        })
+    /// Watches the heartbeat of a suspect from the time on when it is proven to be off.
+    fn watch_suspect(&mut self, observed: &Observed) {
+        if self.args.suspect && self.proof.is_some() {
+            let heartbeat = &observed.evidence.signs.heartbeat;
+            self.quiet = Some(Quiet::after(self.quiet.take(), heartbeat, Machine.boot()));
+        }
     }
 
-    /// The next step, judged by what is seen now, or why there is none.
+    /// Warns once of the record that this run will replace.
+    fn warn_of_replaced(&mut self, sight: &Sight) {
+        if let Some((record, why)) = sight.replaced()
+            && self.replaced.is_none()
+            && !self.recording.is_open()
+        {
+            let replaced = replaced(&self.target.node, record, why);
+            self.target.session.terminal.warn(&replaced);
+            self.replaced = Some(record.clone());
+        }
+    }
+
+    fn refused(&self, why: &steps::Refusal) -> Failure {
+        let node = self.target.node.clone();
+        match why {
+            steps::Refusal::HookRunning(other) => Failure::Hook(HookError::Running {
+                node,
+                other: (**other).clone(),
+                now: self.target.now().latest,
+            }),
+            why => Failure::Fencing(FencingRefusal::Fence {
+                node,
+                why: why.clone(),
+            }),
+        }
+    }
+
+    /// Whether another acquisition has begun or ended since this run began under one.
+    fn has_lost_lock(&self, observed: &Observed) -> bool {
+        let id = observed.lease.as_ref().and_then(NodeLease::lock_id);
+        self.under.is_some() && id != self.under
+    }
+
+    /// The next step, judged by what was read since `begun`, or why there is none.
     ///
     /// # Errors
     /// That the command was interrupted.
     async fn judge(
         &mut self,
         observed: &Observed,
+        begun: BootInstant,
     ) -> Result<Result<Step, steps::Refusal>, Failure> {
         let target = self.target;
         let reading = async { Ok(target.zone(observed).await) };
@@ -85,6 +127,13 @@ impl FenceRun<'_> {
             zone: target.or_interrupted(reading).await?,
             remediation: observed.evidence.remediation.clone(),
             lock: target.lock(observed.lease.as_ref()),
+            is_lost: self.has_lost_lock(observed),
+            is_suspect: self.args.suspect,
+            is_quiet: self
+                .quiet
+                .as_ref()
+                .is_some_and(|quiet| quiet.is_over(begun)),
+            hook: self.hook.other(observed),
             proof: self.proof.clone(),
             is_recorded: self.recording.is_there(),
         };
@@ -95,6 +144,7 @@ impl FenceRun<'_> {
             remediation_unknown: insists(Risk::RemediationUnknown),
         };
         let next = sight.next(observed.at, accepted);
+        self.warn_of_replaced(&sight);
         if let Err(steps::Refusal::OtherMachine { proof, now }) = &next {
             // The proof and the marks on the Node belong to another machine. Nothing is known about this
             // one.

@@ -5,11 +5,11 @@ use pod_safety::fencing::{Proof, Record, Remains, is_of_fencing, patch};
 use pod_safety::wire::rfc3339;
 use serde_json::Value;
 
-use super::FenceRun;
+use super::steps::FenceRun;
 use crate::output::fencing::Fencing;
 use crate::run::fencing::{LeaseEnd, Observed};
 use crate::text::escape;
-use crate::words::fencing::{fenced, lease_ends, lease_ends_with_outer};
+use crate::words::fencing::{fenced, lease_ends, lease_ends_with_outer, replacing};
 
 impl FenceRun<'_> {
     /// Reports that the node is fenced, in words and as an Event.
@@ -21,7 +21,8 @@ impl FenceRun<'_> {
         self.outcome = Some(Fencing::fenced(&target.node, record, &Remains::default()));
         if !already {
             let why = record.why.as_deref().map(|why| format!(": \"{why}\""));
-            let message = line + &escape(&why.unwrap_or_default());
+            let earlier = self.replaced.as_ref().map(replacing).unwrap_or_default();
+            let message = line + &escape(&why.unwrap_or_default()) + &earlier;
             target
                 .post(&observed.evidence, "NodeFenced", message, true)
                 .await;

@@ -4,7 +4,7 @@ use maintenance_lease::{Acquire, NodeLease};
 use pod_safety::fencing::steps::Lock;
 use pod_safety::fencing::{Record, is_of_fencing};
 
-use super::UnfenceRun;
+use super::steps::UnfenceRun;
 use crate::error::{Failure, LockAfter};
 use crate::run::fencing::Observed;
 use crate::words::fencing::{hold_left, hold_lost, taken_by, was_fenced};

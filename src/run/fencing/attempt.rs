@@ -3,13 +3,15 @@
 
 use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::protocol::{BootInstant, Now};
-use pod_safety::fencing::{Attempt, patch};
+use pod_safety::fencing::{Attempt, Written, patch};
 
-use super::{Attempts, FencingTarget, Observed, Written, hook, hook_program, variables};
+use super::hook::{GRACE, run};
+use super::hook_program::check;
+use super::target::{Attempts, FencingTarget, Observed};
+use super::variables::set_all;
 use crate::args::hook::HookArgs;
 use crate::error::{Failure, HookError};
-use crate::text::escape;
-use crate::words::fencing::resume;
+use crate::words::fencing::hook_stays;
 
 /// The hook of a run.
 pub(crate) struct Hook<'a> {
@@ -28,7 +30,7 @@ impl<'a> Hook<'a> {
     pub(crate) fn new(target: &'a FencingTarget<'a>, args: &'a HookArgs) -> Result<Self, Failure> {
         if let Some(program) = args.hook.first() {
             supervisor::supports("a hook").map_err(anyhow::Error::new)?;
-            hook_program::check(program, target.path)?;
+            check(program, target.path)?;
         }
         let mut nonce = [0; 10];
         Machine.random(&mut nonce);
@@ -116,9 +118,9 @@ impl<'a> Hook<'a> {
             return Err(Failure::Interrupted);
         }
         let command = supervisor::Command::new(self.args.hook.clone());
-        let command = variables::set_all(command, observed, fencing);
+        let command = set_all(command, observed, fencing);
         let terminal = target.session.terminal;
-        let ended = hook::run(terminal, command, begun, self.args.hook_timeout).await?;
+        let ended = run(terminal, command, begun, self.args.hook_timeout).await?;
         let node = target.node.clone();
         let has_output = !ended.output.is_empty();
         if target.is_interrupted() || ended.is_interrupted {
@@ -136,7 +138,7 @@ impl<'a> Hook<'a> {
     }
 
     fn announcement(&self, since: Now) -> Attempt {
-        let limit = self.args.hook_timeout + hook::GRACE;
+        let limit = self.args.hook_timeout + GRACE;
         Attempt {
             id: self.id.clone(),
             who: self.target.session.locks.identity().to_owned(),
@@ -154,12 +156,8 @@ impl<'a> Hook<'a> {
         }
         let target = self.target;
         if let Err(failure) = target.or_soon(self.clear(&self.id)).await {
-            target.session.terminal.warn(format!(
-                "could not remove the hook annotation from node/{}: {}; to run another hook now, {}",
-                target.node,
-                escape(&failure.to_string()),
-                resume(&self.id)
-            ));
+            let terminal = target.session.terminal;
+            terminal.warn(hook_stays(&target.node, &self.id, &failure));
         }
     }
 

@@ -8,9 +8,9 @@ use pod_safety::fencing::steps::Refusal;
 use pod_safety::node::is_fresh;
 use pod_safety::taint::OutOfService;
 
-use super::{FencingTarget, Timeout};
+use super::target::FencingTarget;
+use super::timeout::Timeout;
 use crate::error::{Failure, FencingRefusal};
-use crate::text::escape;
 use crate::words::fencing;
 
 impl FencingTarget<'_> {
@@ -34,11 +34,7 @@ impl FencingTarget<'_> {
             if let Some(why) = unheard
                 && !is_unheard
             {
-                terminal.warn(format!(
-                    "unknown whether node/{} is alive again: {}",
-                    self.node,
-                    escape(&why)
-                ));
+                terminal.warn(fencing::life_unknown(&self.node, &why));
                 is_unheard = true;
             }
             let is_told =
@@ -60,8 +56,8 @@ impl FencingTarget<'_> {
             if timeout.rest().is_zero() {
                 return Ok(remains);
             }
+            timeout.pause_with(self, &fencing::counts(&remains)).await?;
             reported = remains;
-            timeout.pause(self).await?;
         }
     }
 

@@ -1,38 +1,26 @@
 //! The lock during fence and unfence: one that the caller already holds, or a hold that lasts as long as
 //! the node is fenced.
 
-use maintenance_lease::protocol::{Instant, LockId, Span, State};
+use maintenance_lease::protocol::{Instant, LockId, Now, Span, State};
 use maintenance_lease::{Change, Done, Error, Hold, NodeLease};
-use pod_safety::fencing::hold::PURPOSE;
+use pod_safety::fencing::hold::{PURPOSE, protects_fencing};
 use pod_safety::fencing::steps::Lock;
 
-use super::{FencingTarget, hook};
+use super::hook::GRACE;
+use super::target::FencingTarget;
 use crate::args::lock_id::LockIds;
 use crate::error::{Failure, FencingRefusal, FencingWrite, LockAfter};
 use crate::run::side_effects::SideEffects;
 use crate::run::variables::is_held_by;
-use crate::text::escape;
-
-/// The prefix of the reason of a fencing's hold, for people.
-const MARK: &str = "fencing: ";
-
-/// The longest reason of such a hold, in bytes. The record has the full reason.
-const LONGEST_REASON: usize = 1000;
+use crate::words::fencing as words;
 
 impl FencingTarget<'_> {
     /// Whose lock the node has. The caller holds it by a lease that has not expired, by a hold, or by the
     /// `with` that this runs under. That of `with` only counts if the lock id is the same.
     pub(crate) fn lock(&self, lease: Option<&NodeLease>) -> Lock {
-        let now = self.now();
-        let held_state =
-            |lease: &&NodeLease| matches!(lease.state(now), State::Held { .. } | State::AdminHold);
-        let Some(lease) = lease.filter(held_state) else {
-            return Lock::Nobodys;
-        };
-        match self.is_of_outer(lease) || self.session.locks.is_own(lease) {
-            true => Lock::Callers,
-            false => Lock::Others,
-        }
+        let is_callers =
+            |lease: &NodeLease| self.is_of_outer(lease) || self.session.locks.is_own(lease);
+        Lock::of(lease, self.now(), is_callers)
     }
 
     /// When the caller's lease of the node ends; `None` if it is a hold, or not theirs.
@@ -59,7 +47,7 @@ impl FencingTarget<'_> {
     /// # Errors
     /// For example, if somebody else holds the lock, or if the result of the write is unknown.
     pub(crate) async fn hold(&self, why: &str) -> Result<Change, Failure> {
-        let options = Hold::new(hold_reason(why)).purpose(PURPOSE);
+        let options = Hold::new(words::hold_reason(why)).purpose(PURPOSE);
         let locks = &self.session.locks;
         let change = self
             .write_lock(locks.hold_seen(&self.node, &options, None, None))
@@ -72,11 +60,7 @@ impl FencingTarget<'_> {
         let mut side_effects = SideEffects::default();
         side_effects.add(&change);
         side_effects.print(terminal, self.suffix());
-        terminal.remark(format!(
-            "node/{} on hold until it is unfenced{}",
-            self.node,
-            self.suffix()
-        ));
+        terminal.remark(words::on_hold(&self.node) + self.suffix());
         Ok(change)
     }
 
@@ -90,15 +74,9 @@ impl FencingTarget<'_> {
             .write_lock(locks.unhold_seen(&self.node, Some(lease), None))
             .await
             .map_err(|failure| self.if_unknown(FencingWrite::EndHold, failure))?;
-        let how = match change.done {
-            Done::Released => "ended",
-            _ => "was already ended",
-        };
-        self.session.terminal.remark(format!(
-            "node/{}: fencing hold {how}{}",
-            self.node,
-            self.suffix()
-        ));
+        let is_ended = change.done == Done::Released;
+        let terminal = self.session.terminal;
+        terminal.remark(words::end_of_hold(&self.node, is_ended) + self.suffix());
         Ok(())
     }
 
@@ -146,12 +124,8 @@ impl FencingTarget<'_> {
         }
         let marking = self.session.locks.mark_fenced(&self.node, fenced);
         if let Err(failure) = self.or_soon(async { Ok(marking.await?) }).await {
-            self.session.terminal.warn(format!(
-                "could not record in the Lease of node/{} that it is {}: {}",
-                self.node,
-                if fenced { "fenced" } else { "no longer fenced" },
-                escape(&failure.to_string())
-            ));
+            let terminal = self.session.terminal;
+            terminal.warn(words::not_marked(&self.node, fenced, &failure));
         }
     }
 
@@ -170,7 +144,7 @@ impl FencingTarget<'_> {
             return Ok(());
         };
         let rest = until - now.latest;
-        let needed = limit + hook::GRACE;
+        let needed = limit + GRACE;
         if rest >= Span::from(needed) || is_acquired_by(lease, &self.node, self.inherited.as_ref())
         {
             return Ok(());
@@ -181,6 +155,20 @@ impl FencingTarget<'_> {
             needed,
         }
         .into())
+    }
+}
+
+/// Checks that the lock in `lease`, if there is one, may be ended before its node is unfenced.
+///
+/// # Errors
+/// If only `unfence` may end it.
+pub(crate) fn may_end(lease: Option<&NodeLease>, now: Now) -> Result<(), FencingRefusal> {
+    match lease.filter(|lease| protects_fencing(lease, now)) {
+        Some(lease) => Err(FencingRefusal::EndLock {
+            lock: Box::new(lease.clone()),
+            now,
+        }),
+        None => Ok(()),
     }
 }
 
@@ -201,16 +189,6 @@ fn is_acquired_by(lease: &NodeLease, node: &str, ids: Option<&LockIds>) -> bool 
 
 fn names_acquisition(ids: Option<&LockIds>, node: &str, id: &LockId) -> bool {
     ids.and_then(|ids| ids.of_node(node)) == Some(id)
-}
-
-fn hold_reason(why: &str) -> String {
-    let mut reason = format!("{MARK}{why}");
-    let mut end = reason.len().min(LONGEST_REASON);
-    while !reason.is_char_boundary(end) {
-        end -= 1;
-    }
-    reason.truncate(end);
-    reason
 }
 
 #[cfg(test)]
@@ -243,16 +221,5 @@ mod tests {
                 assert_eq!(names, is_it, "{name} {ids:?}");
             }
         }
-    }
-
-    #[test]
-    fn the_reason_of_a_hold_is_cut_between_letters() {
-        assert_eq!(
-            hold_reason("its lights are off"),
-            "fencing: its lights are off"
-        );
-        let long = hold_reason(&"ü".repeat(600));
-        assert_eq!(long.len(), LONGEST_REASON - 1);
-        assert!(long.ends_with('ü'));
     }
 }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::FencingTarget;
+use super::target::FencingTarget;
 use crate::error::Failure;
-use crate::text::escape;
+use crate::words::fencing::{unread, waited};
 
 /// The time between two reads.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -28,8 +28,25 @@ impl Timeout {
         }
     }
 
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
     pub(crate) fn rest(&self) -> Duration {
         self.limit.saturating_sub(self.begun.elapsed())
+    }
+
+    /// Shows `line` with the time that has passed, and waits until the next read.
+    ///
+    /// # Errors
+    /// If it was interrupted.
+    pub(crate) async fn pause_with(
+        &self,
+        target: &FencingTarget<'_>,
+        line: &str,
+    ) -> Result<(), Failure> {
+        target.session.terminal.live(waited(line, self.elapsed()));
+        self.pause(target).await
     }
 
     /// Waits until the next read.
@@ -68,11 +85,7 @@ impl Timeout {
     pub(crate) fn report(&mut self, target: &FencingTarget<'_>, failure: &Failure) {
         let failure = failure.to_string();
         if self.reported.as_ref() != Some(&failure) {
-            target.session.terminal.warn(format!(
-                "could not read node/{}; retrying ({})",
-                target.node,
-                escape(&failure)
-            ));
+            target.session.terminal.warn(unread(&target.node, &failure));
             self.reported = Some(failure);
         }
     }

@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::{Node, NodeAddress};
 use maintenance_lease::NodeLease;
 use supervisor::Command;
 
-use super::Observed;
+use super::target::Observed;
 use crate::run::variables::{Variables, set};
 
 /// All addresses of the node, as `TYPE=ADDRESS`, separated by spaces.

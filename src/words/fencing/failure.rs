@@ -1,12 +1,13 @@
 //! Failures during a fencing, and what is unknown after them.
 
 use maintenance_lease::Error;
-use maintenance_lease::protocol::Span;
+use maintenance_lease::protocol::{Instant, Span};
+use pod_safety::fencing::Attempt;
 use supervisor::Exit;
 
 use super::retry::{RETRY, resume};
 use crate::error::{Failure, FencingWrite, HookEnd, HookError};
-use crate::text::escape;
+use crate::text::{escape, for_shell};
 use crate::words::program::Program;
 use crate::words::time::{clock, length};
 
@@ -18,14 +19,7 @@ pub(crate) fn of_hook(error: &HookError, program: &Program) -> (String, String) 
             not_run(program, "not executable", *is_path)
         }
         HookError::Running { node, other, now } => (
-            format!(
-                "another hook may still be running for node/{node}: {} by {} (since {}, until {} at the \
-                 latest)",
-                escape(&other.program),
-                escape(&other.who),
-                clock(other.since, *now),
-                clock(other.until, *now)
-            ),
+            running(node, other, *now),
             format!(
                 "wait for it to end; if that run was interrupted, {}",
                 resume(&other.id)
@@ -50,6 +44,45 @@ pub(crate) fn of_hook(error: &HookError, program: &Program) -> (String, String) 
                 .to_owned(),
         ),
     }
+}
+
+/// The hook `other` may still be running for `node`.
+fn running(node: &str, other: &Attempt, now: Instant) -> String {
+    format!(
+        "a hook may still be running for node/{node}: {}, started by {} at {} (until {} at the latest)",
+        escape(&other.program),
+        escape(&other.who),
+        clock(other.since, now),
+        clock(other.until, now)
+    )
+}
+
+/// The same for the operator who takes over the hold of its fencing.
+pub(crate) fn taken_while_running(
+    node: &str,
+    other: &Attempt,
+    now: Instant,
+    program: &Program,
+) -> String {
+    format!(
+        "{}; once it has ended, continue with `{program} fence {node} --resume={} -- HOOK`",
+        running(node, other, now),
+        for_shell(&other.id)
+    )
+}
+
+/// The annotation of the hook `id` could not be removed from `node`.
+pub(crate) fn hook_stays(node: &str, id: &str, failure: &Failure) -> String {
+    format!(
+        "could not remove the hook annotation from node/{node}: {}; to run another hook now, {}",
+        escape(&failure.to_string()),
+        resume(id)
+    )
+}
+
+/// A read of `node` failed, and is retried.
+pub(crate) fn unread(node: &str, failure: &str) -> String {
+    format!("could not read node/{node}; retrying ({})", escape(failure))
 }
 
 fn not_run(hook: &str, why: &str, is_path: bool) -> (String, String) {

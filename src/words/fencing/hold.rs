@@ -6,8 +6,49 @@ use maintenance_lease::{Error, NodeLease};
 use super::failure::unknown;
 use crate::error::Failure;
 use crate::text::escape;
-use crate::words::holder::person;
+use crate::words::holder::{of_node, person};
 use crate::words::program::Program;
+
+/// The prefix of the reason of a fencing's hold.
+const MARK: &str = "fencing: ";
+
+/// The longest reason of such a hold, in bytes. The record has the full reason.
+const LONGEST_REASON: usize = 1000;
+
+/// The reason of the hold of a node that is fenced because of `why`.
+pub(crate) fn hold_reason(why: &str) -> String {
+    let mut reason = format!("{MARK}{why}");
+    let mut end = reason.len().min(LONGEST_REASON);
+    while !reason.is_char_boundary(end) {
+        end -= 1;
+    }
+    reason.truncate(end);
+    reason
+}
+
+/// `node` is on hold.
+pub(crate) fn on_hold(node: &str) -> String {
+    format!("node/{node} on hold until it is unfenced")
+}
+
+/// The hold on `node` was ended, or had ended before.
+pub(crate) fn end_of_hold(node: &str, is_ended: bool) -> String {
+    let how = if is_ended {
+        "ended"
+    } else {
+        "was already ended"
+    };
+    format!("node/{node}: fencing hold {how}")
+}
+
+/// The Lease of `node` does not say whether the Node is fenced.
+pub(crate) fn not_marked(node: &str, fenced: bool, failure: &Failure) -> String {
+    let is = if fenced { "fenced" } else { "no longer fenced" };
+    format!(
+        "could not record in the Lease of node/{node} that it is {is}: {}",
+        escape(&failure.to_string())
+    )
+}
 
 /// The hold of an earlier run stays on `node`.
 pub(crate) fn hold_stays(node: &str, program: &Program) -> String {
@@ -20,6 +61,16 @@ pub(crate) fn hold_stays(node: &str, program: &Program) -> String {
 /// The hold of the fencing of `node` was ended, and `person` holds the lock now.
 pub(crate) fn hold_lost(node: &str, person: &str) -> String {
     format!("the fencing hold on node/{node} was lost: {person} has the lock now")
+}
+
+/// The lock of the fenced `node` was ended, and nobody has it now.
+pub(crate) fn hold_ended(node: &str, lease: &NodeLease) -> String {
+    let by = lease.released_by().or(lease.last_holder());
+    let by = by.map(|by| format!(" by {}", of_node(by)));
+    format!(
+        "the fencing hold on node/{node} was ended{}",
+        by.unwrap_or_default()
+    )
 }
 
 /// The hold that this run took on `node` could not be released.
@@ -49,5 +100,21 @@ pub(crate) fn taken_by(failure: &Failure) -> Option<&NodeLease> {
             refused.lease.as_ref()
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_of_a_hold_is_cut_between_letters() {
+        assert_eq!(
+            hold_reason("its lights are off"),
+            "fencing: its lights are off"
+        );
+        let long = hold_reason(&"ü".repeat(600));
+        assert_eq!(long.len(), LONGEST_REASON - 1);
+        assert!(long.ends_with('ü'));
     }
 }

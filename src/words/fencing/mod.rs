@@ -10,11 +10,17 @@ mod remains;
 mod retry;
 
 pub(crate) use self::cost::cost;
-pub(crate) use self::failure::{of_hook, unknown};
-pub(crate) use self::hold::{hold_left, hold_lost, hold_not_ended, hold_stays, taken_by};
+pub(crate) use self::failure::{hook_stays, of_hook, taken_while_running, unknown, unread};
+pub(crate) use self::hold::{
+    end_of_hold, hold_ended, hold_left, hold_lost, hold_not_ended, hold_reason, hold_stays,
+    not_marked, on_hold, taken_by,
+};
 pub(crate) use self::progress::{
-    awaited, fenced, lease_ends, lease_ends_with_outer, story, unrecorded, was_fenced, watching,
+    awaited, awaiting, awaiting_silence, fenced, lease_ends, lease_ends_with_outer, not_fenced,
+    odd_clock, remediation_unknown, replaced, replacing, silence_awaited, story, suspected,
+    type_to_fence, unfenced, unrecorded, waited, was_fenced, watching, would_run,
 };
 pub(crate) use self::refusal::refusal;
-pub(crate) use self::remains::{count, left, still_there, tolerating, unsure};
-pub(crate) use self::retry::resume;
+pub(crate) use self::remains::{
+    count, counts, left, life_unknown, nothing_left, still_there, tolerating, unsure,
+};

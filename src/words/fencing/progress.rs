@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use maintenance_lease::protocol::{Instant, Span};
+use pod_safety::Why;
 use pod_safety::fencing::Record;
+use pod_safety::fencing::steps::Outdated;
 use pod_safety::node::Heartbeat;
 
 use super::machine::state;
@@ -21,6 +23,24 @@ pub(crate) fn fenced(node: &str, record: &Record, already: bool) -> String {
         ),
         false => format!("node/{node} fenced by {who}, {how}"),
     }
+}
+
+/// The record of an earlier fencing of `node` does not count, and will be replaced.
+pub(crate) fn replaced(node: &str, record: &Record, why: Outdated) -> String {
+    let why = match why {
+        Outdated::Restarted => "it was restarted since",
+        Outdated::Untainted => "its taint was removed",
+        Outdated::UnknownBoot => "it is unknown whether it was restarted since",
+    };
+    format!(
+        "{}, but {why}: the new proof replaces that record",
+        was_fenced(node, record)
+    )
+}
+
+/// The record that a new one replaced, for an Event.
+pub(crate) fn replacing(record: &Record) -> String {
+    format!(" (before: {})", story(record))
 }
 
 /// How a node was fenced, for the operator who undoes it.
@@ -60,10 +80,73 @@ pub(crate) fn watching(node: &str, heartbeat: Heartbeat) -> String {
     format!("node/{node}: watching its heartbeat for up to {limit}: its clock may be wrong")
 }
 
+/// A line that is updated while the command waits, and how long that has taken.
+pub(crate) fn waited(line: &str, elapsed: Duration) -> String {
+    let elapsed = Duration::from_secs(elapsed.as_secs());
+    format!("{line} ({})", length(Span::from(elapsed)))
+}
+
+/// The hook of a dry run.
+pub(crate) fn would_run(hook: &str) -> String {
+    format!("would run on this machine: {hook}")
+}
+
+/// `node` is in service again.
+pub(crate) fn unfenced(node: &str) -> String {
+    format!("node/{node} unfenced")
+}
+
+/// There is nothing to undo.
+pub(crate) fn not_fenced(node: &str) -> String {
+    format!("node/{node} is not fenced")
+}
+
+/// `node` is unreachable, but its heartbeat tells nothing.
+pub(crate) fn odd_clock(node: &str, why: &Why) -> String {
+    format!(
+        "node/{node} is unreachable, but {}",
+        escape(&why.to_string())
+    )
+}
+
+/// It is unknown whether another tool works on `node`.
+pub(crate) fn remediation_unknown(node: &str, why: &Why) -> String {
+    format!(
+        "unknown whether another tool is remediating node/{node}: {}",
+        escape(&why.to_string())
+    )
+}
+
+/// A suspect is about to be fenced.
+pub(crate) fn suspected(node: &str) -> String {
+    format!("  node/{node} still reports to Kubernetes: its pods may be working until it is off")
+}
+
+/// The question before a node is fenced, which its name answers.
+pub(crate) fn type_to_fence() -> &'static str {
+    "To fence the node, type its name"
+}
+
+/// After its hook, waits for a suspect to fall silent, for at most `limit`.
+pub(crate) fn silence_awaited(node: &str, limit: Duration) -> String {
+    let limit = length(Span::from(limit));
+    format!("node/{node}: waiting up to {limit} for it to stop reporting; it is not fenced before")
+}
+
+/// The same as a line that is updated.
+pub(crate) fn awaiting_silence(node: &str) -> String {
+    format!("waiting for node/{node} to stop reporting")
+}
+
 /// After a hook, waits for `node`, for at most `limit`.
 pub(crate) fn awaited(node: &str, limit: Duration) -> String {
     let limit = length(Span::from(limit));
     format!("node/{node}: waiting up to {limit} for it to come back")
+}
+
+/// The same as a line that is updated.
+pub(crate) fn awaiting(node: &str) -> String {
+    format!("waiting for node/{node} to come back")
 }
 
 /// The hook for `node` succeeded, but the run ended before that was recorded.

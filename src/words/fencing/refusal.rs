@@ -22,6 +22,15 @@ pub(crate) fn refusal(refusal: &FencingRefusal, program: &Program) -> (String, S
     match refusal {
         FencingRefusal::Fence { node, why } => not_fenced(node, why, program),
         FencingRefusal::Unfence { node, why } => stays(node, why, program),
+        FencingRefusal::StillReports { node, waited } => (
+            format!(
+                "node/{node} was not fenced: it still reports to Kubernetes after {}, so it is not off",
+                length(Span::from(*waited))
+            ),
+            format!(
+                "it stays on hold; check the machine, then {RETRY}; to give up, run `{program} unfence {node}`"
+            ),
+        ),
         FencingRefusal::NoOwner { node, pods } => (
             format!(
                 "cannot fence node/{node}: nothing recreates {} ({})",
@@ -39,18 +48,15 @@ pub(crate) fn refusal(refusal: &FencingRefusal, program: &Program) -> (String, S
         FencingRefusal::ShortLock { node, left, needed } => {
             too_short(node, *left, *needed, program)
         }
-        FencingRefusal::EndHold { hold, now } => (
-            fenced::message(hold, *now),
-            fenced::to_end(hold.node(), program),
-        ),
+        FencingRefusal::EndLock { lock, now } => fenced::protected(lock, *now, program),
     }
 }
 
 /// Why `node` is not fenced.
 fn not_fenced(node: &str, refusal: &steps::Refusal, program: &Program) -> (String, String) {
     use steps::Refusal::{
-        Alive, BackAlive, HeartbeatUnknown, MassLoss, NotCalledUnreachable, OtherMachine,
-        Remediation, RemediationUnknown, ZoneUnknown,
+        Alive, BackAlive, HeartbeatUnknown, HookRunning, LockLost, MassLoss, NotCalledUnreachable,
+        OtherMachine, Remediation, RemediationUnknown, ZoneUnknown,
     };
     match refusal {
         Alive(age) => (
@@ -59,7 +65,8 @@ fn not_fenced(node: &str, refusal: &steps::Refusal, program: &Program) -> (Strin
                 length(*age)
             ),
             format!(
-                "drain it: {} drain {node} --ignore-daemonsets; or power it off first",
+                "drain it: {} drain {node} --ignore-daemonsets; or power it off first; if it hangs, add \
+                 --suspect",
                 program.kubectl()
             ),
         ),
@@ -72,6 +79,18 @@ fn not_fenced(node: &str, refusal: &steps::Refusal, program: &Program) -> (Strin
                 escape(&why.to_string())
             ),
             unknown_hint(node, why),
+        ),
+        // The command reports it as a failure of a hook.
+        HookRunning(_) => (
+            format!("cannot fence node/{node}: another hook is running"),
+            RETRY.to_owned(),
+        ),
+        LockLost => (
+            format!(
+                "cannot fence node/{node}: its lock was ended during this command, so somebody else may \
+                 have changed the machine"
+            ),
+            format!("check who had it with `{program} describe {node}`, then {RETRY}"),
         ),
         MassLoss(zone) => (
             format!(

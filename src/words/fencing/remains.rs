@@ -12,6 +12,28 @@ pub(crate) fn left(node: &str, remains: &Remains) -> String {
     format!("node/{node}: waiting for {} to be removed", what(remains))
 }
 
+/// How much is left of a node, for a line that is updated.
+pub(crate) fn counts(remains: &Remains) -> String {
+    format!(
+        "{} and {} left",
+        count(remains.pods.len(), "pod"),
+        count(remains.attachments.len(), "volume attachment")
+    )
+}
+
+/// Nothing is left of `node`.
+pub(crate) fn nothing_left(node: &str) -> String {
+    format!("node/{node}: nothing is left to evict or detach")
+}
+
+/// It is unknown whether the kubelet of `node` is alive again.
+pub(crate) fn life_unknown(node: &str, why: &str) -> String {
+    format!(
+        "unknown whether node/{node} is alive again: {}",
+        escape(why)
+    )
+}
+
 /// What is left of `node` at the end of a wait, and how to find out more.
 pub(crate) fn still_there(node: &str, remains: &Remains, program: &Program) -> (String, String) {
     let hint = format!(

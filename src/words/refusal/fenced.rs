@@ -34,9 +34,24 @@ pub(crate) fn state(lease: &NodeLease) -> &'static str {
     }
 }
 
-/// The state of a node with such a hold: who fences it, since when and why.
-pub(crate) fn message(lease: &NodeLease, now: Now) -> String {
-    format!("node/{} is {}", lease.node(), cause(lease, now))
+/// Why only `unfence` may end the lock in `lease`, and what to do.
+pub(crate) fn protected(lease: &NodeLease, now: Now, program: &Program) -> (String, String) {
+    let node = lease.node();
+    let (locked, hint) = match (is_of_fencing(lease, now), lease.state(now)) {
+        (true, _) => (cause(lease, now), to_end(node, program)),
+        (false, state) => {
+            let locked = match state {
+                State::AdminHold => "on hold",
+                _ => "locked",
+            };
+            let about = about(lease, state, now);
+            (
+                format!("fenced, {locked} by {}{about}", person(lease)),
+                format!("return the node to service first with `{program} unfence {node}`"),
+            )
+        }
+    };
+    (format!("node/{node} is {locked}"), hint)
 }
 
 /// The same without the node.

@@ -241,6 +241,13 @@ impl Stage {
         self.get(&["lease", "-n", "kube-node-maintenance", node])
     }
 
+    /// Ends the node's lock, with plain kubectl.
+    pub(crate) fn frees(&self, node: &str) {
+        let free = json!({"spec": {"holderIdentity": "", "leaseDurationSeconds": 1}}).to_string();
+        let namespace = ["-n", "kube-node-maintenance", "--type=merge"];
+        self.kubectl(&[&["patch", "lease", node, "-p", &free], &namespace[..]].concat());
+    }
+
     /// Who holds the node's lock.
     pub(crate) fn holder(&self, node: &str) -> Option<String> {
         let lease = self.lease(node)?;

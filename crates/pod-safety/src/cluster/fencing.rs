@@ -34,6 +34,13 @@ impl Evidence {
         self.node.metadata.uid.as_deref().unwrap_or_default()
     }
 
+    /// The version that was read.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        let version = self.node.metadata.resource_version.as_deref();
+        version.unwrap_or_default()
+    }
+
     /// The machine behind it.
     #[must_use]
     pub fn machine(&self) -> Machine {

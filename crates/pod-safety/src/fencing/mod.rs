@@ -6,13 +6,17 @@ pub mod cost;
 pub mod hold;
 pub mod patch;
 pub mod proof;
+pub mod quiet;
 pub mod record;
+pub mod recording;
 pub mod remains;
 pub mod steps;
 
 pub use attempt::Attempt;
 pub use cost::Cost;
-pub use hold::is_of_fencing;
+pub use hold::{is_of_fencing, protects_fencing};
 pub use proof::{Machine, Proof};
+pub use quiet::Quiet;
 pub use record::{How, Record};
+pub use recording::{Recording, Written};
 pub use remains::Remains;

@@ -7,11 +7,13 @@ mod risks;
 #[cfg(test)]
 mod scenes;
 
-use maintenance_lease::protocol::{Now, Span};
+use maintenance_lease::NodeLease;
+use maintenance_lease::protocol::{Now, Span, State};
 
 pub use self::risks::{AcceptedRisks, Refusal};
+use super::attempt::Attempt;
 use super::proof::{Machine, Proof};
-use super::record::Since;
+use super::record::{Record, Since};
 use crate::facts::Zone;
 use crate::known::Known;
 use crate::node::{Heartbeat, Signs};
@@ -29,6 +31,14 @@ pub struct Sight {
     pub remediation: Known<Option<String>>,
     /// Whose its lock is.
     pub lock: Lock,
+    /// The acquisition under which this run began has ended: somebody else had the node since.
+    pub is_lost: bool,
+    /// It is to be fenced although it still reports: it is held and powered off first.
+    pub is_suspect: bool,
+    /// Its heartbeat has not changed for as long as one lasts, since the proof. Only a suspect needs it.
+    pub is_quiet: bool,
+    /// The hook of another run, if it may still be running.
+    pub hook: Option<Attempt>,
     /// That nothing runs on a machine any more, once it is known: the operator says so, or the hook did it.
     pub proof: Option<Proof>,
     /// The record was written by this very run.
@@ -46,6 +56,35 @@ pub enum Lock {
     Nobodys,
 }
 
+impl Lock {
+    /// Whose the lock in `lease` is; `is_callers` tells it of a lock that has not ended.
+    #[must_use]
+    pub fn of(
+        lease: Option<&NodeLease>,
+        now: Now,
+        is_callers: impl FnOnce(&NodeLease) -> bool,
+    ) -> Self {
+        match lease.map(|lease| (lease, lease.state(now))) {
+            Some((lease, State::Held { .. } | State::AdminHold)) => match is_callers(lease) {
+                true => Self::Callers,
+                false => Self::Others,
+            },
+            Some((_, State::Free | State::Expired { .. })) | None => Self::Nobodys,
+        }
+    }
+}
+
+/// Why a record does not count any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outdated {
+    /// The machine was restarted since, or another has its name.
+    Restarted,
+    /// The Node has no taint that evicts its pods.
+    Untainted,
+    /// It is unknown whether the machine was restarted since.
+    UnknownBoot,
+}
+
 /// What is to be done next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
@@ -53,6 +92,8 @@ pub enum Step {
     Hold,
     /// Run the hook.
     Fence,
+    /// Wait until a suspect has fallen silent. Before that, nothing is recorded.
+    AwaitSilence,
     /// Record it, and taint the Node.
     Record,
     /// Hold it again, because the lock that it was fenced under has ended. This applies if the lock
@@ -111,23 +152,46 @@ impl Sight {
             return Ok(self.go_on());
         }
         self.check_proof()?;
-        match sign {
-            Known::Yes(None) => {}
-            Known::Yes(Some(age)) => return Err(Refusal::Alive(age)),
-            Known::Unknown(why) => return Err(Refusal::HeartbeatUnknown(why)),
-        }
+        let still_reports = match self.check_silence(sign) {
+            Ok(()) => false,
+            Err(Refusal::Alive(_) | Refusal::NotCalledUnreachable(_)) if self.is_suspect => true,
+            Err(refusal) => return Err(refusal),
+        };
         self.check_doubts(accepted)?;
-        Ok(match (self.lock, self.proof.is_some()) {
-            (Lock::Others | Lock::Nobodys, _) => Step::Hold,
-            (Lock::Callers, false) => Step::Fence,
-            (Lock::Callers, true) => Step::Record,
-        })
+        if let Some(hook) = &self.hook {
+            return Err(Refusal::HookRunning(Box::new(hook.clone())));
+        }
+        match (self.lock, self.proof.is_some()) {
+            // To take it is refused, with the name of its holder.
+            (Lock::Others, _) => Ok(Step::Hold),
+            (Lock::Nobodys | Lock::Callers, _) if self.is_lost => Err(Refusal::LockLost),
+            (Lock::Nobodys, _) => Ok(Step::Hold),
+            (Lock::Callers, false) => Ok(Step::Fence),
+            (Lock::Callers, true) if still_reports || (self.is_suspect && !self.is_quiet) => {
+                Ok(Step::AwaitSilence)
+            }
+            (Lock::Callers, true) => Ok(Step::Record),
+        }
+    }
+
+    /// The record that a new one will replace, and why it does not count; `None` if there is none.
+    #[must_use]
+    pub fn replaced(&self) -> Option<(&Record, Outdated)> {
+        let record = self.signs.record.as_ref().filter(|_| !self.is_fenced())?;
+        Some((
+            record,
+            match self.signs.since {
+                Some(Since::NewNode | Since::Restarted) => Outdated::Restarted,
+                _ if !self.signs.out_of_service.is_evicting() => Outdated::Untainted,
+                Some(Since::SameBoot | Since::Unknown) | None => Outdated::UnknownBoot,
+            },
+        ))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::scenes::{NOW, ago, evicting, fenced, is_now, machine, next, zone};
+    use super::scenes::{NOW, ago, evicting, fenced, hook, is_now, machine, next, zone};
     use super::*;
     use crate::known::Why;
     use crate::node::{Ready, Status};
@@ -146,6 +210,124 @@ mod tests {
         assert_eq!(next(|sight| sight.proof = None), Ok(Step::Fence));
         assert_eq!(next(|_| ()), Ok(Step::Record));
         assert_eq!(next(|sight| *sight = fenced()), Ok(Step::Follow));
+    }
+
+    /// Somebody else had the node while the hook ran, and may have started it again.
+    #[test]
+    fn a_lock_that_ended_since_this_run_began_proves_nothing_any_more() {
+        for (lock, expected) in [
+            (Lock::Callers, Err(Refusal::LockLost)),
+            (Lock::Nobodys, Err(Refusal::LockLost)),
+            (Lock::Others, Ok(Step::Hold)),
+        ] {
+            for has_proof in [true, false] {
+                let step = next(|sight| {
+                    (sight.lock, sight.is_lost) = (lock, true);
+                    sight.proof = sight.proof.take().filter(|_| has_proof);
+                });
+                assert_eq!(step, expected, "{lock:?} {has_proof}");
+            }
+        }
+        let recorded = next(|sight| {
+            *sight = fenced();
+            (sight.lock, sight.is_lost, sight.is_recorded) = (Lock::Nobodys, true, true);
+        });
+        assert_eq!(recorded, Ok(Step::HoldAgain));
+    }
+
+    /// A suspect is held and powered off while it reports, but recorded only once it is silent: by its
+    /// heartbeat, by the control plane, and as watched.
+    #[test]
+    fn a_suspect_that_still_reports_is_never_recorded() {
+        let alive = || ago(5);
+        let silent = || ago(90);
+        for (heartbeat, status, is_quiet, expected) in [
+            (alive(), Status::True, false, Step::AwaitSilence),
+            (alive(), Status::True, true, Step::AwaitSilence),
+            (alive(), Status::Unknown, true, Step::AwaitSilence),
+            (silent(), Status::True, true, Step::AwaitSilence),
+            (silent(), Status::False, true, Step::AwaitSilence),
+            (silent(), Status::Unknown, false, Step::AwaitSilence),
+            (silent(), Status::Unknown, true, Step::Record),
+        ] {
+            let at = |change: fn(&mut Sight)| {
+                next(|sight| {
+                    sight.signs.heartbeat = heartbeat.clone();
+                    sight.signs.ready = Some(Ready {
+                        status,
+                        since: None,
+                    });
+                    (sight.is_suspect, sight.is_quiet) = (true, is_quiet);
+                    change(sight);
+                })
+            };
+            let seen = format!("{heartbeat:?} {status:?} {is_quiet}");
+            assert_eq!(at(|_| ()), Ok(expected), "{seen}");
+            assert_eq!(at(|sight| sight.proof = None), Ok(Step::Fence), "{seen}");
+            assert_eq!(
+                at(|sight| sight.lock = Lock::Nobodys),
+                Ok(Step::Hold),
+                "{seen}"
+            );
+            let lost = at(|sight| sight.is_lost = true);
+            assert_eq!(lost, Err(Refusal::LockLost), "{seen}");
+        }
+        let unread = next(|sight| {
+            sight.signs.heartbeat = Known::Unknown(Why::NotRead);
+            (sight.is_suspect, sight.is_quiet) = (true, true);
+        });
+        assert_eq!(unread, Err(Refusal::HeartbeatUnknown(Why::NotRead)));
+        let repaired = next(|sight| {
+            sight.is_suspect = true;
+            sight.remediation = Known::Yes(Some("a controller".to_owned()));
+        });
+        assert!(
+            matches!(repaired, Err(Refusal::Remediation(_))),
+            "{repaired:?}"
+        );
+    }
+
+    /// Whoever has the lock, with a hook or without one.
+    #[test]
+    fn beside_the_hook_of_another_run_nothing_is_begun() {
+        for lock in [Lock::Callers, Lock::Nobodys, Lock::Others] {
+            for has_proof in [true, false] {
+                let step = next(|sight| {
+                    (sight.lock, sight.hook) = (lock, Some(hook()));
+                    sight.proof = sight.proof.take().filter(|_| has_proof);
+                });
+                assert_eq!(
+                    step,
+                    Err(Refusal::HookRunning(Box::new(hook()))),
+                    "{lock:?}"
+                );
+            }
+        }
+        let followed = next(|sight| {
+            *sight = fenced();
+            sight.hook = Some(hook());
+        });
+        assert_eq!(followed, Ok(Step::Follow));
+    }
+
+    #[test]
+    fn a_record_that_will_be_replaced_says_why_it_does_not_count() {
+        let outdated = |change: fn(&mut Sight)| {
+            let mut sight = fenced();
+            change(&mut sight);
+            sight.replaced().map(|(_, outdated)| outdated)
+        };
+        assert_eq!(outdated(|_| ()), None);
+        assert_eq!(outdated(|sight| sight.signs.record = None), None);
+        assert_eq!(
+            outdated(|sight| sight.signs.out_of_service = OutOfService::No),
+            Some(Outdated::Untainted)
+        );
+        for (boot_id, expected) in [("", Outdated::UnknownBoot), ("c", Outdated::Restarted)] {
+            let mut sight = fenced();
+            is_now(&mut sight, machine("u", boot_id));
+            assert_eq!(sight.replaced().map(|(_, why)| why), Some(expected));
+        }
     }
 
     #[test]

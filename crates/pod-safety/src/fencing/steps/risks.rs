@@ -4,6 +4,7 @@ use maintenance_lease::protocol::Span;
 
 use super::Sight;
 use crate::facts::Zone;
+use crate::fencing::Attempt;
 use crate::fencing::proof::{Machine, Proof};
 use crate::known::{Known, Why};
 use crate::node::Status;
@@ -23,6 +24,10 @@ pub enum Refusal {
         /// The one that the Node tells of now.
         now: Box<Machine>,
     },
+    /// The hook of another run may still be running for it.
+    HookRunning(Box<Attempt>),
+    /// The lock under which this run began was ended, so somebody else may have changed the machine.
+    LockLost,
     /// Its kubelet gives no sign of life, and the control plane has not called it silent: what its Ready
     /// condition says instead, `None` if it has none.
     NotCalledUnreachable(Option<Status>),
@@ -77,17 +82,25 @@ impl Sight {
         }
     }
 
+    /// Checks that the kubelet does not report any more, by its heartbeat `sign` and by the control plane. That
+    /// looks for changes and ignores the kubelet's clock, so it is right even if a heartbeat is ahead.
+    ///
+    /// # Errors
+    /// If it does, or if that is unknown.
+    pub(super) fn check_silence(&self, sign: Known<Option<Span>>) -> Result<(), Refusal> {
+        match (sign, self.signs.status()) {
+            (Known::Yes(Some(age)), _) => Err(Refusal::Alive(age)),
+            (Known::Unknown(why), _) => Err(Refusal::HeartbeatUnknown(why)),
+            (Known::Yes(None), Some(Status::Unknown)) => Ok(()),
+            (Known::Yes(None), status) => Err(Refusal::NotCalledUnreachable(status)),
+        }
+    }
+
     /// Makes sure that nothing speaks against fencing a node that gives no sign of life.
     ///
     /// # Errors
     /// What does.
     pub(super) fn check_doubts(&self, accepted: AcceptedRisks) -> Result<(), Refusal> {
-        // The control plane looks for changes and ignores the kubelet's clock. So its status is correct
-        // even if a heartbeat is ahead of the clock.
-        let status = self.signs.status();
-        if status != Some(Status::Unknown) {
-            return Err(Refusal::NotCalledUnreachable(status));
-        }
         match &self.remediation {
             Known::Yes(Some(who)) => return Err(Refusal::Remediation(who.clone())),
             Known::Yes(None) => {}

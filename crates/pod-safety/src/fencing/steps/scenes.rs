@@ -4,6 +4,7 @@ use maintenance_lease::protocol::{Instant, Now, Span};
 
 use super::{AcceptedRisks, Lock, Refusal, Sight, Step};
 use crate::facts::{Nodes, Zone};
+use crate::fencing::Attempt;
 use crate::fencing::proof::{Machine, Proof};
 use crate::fencing::record::{How, Record, Since};
 use crate::known::Known;
@@ -50,11 +51,26 @@ pub(super) fn silent() -> Sight {
         zone: Known::Yes(zone(1, 3)),
         remediation: Known::Yes(None),
         lock: Lock::Callers,
+        is_lost: false,
+        is_suspect: false,
+        is_quiet: false,
+        hook: None,
         proof: Some(Proof {
             how: How::PoweredOff(String::new()),
             of: machine("u", "b"),
         }),
         is_recorded: false,
+    }
+}
+
+/// The hook of another run.
+pub(super) fn hook() -> Attempt {
+    Attempt {
+        id: "n".to_owned(),
+        who: "bob".to_owned(),
+        program: "hook".to_owned(),
+        since: NOW,
+        until: NOW,
     }
 }
 

@@ -1,0 +1,117 @@
+//! The arguments of `fence`.
+
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use crate::args::duration;
+use crate::args::hook::HookArgs;
+use crate::args::output::{OutputArgs, offers_no_lock_id};
+use crate::args::risks::RiskArgs;
+use crate::args::write::{WriteArgs, reason};
+use crate::error::InvalidValue;
+
+/// Fence an unreachable node to let its pods run elsewhere
+///
+/// Kubernetes does not replace some pods of an unreachable node, because they may still be running.
+/// fence proves that they are not, and then tells Kubernetes. The proof is either a HOOK that powers the
+/// node off (or cuts it off, with --isolated), or your word (--powered-off).
+///
+/// The node is put on hold until unfence. HOOK runs on this machine, without a shell. Its result is
+/// recorded on the Node, which gets the taint node.kubernetes.io/out-of-service. Kubernetes then
+/// deletes the pods and detaches the volumes. If HOOK fails, the node is not fenced. After a crash,
+/// run the same command again.
+///
+/// The command refuses (exit code 6) if the kubelet is alive, if most nodes of a larger zone or all nodes
+/// are unreachable, if another tool is repairing the node, or if nothing recreates some of its pods.
+/// docs/fencing.md explains the checks, the exit codes, the variables for HOOK, and how to write one.
+#[derive(Args, Debug)]
+#[command(
+    mut_arg("format", offers_no_lock_id),
+    override_usage = "kubectl maint fence [OPTIONS] NODE --powered-off=HOW
+       kubectl maint fence [OPTIONS] NODE -- HOOK [ARGUMENT]...",
+    after_help = "Examples:
+  kubectl maint fence worker-1 --powered-off=\"I pulled both plugs\"
+  kubectl maint fence worker-1 -- ./power-off-ipmi
+  kubectl maint fence worker-1 --isolated -- ./isolate
+  kubectl maint fence worker-1 --suspect -- ./power-off-ipmi
+  kubectl maint fence worker-1 --dry-run -- ./power-off-ipmi"
+)]
+pub(crate) struct FenceArgs {
+    /// Node name, as NAME or node/NAME
+    #[arg(value_name = "NODE")]
+    pub(crate) node: String,
+
+    /// Fence without a hook: say how you know that the node is off
+    #[arg(
+        long,
+        value_name = "HOW",
+        conflicts_with = "hook",
+        value_parser = given
+    )]
+    pub(crate) powered_off: Option<String>,
+
+    /// HOOK cuts the node off instead of powering it off
+    ///
+    /// The node keeps running, but cannot reach anything that its pods could damage, such as storage.
+    /// To unfence it, use a hook that does the opposite.
+    #[arg(long, requires = "hook", conflicts_with = "powered_off")]
+    pub(crate) isolated: bool,
+
+    /// Fence a node that still reports to Kubernetes, because it hangs or lost its disk
+    ///
+    /// The node is put on hold and powered off first. It is recorded and tainted only after it has stopped
+    /// reporting. If it still reports after --timeout, the exit code is 4, and only the hold stays.
+    #[arg(long)]
+    pub(crate) suspect: bool,
+
+    /// Answer yes to the confirmation
+    ///
+    /// On a terminal, you are asked for the name of the node. With --suspect, you are always asked.
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+
+    #[command(flatten)]
+    pub(crate) doubts: RiskArgs<Risk>,
+
+    #[command(flatten)]
+    pub(crate) hook: HookArgs,
+
+    /// Stop waiting for a suspect to fall silent, or for pods and volumes to go, after this long; 0 checks once
+    ///
+    /// The exit code is then 4, and the node stays fenced. A negative time means one week.
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "5m",
+        allow_hyphen_values = true,
+        value_parser = duration::timeout
+    )]
+    pub(crate) timeout: Duration,
+
+    #[command(flatten)]
+    pub(crate) write: WriteArgs,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+/// The doubts that an operator may know better about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Risk {
+    /// Most nodes of the zone, or all nodes, are unreachable
+    MassLoss,
+    /// The state of the zone is unknown: no permission to read it
+    ZoneUnknown,
+    /// It is unknown whether another tool is repairing the node
+    RemediationUnknown,
+    /// Pods of the node are lost, because nothing recreates them
+    NoOwner,
+}
+
+fn given(typed: &str) -> Result<String, InvalidValue> {
+    if typed.trim().is_empty() {
+        return Err(InvalidValue::NoProof);
+    }
+    reason(typed)
+}

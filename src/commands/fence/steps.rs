@@ -1,0 +1,392 @@
+//! A fencing, step by step.
+
+use std::time::Duration;
+
+use maintenance_lease::NodeLease;
+use maintenance_lease::protocol::LockId;
+use pod_safety::Known;
+use pod_safety::fencing::steps::{Lock, Step};
+use pod_safety::fencing::{How, Proof, Quiet, Record, Recording, Remains, Written, is_of_fencing};
+
+use super::args::FenceArgs;
+use crate::error::{Failure, FencingRefusal, FencingWrite, Obstacle};
+use crate::output::fencing::Fencing;
+use crate::run::fencing::{Attempts, FencingTarget, Hook, LeaseEnd, Observed, Timeout};
+use crate::ui::Terminal;
+use crate::words::fencing::{
+    self, fenced, hold_ended, hold_lost, hold_not_ended, hold_stays, unrecorded,
+};
+use crate::words::holder::person;
+use crate::words::with::command_line;
+
+/// How long reads are retried after a hook has succeeded, to record it.
+const RECORD_RETRIES: Duration = Duration::from_secs(120);
+
+/// A fencing in progress.
+pub(super) struct FenceRun<'a> {
+    pub(super) args: &'a FenceArgs,
+    pub(super) target: &'a FencingTarget<'a>,
+    pub(super) hook: Hook<'a>,
+    /// The proof that nothing runs on the node, once there is one, and the machine that it is about.
+    pub(super) proof: Option<Proof>,
+    /// The hold that this run took, until the record depends on it.
+    pub(super) taken: Option<NodeLease>,
+    /// The acquisition under which this run works.
+    pub(super) under: Option<LockId>,
+    /// The record that this run replaces.
+    pub(super) replaced: Option<Record>,
+    /// The fencing number of that hold.
+    pub(super) number: Option<u64>,
+    /// The record of this run.
+    pub(super) recording: Recording,
+    /// An earlier run took a hold and ended before it wrote its record.
+    pub(super) has_found_hold: bool,
+    /// Whether a doubtful heartbeat was watched already.
+    pub(super) is_watched: bool,
+    /// How long the node has been silent, if it is a suspect.
+    pub(super) quiet: Option<Quiet>,
+    /// How long to wait for that, once the node is proven to be off.
+    pub(super) silence: Option<Timeout>,
+    /// Whether the operator has confirmed the fencing, or nobody has to.
+    pub(super) is_confirmed: bool,
+    /// Whether the cost was reported already, and accepted if necessary.
+    pub(super) is_weighed: bool,
+    /// When the lease ends under which the node is fenced; `None` if that is a hold.
+    pub(super) lease_end: Option<LeaseEnd>,
+    /// How long failed reads are retried.
+    pub(super) retries: Timeout,
+    /// The outcome for programs, once there is one.
+    pub(super) outcome: Option<Fencing>,
+}
+
+impl<'a> FenceRun<'a> {
+    pub(super) fn new(args: &'a FenceArgs, target: &'a FencingTarget<'a>, hook: Hook<'a>) -> Self {
+        Self {
+            args,
+            target,
+            hook,
+            proof: None,
+            taken: None,
+            under: None,
+            replaced: None,
+            number: None,
+            recording: Recording::Absent,
+            has_found_hold: false,
+            is_watched: false,
+            quiet: None,
+            silence: None,
+            is_confirmed: false,
+            is_weighed: false,
+            lease_end: None,
+            retries: Timeout::of(Duration::ZERO),
+            outcome: None,
+        }
+    }
+}
+
+impl FenceRun<'_> {
+    pub(super) async fn run(&mut self) -> Result<(), Failure> {
+        if self.target.is_dry_run() {
+            return self.rehearse().await;
+        }
+        let mut tries = Attempts::default();
+        loop {
+            let (observed, step) = self.observe().await?;
+            self.weigh(step, &observed).await?;
+            if self.confirm(step).await? {
+                // Everything was read before the operator answered, so it may be outdated.
+                continue;
+            }
+            match (step, self.proof.clone()) {
+                (Step::AwaitSilence, _) => self.await_silence(&observed).await?,
+                (Step::Hold, _) => {
+                    self.warn_of_unknown(&observed);
+                    let change = self.target.hold(&self.why()).await?;
+                    self.number = change.fencing;
+                    self.under = change.lease.as_ref().and_then(NodeLease::lock_id);
+                    self.taken = change.lease;
+                }
+                (Step::HoldAgain, _) => {
+                    self.warn_of_ended_hold(&observed);
+                    // The record depends on this hold from the start, so it is never released.
+                    self.target.hold(&self.why()).await?;
+                }
+                (Step::Fence, _) | (Step::Record, None) => {
+                    self.works_under(&observed);
+                    let (_, patch) = self.record(&observed, self.by_hook(&observed, String::new()));
+                    self.target.may_patch(&patch).await?;
+                    let running = self.hook.run(&observed, self.number, &mut tries);
+                    if let Some(output) = running.await? {
+                        self.proof = Some(self.by_hook(&observed, output));
+                        // The hook is the expensive part, so its success is not lost to a short outage.
+                        self.retries = Timeout::of(RECORD_RETRIES);
+                    }
+                }
+                (Step::Record, Some(proof)) => {
+                    self.works_under(&observed);
+                    let (record, patch) = self.record(&observed, proof);
+                    let written = self.target.patch(&patch).await?;
+                    let recording = std::mem::take(&mut self.recording);
+                    self.recording =
+                        recording.after(written, record.clone(), observed.evidence.version());
+                    if written == Written::Yes {
+                        self.report(&observed, &record, false).await;
+                    } else {
+                        tries.observe_again(&self.target.node, written).await?;
+                    }
+                }
+                (Step::Follow, _) => return self.follow(&observed).await,
+            }
+        }
+    }
+
+    /// Waits until the next read of a suspect that still reports.
+    ///
+    /// # Errors
+    /// If it has reported for too long after it was proven to be off. Its hold stays: the proof was wrong, and
+    /// the operator has to find out why.
+    async fn await_silence(&mut self, observed: &Observed) -> Result<(), Failure> {
+        let target = self.target;
+        let (node, terminal) = (&target.node, target.session.terminal);
+        self.works_under(observed);
+        let timeout = match &self.silence {
+            Some(timeout) => timeout,
+            None => {
+                terminal.remark(fencing::silence_awaited(node, self.args.timeout));
+                self.silence.insert(Timeout::of(self.args.timeout))
+            }
+        };
+        if !timeout.rest().is_zero() {
+            return timeout
+                .pause_with(target, &fencing::awaiting_silence(node))
+                .await;
+        }
+        (self.taken, self.proof, self.has_found_hold) = (None, None, false);
+        Err(Failure::Fencing(FencingRefusal::StillReports {
+            node: node.clone(),
+            waited: self.args.timeout,
+        }))
+    }
+
+    /// Asks once for the name of the node before the first change. Returns whether an answer was given. A
+    /// script that names the node has confirmed it, unless the node still reports.
+    ///
+    /// # Errors
+    /// If another name is given, or if nobody can answer.
+    async fn confirm(&mut self, step: Step) -> Result<bool, Failure> {
+        let target = self.target;
+        if self.is_confirmed || matches!(step, Step::HoldAgain | Step::Follow) {
+            return Ok(false);
+        }
+        self.is_confirmed = true;
+        if self.args.yes || !(self.args.suspect || Terminal::can_ask()) {
+            return Ok(false);
+        }
+        let mut facts = vec![format!("{}: 1 node", target.session.place())];
+        facts.extend(self.args.suspect.then(|| fencing::suspected(&target.node)));
+        let question = fencing::type_to_fence();
+        let terminal = target.session.terminal;
+        terminal
+            .confirm_name(&facts, question, &target.node)
+            .await?;
+        Ok(true)
+    }
+
+    /// Remembers the acquisition under which this run works, to notice its end.
+    fn works_under(&mut self, observed: &Observed) {
+        if self.under.is_none() {
+            self.under = observed.lease.as_ref().and_then(NodeLease::lock_id);
+        }
+    }
+
+    /// Whether an earlier run left only its hold behind.
+    pub(super) fn is_broken_off(&self, observed: &Observed) -> bool {
+        let target = self.target;
+        let hold = observed.lease.as_ref().filter(|lease| {
+            is_of_fencing(lease, target.now()) && target.session.locks.is_own(lease)
+        });
+        hold.is_some()
+            && self.taken.is_none()
+            && observed.evidence.signs.record.is_none()
+            && self.hook.other(observed).is_none()
+    }
+
+    /// Finds out whether a record was written if the answer was lost.
+    pub(super) async fn judge_record(&mut self, observed: &Observed) {
+        if !self.recording.is_open() {
+            return;
+        }
+        let read = observed.evidence.signs.record.as_ref();
+        let recording = std::mem::take(&mut self.recording);
+        self.recording = recording.judged(read, observed.evidence.version());
+        if self.recording.is_there()
+            && let Some(record) = read
+        {
+            self.report(observed, record, false).await;
+        }
+    }
+
+    /// Undoes what this run did if no record was written, and reports what stays. Returns the failure to
+    /// report last.
+    pub(super) async fn give_back(&mut self, failure: Failure) -> Failure {
+        let (target, terminal) = (self.target, self.target.session.terminal);
+        let is_gone = matches!(failure, Failure::NodeGone { .. });
+        // A Node that is gone needs no more writes.
+        if self.recording.is_open() && !is_gone {
+            // The record may still be written, so the lock stays.
+            let hook = self.hook.id().map(ToOwned::to_owned);
+            return target.unknown(FencingWrite::Record { hook }, failure);
+        }
+        self.hook.withdraw().await;
+        let is_recorded = self.recording.is_there();
+        if is_recorded && !is_gone {
+            return failure;
+        }
+        if let Some(hold) = self.taken.take() {
+            if let Err(failure) = target.unhold(&hold).await {
+                terminal.warn(hold_not_ended(&target.node, &failure, target.program()));
+            }
+        } else if self.has_found_hold && !is_gone {
+            terminal.warn(hold_stays(&target.node, target.program()));
+        }
+        if let Some(Proof {
+            how: How::Hook { isolated, .. },
+            ..
+        }) = self.proof
+            && !is_recorded
+        {
+            terminal.warn(unrecorded(&target.node, isolated));
+        }
+        failure
+    }
+
+    /// Warns if it is unknown whether another tool works on the node, or when its kubelet was last alive.
+    fn warn_of_unknown(&self, observed: &Observed) {
+        let (node, terminal) = (&self.target.node, self.target.session.terminal);
+        let signs = &observed.evidence.signs;
+        if let (Known::Yes(_), Known::Unknown(why)) = (&signs.heartbeat, signs.heard(observed.at)) {
+            terminal.warn(fencing::odd_clock(node, &why));
+        }
+        if let Known::Unknown(why) = &observed.evidence.remediation {
+            terminal.warn(fencing::remediation_unknown(node, why));
+        }
+    }
+
+    /// Warns if the hold of the fencing was ended, and somebody else has the lock now.
+    fn warn_of_lost_hold(&self, observed: &Observed) {
+        let target = self.target;
+        let record = observed.evidence.signs.record.as_ref();
+        let took_hold = record.is_some_and(|record| record.hold.is_some());
+        if let Some(lease) = &observed.lease
+            && took_hold
+            && target.lock(Some(lease)) == Lock::Others
+            && !is_of_fencing(lease, target.now())
+        {
+            target
+                .session
+                .terminal
+                .warn(hold_lost(&target.node, &person(lease)));
+        }
+    }
+
+    /// Warns if somebody ended the lock under which this run works, so that nobody has it now.
+    fn warn_of_ended_hold(&self, observed: &Observed) {
+        if let Some(lease) = &observed.lease
+            && self.under.is_some()
+            && lease.lock_id().is_none()
+        {
+            let (node, terminal) = (&self.target.node, self.target.session.terminal);
+            terminal.warn(hold_ended(node, lease));
+        }
+    }
+
+    /// Reports what would be done, without doing it.
+    async fn rehearse(&mut self) -> Result<(), Failure> {
+        let target = self.target;
+        let terminal = target.session.terminal;
+        let (mut observed, step) = self.observe().await?;
+        self.weigh(step, &observed).await?;
+        if matches!(step, Step::Hold | Step::HoldAgain) {
+            target.hold(&self.why()).await?;
+        }
+        if matches!(step, Step::HoldAgain | Step::Follow) {
+            if let Some(record) = &observed.evidence.signs.record {
+                self.report(&observed, record, true).await;
+            }
+            return Ok(());
+        }
+        let proof = match self.proof.clone() {
+            Some(proof) => proof,
+            None => {
+                let hook = command_line(&self.args.hook.hook);
+                terminal.remark(fencing::would_run(&hook));
+                self.by_hook(&observed, String::new())
+            }
+        };
+        let mut tries = Attempts::default();
+        let record = loop {
+            let (record, patch) = self.record(&observed, proof.clone());
+            match target.patch(&patch).await? {
+                Written::Yes => break record,
+                written => tries.observe_again(&target.node, written).await?,
+            }
+            (observed, _) = self.observe().await?;
+        };
+        self.lease_end = target.lease_end(observed.lease.as_ref());
+        let line = fenced(&target.node, &record, false);
+        target.result(&(line + target.suffix()));
+        self.outcome = Some(Fencing::fenced(&target.node, &record, &Remains::default()));
+        Ok(())
+    }
+
+    /// Warns if the lock that the node had at first was ended while this run waited. What can't be read now
+    /// is not reported: the next command reads it again.
+    async fn check_lock_at_end(&self, first: &Observed) {
+        let target = self.target;
+        let reading = async { Ok(target.session.locks.get(&target.node).await?) };
+        let (Lock::Callers, Ok(Some(lease))) = (
+            target.lock(first.lease.as_ref()),
+            target.or_interrupted(reading).await,
+        ) else {
+            return;
+        };
+        let had = first.lease.as_ref().and_then(NodeLease::lock_id);
+        if had.is_some() && lease.lock_id() != had {
+            let terminal = target.session.terminal;
+            terminal.warn(match target.lock(Some(&lease)) {
+                Lock::Others => hold_lost(&target.node, &person(&lease)),
+                Lock::Callers | Lock::Nobodys => hold_ended(&target.node, &lease),
+            });
+        }
+    }
+
+    async fn follow(&mut self, observed: &Observed) -> Result<(), Failure> {
+        if let Some(record) = &observed.evidence.signs.record
+            && !self.recording.is_there()
+        {
+            self.report(observed, record, true).await;
+        }
+        self.warn_of_lost_hold(observed);
+        let target = self.target;
+        target.mark(observed.lease.as_ref(), true).await;
+        let remains = target
+            .follow(&observed.evidence.signs.out_of_service, self.args.timeout)
+            .await?;
+        self.check_lock_at_end(observed).await;
+        if remains.is_over() {
+            let terminal = target.session.terminal;
+            terminal.remark(fencing::nothing_left(&target.node));
+        }
+        if let Some(record) = &observed.evidence.signs.record {
+            self.outcome = Some(Fencing::fenced(&target.node, record, &remains));
+        }
+        match remains.is_over() {
+            true => Ok(()),
+            false => Err(Failure::TimedOut {
+                node: target.node.clone(),
+                waited: self.args.timeout,
+                obstacle: Some(Obstacle::Remains(Box::new(remains))),
+            }),
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! The return of a node to service, step by step.
+
+use std::time::Duration;
+
+use maintenance_lease::NodeLease;
+use pod_safety::fencing::back::{self, Refusal};
+use pod_safety::fencing::{Record, Written, patch};
+
+use super::args::{Risk, UnfenceArgs};
+use crate::error::{Failure, FencingRefusal, FencingWrite, HookError};
+use crate::output::fencing::Fencing;
+use crate::run::fencing::{Attempts, FencingTarget, Hook, Observed, Timeout};
+use crate::text::escape;
+use crate::words::fencing::{self, awaited, hold_not_ended};
+use crate::words::with::command_line;
+
+/// An unfencing in progress.
+pub(super) struct UnfenceRun<'a> {
+    pub(super) args: &'a UnfenceArgs,
+    pub(super) target: &'a FencingTarget<'a>,
+    pub(super) hook: Hook<'a>,
+    /// The hold of the fencing, as found.
+    pub(super) hold: Option<NodeLease>,
+    /// The hook has succeeded, or would in a dry run.
+    pub(super) is_undone: bool,
+    /// The outcome for programs, once there is one.
+    pub(super) outcome: Option<Fencing>,
+}
+
+impl<'a> UnfenceRun<'a> {
+    pub(super) fn new(
+        args: &'a UnfenceArgs,
+        target: &'a FencingTarget<'a>,
+        hook: Hook<'a>,
+    ) -> Self {
+        Self {
+            args,
+            target,
+            hook,
+            hold: None,
+            is_undone: false,
+            outcome: None,
+        }
+    }
+}
+
+impl UnfenceRun<'_> {
+    pub(super) async fn run(&mut self) -> Result<(), Failure> {
+        let target = self.target;
+        let observed = target.observed().await?;
+        // What it does would not be undone, and may not be recorded yet.
+        self.hook.check_alone(&observed)?;
+        self.hold = self.hold_of_fencing(&observed).cloned();
+        if self.hold.is_none() {
+            self.check_lock(&observed)?;
+        }
+        if !self.sight(&observed).is_fenced() {
+            // An earlier run ended before its last step.
+            if let Some(hold) = &self.hold {
+                self.confirm_unfinished(hold).await?;
+                // Another hook may have started while the operator answered.
+                self.hook.clear_other(&target.observed().await?).await?;
+                target.unhold(hold).await?;
+            }
+            return self.leave(&observed).await;
+        }
+        let meant = observed.evidence.signs.record.clone();
+        let observed = match &self.hold {
+            Some(hold) if self.confirm(hold, meant.as_ref()).await? => {
+                // Everything was read before the operator answered, so it may be outdated.
+                let observed = target.observed().await?;
+                self.expect(meant.as_ref(), &observed)?;
+                observed
+            }
+            _ => observed,
+        };
+        self.undo(&observed).await?;
+        // A dry run can't know what a hook would change.
+        let observed = match self.is_undone && target.is_dry_run() {
+            true => observed,
+            false => self.await_fit(observed).await?,
+        };
+        if !self.sight(&observed).is_fenced() {
+            // The Node was replaced, or somebody else unfenced it first.
+            self.hook.withdraw().await;
+            if let (Some(hold), Some(lease)) = (&self.hold, &observed.lease)
+                && hold.lock_id() == lease.lock_id()
+            {
+                target.unhold(hold).await?;
+            }
+            return self.leave(&observed).await;
+        }
+        self.expect(meant.as_ref(), &observed)?;
+        let observed = self.clear(observed).await?;
+        self.report(&(fencing::unfenced(&target.node) + target.suffix()));
+        let ended = self.end_hold().await;
+        if ended.is_ok() {
+            target.mark(observed.lease.as_ref(), false).await;
+        }
+        if !target.is_dry_run() {
+            self.post(&observed).await;
+        }
+        ended
+    }
+
+    /// Ends the hold if the Node is gone, because nothing else of the fencing is left. Returns the failure
+    /// to report last.
+    pub(super) async fn give_up(&self, failure: Failure) -> Failure {
+        let target = self.target;
+        self.hook.withdraw().await;
+        if !matches!(failure, Failure::NodeGone { .. }) {
+            return failure;
+        }
+        // If the Lease is gone, it was deleted together with the Node.
+        if let Some(hold) = &self.hold
+            && let Err(failure) = target.unhold(hold).await
+        {
+            let terminal = target.session.terminal;
+            terminal.warn(hold_not_ended(&target.node, &failure, target.program()));
+        }
+        match self.is_undone && !target.is_dry_run() {
+            true => Failure::Hook(HookError::NodeGone {
+                node: target.node.clone(),
+            }),
+            false => failure,
+        }
+    }
+
+    /// Ends without a change if the node is not fenced.
+    async fn leave(&mut self, observed: &Observed) -> Result<(), Failure> {
+        let target = self.target;
+        target.mark(observed.lease.as_ref(), false).await;
+        self.report(&fencing::not_fenced(&target.node));
+        Ok(())
+    }
+
+    /// Runs the hook, if there is one.
+    async fn undo(&mut self, observed: &Observed) -> Result<(), Failure> {
+        let target = self.target;
+        if self.hook.is_none() {
+            return Ok(());
+        }
+        if target.is_dry_run() {
+            self.hook.check_alone(observed)?;
+            let line = command_line(&self.args.hook.hook);
+            let terminal = target.session.terminal;
+            terminal.remark(fencing::would_run(&line));
+            self.is_undone = true;
+            return Ok(());
+        }
+        let patch = patch::unfenced(&observed.evidence.raw);
+        target.may_patch(&patch).await?;
+        let meant = observed.evidence.signs.record.as_ref();
+        let mut observed = observed.clone();
+        let mut tries = Attempts::default();
+        while self.hook.run(&observed, None, &mut tries).await?.is_none() {
+            observed = target.observed().await?;
+            self.expect(meant, &observed)?;
+        }
+        self.is_undone = true;
+        Ok(())
+    }
+
+    /// Reads the node until it may return to service, or is not fenced any more: once, or for some time
+    /// after a hook.
+    async fn await_fit(&self, first: Observed) -> Result<Observed, Failure> {
+        let target = self.target;
+        let (limit, seen) = match self.is_undone {
+            // What was read before the hook does not show its effect.
+            true => (self.args.timeout, None),
+            false => (Duration::ZERO, Some(first)),
+        };
+        let mut timeout = Timeout::of(limit);
+        let mut observed = match seen {
+            Some(observed) => observed,
+            None => {
+                timeout
+                    .read(target, async || target.observed().await)
+                    .await?
+            }
+        };
+        let mut is_told = false;
+        let mut is_watched = false;
+        loop {
+            if !self.sight(&observed).is_fenced() {
+                return Ok(observed);
+            }
+            let Err(refusal) = self.may_return(&observed) else {
+                return Ok(observed);
+            };
+            let is_doubtful = matches!(refusal, Refusal::Silent | Refusal::HeartbeatUnknown(_));
+            if is_doubtful && !is_watched && limit.is_zero() {
+                is_watched = true;
+                if target.watch_heartbeat(&observed).await? {
+                    observed = target.observed().await?;
+                    continue;
+                }
+            }
+            if timeout.rest().is_zero() {
+                return Err(match refusal {
+                    Refusal::Silent if !limit.is_zero() => {
+                        Failure::Hook(HookError::StillUnreachable {
+                            node: target.node.clone(),
+                            waited: limit,
+                        })
+                    }
+                    refusal => self.stays(refusal),
+                });
+            }
+            if !is_told {
+                let terminal = target.session.terminal;
+                terminal.remark(awaited(&target.node, limit));
+                is_told = true;
+            }
+            let line = fencing::awaiting(&target.node);
+            timeout.pause_with(target, &line).await?;
+            observed = timeout
+                .read(target, async || target.observed().await)
+                .await?;
+        }
+    }
+
+    /// Removes record and taint.
+    async fn clear(&self, mut observed: Observed) -> Result<Observed, Failure> {
+        let target = self.target;
+        let meant = observed.evidence.signs.record.clone();
+        let mut tries = Attempts::default();
+        loop {
+            let written = target
+                .patch(&patch::unfenced(&observed.evidence.raw))
+                .await?;
+            if written == Written::Yes {
+                return Ok(observed);
+            }
+            let observe_again = async {
+                tries.observe_again(&target.node, written).await?;
+                target.observed().await
+            };
+            observed = observe_again.await.map_err(|failure| match written {
+                Written::Unknown => target.unknown(FencingWrite::Return, failure),
+                Written::No | Written::Yes => failure,
+            })?;
+            if !self.sight(&observed).is_fenced() {
+                return Ok(observed);
+            }
+            self.expect(meant.as_ref(), &observed)?;
+            self.judge(&observed)?;
+        }
+    }
+
+    /// The fencing must be the one that was confirmed: another one is somebody else's decision.
+    fn expect(&self, meant: Option<&Record>, observed: &Observed) -> Result<(), Failure> {
+        match observed.evidence.signs.record.as_ref() == meant {
+            true => Ok(()),
+            false => Err(Failure::Fencing(FencingRefusal::FencedAgain {
+                node: self.target.node.clone(),
+            })),
+        }
+    }
+
+    fn judge(&self, observed: &Observed) -> Result<(), Failure> {
+        self.may_return(observed).map_err(|why| self.stays(why))
+    }
+
+    fn stays(&self, why: Refusal) -> Failure {
+        let node = self.target.node.clone();
+        Failure::Fencing(FencingRefusal::Unfence { node, why })
+    }
+
+    fn may_return(&self, observed: &Observed) -> Result<(), Refusal> {
+        let insists = self.args.doubts.insists(&Risk::BootId);
+        self.sight(observed).may_return(self.target.now(), insists)
+    }
+
+    fn sight(&self, observed: &Observed) -> back::Sight {
+        let evidence = &observed.evidence;
+        back::Sight {
+            signs: evidence.signs.clone(),
+            is_annotated: evidence.is_annotated(),
+            is_undone: self.is_undone,
+        }
+    }
+
+    /// Reports that the node is in service.
+    fn report(&mut self, line: &str) {
+        self.target.result(line);
+        self.outcome = Some(Fencing::unfenced(&self.target.node));
+    }
+
+    async fn post(&self, observed: &Observed) {
+        let target = self.target;
+        let caller = escape(target.session.locks.identity());
+        let insisted = match self.args.doubts.insists(&Risk::BootId) {
+            true => " without proof of a restart",
+            false => "",
+        };
+        let why = self
+            .args
+            .doubts
+            .message
+            .as_deref()
+            .map(|why| format!(": \"{}\"", escape(why)));
+        let message = format!(
+            "{caller} unfenced the node{insisted}{}",
+            why.unwrap_or_default()
+        );
+        let is_odd = !insisted.is_empty();
+        target
+            .post(&observed.evidence, "NodeUnfenced", message, is_odd)
+            .await;
+    }
+}

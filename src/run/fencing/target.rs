@@ -1,0 +1,341 @@
+//! The node of `fence` or `unfence`: its state, and the writes to it.
+
+use std::cell::Cell;
+use std::ffi::OsStr;
+
+use futures::future::join;
+use maintenance_lease::env::{Env as _, Machine};
+use maintenance_lease::protocol::{BootInstant, Now, Span};
+use maintenance_lease::{ApiError, DryRun, Error, NodeEvent, NodeLease, Right};
+use pod_safety::Known;
+use pod_safety::cluster::{Evidence, Reader};
+use pod_safety::facts::Zone;
+use pod_safety::fencing::Written;
+use serde_json::Value;
+
+use crate::args::lock_id::LockIds;
+use crate::args::nodes::node_name;
+use crate::args::output::OutputArgs;
+use crate::args::write::WriteArgs;
+use crate::error::{Failure, Verb};
+use crate::exit::Code;
+use crate::output::fencing::{Fencing, FencingList};
+use crate::output::format::Format;
+use crate::output::print;
+use crate::run::events;
+use crate::run::interruption::{Interruption, exit_at_interrupt};
+use crate::run::problems::Problems;
+use crate::run::session::{Session, Start};
+use crate::run::variables::HOLDER;
+use crate::words::change::dry_run_suffix;
+use crate::words::fencing::watching;
+
+/// How often a write is tried if the Node keeps changing.
+const MOST_TRIES: u32 = 10;
+
+/// A node to fence or unfence.
+pub(crate) struct FencingTarget<'a> {
+    pub(crate) session: Session<'a>,
+    pub(crate) node: String,
+    pub(crate) reader: Reader,
+    write: &'a WriteArgs,
+    format: Format,
+    /// The holder and the lock ids of the `with` that this runs under.
+    pub(super) outer: Option<&'a str>,
+    pub(super) inherited: Option<LockIds>,
+    /// The value of `PATH`.
+    pub(super) path: Option<&'a OsStr>,
+    interrupt: Interruption,
+    /// Whether the Node was read successfully.
+    is_seen: Cell<bool>,
+}
+
+/// The state of a node, as read.
+#[derive(Clone, Debug)]
+pub(crate) struct Observed {
+    /// The time before the first read. Other reads may take long, and must not make the heartbeat look
+    /// older than it was.
+    pub(crate) at: Now,
+    pub(crate) evidence: Evidence,
+    pub(crate) lease: Option<NodeLease>,
+}
+
+impl<'a> FencingTarget<'a> {
+    /// Opens a session for the node that was typed. Sends nothing, but `fence` may ask who the API user is.
+    ///
+    /// # Errors
+    /// If the name is not valid for a node, or if the API server can't be reached.
+    pub(crate) async fn open(
+        start: &Start<'a>,
+        verb: Verb,
+        typed: &str,
+        write: &'a WriteArgs,
+        output: OutputArgs,
+    ) -> Result<Self, Failure> {
+        let node = node_name(typed)?;
+        let session = start.writing(write, verb == Verb::Fence).await?;
+        // From here on Ctrl-C is noticed, also between two steps.
+        let interrupt = Interruption::listen_once();
+        Ok(Self {
+            node,
+            reader: Reader::new(session.locks.requests().clone()),
+            session,
+            write,
+            format: output.format(),
+            outer: start.environment.get(HOLDER),
+            // Without one that can be read, nothing was inherited.
+            inherited: LockIds::of(start.environment).ok().flatten(),
+            path: start.environment.get_os("PATH"),
+            interrupt,
+            is_seen: Cell::new(false),
+        })
+    }
+
+    /// Ends the verb: reports its failure, if any, and prints the outcome for programs. Reports an
+    /// interruption even if everything finished after Ctrl-C. From here on Ctrl-C ends the process at once.
+    ///
+    /// # Errors
+    /// If the outcome can't be printed.
+    pub(crate) async fn end(
+        &self,
+        verb: Verb,
+        result: Result<(), Failure>,
+        outcome: Option<Fencing>,
+    ) -> Result<Code, Failure> {
+        let problems = Problems::changing(&self.session, verb);
+        let result = match result {
+            Ok(()) if self.is_interrupted() => Err(Failure::Interrupted),
+            result => result,
+        };
+        exit_at_interrupt();
+        let error = result.err().map(|failure| problems.report(&failure));
+        let outcome = outcome.unwrap_or_else(|| Fencing::new(&self.node));
+        let outcome = outcome.in_dry_run(self.is_dry_run()).with_error(error);
+        if let Some(text) = print::data(&FencingList::new(vec![outcome]), self.format)? {
+            self.session.terminal.data(text);
+        }
+        Ok(problems.end().await)
+    }
+
+    pub(crate) fn now(&self) -> Now {
+        self.reader.now()
+    }
+
+    /// The server's time at `begun`, computed from later answers. Before the first answer only the local
+    /// clock is known.
+    pub(crate) fn as_of(&self, begun: BootInstant) -> Now {
+        earlier(self.now(), Machine.boot().since(begun))
+    }
+
+    pub(crate) fn is_dry_run(&self) -> bool {
+        self.write.dry_run != DryRun::None
+    }
+
+    /// The suffix of messages in a dry run.
+    pub(crate) fn suffix(&self) -> &'static str {
+        dry_run_suffix(self.write.dry_run)
+    }
+
+    /// Prints a result for people.
+    pub(crate) fn result(&self, line: &str) {
+        if matches!(self.format, Format::Text | Format::Wide) {
+            self.session.terminal.result(line);
+        }
+    }
+
+    /// Reads the node and its lock, in parallel.
+    ///
+    /// # Errors
+    /// If the Node does not exist any more or never did, if one can't be read, or if it was interrupted.
+    pub(crate) async fn observed(&self) -> Result<Observed, Failure> {
+        let begun = Machine.boot();
+        let looking = async {
+            let seeing = self.session.locks.see(&self.node, false);
+            let (evidence, seen) = join(self.reader.evidence(&self.node), seeing).await;
+            let evidence = evidence
+                .map_err(|error| Right::on_nodes("get").explain(error))?
+                .ok_or_else(|| self.missing())?;
+            self.is_seen.set(true);
+            let lease = seen?.lease;
+            let at = self.as_of(begun);
+            Ok(Observed {
+                at,
+                evidence,
+                lease,
+            })
+        };
+        self.or_interrupted(looking).await
+    }
+
+    /// Watches the heartbeat in `observed` for a change, if it is doubtful: a live kubelet may have a wrong
+    /// clock. Whether it was watched, so that the node must be read again.
+    ///
+    /// # Errors
+    /// If it can't be read, or if it was interrupted.
+    pub(crate) async fn watch_heartbeat(&self, observed: &Observed) -> Result<bool, Failure> {
+        let Some(heartbeat) = observed.evidence.signs.to_watch(observed.at) else {
+            return Ok(false);
+        };
+        let terminal = self.session.terminal;
+        terminal.remark(watching(&self.node, heartbeat));
+        let watching = self.reader.heartbeat_changes(&self.node, heartbeat);
+        self.or_interrupted(async { Ok(watching.await?) }).await?;
+        Ok(true)
+    }
+
+    /// The failure for a missing Node. If it existed before, no similar names are suggested.
+    pub(super) fn missing(&self) -> Failure {
+        let node = self.node.clone();
+        match self.is_seen.get() {
+            true => Failure::NodeGone { node },
+            false => Error::NodeNotFound(node).into(),
+        }
+    }
+
+    /// How many nodes of its zone are unreachable, including itself, and of others.
+    pub(crate) async fn zone(&self, observed: &Observed) -> Known<Zone> {
+        self.reader.zone(&self.node, observed.at).await
+    }
+
+    /// Checks, before a hook is run, that the server would accept a patch of the Node: without that right,
+    /// the caller must not power it off. If there is no answer, the record of the hook is the next check.
+    ///
+    /// # Errors
+    /// If the server refuses the patch for another reason than a changed Node, or if it was interrupted.
+    pub(crate) async fn may_patch(&self, patch: &Value) -> Result<(), Failure> {
+        let manager = &self.write.field_manager;
+        let patching = self.reader.patch_node(&self.node, patch, manager, true);
+        let patching = async { Ok(patching.await) };
+        match self.or_interrupted(patching).await? {
+            Ok(()) => Ok(()),
+            Err(error) if has_changed(&error) || error.leaves_writes_unknown() => Ok(()),
+            Err(error) => Err(Right::on_nodes("patch").explain(error).into()),
+        }
+    }
+
+    /// Applies a patch to the Node, at the version that it was made for. After Ctrl-C it waits a moment for
+    /// the answer.
+    ///
+    /// # Errors
+    /// If the server refuses it for another reason than a changed Node.
+    pub(crate) async fn patch(&self, patch: &Value) -> Result<Written, Failure> {
+        if self.write.dry_run == DryRun::Client {
+            return Ok(Written::Yes);
+        }
+        let is_dry_run = self.write.dry_run == DryRun::Server;
+        let manager = &self.write.field_manager;
+        let patching = self
+            .reader
+            .patch_node(&self.node, patch, manager, is_dry_run);
+        let patching = async { Ok(patching.await) };
+        let Ok(answer) = self.or_soon(patching).await else {
+            return Ok(Written::Unknown);
+        };
+        match answer {
+            Ok(()) => Ok(Written::Yes),
+            Err(error) if has_changed(&error) => Ok(Written::No),
+            Err(error) if error.leaves_writes_unknown() => Ok(Written::Unknown),
+            Err(error) => Err(Right::on_nodes("patch").explain(error).into()),
+        }
+    }
+
+    /// Writes an Event on the Node.
+    pub(crate) async fn post(
+        &self,
+        evidence: &Evidence,
+        reason: &'static str,
+        message: String,
+        warning: bool,
+    ) {
+        let event = NodeEvent {
+            node: self.node.clone(),
+            uid: evidence.uid().to_owned(),
+            reason,
+            message,
+            warning,
+        };
+        events::post(&self.session, vec![event]).await;
+    }
+
+    /// Whether Ctrl-C came.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.interrupt.has_come()
+    }
+
+    /// Runs work that can be dropped at any time.
+    ///
+    /// # Errors
+    /// Those of the work, and an interruption.
+    pub(crate) async fn or_interrupted<T>(
+        &self,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        tokio::select! {
+            biased;
+            () = self.interrupt.came() => Err(Failure::Interrupted),
+            result = work => result,
+        }
+    }
+
+    /// Runs a write; after Ctrl-C it waits a moment longer.
+    ///
+    /// # Errors
+    /// Those of the write, and an interruption: then it may still take effect.
+    pub(crate) async fn or_soon<T>(
+        &self,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        self.interrupt.or_soon(work).await
+    }
+}
+
+/// Counts the attempts of a write that conflicts with other writes.
+#[derive(Debug, Default)]
+pub(crate) struct Attempts(u32);
+
+impl Attempts {
+    /// Counts a failed attempt.
+    ///
+    /// # Errors
+    /// After too many attempts.
+    pub(crate) async fn observe_again(
+        &mut self,
+        node: &str,
+        written: Written,
+    ) -> Result<(), Failure> {
+        self.0 += 1;
+        if self.0 < MOST_TRIES {
+            tokio::time::sleep(std::time::Duration::from_millis(50 * u64::from(self.0))).await;
+            return Ok(());
+        }
+        let node = node.to_owned();
+        Err(match written {
+            Written::Unknown => Failure::NoAnswer { node },
+            Written::Yes | Written::No => Failure::KeepsChanging { node },
+        })
+    }
+}
+
+/// The time `span` before `now`.
+fn earlier(now: Now, span: Span) -> Now {
+    Now::between(now.earliest - span, now.latest - span)
+}
+
+/// Whether the patch was refused because the Node has changed or is gone. Then the Node is read again.
+fn has_changed(error: &ApiError) -> bool {
+    error.is_conflict() || error.is_not_found()
+}
+
+#[cfg(test)]
+mod tests {
+    use maintenance_lease::protocol::Instant;
+
+    use super::*;
+
+    #[test]
+    fn a_heartbeat_does_not_age_while_other_things_are_read() {
+        let now = Now::at(Instant::from_micros(100_000_000));
+        let before = earlier(now, Span::seconds(30));
+        assert_eq!(before, Now::at(Instant::from_micros(70_000_000)));
+    }
+}

@@ -1,0 +1,153 @@
+//! Nodes that are fenced on suspicion: they still report, and nothing is recorded before they have stopped.
+
+use insta::assert_snapshot;
+use nix::sys::wait::WaitStatus;
+use rexpect::session::spawn_command;
+use serde_json::json;
+
+use crate::support::{PatientHook, Stage};
+
+/// How long a prompt or an end may be in coming, in milliseconds.
+const LIMIT: u64 = 60_000;
+
+/// A node that is well, with a heartbeat that lasts for 3 seconds.
+fn reporting(prefix: &str) -> (Stage, String) {
+    let (stage, _) = Stage::with_silent_node(prefix);
+    let node = stage.name("worker-2");
+    let spec = json!({"spec": {"leaseDurationSeconds": 3}}).to_string();
+    let namespace = ["-n", "kube-node-lease", "--type=merge"];
+    stage.kubectl(&[&["patch", "lease", &node, "-p", &spec], &namespace[..]].concat());
+    (stage, node)
+}
+
+/// Before that, two would have different beliefs about its pods.
+#[test]
+fn a_suspect_is_recorded_and_tainted_only_after_it_has_stopped_reporting() {
+    let (stage, node) = reporting("suspect");
+    let suspect = || stage.maint(["fence", &node, "--suspect", "--yes"]);
+    let alive = stage.maint(["fence", &node, "--", "true"]).run();
+    assert_eq!(alive.code, 6, "{alive}");
+    assert!(
+        alive.stderr.contains("if it hangs, add --suspect"),
+        "{alive}"
+    );
+    let hook = PatientHook::new(&stage);
+    let mut running = hook.begins(suspect());
+    let holder = stage.holder(&node);
+    assert_eq!(holder.as_deref(), Some("kubeadm:alice@bastion"));
+    hook.may_end();
+    running.says("waiting up to 5m for it to stop reporting");
+    assert_eq!((stage.record(&node), stage.taint(&node)), (None, None));
+    stage.falls_silent(&node);
+    let run = running.ends();
+    assert_snapshot!(run.stderr, @"
+    lease/suspect-worker-2 created
+    node/suspect-worker-2 on hold until it is unfenced
+    begun
+    node/suspect-worker-2: waiting up to 5m for it to stop reporting; it is not fenced before
+    node/suspect-worker-2: nothing is left to evict or detach
+    ");
+    assert_eq!(run.code, 0, "{run}");
+    assert!(stage.is_tainted(&node));
+    let record = stage.record(&node).expect("a record");
+    assert_eq!(record["how"]["hook"]["program"], "sh");
+    assert_eq!(stage.hook(&node), None);
+}
+
+/// The hook said that it is off, and it is not.
+#[test]
+fn a_suspect_that_goes_on_reporting_is_never_tainted() {
+    let (stage, node) = reporting("suspect-beats");
+    let suspect = [
+        "fence",
+        &node,
+        "--suspect",
+        "--yes",
+        "--timeout=5s",
+        "--",
+        "true",
+    ];
+    assert_snapshot!(stage.maint(suspect).run(), @"
+    $ kubectl maint fence worker-2 --suspect --yes --timeout=5s -- true
+    -- stderr
+    lease/worker-2 created
+    node/worker-2 on hold until it is unfenced
+    node/worker-2: waiting up to 5s for it to stop reporting; it is not fenced before
+    error: node/worker-2 was not fenced: it still reports to Kubernetes after 5s, so it is not off
+    hint: it stays on hold; check the machine, then run the same command again; to give up, run `kubectl maint unfence worker-2`
+    -- exit code 4
+    ");
+    assert_eq!((stage.record(&node), stage.taint(&node)), (None, None));
+    assert_eq!(stage.hook(&node), None);
+    let holder = stage.holder(&node);
+    assert_eq!(holder.as_deref(), Some("kubeadm:alice@bastion"));
+    stage.maint(["unfence", &node, "--yes"]).succeeds();
+    stage.is_untouched(&node);
+    // The operator's word is no better.
+    let word = [
+        "fence",
+        &node,
+        "--suspect",
+        "--yes",
+        "--timeout=0",
+        "--powered-off=dark",
+    ];
+    let run = stage.maint(word).run();
+    assert_eq!(run.code, 4, "{run}");
+    assert_eq!((stage.record(&node), stage.taint(&node)), (None, None));
+}
+
+#[test]
+fn a_suspect_is_left_alone_unless_it_is_confirmed() {
+    let (stage, node) = reporting("suspect-asked");
+    let ran = stage.directory().join("ran");
+    let hook = ["--", "touch", ran.to_str().expect("a path")];
+    let suspect = || {
+        stage
+            .maint(["fence", &node, "--suspect", "--timeout=0"])
+            .args(hook)
+    };
+    let run = suspect().run();
+    assert_eq!(run.code, 6, "{run}");
+    let fact = format!("  node/{node} still reports to Kubernetes: its pods may be working");
+    for words in [&*fact, "error: not confirmed", "hint: add --yes to confirm"] {
+        assert!(run.stderr.contains(words), "{run}");
+    }
+    stage.is_untouched(&node);
+    for (answer, code) in [("yes", 6), (&*node, 4)] {
+        let command = suspect().env("TERM", "xterm").command();
+        let mut terminal = spawn_command(command, Some(LIMIT)).expect("a terminal");
+        terminal.exp_string("type its name").expect("a question");
+        terminal.send(&format!("{answer}\r")).expect("it listens");
+        terminal.flush().expect("it listens");
+        let said = terminal.exp_eof().expect("it ends");
+        let ended = terminal.process().wait().expect("it ended");
+        assert!(
+            matches!(ended, WaitStatus::Exited(_, it) if it == code),
+            "{ended:?}: {said}"
+        );
+        assert_eq!(ran.exists(), code == 4, "{said}");
+    }
+}
+
+/// On a terminal somebody can answer, so every fencing is confirmed there.
+#[test]
+fn a_fencing_on_a_terminal_is_confirmed_with_the_name_of_the_node() {
+    let (stage, node) = Stage::with_silent_node("typed");
+    for (answer, code) in [("y", 6), (&*node, 0)] {
+        let command = stage.maint(["fence", &node, "--powered-off=dark"]);
+        let command = command.env("TERM", "xterm").command();
+        let mut terminal = spawn_command(command, Some(LIMIT)).expect("a terminal");
+        terminal.exp_string("type its name").expect("a question");
+        assert!(!stage.is_tainted(&node));
+        terminal.send(&format!("{answer}\r")).expect("it listens");
+        terminal.flush().expect("it listens");
+        let said = terminal.exp_eof().expect("it ends");
+        let ended = terminal.process().wait().expect("it ended");
+        assert!(
+            matches!(ended, WaitStatus::Exited(_, it) if it == code),
+            "{ended:?}: {said}"
+        );
+        assert_eq!(stage.is_tainted(&node), code == 0, "{said}");
+    }
+}
