@@ -115,9 +115,11 @@ impl Failure {
             Self::Policies(PolicyRefusal::Unknown { .. } | PolicyRefusal::NotInstalled) => {
                 Kind::Other
             }
-            Self::Fencing(_) | Self::Policies(_) | Self::Unconfirmed(_) | Self::Declined => {
-                Kind::Unsafe
-            }
+            Self::Fencing(_)
+            | Self::OtherTools { .. }
+            | Self::Policies(_)
+            | Self::Unconfirmed(_)
+            | Self::Declined => Kind::Unsafe,
             Self::Hook(error) => match error {
                 HookError::NotFound { .. } => Kind::NotFound,
                 HookError::NotExecutable { .. } => Kind::NotExecutable,

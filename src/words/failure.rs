@@ -9,7 +9,7 @@ use maintenance_lease::{ApiError, Error, Right};
 use super::program::Program;
 use super::request::RequestContext;
 use super::time::length;
-use super::{fencing, input, loss, node_state, policies, refusal};
+use super::{activity, fencing, input, loss, node_state, policies, refusal};
 use crate::error::{Failure, NothingFound, Obstacle, Unconfirmed, Verb};
 use crate::text::{escape, for_shell, shown};
 
@@ -60,6 +60,10 @@ pub(crate) fn lines(
             (escape(&format!("could not read node/{node}: {why}")), None)
         }
         Failure::Fencing(refusal) => with_hint(fencing::refusal(refusal, program)),
+        Failure::OtherTools { nodes, now } => (
+            activity::refusal(nodes, *now),
+            Some("check the nodes, or run it without --strict".to_owned()),
+        ),
         Failure::Policies(refusal) => with_hint(policies::refusal(refusal, program)),
         Failure::Hook(error) => with_hint(fencing::of_hook(error, program)),
         Failure::UnknownFencing { node, write, why } => {

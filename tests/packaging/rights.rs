@@ -12,6 +12,7 @@ const RIGHTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/rbac.yaml");
 
 const VIEWERS: &str = "kubectl-maint:viewers";
 const USERS: &str = "kubectl-maint:users";
+const HOLDERS: &str = "kubectl-maint:holders";
 const ADMINISTRATORS: &str = "kubectl-maint:administrators";
 
 /// What may be done to Leases, and whether the verbs ever do it.
@@ -38,6 +39,7 @@ fn deployed() -> &'static ControlPlane {
             (USERS, "patch", "leases", "kube-node-maintenance"),
             (USERS, "create", "events.events.k8s.io", "default"),
             (ADMINISTRATORS, "create", "namespaces", ""),
+            (HOLDERS, "patch", "nodes", ""),
         ] {
             await_right(shared(), group, verb, resource, namespace);
         }
@@ -114,6 +116,42 @@ fn viewers_see_everything_and_change_nothing() {
     lacks(&maint(&viewer, &release), &patch, USERS);
     let renew = ["renew", "viewed-1", "--holder", "uma"];
     lacks(&maint(&viewer, &renew), &patch, USERS);
+}
+
+#[test]
+fn holders_set_opt_outs_and_users_hold_without() {
+    let plane = deployed();
+    let _logs = plane.keep_logs_on_panic("holders");
+    let node = "opted-out";
+    plane
+        .create_nodes(&[NodeSpec::ready(node)])
+        .expect("a node");
+    let key = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
+    let is_set = || {
+        let shown = plane.kubectl(&[
+            "get",
+            "node",
+            node,
+            "-o",
+            "jsonpath={.metadata.annotations}",
+        ]);
+        shown.expect("a node").contains(key)
+    };
+    for (name, groups, may) in [
+        ("ursula", &[USERS][..], false),
+        ("hedda", &[USERS, HOLDERS], true),
+    ] {
+        let person = plane.user(name, groups).expect("a kubeconfig");
+        let run = succeeds(maint(
+            &person,
+            &["hold", node, "--holder", name, "-m", "disk"],
+        ));
+        assert_eq!(is_set(), may, "{name}");
+        let said = run.stderr.contains("on hold without the held label");
+        assert_eq!(said, !may, "{run:?}");
+        let run = succeeds(maint(&person, &["unhold", node, "--holder", name]));
+        assert!(!is_set(), "{run:?}");
+    }
 }
 
 #[test]
