@@ -96,7 +96,8 @@ fn say_usage(error: &clap::Error, line: &[OsString]) -> Code {
         true => usage_errors::of_with(error, line),
         false => None,
     };
-    match lines.or_else(|| usage_errors::of_another(error, line)) {
+    let lines = lines.or_else(|| usage_errors::of_another(error, line));
+    match lines.or_else(|| usage_errors::of_parser(error, line)) {
         Some(lines) => report_usage(lines, line),
         None => {
             terminal.raw_stderr(text.trim_end());

@@ -80,6 +80,13 @@ pub(crate) fn of_another(error: &clap::Error, line: &[OsString]) -> Option<Lines
                 _ => "remove the value; --timeout limits the wait".to_owned(),
             },
         ),
+        ErrorKind::InvalidValue if word(ContextKind::InvalidValue)?.is_empty() => {
+            let flag = bare(word(ContextKind::InvalidArg)?);
+            if !flag.starts_with('-') {
+                return None;
+            }
+            (format!("{flag} needs a value"), value_of(flag, line))
+        }
         ErrorKind::UnknownArgument => {
             let typed = word(ContextKind::InvalidArg)?;
             match command(line) {
@@ -124,15 +131,49 @@ pub(crate) fn of_another(error: &clap::Error, line: &[OsString]) -> Option<Lines
             let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg) else {
                 return None;
             };
-            let message = match &missing[..] {
-                [missing] if missing == "--wait" => "--timeout requires --wait".to_owned(),
-                missing => format!("missing {}", missing.join(" ")),
-            };
-            (message, see_help(command(line)?.get_name()))
+            let help = see_help(command(line)?.get_name());
+            match &missing[..] {
+                [missing] if missing == "--wait" => ("--timeout requires --wait".to_owned(), help),
+                [missing] if bare(missing) == "--message" => {
+                    (format!("missing {missing}"), "add -m \"WHY\"".to_owned())
+                }
+                missing => (format!("missing {}", missing.join(" ")), help),
+            }
         }
         _ => return None,
     };
     Some((message, hint))
+}
+
+/// The first paragraph of the parser's message, and where to read more; `None` if it is help.
+pub(crate) fn of_parser(error: &clap::Error, line: &[OsString]) -> Option<Lines> {
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return None;
+    }
+    let text = error.render().to_string();
+    let message = text.strip_prefix("error: ")?.split("\n\n").next()?;
+    let hint = match error.get(ContextKind::SuggestedValue) {
+        Some(ContextValue::String(near)) => format!("did you mean {near}?"),
+        _ => see_help_of(line),
+    };
+    Some((message.trim_end().to_owned(), hint))
+}
+
+/// What to type for the missing value of `flag`.
+fn value_of(flag: &str, line: &[OsString]) -> String {
+    match (flag, node_of(line)) {
+        ("--powered-off", Some(node)) => {
+            format!("{NAME} fence {node} --powered-off=\"HOW YOU KNOW\"")
+        }
+        _ => see_help_of(line),
+    }
+}
+
+/// The node on a line of `fence`.
+fn node_of(line: &[OsString]) -> Option<&str> {
+    let words = line.iter().filter_map(|word| word.to_str());
+    let mut after = words.skip_while(|word| *word != "fence").skip(1);
+    after.find(|word| !word.starts_with('-') && node_name(word).is_ok())
 }
 
 /// What to report if a word on `line` was probably meant as the value of the flag before it. That
@@ -201,6 +242,9 @@ fn instead_of_flag(command: &Command, flag: &str) -> String {
         }
         ("with", "-l" | "--selector" | "--all") => "name the nodes before --".to_owned(),
         ("status", "-A" | "--all-namespaces") => "nodes have no namespace; remove it".to_owned(),
+        ("force-delete", "-y" | "--yes" | "--force") => {
+            "accept the risks by name: --accept-risk=ID -m \"WHY\"".to_owned()
+        }
         ("hold", "--duration") => {
             "a hold does not expire; --expect-until shows others when you expect to end it"
                 .to_owned()
@@ -232,6 +276,14 @@ fn bare(argument: &str) -> &str {
 
 fn see_help(command: &str) -> String {
     format!("see `{NAME} {command} --help`")
+}
+
+/// The same for the command of `line`, if it has one.
+fn see_help_of(line: &[OsString]) -> String {
+    match command(line) {
+        Some(command) => see_help(command.get_name()),
+        None => format!("see `{NAME} --help`"),
+    }
 }
 
 /// Whether help on `help` was requested. The parser takes that for the name of a command.

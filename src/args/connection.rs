@@ -16,7 +16,7 @@ pub(crate) const USER_AGENT: &str = concat!("kubectl-maint/", env!("CARGO_PKG_VE
 #[command(
     next_help_heading = HEADING,
     mut_arg("namespace", |namespace| {
-        namespace.help("Namespace of the pods (force-delete) or Leases (leases); otherwise ignored")
+        namespace.help("Namespace of the object (why), pods (force-delete) or Leases (leases); otherwise ignored")
     }),
     mut_args(|arg| arg.hide_long_help(true))
 )]

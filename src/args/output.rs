@@ -60,6 +60,17 @@ pub(crate) fn offers_no_lock_id(format: Arg) -> Arg {
         .value_parser(FormatParser { lock_ids: false })
 }
 
+/// The `-o` of a verb whose data has no nodes, with templates that fit it.
+pub(crate) fn templates(format: Arg, jsonpath: &str, columns: &str) -> Arg {
+    let help = format.get_long_help().map(ToString::to_string);
+    let help = help.unwrap_or_default().replace(JSONPATH, jsonpath);
+    format.long_help(help.replace(COLUMNS, columns))
+}
+
+/// The templates in the help of `-o`.
+const JSONPATH: &str = "jsonpath='{.items[*].node}'";
+const COLUMNS: &str = "custom-columns=NODE:.node,STATE:.state";
+
 /// Parses a format or a template.
 #[derive(Clone, Copy, Debug)]
 struct FormatParser {

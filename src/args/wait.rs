@@ -11,8 +11,7 @@ use super::duration;
 pub(crate) struct WaitingArgs {
     /// Wait for the nodes to be unlocked
     ///
-    /// acquire and hold also wait for your own locks, because another command of yours may hold them. A dry
-    /// run does not wait.
+    /// Also waits for your own locks, because another command of yours may hold them. A dry run does not wait.
     #[arg(long)]
     pub(crate) wait: bool,
 

@@ -59,7 +59,7 @@ pub(crate) fn reason(typed: &str) -> Result<String, InvalidValue> {
 /// The ticket of a lock.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct TicketArgs {
-    /// URL or id of a ticket that says more, shown with the reason
+    /// URL or id of a ticket, shown with the reason
     #[arg(long, value_name = "URL|ID", value_parser = ticket)]
     pub(crate) ticket: Option<String>,
 }

@@ -16,7 +16,7 @@ use crate::run::session::{Session, Start};
 use crate::words::doctor::Discovery;
 use crate::words::policies::Enforcement;
 
-/// Check what locks need: the clock, your rights, the namespace and the policies
+/// Check the clock, your rights and the policies
 ///
 /// To see whether the policies work, it sends dry runs of writes that they must refuse. Without --fix, nothing is
 /// changed.

@@ -27,17 +27,15 @@ use crate::run::targets::{Target, names};
 ///
 /// If somebody else holds the lock, the error shows who, and the exit code is 3. Use --take-over to
 /// take over their lock. If you already have the node on hold, the reason and the time are replaced.
-/// A hold that fence placed is refused (exit code 6).
+/// A hold that fence placed is refused (exit code 6). Each node is put on hold separately: if one is
+/// refused, the others stay on hold. With --wait, multiple nodes are all-or-nothing, and are locked one
+/// at a time in name order.
 ///
 /// The Node gets the label kubectl-maint.dev/held, if you may patch Nodes. It tells other tools and the node
 /// policy that the node is on hold. Neither the label nor --cordon stops `kubectl drain`: it evicts the pods
 /// even if the node policy refuses its cordon.
-///
-/// Each node is put on hold separately: if one is refused, the others stay on hold. With --wait,
-/// multiple nodes are all-or-nothing, and are locked one at a time in name order.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  kubectl maint hold worker-1 -m \"bad DIMM\"
   kubectl maint hold worker-1 -m \"bad DIMM, parts ordered\" --expect-until 2d
   kubectl maint hold -l rack=7 -m \"rack moves\" --expect-until 2026-11-22T18:00Z
   kubectl maint hold worker-1 -m \"bad DIMM\" --wait --timeout 10m

@@ -10,7 +10,7 @@ use crate::run::policies::Installed;
 use crate::run::session::{Session, Start};
 use crate::words::policies::{self as words, Applied};
 
-/// Install the roles and the policies that make the API server check locks
+/// Install the roles and the policies
 ///
 /// Creates or updates the namespace of the Leases, roles, a FlowSchema and two ValidatingAdmissionPolicies. New
 /// policies are in audit mode and refuse nothing; see "kubectl maint enforce". If they are installed already, their

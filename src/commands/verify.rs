@@ -22,6 +22,9 @@ use crate::words::node_state;
 /// Give the lock with --lock-id, or with MAINT_LOCK_ID. Inside of `with`, MAINT_LOCK_ID is set, and you need
 /// no arguments. This command reads one Lease per node and writes nothing.
 #[derive(Args, Debug)]
+#[command(mut_arg("lock_id", |id| {
+    id.help("Check the lock with this id, from acquire -o lock-id [env: MAINT_LOCK_ID]")
+}))]
 #[command(after_help = "Examples:
   kubectl maint verify worker-1 --lock-id \"$LOCK_ID\" && \\
       ssh worker-1 sudo systemctl reboot

@@ -4,7 +4,7 @@ use clap::Args;
 use connect::ApiUser;
 use maintenance_lease::ApiError;
 
-use crate::args::output::{OutputArgs, offers_no_lock_id};
+use crate::args::output::{OutputArgs, offers_no_lock_id, templates};
 use crate::error::Failure;
 use crate::exit::Code;
 use crate::output::format::Format;
@@ -14,7 +14,7 @@ use crate::run::interruption::or_interrupted;
 use crate::run::session::Start;
 use crate::run::variables::HOLDER;
 
-/// Show who you are: the holder of your locks, and the API user
+/// Show your holder name and API user
 ///
 /// The holder is the name that others see on your locks: your API user, or the one that you set with --holder or
 /// KUBECTL_MAINT_HOLDER. The API user is the one that the API server, RBAC and audit logs see.
@@ -22,7 +22,14 @@ use crate::run::variables::HOLDER;
 /// If the API user is unknown or may be shared, such as kubernetes-admin, the holder is USER@HOST. Add shared API
 /// users to KUBECTL_MAINT_SHARED_USERS, separated by commas.
 #[derive(Args, Debug)]
-#[command(mut_arg("format", offers_no_lock_id))]
+#[command(
+    mut_arg("format", offers_no_lock_id),
+    mut_arg("format", |format| templates(
+        format,
+        "jsonpath='{.holder}'",
+        "custom-columns=HOLDER:.holder,USER:.apiUser"
+    ))
+)]
 #[command(after_help = "Examples:
   kubectl maint whoami
   kubectl maint whoami -o json")]

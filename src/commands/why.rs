@@ -6,7 +6,7 @@ use pod_safety::why::Diagnosis;
 
 use crate::args::connection::namespace;
 use crate::args::is_name;
-use crate::args::output::{OutputArgs, offers_no_lock_id};
+use crate::args::output::{OutputArgs, offers_no_lock_id, templates};
 use crate::error::{Failure, InputError, NothingFound};
 use crate::exit::Code;
 use crate::output::format::Format;
@@ -16,7 +16,7 @@ use crate::run::problems::Problems;
 use crate::run::session::{Session, Start};
 use crate::words::why::{Kind, Subject};
 
-/// Explain why a pod, PVC or namespace is stuck, and what to do next
+/// Explain why a pod, PVC or namespace is stuck
 ///
 /// Looks for what keeps the object from ending or from starting: an unreachable node, a container that does
 /// not end, a volume that is not unmounted or is attached elsewhere, finalizers, the scheduler, quotas,
@@ -28,6 +28,11 @@ use crate::words::why::{Kind, Subject};
 #[command(
     arg = namespace("Namespace of the pod or PVC [default: that of the context]"),
     mut_arg("format", offers_no_lock_id),
+    mut_arg("format", |format| templates(
+        format,
+        "jsonpath='{.items[*].reasons[*].code}'",
+        "custom-columns=NAME:.name,STATE:.state"
+    )),
     after_help = "Examples:
   kubectl maint why pod/web-0 -n shop
   kubectl maint why pvc/data-web-0 -n shop

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::data::{ApiVersion, Data, kind};
 use crate::text::escape;
-use crate::words::holder::{Holder, HolderSource};
+use crate::words::holder::{EARLIER_HOLDER, Holder, HolderSource, WITH_HOLDER};
 
 /// The caller.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -54,22 +54,10 @@ impl Identity {
 
     /// A line for each.
     pub(crate) fn text(&self) -> String {
-        let why = match self.holder_source {
-            HolderSource::Set => "",
-            HolderSource::ApiUser => " (your API user; change it with --holder)",
-            HolderSource::SharedApiUser => {
-                " (USER@HOST, because the API user may be shared; change it with --holder)"
-            }
-            HolderSource::UnknownApiUser => {
-                " (USER@HOST, because the API user is unknown; change it with --holder)"
-            }
-        };
-        let mut lines = vec![format!("Holder:    {}{why}", escape(&self.holder))];
+        let why = self.holder_source.sentence();
+        let mut lines = vec![format!("Holder:    {} ({why})", escape(&self.holder))];
         if let Some(earlier) = &self.earlier_holder {
-            let earlier = escape(earlier);
-            lines.push(format!(
-                "Earlier:   {earlier} (locks with this holder are yours, too)"
-            ));
+            lines.push(format!("Also you:  {} ({EARLIER_HOLDER})", escape(earlier)));
         }
         let user = self.api_user.as_deref();
         lines.push(format!(
@@ -80,10 +68,7 @@ impl Identity {
             lines.push(format!("Groups:    {}", escape(&self.groups.join(", "))));
         }
         if let Some(holder) = &self.with_holder {
-            lines.push(format!(
-                "With:      {} (this runs in a command of `with`)",
-                escape(holder)
-            ));
+            lines.push(format!("With:      {} ({WITH_HOLDER})", escape(holder)));
         }
         lines.join("\n")
     }

@@ -42,6 +42,21 @@ pub(crate) enum HolderSource {
     UnknownApiUser,
 }
 
+impl HolderSource {
+    /// Why the caller has this identity, and how to choose another.
+    pub(crate) fn sentence(self) -> &'static str {
+        match self {
+            Self::Set => "set with --holder or KUBECTL_MAINT_HOLDER",
+            Self::ApiUser => "your API user; change it with --holder",
+            Self::SharedApiUser => "your login and host: others may share this API user",
+            Self::UnknownApiUser => "your login and host: the API user is unknown",
+        }
+    }
+}
+
+pub(crate) const EARLIER_HOLDER: &str = "your holder in earlier releases";
+pub(crate) const WITH_HOLDER: &str = "holder of the `with` that runs this command";
+
 /// The holder of a Lease; for a hold, the person behind it.
 pub(crate) fn person(lease: &NodeLease) -> String {
     lease.holder().map_or_else(|| "nobody".to_owned(), of_node)

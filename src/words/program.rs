@@ -1,6 +1,7 @@
 //! The next command of a hint: the same program, cluster and holder, and if it is the same verb, its nodes
 //! and reason.
 
+use std::ffi::OsStr;
 use std::fmt;
 
 use clap::ArgMatches;
@@ -39,6 +40,9 @@ pub(crate) const NODE_KINDS: [&str; 3] = ["node", "nodes", "no"];
 /// With more nodes, a line is too long to read.
 const MOST_NODES: usize = 10;
 
+/// A longer command of `with`, in characters, makes the line too long to read.
+const MOST_OF_COMMAND: usize = 80;
+
 /// How this program was run. Its text is the start of the next command, for the same cluster and the same
 /// holder.
 #[derive(Clone, Debug, Default)]
@@ -53,6 +57,8 @@ pub(crate) struct Program {
     /// A dry run leads to another one. Empty if it is none.
     dry_run: String,
     waits: bool,
+    /// The command of `with`, quoted for a shell. `None` if it is too long, or can't be repeated.
+    command: Option<String>,
     /// The holder of the `with` that this runs under.
     outer: Option<String>,
 }
@@ -79,6 +85,7 @@ impl Program {
                 .map(|mode| format!(" --dry-run={}", for_shell(&mode)))
                 .unwrap_or_default(),
             waits: is_set(typed, "wait"),
+            command: (verb == "with").then(|| command(typed)).flatten(),
             outer: None,
         }
     }
@@ -128,8 +135,8 @@ impl Program {
             flag => format!(" {flag}"),
         };
         let command = match &**verb {
-            "with" => " -- COMMAND",
-            _ => "",
+            "with" => format!(" -- {}", self.command.as_deref().unwrap_or("COMMAND")),
+            _ => String::new(),
         };
         // A dry run does not wait.
         let dry_run = match flag.trim() {
@@ -226,6 +233,17 @@ fn nodes(typed: &ArgMatches) -> Option<String> {
         .or_else(|| is_set(typed, "all").then(|| "--all".to_owned()))
 }
 
+/// The command of `with` in one line. Only a part of it would be dangerous to paste.
+fn command(typed: &ArgMatches) -> Option<String> {
+    let words: Vec<_> = typed.get_raw("command")?.map(OsStr::to_str).collect();
+    let words: Option<Vec<&str>> = words.into_iter().collect();
+    let words = words?;
+    let line: Vec<String> = words.iter().map(|word| for_shell(word)).collect();
+    let line = line.join(" ");
+    let is_exact = words.iter().all(|word| escape(word) == **word);
+    (is_exact && line.chars().count() <= MOST_OF_COMMAND).then_some(line)
+}
+
 /// `nodes` in one line, unless there are too many.
 fn listed(nodes: &[String]) -> Option<String> {
     (nodes.len() <= MOST_NODES).then(|| nodes.join(" "))
@@ -278,8 +296,14 @@ mod tests {
         assert!(selected.waits());
         assert_eq!(
             run("with a -- sudo $(reboot)").same_command("a", "--wait"),
-            "kubectl maint with a --wait -- COMMAND"
+            "kubectl maint with a --wait -- sudo '$(reboot)'"
         );
+        for hidden in ["x".repeat(81), "a\u{1b}b".to_owned()] {
+            assert_eq!(
+                run(&format!("with a -- {hidden}")).same_command("a", "--wait"),
+                "kubectl maint with a --wait -- COMMAND"
+            );
+        }
     }
 
     #[test]

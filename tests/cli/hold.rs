@@ -175,27 +175,25 @@ fn a_reason_and_a_time_with_a_zone_are_required() {
             assert_eq!(run.code, 2, "{run}");
             run
         };
-        assert_snapshot!(refused(&[]), @r"
+        assert_snapshot!(refused(&[]), @r#"
         $ kubectl maint hold worker-1
         -- stderr
         error: missing --message <REASON>
-        hint: see `kubectl maint hold --help`
+        hint: add -m "WHY"
         -- exit code 2
-        ");
+        "#);
         assert_snapshot!(refused(&["-m", " "]), @r#"
         $ kubectl maint hold worker-1 -m " "
         -- stderr
         error: invalid value ' ' for '--message <REASON>': a hold needs a reason, because it may last long
-
-        For more information, try '--help'.
+        hint: see `kubectl maint hold --help`
         -- exit code 2
         "#);
         assert_snapshot!(refused(&["-m", "disk", "--expect-until", "2040-01-01T12:00"]), @"
         $ kubectl maint hold worker-1 -m disk --expect-until 2040-01-01T12:00
         -- stderr
         error: invalid value '2040-01-01T12:00' for '--expect-until <TIME>': add a time zone, e.g. 2026-11-22T18:00Z or 2026-11-22T18:00+02:00; or give a duration, e.g. 2d or 90m
-
-        For more information, try '--help'.
+        hint: see `kubectl maint hold --help`
         -- exit code 2
         ");
         assert_snapshot!(refused(&["-m", "disk", "--expect-until", "2020-01-01T12:00Z"]), @"
@@ -209,8 +207,7 @@ fn a_reason_and_a_time_with_a_zone_are_required() {
         $ kubectl maint hold worker-1 -m disk --expect-until soon
         -- stderr
         error: invalid value 'soon' for '--expect-until <TIME>': not a time with a time zone, e.g. 2026-11-22T18:00Z, or a duration, e.g. 2d or 90m
-
-        For more information, try '--help'.
+        hint: see `kubectl maint hold --help`
         -- exit code 2
         ");
         assert_eq!(holder_of(cluster, &node), None);

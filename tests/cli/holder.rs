@@ -154,6 +154,9 @@ fn is_user_at_host_if_nobody_says_who_the_api_user_is() {
             .run();
         let holder = run.stdout.lines().next().expect("a holder");
         assert!(holder.starts_with("Holder:    al@"), "{run}");
-        assert!(holder.contains("because the API user is unknown"), "{run}");
+        assert!(
+            holder.contains("(your login and host: the API user is unknown)"),
+            "{run}"
+        );
     });
 }

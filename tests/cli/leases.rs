@@ -177,8 +177,7 @@ fn a_namespace_is_looked_in_as_kubectl_does() {
         -- stderr
         error: invalid value 'lock-id' for '--output <FORMAT>'
           [possible values: wide, name, json, yaml, jsonpath=, custom-columns=]
-
-        For more information, try '--help'.
+        hint: see `kubectl maint leases --help`
         -- exit code 2
         ");
     });

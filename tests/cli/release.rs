@@ -94,8 +94,7 @@ fn what_is_given_back_has_no_lock_id() {
     -- stderr
     error: invalid value 'lock-id' for '--output <FORMAT>'
       [possible values: wide, name, json, yaml, jsonpath=, custom-columns=]
-
-    For more information, try '--help'.
+    hint: see `kubectl maint release --help`
     -- exit code 2
     ");
     assert_eq!(
@@ -263,14 +262,14 @@ fn a_lock_id_gives_back_that_very_acquisition_or_nothing() {
         $ kubectl maint release worker-1 --token ""
         -- stderr
         error: invalid value for '--token <TOKEN>': it is empty
+        hint: see `kubectl maint release --help`
         -- exit code 2
         "#);
         assert_snapshot!(cluster.maint(["release", &node, "--lock-id", "worker-1"]).run(), @"
         $ kubectl maint release worker-1 --lock-id worker-1
         -- stderr
         error: invalid value 'worker-1' for '--lock-id <ID>': not a lock id (see acquire -o lock-id)
-
-        For more information, try '--help'.
+        hint: see `kubectl maint release --help`
         -- exit code 2
         ");
         assert_snapshot!(cluster.maint(["release", &node]).env("MAINT_LOCK_ID", "").run(), @"

@@ -221,8 +221,7 @@ fn the_end_may_be_a_time_of_day() {
         $ kubectl maint acquire worker-1 --until [time]
         -- stderr
         error: invalid value '[time]' for '--until <TIME>': not a time; use --duration [time]
-
-        For more information, try '--help'.
+        hint: see `kubectl maint acquire --help`
         -- exit code 2
         ");
         assert_snapshot!(run(&["renew", &node], "2020-01-01T12:00Z"), @"

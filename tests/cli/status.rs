@@ -223,8 +223,7 @@ fn filters_that_make_no_sense_are_refused() {
     -- stderr
     error: invalid value 'held' for '--state <STATE,...>'
       [possible values: free, locked, expired, on-hold]
-
-    For more information, try '--help'.
+    hint: see `kubectl maint status --help`
     -- exit code 2
 
     $ kubectl maint status --state=locked --locked
@@ -236,16 +235,14 @@ fn filters_that_make_no_sense_are_refused() {
     $ kubectl maint status --abandoned=1
     -- stderr
     error: invalid value '1' for '--abandoned[=<DURATION>]': add a unit, e.g. 1s or 1m
-
-    For more information, try '--help'.
+    hint: see `kubectl maint status --help`
     -- exit code 2
 
     $ kubectl maint status --sort-by=size
     -- stderr
     error: invalid value 'size' for '--sort-by <KEY>'
       [possible values: node, state, holder, age, left]
-
-    For more information, try '--help'.
+    hint: see `kubectl maint status --help`
     -- exit code 2
 
     $ kubectl maint status --sort-by=age -w
@@ -263,8 +260,7 @@ fn filters_that_make_no_sense_are_refused() {
     $ kubectl maint status -L pool=gpu
     -- stderr
     error: invalid value 'pool=gpu' for '--label-columns <LABEL,...>': not the key of a label, e.g. topology.kubernetes.io/zone
-
-    For more information, try '--help'.
+    hint: see `kubectl maint status --help`
     -- exit code 2
 
     $ kubectl maint status --pods --state=locked
@@ -515,8 +511,7 @@ fn a_bad_template_is_refused_before_anything_is_sent() {
     $ kubectl maint acquire worker-1 -o jsonpath={.items[*].node
     -- stderr
     error: invalid value 'jsonpath={.items[*].node' for '--output <FORMAT>': unclosed action
-
-    For more information, try '--help'.
+    hint: see `kubectl maint acquire --help`
     -- exit code 2
     ");
     let status = ["status", "-o", "custom-columns=NODE"];
@@ -524,8 +519,7 @@ fn a_bad_template_is_refused_before_anything_is_sent() {
     $ kubectl maint status -o custom-columns=NODE
     -- stderr
     error: invalid value 'custom-columns=NODE' for '--output <FORMAT>': "NODE" is not a column; write HEADER:PATH, e.g. NODE:.node
-
-    For more information, try '--help'.
+    hint: see `kubectl maint status --help`
     -- exit code 2
     "#);
 }

@@ -10,7 +10,10 @@ fn the_holder_and_the_api_user_are_shown() {
     on_both("whoami", |cluster| {
         let run = cluster.maint(["whoami"]).succeeds();
         let lines: Vec<&str> = run.stdout.lines().collect();
-        assert_eq!(lines[0], "Holder:    alice@bastion");
+        assert_eq!(
+            lines[0],
+            "Holder:    alice@bastion (set with --holder or KUBECTL_MAINT_HOLDER)"
+        );
         let user = lines[1].strip_prefix("API user:  ").expect("a user");
         let expected = cluster.real.map_or("system:unsecured", |_| "admin");
         assert_eq!(user, expected);
@@ -26,7 +29,7 @@ fn the_holder_and_the_api_user_are_shown() {
 
         assert_snapshot!(cluster.maint(["whoami", "--as", "bob"]).run(), @"
         $ kubectl maint whoami --as bob
-        Holder:    alice@bastion
+        Holder:    alice@bastion (set with --holder or KUBECTL_MAINT_HOLDER)
         API user:  bob
         Groups:    system:authenticated
         -- exit code 0
@@ -36,8 +39,7 @@ fn the_holder_and_the_api_user_are_shown() {
         -- stderr
         error: invalid value 'lock-id' for '--output <FORMAT>'
           [possible values: wide, name, json, yaml, jsonpath=, custom-columns=]
-
-        For more information, try '--help'.
+        hint: see `kubectl maint whoami --help`
         -- exit code 2
         ");
     });
@@ -48,7 +50,7 @@ fn the_holder_is_shown_even_without_an_answer() {
     let nowhere = crate::support::Cluster::nowhere();
     assert_snapshot!(nowhere.maint(["whoami"]).run(), @"
     $ kubectl maint whoami
-    Holder:    alice@bastion
+    Holder:    alice@bastion (set with --holder or KUBECTL_MAINT_HOLDER)
     API user:  unknown
     -- stderr
     The connection to the server [server] was refused - did you specify the right host or port?
@@ -63,7 +65,7 @@ fn an_api_server_that_cannot_say_who_you_are_is_named_as_the_cause() {
         let run = cluster.maint(["whoami"]).kubeconfig(&gate.kubeconfig);
         assert_snapshot!(run.run(), @"
         $ kubectl maint whoami
-        Holder:    alice@bastion
+        Holder:    alice@bastion (set with --holder or KUBECTL_MAINT_HOLDER)
         API user:  unknown
         -- stderr
         error: the API server cannot say who you are: that needs Kubernetes 1.28 or later

@@ -41,13 +41,13 @@ fn the_loss_of_most_of_a_zone_is_suspect() {
     let hint = "hint: if you know that they are down, add --accept-risk=mass-loss -m \"WHY\"\n";
     assert!(run.stderr.ends_with(hint), "{run}");
     stage.is_untouched(&node);
-    assert_snapshot!(fence(&stage, &node, &["--accept-risk=mass-loss"]), @"
+    assert_snapshot!(fence(&stage, &node, &["--accept-risk=mass-loss"]), @r#"
     $ kubectl maint fence worker-1 --powered-off=dark --accept-risk=mass-loss
     -- stderr
     error: missing --message <WHY>
-    hint: see `kubectl maint fence --help`
+    hint: add -m "WHY"
     -- exit code 2
-    ");
+    "#);
     let old = "--override=remediation-unknown";
     let run = fence(&stage, &node, &[old, "-m", "the rack burns"]);
     assert_eq!(run.code, 6, "{run}");
@@ -271,8 +271,7 @@ fn how_it_is_known_has_to_be_said() {
     $ kubectl maint fence worker-1 "--powered-off= "
     -- stderr
     error: invalid value ' ' for '--powered-off <HOW>': say how you know that the node is off
-
-    For more information, try '--help'.
+    hint: see `kubectl maint fence --help`
     -- exit code 2
     "#);
     let both = ["fence", &node, "--powered-off=dark", "--", "true"];
@@ -282,8 +281,7 @@ fn how_it_is_known_has_to_be_said() {
     -- stderr
     error: invalid value 'lock-id' for '--output <FORMAT>'
       [possible values: wide, name, json, yaml, jsonpath=, custom-columns=]
-
-    For more information, try '--help'.
+    hint: see `kubectl maint fence --help`
     -- exit code 2
     ");
     assert_snapshot!(fence(&stage, &stage.name("worker-l"), &[]), @r#"

@@ -42,6 +42,7 @@ fn arguments_that_cannot_be_meant() {
         &["force-delete", "pod/a", "--override=mirror"],
         &["force-delete", "-l", "", "--accept-risk", "-m", "why"],
         &["force-delete", "pod/a", "-o", "lock-id"],
+        &["force-delete", "pod/a", "--force"],
     ]
     .into_iter()
     .map(|words| {
@@ -72,42 +73,37 @@ fn arguments_that_cannot_be_meant() {
     $ kubectl maint force-delete pod/a --accept-risk
     -- stderr
     error: missing --message <WHY>
-    hint: see `kubectl maint force-delete --help`
+    hint: add -m "WHY"
     -- exit code 2
 
     $ kubectl maint force-delete pod/a --accept-risk= -m why
     -- stderr
     error: invalid value '' for '--accept-risk[=<ID,...>]': no ID given: --accept-risk accepts all risks shown, --accept-risk=none accepts none
-
-    For more information, try '--help'.
+    hint: see `kubectl maint force-delete --help`
     -- exit code 2
 
     $ kubectl maint force-delete pod/a --accept-risk=owner,ownr -m why
     -- stderr
     error: invalid value 'owner,ownr' for '--accept-risk[=<ID,...>]': unknown ID "ownr"; valid IDs are owner, no-owner, quorum, volume-attached, volume-unguarded, mass-loss, lease-expired, unread
-
-    For more information, try '--help'.
+    hint: see `kubectl maint force-delete --help`
     -- exit code 2
 
     $ kubectl maint force-delete pod/a --accept-risk=lease -m why
     -- stderr
     error: invalid value 'lease' for '--accept-risk[=<ID,...>]': `lease` is a blocker: use --override=lease
-
-    For more information, try '--help'.
+    hint: see `kubectl maint force-delete --help`
     -- exit code 2
 
     $ kubectl maint force-delete pod/a --accept-risk=mirror -m why
     -- stderr
     error: invalid value 'mirror' for '--accept-risk[=<ID,...>]': `mirror` cannot be accepted
-
-    For more information, try '--help'.
+    hint: see `kubectl maint force-delete --help`
     -- exit code 2
 
     $ kubectl maint force-delete pod/a --accept-risk=finalizers -m why
     -- stderr
     error: invalid value 'finalizers' for '--accept-risk[=<ID,...>]': `finalizers` is informational and needs no confirmation
-
-    For more information, try '--help'.
+    hint: see `kubectl maint force-delete --help`
     -- exit code 2
 
     $ kubectl maint force-delete pod/a --accept-risk owner,quorum -m why
@@ -119,16 +115,14 @@ fn arguments_that_cannot_be_meant() {
     $ kubectl maint force-delete pod/a --accept-risk=owner -m WHY
     -- stderr
     error: invalid value 'WHY' for '--message <WHY>': replace WHY with your reason
-
-    For more information, try '--help'.
+    hint: see `kubectl maint force-delete --help`
     -- exit code 2
 
     $ kubectl maint force-delete pod/a --override=mirror
     -- stderr
     error: invalid value 'mirror' for '--override <ID,...>'
       [possible values: not-deleting, in-grace, node-alive, lease, remediation, rights]
-
-    For more information, try '--help'.
+    hint: see `kubectl maint force-delete --help`
     -- exit code 2
 
     $ kubectl maint force-delete -l "" --accept-risk -m why
@@ -141,8 +135,13 @@ fn arguments_that_cannot_be_meant() {
     -- stderr
     error: invalid value 'lock-id' for '--output <FORMAT>'
       [possible values: wide, name, json, yaml, jsonpath=, custom-columns=]
+    hint: see `kubectl maint force-delete --help`
+    -- exit code 2
 
-    For more information, try '--help'.
+    $ kubectl maint force-delete pod/a --force
+    -- stderr
+    error: force-delete has no flag --force
+    hint: accept the risks by name: --accept-risk=ID -m "WHY"
     -- exit code 2
     "#);
 }

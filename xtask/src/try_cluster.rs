@@ -53,43 +53,43 @@ enum Act {
 const STEPS: &[Step] = &[
     Step {
         says: "There are four nodes. Alice wants to reboot worker-1 and acquires its lock.",
-        who: "alice@bastion",
+        who: "alice",
         command: "kubectl maint acquire worker-1 -m 'new kernel'",
         act: Act::Ends(0),
     },
     Step {
         says: "Bob wants the lock too. The error says who holds it, why and until when. The exit code is 3.",
-        who: "bob@laptop",
+        who: "bob",
         command: "kubectl maint acquire worker-1 -m 'disk check'",
         act: Act::Ends(3),
     },
     Step {
         says: "Multiple nodes are all-or-nothing: worker-1 is refused, so worker-2 is not locked either.",
-        who: "bob@laptop",
+        who: "bob",
         command: "kubectl maint acquire worker-1 worker-2 -m 'disk check'",
         act: Act::Ends(3),
     },
     Step {
         says: "Carol, an administrator, puts a broken node on hold. A hold does not expire.",
-        who: "carol@bastion",
+        who: "carol",
         command: "kubectl maint hold worker-3 -m 'bad DIMM, parts on the way' --expect-until 2d",
         act: Act::Ends(0),
     },
     Step {
         says: "Everybody can see all locks.",
-        who: "bob@laptop",
+        who: "bob",
         command: "kubectl maint status",
         act: Act::Ends(0),
     },
     Step {
         says: "Alice needs more time and extends her lock.",
-        who: "alice@bastion",
+        who: "alice",
         command: "kubectl maint renew worker-1 --duration 1h",
         act: Act::Ends(0),
     },
     Step {
         says: "Bob waits for worker-1 in another terminal.",
-        who: "bob@laptop",
+        who: "bob",
         command: "kubectl maint acquire worker-1 -m 'disk check' --wait",
         act: Act::Waits {
             then: "Bob's command acquires the lock at once.",
@@ -97,19 +97,19 @@ const STEPS: &[Step] = &[
     },
     Step {
         says: "Alice is done and releases the lock.",
-        who: "alice@bastion",
+        who: "alice",
         command: "kubectl maint release worker-1",
         act: Act::Ends(0),
     },
     Step {
         says: "A command can run under a lock. The lock is renewed while it runs, and released at the end.",
-        who: "alice@bastion",
+        who: "alice",
         command: "kubectl maint with worker-2 -m 'firmware' -- sh -c 'echo here I would run: ssh $MAINT_NODE'",
         act: Act::Ends(0),
     },
     Step {
         says: "Each lock is an ordinary Lease, so kubectl can show it too.",
-        who: "bob@laptop",
+        who: "bob",
         command: "kubectl get leases --namespace kube-node-maintenance",
         act: Act::Ends(0),
     },
@@ -139,7 +139,7 @@ async fn show(cluster: &SandboxCluster, path: &OsString) -> Result<()> {
     let mut waiting: Option<(Waiter, &str)> = None;
     for step in STEPS {
         print(format_args!("\n# {}", step.says));
-        print(format_args!("{} $ {}", person(step.who), step.command));
+        print(format_args!("{} $ {}", step.who, step.command));
         let mut command = Command::new("sh");
         command
             .arg("-c")
@@ -209,9 +209,4 @@ impl Waiter {
         }
         Ok(output.status)
     }
-}
-
-/// The person in the name of a holder.
-fn person(holder: &str) -> &str {
-    holder.split('@').next().unwrap_or(holder)
 }

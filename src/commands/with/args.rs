@@ -31,6 +31,10 @@ use crate::exit::Code;
 /// the exit codes, signals and times, and the variables for COMMAND, such as MAINT_NODES.
 #[derive(Args, Debug)]
 #[command(
+    mut_arg("wait", |wait| wait.long_help(
+        "Wait for the nodes to be unlocked\n\n\
+         Your own locks are refused at once: use --reentry. A dry run does not wait."
+    )),
     override_usage = "kubectl maint with [OPTIONS] NODE... -- COMMAND [ARGUMENT]...",
     after_help = "Examples:
   kubectl maint with worker-1 -m \"disk errors\" -- bash    # then: ssh worker-1

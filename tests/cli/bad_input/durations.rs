@@ -20,24 +20,21 @@ fn none_at_all() {
     $ kubectl maint acquire worker-1 --duration 0s
     -- stderr
     error: invalid value '0s' for '--duration <TIME>': must be a whole number of seconds from 1s to 1h
-
-    For more information, try '--help'.
+    hint: see `kubectl maint acquire --help`
     -- exit code 2
     ");
     assert_snapshot!(acquire_for("0"), @"
     $ kubectl maint acquire worker-1 --duration 0
     -- stderr
     error: invalid value '0' for '--duration <TIME>': must be a whole number of seconds from 1s to 1h
-
-    For more information, try '--help'.
+    hint: see `kubectl maint acquire --help`
     -- exit code 2
     ");
     assert_snapshot!(acquire_for(""), @r#"
     $ kubectl maint acquire worker-1 --duration ""
     -- stderr
     error: invalid value '' for '--duration <TIME>': not a duration, e.g. 90s, 30m or 1h
-
-    For more information, try '--help'.
+    hint: see `kubectl maint acquire --help`
     -- exit code 2
     "#);
 }
@@ -49,24 +46,21 @@ fn less_than_a_second() {
     $ kubectl maint acquire worker-1 --duration 0.5s
     -- stderr
     error: invalid value '0.5s' for '--duration <TIME>': must be a whole number of seconds
-
-    For more information, try '--help'.
+    hint: see `kubectl maint acquire --help`
     -- exit code 2
     ");
     assert_snapshot!(acquire_for("500ms"), @"
     $ kubectl maint acquire worker-1 --duration 500ms
     -- stderr
     error: invalid value '500ms' for '--duration <TIME>': must be a whole number of seconds from 1s to 1h
-
-    For more information, try '--help'.
+    hint: see `kubectl maint acquire --help`
     -- exit code 2
     ");
     assert_snapshot!(acquire_for("1500ms"), @"
     $ kubectl maint acquire worker-1 --duration 1500ms
     -- stderr
     error: invalid value '1500ms' for '--duration <TIME>': must be a whole number of seconds from 1s to 1h
-
-    For more information, try '--help'.
+    hint: see `kubectl maint acquire --help`
     -- exit code 2
     ");
 }
@@ -78,24 +72,21 @@ fn more_than_an_hour() {
     $ kubectl maint acquire worker-1 --duration 61m
     -- stderr
     error: invalid value '61m' for '--duration <TIME>': must not be longer than 1h; use `with` or `hold` for longer
-
-    For more information, try '--help'.
+    hint: see `kubectl maint acquire --help`
     -- exit code 2
     ");
     assert_snapshot!(acquire_for("3601s"), @"
     $ kubectl maint acquire worker-1 --duration 3601s
     -- stderr
     error: invalid value '3601s' for '--duration <TIME>': must not be longer than 1h; use `with` or `hold` for longer
-
-    For more information, try '--help'.
+    hint: see `kubectl maint acquire --help`
     -- exit code 2
     ");
     assert_snapshot!(acquire_for("99999999999999999999y"), @"
     $ kubectl maint acquire worker-1 --duration 99999999999999999999y
     -- stderr
     error: invalid value '99999999999999999999y' for '--duration <TIME>': not a duration, e.g. 90s, 30m or 1h
-
-    For more information, try '--help'.
+    hint: see `kubectl maint acquire --help`
     -- exit code 2
     ");
 }
@@ -107,8 +98,7 @@ fn negative() {
     $ kubectl maint acquire worker-1 --duration -5m
     -- stderr
     error: invalid value '-5m' for '--duration <TIME>': must not be negative
-
-    For more information, try '--help'.
+    hint: see `kubectl maint acquire --help`
     -- exit code 2
     ");
 }
@@ -120,24 +110,21 @@ fn nonsense() {
     $ kubectl maint acquire worker-1 --duration 30
     -- stderr
     error: invalid value '30' for '--duration <TIME>': add a unit, e.g. 30s or 30m
-
-    For more information, try '--help'.
+    hint: see `kubectl maint acquire --help`
     -- exit code 2
     ");
     assert_snapshot!(acquire_for("soon"), @"
     $ kubectl maint acquire worker-1 --duration soon
     -- stderr
     error: invalid value 'soon' for '--duration <TIME>': not a duration, e.g. 90s, 30m or 1h
-
-    For more information, try '--help'.
+    hint: see `kubectl maint acquire --help`
     -- exit code 2
     ");
     assert_snapshot!(acquire_for("30\x1b[31mm"), @r#"
     $ kubectl maint acquire worker-1 --duration "30\u{1b}[31mm"
     -- stderr
     error: invalid value '30\u{1b}[31mm' for '--duration <TIME>': not a duration, e.g. 90s, 30m or 1h
-
-    For more information, try '--help'.
+    hint: see `kubectl maint acquire --help`
     -- exit code 2
     "#);
 }

@@ -57,16 +57,14 @@ fn control_characters_in_a_holder() {
         $ kubectl maint acquire worker-1 --holder "a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f"
         -- stderr
         error: invalid value 'a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f' for '--holder <ID>': a holder identity must not have control characters, nor white space at its ends
-
-        For more information, try '--help'.
+        hint: see `kubectl maint acquire --help`
         -- exit code 2
         "#);
         assert_snapshot!(cluster.maint(["acquire", &node]).holder("al\x1b[31mice").run(), @r"
         $ kubectl maint acquire worker-1
         -- stderr
         error: invalid value 'al\u{1b}[31mice' for '--holder <ID>': a holder identity must not have control characters, nor white space at its ends
-
-        For more information, try '--help'.
+        hint: see `kubectl maint acquire --help`
         -- exit code 2
         ");
     });
@@ -218,8 +216,7 @@ fn a_reason_may_have_a_kibibyte() {
         $ kubectl maint release worker-1 --server [server] -m xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
         -- stderr
         error: invalid value 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…' for '--message <WHY>': a reason must not be longer than 1024 bytes; this one has 1025
-
-        For more information, try '--help'.
+        hint: see `kubectl maint release --help`
         -- exit code 2
         ");
     });
@@ -249,8 +246,7 @@ fn empty_arguments() {
         $ kubectl maint acquire worker-1 --holder ""
         -- stderr
         error: invalid value '' for '--holder <ID>': a holder identity must not be empty
-
-        For more information, try '--help'.
+        hint: see `kubectl maint acquire --help`
         -- exit code 2
         "#);
         // Not all nodes.
@@ -293,16 +289,14 @@ fn arguments_of_120_kib() {
         $ kubectl maint acquire worker-1 -m xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
         -- stderr
         error: invalid value 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…' for '--message <REASON>': a reason must not be longer than 1024 bytes; this one has 122880
-
-        For more information, try '--help'.
+        hint: see `kubectl maint acquire --help`
         -- exit code 2
         ");
         assert_snapshot!(cluster.maint(["acquire", &node, "--holder", &long]).run(), @"
         $ kubectl maint acquire worker-1 --holder xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
         -- stderr
         error: invalid value 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…' for '--holder <ID>': a holder identity must not be longer than 253 bytes
-
-        For more information, try '--help'.
+        hint: see `kubectl maint acquire --help`
         -- exit code 2
         ");
         assert_snapshot!(cluster.maint(["acquire", &format!("pod/{long}")]).run(), @r#"
@@ -342,40 +336,28 @@ fn arguments_that_are_not_utf_8() {
     $ kubectl maint acquire worker��
     -- stderr
     error: invalid UTF-8 was detected in one or more arguments
-
-    Usage: kubectl maint acquire [OPTIONS] [NODE]...
-
-    For more information, try '--help'.
+    hint: see `kubectl maint acquire --help`
     -- exit code 2
     ");
     assert_snapshot!(cluster.maint(["acquire", "worker-1", "-m"]).arg(broken).run(), @"
     $ kubectl maint acquire worker-1 -m worker��
     -- stderr
     error: invalid UTF-8 was detected in one or more arguments
-
-    Usage: kubectl maint acquire [OPTIONS] [NODE]...
-
-    For more information, try '--help'.
+    hint: see `kubectl maint acquire --help`
     -- exit code 2
     ");
     assert_snapshot!(cluster.maint(["acquire", "worker-1", "--holder"]).arg(broken).run(), @"
     $ kubectl maint acquire worker-1 --holder worker��
     -- stderr
     error: invalid UTF-8 was detected in one or more arguments
-
-    Usage: kubectl maint acquire [OPTIONS] [NODE]...
-
-    For more information, try '--help'.
+    hint: see `kubectl maint acquire --help`
     -- exit code 2
     ");
     assert_snapshot!(cluster.maint(["acquire", "-l"]).arg(broken).run(), @"
     $ kubectl maint acquire -l worker��
     -- stderr
     error: invalid UTF-8 was detected in one or more arguments
-
-    Usage: kubectl maint acquire [OPTIONS] [NODE]...
-
-    For more information, try '--help'.
+    hint: see `kubectl maint acquire --help`
     -- exit code 2
     ");
     let by_variable = cluster.maint(["acquire", "worker-1"]);
@@ -383,10 +365,7 @@ fn arguments_that_are_not_utf_8() {
     $ kubectl maint acquire worker-1
     -- stderr
     error: invalid UTF-8 was detected in one or more arguments
-
-    Usage: kubectl maint acquire [OPTIONS] [NODE]...
-
-    For more information, try '--help'.
+    hint: see `kubectl maint acquire --help`
     -- exit code 2
     ");
 }

@@ -103,18 +103,14 @@ fn unknown_values() {
     -- stderr
     error: invalid value 'xml' for '--output <FORMAT>'
       [possible values: wide, name, json, yaml, lock-id, jsonpath=, custom-columns=]
-
-      tip: a similar value exists: 'yaml'
-
-    For more information, try '--help'.
+    hint: did you mean yaml?
     -- exit code 2
     ");
     assert_snapshot!(cluster.maint(["acquire", "worker-1", "--parallel", "0"]).run(), @"
     $ kubectl maint acquire worker-1 --parallel 0
     -- stderr
     error: invalid value '0' for '--parallel <N>': 0 is not in 1..=512
-
-    For more information, try '--help'.
+    hint: see `kubectl maint acquire --help`
     -- exit code 2
     ");
     assert_snapshot!(cluster.maint(["acquire", "worker-1", "--dry-run=perhaps"]).run(), @"
@@ -122,16 +118,41 @@ fn unknown_values() {
     -- stderr
     error: invalid value 'perhaps' for '--dry-run[=<MODE>]'
       [possible values: none, client, server]
-
-    For more information, try '--help'.
+    hint: see `kubectl maint acquire --help`
     -- exit code 2
     ");
     assert_snapshot!(cluster.maint(["acquire", "worker-1", "--request-timeout", "soon"]).run(), @"
     $ kubectl maint acquire worker-1 --request-timeout soon
     -- stderr
     error: invalid value 'soon' for '--request-timeout <TIME>': Invalid timeout value. Timeout must be a single integer in seconds, or an integer followed by a corresponding time unit (e.g. 1s | 2m | 3h)
+    hint: see `kubectl maint acquire --help`
+    -- exit code 2
+    ");
+}
 
-    For more information, try '--help'.
+#[test]
+fn missing_values() {
+    let cluster = Cluster::nowhere();
+    assert_snapshot!(cluster.maint(["fence", "worker-1", "--powered-off"]).run(), @r#"
+    $ kubectl maint fence worker-1 --powered-off
+    -- stderr
+    error: --powered-off needs a value
+    hint: kubectl maint fence worker-1 --powered-off="HOW YOU KNOW"
+    -- exit code 2
+    "#);
+    assert_snapshot!(cluster.maint(["acquire", "worker-1", "--duration"]).run(), @"
+    $ kubectl maint acquire worker-1 --duration
+    -- stderr
+    error: --duration needs a value
+    hint: see `kubectl maint acquire --help`
+    -- exit code 2
+    ");
+    assert_snapshot!(cluster.maint(["enforce", "block"]).run(), @"
+    $ kubectl maint enforce block
+    -- stderr
+    error: invalid value 'block' for '[MODE]'
+      [possible values: audit, warn, deny, off]
+    hint: see `kubectl maint enforce --help`
     -- exit code 2
     ");
 }
@@ -144,24 +165,21 @@ fn a_holder_that_would_never_expire() {
     $ kubectl maint acquire worker-1 --holder kubeadm-x
     -- stderr
     error: invalid value 'kubeadm-x' for '--holder <ID>': a holder identity must not begin with "kubeadm": such a lock would never expire
-
-    For more information, try '--help'.
+    hint: see `kubectl maint acquire --help`
     -- exit code 2
     "#);
     assert_snapshot!(cluster.maint(["acquire", "worker-1"]).holder("kubeadm:alice").run(), @r#"
     $ kubectl maint acquire worker-1
     -- stderr
     error: invalid value 'kubeadm:alice' for '--holder <ID>': a holder identity must not begin with "kubeadm": such a lock would never expire
-
-    For more information, try '--help'.
+    hint: see `kubectl maint acquire --help`
     -- exit code 2
     "#);
     assert_snapshot!(cluster.maint(["release", "worker-1", "--holder", " alice"]).run(), @r#"
     $ kubectl maint release worker-1 --holder " alice"
     -- stderr
     error: invalid value ' alice' for '--holder <ID>': a holder identity must not have control characters, nor white space at its ends
-
-    For more information, try '--help'.
+    hint: see `kubectl maint release --help`
     -- exit code 2
     "#);
 }
@@ -175,6 +193,7 @@ fn lock_ids() {
     $ kubectl maint release worker-1 --token [lock-id] --token [lock-id]
     -- stderr
     error: invalid value for '--token <TOKEN>': more than one lock id given
+    hint: see `kubectl maint release --help`
     -- exit code 2
     ");
 }
@@ -301,8 +320,7 @@ fn what_other_tools_and_verbs_have() {
     $ kubectl maint with worker-1 --lease-duration 2h -- bash
     -- stderr
     error: invalid value '2h' for '--lease-duration <TIME>': must not be longer than 1h; the lock is renewed until the command ends
-
-    For more information, try '--help'.
+    hint: see `kubectl maint with --help`
     -- exit code 125
     ");
 }

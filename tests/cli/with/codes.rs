@@ -21,8 +21,7 @@ fn none_of_them_can_pass_for_success() {
         $ kubectl maint with worker-1 -E 0 -- true
         -- stderr
         error: invalid value '0' for '--conflict-exit-code <CODE>': 0 is not in 1..=255
-
-        For more information, try '--help'.
+        hint: see `kubectl maint with --help`
         -- exit code 125
         ");
         for line in [

@@ -19,7 +19,7 @@ fn a_node_of_somebody_else_is_left_alone() {
         $ kubectl maint with worker-1 -- /bin/sh -c "echo ran"
         -- stderr
         error: cannot lock node/worker-1: locked by bob@laptop: "disk errors" (since [time], until [time], [length] left)
-        hint: wait for it with `kubectl maint with worker-1 --wait -- COMMAND`
+        hint: wait for it with `kubectl maint with worker-1 --wait -- /bin/sh -c 'echo ran'`
         -- exit code 3
         "#);
         let run = cluster
@@ -41,7 +41,7 @@ fn ones_own_lock_is_refused_and_says_how_to_go_on() {
         $ kubectl maint with worker-1 -- /bin/sh -c "echo ran"
         -- stderr
         error: cannot lock node/worker-1: you already hold this lock (alice@bastion) (since [time], until [time], [length] left)
-        hint: work under it with `kubectl maint with worker-1 --reentry -- COMMAND`
+        hint: work under it with `kubectl maint with worker-1 --reentry -- /bin/sh -c 'echo ran'`
         -- exit code 3
         "#);
         cluster.maint(["hold", &node, "-m", "bad DIMM"]).succeeds();
@@ -49,7 +49,7 @@ fn ones_own_lock_is_refused_and_says_how_to_go_on() {
         $ kubectl maint with worker-1 -- /bin/sh -c "echo ran"
         -- stderr
         error: cannot lock node/worker-1: on hold by you (alice@bastion): "bad DIMM" (since [time])
-        hint: work under it with `kubectl maint with worker-1 --reentry -- COMMAND`
+        hint: work under it with `kubectl maint with worker-1 --reentry -- /bin/sh -c 'echo ran'`
         -- exit code 3
         "#);
     });
@@ -152,7 +152,7 @@ fn several_nodes_are_locked_all_or_none() {
         $ kubectl maint with worker-1 worker-2 worker-3 -- /bin/sh -c "echo ran"
         -- stderr
         error: cannot lock node/worker-3: locked by bob@laptop (since [time], until [time], [length] left)
-        hint: wait for it with `kubectl maint with worker-1 worker-2 worker-3 --wait -- COMMAND`
+        hint: wait for it with `kubectl maint with worker-1 worker-2 worker-3 --wait -- /bin/sh -c 'echo ran'`
         -- exit code 3
         "#);
         assert_eq!(holder_of(cluster, &nodes[0]), None);
@@ -277,7 +277,7 @@ fn a_wait_can_be_in_vain() {
         $ kubectl maint with worker-1 --wait --timeout 0 -- echo ran
         -- stderr
         error: cannot lock node/worker-1: locked by bob@laptop (since [time], until [time], [length] left)
-        hint: wait without a limit with `kubectl maint with worker-1 --wait -- COMMAND`
+        hint: wait without a limit with `kubectl maint with worker-1 --wait -- echo ran`
         -- exit code 4
         ");
         assert_eq!(run(&["-E", "75"]).code, 75);
@@ -295,7 +295,7 @@ fn ones_own_lock_is_not_waited_for() {
         $ kubectl maint with worker-1 --wait -- echo ran
         -- stderr
         error: cannot lock node/worker-1: you already hold this lock (alice@bastion) (since [time], until [time], [length] left)
-        hint: work under it with `kubectl maint with worker-1 --reentry -- COMMAND`
+        hint: work under it with `kubectl maint with worker-1 --reentry -- echo ran`
         -- exit code 3
         ");
         cluster.maint(["release", &node]).succeeds();
@@ -306,7 +306,7 @@ fn ones_own_lock_is_not_waited_for() {
         -- stderr
         node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c '$PLUGIN with worker-1 --wait -- echo ran'
         error: cannot lock node/worker-1: you already hold this lock (alice@bastion/with-[process]) (since [time], until [time], [length] left)
-        hint: work under it with `kubectl maint --holder alice@bastion/with-[process] with worker-1 --reentry -- COMMAND`
+        hint: work under it with `kubectl maint --holder alice@bastion/with-[process] with worker-1 --reentry -- echo ran`
         node/worker-1 released
         -- exit code 3
         "#);
