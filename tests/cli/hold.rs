@@ -221,11 +221,11 @@ fn the_earlier_name_of_the_expected_end_still_works() {
         cluster.lease(&node, &json!({}));
         let hold = |flag: &str| {
             cluster
-                .maint(["hold", &node, "-m", "disk", flag, "2d"])
+                .maint(["hold", &node, "-m", "disk", flag, "2099-01-01T00:00Z"])
                 .run()
         };
         assert_snapshot!(hold("--until"), @"
-        $ kubectl maint hold worker-1 -m disk --until 2d
+        $ kubectl maint hold worker-1 -m disk --until 2099-01-01T00:00Z
         node/worker-1 on hold by alice@bastion, expected until [time]
         -- stderr
         Warning: --until of hold is deprecated: use --expect-until
@@ -233,7 +233,7 @@ fn the_earlier_name_of_the_expected_end_still_works() {
         -- exit code 0
         ");
         assert_snapshot!(hold("--expect-until"), @"
-        $ kubectl maint hold worker-1 -m disk --expect-until 2d
+        $ kubectl maint hold worker-1 -m disk --expect-until 2099-01-01T00:00Z
         node/worker-1 hold updated by alice@bastion, expected until [time]
         -- stderr
         A hold does not expire. To end it: kubectl maint unhold worker-1
