@@ -13,9 +13,9 @@ pub(crate) struct TakeExpiredArgs {
     #[arg(long)]
     pub(crate) take_expired: bool,
 
-    /// Refuse nodes that another tool works on, or that are cordoned
+    /// Refuse nodes that other tools work on
     ///
-    /// For example, a node that cluster-autoscaler deletes or that kured reboots. docs/what-respects-it.md lists
+    /// For example, a node that cluster-autoscaler deletes, that kured reboots, or that is cordoned. docs/what-respects-it.md lists
     /// the tools. Nothing is locked then, and the exit code is 6. Without this flag, a warning shows what they do.
     #[arg(long)]
     pub(crate) strict: bool,

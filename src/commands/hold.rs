@@ -49,7 +49,7 @@ pub(crate) struct HoldArgs {
     #[command(flatten)]
     pub(crate) ticket: TicketArgs,
 
-    /// Expected end, shown to others (e.g. 2d, 90m, 2026-11-22T18:00Z)
+    /// Expected end, shown to others (e.g. 2d, 18:00Z)
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = until)]
     pub(crate) expect_until: Option<Until>,
 
@@ -71,11 +71,11 @@ pub(crate) struct HoldArgs {
     #[arg(long)]
     pub(crate) cordon: bool,
 
-    /// Take over the lock from somebody else, after a confirmation
+    /// Take over somebody else's lock (asks first)
     #[arg(long, conflicts_with = "wait")]
     pub(crate) take_over: bool,
 
-    /// Which tools to stop by opt-outs on the Node: auto, none or a list
+    /// Opt-outs: auto, none or tools
     ///
     /// An opt-out is a label or annotation that tells another tool to leave the node alone. unhold removes it.
     /// auto sets those of cluster-autoscaler and node-healthcheck, and those of karpenter and fluo if they
