@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use maintenance_lease::protocol::{LockId, Now};
 use maintenance_lease::{ApiError, Error, NodeLease, Refused};
+use other_tools::Finding;
 use pod_safety::Why;
 use pod_safety::fencing::Remains;
 use pod_safety::report::Target;
@@ -74,6 +75,13 @@ pub(crate) enum Failure {
     Lock(Error),
     /// Too dangerous in the current state of a node.
     Fencing(FencingRefusal),
+    /// Other tools work on these nodes, or it is unknown whether one does.
+    OtherTools {
+        /// What they do to each node; `None`: the Node can't be read.
+        nodes: Vec<(String, Option<Vec<Finding>>)>,
+        /// The time of the reads.
+        now: Now,
+    },
     /// Policies must not be changed in the current state of the cluster.
     Policies(PolicyRefusal),
     /// A hook can't be run, or it failed.

@@ -112,10 +112,14 @@ impl Failure {
                 ..
             }) => Kind::Lost,
             Self::Fencing(FencingRefusal::StillReports { .. }) => Kind::TimedOut,
-            Self::Policies(PolicyRefusal::Unknown { .. }) => Kind::Other,
-            Self::Fencing(_) | Self::Policies(_) | Self::Unconfirmed(_) | Self::Declined => {
-                Kind::Unsafe
+            Self::Policies(PolicyRefusal::Unknown { .. } | PolicyRefusal::NotInstalled) => {
+                Kind::Other
             }
+            Self::Fencing(_)
+            | Self::OtherTools { .. }
+            | Self::Policies(_)
+            | Self::Unconfirmed(_)
+            | Self::Declined => Kind::Unsafe,
             Self::Hook(error) => match error {
                 HookError::NotFound { .. } => Kind::NotFound,
                 HookError::NotExecutable { .. } => Kind::NotExecutable,

@@ -1,9 +1,9 @@
-//! Whether to take an expired lock whose holder did not finish.
+//! Whether to lock a node that somebody else may be working on.
 
 use clap::Args;
 use maintenance_lease::{Acquire, Hold, NodeLease};
 
-/// The flag of the verbs that can take an expired lock.
+/// The flags of the verbs that lock nodes which others may be working on.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct TakeExpiredArgs {
     /// Take an expired lock even if the node is NotReady or cordoned
@@ -12,6 +12,13 @@ pub(crate) struct TakeExpiredArgs {
     /// are asked on a terminal, and a script fails with exit code 6.
     #[arg(long)]
     pub(crate) take_expired: bool,
+
+    /// Refuse nodes that another tool works on, or that are cordoned
+    ///
+    /// For example, a node that cluster-autoscaler deletes or that kured reboots. docs/what-respects-it.md lists
+    /// the tools. Nothing is locked then, and the exit code is 6. Without this flag, a warning shows what they do.
+    #[arg(long)]
+    pub(crate) strict: bool,
 }
 
 impl TakeExpiredArgs {

@@ -10,6 +10,7 @@ use crate::output::describe;
 use crate::output::status::NOTHING_FOUND;
 use crate::run::interruption::or_interrupted;
 use crate::run::nodes::filter::NodeFilter;
+use crate::run::nodes::node_details::medik8s_finding;
 use crate::run::nodes::read::read_all;
 use crate::run::problems::Problems;
 use crate::run::session::{Session, Start};
@@ -49,13 +50,20 @@ async fn print(
     filter: &NodeFilter,
 ) -> Result<Code, Failure> {
     let parallel = args.nodes.parallel;
-    let snapshot = read_all(session, filter, true, RowDetail::Cells, parallel).await?;
+    let mut snapshot = read_all(session, filter, true, RowDetail::Cells, parallel).await?;
     let now = session.locks.server_time().now();
     let reader = Reader {
         locks: &session.locks,
         program: session.program,
     };
     let nodes = filter.nodes(&snapshot, now);
+    if let [node] = &nodes[..]
+        && let Some(details) = snapshot.details.get_mut(node)
+    {
+        details
+            .findings
+            .extend(medik8s_finding(session, node).await);
+    }
     let pages = nodes
         .iter()
         .map(|node| describe::page(&snapshot.view(node), &reader, now));

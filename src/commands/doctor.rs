@@ -23,7 +23,7 @@ use crate::words::policies::Enforcement;
 /// changed.
 ///
 /// Each line begins with ok, note or problem, and the line below says what to do. The exit code is 1 if there is a
-/// problem. Notes are about what is optional, and about what you may not read.
+/// problem. A note is about something optional, or something that you may not read.
 #[derive(Args, Clone, Debug)]
 #[command(mut_arg("format", offers_no_lock_id))]
 #[command(after_help = "Examples:

@@ -72,9 +72,8 @@ pub(crate) async fn run(args: &EnforceArgs, start: &Start<'_>) -> Result<Code, F
             }
             installed.must_be_ours()?;
             set(&session, &installed, Some(mode)).await?;
-            if mode == Mode::Deny {
-                installed.until_enforced(true).await?;
-            }
+            installed.until_enforced(mode == Mode::Deny).await?;
+            session.terminal.remark(words::effect(mode));
             Ok(Code::DONE)
         }
         // In an emergency, not even the right to read the bindings is needed.

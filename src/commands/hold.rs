@@ -3,6 +3,7 @@
 use clap::Args;
 use futures::{StreamExt as _, stream};
 use maintenance_lease::{Hold, NodeLease, SetOptions, TakeOver};
+use other_tools::OptOuts;
 
 use crate::args::change::ChangingArgs;
 use crate::args::take_expired::TakeExpiredArgs;
@@ -74,6 +75,14 @@ pub(crate) struct HoldArgs {
     #[arg(long, conflicts_with = "wait")]
     pub(crate) take_over: bool,
 
+    /// Which tools to stop by opt-outs on the Node: auto, none or a list
+    ///
+    /// An opt-out is a label or annotation that tells another tool to leave the node alone. unhold removes it.
+    /// auto sets those of cluster-autoscaler and node-healthcheck, and those of karpenter and fluo if they
+    /// manage the node. docs/what-respects-it.md explains what each of them stops.
+    #[arg(long, value_name = "TOOL,...", default_value = "auto", value_parser = opt_outs)]
+    pub(crate) opt_outs: OptOuts,
+
     #[command(flatten)]
     pub(crate) take: TakeExpiredArgs,
 
@@ -82,6 +91,10 @@ pub(crate) struct HoldArgs {
 
     #[command(flatten)]
     pub(crate) change: ChangingArgs,
+}
+
+fn opt_outs(typed: &str) -> Result<OptOuts, InvalidValue> {
+    typed.parse().map_err(|_| InvalidValue::UnknownOptOut)
 }
 
 fn given_reason(typed: &str) -> Result<String, InvalidValue> {
@@ -140,9 +153,11 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
         false => held(&results),
     };
     let code = report.all(&nodes, results).await?;
-    let labels = held
-        .iter()
-        .map(|lease| command.session.set_held_label(lease, args.cordon));
+    let labels = held.iter().map(|lease| {
+        command
+            .session
+            .set_held_label(lease, args.cordon, &args.opt_outs)
+    });
     let parallel = usize::from(args.change.nodes.parallel);
     let are_done: Vec<bool> = stream::iter(labels).buffered(parallel).collect().await;
     Ok(match are_done.contains(&false) {

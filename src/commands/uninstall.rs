@@ -32,12 +32,12 @@ pub(crate) async fn run(args: &UninstallArgs, start: &Start<'_>) -> Result<Code,
         session.terminal.remark("nothing is installed");
         return Ok(Code::DONE);
     }
-    let facts = [format!(
-        "{}: {} objects",
-        session.place(),
-        installed.objects.len()
-    )];
-    let question = "Remove the policies and the roles of kubectl maint?";
+    let count = installed.objects.len();
+    let facts = [
+        format!("{}: {count} objects", session.place()),
+        "Users lose the rights that these roles gave them.".to_owned(),
+    ];
+    let question = "Remove the policies and the roles?";
     let terminal = session.terminal;
     terminal.confirm(&facts, question, args.yes).await?;
     // The bindings first: without them, the policies have no effect.

@@ -17,10 +17,10 @@ pub(crate) enum PolicyRefusal {
     OtherManager { object: String, manager: String },
     /// Another tool manages fields of this object.
     Conflict { object: String, error: ApiError },
-    /// They are switched off, but the server still refuses writes.
+    /// They refuse nothing in their new mode, but the server still refuses writes that break a rule.
     StillEnforced(ApiError),
     /// They are in deny mode, but the server still admits writes that break a rule.
     NotEnforced,
-    /// They are in deny mode, as `wanted`, or switched off, but nobody knows what the server refuses now.
+    /// They are in deny mode, as `wanted`, or in a mode that refuses nothing, but nobody knows what the server refuses now.
     Unchecked { wanted: bool, error: ApiError },
 }

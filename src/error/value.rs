@@ -33,6 +33,8 @@ pub(crate) enum InvalidValue {
     NotALockId,
     /// A value that the library does not accept.
     Option(InvalidOption),
+    /// A tool without a known opt-out.
+    UnknownOptOut,
     /// The placeholder of our own hints.
     Placeholder,
     /// A hold without a reason.

@@ -6,6 +6,7 @@ use maintenance_lease::{NodeLease, Sight};
 
 use super::status::{Heartbeat, Label, View, last_reason, left, none, unknown, unreadable};
 use crate::text::escape;
+use crate::words::activity;
 use crate::words::health;
 use crate::words::holder::of_node;
 use crate::words::next_command::{self, Reader};
@@ -140,6 +141,12 @@ fn node(view: &View<'_>, now: Now) -> Section {
         },
     );
     section.add_some("Fencing", view.marks.and_then(|marks| marks.words(now)));
+    let findings = view.findings.unwrap_or_default().iter();
+    let findings: Vec<String> = findings.map(|it| activity::words(it, now)).collect();
+    section.add_some(
+        "Other tools",
+        (!findings.is_empty()).then(|| findings.join("\n")),
+    );
     section
 }
 

@@ -3,6 +3,7 @@
 
 use maintenance_lease::protocol::{Instant, Now, State};
 use maintenance_lease::{Change, NodeLease, NodeRow, Sight};
+use other_tools::Finding;
 use pod_safety::node::Health;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -110,6 +111,9 @@ pub(crate) struct Item {
     /// The hook that may be running for the node.
     #[serde(skip_serializing_if = "Option::is_none")]
     hook: Option<RunningHook>,
+    /// What other tools do to the node. Absent also if the whole Node was not read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    other_tools: Vec<OtherTool>,
     /// When the node's kubelet last renewed its heartbeat.
     #[serde(skip_serializing_if = "Option::is_none")]
     heartbeat_at: Option<Time>,
@@ -249,11 +253,46 @@ impl Item {
         }
     }
 
+    /// Adds what other tools do to the node.
+    pub(crate) fn with_findings(self, findings: &[Finding]) -> Self {
+        Self {
+            other_tools: findings.iter().map(OtherTool::of).collect(),
+            ..self
+        }
+    }
+
     /// The state after a change.
     pub(crate) fn of_change(change: &Change, now: Now) -> Self {
         Self {
             fencing_number: change.fencing,
             ..Self::new(&change.node, change.lease.as_ref(), &Sight::Unread, now)
+        }
+    }
+}
+
+/// What another tool does to a node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct OtherTool {
+    /// What it does, such as `KuredReboots`. Later releases know more.
+    activity: String,
+    /// The key on the Node that shows it, or the field.
+    key: String,
+    /// Since when, if that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since: Option<Time>,
+    /// A name or a state that the tool wrote there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<String>,
+}
+
+impl OtherTool {
+    fn of(finding: &Finding) -> Self {
+        Self {
+            activity: format!("{:?}", finding.activity),
+            key: finding.key.clone(),
+            since: finding.since.and_then(Time::of),
+            detail: finding.detail.clone(),
         }
     }
 }

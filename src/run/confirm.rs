@@ -128,6 +128,9 @@ impl LockCommand<'_> {
         partial: bool,
     ) -> Result<(Vec<Target>, Vec<NodeLease>), Failure> {
         let targets = self.read(targets, true).await?;
+        if take.strict {
+            self.refuse_other_tools(&targets).await?;
+        }
         let now = self.session.locks.server_time().now();
         let seen = targets.iter().filter_map(|target| target.seen.as_ref());
         let unfinished: Vec<_> = seen.filter_map(|seen| seen.unfinished(now)).collect();

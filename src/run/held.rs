@@ -1,40 +1,53 @@
 //! The held label: it tells other tools, on the Node, that the node is on hold. The hold itself is the Lease.
 
+use std::cell::Cell;
+
 use maintenance_lease::{Error, NodeLease};
-use other_tools::{KeysOfLock, KeysSet, NodeKeys, remove_keys, set_keys};
+use other_tools::{
+    KeysOfLock, KeysSet, NodeKeys, OptOuts, has_cluster_api_machine, remove_keys, set_keys,
+};
 
 use super::session::Session;
 use crate::error::Failure;
 use crate::text::escape;
+use crate::words::node_keys;
 
 impl Session<'_> {
-    /// Labels the Node of the hold in `lease`, and cordons it if `cordon` is set. Reports what could not be written:
+    /// Labels the Node of the hold in `lease`, sets `opt_outs` on it, and cordons it if `cordon` is set. Reports what could not be written:
     /// the hold counts without it. Returns whether the Node is cordoned if that was asked for.
-    pub(crate) async fn set_held_label(&self, lease: &NodeLease, cordon: bool) -> bool {
+    pub(crate) async fn set_held_label(
+        &self,
+        lease: &NodeLease,
+        cordon: bool,
+        opt_outs: &OptOuts,
+    ) -> bool {
         let node = lease.node();
-        let failure = match self.write_held_label(lease, cordon).await {
-            Ok(KeysSet::Done(_)) => {
+        let failure = match self.write_held_label(lease, cordon, opt_outs).await {
+            Ok(KeysSet::Done(conflicts)) => {
+                for conflict in &conflicts {
+                    let words = node_keys::conflict(conflict);
+                    self.terminal.warn(format!("node/{node}: {words}"));
+                }
                 if cordon {
-                    self.terminal.remark(format!(
-                        "node/{node} cordoned until the hold ends; `kubectl drain` still evicts its pods"
-                    ));
+                    self.terminal.remark(node_keys::cordoned(node));
                 }
                 return true;
             }
-            Ok(KeysSet::LockEnded) => "its hold has ended or is being ended".to_owned(),
-            Ok(KeysSet::NodeGone) => "the Node is gone or unknown".to_owned(),
+            Ok(KeysSet::LockEnded) => node_keys::LOCK_ENDED.to_owned(),
+            Ok(KeysSet::NodeGone) => node_keys::NODE_GONE.to_owned(),
             Err(error) => escape(&error.to_string()),
         };
-        let missing = match cordon {
-            true => "without the held label and not cordoned",
-            false => "without the held label",
-        };
-        let text = format!("node/{node} is on hold {missing}: {failure}");
+        let text = node_keys::not_labelled(node, cordon, &failure);
         self.terminal.remark(text);
         !cordon
     }
 
-    async fn write_held_label(&self, lease: &NodeLease, cordon: bool) -> Result<KeysSet, Error> {
+    async fn write_held_label(
+        &self,
+        lease: &NodeLease,
+        cordon: bool,
+        opt_outs: &OptOuts,
+    ) -> Result<KeysSet, Error> {
         let (Some(lock_id), Some(uid)) = (lease.lock_id(), lease.node_uid()) else {
             return Ok(KeysSet::NodeGone);
         };
@@ -44,22 +57,32 @@ impl Session<'_> {
             lock_id: &id,
             dry_run: false,
         };
+        let of_cluster_api = Cell::new(false);
         let set = async |cordon| {
-            let keys = NodeKeys {
-                cordon,
-                ..NodeKeys::of_hold(lease)
+            let keys = |on: &_| {
+                of_cluster_api.set(has_cluster_api_machine(on));
+                let held = NodeKeys {
+                    cordon,
+                    ..NodeKeys::of_hold(lease)
+                };
+                held.and(opt_outs.keys(on))
             };
             let is_held = || self.is_on_hold(lease);
-            set_keys(self.locks.requests(), of, &uid, &keys, is_held).await
+            set_keys(self.locks.requests(), of, &uid, keys, is_held).await
         };
-        match set(cordon).await {
+        let result = match set(cordon).await {
             // A write that replaces the label of an earlier hold may not cordon.
             Err(Error::Api(error)) if cordon && error.is_by_policy() => {
                 set(false).await?;
                 set(true).await
             }
             result => result,
+        };
+        if of_cluster_api.get() && *opt_outs != OptOuts::None {
+            let (node, warning) = (lease.node(), node_keys::CLUSTER_API);
+            self.terminal.warn(format!("node/{node}: {warning}"));
         }
+        result
     }
 
     /// Removes what [`set_held_label`](Self::set_held_label) wrote, before the hold in `lease` is ended. Without
@@ -80,11 +103,9 @@ impl Session<'_> {
         match remove_keys(self.locks.requests(), of, is_held).await {
             Ok(_) => Ok(()),
             Err(Error::Api(error)) if error.is_forbidden() => {
-                self.terminal.remark(format!(
-                    "node/{}: if it has a held label, that stays: {}",
-                    lease.node(),
-                    escape(&error.to_string())
-                ));
+                let cause = escape(&error.to_string());
+                self.terminal
+                    .remark(node_keys::label_stays(lease.node(), &cause));
                 Ok(())
             }
             Err(error) => Err(error.into()),

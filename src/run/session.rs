@@ -1,13 +1,15 @@
 //! What a verb works with: the connection, access to the locks, and the terminal.
 
+use std::collections::HashMap;
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 
 use futures::poll;
 use maintenance_lease::protocol::Now;
 use maintenance_lease::{Change, Error, Maintenance, Sight};
+use other_tools::Finding;
 
 use super::interruption::or_interrupted;
 use crate::args::connection::{ConnectionArgs, USER_AGENT};
@@ -17,6 +19,7 @@ use crate::error::{Failure, InputError, Verb};
 use crate::signals::asked_to_end;
 use crate::text::escape;
 use crate::ui::Terminal;
+use crate::words::activity;
 use crate::words::change;
 use crate::words::program::Program;
 use crate::words::request::RequestContext;
@@ -41,6 +44,8 @@ pub(crate) struct Session<'a> {
     pub(crate) locks: Maintenance,
     pub(crate) program: &'a Program,
     clocks_reported: AtomicBool,
+    /// What other tools do to the Nodes that were read whole.
+    findings: Mutex<HashMap<String, Vec<Finding>>>,
 }
 
 impl<'a> Start<'a> {
@@ -131,6 +136,7 @@ impl<'a> Start<'a> {
             locks,
             program: self.program,
             clocks_reported: AtomicBool::new(false),
+            findings: Mutex::default(),
         })
     }
 }
@@ -176,7 +182,19 @@ impl Session<'_> {
         }
     }
 
-    /// Reports what the last holder left behind.
+    /// Remembers what other tools do to a Node that was read whole.
+    pub(crate) fn remember_findings(&self, node: &str, findings: Vec<Finding>) {
+        let mut known = self.findings.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(node.to_owned(), findings);
+    }
+
+    /// What other tools do to `node`; `None`: the Node was not read whole.
+    pub(crate) fn findings(&self, node: &str) -> Option<Vec<Finding>> {
+        let known = self.findings.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(node).cloned()
+    }
+
+    /// Reports what the last holder left behind, and what other tools do to the node.
     pub(crate) fn report_before(&self, change: &Change, now: Now) {
         if let Some(fenced) = change::fenced(change, self.program) {
             self.terminal.warn(fenced);
@@ -186,6 +204,10 @@ impl Session<'_> {
         }
         if let Some(note) = change::note(change) {
             self.terminal.remark(note);
+        }
+        for finding in self.findings(&change.node).unwrap_or_default() {
+            let words = activity::words(&finding, now);
+            self.terminal.warn(format!("node/{}: {words}", change.node));
         }
     }
 

@@ -2,16 +2,22 @@
 
 use std::collections::HashMap;
 
+use futures::future::try_join_all;
 use futures::{StreamExt as _, TryStreamExt as _};
 pub(crate) use maintenance_lease::Target;
 use maintenance_lease::{Error, NodeLease, NodeRow, RowDetail, Seen, Sight};
 
 use super::interruption::{in_time, or_interrupted};
 use super::lock_command::LockCommand;
+use super::nodes::node_details::{medik8s_finding, with_findings};
 use crate::args::nodes::Selection;
 use crate::error::{Failure, NothingFound, Verb};
 use crate::run::session::Session;
 use crate::words::failure::nothing_found;
+
+/// Of more named nodes, only rows are read: a whole Node has as many bytes as a hundred rows, and is a request of
+/// its own.
+const MOST_WHOLE: usize = 10;
 
 /// The names of `targets`.
 pub(crate) fn names(targets: &[Target]) -> Vec<String> {
@@ -65,6 +71,42 @@ impl LockCommand<'_> {
         let nodes = names(&targets);
         let reading = read(&self.session, targets, with_nodes, self.args.nodes.parallel);
         self.or_failed(&nodes, or_interrupted(in_time(self.limit, reading)).await)
+    }
+
+    /// Refuses nodes that other tools work on. Reads the Nodes that were not read whole yet, and their medik8s
+    /// Leases.
+    ///
+    /// # Errors
+    /// If there are such nodes, or if a Node can't be read. Nodes that do not exist are left to the verb.
+    pub(super) async fn refuse_other_tools(&self, targets: &[Target]) -> Result<(), Failure> {
+        let session = &self.session;
+        let reading = futures::stream::iter(targets).map(|target| async move {
+            let node = &target.node;
+            let mut row = target
+                .seen
+                .as_ref()
+                .map_or(Sight::Unread, |seen| seen.row.clone());
+            if session.findings(node).is_none() {
+                row = see_node(session, node).await?;
+            }
+            if row == Sight::Forbidden {
+                return Ok::<_, Failure>(Some((node.clone(), None)));
+            }
+            let mut findings = session.findings(node).unwrap_or_default();
+            findings.extend(medik8s_finding(session, node).await);
+            Ok((!findings.is_empty()).then(|| (node.clone(), Some(findings))))
+        });
+        let reading = reading
+            .buffered(usize::from(self.args.nodes.parallel))
+            .try_collect();
+        let nodes = names(targets);
+        let found: Vec<Option<_>> = self.or_failed(&nodes, or_interrupted(reading).await)?;
+        let found: Vec<_> = found.into_iter().flatten().collect();
+        if found.is_empty() {
+            return Ok(());
+        }
+        let now = session.locks.server_time().now();
+        self.or_failed(&nodes, Err(Failure::OtherTools { nodes: found, now }))
     }
 }
 
@@ -130,10 +172,19 @@ pub(crate) async fn read(
     futures::stream::iter(targets)
         .map(|target| async move {
             let locks = &session.locks;
+            let node = &target.node;
             let seen = match target.seen {
-                None => locks.see(&target.node, with_nodes).await?,
+                None if !with_nodes => locks.see(node, false).await?,
+                None => {
+                    let (lease, row) = futures::join!(locks.get(node), see_node(session, node));
+                    Seen {
+                        node: node.clone(),
+                        lease: lease?,
+                        row: row?,
+                    }
+                }
                 Some(seen) if with_nodes && seen.row == Sight::Unread => Seen {
-                    row: locks.see_node(&target.node).await?,
+                    row: see_node(session, node).await?,
                     ..seen
                 },
                 Some(seen) => seen,
@@ -148,43 +199,78 @@ pub(crate) async fn read(
         .await
 }
 
+/// The row of a Node. It is read whole, for what other tools do to it.
+async fn see_node(session: &Session<'_>, node: &str) -> Result<Sight, Failure> {
+    let (row, findings) = with_findings(session, node).await?;
+    if row.row().is_some() {
+        session.remember_findings(node, findings);
+    }
+    Ok(row)
+}
+
 async fn named(
     session: &Session<'_>,
     names: &[String],
     with_nodes: bool,
     parallel: u16,
 ) -> Result<Vec<Target>, Failure> {
-    let unread = || names.iter().map(Target::from).collect();
     if names.len() == 1 {
+        return Ok(names.iter().map(Target::from).collect());
+    }
+    let (leases, rows) = futures::join!(
+        leases_of(session, names, parallel),
+        rows_of(session, names, with_nodes)
+    );
+    let known = names.iter().zip(leases?).zip(rows?);
+    let known = known.map(|((node, lease), row)| target(node.clone(), row, lease));
+    read(session, known.collect(), with_nodes, parallel).await
+}
+
+/// The Leases of named nodes: by one list if that is allowed.
+async fn leases_of(
+    session: &Session<'_>,
+    names: &[String],
+    parallel: u16,
+) -> Result<Vec<Option<NodeLease>>, Failure> {
+    match session.locks.list().await {
+        Ok(mut leases) => Ok(names.iter().map(|node| leases.remove(node)).collect()),
+        Err(Error::MissingRight { .. }) => {
+            let reading = futures::stream::iter(names).map(|node| session.locks.get(node));
+            Ok(reading
+                .buffered(usize::from(parallel))
+                .try_collect()
+                .await?)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The rows of named nodes: of few, from the whole Nodes; of more, from one list if that is allowed.
+async fn rows_of(
+    session: &Session<'_>,
+    names: &[String],
+    with_nodes: bool,
+) -> Result<Vec<Sight>, Failure> {
+    let unread = || vec![Sight::Unread; names.len()];
+    if !with_nodes {
         return Ok(unread());
     }
-    let rows = async {
-        if with_nodes {
-            let rows = session.locks.nodes(None, RowDetail::Metadata);
-            rows.await.map(Some)
-        } else {
-            Ok(None)
+    if names.len() <= MOST_WHOLE {
+        let reading = names.iter().map(|node| see_node(session, node));
+        return try_join_all(reading).await;
+    }
+    match session.locks.nodes(None, RowDetail::Metadata).await {
+        Ok(rows) => {
+            let rows = rows.into_iter().map(|row| (row.name.clone(), row));
+            let mut rows: HashMap<String, NodeRow> = rows.collect();
+            let sights = names.iter().map(|node| rows.remove(node));
+            Ok(sights
+                .map(|row| row.map_or(Sight::Missing, Sight::Row))
+                .collect())
         }
-    };
-    let (leases, rows) = match futures::join!(session.locks.list(), rows) {
-        (Ok(leases), Ok(rows)) => (leases, rows),
-        (Ok(leases), Err(Error::MissingRight { .. })) => (leases, None),
-        (Err(Error::MissingRight { .. }), _) => return Ok(unread()),
-        (Err(error), _) | (_, Err(error)) => return Err(error.into()),
-    };
-    let rows: Option<HashMap<String, NodeRow>> = rows.map(|rows| {
-        rows.into_iter()
-            .map(|row| (row.name.clone(), row))
-            .collect()
-    });
-    let known = names.iter().map(|node| {
-        let row = match &rows {
-            None => Sight::Unread,
-            Some(rows) => rows.get(node).cloned().map_or(Sight::Missing, Sight::Row),
-        };
-        target(node.clone(), row, leases.get(node).cloned())
-    });
-    read(session, known.collect(), with_nodes, parallel).await
+        Err(Error::MissingRight { .. }) => Ok(unread()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 async fn listed(

@@ -93,19 +93,20 @@ impl Discovery {
     pub(crate) fn lines(&self, program: &Program) -> (Level, String, Option<String>) {
         let ok = |says: String| (Level::Ok, says, None);
         let note = |says: String, hint: String| (Level::Note, says, Some(hint));
+        let by_administrator = || format!("an administrator can check with `{program} doctor`");
         let problem = |says: String, hint: String| (Level::Problem, says, Some(hint));
         match self {
-            Self::Server { version, place } => ok(format!("Kubernetes {}, {place}", escape(version))),
+            Self::Server { version, place } => {
+                ok(format!("Kubernetes {}, {place}", escape(version)))
+            }
             Self::User { api_user, holder } => ok(format!(
-                "{}; your locks have the holder {}",
+                "API user {}; holder of your locks: {}",
                 escape(api_user),
                 escape(holder)
             )),
             Self::MissingRights(missing) => problem(
                 format!("you may not {}", missing.join(", ")),
-                "ask an administrator for the role kubectl-maint-user (deploy/rbac.yaml), such as by the group \
-                 kubectl-maint:users"
-                    .to_owned(),
+                "ask an administrator for the group kubectl-maint:users".to_owned(),
             ),
             Self::Rights { of_policy } => {
                 let mut may = vec!["acquire, renew and release locks"];
@@ -113,6 +114,13 @@ impl Discovery {
                     "hold" => "hold nodes in deny mode (right \"hold\")",
                     _ => "take over locks in deny mode (right \"takeover\")",
                 }));
+                let has = |right| of_policy.contains(&right);
+                may.extend(match (has("hold"), has("takeover")) {
+                    (false, false) => Some("no right to hold or take over in deny mode"),
+                    (true, false) => Some("no right to take over in deny mode"),
+                    (false, true) => Some("no right to hold in deny mode"),
+                    (true, true) => None,
+                });
                 ok(format!("you may {}", may.join("; ")))
             }
             Self::NamespaceDeleting => problem(
@@ -126,21 +134,21 @@ impl Discovery {
                 ),
             ),
             Self::Namespace => ok(NAMESPACE.to_owned()),
-            Self::Clock(None) => ok("this machine and the API server agree".to_owned()),
+            Self::Clock(None) => ok("the local clock agrees with the API server".to_owned()),
             Self::Clock(Some(warning)) => problem(
                 warning.clone(),
-                "synchronize the clocks, such as with NTP".to_owned(),
+                "synchronize the clocks, for example with NTP".to_owned(),
             ),
             Self::Policy { mode, refuses } => policy(*mode, *refuses, program),
             Self::PolicyUnread { refuses } => match refuses {
                 Some(true) => ok("a write that breaks a rule was refused".to_owned()),
                 Some(false) => note(
                     "a write that breaks a rule was admitted".to_owned(),
-                    "nothing to do; an administrator can see the mode with this command".to_owned(),
+                    by_administrator(),
                 ),
                 None => note(
                     "you may not see the policies".to_owned(),
-                    "nothing to do; an administrator can check them".to_owned(),
+                    by_administrator(),
                 ),
             },
             Self::NoAdmission => note(
@@ -187,10 +195,7 @@ impl Discovery {
                 what,
                 is_forbidden: true,
                 ..
-            } => note(
-                format!("you may not read {what}"),
-                "nothing to do; an administrator can check it".to_owned(),
-            ),
+            } => note(format!("you may not read {what}"), by_administrator()),
             Self::Unread { what, error, .. } => {
                 note(format!("could not read {what}"), escape(error))
             }

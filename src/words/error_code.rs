@@ -83,7 +83,7 @@ impl ErrorCode {
             Failure::Connect(_) | Failure::UnknownTime => Self::Unavailable,
             Failure::NothingFound(_) | Failure::NodeGone { .. } => Self::NotFound,
             Failure::Policies(PolicyRefusal::Unknown { .. }) => Self::Unknown,
-            Failure::Fencing(_) | Failure::Policies(_) => Self::Unsafe,
+            Failure::Fencing(_) | Failure::OtherTools { .. } | Failure::Policies(_) => Self::Unsafe,
             Failure::Unconfirmed(_) | Failure::Declined => Self::NotConfirmed,
             Failure::Hook(error) => match error {
                 HookError::Running { .. } => Self::HookRunning,

@@ -4,12 +4,12 @@ use std::fmt;
 use std::time::Duration;
 
 use connect::{ConnectError, in_words};
-use maintenance_lease::{ApiError, Error};
+use maintenance_lease::{ApiError, Error, Right};
 
 use super::program::Program;
 use super::request::RequestContext;
 use super::time::length;
-use super::{fencing, input, loss, node_state, policies, refusal};
+use super::{activity, fencing, input, loss, node_state, policies, refusal};
 use crate::error::{Failure, NothingFound, Obstacle, Unconfirmed, Verb};
 use crate::text::{escape, for_shell, shown};
 
@@ -60,6 +60,10 @@ pub(crate) fn lines(
             (escape(&format!("could not read node/{node}: {why}")), None)
         }
         Failure::Fencing(refusal) => with_hint(fencing::refusal(refusal, program)),
+        Failure::OtherTools { nodes, now } => (
+            activity::refusal(nodes, *now),
+            Some("check the nodes, or run it without --strict".to_owned()),
+        ),
         Failure::Policies(refusal) => with_hint(policies::refusal(refusal, program)),
         Failure::Hook(error) => with_hint(fencing::of_hook(error, program)),
         Failure::UnknownFencing { node, write, why } => {
@@ -197,7 +201,8 @@ fn of_locks(
         (Error::MissingRight { right, source }, _) => (
             escape(&source.to_string()),
             Some(format!(
-                "you need permission to {right}: see the roles in deploy/rbac.yaml"
+                "ask an administrator for permission to {right}, for example with the group kubectl-maint:{}",
+                group(right, request.map(|request| request.verb))
             )),
         ),
         (Error::NamespaceTerminating(_), _) => (
@@ -213,6 +218,20 @@ fn of_locks(
         }
         (Error::Lost(lost), None) => (lost.to_string(), None),
         _ => (escape(&error.to_string()), None),
+    }
+}
+
+/// The group that has this right.
+fn group(right: &Right, verb: Option<Verb>) -> &'static str {
+    let resource = right.resource.split('.').next().unwrap_or_default();
+    match (resource, right.verb, verb) {
+        (_, _, Some(Verb::Fence | Verb::Unfence)) => "fencers",
+        ("nodes", "patch", Some(Verb::Hold | Verb::Unhold)) => "holders",
+        ("nodes", "patch", _) => "fencers",
+        ("namespaces", "create", _) => "administrators",
+        ("leases", _, _) if right.namespace.is_none() => "administrators",
+        ("leases", _, _) | ("nodes", "get" | "list" | "watch", _) => "users",
+        _ => "operators",
     }
 }
 

@@ -1,5 +1,6 @@
 //! States, failures, durations and times in words. Nothing here prints.
 
+pub(crate) mod activity;
 pub(crate) mod change;
 pub(crate) mod confirmation;
 pub(crate) mod deprecated;
@@ -17,7 +18,9 @@ pub(crate) mod leases;
 pub(crate) mod lock;
 pub(crate) mod loss;
 pub(crate) mod next_command;
+pub(crate) mod node_keys;
 pub(crate) mod node_state;
+
 pub(crate) mod policies;
 pub(crate) mod program;
 pub(crate) mod refusal;

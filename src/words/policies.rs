@@ -62,6 +62,20 @@ pub(crate) fn mode_set(policy: &str, before: Option<Enforcement>, after: Enforce
     format!("{policy}: {}{was}", after.name())
 }
 
+/// What a mode means, for the user who has set it.
+pub(crate) fn effect(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Audit => {
+            "the policies are in audit mode: nothing is refused; the audit log shows what would be"
+        }
+        Mode::Warn => {
+            "the policies are in warn mode: nothing is refused; users get a warning, and the audit log shows what \
+             would be refused"
+        }
+        Mode::Deny => "the policies are in deny mode: writes that break a rule are refused",
+    }
+}
+
 /// What to do after an installation.
 pub(crate) fn after_install(is_new: bool, is_off: bool, program: &Program) -> Option<String> {
     match (is_new, is_off) {
@@ -134,10 +148,10 @@ pub(crate) fn refusal(refusal: &PolicyRefusal, program: &Program) -> (String, St
         ),
         PolicyRefusal::StillEnforced(error) => (
             format!(
-                "the policies were switched off, but the server still refuses writes: {}",
+                "the mode was changed, but the server still refuses writes that break a rule: {}",
                 escape(&error.to_string())
             ),
-            "check whether another tool creates the bindings again, with `kubectl get \
+            "check whether another tool changes or creates the bindings, with `kubectl get \
              validatingadmissionpolicybinding`"
                 .to_owned(),
         ),
@@ -148,10 +162,10 @@ pub(crate) fn refusal(refusal: &PolicyRefusal, program: &Program) -> (String, St
         ),
         PolicyRefusal::Unchecked { wanted, error } => (
             format!(
-                "the {}, but the effect was not checked: {}",
+                "{}, but the effect was not checked: {}",
                 match wanted {
-                    true => "policies are in deny mode",
-                    false => "bindings of the policies are deleted",
+                    true => "the policies are in deny mode",
+                    false => "the mode was changed",
                 },
                 escape(&error.to_string())
             ),
@@ -181,12 +195,18 @@ pub(crate) fn rule(
     let message = format!("{failed}: a policy refused it: {} ({code})", escape(cause));
     (
         message,
-        Some(advice(code, lacks_right, &node, verb, program)),
+        Some(advice((code, cause), lacks_right, &node, verb, program)),
     )
 }
 
+/// The API user of the lock that the policy names.
+fn api_user(cause: &str) -> Option<&str> {
+    let (_, user) = cause.split_once(" (API user ")?;
+    Some(user.rsplit_once(')')?.0)
+}
+
 fn advice(
-    code: &str,
+    (code, cause): (&str, &str),
     lacks_right: bool,
     node: &str,
     verb: Option<Verb>,
@@ -194,7 +214,7 @@ fn advice(
 ) -> String {
     let by_right = |right: &str, group: &str| {
         format!(
-            "ask an administrator for the right \"{right}\" on leases, such as by the group kubectl-maint:{group}"
+            "ask an administrator for the right \"{right}\" on leases, for example with the group kubectl-maint:{group}"
         )
     };
     match (code, verb) {
@@ -206,21 +226,31 @@ fn advice(
                 "only that API user can change the reason; extend it with `{program} renew {node}`"
             )
         }
-        ("maint-live-lock", Some(verb @ (Verb::Hold | Verb::Release))) if !lacks_right => format!(
-            "another API user took this lock under your holder name; to take it over, add {} and use another --holder",
-            match verb {
-                Verb::Hold => "--take-over",
-                _ => "--force",
-            }
+        ("maint-live-lock", Some(Verb::Hold | Verb::Release)) if !lacks_right => format!(
+            "{} has this lock under the same holder name; ask them to release it. To take it over, you need the right \
+             \"takeover\" on leases (group kubectl-maint:administrators)",
+            api_user(cause).map_or_else(
+                || "another API user".to_owned(),
+                |user| format!("API user {}", escape(user))
+            )
         ),
         ("maint-live-lock", _) => format!(
             "ask that API user to end it; to take it over, {}",
             by_right("takeover", "administrators")
         ),
-        ("maint-hold-right", _) => format!(
-            "{}; without it, lock the node for up to 1h with `{program} acquire {node}`",
-            by_right("hold", "holders")
-        ),
+        ("maint-hold-right", _) => {
+            let ask = by_right("hold", "holders");
+            // The policy says whether there is a lock, and whose.
+            match cause {
+                cause if cause.starts_with("to turn a lock into a hold") => {
+                    format!("{ask}; without it, extend your lock with `{program} renew {node}`")
+                }
+                cause if cause.starts_with("to start a hold") => format!(
+                    "{ask}; without it, lock the node for up to 1h with `{program} acquire {node}`"
+                ),
+                _ => ask,
+            }
+        }
         ("maint-unhold-right", _) => format!(
             "ask the holder to end it, or {}",
             by_right("takeover", "administrators")

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use super::node_keys::known_tools;
 use super::program::NO_REASON;
 use crate::error::InvalidValue;
 
@@ -41,6 +42,7 @@ impl fmt::Display for InvalidValue {
             }
             Self::NotALockId => "not a lock id (see acquire -o lock-id)",
             Self::Option(error) => return error.fmt(f),
+            Self::UnknownOptOut => return write!(f, "use {}", known_tools()),
             Self::Placeholder => return write!(f, "replace {NO_REASON} with your reason"),
             Self::NoReason => "a hold needs a reason, because it may last long",
             Self::NoProof => "say how you know that the node is off",

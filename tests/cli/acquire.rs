@@ -441,8 +441,8 @@ fn all_or_none_holds_for_who_may_not_list() {
         let leases = ["get", "create", "patch"];
         let nodes = Rule::new("", &["nodes"], &["get"]);
         for (user, may_list, requests_sent) in [
-            ("unlisted-neither", false, 2 + 4),
-            ("unlisted-nodes", true, 2 + 2),
+            ("unlisted-neither", false, 1 + 4),
+            ("unlisted-nodes", true, 1 + 2),
         ] {
             let kubeconfig = plane.user(user, &[]).expect("a kubeconfig");
             let leases = [&leases[..], if may_list { &["list"] } else { &[] }].concat();
@@ -582,21 +582,27 @@ fn each_node_of_a_failed_acquisition_is_an_item() {
 }
 
 #[test]
-fn one_node_takes_three_requests_and_many_take_two_lists_and_one_each() {
+fn many_nodes_take_two_lists_and_few_take_one_and_their_nodes() {
     on_real("acquire-requests", |cluster| {
-        let nodes = ["worker-1", "worker-2", "worker-3"].map(|node| cluster.node(node));
+        let names = (1..=11).map(|number| cluster.node(&format!("worker-{number}")));
+        let nodes: Vec<String> = names.collect();
         for node in &nodes {
             cluster.lease(node, &json!({}));
         }
         let one = cluster.maint(["acquire", "-v6", &nodes[0]]).succeeds();
         assert_eq!(requests(&one), ["GET", "GET", "PATCH"], "{one}");
         cluster.maint(["release", &nodes[0]]).succeeds();
+        let few = cluster
+            .maint(["acquire", "-v6"])
+            .args(&nodes[..2])
+            .succeeds();
+        let expected = ["GET", "GET", "GET", "PATCH", "PATCH"];
+        assert_eq!(requests(&few), expected, "{few}");
+        cluster.maint(["release"]).args(&nodes[..2]).succeeds();
         let all = cluster.maint(["acquire", "-v6"]).args(&nodes).succeeds();
-        assert_eq!(
-            requests(&all),
-            ["GET", "GET", "PATCH", "PATCH", "PATCH"],
-            "{all}"
-        );
+        let sent = requests(&all);
+        assert_eq!(sent[..2], ["GET"; 2], "{all}");
+        assert_eq!(sent[2..], ["PATCH"; 11], "{all}");
     });
 }
 

@@ -240,7 +240,8 @@ fn several_nodes_have_a_page_each_and_those_that_do_not_exist_an_error() {
         -- exit code 1
         "#);
         let run = cluster.maint(["describe", &one, "-v6"]).succeeds();
-        assert_eq!(requests(&run), vec!["GET"; 3], "Lease, Node and heartbeat");
+        let what = "Lease, Node, heartbeat and the Lease of medik8s";
+        assert_eq!(requests(&run), vec!["GET"; 4], "{what}");
         let run = cluster.maint(["describe"]).run();
         assert_eq!(run.code, 2, "{run}");
     });

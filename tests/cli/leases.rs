@@ -264,7 +264,7 @@ fn who_may_list_leases_needs_no_right_on_candidates() {
         $ kubectl maint leases -A
         -- stderr
         Error from server (Forbidden): leases.coordination.k8s.io is forbidden: User "user" cannot list resource "leases" in API group "coordination.k8s.io" at the cluster scope
-        hint: you need permission to list leases.coordination.k8s.io: see the roles in deploy/rbac.yaml
+        hint: ask an administrator for permission to list leases.coordination.k8s.io, for example with the group kubectl-maint:administrators
         -- exit code 1
         "#);
         let rights = [Rule::new("coordination.k8s.io", &["leases"], &["list"])];

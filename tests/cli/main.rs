@@ -27,6 +27,7 @@ mod leases;
 mod long_leases;
 mod lost_answers;
 mod node_states;
+mod other_tools;
 mod races;
 mod release;
 mod renew;

@@ -283,7 +283,7 @@ fn who_fenced_a_node_and_which_hook_is_at_work_is_told_in_full() {
         let wide = status(&["-o", "wide"]);
         let told = "hook ./reconnect of bob@laptop may be running until 2099-01-01T00:00:00Z; by \
                     carol\\u{1b}[31m@desk at 2026-01-02T03:04:05.75Z, isolated with ./isolate: \
-                    \"no\\nanswer\"\n";
+                    \"no\\nanswer\"   -\n";
         assert!(wide.stdout.ends_with(told), "{wide}");
 
         let json = status(&["-o", "json"]);

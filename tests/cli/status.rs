@@ -343,8 +343,9 @@ fn lists_are_read_side_by_side_and_never_more_than_needed() {
             // The Nodes of both holds, besides: a node that was fenced is on hold.
             (vec!["status", "-l", label], 2 + 2),
             (vec!["status", "-l", label, "-o", "name"], 2 + 2),
-            (vec!["status", "-l", label, "-o", "wide"], 3 + 2),
-            (vec!["status", "-l", label, "-o", "json"], 3 + 2),
+            // And the cordoned one.
+            (vec!["status", "-l", label, "-o", "wide"], 3 + 3),
+            (vec!["status", "-l", label, "-o", "json"], 3 + 3),
             (vec!["status", "--mine"], 1),
             // Neither filters nor labels cost a request.
             (
@@ -647,7 +648,7 @@ fn a_word_for_who_looks_next_is_shown() {
         let wide = cluster.maint(["status", &node, "-o", "wide"]).succeeds();
         let row = wide.stdout.lines().nth(1).expect("a row");
         assert!(
-            row.ends_with("   alice@bastion   all fine, rebooted   -"),
+            row.ends_with("   alice@bastion   all fine, rebooted   -         -"),
             "{wide}"
         );
         cluster.maint(["acquire", &node]).succeeds();
@@ -721,9 +722,9 @@ fn who_may_not_read_nodes_sees_the_leases() {
         let run = as_user(cluster, &rights, &["status", &one, &two, "-o", "wide"]);
         assert_snapshot!(run, @"
         $ kubectl maint status b-held a-free -o wide
-        NODE                     STATE    HOLDER          REASON       AGE   LEFT   STATUS      HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON   FENCING
-        b-held   Locked   alice@bastion   new kernel   30m   30m    <unknown>   -           [time]   [time]   1             -             -             <unknown>
-        a-free   Free     -               -            -     -      <unknown>   -           -                      -                      -             -             -             <unknown>
+        NODE                     STATE    HOLDER          REASON       AGE   LEFT   STATUS      HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON   FENCING     OTHER TOOLS
+        b-held   Locked   alice@bastion   new kernel   30m   30m    <unknown>   -           [time]   [time]   1             -             -             <unknown>   <unknown>
+        a-free   Free     -               -            -     -      <unknown>   -           -                      -                      -             -             -             <unknown>   <unknown>
         -- stderr
         2 nodes: 1 free, 1 locked
         -- exit code 0
@@ -743,7 +744,7 @@ fn who_may_not_read_nodes_sees_the_leases() {
         $ kubectl maint status -l status-no-nodes
         -- stderr
         Error from server (Forbidden): nodes is forbidden: User "user" cannot list resource "nodes" in API group "" at the cluster scope
-        hint: you need permission to list nodes: see the roles in deploy/rbac.yaml
+        hint: ask an administrator for permission to list nodes, for example with the group kubectl-maint:users
         -- exit code 1
         "#);
     });
@@ -761,9 +762,9 @@ fn who_may_not_list_reads_by_name() {
         let run = as_user(cluster, &rights, &["status", &one, &two, "-o", "wide"]);
         assert_snapshot!(run, @r"
         $ kubectl maint status b-held g-cordoned -o wide
-        NODE                         STATE    HOLDER            REASON                 AGE   LEFT   STATUS                     HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON   FENCING
-        b-held       Locked   alice@bastion     new kernel             30m   30m    Ready                      <unknown>   [time]   [time]   1             -             -             -
-        g-cordoned   Locked   \u{202e}mallory   \u{1b}[31mred\nalert   30m   30m    Ready,SchedulingDisabled   <unknown>   [time]   [time]   1             -             -             -
+        NODE                         STATE    HOLDER            REASON                 AGE   LEFT   STATUS                     HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON   FENCING   OTHER TOOLS
+        b-held       Locked   alice@bastion     new kernel             30m   30m    Ready                      <unknown>   [time]   [time]   1             -             -             -         -
+        g-cordoned   Locked   \u{202e}mallory   \u{1b}[31mred\nalert   30m   30m    Ready,SchedulingDisabled   <unknown>   [time]   [time]   1             -             -             -         cordoned
         -- stderr
         2 nodes: 2 locked
         -- exit code 0

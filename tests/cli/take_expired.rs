@@ -109,6 +109,7 @@ fn a_script_takes_it_only_with_the_flag() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         Warning: node/worker-1 had an expired lock of bob@laptop (since [time], expired at [time], [length] ago); their work may be unfinished; the node is still cordoned
+        Warning: node/worker-1: cordoned
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY

@@ -222,7 +222,8 @@ fn fencers_have_the_rights_and_users_are_told_what_they_lack() {
     let insist = ["--accept-risk=remediation-unknown", "-m", "no medik8s here"];
     let run = stage.maint(fence).args(insist).kubeconfig(&user).run();
     assert_eq!(run.code, 1, "{run}");
-    let told = "hint: you need permission to list pods: ";
+    let told = "hint: ask an administrator for permission to list pods, for example with the group \
+                kubectl-maint:fencers\n";
     assert!(run.stderr.contains(told), "{run}");
     let pods = Rule::new("", &["pods"], &["list"]);
     stage.plane.grant("uma", &[pods]).expect("rights");
@@ -241,7 +242,7 @@ fn fencers_have_the_rights_and_users_are_told_what_they_lack() {
     node/worker-1 on hold until it is unfenced
     node/worker-1: fencing hold ended
     Error from server (Forbidden): nodes "worker-1" is forbidden: User "uma" cannot patch resource "nodes" in API group "" at the cluster scope
-    hint: you need permission to patch nodes: see the roles in deploy/rbac.yaml
+    hint: ask an administrator for permission to patch nodes, for example with the group kubectl-maint:fencers
     -- exit code 1
     "#);
     stage.is_untouched(&node);

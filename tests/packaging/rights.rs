@@ -12,6 +12,7 @@ const RIGHTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/rbac.yaml");
 
 const VIEWERS: &str = "kubectl-maint:viewers";
 const USERS: &str = "kubectl-maint:users";
+const HOLDERS: &str = "kubectl-maint:holders";
 const ADMINISTRATORS: &str = "kubectl-maint:administrators";
 
 /// What may be done to Leases, and whether the verbs ever do it.
@@ -38,6 +39,7 @@ fn deployed() -> &'static ControlPlane {
             (USERS, "patch", "leases", "kube-node-maintenance"),
             (USERS, "create", "events.events.k8s.io", "default"),
             (ADMINISTRATORS, "create", "namespaces", ""),
+            (HOLDERS, "patch", "nodes", ""),
         ] {
             await_right(shared(), group, verb, resource, namespace);
         }
@@ -75,15 +77,17 @@ fn succeeds(run: Run) -> Run {
     run
 }
 
-/// The server's refusal is passed on, with the right that is missing.
+/// The server's refusal is passed on, with the right that is missing, and a group that has it.
 #[track_caller]
-fn lacks(run: &Run, right: &str) {
+fn lacks(run: &Run, right: &str, group: &str) {
     assert_eq!(run.code, 1, "{run:?}");
     assert!(
         run.stderr.starts_with("Error from server (Forbidden): "),
         "{run:?}"
     );
-    let hint = format!("hint: you need permission to {right}: see the roles in deploy/rbac.yaml\n");
+    let hint = format!(
+        "hint: ask an administrator for permission to {right}, for example with the group {group}\n"
+    );
     assert!(run.stderr.contains(&hint), "{run:?}");
 }
 
@@ -104,14 +108,50 @@ fn viewers_see_everything_and_change_nothing() {
     assert!(!seen.contains("<unknown>"), "{seen}");
 
     let create = "create leases.coordination.k8s.io in namespace kube-node-maintenance";
-    lacks(&maint(&viewer, &["acquire", "viewed-2"]), create);
+    lacks(&maint(&viewer, &["acquire", "viewed-2"]), create, USERS);
     let hold = ["hold", "viewed-2", "-m", "mine"];
-    lacks(&maint(&viewer, &hold), create);
+    lacks(&maint(&viewer, &hold), create, USERS);
     let patch = create.replace("create", "patch");
     let release = ["release", "viewed-1", "--holder", "uma"];
-    lacks(&maint(&viewer, &release), &patch);
+    lacks(&maint(&viewer, &release), &patch, USERS);
     let renew = ["renew", "viewed-1", "--holder", "uma"];
-    lacks(&maint(&viewer, &renew), &patch);
+    lacks(&maint(&viewer, &renew), &patch, USERS);
+}
+
+#[test]
+fn holders_set_opt_outs_and_users_hold_without() {
+    let plane = deployed();
+    let _logs = plane.keep_logs_on_panic("holders");
+    let node = "opted-out";
+    plane
+        .create_nodes(&[NodeSpec::ready(node)])
+        .expect("a node");
+    let key = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
+    let is_set = || {
+        let shown = plane.kubectl(&[
+            "get",
+            "node",
+            node,
+            "-o",
+            "jsonpath={.metadata.annotations}",
+        ]);
+        shown.expect("a node").contains(key)
+    };
+    for (name, groups, may) in [
+        ("ursula", &[USERS][..], false),
+        ("hedda", &[USERS, HOLDERS], true),
+    ] {
+        let person = plane.user(name, groups).expect("a kubeconfig");
+        let run = succeeds(maint(
+            &person,
+            &["hold", node, "--holder", name, "-m", "disk"],
+        ));
+        assert_eq!(is_set(), may, "{name}");
+        let said = run.stderr.contains("on hold without the held label");
+        assert_eq!(said, !may, "{run:?}");
+        let run = succeeds(maint(&person, &["unhold", node, "--holder", name]));
+        assert!(!is_set(), "{run:?}");
+    }
 }
 
 #[test]
@@ -192,6 +232,7 @@ fn an_administrator_needs_nothing_prepared() {
     lacks(
         &refused,
         "get leases.coordination.k8s.io in namespace kube-node-maintenance",
+        USERS,
     );
     let administrator = person(&plane, "ada", ADMINISTRATORS);
     let hold = ["hold", "first", "-m", "new disk"];
@@ -205,9 +246,9 @@ fn nobody_else_may_do_anything() {
     let stranger = plane.user("stranger", &[]).expect("a kubeconfig");
     let on_leases = "leases.coordination.k8s.io in namespace kube-node-maintenance";
     let refused = maint(&stranger, &["status"]);
-    lacks(&refused, &format!("list {on_leases}"));
+    lacks(&refused, &format!("list {on_leases}"), USERS);
     let refused = maint(&stranger, &["acquire", "any"]);
-    lacks(&refused, &format!("get {on_leases}"));
+    lacks(&refused, &format!("get {on_leases}"), USERS);
 }
 
 #[test]

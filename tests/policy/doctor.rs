@@ -39,23 +39,25 @@ fn problems_are_named_with_what_to_do() {
     assert_eq!(
         lines(&run, "rights"),
         "problem  rights         you may not get leases, list leases, watch leases, create leases, patch leases, \
-         get nodes, list nodes, watch nodes\nask an administrator for the role kubectl-maint-user \
-         (deploy/rbac.yaml), such as by the group kubectl-maint:users"
+         get nodes, list nodes, watch nodes\nask an administrator for the group \
+         kubectl-maint:users"
     );
     let nothing = nobody.maint(&["doctor", "-o", "jsonpath={.nosuch}"]);
     assert_eq!((nothing.code, &*nothing.stdout), (1, ""), "{nothing:?}");
     let user = lines(&run, "user");
     assert!(
-        user.starts_with("ok       user           nobody; your locks have the holder "),
+        user.starts_with("ok       user           API user nobody; holder of your locks: "),
         "{user}"
     );
     assert_eq!(
         lines(&run, "namespace"),
-        "note     namespace      you may not read namespaces\nnothing to do; an administrator can check it"
+        "note     namespace      you may not read namespaces\nan administrator can check with \
+         `kubectl maint doctor`"
     );
     assert_eq!(
         lines(&run, "policies"),
-        "note     policies       you may not see the policies\nnothing to do; an administrator can check them"
+        "note     policies       you may not see the policies\nan administrator can check with \
+         `kubectl maint doctor`"
     );
     let run = doctor(&admin, 0);
     assert_eq!(
@@ -71,7 +73,7 @@ fn problems_are_named_with_what_to_do() {
     }
     assert_eq!(
         lines(&run, "clock"),
-        "ok       clock          this machine and the API server agree"
+        "ok       clock          the local clock agrees with the API server"
     );
 
     admin.succeeds(&["install"]);
@@ -114,7 +116,7 @@ fn problems_are_named_with_what_to_do() {
     let run = doctor(&uma, 0);
     assert_eq!(
         lines(&run, "rights"),
-        "ok       rights         you may acquire, renew and release locks"
+        "ok       rights         you may acquire, renew and release locks; no right to hold or take over in deny mode"
     );
     assert_eq!(
         lines(&run, "policies"),

@@ -104,7 +104,7 @@ fn installed_policies_keep_their_mode_until_they_are_removed() {
     let program = "kubectl maint";
     assert_eq!(shown(&admin), both("not installed"));
     let missing = admin.maint(&["enforce", "deny"]);
-    assert_eq!(missing.code, 6, "{missing:?}");
+    assert_eq!(missing.code, 1, "{missing:?}");
     assert_eq!(
         missing.stderr,
         format!(
@@ -135,7 +135,11 @@ fn installed_policies_keep_their_mode_until_they_are_removed() {
     let warned = admin.succeeds(&["enforce", "warn"]);
     assert_eq!(warned.stdout, both("warn (was audit)"));
     assert_eq!(actions(&admin), json!(["Warn", "Audit"]));
-    admin.succeeds(&["enforce", "deny"]);
+    let denied = admin.succeeds(&["enforce", "deny"]);
+    assert_eq!(
+        denied.stderr,
+        "the policies are in deny mode: writes that break a rule are refused\n"
+    );
     await_denial(&admin, true);
     let again = admin.succeeds(&["enforce", "deny"]);
     assert_eq!(again.stdout, both("deny (unchanged)"));
@@ -261,6 +265,34 @@ fn what_kubectl_applied_can_be_enforced_and_installed_again() {
                 --force-conflicts -f -`, then set the mode again\n";
     assert!(stopped.stderr.ends_with(hint), "{stopped:?}");
     assert_eq!(admin.get(&path)["spec"]["failurePolicy"], "Ignore");
+}
+
+/// In an emergency, the command must not end while writes are still refused.
+#[test]
+fn a_mode_that_refuses_nothing_takes_effect_before_the_command_ends() {
+    let Some(plane) = plane() else { return };
+    let _logs = plane.keep_logs_on_panic("relaxed");
+    let admin = admin(&plane);
+    admin.succeeds(&["install"]);
+    plane
+        .create_nodes(&[NodeSpec::ready("urgent")])
+        .expect("a node");
+    let uma = person(&plane, "uma", &[USERS]);
+    for mode in ["audit", "warn"] {
+        for holder in ["x", "y"] {
+            admin.succeeds(&["enforce", "deny"]);
+            let hold = ["hold", "urgent", "-m", "fire", "--holder", holder];
+            let refused = uma.maint(&hold);
+            assert_eq!(refused.code, 1, "{refused:?}");
+            let relaxed = admin.succeeds(&["enforce", mode]);
+            let held = uma.maint(&hold);
+            assert_eq!(held.code, 0, "{held:?}");
+            let says = format!("the policies are in {mode} mode: nothing is refused; ");
+            assert!(relaxed.stderr.starts_with(&says), "{relaxed:?}");
+            let ended = uma.maint(&["unhold", "urgent", "--holder", holder]);
+            assert_eq!(ended.code, 0, "{ended:?}");
+        }
+    }
 }
 
 /// Each policy is tried, and the output says what happened to which.
@@ -391,7 +423,7 @@ fn a_check_that_fails_is_no_proof_that_the_policies_are_off() {
     let unchecked = |arguments: &[&str]| {
         let run = paula.maint(arguments);
         assert_eq!(run.code, 6, "{run:?}");
-        let says = "error: the bindings of the policies are deleted, but the effect was not checked: Error from \
+        let says = "error: the mode was changed, but the effect was not checked: Error from \
                     server (Forbidden): ";
         assert!(run.stderr.starts_with(says), "{run:?}");
         run.stdout

@@ -134,12 +134,37 @@ fn a_refusal_names_the_missing_right() {
     assert_eq!(refused.code, 1, "{refused:?}");
     assert_eq!(
         refused.stderr,
-        "error: cannot put node/plugin-refused on hold: a policy refused it: to start a hold (a holder that begins \
-         with kubeadm), uma needs the right \"hold\" on leases (maint-hold-right)\nhint: ask an administrator for \
-         the right \"hold\" on leases, such as by the group kubectl-maint:holders; without it, lock the node for up \
+        "error: cannot put node/plugin-refused on hold: a policy refused it: to start a hold, uma needs the right \"hold\" on leases (maint-hold-right)\nhint: ask an administrator for \
+         the right \"hold\" on leases, for example with the group kubectl-maint:holders; without it, lock the node for up \
          to 1h with `kubectl maint --holder uma acquire plugin-refused`\n"
     );
     uma.succeeds(&["acquire", node, "--holder", "uma"]);
+    let refused = uma.maint(&["hold", node, "-m", "x", "--holder", "uma"]);
+    assert_eq!(
+        refused.stderr,
+        "error: cannot put node/plugin-refused on hold: a policy refused it: to turn a lock into a hold, uma needs \
+         the right \"hold\" on leases (maint-hold-right)\nhint: ask an administrator for the right \"hold\" on \
+         leases, for example with the group kubectl-maint:holders; without it, extend your lock with `kubectl maint \
+         --holder uma renew plugin-refused`\n"
+    );
+    let ugo = person(plane, "ugo", &[USERS]);
+    let take = [
+        "hold",
+        node,
+        "-m",
+        "x",
+        "--take-over",
+        "--yes",
+        "--holder",
+        "ugo",
+    ];
+    let refused = ugo.maint(&take);
+    assert_eq!(
+        refused.stderr,
+        "error: cannot put node/plugin-refused on hold: a policy refused it: to replace this lock with a hold, ugo \
+         needs the right \"hold\" on leases (maint-hold-right)\nhint: ask an administrator for the right \"hold\" \
+         on leases, for example with the group kubectl-maint:holders\n"
+    );
     let take = [
         "hold",
         node,
@@ -152,11 +177,11 @@ fn a_refusal_names_the_missing_right() {
     ];
     let refused = hugo.maint(&take);
     assert_eq!(refused.code, 1, "{refused:?}");
-    let cause =
-        "error: cannot put node/plugin-refused on hold: a policy refused it: locked by uma until ";
+    let cause = "error: cannot put node/plugin-refused on hold: a policy refused it: locked by uma (API user \
+                 uma) until ";
     assert!(refused.stderr.starts_with(cause), "{refused:?}");
-    let hint = ", as API user uma (maint-live-lock)\nhint: ask that API user to end it; to take it over, ask an \
-                administrator for the right \"takeover\" on leases, such as by the group kubectl-maint:administrators\n";
+    let hint = " UTC (maint-live-lock)\nhint: ask that API user to end it; to take it over, ask an administrator for the right \
+                \"takeover\" on leases, for example with the group kubectl-maint:administrators\n";
     assert!(refused.stderr.ends_with(hint), "{refused:?}");
 }
 
@@ -320,14 +345,14 @@ fn a_lock_of_ones_name_and_another_api_user_is_explained() {
     uma.succeeds(&["acquire", node, "--holder", "ops"]);
     let refused = ugo.maint(&["release", node, "--holder", "ops"]);
     assert_eq!(refused.code, 3, "{refused:?}");
-    let hint = ", as API user uma (maint-live-lock)\nhint: another API user took this lock under your holder name; to \
-                take it over, add --force and use another --holder\n";
+    let hint = " UTC (maint-live-lock)\nhint: API user uma has this lock under the same holder name; ask them to release it. To \
+                take it over, you need the right \"takeover\" on leases (group kubectl-maint:administrators)\n";
     assert!(refused.stderr.ends_with(hint), "{refused:?}");
     ugo.succeeds(&["renew", node, "--holder", "ops"]);
     ugo.succeeds(&["acquire", node, "--reentry", "--holder", "ops"]);
     let refused = ugo.maint(&["renew", node, "-m", "mine", "--holder", "ops"]);
     assert_eq!(refused.code, 3, "{refused:?}");
-    let hint = ", as API user uma (maint-live-lock)\nhint: only that API user can change the reason; extend it with \
+    let hint = " UTC (maint-live-lock)\nhint: only that API user can change the reason; extend it with \
                 `kubectl maint --holder ops renew plugin-namesake`\n";
     assert!(refused.stderr.ends_with(hint), "{refused:?}");
     assert_eq!(user_of(plane, node), "1-uma");

@@ -133,23 +133,34 @@ fn who_may_not_even_read_the_target_is_told_what_it_takes() {
         let user = scene.user("dev", &[pods(&["watch"])]);
         let (namespace, node) = (&*scene.namespace, &*scene.node);
         let target = format!("node/{node}");
-        for (words, right) in [
+        for (words, right, group) in [
             (
                 vec!["force-delete", "pod/web-1", "-n", namespace],
                 format!("get pods in namespace {namespace}"),
+                "operators",
             ),
             (
                 vec!["force-delete", "-l", "app=web", "-n", namespace],
                 format!("list pods in namespace {namespace}"),
+                "operators",
             ),
-            (vec!["force-delete", &target], "list pods".to_owned()),
-            (vec!["status", "--pods"], "list nodes".to_owned()),
-            (vec!["status", "--pods", node], "get nodes".to_owned()),
+            (
+                vec!["force-delete", &target],
+                "list pods".to_owned(),
+                "operators",
+            ),
+            (vec!["status", "--pods"], "list nodes".to_owned(), "users"),
+            (
+                vec!["status", "--pods", node],
+                "get nodes".to_owned(),
+                "users",
+            ),
         ] {
             let run = scene.cluster.maint(words).kubeconfig(&user).run();
             assert_eq!(run.code, 1, "{run}");
             let hint = format!(
-                "hint: you need permission to {right}: see the roles in deploy/rbac.yaml\n"
+                "hint: ask an administrator for permission to {right}, for example with the group \
+                 kubectl-maint:{group}\n"
             );
             assert!(run.stderr.ends_with(&hint), "{run}");
         }

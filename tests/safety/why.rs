@@ -321,7 +321,8 @@ fn what_may_not_be_read_is_one_line_and_no_failure() {
         assert_eq!(run.code, 1, "{run}");
         let run = why(&["pvc/data"]);
         assert_eq!(run.code, 1, "{run}");
-        let hint = "you need permission to get persistentvolumeclaims in namespace ";
+        let hint =
+            "ask an administrator for permission to get persistentvolumeclaims in namespace ";
         assert!(run.stderr.contains(hint), "{run}");
     });
 }

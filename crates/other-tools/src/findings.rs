@@ -297,6 +297,8 @@ fn cordon(node: &Node) -> Option<Finding> {
     if owners.is_empty() && all > 0 {
         return None;
     }
+    // The server's name for those that it did not record.
+    owners.retain(|entry| entry.manager.as_deref() != Some("before-first-apply"));
     let owner = owners.first();
     Some(Finding {
         activity: Activity::Cordoned,
@@ -542,6 +544,7 @@ mod tests {
         assert_eq!(cordoned(&[FIELD_MANAGER, "kubectl-cordon"]), kubectl);
         assert_eq!(cordoned(&[FIELD_MANAGER]), None);
         assert_eq!(cordoned(&[]), Some((None, None)));
+        assert_eq!(cordoned(&["before-first-apply"]), Some((None, None)));
     }
 
     #[test]

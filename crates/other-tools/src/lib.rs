@@ -8,9 +8,11 @@ mod findings;
 mod held;
 mod managed_fields;
 mod node_keys;
+mod opt_outs;
 
 pub use findings::{Activity, Finding, findings, medik8s_finding, medik8s_lease_path};
 pub use held::HELD;
 pub use node_keys::{
     Conflict, FIELD_MANAGER, KeysOfLock, KeysRemoved, KeysSet, NodeKeys, remove_keys, set_keys,
 };
+pub use opt_outs::{OptOuts, UnknownTool, has_cluster_api_machine, tools};

@@ -50,6 +50,15 @@ pub struct NodeKeys {
 }
 
 impl NodeKeys {
+    /// These keys and those of `other`.
+    #[must_use]
+    pub fn and(mut self, other: Self) -> Self {
+        self.labels.extend(other.labels);
+        self.annotations.extend(other.annotations);
+        self.cordon |= other.cordon;
+        self
+    }
+
     /// Whether there is nothing to write.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -114,7 +123,7 @@ enum Step {
     LockEnded,
 }
 
-/// Writes `keys` on the Node with this `uid`. Replaces what the same field manager wrote before.
+/// Writes the `keys` for the Node with this `uid`. Replaces what the same field manager wrote before.
 ///
 /// `is_held` reads whether the Lease still shows the lock id. It is called after each read of the Node.
 ///
@@ -127,7 +136,7 @@ pub async fn set_keys<E: From<ApiError>>(
     requests: &Requests,
     of: KeysOfLock<'_>,
     uid: &str,
-    keys: &NodeKeys,
+    keys: impl Fn(&Node) -> NodeKeys,
     is_held: impl AsyncFn() -> Result<bool, E>,
 ) -> Result<KeysSet, E> {
     let mut tries = Tries::default();
@@ -135,7 +144,7 @@ pub async fn set_keys<E: From<ApiError>>(
         let Some(node) = read(requests, of.node).await? else {
             return Ok(KeysSet::NodeGone);
         };
-        let keys = keys.on(&node, of.lock_id);
+        let keys = keys(&node).on(&node, of.lock_id);
         let (body, conflicts) = match to_set(&node, uid, of.lock_id, &keys) {
             Step::Apply(body, conflicts) => (body, conflicts),
             Step::Stands => return Ok(KeysSet::Done(conflicts(&node, &keys))),

@@ -131,8 +131,13 @@ impl Case {
 
     fn set(&self, lock_id: &str, keys: &NodeKeys) -> KeysSet {
         let (uid, requests) = (self.uid(), self.requests());
-        let setting =
-            set_keys::<ApiError>(&requests, self.lock(lock_id), &uid, keys, async || Ok(true));
+        let setting = set_keys::<ApiError>(
+            &requests,
+            self.lock(lock_id),
+            &uid,
+            |_| keys.clone(),
+            async || Ok(true),
+        );
         RUNTIME.block_on(setting).expect("it is written")
     }
 
@@ -241,7 +246,13 @@ fn a_late_apply_for_an_ended_lock_fails() {
             Ok::<_, ApiError>(true)
         };
         let late = keys();
-        let setting = set_keys(&requests, case.lock("u.1.a"), &uid, &late, is_held);
+        let setting = set_keys(
+            &requests,
+            case.lock("u.1.a"),
+            &uid,
+            |_| late.clone(),
+            is_held,
+        );
         let set = RUNTIME.block_on(setting).expect("answers");
         assert_eq!(set, KeysSet::LockEnded);
         assert_eq!(case.annotations(), map(&[(ENDED, "u.1.a")]));
@@ -252,10 +263,13 @@ fn a_late_apply_for_an_ended_lock_fails() {
 fn nothing_is_set_for_a_lock_that_the_lease_does_not_show() {
     on_both("keys-ended", |case| {
         let (uid, requests, keys) = (case.uid(), case.requests(), keys());
-        let setting =
-            set_keys::<ApiError>(&requests, case.lock("u.1.a"), &uid, &keys, async || {
-                Ok(false)
-            });
+        let setting = set_keys::<ApiError>(
+            &requests,
+            case.lock("u.1.a"),
+            &uid,
+            |_| keys.clone(),
+            async || Ok(false),
+        );
         let set = RUNTIME.block_on(setting).expect("answers");
         assert_eq!(set, KeysSet::LockEnded);
         assert!(case.annotations().is_empty());
@@ -286,7 +300,8 @@ fn a_node_that_is_gone_or_replaced_is_not_created_or_changed() {
         let set = |uid: &str| {
             let (lock, keys) = (case.lock("u.1.a"), keys());
             RUNTIME.block_on(async {
-                let setting = set_keys::<ApiError>(&requests, lock, uid, &keys, async || Ok(true));
+                let setting =
+                    set_keys::<ApiError>(&requests, lock, uid, |_| keys.clone(), async || Ok(true));
                 setting.await.expect("answers")
             })
         };
@@ -310,7 +325,13 @@ fn a_node_that_is_gone_or_replaced_is_not_created_or_changed() {
             Ok::<_, ApiError>(true)
         };
         let keys = keys();
-        let setting = set_keys(&requests, case.lock("u.1.a"), &uid, &keys, is_held);
+        let setting = set_keys(
+            &requests,
+            case.lock("u.1.a"),
+            &uid,
+            |_| keys.clone(),
+            is_held,
+        );
         let set = RUNTIME.block_on(setting).expect("answers");
         assert_eq!(set, KeysSet::NodeGone);
         let request = Request::get(format!("/api/v1/nodes/{}", case.node)).body(Vec::new());
@@ -332,9 +353,13 @@ fn without_the_right_to_patch_nodes_the_error_says_so() {
     shared().grant(name, &[rule]).expect("rights");
     let requests = Requests::new(client(&kubeconfig), Some(Duration::from_secs(30)));
     let (uid, keys) = (case.uid(), keys());
-    let setting = set_keys::<ApiError>(&requests, case.lock("u.1.a"), &uid, &keys, async || {
-        Ok(true)
-    });
+    let setting = set_keys::<ApiError>(
+        &requests,
+        case.lock("u.1.a"),
+        &uid,
+        |_| keys.clone(),
+        async || Ok(true),
+    );
     let error = RUNTIME.block_on(setting).expect_err("it is refused");
     assert!(error.is_forbidden(), "{error}");
     let managers = case.read()["metadata"]["managedFields"].to_string();

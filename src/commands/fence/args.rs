@@ -42,7 +42,7 @@ pub(crate) struct FenceArgs {
     #[arg(value_name = "NODE")]
     pub(crate) node: String,
 
-    /// Fence without a hook: say how you know that the node is off
+    /// Fence without a hook: how you know that it is off
     #[arg(
         long,
         value_name = "HOW",
@@ -77,7 +77,7 @@ pub(crate) struct FenceArgs {
     #[command(flatten)]
     pub(crate) hook: HookArgs,
 
-    /// Stop waiting for a suspect to fall silent, or for pods and volumes to go, after this long; 0 checks once
+    /// Stop waiting for a suspect, pods or volumes after this long; 0 checks once
     ///
     /// The exit code is then 4, and the node stays fenced. A negative time means one week.
     #[arg(

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use maintenance_lease::protocol::{Instant, Now};
-use maintenance_lease::{NodeLease, Sight};
+use maintenance_lease::{NodeLease, NodeRow, Sight};
 use pod_safety::node::Health;
 
 use super::view::{
@@ -10,6 +10,7 @@ use super::view::{
 };
 use crate::output::grid::{self, Grid};
 use crate::text::{ALARM, escape};
+use crate::words::activity;
 use crate::words::health;
 use crate::words::holder::of_node;
 use crate::words::time::span;
@@ -31,6 +32,7 @@ enum Column {
     LastHolder,
     LastReason,
     Fencing,
+    OtherTools,
     /// The label with this index among those requested.
     Label(usize),
 }
@@ -52,6 +54,7 @@ impl Column {
             Self::LastHolder => "LAST HOLDER",
             Self::LastReason => "LAST REASON",
             Self::Fencing => "FENCING",
+            Self::OtherTools => "OTHER TOOLS",
             // As kubectl prints it.
             Self::Label(index) => {
                 let name = labels[index].rsplit('/').next().unwrap_or_default();
@@ -107,6 +110,14 @@ impl Column {
                 (None, Some(_)) => none(),
                 (None, None) => unknown(),
             },
+            Self::OtherTools => match (view.findings, view.health) {
+                (Some(findings), _) => activity::line(findings, now).unwrap_or_else(none),
+                (None, _) if view.row.row().is_some_and(NodeRow::is_cordoned) => {
+                    "cordoned".to_owned()
+                }
+                (None, Some(_)) => none(),
+                (None, None) => unknown(),
+            },
             Self::Label(index) => match view.row {
                 Sight::Row(row) => text(row.labels.get(&labels[index]).map(String::as_str)),
                 Sight::Missing => none(),
@@ -133,7 +144,12 @@ impl Column {
             Self::Left => "30m ago",
             Self::Status => "NotReady",
             Self::Acquired | Self::Renewed => "2006-01-02T15:04:05Z",
-            Self::Node | Self::Heartbeat | Self::Transitions | Self::Fencing | Self::Label(_) => "",
+            Self::Node
+            | Self::Heartbeat
+            | Self::Transitions
+            | Self::Fencing
+            | Self::OtherTools
+            | Self::Label(_) => "",
         }
     }
 }
@@ -179,7 +195,7 @@ impl Table {
                 Column::LastReason,
             ]);
             if nodes {
-                columns.push(Column::Fencing);
+                columns.extend([Column::Fencing, Column::OtherTools]);
             }
         }
         columns.extend((0..labels.len()).map(Column::Label));

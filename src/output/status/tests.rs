@@ -141,6 +141,7 @@ fn views<'a>(leases: &'a HashMap<String, NodeLease>, row: &'a Sight) -> Vec<View
             heartbeat: Heartbeat::At(noon().latest - Span::seconds(4)),
             health: None,
             marks: None,
+            findings: None,
         })
         .collect()
 }
@@ -186,11 +187,11 @@ async fn wide_tells_more() {
     views[2].marks = Some(&marks);
     let mut table = Table::new(true, true, &[], true, None);
     assert_snapshot!(table.rows(&[&views[..3], &views[10..]].concat(), noon()), @"
-    NODE         STATE     HOLDER          REASON       AGE   LEFT      STATUS   HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON          FENCING
-    a-free       Free      -               -            -     -         Gone     <unknown>   -                      -                      -             -             -                    <unknown>
-    b-held       Locked    alice@bastion   new kernel   30m   15m       Gone     -           2026-03-01T11:30:00Z   2026-03-01T11:45:00Z   7             -             -                    -
-    c-expired    Expired   bob@laptop      drivers      30m   12m ago   Gone     4s          2026-03-01T11:30:00Z   2026-03-01T11:40:00Z   7             -             -                    by dave at noon, powered off: dark
-    k-released   Free      -               -            -     -         Gone     4s          -                      -                      3             bob@laptop    all fine, rebooted   <unknown>
+    NODE         STATE     HOLDER          REASON       AGE   LEFT      STATUS   HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON          FENCING                              OTHER TOOLS
+    a-free       Free      -               -            -     -         Gone     <unknown>   -                      -                      -             -             -                    <unknown>                            <unknown>
+    b-held       Locked    alice@bastion   new kernel   30m   15m       Gone     -           2026-03-01T11:30:00Z   2026-03-01T11:45:00Z   7             -             -                    -                                    -
+    c-expired    Expired   bob@laptop      drivers      30m   12m ago   Gone     4s          2026-03-01T11:30:00Z   2026-03-01T11:40:00Z   7             -             -                    by dave at noon, powered off: dark   <unknown>
+    k-released   Free      -               -            -     -         Gone     4s          -                      -                      3             bob@laptop    all fine, rebooted   <unknown>                            <unknown>
     ");
 }
 
@@ -303,10 +304,10 @@ async fn a_holder_that_looks_like_nobody_is_quoted() {
     held.extend(leases(&more).await);
     let text = Table::new(true, true, &[], true, None).rows(&views(&held, &ready)[1..], noon());
     assert_snapshot!(text, @r#"
-    NODE       STATE    HOLDER   REASON   AGE         LEFT   STATUS   HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON   FENCING
-    worker-1   Locked   "  "     disk     30m         60s    Ready    4s          2026-03-01T11:30:00Z   2026-03-01T12:00:00Z   0             -             -             <unknown>
-    worker-2   OnHold   " "      -        <unknown>   -      Ready    4s          <unknown>              <unknown>              0             -             -             <unknown>
-    worker-3   Free     -        -        -           -      Ready    4s          -                      -                      0             " "           -             <unknown>
+    NODE       STATE    HOLDER   REASON   AGE         LEFT   STATUS   HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON   FENCING     OTHER TOOLS
+    worker-1   Locked   "  "     disk     30m         60s    Ready    4s          2026-03-01T11:30:00Z   2026-03-01T12:00:00Z   0             -             -             <unknown>   <unknown>
+    worker-2   OnHold   " "      -        <unknown>   -      Ready    4s          <unknown>              <unknown>              0             -             -             <unknown>   <unknown>
+    worker-3   Free     -        -        -           -      Ready    4s          -                      -                      0             " "           -             <unknown>   <unknown>
     "#);
 }
 

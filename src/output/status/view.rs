@@ -2,6 +2,7 @@
 
 use maintenance_lease::protocol::{Instant, Now, State};
 use maintenance_lease::{NodeLease, Sight};
+use other_tools::Finding;
 use pod_safety::node::Health;
 
 use crate::text::escape;
@@ -20,6 +21,8 @@ pub(crate) struct View<'a> {
     pub(crate) health: Option<&'a Health>,
     /// The fencing marks on the Node; `None`: the whole object was not read.
     pub(crate) marks: Option<&'a Marks>,
+    /// What other tools do to the node; `None`: the whole object was not read.
+    pub(crate) findings: Option<&'a [Finding]>,
 }
 
 /// When a node's kubelet last renewed its heartbeat.

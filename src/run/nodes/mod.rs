@@ -2,7 +2,7 @@
 
 pub(crate) mod filter;
 pub(crate) mod follow;
-mod node_details;
+pub(crate) mod node_details;
 pub(crate) mod read;
 pub(crate) mod snapshot;
 pub(crate) mod sort;

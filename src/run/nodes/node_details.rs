@@ -3,9 +3,11 @@
 use std::collections::{BTreeSet, HashMap};
 
 use futures::{StreamExt as _, TryStreamExt as _};
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::protocol::{Instant, Now};
-use maintenance_lease::{ApiError, NodeRow, Sight};
+use maintenance_lease::{Accept, ApiError, Call, NodeRow, Sight};
+use other_tools::{Finding, findings, medik8s_lease_path};
 use pod_safety::cluster::Reader;
 use pod_safety::fencing::Attempt;
 use pod_safety::node::{Health, Heartbeat, Signs, Status};
@@ -32,6 +34,8 @@ pub(crate) struct DetailsRead {
 pub(crate) struct NodeDetails {
     pub(crate) health: Health,
     pub(crate) marks: Marks,
+    /// What other tools do to it.
+    pub(crate) findings: Vec<Finding>,
 }
 
 impl NodeDetails {
@@ -41,6 +45,7 @@ impl NodeDetails {
             record: None,
             hook: None,
         },
+        findings: Vec::new(),
     };
 }
 
@@ -154,6 +159,34 @@ impl<'a> Nodes<'a> {
     }
 }
 
+/// Reads a Node for its row, and for what other tools do to it. Reads no heartbeat.
+///
+/// # Errors
+/// If it can't be read for another reason than a missing right.
+pub(crate) async fn with_findings(
+    session: &Session<'_>,
+    name: &str,
+) -> Result<(Sight, Vec<Finding>), ApiError> {
+    let reader = Reader::new(session.locks.requests().clone());
+    match reader.node(name).await {
+        Ok(Some(node)) => {
+            let signs = Signs::of(&node, Known::Unknown(Why::NotRead));
+            Ok((Sight::Row(row(name, &node, &signs)), findings(&node)))
+        }
+        Ok(None) => Ok((Sight::Missing, Vec::new())),
+        Err(error) if error.is_forbidden() => Ok((Sight::Forbidden, Vec::new())),
+        Err(error) => Err(error),
+    }
+}
+
+/// What the medik8s Lease of a node says. `None` also if it can't be read: medik8s may not be installed.
+pub(crate) async fn medik8s_finding(session: &Session<'_>, node: &str) -> Option<Finding> {
+    let call = Call::get(medik8s_lease_path(node), Accept::Json);
+    let answer = session.locks.requests().call(&call).await.ok()?;
+    let lease: Lease = serde_json::from_slice(&answer).ok()?;
+    other_tools::medik8s_finding(&lease, session.locks.server_time().now())
+}
+
 fn right_on_heartbeats() -> String {
     "get heartbeats".to_owned()
 }
@@ -173,6 +206,7 @@ fn seen(name: &str, node: &Node, signs: &Signs, now: Now) -> DetailsRead {
                 record: signs.record.clone(),
                 hook: Attempt::on(node),
             },
+            findings: findings(node),
         }),
     }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use maintenance_lease::protocol::{Instant, Now, State};
 use maintenance_lease::{NodeLease, NodeRow, Sight};
+use other_tools::Finding;
 use pod_safety::node::{Health, is_fresh};
 
 use super::node_details::{DetailsRead, NodeDetails};
@@ -97,8 +98,13 @@ impl Snapshot {
             .map(|node_details| &node_details.marks)
     }
 
-    /// Whether the Node may differ from its row: it is not ready, its heartbeat is old, or its Lease is on
-    /// hold or marked as fenced.
+    /// What other tools do to the Node, if the whole object was read.
+    fn findings(&self, node: &str) -> Option<&[Finding]> {
+        self.details.get(node).map(|details| &details.findings[..])
+    }
+
+    /// Whether the Node may say more than its row: it is not ready or cordoned, its heartbeat is old, or its
+    /// Lease is on hold or marked as fenced.
     pub(crate) fn is_suspicious(&self, node: &str, now: Now) -> bool {
         let Sight::Row(row) = self.row(node) else {
             return false;
@@ -107,6 +113,8 @@ impl Snapshot {
         let heartbeat = heartbeats.and_then(|heartbeats| heartbeats.get(node));
         let lease = self.leases.get(node);
         !row.is_ready()
+            // Many tools cordon a node first. Only output with heartbeats shows what they do.
+            || heartbeats.is_some() && row.is_cordoned()
             || heartbeat.is_some_and(|&heartbeat| !is_fresh(Some(heartbeat.into()), now))
             || lease.is_some_and(|lease| lease.is_fenced() || lease.state(now) == State::AdminHold)
     }
@@ -124,6 +132,7 @@ impl Snapshot {
             },
             health: self.health(node),
             marks: self.marks(node),
+            findings: self.findings(node),
         }
     }
 
@@ -134,6 +143,7 @@ impl Snapshot {
         Item::new(node, self.leases.get(node), self.row(node), now)
             .with_health(self.health(node))
             .with_marks(self.marks(node), now)
+            .with_findings(self.findings(node).unwrap_or_default())
             .with_heartbeat(heartbeat)
     }
 

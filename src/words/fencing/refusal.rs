@@ -175,7 +175,7 @@ fn not_called_unreachable(
 fn unknown_hint(node: &str, why: &Why) -> String {
     match why {
         Why::Untold(_) => format!("set the clock of node/{node}, and check that its kubelet runs"),
-        Why::Forbidden(_) => "see the role kubectl-maint-fencer in deploy/rbac.yaml".to_owned(),
+        Why::Forbidden(_) => "ask an administrator for the group kubectl-maint:fencers".to_owned(),
         Why::NoAnswer(_) | Why::NotRead => RETRY.to_owned(),
     }
 }

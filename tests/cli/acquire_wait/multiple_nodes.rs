@@ -52,8 +52,8 @@ fn what_was_read_at_first_is_not_read_again() {
             .run();
         assert_eq!(run.code, 0, "{run}");
         // Each node is acquired by one write, and by another made sure of at the end.
-        let (lists, writes) = (["GET"; 2], ["PATCH"; 6]);
-        assert_eq!(requests(&run), [&lists[..], &writes].concat(), "{run}");
+        let (reads, writes) = (["GET"; 4], ["PATCH"; 6]);
+        assert_eq!(requests(&run), [&reads[..], &writes].concat(), "{run}");
     });
 }
 

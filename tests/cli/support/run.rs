@@ -408,6 +408,8 @@ pub(super) fn same_every_time(text: &str, prefix: &str) -> String {
         [
             (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "[time]"),
             (r"(\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d UTC", "[time]"),
+            // The server in memory does not record who.
+            (r"cordoned by unknown (\d+[ydhms]){1,2} ago", "cordoned"),
             (r"\b(\d+[ydhms]){1,2} (ago|left)", "[length] $2"),
             (
                 r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\.\d+\.[0-9a-z]{20}",

@@ -1,0 +1,222 @@
+//! Opt-outs: the keys on a Node that tell other tools to leave it alone.
+//!
+//! [`OPT_OUTS`] has one entry for each tool. To add a tool, add an entry and an example to the test.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use k8s_openapi::api::core::v1::Node;
+
+use crate::node_keys::NodeKeys;
+
+/// A key that a tool reads on a Node.
+#[derive(Debug)]
+struct OptOut {
+    /// The tool, as `--opt-outs` names it.
+    tool: &'static str,
+    /// A label; otherwise an annotation.
+    is_label: bool,
+    key: &'static str,
+    value: &'static str,
+    /// The beginning of the keys that the tool sets on its Nodes; `None`: it sets none, so nobody can know.
+    prefix: Option<&'static str>,
+}
+
+/// The opt-outs that are known.
+const OPT_OUTS: [OptOut; 4] = [
+    OptOut {
+        tool: "cluster-autoscaler",
+        is_label: false,
+        key: "cluster-autoscaler.kubernetes.io/scale-down-disabled",
+        value: "true",
+        prefix: None,
+    },
+    OptOut {
+        tool: "karpenter",
+        is_label: false,
+        key: "karpenter.sh/do-not-disrupt",
+        value: "true",
+        prefix: Some("karpenter.sh/"),
+    },
+    OptOut {
+        tool: "node-healthcheck",
+        is_label: true,
+        key: "remediation.medik8s.io/exclude-from-remediation",
+        value: "true",
+        prefix: None,
+    },
+    OptOut {
+        tool: "fluo",
+        is_label: false,
+        key: "flatcar-linux-update.v1.flatcar-linux.net/reboot-paused",
+        value: "true",
+        prefix: Some("flatcar-linux-update.v1.flatcar-linux.net/"),
+    },
+];
+
+/// Which opt-outs to set.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum OptOuts {
+    /// None.
+    None,
+    /// Those of the tools that work on the Node, and of the tools of which nobody can know.
+    #[default]
+    Auto,
+    /// Those of these tools.
+    Of(Vec<&'static str>),
+}
+
+/// A tool without a known opt-out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownTool(pub String);
+
+impl FromStr for OptOuts {
+    type Err = UnknownTool;
+
+    fn from_str(text: &str) -> Result<Self, UnknownTool> {
+        let known = |name: &str| {
+            let mut tools = tools();
+            let tool = tools.find(|tool| *tool == name);
+            tool.ok_or_else(|| UnknownTool(name.to_owned()))
+        };
+        match text {
+            "auto" => Ok(Self::Auto),
+            "none" => Ok(Self::None),
+            list => list
+                .split(',')
+                .map(known)
+                .collect::<Result<_, _>>()
+                .map(Self::Of),
+        }
+    }
+}
+
+impl OptOuts {
+    /// The keys for `node`.
+    #[must_use]
+    pub fn keys(&self, node: &Node) -> NodeKeys {
+        let is_wanted = |opt_out: &&OptOut| match self {
+            Self::None => false,
+            Self::Auto => opt_out.prefix.is_none_or(|prefix| has_key(node, prefix)),
+            Self::Of(tools) => tools.contains(&opt_out.tool),
+        };
+        let mut keys = NodeKeys::default();
+        for opt_out in OPT_OUTS.iter().filter(is_wanted) {
+            let map = match opt_out.is_label {
+                true => &mut keys.labels,
+                false => &mut keys.annotations,
+            };
+            map.insert(opt_out.key.to_owned(), opt_out.value.to_owned());
+        }
+        keys
+    }
+}
+
+/// The names of the tools that have opt-outs.
+pub fn tools() -> impl Iterator<Item = &'static str> {
+    OPT_OUTS.iter().map(|opt_out| opt_out.tool)
+}
+
+/// The label or annotation that Cluster API sets on the Nodes of its Machines. No key on a Node stops Cluster API:
+/// it reads Machines, which may be in another cluster.
+#[must_use]
+pub fn has_cluster_api_machine(node: &Node) -> bool {
+    has(
+        &node.metadata.annotations,
+        "cluster.x-k8s.io/machine",
+        false,
+    )
+}
+
+fn has_key(node: &Node, prefix: &str) -> bool {
+    let metadata = &node.metadata;
+    has(&metadata.labels, prefix, true) || has(&metadata.annotations, prefix, true)
+}
+
+/// Whether `map` has `key`, or a key that begins so and is not one of our opt-outs.
+fn has(map: &Option<BTreeMap<String, String>>, key: &str, is_prefix: bool) -> bool {
+    let is_own = |found: &str| OPT_OUTS.iter().any(|opt_out| opt_out.key == found);
+    map.iter()
+        .flat_map(BTreeMap::keys)
+        .any(|found| match is_prefix {
+            true => found.starts_with(key) && !is_own(found),
+            false => found == key,
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn node(metadata: &Value) -> Node {
+        serde_json::from_value(json!({"metadata": metadata})).expect("a Node")
+    }
+
+    fn names(keys: &NodeKeys) -> Vec<&str> {
+        let all = keys.annotations.keys().chain(keys.labels.keys());
+        all.map(String::as_str).collect()
+    }
+
+    const AUTOSCALER: &str = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
+    const KARPENTER: &str = "karpenter.sh/do-not-disrupt";
+    const MEDIK8S: &str = "remediation.medik8s.io/exclude-from-remediation";
+    const FLATCAR: &str = "flatcar-linux-update.v1.flatcar-linux.net/reboot-paused";
+
+    #[test]
+    fn each_tool_has_its_key_where_it_reads_it() {
+        let any = node(&json!({}));
+        for (tool, key, is_label) in [
+            ("cluster-autoscaler", AUTOSCALER, false),
+            ("karpenter", KARPENTER, false),
+            ("node-healthcheck", MEDIK8S, true),
+            ("fluo", FLATCAR, false),
+        ] {
+            let keys = tool.parse::<OptOuts>().expect("a tool").keys(&any);
+            let (used, empty) = match is_label {
+                true => (keys.labels, keys.annotations),
+                false => (keys.annotations, keys.labels),
+            };
+            assert_eq!(used, BTreeMap::from([(key.to_owned(), "true".to_owned())]));
+            assert!(empty.is_empty(), "{tool}");
+        }
+        assert_eq!(tools().count(), 4);
+    }
+
+    #[test]
+    fn auto_sets_those_of_tools_that_show_on_the_node() {
+        let plain = node(&json!({}));
+        assert_eq!(names(&OptOuts::Auto.keys(&plain)), [AUTOSCALER, MEDIK8S]);
+        let karpenter = node(&json!({"labels": {"karpenter.sh/nodepool": "default"}}));
+        let expected = [AUTOSCALER, KARPENTER, MEDIK8S];
+        assert_eq!(names(&OptOuts::Auto.keys(&karpenter)), expected);
+        // Our own key is no sign of the tool.
+        let own = node(&json!({"annotations": {KARPENTER: "true"}}));
+        assert_eq!(names(&OptOuts::Auto.keys(&own)), [AUTOSCALER, MEDIK8S]);
+        let flatcar = "flatcar-linux-update.v1.flatcar-linux.net/version";
+        let flatcar = node(&json!({"annotations": {flatcar: "4081.2.0"}}));
+        assert!(names(&OptOuts::Auto.keys(&flatcar)).contains(&FLATCAR));
+        assert!(OptOuts::None.keys(&karpenter).is_empty());
+    }
+
+    #[test]
+    fn a_list_names_tools_and_nothing_else() {
+        let parse = str::parse::<OptOuts>;
+        let both = OptOuts::Of(vec!["karpenter", "fluo"]);
+        assert_eq!(parse("karpenter,fluo"), Ok(both));
+        assert_eq!(parse("auto"), Ok(OptOuts::Auto));
+        assert_eq!(parse("none"), Ok(OptOuts::None));
+        for wrong in ["", "kured", "karpenter,", "karpenter,none"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_node_of_cluster_api_shows_its_machine() {
+        let machine = json!({"annotations": {"cluster.x-k8s.io/machine": "m-1"}});
+        assert!(has_cluster_api_machine(&node(&machine)));
+        let other = json!({"annotations": {"cluster.x-k8s.io/machinery": "m-1"}});
+        assert!(!has_cluster_api_machine(&node(&other)));
+    }
+}
