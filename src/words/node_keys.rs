@@ -10,7 +10,7 @@ pub(crate) const CLUSTER_API: &str =
 
 pub(crate) const LOCK_ENDED: &str = "its hold has ended or is being ended";
 
-pub(crate) const NODE_GONE: &str = "the Node is gone or unknown";
+pub(crate) const NODE_GONE: &str = "the Node does not exist, or cannot be read";
 
 pub(crate) fn cordoned(node: &str) -> String {
     format!("node/{node} cordoned until the hold ends; `kubectl drain` still evicts its pods")

@@ -2,23 +2,29 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use control_plane::Authority;
 use serde_json::json;
 
 use super::{Cluster, Gate, Maint, Treatment};
 
-/// Counts its runs. Each answer is good for one request. After the given number of answers, it hangs with
-/// a process of its own, which no usual signal ends. That process reports if nobody has ended it.
+/// Counts its runs, and those that answered or hang. Each answer is good for one request. After the given number of
+/// answers, it hangs with a process of its own, which no usual signal ends. That process reports if nobody has ended it.
 const SCRIPT: &str = r#"#!/bin/sh
 directory=${0%/*}
 echo run >>"$directory/runs"
 if [ "$(wc -l <"$directory/runs")" -gt "$(cat "$directory/answers")" ]; then
+    echo hangs >>"$directory/decided"
     (trap '' INT TERM HUP QUIT; sleep 90; : >"$directory/outlived") &
     wait
 fi
 cat "$directory/answer"
+echo answered >>"$directory/decided"
 "#;
+
+/// How long a run that began is waited for. One that was killed never decides.
+const LONGEST_RUN: Duration = Duration::from_secs(5);
 
 /// A credential plugin, called `login`, and a way to a cluster that asks for its credentials.
 pub(crate) struct Plugin {
@@ -97,9 +103,19 @@ impl Plugin {
         self.write("kubeconfig", &text.replace("IfAvailable", "Always"));
     }
 
-    /// From now on it hangs after so many answers, those that it has given included.
+    /// From now on it hangs after so many answers, those that it has given included. Runs that began before are over
+    /// then, since several requests share the answer of one run.
     pub(crate) fn answers(&self, count: u32) {
-        self.write("answers", &count.to_string());
+        // A run must never read half of it.
+        self.write("answers.new", &count.to_string());
+        let path = |name: &str| self.directory.join(name);
+        std::fs::rename(path("answers.new"), path("answers")).expect("the same directory");
+        let lines =
+            |name: &str| std::fs::read_to_string(path(name)).map_or(0, |text| text.lines().count());
+        let (runs, start) = (lines("runs"), Instant::now());
+        while lines("decided") < runs && start.elapsed() < LONGEST_RUN {
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     /// Whether something of it was not ended, to be asked after the run: that is over only when nobody has its stderr

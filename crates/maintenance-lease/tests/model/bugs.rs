@@ -25,7 +25,8 @@ fn world(bug: Bug) -> Option<Bounds> {
         | Bug::Any404AsProof
         | Bug::TruncatedListAccepted
         | Bug::SetOrderNotKept
-        | Bug::PartialSetKept => None,
+        | Bug::PartialSetKept
+        | Bug::TimeAddedAgain => None,
         Bug::DeadlineAfterAnswer
         | Bug::ExpiryWithoutMargin
         | Bug::LossWaitsForRequest
