@@ -17,9 +17,17 @@ fn data() -> Value {
     })
 }
 
+fn escape(text: &str) -> String {
+    let escaped = |c: char| match c.is_control() {
+        true => c.escape_default().to_string(),
+        false => c.to_string(),
+    };
+    text.chars().map(escaped).collect()
+}
+
 fn rendered(format: &str) -> Rendered {
     match Template::parse(format).expect("a template") {
-        Ok(template) => template.apply(&data(), |text| text.escape_default().to_string()),
+        Ok(template) => template.apply(&data(), escape),
         Err(why) => panic!("{why}"),
     }
 }
