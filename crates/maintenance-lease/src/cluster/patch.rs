@@ -500,6 +500,7 @@ mod tests {
                 "kubectl-maint.dev/last-holder": null,
                 "kubectl-maint.dev/released-at": null,
                 "kubectl-maint.dev/released-by": null,
+                "kubectl-maint.dev/ticket": null,
             })
         );
     }
