@@ -1,12 +1,15 @@
 //! The command line, the list of commands, and how one of them is run.
 
-use clap::{Command, CommandFactory as _, Parser, Subcommand};
+use std::ffi::OsString;
+
+use clap::error::ErrorKind;
+use clap::{ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser};
 
 use crate::exit::Code;
 use crate::run::interruption::or_interrupted;
 use crate::run::session::Start;
 use crate::run::{interruption, problems};
-use crate::words::program::{FILE, NAME};
+use crate::words::hint_command::{FILE, NAME};
 use crate::{args, commands};
 
 use crate::args::connection::ConnectionArgs;
@@ -30,20 +33,78 @@ use crate::args::holder::HolderArgs;
     propagate_version = false,
     max_term_width = 100,
     args_override_self = true,
-    mut_subcommands(args::lock_id::on_verb),
-    mut_subcommands(names_options),
     after_help = format!("Use \"{NAME} <command> --help\" for more information about a command.\n{SEE_OPTIONS}")
 )]
-pub(crate) struct Cli {
+struct Root {
     /// Read first, while the verb's own arguments are still there to be looked at.
     #[command(flatten)]
-    pub(crate) connection: ConnectionArgs,
+    connection: ConnectionArgs,
 
     #[command(flatten)]
-    pub(crate) holder: HolderArgs,
+    holder: HolderArgs,
+}
 
-    #[command(subcommand)]
+/// The command line as typed.
+#[derive(Debug)]
+pub(crate) struct Cli {
+    pub(crate) connection: ConnectionArgs,
+    pub(crate) holder: HolderArgs,
     pub(crate) verb: VerbArgs,
+    /// Whether to print only data and problems.
+    pub(crate) quiet: bool,
+}
+
+impl Cli {
+    /// The command line with those commands alone that `line` may name: to build them all takes longer than
+    /// most requests.
+    pub(crate) fn command_for(line: &[OsString]) -> Command {
+        with_verbs(|names| {
+            names
+                .iter()
+                .any(|name| line.iter().any(|word| word == name))
+        })
+    }
+}
+
+impl CommandFactory for Cli {
+    fn command() -> Command {
+        with_verbs(|_| true)
+    }
+
+    fn command_for_update() -> Command {
+        Self::command()
+    }
+}
+
+impl FromArgMatches for Cli {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let Root { connection, holder } = Root::from_arg_matches(matches)?;
+        let verb = matches.subcommand();
+        let quiet = verb.and_then(|(_, matches)| matches.try_get_one("quiet").ok().flatten());
+        Ok(Self {
+            connection,
+            holder,
+            verb: VerbArgs::from_arg_matches(matches)?,
+            quiet: quiet.copied().unwrap_or(false),
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Parser for Cli {}
+
+/// The root, and the verbs whose names `are_meant`.
+fn with_verbs(are_meant: impl Fn(&[&str]) -> bool) -> Command {
+    let verbs = VERBS.iter().filter(|(names, _)| are_meant(names));
+    let verbs = verbs.map(|(names, arguments)| {
+        let verb = Command::new(names[0]).visible_aliases(names[1..].iter().copied());
+        names_options(args::lock_id::on_verb(arguments(verb)))
+    });
+    Root::command().subcommands(verbs)
 }
 
 /// The last line of every command's help.
@@ -57,67 +118,57 @@ fn names_options(command: Command) -> Command {
     command.after_help(examples.unwrap_or_default() + SEE_OPTIONS)
 }
 
-/// The verbs, in the order in which a maintenance meets them.
-#[derive(Subcommand, Debug)]
-pub(crate) enum VerbArgs {
-    #[command(visible_alias = "lock")]
-    Acquire(commands::acquire::AcquireArgs),
-    Renew(commands::renew::RenewArgs),
-    #[command(visible_alias = "unlock")]
-    Release(commands::release::ReleaseArgs),
-    Hold(commands::hold::HoldArgs),
-    Unhold(commands::unhold::UnholdArgs),
-    With(commands::with::WithArgs),
-    Verify(commands::verify::VerifyArgs),
-    Fence(commands::fence::FenceArgs),
-    Unfence(commands::unfence::UnfenceArgs),
-    Status(commands::status::StatusArgs),
-    Describe(commands::describe::DescribeArgs),
-    Whoami(commands::whoami::WhoamiArgs),
-    Wait(commands::wait::WaitArgs),
-    Leases(commands::leases::LeasesArgs),
-    Why(commands::why::WhyArgs),
-    ForceDelete(commands::force_delete::ForceDeleteArgs),
-    Doctor(commands::doctor::DoctorArgs),
-    Install(commands::install::InstallArgs),
-    Enforce(commands::enforce::EnforceArgs),
-    Uninstall(commands::uninstall::UninstallArgs),
-    Options(commands::options::OptionsArgs),
-    Version(commands::version::VersionArgs),
-    Completion(commands::completion::CompletionArgs),
-    Reference(commands::reference::ReferenceArgs),
+/// Lists the verbs: the names that can be typed, and the type of the arguments.
+macro_rules! verbs {
+    ($($names:expr => $verb:ident($arguments:ty),)*) => {
+        /// A verb and its arguments.
+        #[derive(Debug)]
+        pub(crate) enum VerbArgs {
+            $($verb($arguments),)*
+        }
+
+        /// The name of each verb, its aliases, and what adds its arguments.
+        const VERBS: &[(&[&str], fn(Command) -> Command)] =
+            &[$((&$names, <$arguments>::augment_args),)*];
+
+        impl VerbArgs {
+            fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+                let typed = matches.subcommand();
+                $(if let Some((_, matches)) = typed.filter(|(name, _)| *name == $names[0]) {
+                    return <$arguments>::from_arg_matches(matches).map(Self::$verb);
+                })*
+                Err(clap::Error::new(ErrorKind::MissingSubcommand))
+            }
+        }
+    };
 }
 
-impl VerbArgs {
-    /// Whether to print only data and problems.
-    pub(crate) fn quiet(&self) -> bool {
-        match self {
-            Self::Acquire(args) => args.change.output.quiet,
-            Self::Renew(args) => args.change.output.quiet,
-            Self::Release(args) => args.change.output.quiet,
-            Self::Hold(args) => args.change.output.quiet,
-            Self::Unhold(args) => args.change.output.quiet,
-            Self::With(args) => args.quiet,
-            Self::Verify(args) => args.quiet,
-            Self::Fence(args) => args.output.quiet,
-            Self::Unfence(args) => args.output.quiet,
-            Self::Status(args) => args.output.quiet,
-            Self::Whoami(args) => args.output.quiet,
-            Self::Wait(args) => args.output.quiet,
-            Self::Leases(args) => args.output.quiet,
-            Self::Why(args) => args.output.quiet,
-            Self::ForceDelete(args) => args.output.quiet,
-            Self::Doctor(args) => args.output.quiet,
-            Self::Describe(_)
-            | Self::Install(_)
-            | Self::Enforce(_)
-            | Self::Uninstall(_)
-            | Self::Options(_)
-            | Self::Version(_)
-            | Self::Completion(_)
-            | Self::Reference(_) => false,
-        }
-    }
+// In the order in which a maintenance meets them.
+verbs! {
+    ["acquire", "lock"] => Acquire(commands::acquire::AcquireArgs),
+    ["renew"] => Renew(commands::renew::RenewArgs),
+    ["release", "unlock"] => Release(commands::release::ReleaseArgs),
+    ["hold"] => Hold(commands::hold::HoldArgs),
+    ["unhold"] => Unhold(commands::unhold::UnholdArgs),
+    ["with"] => With(commands::with::WithArgs),
+    ["verify"] => Verify(commands::verify::VerifyArgs),
+    ["fence"] => Fence(commands::fence::FenceArgs),
+    ["unfence"] => Unfence(commands::unfence::UnfenceArgs),
+    ["status"] => Status(commands::status::StatusArgs),
+    ["describe"] => Describe(commands::describe::DescribeArgs),
+    ["whoami"] => Whoami(commands::whoami::WhoamiArgs),
+    ["wait"] => Wait(commands::wait::WaitArgs),
+    ["leases"] => Leases(commands::leases::LeasesArgs),
+    ["why"] => Why(commands::why::WhyArgs),
+    ["force-delete"] => ForceDelete(commands::force_delete::ForceDeleteArgs),
+    ["doctor"] => Doctor(commands::doctor::DoctorArgs),
+    ["install"] => Install(commands::install::InstallArgs),
+    ["enforce"] => Enforce(commands::enforce::EnforceArgs),
+    ["uninstall"] => Uninstall(commands::uninstall::UninstallArgs),
+    ["options"] => Options(commands::options::OptionsArgs),
+    ["version"] => Version(commands::version::VersionArgs),
+    ["completion"] => Completion(commands::completion::CompletionArgs),
+    ["reference"] => Reference(commands::reference::ReferenceArgs),
 }
 
 /// Runs the typed command, reports its failure, if any, and returns its exit code.
@@ -164,7 +215,7 @@ mod tests {
     use clap::{Arg, Command, CommandFactory as _};
 
     use super::{Cli, SEE_OPTIONS};
-    use crate::words::program::HEADING;
+    use crate::words::hint_command::HEADING;
 
     fn built() -> Command {
         let mut command = Cli::command();

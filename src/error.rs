@@ -99,10 +99,8 @@ pub(crate) enum Failure {
     UnknownDeletion {
         /// The object.
         target: Box<Target>,
-        /// Why there is no answer.
-        why: String,
-        /// Whether it failed or was interrupted.
-        kind: Kind,
+        /// Why there is no answer; `None`: it was not awaited.
+        error: Option<ApiError>,
     },
     /// Ctrl-C while a node was locked for a deletion, with an unknown result.
     InterruptedLock {

@@ -136,7 +136,9 @@ impl Failure {
             Self::TimedOut { .. } | Self::Unanswered { .. } => Kind::TimedOut,
             Self::OtherLease { .. } => Kind::Locked,
             Self::NotGivenBack { cause, .. } => cause.kind(verb),
-            Self::UnknownDeletion { kind, .. } | Self::Reported(kind) => *kind,
+            Self::UnknownDeletion { error: None, .. } => Kind::Interrupted,
+            Self::UnknownDeletion { .. } => Kind::Other,
+            Self::Reported(kind) => *kind,
         }
     }
 }
@@ -174,6 +176,7 @@ fn kind_of(error: &Error, verb: Option<Verb>) -> Kind {
         | Error::NodeDeleting(_)
         | Error::MissingRight { .. }
         | Error::NamespaceTerminating(_)
+        | Error::NamespaceMissing(_)
         | Error::Unknown { .. }
         | Error::Contended { .. }
         | Error::Api(_) => Kind::Other,

@@ -9,6 +9,7 @@ mod commands;
 mod completion;
 mod error;
 mod exit;
+mod holder;
 mod output;
 mod platform;
 mod run;
@@ -30,7 +31,7 @@ use crate::exit::Code;
 use crate::run::session::Start;
 use crate::run::variables;
 use crate::ui::Terminal;
-use crate::words::program::Program;
+use crate::words::hint_command::Program;
 use connect::Environment;
 
 fn main() -> ExitCode {
@@ -50,7 +51,7 @@ fn main() -> ExitCode {
             if let Some(lines) = usage_errors::of_detached_value(&arguments) {
                 return ExitCode::from(report_usage(lines, &arguments).number());
             }
-            let terminal = Terminal::new(cli.verb.quiet());
+            let terminal = Terminal::new(cli.quiet);
             for name in deprecated::names(&matches, &cli.connection.token, &environment) {
                 terminal.warn(words::deprecated::warning(name));
             }
@@ -73,13 +74,17 @@ fn main() -> ExitCode {
 
 fn parse(line: &[OsString]) -> Result<(Cli, ArgMatches), clap::Error> {
     let read = |line: Vec<&OsString>| Cli::command().try_get_matches_from(line);
-    let matches = match read(line.iter().collect()) {
-        Err(error) if usage_errors::asks_for_help(&error) => {
-            let rest = line.iter().filter(|word| !usage_errors::is_for_help(word));
-            read(rest.collect())
-        }
-        read => read,
-    }?;
+    // What it says of an error needs all commands.
+    let matches = match Cli::command_for(line).try_get_matches_from(line) {
+        Ok(matches) => matches,
+        Err(_) => match read(line.iter().collect()) {
+            Err(error) if usage_errors::asks_for_help(&error) => {
+                let rest = line.iter().filter(|word| !usage_errors::is_for_help(word));
+                read(rest.collect())
+            }
+            read => read,
+        }?,
+    };
     Ok((Cli::from_arg_matches(&matches)?, matches))
 }
 

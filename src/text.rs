@@ -1,10 +1,5 @@
 //! Makes text from any source safe to print: short, without control sequences, and quoted for a shell.
 
-use anstyle::{AnsiColor, Style};
-
-/// The style for what must not be overlooked in a table.
-pub(crate) const ALARM: Style = AnsiColor::Red.on_default().bold();
-
 /// How many characters are printed.
 const MOST: usize = 80;
 

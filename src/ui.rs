@@ -18,10 +18,13 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::error::{Failure, Unconfirmed};
 use crate::exit::Code;
+use crate::output::status::Rows;
 use crate::platform::{TerminalModes, discard_typed};
 use crate::signals::asked_to_end;
-use crate::text::ALARM;
+use crate::words::failure::unwritten;
 
+/// Errors, and rows of a table that must not be overlooked.
+const ALARM: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 const HINT: Style = AnsiColor::Cyan.on_default();
 
@@ -97,9 +100,18 @@ impl Terminal {
             Err(error) if error.kind() == ErrorKind::BrokenPipe => self.stdout.set(Stdout::Closed),
             Err(error) => {
                 self.stdout.set(Stdout::Failed);
-                self.error(&format!("could not write the result: {error}"));
+                self.error(&unwritten(&error));
             }
         }
+    }
+
+    /// Prints rows of a table.
+    pub(crate) fn rows(&self, rows: &Rows) {
+        let lines = rows.lines.iter().map(|line| match line.is_alarming {
+            true => format!("{ALARM}{}{ALARM:#}", line.text),
+            false => line.text.clone(),
+        });
+        self.data(lines.collect::<Vec<_>>().join("\n"));
     }
 
     /// The exit code: an error instead of `code` if requested data could not be written.

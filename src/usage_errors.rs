@@ -10,7 +10,7 @@ use crate::app::Cli;
 use crate::args::duration::length;
 use crate::args::nodes::node_name;
 use crate::text::shown;
-use crate::words::program::{NAME, NODE_KINDS};
+use crate::words::hint_command::{NAME, NODE_KINDS};
 use crate::words::suggestions::near_misses;
 
 /// Message and hint.

@@ -6,7 +6,7 @@ use clap::{Arg, Args};
 use connect::Flags;
 
 use super::lock_id::TokenArgs;
-use crate::words::program::HEADING;
+use crate::words::hint_command::HEADING;
 
 /// What the API server's logs call this program.
 pub(crate) const USER_AGENT: &str = concat!("kubectl-maint/", env!("CARGO_PKG_VERSION"));

@@ -5,6 +5,7 @@ use clap::parser::ValueSource;
 use connect::Environment;
 
 use super::lock_id::{DEPRECATED, TAKING, TokenArgs, VARIABLE};
+use super::risks::EARLIER_UNREAD;
 use crate::error::Deprecated;
 
 /// The deprecated names on a command line.
@@ -32,6 +33,12 @@ pub(crate) fn names(
         let is_flag = matches.try_contains_id(id).is_ok();
         if is_flag && matches.value_source(id) == Some(ValueSource::CommandLine) {
             names.push(name);
+        }
+    }
+    for old in EARLIER_UNREAD {
+        let typed = ["accept_risk", "overridden"].map(|id| matches.try_get_raw(id).ok().flatten());
+        if command == "fence" && { typed.into_iter().flatten().flatten() }.any(|id| id == old) {
+            names.push(Deprecated::UnreadRisk(old));
         }
     }
     if matches.try_get_one("locked").ok().flatten() == Some(&true) {

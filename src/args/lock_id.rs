@@ -13,7 +13,7 @@ use maintenance_lease::protocol::LockId;
 
 use super::nodes::Selection;
 use crate::error::{InputError, InvalidValue};
-use crate::words::program::HEADING;
+use crate::words::hint_command::HEADING;
 use crate::words::value::invalid_token;
 
 /// One lock id, or NODE=ID for each of several nodes, separated by spaces, as `with` sets it. The lines

@@ -4,6 +4,7 @@ pub(crate) mod change;
 pub(crate) mod connection;
 pub(crate) mod deprecated;
 pub(crate) mod duration;
+pub(crate) mod fencing;
 pub(crate) mod holder;
 pub(crate) mod hook;
 pub(crate) mod lock_id;

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use clap::Args;
 
 use crate::error::{Failure, InputError, NothingFound};
-use crate::words::program::NODE_KINDS;
+use crate::words::hint_command::NODE_KINDS;
 
 /// The nodes that a verb is for.
 #[derive(Args, Clone, Debug, Default)]

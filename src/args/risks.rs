@@ -4,6 +4,9 @@ use clap::{Args, ValueEnum};
 
 use super::write::reason;
 
+/// The earlier ids of what could not be read for `fence`.
+pub(crate) const EARLIER_UNREAD: [&str; 2] = ["zone-unknown", "remediation-unknown"];
+
 /// Flags of the verbs that refuse risks: `R` are those that can be accepted.
 #[derive(Args, Debug)]
 pub(crate) struct RiskArgs<R: ValueEnum + Send + Sync + 'static> {
@@ -34,7 +37,7 @@ pub(crate) struct RiskArgs<R: ValueEnum + Send + Sync + 'static> {
 
 impl<R: ValueEnum + PartialEq + Send + Sync> RiskArgs<R> {
     /// Whether the operator accepts `risk`.
-    pub(crate) fn insists(&self, risk: &R) -> bool {
+    pub(crate) fn accepts(&self, risk: &R) -> bool {
         self.accept_risk.contains(risk) || self.overridden.contains(risk)
     }
 }

@@ -2,10 +2,10 @@
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use maintenance_lease::DryRun;
+use maintenance_lease::{DryRun, Maintenance};
 
 use crate::error::InvalidValue;
-use crate::words::program::NO_REASON;
+use crate::words::hint_command::NO_REASON;
 
 /// Flags of every verb that changes something.
 #[derive(Args, Clone, Debug)]
@@ -37,6 +37,24 @@ pub(crate) struct WriteArgs {
     pub(crate) field_manager: String,
 }
 
+/// The flag of the verbs that lock nodes.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct NamespaceArgs {
+    /// Create the namespace kube-node-maintenance if it does not exist
+    ///
+    /// Without this flag, acquire, hold and with ask on a terminal. In a script, and for fence and force-delete, a
+    /// missing namespace is an error.
+    #[arg(long, hide_short_help = true)]
+    create_namespace: bool,
+}
+
+impl NamespaceArgs {
+    /// Lets `locks` create the namespace, or not.
+    pub(crate) fn apply(self, locks: &Maintenance) {
+        locks.set_creates_namespace(self.create_namespace);
+    }
+}
+
 /// Parses `none`, `client` or `server`.
 fn dry_run() -> impl TypedValueParser<Value = DryRun> {
     PossibleValuesParser::new(["none", "client", "server"]).map(|mode| match &*mode {
@@ -54,6 +72,14 @@ pub(crate) fn reason(typed: &str) -> Result<String, InvalidValue> {
     }
     maintenance_lease::check_reason(typed).map_err(InvalidValue::Option)?;
     Ok(typed.to_owned())
+}
+
+/// Parses a reason that must not be empty; else it is `missing`.
+pub(crate) fn given(typed: &str, missing: InvalidValue) -> Result<String, InvalidValue> {
+    match typed.trim() {
+        "" => Err(missing),
+        _ => reason(typed),
+    }
 }
 
 /// The ticket of a lock.

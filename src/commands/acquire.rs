@@ -8,7 +8,7 @@ use crate::args::duration;
 use crate::args::take_expired::TakeExpiredArgs;
 use crate::args::until::{Until, time};
 use crate::args::wait::WaitingArgs;
-use crate::args::write::{TicketArgs, reason};
+use crate::args::write::{NamespaceArgs, TicketArgs, reason};
 use crate::error::{Failure, Verb};
 use crate::exit::Code;
 use crate::run::lock_command::LockCommand;
@@ -82,13 +82,22 @@ pub(crate) struct AcquireArgs {
     pub(crate) limit: WaitingArgs,
 
     #[command(flatten)]
+    pub(crate) namespace: NamespaceArgs,
+
+    #[command(flatten)]
     pub(crate) change: ChangingArgs,
 }
 
 pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let selection = args.change.selection(None, start.terminal)?;
-    let command =
-        LockCommand::begin_waiting(start, &args.change, Verb::Acquire, args.limit).await?;
+    let command = LockCommand::begin_locking(
+        start,
+        &args.change,
+        Verb::Acquire,
+        args.limit,
+        args.namespace,
+    )
+    .await?;
     let targets = command.targets(&selection, true).await?;
     let nodes = names(&targets);
 
@@ -119,7 +128,7 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
     if args.partial {
         options = options.partial();
     }
-    let results = command.lock(targets, options, args.limit).await;
+    let results = command.lock(targets, options, args.limit).await?;
 
     let mut report = Report::new(&command, &selection);
     report.requested = Some(duration);

@@ -9,7 +9,7 @@ use clap_complete::env::{EnvCompleter, Fish, Powershell, Zsh};
 use crate::error::Failure;
 use crate::exit::Code;
 use crate::run::session::Start;
-use crate::words::program::FILE;
+use crate::words::hint_command::FILE;
 
 /// Names the calling shell, in the environment of a run that completes.
 pub(crate) const VARIABLE: &str = "KUBECTL_MAINT_COMPLETE";

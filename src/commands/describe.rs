@@ -7,14 +7,14 @@ use crate::args::nodes::NodeArgs;
 use crate::error::Failure;
 use crate::exit::Code;
 use crate::output::describe;
-use crate::output::status::NOTHING_FOUND;
 use crate::run::interruption::or_interrupted;
 use crate::run::nodes::filter::NodeFilter;
 use crate::run::nodes::node_details::medik8s_finding;
 use crate::run::nodes::read::read_all;
 use crate::run::problems::Problems;
 use crate::run::session::{Session, Start};
-use crate::words::next_command::Reader;
+use crate::words::next_steps::Reader;
+use crate::words::status::NOTHING_FOUND;
 
 /// Show everything about the lock of a node, and what to do next
 ///

@@ -14,7 +14,7 @@ use crate::output::format::Format;
 use crate::output::print;
 use crate::run::policies::{Installed, held_without_lock, object, read, wrong_time};
 use crate::run::session::{Session, Start};
-use crate::words::doctor::Discovery;
+use crate::words::doctor::{Check, Discovery, Source};
 use crate::words::policies::Enforcement;
 
 /// Check the clock, your rights and the policies
@@ -45,19 +45,19 @@ pub(crate) async fn run(args: &DoctorArgs, start: &Start<'_>) -> Result<Code, Fa
     let version = version.git_version;
     let place = session.place();
     let mut found = vec![
-        ("server", Discovery::Server { version, place }),
-        ("user", user(&session).await),
-        ("rights", rights(&session).await),
-        ("namespace", namespace(&session).await),
+        (Check::Server, Discovery::Server { version, place }),
+        (Check::User, user(&session).await),
+        (Check::Rights, rights(&session).await),
+        (Check::Namespace, namespace(&session).await),
     ];
     let is_denied = policies(&session, &mut found).await;
-    found.push(("leases", leases(&session, is_denied, args.fix).await));
-    found.push(("held labels", labels(&session).await));
+    found.push((Check::Leases, leases(&session, is_denied, args.fix).await));
+    found.push((Check::HeldLabels, labels(&session).await));
     // Last, because the answers above tell the server's time.
-    found.push(("clock", Discovery::Clock(session.clock_warning())));
+    found.push((Check::Clock, Discovery::Clock(session.clock_warning())));
     let checkups: Vec<Checkup> = found
         .iter()
-        .map(|(check, found)| Checkup::new(check, found, session.program))
+        .map(|(check, found)| Checkup::new(*check, found, session.program))
         .collect();
     let is_well = !checkups.iter().any(Checkup::is_problem);
     let texts: Vec<String> = checkups.iter().map(Checkup::text).collect();
@@ -77,7 +77,7 @@ async fn user(session: &Session<'_>) -> Discovery {
             api_user: user.username.unwrap_or_default(),
             holder: session.locks.identity().to_owned(),
         },
-        Err(error) => unread("who you are", &error.into()),
+        Err(error) => unread(Source::User, &error.into()),
     }
 }
 
@@ -96,7 +96,7 @@ async fn rights(session: &Session<'_>) -> Discovery {
     match missing_rights(session).await {
         Ok(missing) if !missing.is_empty() => return Discovery::MissingRights(missing),
         Ok(_) => {}
-        Err(failure) => return unread("your rights", &failure),
+        Err(failure) => return unread(Source::Rights, &failure),
     }
     let mut of_policy = Vec::new();
     for verb in ["hold", "takeover"] {
@@ -149,27 +149,27 @@ async fn namespace(session: &Session<'_>) -> Discovery {
         }
         Ok(Some(_)) => Discovery::Namespace,
         Ok(None) => Discovery::NamespaceMissing,
-        Err(failure) => unread("namespaces", &failure),
+        Err(failure) => unread(Source::Namespaces, &failure),
     }
 }
 
 /// The mode of each policy, whether the server enforces it, and whether the objects are those of this release. Returns
 /// whether the lease policy refuses anything.
-async fn policies(session: &Session<'_>, found: &mut Vec<(&'static str, Discovery)>) -> bool {
+async fn policies(session: &Session<'_>, found: &mut Vec<(Check, Discovery)>) -> bool {
     let wanted = |manifest: &Manifest| manifest.is_binding() || manifest.is_policy();
     let installed = match Installed::read(session, wanted).await {
         Ok(installed) => installed,
         Err(Failure::Policies(PolicyRefusal::NoAdmission)) => {
-            found.push(("policies", Discovery::NoAdmission));
+            found.push((Check::Policies, Discovery::NoAdmission));
             return false;
         }
         Err(failure) if failure.api().is_some_and(ApiError::is_forbidden) => {
             let refuses = refuses_lease(session).await;
-            found.push(("policies", Discovery::PolicyUnread { refuses }));
+            found.push((Check::Policies, Discovery::PolicyUnread { refuses }));
             return refuses == Some(true);
         }
         Err(failure) => {
-            found.push(("policies", unread("the policies", &failure)));
+            found.push((Check::Policies, unread(Source::Policies, &failure)));
             return false;
         }
     };
@@ -178,12 +178,12 @@ async fn policies(session: &Session<'_>, found: &mut Vec<(&'static str, Discover
         let mode = installed.enforcement(binding);
         let is_deny = mode == Enforcement::On(Mode::Deny);
         let (check, refuses) = match binding.name() {
-            "kubectl-maint-nodes" if is_deny => ("node policy", refuses_node(session).await),
-            "kubectl-maint-nodes" => ("node policy", None),
-            _ if is_deny => ("lease policy", refuses_lease(session).await),
-            _ => ("lease policy", None),
+            "kubectl-maint-nodes" if is_deny => (Check::NodePolicy, refuses_node(session).await),
+            "kubectl-maint-nodes" => (Check::NodePolicy, None),
+            _ if is_deny => (Check::LeasePolicy, refuses_lease(session).await),
+            _ => (Check::LeasePolicy, None),
         };
-        is_denied |= is_deny && check == "lease policy";
+        is_denied |= is_deny && check == Check::LeasePolicy;
         found.push((check, Discovery::Policy { mode, refuses }));
     }
     let differs = |(manifest, found): &(Manifest, Option<Value>)| {
@@ -192,9 +192,9 @@ async fn policies(session: &Session<'_>, found: &mut Vec<(&'static str, Discover
     };
     let others: Vec<String> = installed.objects.iter().filter_map(differs).collect();
     if !others.is_empty() {
-        found.push(("release", Discovery::OtherRelease(others)));
+        found.push((Check::Release, Discovery::OtherRelease(others)));
     } else if installed.objects.iter().any(|(_, found)| found.is_some()) {
-        found.push(("release", Discovery::SameRelease));
+        found.push((Check::Release, Discovery::SameRelease));
     }
     is_denied
 }
@@ -225,7 +225,7 @@ async fn leases(session: &Session<'_>, is_denied: bool, fix: bool) -> Discovery 
     let path = format!("/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases");
     let list = match object(session.locks.requests(), path.clone()).await {
         Ok(list) => list.unwrap_or_default(),
-        Err(failure) => return unread("the Leases", &failure),
+        Err(failure) => return unread(Source::Leases, &failure),
     };
     let all = list["items"].as_array().map_or(&[][..], Vec::as_slice);
     let is_untracked = |lease: &&Value| {
@@ -263,7 +263,7 @@ async fn leases(session: &Session<'_>, is_denied: bool, fix: bool) -> Discovery 
             )),
         };
         if let Err(error) = session.locks.requests().call(&call).await {
-            return unread("the repaired Leases", &error.into());
+            return unread(Source::RepairedLeases, &error.into());
         }
     }
     Discovery::Repaired(nodes)
@@ -274,13 +274,13 @@ async fn labels(session: &Session<'_>) -> Discovery {
     let path = "/api/v1/nodes?labelSelector=kubectl-maint.dev%2Fheld".to_owned();
     let list = match object(session.locks.requests(), path).await {
         Ok(list) => list.unwrap_or_default(),
-        Err(failure) => return unread("nodes", &failure),
+        Err(failure) => return unread(Source::Nodes, &failure),
     };
     let nodes = list["items"].as_array().map_or(&[][..], Vec::as_slice);
     // After the Nodes: a label is written while its lock is there.
     let leases = match session.locks.list().await {
         Ok(leases) => leases,
-        Err(error) => return unread("the Leases", &error.into()),
+        Err(error) => return unread(Source::Leases, &error.into()),
     };
     let stale = nodes.iter().filter_map(|node| {
         let metadata = &node["metadata"];
@@ -297,7 +297,7 @@ async fn labels(session: &Session<'_>) -> Discovery {
     }
 }
 
-fn unread(what: &'static str, failure: &Failure) -> Discovery {
+fn unread(what: Source, failure: &Failure) -> Discovery {
     let is_forbidden = failure.api().is_some_and(ApiError::is_forbidden);
     let error = failure.to_string();
     Discovery::Unread {

@@ -9,7 +9,7 @@ use crate::args::change::ChangingArgs;
 use crate::args::take_expired::TakeExpiredArgs;
 use crate::args::until::{Until, until};
 use crate::args::wait::WaitingArgs;
-use crate::args::write::{TicketArgs, reason};
+use crate::args::write::{NamespaceArgs, TicketArgs, given};
 use crate::error::{Failure, InvalidValue, Verb};
 use crate::exit::Code;
 use crate::run::confirm::Confirmed;
@@ -90,6 +90,9 @@ pub(crate) struct HoldArgs {
     pub(crate) limit: WaitingArgs,
 
     #[command(flatten)]
+    pub(crate) namespace: NamespaceArgs,
+
+    #[command(flatten)]
     pub(crate) change: ChangingArgs,
 }
 
@@ -98,15 +101,14 @@ fn opt_outs(typed: &str) -> Result<OptOuts, InvalidValue> {
 }
 
 fn given_reason(typed: &str) -> Result<String, InvalidValue> {
-    if typed.trim().is_empty() {
-        return Err(InvalidValue::NoReason);
-    }
-    reason(typed)
+    given(typed, InvalidValue::NoReason)
 }
 
 pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let selection = args.change.selection(None, start.terminal)?;
-    let command = LockCommand::begin_waiting(start, &args.change, Verb::Hold, args.limit).await?;
+    let command =
+        LockCommand::begin_locking(start, &args.change, Verb::Hold, args.limit, args.namespace)
+            .await?;
     let locks = &command.session.locks;
     let (targets, confirmed) = match args.take_over {
         true => {
@@ -136,14 +138,14 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
     let results = if args.limit.wait && !command.is_dry_run() {
         command
             .lock(targets, SetOptions::hold(options), args.limit)
-            .await
+            .await?
     } else {
         let (options, confirmed) = (&options, &confirmed);
         let hold = |Target { node, seen }| async move {
             let confirmed = confirmed.get(&node);
             Ok(locks.hold_seen(&node, options, confirmed, seen).await?)
         };
-        command.each(targets, hold).await
+        command.each(targets, hold).await?
     };
     let mut report = Report::new(&command, &selection);
     report.confirmed = Some(&confirmed);

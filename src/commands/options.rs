@@ -5,7 +5,7 @@ use clap::{Arg, Args, Command};
 use crate::error::Failure;
 use crate::exit::Code;
 use crate::run::session::Start;
-use crate::words::program::HEADING;
+use crate::words::hint_command::HEADING;
 
 /// List the connection flags that every command accepts
 ///

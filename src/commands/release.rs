@@ -2,7 +2,9 @@
 
 use clap::Args;
 use maintenance_lease::protocol::Refusal;
-use maintenance_lease::{Change, Done, DryRun, Error, Refused, Release, Seen, Sight, TakeOver};
+use maintenance_lease::{
+    Change, Done, DryRun, Error, NodeAndLease, NodeLookup, Refused, Release, TakeOver,
+};
 
 use crate::args::change::ChangingArgs;
 use crate::args::lock_id::LockIdArgs;
@@ -146,9 +148,9 @@ async fn end_own_hold(
     if args.change.write.dry_run == DryRun::None {
         session.remove_held_label(lease).await?;
     }
-    let seen = Seen {
+    let seen = NodeAndLease {
         node: node.clone(),
-        row: Sight::Unread,
+        row: NodeLookup::Unread,
         lease: Some(lease.clone()),
     };
     let ending = session.locks.unhold_seen(node, Some(lease), Some(seen));

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use maintenance_lease::protocol::Span;
-use maintenance_lease::{Error, RowDetail, Sight};
+use maintenance_lease::{Error, NodeLookup, RowDetail};
 
 use crate::args::duration;
 use crate::args::nodes::{NodeArgs, Selection};
@@ -17,7 +17,7 @@ use crate::exit::Code;
 use crate::output::format::Format;
 use crate::output::item::{Item, NodeList};
 use crate::output::print;
-use crate::output::status::{self, NOTHING_FOUND, Table, View};
+use crate::output::status::{Table, View};
 use crate::run::interruption::or_interrupted;
 use crate::run::nodes::filter::{NodeFilter, StateFilter};
 use crate::run::nodes::follow::Follower;
@@ -28,6 +28,8 @@ use crate::run::problems::Problems;
 use crate::run::session::{Session, Start};
 use crate::ui::Terminal;
 use crate::words::node_state;
+use crate::words::state::Label;
+use crate::words::status::{NOTHING_FOUND, UNLISTED, summary};
 
 /// Show the locks of nodes: holder, reason and time left
 ///
@@ -41,8 +43,8 @@ use crate::words::node_state;
 /// A fenced node may look ready, so name such a node or use --check-taints to be sure. -o wide, json
 /// and yaml show who fenced a node, when, how and why, and the hook that is running for it.
 ///
-/// --pods shows what is stuck on a node that is not ready: its pods and when they are evicted,
-/// volumes that stay attached, and namespaces that cannot be deleted because of these pods.
+/// --pods shows the stuck pods of all namespaces, on one node or on all, and why they are stuck. It also
+/// shows what waits for them: replacements, namespaces that cannot be deleted, and volumes that stay attached.
 #[derive(Args, Debug)]
 #[command(
     mut_arg("quiet", |quiet| quiet.help("Print no summary and no remarks")),
@@ -116,12 +118,16 @@ pub(crate) struct StatusArgs {
     #[arg(long, hide_short_help = true, conflicts_with = "mine")]
     pub(crate) check_taints: bool,
 
-    /// Show pods that are stuck on nodes that are not ready
+    /// Show the pods that are stuck in all namespaces, and why
     #[arg(long, conflicts_with_all = [
         "watch", "state", "locked", "mine", "abandoned", "sort_by", "label_columns", "check_taints",
         "selector", "all", "nodes_from",
     ])]
     pub(crate) pods: bool,
+
+    /// Accepted because kubectl has it: --pods always shows all namespaces
+    #[arg(short = 'A', long, hide = true, requires = "pods")]
+    pub(crate) all_namespaces: bool,
 
     /// Print the table without headers
     #[arg(long, hide_short_help = true)]
@@ -273,7 +279,7 @@ impl StatusRun<'_> {
         let nodes = filter.nodes(&snapshot, now);
         let views: Vec<View<'_>> = nodes.iter().map(|node| snapshot.view(node)).collect();
         if is_table(self.format) && !views.is_empty() {
-            terminal.data(self.table(args).rows(&views, now));
+            terminal.rows(&self.table(args).rows(&views, now));
         }
         let problems = Problems::new(session);
         let failed = self.report_unknown(&snapshot, &problems);
@@ -293,7 +299,11 @@ impl StatusRun<'_> {
         let left_out = filter.left_out(&snapshot, now);
         if is_table(self.format) && !self.is_single() && !(views.is_empty() && left_out.nodes == 0)
         {
-            terminal.remark(status::summary(&views, left_out, now));
+            let states: Vec<Label> = views
+                .iter()
+                .map(|view| Label::of(view.lease, now))
+                .collect();
+            terminal.remark(summary(&states, left_out));
         } else if is_table(self.format) && views.is_empty() && !problems.any() {
             terminal.remark(NOTHING_FOUND);
         }
@@ -340,7 +350,7 @@ impl StatusRun<'_> {
         let now = self.session.locks.server_time().now();
         if is_table(self.format) {
             let views: Vec<View<'_>> = items.iter().map(|item| snapshot.view(&item.node)).collect();
-            terminal.data(table.rows(&views, now));
+            terminal.rows(&table.rows(&views, now));
         } else {
             for item in items {
                 self.print_change(&snapshot.item(&item.node, now))?;
@@ -376,8 +386,8 @@ impl StatusRun<'_> {
 
     /// Reports that there may be more nodes than are shown.
     fn report_unlisted(&self, snapshot: &Snapshot) {
-        if self.filter.selection == Selection::All && snapshot.other_rows == Sight::Forbidden {
-            self.session.terminal.remark(status::UNLISTED);
+        if self.filter.selection == Selection::All && snapshot.other_rows == NodeLookup::Forbidden {
+            self.session.terminal.remark(UNLISTED);
         }
     }
 }

@@ -12,13 +12,12 @@ use crate::run::fencing::{FencingTarget, Hook};
 use crate::run::session::Start;
 
 pub(crate) async fn run(args: &UnfenceArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    let target = FencingTarget::open(start, Verb::Unfence, &args.node, &args.write, args.output);
-    let target = target.await?;
-    let hook = match Hook::new(&target, &args.hook) {
+    let target = FencingTarget::open(start, Verb::Unfence, &args.common).await?;
+    let hook = match Hook::new(&target, &args.common.hook) {
         Ok(hook) => hook,
         Err(failure) => return target.end(Verb::Unfence, Err(failure), None).await,
     };
-    let mut run = UnfenceRun::new(args, &target, hook);
+    let mut run = UnfenceRun::new(&args.common, &target, hook);
     let result = match run.run().await {
         Ok(()) => Ok(()),
         Err(failure) => Err(run.give_up(failure).await),

@@ -6,6 +6,7 @@ use crate::error::Failure;
 use crate::exit::Code;
 use crate::run::policies::Installed;
 use crate::run::session::Start;
+use crate::words::policies as words;
 
 /// Remove the policies and the roles
 ///
@@ -29,15 +30,11 @@ pub(crate) async fn run(args: &UninstallArgs, start: &Start<'_>) -> Result<Code,
     installed.must_be_ours()?;
     installed.objects.retain(|(_, found)| found.is_some());
     if installed.objects.is_empty() {
-        session.terminal.remark("nothing is installed");
+        session.terminal.remark(words::NOTHING_INSTALLED);
         return Ok(Code::DONE);
     }
     let count = installed.objects.len();
-    let facts = [
-        format!("{}: {count} objects", session.place()),
-        "Users lose the rights that these roles gave them.".to_owned(),
-    ];
-    let question = "Remove the policies and the roles?";
+    let (facts, question) = words::uninstall(&session.place(), count);
     let terminal = session.terminal;
     terminal.confirm(&facts, question, args.yes).await?;
     // The bindings first: without them, the policies have no effect.

@@ -14,7 +14,7 @@ use crate::output::print;
 use crate::output::why::Finding;
 use crate::run::problems::Problems;
 use crate::run::session::{Session, Start};
-use crate::words::why::{Kind, Subject};
+use crate::words::why::{Kind, Subject, unread};
 
 /// Explain why a pod, PVC or namespace is stuck
 ///
@@ -98,7 +98,7 @@ fn print(
     if let Some(text) = text {
         terminal.data(text);
     }
-    if let Some(unread) = finding.unread() {
+    if let Some(unread) = unread(&found.unread) {
         terminal.warn(unread);
     }
     Ok(())

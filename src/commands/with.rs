@@ -23,6 +23,7 @@ use self::locking::Locking;
 use self::messages::Messages;
 use crate::error::{Failure, InputError, Verb};
 use crate::exit::Code;
+use crate::holder::HoldingCommand;
 use crate::run::lock_command::LockCommand;
 use crate::run::session::{Session, Start};
 use crate::run::side_effects::SideEffects;
@@ -31,7 +32,6 @@ use crate::run::{events, problems};
 use crate::signals::asked_to_end;
 use crate::words::change::dry_run_suffix;
 use crate::words::event;
-use crate::words::holder::HoldingCommand;
 use crate::words::with::With;
 
 pub(crate) async fn run(args: &WithArgs, start: &Start<'_>) -> Result<Code, Failure> {
@@ -46,7 +46,9 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
     supervisor::supports("\"with\"").map_err(anyhow::Error::new)?;
     let changing = args.changing();
     let selection = changing.selection(None, start.terminal)?;
-    let mut command = LockCommand::begin_waiting(start, &changing, Verb::With, args.limit).await?;
+    let mut command =
+        LockCommand::begin_locking(start, &changing, Verb::With, args.limit, args.namespace)
+            .await?;
     let request = command.session.connection.request_timeout;
     args.check(request.unwrap_or(DEFAULT_REQUEST_TIMEOUT))?;
     let own = command.session.locks.clone();

@@ -16,8 +16,8 @@ use tokio::time::timeout;
 
 use crate::args::connection::{ConnectionArgs, USER_AGENT};
 use crate::args::holder::HolderArgs;
+use crate::words::hint_command::NODE_KINDS;
 use crate::words::holder::of_node;
-use crate::words::program::NODE_KINDS;
 use crate::words::why::Kind;
 use connect::{Environment, Notices, connect};
 

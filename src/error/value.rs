@@ -41,6 +41,16 @@ pub(crate) enum InvalidValue {
     NoReason,
     /// `--powered-off` without a word about how the operator knows.
     NoProof,
+    /// No id of a risk.
+    NoRisk,
+    /// The id of a blocker that can be overridden, as a risk.
+    Blocker { id: String },
+    /// The id of a blocker that can't be overridden, as a risk.
+    FinalBlocker { id: String },
+    /// The id of a finding that is no risk.
+    Informational { id: String },
+    /// Not the id of a risk.
+    UnknownRisk { typed: String },
     /// Not the key of a label.
     NotALabelKey,
     /// A lock id as the bearer token of a command that takes no lock id.
@@ -68,6 +78,8 @@ pub(crate) enum Deprecated {
     UntilOfHold,
     /// `--locked`.
     Locked,
+    /// An id of `--accept-risk` for what could not be read.
+    UnreadRisk(&'static str),
     /// A variable.
     Variable {
         old: &'static str,

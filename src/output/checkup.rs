@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::data::{ApiVersion, Entry, List, kind};
-use crate::words::doctor::{Discovery, Level};
-use crate::words::program::Program;
+use crate::words::doctor::{Check, Discovery, Level};
+use crate::words::hint_command::Program;
 
 /// The results of all checks.
 pub(crate) type CheckupList = List<kind::CheckupList, Checkup>;
@@ -27,12 +27,12 @@ pub(crate) struct Checkup {
 }
 
 impl Checkup {
-    pub(crate) fn new(check: &'static str, found: &Discovery, program: &Program) -> Self {
+    pub(crate) fn new(check: Check, found: &Discovery, program: &Program) -> Self {
         let (level, message, hint) = found.lines(program);
         Self {
             api_version: ApiVersion::V2,
             kind: kind::Checkup::Checkup,
-            check,
+            check: check.name(),
             level,
             message,
             hint,

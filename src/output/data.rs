@@ -38,6 +38,7 @@ pub(crate) mod kind {
         Fencing,
         FencingList,
         StrandedPod,
+        PendingReplacement,
         StrandedVolume,
         BlockedNamespace,
         StrandedList,

@@ -2,15 +2,16 @@
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use maintenance_lease::protocol::{Instant, Now, State};
-use maintenance_lease::{NodeLease, Sight};
+use maintenance_lease::{NodeLease, NodeLookup};
 
-use super::status::{Heartbeat, Label, View, last_reason, left, none, unknown, unreadable};
+use super::status::{Heartbeat, View};
 use crate::text::escape;
 use crate::words::activity;
+use crate::words::cells::{last_reason, left, none, unknown, unreadable};
 use crate::words::health;
 use crate::words::holder::of_node;
-use crate::words::next_command::{self, Reader};
-use crate::words::state::flag_words;
+use crate::words::next_steps::{self, Reader};
+use crate::words::state::{Label, flag_words};
 use crate::words::time::{remaining, span};
 
 /// A part of the page: a headline, and keys with their values. A value may have several lines.
@@ -126,9 +127,9 @@ fn node(view: &View<'_>, now: Now) -> Section {
     section.add(
         "Status",
         match view.row {
-            Sight::Row(row) => health::status(row, view.health, now),
-            Sight::Missing => "Gone: the Node was deleted, and only its Lease is left".to_owned(),
-            Sight::Forbidden | Sight::Unread => unknown(),
+            NodeLookup::Row(row) => health::status(row, view.health, now),
+            NodeLookup::Missing => health::GONE.to_owned(),
+            NodeLookup::Forbidden | NodeLookup::Unread => unknown(),
         },
     );
     section.add(
@@ -159,7 +160,7 @@ fn commands(view: &View<'_>, reader: &Reader<'_>, now: Now) -> Section {
         health,
         ..
     } = *view;
-    for (what, command) in next_command::all(node, lease, row.row(), health, reader, now) {
+    for (what, command) in next_steps::all(node, lease, row.row(), health, reader, now) {
         section.add(what, command);
     }
     section

@@ -1,185 +1,17 @@
-//! A forced deletion: its outcome in words, and all of it as data.
+//! A forced deletion as data.
 
 use maintenance_lease::protocol::Now;
 use pod_safety::checks::{self, Verdict};
-use pod_safety::constants::POD_GC;
+use pod_safety::outcome::Outcome;
 use pod_safety::report::{Report, Target};
-use pod_safety::why::Reason;
-use pod_safety::words::few;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::data::{ApiVersion, Data, Entry, kind};
 use super::item_error::ItemError;
 use super::why::StuckReason;
-use crate::text::escape;
 use crate::words::error_code::ErrorCode;
-use crate::words::fencing::count;
-use crate::words::time::length;
-use crate::words::why::sentence;
-
-/// The outcome of a target.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    /// It is gone.
-    Deleted,
-    /// Somebody else deleted it first.
-    WasGone,
-    /// It was a dry run.
-    WouldBeDeleted,
-    /// It is gone, and the expected replacement did not appear in time, for these reasons.
-    Unreplaced { reasons: Vec<Reason> },
-    /// It was deleted; its replacement, or the pods of a Node, could not be read.
-    Unseen { error: String },
-    /// It was deleted; the wait for its replacement, or for the end of a Node's pods, was interrupted.
-    Unwatched,
-    /// The request got no answer: it may have taken effect, or still may.
-    Unknown { error: String },
-    /// The pod was marked `Failed` for its Job, and the server refused to delete it.
-    Marked { error: String },
-    /// The object is kept by its finalizers.
-    Held { finalizers: Vec<String> },
-    /// It was already deleted and is kept by its finalizers; nothing was done.
-    StillHeld { finalizers: Vec<String> },
-    /// The Node is gone, and these pods of it are still there, as `NAMESPACE/NAME`.
-    PodsLeft {
-        pods: Vec<String>,
-        /// There is a Node of that name again.
-        registered_again: bool,
-    },
-    /// A replacement exists.
-    Replaced {
-        name: String,
-        uid: String,
-        node: Option<String>,
-        is_back: bool,
-        /// Why it does not run yet.
-        reasons: Vec<Reason>,
-    },
-}
-
-impl Outcome {
-    /// Whether something is still expected to happen.
-    pub(crate) fn is_unfinished(&self) -> bool {
-        match self {
-            Self::Unreplaced { .. }
-            | Self::Held { .. }
-            | Self::StillHeld { .. }
-            | Self::PodsLeft { .. }
-            | Self::Replaced { is_back: false, .. } => true,
-            Self::Deleted
-            | Self::WasGone
-            | Self::WouldBeDeleted
-            | Self::Unseen { .. }
-            | Self::Unwatched
-            | Self::Unknown { .. }
-            | Self::Marked { .. }
-            | Self::Replaced { .. } => false,
-        }
-    }
-
-    /// The words that follow the name of `target`.
-    pub(crate) fn words(&self, target: &Target, now: Now) -> String {
-        let done = "force-deleted";
-        let is_node = target.kind == "node";
-        match self {
-            Self::WasGone => "was already gone".to_owned(),
-            Self::Deleted if is_node => {
-                format!("{done}; its lease and its pods are deleted with it")
-            }
-            Self::Deleted | Self::WouldBeDeleted => done.to_owned(),
-            Self::PodsLeft {
-                pods,
-                registered_again,
-            } => {
-                let left = format!(
-                    "{done}; {} left: {}",
-                    count(pods.len(), "pod"),
-                    escape(&few(pods))
-                );
-                match registered_again {
-                    true => format!(
-                        "{left}; it has registered again, so they stay until its kubelet ends them"
-                    ),
-                    false => format!("{left}; usually deleted within {}", length(POD_GC)),
-                }
-            }
-            Self::Unreplaced { reasons } => {
-                format!("{done}; not replaced yet{}", because(reasons, now))
-            }
-            Self::Unseen { error } if is_node => {
-                format!("{done}; could not check its pods: {}", escape(error))
-            }
-            Self::Unseen { error } => {
-                format!(
-                    "{done}; could not check for a replacement: {}",
-                    escape(error)
-                )
-            }
-            Self::Unwatched if is_node => format!("{done}; interrupted before its pods were gone"),
-            Self::Unwatched => format!("{done}; interrupted before the check for a replacement"),
-            Self::Unknown { error } => {
-                format!(
-                    "may have been {done}: the outcome is unknown: {}",
-                    escape(error)
-                )
-            }
-            Self::Marked { error } => {
-                format!("was marked Failed, but not deleted: {}", escape(error))
-            }
-            Self::Held { finalizers } if is_node => format!(
-                "is marked for deletion, but held by {}; its pods stay until it is gone",
-                held_by(finalizers)
-            ),
-            Self::Held { finalizers } => format!("{done}, but held by {}", held_by(finalizers)),
-            Self::StillHeld { finalizers } => {
-                let freed = if is_node {
-                    "it is gone"
-                } else {
-                    "its name is free"
-                };
-                format!(
-                    "is already deleted, but held by {}; {freed} when its controller removes the finalizer",
-                    held_by(finalizers)
-                )
-            }
-            Self::Replaced {
-                name,
-                node,
-                is_back,
-                reasons,
-                ..
-            } => {
-                let node = match node {
-                    Some(node) => format!("on node/{}", escape(node)),
-                    None => "that has no node yet".to_owned(),
-                };
-                let other = match *name == target.name {
-                    true => "a pod".to_owned(),
-                    false => format!("pod/{}", escape(name)),
-                };
-                let waits = match is_back {
-                    true => String::new(),
-                    false => format!(", not Running yet{}", because(reasons, now)),
-                };
-                format!("{done}; replaced by {other} {node}{waits}")
-            }
-        }
-    }
-}
-
-/// Why it is not back, as sentences.
-fn because(reasons: &[Reason], now: Now) -> String {
-    let sentences: Vec<String> = { reasons.iter() }.map(|one| sentence(one, now)).collect();
-    match &sentences[..] {
-        [] => String::new(),
-        sentences => format!(". {}", sentences.join(" ")),
-    }
-}
-
-fn held_by(finalizers: &[String]) -> String {
-    format!("finalizer {}", escape(&few(finalizers)))
-}
+use crate::words::force_deletion::no_answer;
 
 /// What was to be deleted.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -361,32 +193,23 @@ impl ForceDeletionList {
 impl ForceDeletion {
     /// A pod or Node that could not be read.
     pub(crate) fn unread(
-        target: &str,
+        kind: &'static str,
         namespace: Option<&str>,
         name: &str,
         error: ItemError,
     ) -> Self {
-        let (resource, node) = match target {
-            "node" => (Resource::Node, Some(name.to_owned())),
-            _ => (Resource::Pod, None),
-        };
-        Self {
-            api_version: ApiVersion::V2,
-            kind: kind::ForceDeletion::default(),
-            resource,
+        let target = Target {
+            kind,
             namespace: namespace.map(ToOwned::to_owned),
             name: name.to_owned(),
             uid: String::new(),
             resource_version: String::new(),
-            node,
-            checks: Vec::new(),
-            outcome: None,
-            finalizers: Vec::new(),
-            pods: Vec::new(),
-            registered_again: false,
-            reasons: Vec::new(),
-            replacement: None,
+            node: None,
+        };
+        let checks = Vec::new();
+        Self {
             error: Some(error),
+            ..Self::of(&Report { target, checks })
         }
     }
 
@@ -421,7 +244,7 @@ impl ForceDeletion {
             let reasons = reasons.iter();
             self.reasons = reasons.map(|one| StuckReason::of(one, now)).collect();
         }
-        let failed = |code, error: &String| Some(ItemError::of(code, error.clone()));
+        let failed = |code, error: &str| Some(ItemError::of(code, error.to_owned()));
         self.outcome = Some(match outcome {
             Outcome::Deleted => Became::Deleted,
             Outcome::WasGone => Became::WasGone,
@@ -433,7 +256,7 @@ impl ForceDeletion {
                 Became::Unseen
             }
             Outcome::Unknown { error } => {
-                self.error = failed(ErrorCode::Unknown, error);
+                self.error = failed(ErrorCode::Unknown, no_answer(error.as_ref()));
                 Became::Unknown
             }
             Outcome::Marked { error } => {
@@ -456,18 +279,12 @@ impl ForceDeletion {
                 self.registered_again = *registered_again;
                 Became::PodsLeft
             }
-            Outcome::Replaced {
-                name,
-                uid,
-                node,
-                is_back,
-                ..
-            } => {
+            Outcome::Replaced { replacement, .. } => {
                 self.replacement = Some(Replacement {
-                    name: name.clone(),
-                    uid: uid.clone(),
-                    node: node.clone(),
-                    running: *is_back,
+                    name: replacement.name.clone(),
+                    uid: replacement.uid.clone(),
+                    node: replacement.node.clone(),
+                    running: replacement.is_back,
                 });
                 Became::Replaced
             }

@@ -5,8 +5,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::data::{ApiVersion, Data, kind};
+use crate::holder::{Holder, HolderSource};
 use crate::text::escape;
-use crate::words::holder::{EARLIER_HOLDER, Holder, HolderSource, WITH_HOLDER};
+use crate::words::holder::{EARLIER_HOLDER, WITH_HOLDER, source};
 
 /// The caller.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -54,7 +55,7 @@ impl Identity {
 
     /// A line for each.
     pub(crate) fn text(&self) -> String {
-        let why = self.holder_source.sentence();
+        let why = source(self.holder_source);
         let mut lines = vec![format!("Holder:    {} ({why})", escape(&self.holder))];
         if let Some(earlier) = &self.earlier_holder {
             lines.push(format!("Also you:  {} ({EARLIER_HOLDER})", escape(earlier)));

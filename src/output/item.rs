@@ -2,18 +2,18 @@
 //! documents.
 
 use maintenance_lease::protocol::{Instant, Now, State};
-use maintenance_lease::{Change, NodeLease, NodeRow, Sight};
+use maintenance_lease::{Change, NodeLease, NodeLookup, NodeRow};
 use other_tools::Finding;
-use pod_safety::node::Health;
+use pod_safety::node_health::Health;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::data::{ApiVersion, Data, Entry, List, Term, Time, kind};
 use super::fencing::{FencingRecord, RunningHook};
 use super::item_error::ItemError;
-use super::status::last_reason;
 use crate::error::Failure;
-use crate::words::fencing_marks::Marks;
+use crate::words::cells::last_reason;
+use crate::words::fencing_annotations::FencingAnnotations;
 use crate::words::health;
 use crate::words::state::{LockFlag, LockState, lock_flags};
 
@@ -130,7 +130,7 @@ pub(crate) struct Item {
 
 impl Item {
     /// What a Lease (`None`: there is none) shows about `node` at `now`.
-    pub(crate) fn new(node: &str, lease: Option<&NodeLease>, row: &Sight, now: Now) -> Self {
+    pub(crate) fn new(node: &str, lease: Option<&NodeLease>, row: &NodeLookup, now: Now) -> Self {
         let state = lease.map_or(State::Free, |lease| lease.state(now));
         let held = lease.filter(|_| state != State::Free);
         let hold_until = held
@@ -169,7 +169,7 @@ impl Item {
                 .map(|lease| lock_flags(lease, now))
                 .unwrap_or_default(),
             node_status: row.row().map(|row: &NodeRow| row.status.clone()),
-            node_gone: *row == Sight::Missing,
+            node_gone: *row == NodeLookup::Missing,
             lock_id: held.and_then(NodeLease::lock_id).map(|id| id.to_string()),
             ..Self::unknown(node)
         }
@@ -178,7 +178,7 @@ impl Item {
     /// A node for which the command failed, with what is known of it by the failure.
     pub(crate) fn failed(node: &str, failure: &Failure, error: ItemError, now: Now) -> Self {
         let item = match failure.lock() {
-            Some(lease) => Self::new(node, lease, &Sight::Unread, now),
+            Some(lease) => Self::new(node, lease, &NodeLookup::Unread, now),
             None => Self::unknown(node),
         };
         Self {
@@ -245,7 +245,7 @@ impl Item {
     }
 
     /// Adds the fencing marks on the Node at `now`.
-    pub(crate) fn with_marks(self, marks: Option<&Marks>, now: Now) -> Self {
+    pub(crate) fn with_marks(self, marks: Option<&FencingAnnotations>, now: Now) -> Self {
         Self {
             fencing_record: marks.and_then(|marks| marks.record.as_ref().map(FencingRecord::of)),
             hook: marks.and_then(|marks| marks.hook(now).map(RunningHook::of)),
@@ -265,7 +265,12 @@ impl Item {
     pub(crate) fn of_change(change: &Change, now: Now) -> Self {
         Self {
             fencing_number: change.fencing,
-            ..Self::new(&change.node, change.lease.as_ref(), &Sight::Unread, now)
+            ..Self::new(
+                &change.node,
+                change.lease.as_ref(),
+                &NodeLookup::Unread,
+                now,
+            )
         }
     }
 }

@@ -12,9 +12,10 @@ use maintenance_lease::{AnyLease, NAMESPACE, NodeLease};
 pub(crate) use self::entry::Entry;
 pub(crate) use self::record::{LeaseList, list};
 use super::grid::{self, Grid};
-use super::status::{Label, none, text, time_left, unknown};
 use crate::text::escape;
+use crate::words::cells::{none, text, time_left, unknown};
 use crate::words::holder::{named, of_node};
+use crate::words::state::Label;
 use crate::words::time::span;
 
 /// Which columns are shown.

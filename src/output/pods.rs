@@ -1,4 +1,4 @@
-//! What is stranded on unhealthy nodes, in words and as data.
+//! What is stuck around nodes, as a table and as data.
 
 mod item;
 mod record;
@@ -6,17 +6,14 @@ mod record;
 mod tests;
 
 use maintenance_lease::protocol::Now;
-use pod_safety::Known;
-use pod_safety::node::Health;
-use pod_safety::stranded::{Fate, Orphan, Stranded, StrandedPod, StrandedVolume};
-use pod_safety::words::few;
+use pod_safety::stranded::Stranded;
 
 use self::item::{Item, items};
 pub(crate) use self::record::{StrandedList, list};
-use super::grid::{Column, Grid};
-use super::status::{none, text};
+use super::grid::{Column, Grid, hanging};
 use crate::text::escape;
-use crate::words::time::{remaining, span};
+use crate::words::cells::text;
+use crate::words::stranded as words;
 
 /// Which columns are shown.
 #[derive(Clone, Copy, Debug)]
@@ -28,152 +25,64 @@ pub(crate) struct Layout {
     pub(crate) fit: Option<usize>,
 }
 
-const HEADERS: [&str; 5] = ["NAMESPACE", "NAME", "NODE", "STATE", "OWNER"];
+/// The columns before the last one, which has the state.
+const HEADERS: [&str; 4] = ["NAMESPACE", "NAME", "NODE", "OWNER"];
 
-/// The cells of a row.
-fn row(item: Item<'_>, now: Now) -> [String; 5] {
-    let (namespace, node, state, owner) = match item {
-        Item::Pod(StrandedPod { pod, health, fate }) => (
-            Some(&pod.sight.namespace),
-            Some(&pod.sight.node),
-            fate_words(fate, health, now),
+const STATE: &str = "STATE";
+
+/// If less of a terminal's line is left for the state, it has a line of its own.
+const LEAST: usize = 24;
+
+/// The cells of a row, and the state.
+fn row(item: Item<'_>, now: Now) -> ([String; 4], String) {
+    let (namespace, node, owner, state) = match item {
+        Item::Pod(pod) | Item::Waiting(pod) => (
+            Some(&pod.namespace),
+            pod.found.node.as_ref(),
             pod.owner.as_ref(),
+            words::pod(pod, now),
         ),
         Item::Volume(volume) => (
             None,
             Some(&volume.attachment.node),
-            orphan_words(volume).to_owned(),
-            volume.attachment.volume.as_ref(),
+            Some(&volume.attachment.name),
+            words::orphan(volume).to_owned(),
         ),
-        Item::Namespace(namespace) => {
-            let s = if namespace.pods == 1 { "" } else { "s" };
-            let age = span(now.latest - namespace.since);
-            let state = format!("Terminating {age}, blocked by {} pod{s}", namespace.pods);
-            (None, None, state, None)
-        }
+        Item::Namespace(namespace) => (None, None, None, words::blocked(namespace, now)),
     };
     let shown = |name: Option<&String>| text(name.map(String::as_str));
-    [
+    let cells = [
         shown(namespace),
-        escape(&item.name()),
+        escape(&item.shown()),
         shown(node),
-        state,
-        owner.map_or_else(none, |owner| escape(owner)),
-    ]
+        shown(owner),
+    ];
+    (cells, state)
 }
 
-/// The node's health, which precedes the fate of a pod.
-fn node_word(health: &Health) -> &'static str {
-    match health {
-        Health::Gone => "NodeGone",
-        Health::Restarted { .. } => "NodeFenced",
-        Health::KubeletAlive { .. } => "NodeKubeletAlive",
-        Health::Unreachable { .. } => "NodeUnreachable",
-        Health::NotReady { reporting: true } => "NodeNotReady",
-        _ => "NodeDown",
-    }
-}
-
-fn fate_words(fate: &Fate, health: &Health, now: Now) -> String {
-    let node = node_word(health);
-    match fate {
-        Fate::Ending { until } => {
-            format!(
-                "Terminating, {} of grace left",
-                remaining(*until - now.earliest)
-            )
-        }
-        Fate::Terminating { since, name_held } => {
-            let held = match name_held {
-                true => ", cannot be replaced yet",
-                false => "",
-            };
-            format!("Terminating, {} overdue{held}", span(now.latest - *since))
-        }
-        Fate::HeldByFinalizer { finalizers } => {
-            format!("Held by finalizer {}", escape(&few(finalizers)))
-        }
-        Fate::Evicted { at } if *at <= now.earliest => {
-            format!("{node}, eviction due {} ago", span(now.earliest - *at))
-        }
-        Fate::Evicted { at } => format!("{node}, eviction in {}", span(*at - now.earliest)),
-        Fate::NeverEvicted => format!("{node}, never evicted"),
-        Fate::Unevicted => format!("{node}, not being evicted yet"),
-        Fate::Collected => format!("{node}, deleted by PodGC soon"),
-    }
-}
-
-fn orphan_words(volume: &StrandedVolume) -> &'static str {
-    match volume.orphan {
-        Orphan::NodeGone => "Orphan, its node is gone",
-        Orphan::Detaching => "Orphan, waits to be detached",
-        Orphan::Unused => "Still attached, no pod there uses it",
-    }
-}
-
-/// The table; `None` if nothing is stranded.
+/// The table; `None` if nothing is stuck. Nothing is cut: names are typed again, and the state is what the
+/// reader asked for.
 pub(crate) fn table(stranded: &Stranded, layout: Layout, now: Now) -> Option<String> {
-    let columns = if layout.wide { 5 } else { 4 };
-    // Nothing is cut: names are typed again, and the fate of a pod is what the reader asked for.
-    let headers = HEADERS[..columns]
-        .iter()
-        .map(|&header| Column::whole(header));
-    let rows = items(stranded).map(|item| row(item, now)[..columns].to_vec());
-    let mut rows = rows.peekable();
-    rows.peek()?;
-    let lines = Grid::new(headers.collect(), layout.headers, layout.fit).rows(rows);
-    Some(lines.join("\n"))
-}
-
-/// The totals, such as `2 unhealthy nodes: 3 pods, 1 orphaned volume`.
-pub(crate) fn summary(stranded: &Stranded) -> String {
-    if stranded.nodes.is_empty() {
-        return "all nodes are healthy: no pods are stuck".to_owned();
+    let columns = if layout.wide { 4 } else { 3 };
+    let rows = items(stranded).map(|item| row(item, now));
+    let (cells, mut states): (Vec<_>, Vec<String>) = rows.unzip();
+    if states.is_empty() {
+        return None;
     }
-    let count = |count: usize, word: &str| {
-        let s = if count == 1 { "" } else { "s" };
-        format!("{count} {word}{s}")
-    };
-    let mut parts = Vec::new();
-    for (known, word) in [
-        (Some(stranded.pods.len()), "pod"),
-        (stranded.volumes.yes().map(Vec::len), "orphaned volume"),
-        (stranded.namespaces.yes().map(Vec::len), "blocked namespace"),
-    ] {
-        parts.extend(
-            known
-                .filter(|&known| known > 0)
-                .map(|known| count(known, word)),
-        );
+    if layout.headers {
+        states.insert(0, STATE.to_owned());
     }
-    let nodes = match stranded.nodes.keys().next() {
-        Some(node) if parts.is_empty() && stranded.nodes.len() == 1 => format!("node/{node}"),
-        _ => count(stranded.nodes.len(), "unhealthy node"),
-    };
-    if parts.is_empty() {
-        return format!("no pods are stuck on {nodes}");
-    }
-    format!("{nodes}: {}", parts.join(", "))
-}
-
-/// What could not be read, one per line.
-pub(crate) fn unknown(stranded: &Stranded) -> Vec<String> {
-    let why = |what: &str, why: Option<&pod_safety::Why>| {
-        why.map(|why| format!("could not check for {what}: {}", escape(&why.to_string())))
-    };
-    let of_volumes = match &stranded.volumes {
-        Known::Unknown(why) => Some(why),
-        Known::Yes(_) => None,
-    };
-    let of_namespaces = match &stranded.namespaces {
-        Known::Unknown(why) => Some(why),
-        Known::Yes(_) => None,
-    };
-    [
-        why("orphaned volumes", of_volumes),
-        why("blocked namespaces", of_namespaces),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    let headers = HEADERS[..columns].iter().map(|&one| Column::whole(one));
+    let cells = cells.into_iter().map(|cells| cells[..columns].to_vec());
+    let heads = Grid::new(headers.collect(), layout.headers, None).rows(cells);
+    let longest = heads.iter().map(|head| head.chars().count()).max()?;
+    let is_narrow = layout.fit.is_some_and(|fit| fit < longest + 3 + LEAST);
+    let lines = heads.iter().zip(states).map(|(head, state)| {
+        if is_narrow {
+            format!("{head}\n{}", hanging("    ", &state, layout.fit))
+        } else {
+            hanging(&format!("{head:longest$}   "), &state, layout.fit)
+        }
+    });
+    Some(lines.collect::<Vec<_>>().join("\n"))
 }

@@ -8,9 +8,7 @@ use super::data::Data;
 use super::grid::{Column, Grid};
 use crate::output::format::Format;
 use crate::text::{escape, is_unprintable};
-
-/// The message if data can't be serialized.
-const UNPRINTABLE: &str = "could not print the result";
+use crate::words::failure::UNPRINTABLE;
 
 /// The text of `data`. `None` for output in words, which is made elsewhere, and if there is nothing to print.
 ///

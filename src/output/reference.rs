@@ -2,7 +2,7 @@
 
 use clap::{Arg, Command};
 
-use crate::words::program::HEADING;
+use crate::words::hint_command::HEADING;
 
 /// The commands that the help lists, in their order.
 pub(crate) fn verbs(command: &Command) -> impl Iterator<Item = &Command> {

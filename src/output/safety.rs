@@ -9,6 +9,7 @@ use pod_safety::words::few;
 use super::grid::hanging;
 use crate::text::escape;
 use crate::words::fencing::count;
+use crate::words::force_deletion::{ALL_PODS, and_more, checks_ok, heading, level, way_out};
 
 /// How many findings that could not be read are listed.
 const MOST_UNREAD: usize = 8;
@@ -79,7 +80,7 @@ fn one(
         line.text(reports, is_overridden, width, columns)
     }));
     if detail == Detail::Brief && !fine.is_empty() {
-        text.push(format!("  {} ok", count(fine.len(), "check")));
+        text.push(format!("  {}", checks_ok(fine.len())));
     }
     text.join("\n")
 }
@@ -122,45 +123,6 @@ fn add<'a>(lines: &mut Vec<Line<'a>>, target: &'a Target, verdict: &'a Verdict, 
     }
 }
 
-fn heading(reports: &[Report]) -> String {
-    let targets = || reports.iter().map(|report| &report.target);
-    let text = match reports {
-        [one] => single(&one.target),
-        [first, pods @ ..] if first.target.kind == "node" => {
-            format!("{} with {}", first.target, count(pods.len(), "pod"))
-        }
-        _ => {
-            let namespaces: BTreeSet<&str> = targets()
-                .filter_map(|one| one.namespace.as_deref())
-                .collect();
-            let nodes: BTreeSet<&str> = targets().filter_map(Target::node).collect();
-            let nodes: Vec<String> = nodes.iter().map(|node| format!("node/{node}")).collect();
-            let on = match &nodes[..] {
-                [] => String::new(),
-                nodes => format!(" on {}", few(nodes)),
-            };
-            let namespaces: Vec<String> = namespaces.into_iter().map(ToOwned::to_owned).collect();
-            let count = count(reports.len(), "pod");
-            format!("{count} in namespace {}{on}", namespaces.join(", "))
-        }
-    };
-    escape(&text)
-}
-
-fn single(target: &Target) -> String {
-    let namespace = target
-        .namespace
-        .as_ref()
-        .map(|namespace| format!(" in namespace {namespace}"))
-        .unwrap_or_default();
-    let node = match (target.kind, &target.node) {
-        (_, Some(node)) => format!(" on node/{node}"),
-        ("pod", None) => ", which has no node".to_owned(),
-        _ => String::new(),
-    };
-    format!("{target}{namespace}{node}")
-}
-
 impl Line<'_> {
     fn text(
         &self,
@@ -169,24 +131,17 @@ impl Line<'_> {
         width: usize,
         columns: Option<usize>,
     ) -> String {
-        let level = match self.level {
-            Level::Ok => "ok",
-            Level::Info => "info",
-            Level::Unread | Level::Risk => "RISK",
-            Level::Blocker => "BLOCKER",
-        };
+        let level = level(self.level);
         let hidden = self.words.len().saturating_sub(MOST_UNREAD);
         let mut words = self.words[..self.words.len() - hidden].join("; ");
         if hidden > 0 {
-            words.push_str(&format!("; and {hidden} more"));
+            words = format!("{words}; {}", and_more(hidden));
         }
         if !self.names.is_empty() {
             words = format!("{words}: {}", few(&self.names));
         }
         let way_out = match self.level {
-            Level::Blocker if self.is_final => " (cannot be overridden)".to_owned(),
-            Level::Blocker if is_overridden => " (overridden)".to_owned(),
-            Level::Blocker => format!(" (--override={})", self.id),
+            Level::Blocker => format!(" ({})", way_out(self.id, self.is_final, is_overridden)),
             _ => String::new(),
         };
         hanging(
@@ -218,7 +173,7 @@ impl Line<'_> {
                 format!("{}: ", few(&own))
             }
             [pod] => format!("{pod}: "),
-            of if of.len() == pods => "all pods: ".to_owned(),
+            of if of.len() == pods => format!("{ALL_PODS}: "),
             of => format!("{}: ", count(of.len(), "pod")),
         }
     }

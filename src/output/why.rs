@@ -6,11 +6,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::data::{ApiVersion, Entry, List, Time, kind};
-use crate::words::program::Program;
+use crate::words::hint_command::Program;
 use crate::words::why::{self, Kind, Step, Subject};
 
 /// The most columns of a paragraph, also used if the terminal's width is unknown.
 const WIDTH: usize = 100;
+
+/// If a next command is longer, in characters, what it is for is above it.
+const LONGEST: usize = 80;
 
 /// Diagnoses as data.
 pub(crate) type DiagnosisList<'a> = List<kind::DiagnosisList, Diagnosis<'a>>;
@@ -70,10 +73,19 @@ impl StuckReason {
 /// A command to run next.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "NextCommand")]
-struct Next {
+pub(crate) struct Next {
     command: String,
     /// What it is for.
     about: &'static str,
+}
+
+impl From<Step> for Next {
+    fn from(step: Step) -> Self {
+        Self {
+            command: step.command,
+            about: step.about,
+        }
+    }
 }
 
 /// Something that could not be read.
@@ -114,13 +126,8 @@ impl<'a> Finding<'a> {
                 wrapped(&paragraph, fit.unwrap_or(WIDTH).min(WIDTH))
             }
         };
-        let commands = self.steps.iter().map(|step| step.command.chars().count());
-        let longest = commands.max().unwrap_or(0);
-        if !self.steps.is_empty() {
-            text.push_str("\n\nNext:");
-        }
-        for Step { command, about, .. } in &self.steps {
-            text.push_str(&format!("\n  {command:longest$}   # {about}"));
+        if let Some(next) = next(&self.steps) {
+            text.push_str(&format!("\n\n{next}"));
         }
         text
     }
@@ -146,29 +153,12 @@ impl<'a> Finding<'a> {
         lines.join("\n")
     }
 
-    /// What could not be read, in one line.
-    pub(crate) fn unread(&self) -> Option<String> {
-        let unread: Vec<String> = { self.found.unread.iter() }
-            .map(|unread| {
-                format!(
-                    "{} ({})",
-                    unread.what,
-                    crate::text::escape(&unread.why.to_string())
-                )
-            })
-            .collect();
-        (!unread.is_empty()).then(|| format!("could not read {}", unread.join(", ")))
-    }
-
     /// As data.
     pub(crate) fn list(&'a self, now: Now) -> DiagnosisList<'a> {
         let found = self.found;
         let reasons = { found.reasons.iter() }.map(|reason| StuckReason::of(reason, now));
         let blocks = found.blocks.iter();
-        let next = self.steps.iter().map(|step| Next {
-            command: step.command.clone(),
-            about: step.about,
-        });
+        let next = self.steps.iter().cloned().map(Next::from);
         let unread = found.unread.iter().map(|unread| Unread {
             what: unread.what,
             message: unread.why.to_string(),
@@ -205,6 +195,21 @@ impl Entry for Diagnosis<'_> {
     fn name(&self) -> Option<String> {
         Some(format!("{}/{}", self.resource, self.name))
     }
+}
+
+/// The next commands for people, each with what it is for: behind it, or above it if a line is too long.
+/// `None` if there are none.
+pub(crate) fn next(steps: &[Step]) -> Option<String> {
+    let width = |step: &Step| step.command.chars().count();
+    let longest = steps.iter().map(width).max()?;
+    let lines = steps.iter().map(|Step { command, about, .. }| {
+        if longest > LONGEST {
+            format!("\n  # {about}\n  {command}")
+        } else {
+            format!("\n  {command:longest$}   # {about}")
+        }
+    });
+    Some(format!("Next:{}", lines.collect::<String>()))
 }
 
 /// `text` in lines of at most `width`, unless a word is longer.

@@ -134,8 +134,7 @@ impl LockCommand<'_> {
         let now = self.session.locks.server_time().now();
         let seen = targets.iter().filter_map(|target| target.seen.as_ref());
         let unfinished: Vec<_> = seen.filter_map(|seen| seen.unfinished(now)).collect();
-        // --yes is for scripts, which say --take-expired if they mean it.
-        let is_asked = !self.args.yes && !self.args.nodes.reads_stdin() && Terminal::can_ask();
+        let is_asked = self.can_ask();
         let question = match &unfinished[..] {
             [(lease, _)] if is_asked && !take.take_expired => self.verb.question(lease.node()),
             [_, ..] if is_asked && !take.take_expired => self.verb.question_many(unfinished.len()),
@@ -156,6 +155,21 @@ impl LockCommand<'_> {
         // The answer took time: a node may have been cordoned meanwhile.
         let unread = targets.into_iter().map(|target| Target::from(target.node));
         Ok((self.read(unread.collect(), true).await?, confirmed))
+    }
+
+    /// Asks whether to create the namespace of the locks, for `nodes`.
+    ///
+    /// # Errors
+    /// If the answer is not yes. That was reported.
+    pub(super) async fn confirm_namespace(&self, nodes: &[String]) -> Result<(), Failure> {
+        let facts = self.facts(confirmation::NO_NAMESPACE, [].into_iter());
+        let answer = self.answer(&facts, confirmation::CREATE_NAMESPACE).await;
+        self.or_failed(nodes, answer)
+    }
+
+    /// Whether somebody can answer a question that --yes does not answer: scripts have a flag of its own for it.
+    pub(super) fn can_ask(&self) -> bool {
+        !self.args.yes && !self.args.nodes.reads_stdin() && Terminal::can_ask()
     }
 
     /// The cluster and what would change there, and a line for each lock.

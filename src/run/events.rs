@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures::future::join_all;
-use maintenance_lease::{ApiError, NodeEvent, Sight};
+use maintenance_lease::{ApiError, NodeEvent, NodeLookup};
 
 use crate::run::session::Session;
 use crate::words::event;
@@ -42,8 +42,8 @@ async fn on_their_nodes(session: &Session<'_>, mut events: Vec<NodeEvent>) -> Ve
     }));
     for (node, sight) in sights.await {
         match sight {
-            Ok(Sight::Missing) => events.retain(|event| event.node != node),
-            Ok(Sight::Row(row)) => events
+            Ok(NodeLookup::Missing) => events.retain(|event| event.node != node),
+            Ok(NodeLookup::Row(row)) => events
                 .iter_mut()
                 .filter(|event| event.node == node)
                 .for_each(|event| event.uid.clone_from(&row.uid)),

@@ -11,6 +11,7 @@ use super::session::{Session, Start};
 use crate::args::change::ChangingArgs;
 use crate::args::until::Until;
 use crate::args::wait::WaitingArgs;
+use crate::args::write::NamespaceArgs;
 use crate::error::{Failure, Verb};
 
 /// A command that changes locks: its session, and the flags that all such commands have.
@@ -42,19 +43,21 @@ impl<'a> LockCommand<'a> {
         })
     }
 
-    /// The same for a command that can wait: no request before the wait takes longer than the wait may.
+    /// The same for a command that locks nodes. No request before a wait takes longer than the wait may.
     ///
     /// # Errors
     /// As [`begin`](Self::begin), and if there is no answer in time.
-    pub(crate) async fn begin_waiting(
+    pub(crate) async fn begin_locking(
         start: &Start<'a>,
         args: &'a ChangingArgs,
         verb: Verb,
         waiting: WaitingArgs,
+        namespace: NamespaceArgs,
     ) -> Result<Self, Failure> {
         // A limit of zero tries once.
         let limit = waiting.timeout.filter(|limit| !limit.is_zero());
         let command = in_time(limit, Self::begin(start, args, verb)).await?;
+        namespace.apply(&command.session.locks);
         Ok(Self { limit, ..command })
     }
 

@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use std::pin::pin;
 use std::time::Duration;
 
-use maintenance_lease::{Change, SetError, SetOptions, SetProgress, Target};
+use maintenance_lease::{Change, Error, SetError, SetOptions, SetProgress, Target};
 use tokio::sync::mpsc::unbounded_channel;
 
 use self::progress::{Line, SetUpdate};
 use super::interruption::interrupt;
 use super::lock_command::LockCommand;
 use super::parallel::in_order;
+use super::targets::names;
 use crate::args::wait::WaitingArgs;
 use crate::error::{Failure, Obstacle};
 
@@ -25,66 +26,111 @@ pub(crate) struct Results {
 
 impl LockCommand<'_> {
     /// Locks `targets` as a set. Reports what it waits for if `waiting` asks for that.
+    ///
+    /// # Errors
+    /// As [`in_namespace`](Self::in_namespace).
     pub(crate) async fn lock(
         &self,
         targets: Vec<Target>,
         options: SetOptions,
         waiting: WaitingArgs,
-    ) -> Results {
-        let locks = &self.session.locks;
-        let mut options = options.parallel(self.args.nodes.parallel.into());
-        if waiting.wait {
-            options = options.wait(waiting.timeout);
-        }
-        let waits = waiting.wait && waiting.timeout != Some(Duration::ZERO);
-        let mut line = Line::new(&self.session, self.verb, waits);
-        let (sender, mut reported) = unbounded_channel();
-        let report = |progress: SetProgress<'_>| {
-            if let Some(reported) = SetUpdate::of(&progress) {
-                // The receiver may be gone already.
-                let _ = sender.send(reported);
+    ) -> Result<Results, Failure> {
+        let lock = async |targets| {
+            let locks = &self.session.locks;
+            let mut options = options.clone().parallel(self.args.nodes.parallel.into());
+            if waiting.wait {
+                options = options.wait(waiting.timeout);
+            }
+            let waits = waiting.wait && waiting.timeout != Some(Duration::ZERO);
+            let mut line = Line::new(&self.session, self.verb, waits);
+            let (sender, mut reported) = unbounded_channel();
+            let report = |progress: SetProgress<'_>| {
+                if let Some(reported) = SetUpdate::of(&progress) {
+                    // The receiver may be gone already.
+                    let _ = sender.send(reported);
+                }
+            };
+            let mut locking = pin!(locks.lock_all(targets, &options, interrupt(), report));
+            let outcome = loop {
+                tokio::select! {
+                    biased;
+                    outcome = &mut locking => break outcome,
+                    Some(reported) = reported.recv() => line.take_in(reported),
+                    () = line.due() => line.show(),
+                }
+            };
+            while let Ok(reported) = reported.try_recv() {
+                line.take_in(reported);
+            }
+            let waited = waiting.timeout.unwrap_or_default();
+            let failed = outcome.failed.into_iter();
+            let failed =
+                failed.map(|(node, error)| (node.clone(), Err(failure(node, error, waited))));
+            let held = outcome.held.into_iter();
+            Results {
+                by_node: held
+                    .map(|(node, change)| (node, Ok(change)))
+                    .chain(failed)
+                    .collect(),
+                interrupted: outcome.interrupted,
             }
         };
-        let mut locking = pin!(locks.lock_all(targets, &options, interrupt(), report));
-        let outcome = loop {
-            tokio::select! {
-                biased;
-                outcome = &mut locking => break outcome,
-                Some(reported) = reported.recv() => line.take_in(reported),
-                () = line.due() => line.show(),
-            }
-        };
-        while let Ok(reported) = reported.try_recv() {
-            line.take_in(reported);
-        }
-        let waited = waiting.timeout.unwrap_or_default();
-        let failed = outcome.failed.into_iter();
-        let failed = failed.map(|(node, error)| (node.clone(), Err(failure(node, error, waited))));
-        let held = outcome.held.into_iter();
-        Results {
-            by_node: held
-                .map(|(node, change)| (node, Ok(change)))
-                .chain(failed)
-                .collect(),
-            interrupted: outcome.interrupted,
-        }
+        self.in_namespace(targets, lock).await
     }
 
-    /// Runs `work` for each of `targets` independently.
-    pub(crate) async fn each<F>(&self, targets: Vec<Target>, work: impl Fn(Target) -> F) -> Results
+    /// Locks each of `targets` independently, by `work`.
+    ///
+    /// # Errors
+    /// As [`in_namespace`](Self::in_namespace).
+    pub(crate) async fn each<F>(
+        &self,
+        targets: Vec<Target>,
+        work: impl Fn(Target) -> F,
+    ) -> Result<Results, Failure>
     where
         F: Future<Output = Result<Change, Failure>>,
     {
-        let mut results = Results::default();
-        results.interrupted = in_order(
-            targets,
-            self.args.nodes.parallel,
-            work,
-            |node| self.session.locks.has_open_write(node),
-            |node, result| drop(results.by_node.insert(node.to_owned(), result)),
-        )
-        .await;
-        results
+        let lock = async |targets| {
+            let mut results = Results::default();
+            results.interrupted = in_order(
+                targets,
+                self.args.nodes.parallel,
+                &work,
+                |node| self.session.locks.has_open_write(node),
+                |node, result| drop(results.by_node.insert(node.to_owned(), result)),
+            )
+            .await;
+            results
+        };
+        self.in_namespace(targets, lock).await
+    }
+
+    /// Locks `targets`. If the namespace is missing, asks on a terminal whether to create it, then retries.
+    ///
+    /// # Errors
+    /// If the answer is not yes. That was reported.
+    async fn in_namespace(
+        &self,
+        targets: Vec<Target>,
+        lock: impl AsyncFn(Vec<Target>) -> Results,
+    ) -> Result<Results, Failure> {
+        let nodes = names(&targets);
+        let mut results = lock(targets).await;
+        let is_missing = |result: &Result<_, _>| {
+            matches!(result, Err(Failure::Lock(Error::NamespaceMissing(_))))
+        };
+        let is_missing = results.by_node.values().any(is_missing);
+        if !is_missing || results.interrupted || self.is_dry_run() || !self.can_ask() {
+            return Ok(results);
+        }
+        self.confirm_namespace(&nodes).await?;
+        self.session.locks.set_creates_namespace(true);
+        let failed = |node: &String| !matches!(results.by_node.get(node), Some(Ok(_)));
+        let failed = nodes.into_iter().filter(failed).map(Target::from).collect();
+        let again = lock(failed).await;
+        results.by_node.extend(again.by_node);
+        results.interrupted = again.interrupted;
+        Ok(results)
     }
 }
 

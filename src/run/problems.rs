@@ -15,7 +15,7 @@ use crate::run::session::Session;
 use crate::ui::Terminal;
 use crate::words::failure;
 use crate::words::failure_group::FailureGroups;
-use crate::words::program::Program;
+use crate::words::hint_command::Program;
 use crate::words::request::RequestContext;
 use crate::words::suggestions;
 

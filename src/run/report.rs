@@ -23,7 +23,7 @@ use crate::output::print;
 use crate::words::change::{self, ChangeContext, dry_run_suffix};
 use crate::words::error_code::ErrorCode;
 use crate::words::event;
-use crate::words::next_command::next_step;
+use crate::words::next_steps::next_step;
 use crate::words::verb::Outcomes;
 
 /// Reports the results for the nodes as they come.
@@ -209,7 +209,7 @@ impl<'a> Report<'a> {
             terminal.data(text);
         }
         if terminal.has_failed() {
-            self.give_back().await;
+            self.release_acquired().await;
             self.is_going_on = false;
         }
         if self.is_going_on && !command.is_dry_run() && is_for_people {
@@ -230,7 +230,7 @@ impl<'a> Report<'a> {
 
     /// Releases what was acquired, because its lock ids could not be written: a script takes the command for
     /// failed.
-    async fn give_back(&mut self) {
+    async fn release_acquired(&mut self) {
         let session = &self.command.session;
         for change in std::mem::take(&mut self.acquired) {
             let Err(cause) = session.locks.release_acquired(&change).await else {

@@ -8,7 +8,7 @@ use std::task::Poll;
 
 use futures::poll;
 use maintenance_lease::protocol::Now;
-use maintenance_lease::{Change, Error, Maintenance, Sight};
+use maintenance_lease::{Change, Error, Maintenance, NodeLookup};
 use other_tools::Finding;
 
 use super::interruption::or_interrupted;
@@ -21,7 +21,7 @@ use crate::text::escape;
 use crate::ui::Terminal;
 use crate::words::activity;
 use crate::words::change;
-use crate::words::program::Program;
+use crate::words::hint_command::Program;
 use crate::words::request::RequestContext;
 use crate::words::session as words;
 use connect::{ApiUser, Connection, Environment, Notice, Notices, connect};
@@ -127,6 +127,7 @@ impl<'a> Start<'a> {
         }
         let locks = builder.build().map_err(InputError::Holder)?;
         let locks = holder.own(&locks).map_err(InputError::Holder)?;
+        locks.set_creates_namespace(false);
         if let ApiUser::Known(name) = &connection.api_user {
             locks.set_api_user(name);
         }
@@ -177,7 +178,7 @@ impl Session<'_> {
     /// If it does not exist, or can't be read.
     pub(crate) async fn must_exist(&self, node: &str) -> Result<(), Failure> {
         match self.locks.see_node(node).await? {
-            Sight::Missing => Err(Error::NodeNotFound(node.to_owned()).into()),
+            NodeLookup::Missing => Err(Error::NodeNotFound(node.to_owned()).into()),
             _ => Ok(()),
         }
     }

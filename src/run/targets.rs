@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use futures::future::try_join_all;
 use futures::{StreamExt as _, TryStreamExt as _};
 pub(crate) use maintenance_lease::Target;
-use maintenance_lease::{Error, NodeLease, NodeRow, RowDetail, Seen, Sight};
+use maintenance_lease::{Error, NodeAndLease, NodeLease, NodeLookup, NodeRow, RowDetail};
 
 use super::interruption::{in_time, or_interrupted};
 use super::lock_command::LockCommand;
@@ -85,11 +85,11 @@ impl LockCommand<'_> {
             let mut row = target
                 .seen
                 .as_ref()
-                .map_or(Sight::Unread, |seen| seen.row.clone());
+                .map_or(NodeLookup::Unread, |seen| seen.row.clone());
             if session.findings(node).is_none() {
                 row = see_node(session, node).await?;
             }
-            if row == Sight::Forbidden {
+            if row == NodeLookup::Forbidden {
                 return Ok::<_, Failure>(Some((node.clone(), None)));
             }
             let mut findings = session.findings(node).unwrap_or_default();
@@ -139,7 +139,7 @@ pub(crate) async fn find(
             let mut mine: Vec<Target> = leases
                 .into_values()
                 .filter(|lease| locks.is_own(lease) && lease.is_hold() == holds)
-                .map(|lease| target(lease.node().to_owned(), Sight::Unread, Some(lease)))
+                .map(|lease| target(lease.node().to_owned(), NodeLookup::Unread, Some(lease)))
                 .collect();
             mine.sort_by(|one, other| one.node.cmp(&other.node));
             (mine, nothing)
@@ -177,13 +177,13 @@ pub(crate) async fn read(
                 None if !with_nodes => locks.see(node, false).await?,
                 None => {
                     let (lease, row) = futures::join!(locks.get(node), see_node(session, node));
-                    Seen {
+                    NodeAndLease {
                         node: node.clone(),
                         lease: lease?,
                         row: row?,
                     }
                 }
-                Some(seen) if with_nodes && seen.row == Sight::Unread => Seen {
+                Some(seen) if with_nodes && seen.row == NodeLookup::Unread => NodeAndLease {
                     row: see_node(session, node).await?,
                     ..seen
                 },
@@ -200,7 +200,7 @@ pub(crate) async fn read(
 }
 
 /// The row of a Node. It is read whole, for what other tools do to it.
-async fn see_node(session: &Session<'_>, node: &str) -> Result<Sight, Failure> {
+async fn see_node(session: &Session<'_>, node: &str) -> Result<NodeLookup, Failure> {
     let (row, findings) = with_findings(session, node).await?;
     if row.row().is_some() {
         session.remember_findings(node, findings);
@@ -250,8 +250,8 @@ async fn rows_of(
     session: &Session<'_>,
     names: &[String],
     with_nodes: bool,
-) -> Result<Vec<Sight>, Failure> {
-    let unread = || vec![Sight::Unread; names.len()];
+) -> Result<Vec<NodeLookup>, Failure> {
+    let unread = || vec![NodeLookup::Unread; names.len()];
     if !with_nodes {
         return Ok(unread());
     }
@@ -265,7 +265,7 @@ async fn rows_of(
             let mut rows: HashMap<String, NodeRow> = rows.collect();
             let sights = names.iter().map(|node| rows.remove(node));
             Ok(sights
-                .map(|row| row.map_or(Sight::Missing, Sight::Row))
+                .map(|row| row.map_or(NodeLookup::Missing, NodeLookup::Row))
                 .collect())
         }
         Err(Error::MissingRight { .. }) => Ok(unread()),
@@ -290,14 +290,14 @@ async fn listed(
         .into_iter()
         .map(|row| {
             let lease = leases.get(&row.name).cloned();
-            target(row.name.clone(), Sight::Row(row), lease)
+            target(row.name.clone(), NodeLookup::Row(row), lease)
         })
         .collect())
 }
 
-fn target(node: String, row: Sight, lease: Option<NodeLease>) -> Target {
+fn target(node: String, row: NodeLookup, lease: Option<NodeLease>) -> Target {
     Target {
-        seen: Some(Seen {
+        seen: Some(NodeAndLease {
             node: node.clone(),
             row,
             lease,

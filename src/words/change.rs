@@ -10,7 +10,7 @@ use super::lock::{about, why};
 use super::state::node_problem;
 use super::time::{clock, length, remaining};
 use crate::text::escape;
-use crate::words::program::{NO_REASON, Program};
+use crate::words::hint_command::{NO_REASON, Program};
 
 /// The suffix of messages in a dry run.
 pub(crate) fn dry_run_suffix(mode: DryRun) -> &'static str {

@@ -4,12 +4,16 @@ use maintenance_lease::protocol::{Instant, Now, State};
 use maintenance_lease::{NodeLease, NodeRow};
 use pod_safety::fencing::is_of_fencing;
 
+use super::hint_command::Program;
 use super::holder::person;
 use super::lock::why;
-use super::program::Program;
 use super::refusal::fenced;
 use super::state::node_problem;
 use super::time::clock_and_utc;
+
+/// The question if the namespace of the locks is missing, and what is shown before it.
+pub(crate) const NO_NAMESPACE: &str = "namespace kube-node-maintenance does not exist";
+pub(crate) const CREATE_NAMESPACE: &str = "Create it?";
 
 /// How many locks are listed; of more, only their number is shown.
 const SHOWN: usize = 20;

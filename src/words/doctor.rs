@@ -5,8 +5,8 @@ use policies::Mode;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::hint_command::Program;
 use super::policies::Enforcement;
-use super::program::Program;
 use super::verb::first;
 use crate::text::escape;
 
@@ -31,6 +31,67 @@ impl Level {
             Self::Ok => "ok",
             Self::Note => "note",
             Self::Problem => "problem",
+        }
+    }
+}
+
+/// What is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Check {
+    Server,
+    User,
+    Rights,
+    Namespace,
+    Policies,
+    NodePolicy,
+    LeasePolicy,
+    Release,
+    Leases,
+    HeldLabels,
+    Clock,
+}
+
+impl Check {
+    /// The name in the line, and for programs.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Server => "server",
+            Self::User => "user",
+            Self::Rights => "rights",
+            Self::Namespace => "namespace",
+            Self::Policies => "policies",
+            Self::NodePolicy => "node policy",
+            Self::LeasePolicy => "lease policy",
+            Self::Release => "release",
+            Self::Leases => "leases",
+            Self::HeldLabels => "held labels",
+            Self::Clock => "clock",
+        }
+    }
+}
+
+/// What a check reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    User,
+    Rights,
+    Namespaces,
+    Policies,
+    Leases,
+    RepairedLeases,
+    Nodes,
+}
+
+impl Source {
+    fn words(self) -> &'static str {
+        match self {
+            Self::User => "who you are",
+            Self::Rights => "your rights",
+            Self::Namespaces => "namespaces",
+            Self::Policies => "the policies",
+            Self::Leases => "the Leases",
+            Self::RepairedLeases => "the repaired Leases",
+            Self::Nodes => "nodes",
         }
     }
 }
@@ -82,7 +143,7 @@ pub(crate) enum Discovery {
     Labels(usize),
     /// This could not be read.
     Unread {
-        what: &'static str,
+        what: Source,
         is_forbidden: bool,
         error: String,
     },
@@ -125,12 +186,12 @@ impl Discovery {
             }
             Self::NamespaceDeleting => problem(
                 format!("{NAMESPACE} is being deleted, and every lock with it"),
-                "wait until it is gone; the next lock creates it again".to_owned(),
+                format!("wait until it is gone, then create it with `{program} install`"),
             ),
             Self::NamespaceMissing => note(
                 format!("{NAMESPACE} does not exist"),
                 format!(
-                    "create it with `{program} install`; the first lock creates it too, if its user may create namespaces"
+                    "create it with `{program} install`, or with --create-namespace when you lock a node"
                 ),
             ),
             Self::Namespace => ok(NAMESPACE.to_owned()),
@@ -195,9 +256,12 @@ impl Discovery {
                 what,
                 is_forbidden: true,
                 ..
-            } => note(format!("you may not read {what}"), by_administrator()),
+            } => note(
+                format!("you may not read {}", what.words()),
+                by_administrator(),
+            ),
             Self::Unread { what, error, .. } => {
-                note(format!("could not read {what}"), escape(error))
+                note(format!("could not read {}", what.words()), escape(error))
             }
         }
     }

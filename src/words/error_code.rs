@@ -118,7 +118,7 @@ impl ErrorCode {
 fn of_error(error: &Error) -> ErrorCode {
     match error {
         Error::Refused(refused) => of_refusal(refused.refusal),
-        Error::NodeNotFound(_) => ErrorCode::NotFound,
+        Error::NodeNotFound(_) | Error::NamespaceMissing(_) => ErrorCode::NotFound,
         Error::NodeDeleting(_) | Error::NamespaceTerminating(_) => ErrorCode::Deleting,
         Error::MissingRight { .. } => ErrorCode::Forbidden,
         Error::Unknown { .. } => ErrorCode::Unknown,

@@ -6,7 +6,8 @@ use std::time::Duration;
 use connect::{ConnectError, in_words};
 use maintenance_lease::{ApiError, Error, Right};
 
-use super::program::Program;
+use super::force_deletion::no_answer;
+use super::hint_command::Program;
 use super::request::RequestContext;
 use super::time::length;
 use super::{activity, fencing, input, loss, node_state, policies, refusal};
@@ -34,13 +35,14 @@ pub(crate) fn lines(
     let check = |node: &str| run("check with", format!("status {node}"));
     match failure {
         Failure::Input(error) => with_hint(input::lines(error, program)),
-        Failure::UnknownDeletion { target, why, .. } => {
+        Failure::UnknownDeletion { target, error } => {
+            let why = error.as_ref().map(ToString::to_string);
             let within = target.namespace.as_ref();
             let within = within.map(|namespace| format!(" -n {}", for_shell(namespace)));
             (
                 format!(
                     "unknown whether {target} was force-deleted: the request may still take effect ({})",
-                    escape(why)
+                    escape(no_answer(why.as_ref()))
                 ),
                 Some(format!(
                     "check with `{} get {target}{}`",
@@ -207,7 +209,13 @@ fn of_locks(
         ),
         (Error::NamespaceTerminating(_), _) => (
             error.to_string(),
-            Some("retry when the namespace is gone; acquire creates it again".to_owned()),
+            Some("when the namespace is gone, retry with --create-namespace".to_owned()),
+        ),
+        (Error::NamespaceMissing(_), _) => (
+            error.to_string(),
+            Some(format!(
+                "create it with `{program} install`, or add --create-namespace"
+            )),
         ),
         (Error::Contended { node, .. }, _) => (
             error.to_string(),
@@ -282,6 +290,14 @@ pub(crate) fn nothing_found(nothing: &NothingFound, program: &Program) -> (Strin
 fn find_pod(namespace: &str) -> Option<String> {
     let hint = "give the namespace with -n; find it with `kubectl get pods -A`";
     (namespace == "default").then(|| hint.to_owned())
+}
+
+/// Data can't be serialized.
+pub(crate) const UNPRINTABLE: &str = "could not print the result";
+
+/// Data can't be written.
+pub(crate) fn unwritten(error: &std::io::Error) -> String {
+    format!("could not write the result: {error}")
 }
 
 fn unconfirmed(why: &Unconfirmed) -> String {

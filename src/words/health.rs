@@ -3,13 +3,16 @@
 use maintenance_lease::NodeRow;
 use maintenance_lease::protocol::{Instant, Now};
 use pod_safety::fencing::record::Since;
-use pod_safety::node::Health;
+use pod_safety::node_health::Health;
 
 use super::time::span;
 use crate::text::escape;
 
 /// kubectl's word for a healthy node.
 const READY: &str = "Ready";
+
+/// A Node that does not exist, in words for people.
+pub(crate) const GONE: &str = "Gone: the Node was deleted, and only its Lease is left";
 
 /// A word for programs.
 pub(crate) fn word(health: &Health) -> &'static str {

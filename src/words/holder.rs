@@ -1,56 +1,18 @@
-//! Who has a lock, in words that are safe to print; and who the caller is.
+//! Who has a lock, in words that are safe to print.
 
-use maintenance_lease::env::{Env as _, Machine};
-use maintenance_lease::protocol::identity::{self, InvalidIdentity};
-use maintenance_lease::{Maintenance, NodeLease};
-use schemars::JsonSchema;
-use serde::Serialize;
+use maintenance_lease::NodeLease;
+use maintenance_lease::protocol::identity;
 
+use crate::holder::HolderSource;
 use crate::text::escape;
 
-/// The identity of the caller's locks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Holder {
-    pub(crate) identity: String,
-    /// USER@HOST, which earlier releases used for the same caller.
-    pub(crate) earlier: Option<String>,
-    pub(crate) source: HolderSource,
-}
-
-impl Holder {
-    /// The handle of this holder, with the connection of `locks`.
-    pub(crate) fn own(&self, locks: &Maintenance) -> Result<Maintenance, InvalidIdentity> {
-        let locks = locks.as_holder(&*self.identity)?;
-        Ok(match &self.earlier {
-            Some(earlier) => locks.formerly(earlier),
-            None => locks,
-        })
-    }
-}
-
-/// Why the caller has this identity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) enum HolderSource {
-    /// --holder or `KUBECTL_MAINT_HOLDER`.
-    Set,
-    /// It is the API user.
-    ApiUser,
-    /// USER@HOST, because many people may be this API user.
-    SharedApiUser,
-    /// USER@HOST, because the API user is not known, or can't be a holder.
-    UnknownApiUser,
-}
-
-impl HolderSource {
-    /// Why the caller has this identity, and how to choose another.
-    pub(crate) fn sentence(self) -> &'static str {
-        match self {
-            Self::Set => "set with --holder or KUBECTL_MAINT_HOLDER",
-            Self::ApiUser => "your API user; change it with --holder",
-            Self::SharedApiUser => "your login and host: others may share this API user",
-            Self::UnknownApiUser => "your login and host: the API user is unknown",
-        }
+/// Why the caller has this identity, and how to choose another.
+pub(crate) fn source(source: HolderSource) -> &'static str {
+    match source {
+        HolderSource::Set => "set with --holder or KUBECTL_MAINT_HOLDER",
+        HolderSource::ApiUser => "your API user; change it with --holder",
+        HolderSource::SharedApiUser => "your login and host: others may share this API user",
+        HolderSource::UnknownApiUser => "your login and host: the API user is unknown",
     }
 }
 
@@ -70,69 +32,4 @@ pub(crate) fn of_node(holder: &str) -> String {
 /// A holder unchanged, whatever other tools wrote.
 pub(crate) fn named(holder: &str) -> String {
     identity::visible(&escape(holder)).into_owned()
-}
-
-/// A command that holds nodes as long as it runs. Its holder name has the process id, so that two commands
-/// of the same person exclude each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum HoldingCommand {
-    With,
-    ForceDelete,
-}
-
-impl HoldingCommand {
-    const ALL: [Self; 2] = [Self::With, Self::ForceDelete];
-
-    /// The command, as typed.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::With => "with",
-            Self::ForceDelete => "force-delete",
-        }
-    }
-
-    /// The holder name of this process for `identity`.
-    pub(crate) fn holder(self, identity: &str) -> String {
-        let mut unique = [0; 3];
-        Machine.random(&mut unique);
-        let unique: String = unique.iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("{identity}{}{}-{unique}", self.mark(), std::process::id())
-    }
-
-    /// The command and the identity in a holder name; `None` if it is not such a name.
-    pub(crate) fn of(holder: &str) -> Option<(Self, &str)> {
-        let found = Self::ALL.into_iter().filter_map(|running| {
-            let (whose, _) = holder.rsplit_once(&running.mark())?;
-            Some((running, whose))
-        });
-        // If one runs under another, the inner one is the holder.
-        found.max_by_key(|(_, whose)| whose.len())
-    }
-
-    /// The text between the identity and the process id.
-    fn mark(self) -> String {
-        format!("/{}-", self.name())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_process_has_a_name_of_its_own_that_tells_whose_it_is() {
-        let with = || HoldingCommand::With.holder("a/b@c");
-        let (one, other) = (with(), with());
-        assert_ne!(one, other);
-        assert_eq!(
-            HoldingCommand::of(&one),
-            Some((HoldingCommand::With, "a/b@c"))
-        );
-        assert_eq!(HoldingCommand::of("a/b@c"), None);
-        let inner = HoldingCommand::ForceDelete.holder(&one);
-        assert_eq!(
-            HoldingCommand::of(&inner),
-            Some((HoldingCommand::ForceDelete, &*one))
-        );
-    }
 }

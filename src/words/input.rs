@@ -2,7 +2,7 @@
 
 use chrono::SecondsFormat;
 
-use super::program::Program;
+use super::hint_command::Program;
 use super::time::{length, span};
 use crate::error::InputError;
 use crate::text::{for_shell, shown};

@@ -2,6 +2,8 @@
 
 use maintenance_lease::LeasePurpose;
 
+use super::status::NOTHING_FOUND;
+
 /// Candidates are missing from the list.
 pub(crate) const NO_CANDIDATES: &str =
     "no permission to list candidates of coordinated leader elections";
@@ -9,13 +11,21 @@ pub(crate) const NO_CANDIDATES: &str =
 /// kubectl's words for an empty list of `namespace`, or of all (`None`), and where to look for more.
 pub(crate) fn nothing_found(namespace: Option<&str>, is_of_heartbeats: bool) -> String {
     match namespace {
-        None => "No resources found".to_owned(),
+        None => NOTHING_FOUND.to_owned(),
         Some(_) if is_of_heartbeats => {
             "No resources found: add --heartbeats to show heartbeats".to_owned()
         }
         Some(namespace) => {
             format!("No resources found in {namespace} namespace: add -A for all namespaces")
         }
+    }
+}
+
+/// A candidate for a Lease in coordinated leader election.
+pub(crate) fn candidate(lease: &str, version: Option<&str>) -> String {
+    match version {
+        Some(version) => format!("candidate for {lease}, {version}"),
+        None => format!("candidate for {lease}"),
     }
 }
 

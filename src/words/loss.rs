@@ -4,11 +4,12 @@ use maintenance_lease::protocol::{Instant, Now, Span};
 use maintenance_lease::{Lost, LostBy, NodeLease};
 use under_lease::Stage;
 
-use super::holder::{HoldingCommand, named, of_node, person};
+use super::holder::{named, of_node, person};
 use super::lock::{about, why};
 use super::time::{clock, length};
+use crate::holder::HoldingCommand;
 use crate::text::escape;
-use crate::words::program::Program;
+use crate::words::hint_command::Program;
 
 /// The two lines, the second without its `hint:`. `before` is the Lease as last held, and `stage` the
 /// progress of the command when the loss was noticed.

@@ -3,7 +3,7 @@
 use maintenance_lease::{ApiError, NAMESPACE};
 use policies::{Mode, OLDEST_MINOR};
 
-use super::program::Program;
+use super::hint_command::Program;
 use super::request::RequestContext;
 use crate::error::{PolicyRefusal, Verb};
 use crate::text::escape;
@@ -88,6 +88,20 @@ pub(crate) fn after_install(is_new: bool, is_off: bool, program: &Program) -> Op
         )),
         (false, false) => None,
     }
+}
+
+/// There is nothing to uninstall.
+pub(crate) const NOTHING_INSTALLED: &str = "nothing is installed";
+
+/// What is shown before `count` objects are deleted, and the question.
+pub(crate) fn uninstall(place: &str, count: usize) -> ([String; 2], &'static str) {
+    (
+        [
+            format!("{place}: {count} objects"),
+            "Users lose the rights that these roles gave them.".to_owned(),
+        ],
+        "Remove the policies and the roles?",
+    )
 }
 
 /// The warning that another tool may undo `off`.

@@ -13,9 +13,9 @@ use super::request::RequestContext;
 use super::state::node_problem;
 use super::time::{clock, length, remaining};
 use crate::error::Verb;
+use crate::holder::HoldingCommand;
 use crate::text::{escape, for_shell};
-use crate::words::holder::HoldingCommand;
-use crate::words::program::{NO_REASON, Program};
+use crate::words::hint_command::{NO_REASON, Program};
 
 /// The two lines, the second without its `hint:`.
 pub(crate) fn lines(refused: &Refused, request: RequestContext<'_>) -> (String, String) {

@@ -2,7 +2,7 @@
 
 use maintenance_lease::protocol::Now;
 
-use super::program::Program;
+use super::hint_command::Program;
 use crate::error::Verb;
 
 /// A request for locks, and its time.

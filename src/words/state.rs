@@ -29,6 +29,52 @@ impl From<State> for LockState {
     }
 }
 
+/// A state as shown to people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Label {
+    Free,
+    Locked,
+    Expired,
+    OnHold,
+    OnHoldOverdue,
+}
+
+impl Label {
+    pub(crate) fn of(lease: Option<&NodeLease>, now: Now) -> Self {
+        let Some(lease) = lease else {
+            return Self::Free;
+        };
+        match lease.state(now) {
+            State::Free => Self::Free,
+            State::Held { .. } => Self::Locked,
+            State::Expired { .. } => Self::Expired,
+            State::AdminHold if lease.is_overdue(now) => Self::OnHoldOverdue,
+            State::AdminHold => Self::OnHold,
+        }
+    }
+
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Free => "Free",
+            Self::Locked => "Locked",
+            Self::Expired => "Expired",
+            Self::OnHold => "OnHold",
+            Self::OnHoldOverdue => "OnHold overdue",
+        }
+    }
+
+    /// How soon somebody should look at it: the least is the most urgent.
+    pub(crate) fn urgency(self) -> i64 {
+        match self {
+            Self::Expired => 0,
+            Self::OnHoldOverdue => 1,
+            Self::OnHold => 2,
+            Self::Locked => 3,
+            Self::Free => 4,
+        }
+    }
+}
+
 /// Something unusual about a Lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) enum LockFlag {

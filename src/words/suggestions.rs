@@ -1,6 +1,6 @@
 //! Suggestions for mistyped names.
 
-use super::program::Program;
+use super::hint_command::Program;
 
 /// How many names are suggested.
 const MOST: usize = 2;

@@ -3,9 +3,13 @@
 
 use std::fmt;
 
+use pod_safety::checks::RISKS;
+use pod_safety::consent::NONE;
+
+use super::hint_command::NO_REASON;
 use super::node_keys::known_tools;
-use super::program::NO_REASON;
 use crate::error::InvalidValue;
+use crate::text::shown;
 
 /// What the argument parser prints of an invalid `--token`, which it can't check by itself.
 pub(crate) fn invalid_token(problem: &InvalidValue) -> String {
@@ -46,6 +50,23 @@ impl fmt::Display for InvalidValue {
             Self::Placeholder => return write!(f, "replace {NO_REASON} with your reason"),
             Self::NoReason => "a hold needs a reason, because it may last long",
             Self::NoProof => "say how you know that the node is off",
+            Self::NoRisk => {
+                return write!(
+                    f,
+                    "no ID given: --accept-risk accepts all risks shown, --accept-risk={NONE} accepts none"
+                );
+            }
+            Self::Blocker { id } => {
+                return write!(f, "`{id}` is a blocker: use --override={id}");
+            }
+            Self::FinalBlocker { id } => return write!(f, "`{id}` cannot be accepted"),
+            Self::Informational { id } => {
+                return write!(f, "`{id}` is informational and needs no confirmation");
+            }
+            Self::UnknownRisk { typed } => {
+                let (typed, valid) = (shown(typed), RISKS.join(", "));
+                return write!(f, "unknown ID {typed:?}; valid IDs are {valid}");
+            }
             Self::NotALabelKey => "not the key of a label, e.g. topology.kubernetes.io/zone",
             Self::LockIdAsToken => "it is a lock id, which only renew, release and verify take",
             Self::ManyLockIds => "more than one lock id given",

@@ -9,7 +9,7 @@ use super::request::RequestContext;
 use super::time::clock;
 use crate::error::Verb;
 use crate::text::escape;
-use crate::words::program::Program;
+use crate::words::hint_command::Program;
 
 /// The progress of a caller who locks several nodes.
 #[derive(Clone, Copy, Debug)]

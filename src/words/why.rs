@@ -5,14 +5,22 @@ mod subject;
 
 use maintenance_lease::protocol::Now;
 use pod_safety::constants::POD_GC;
-use pod_safety::node::Health;
-use pod_safety::why::{Blocked, Diagnosis, Eviction, Finalizer, Reason, State, User};
+use pod_safety::node_health::Health;
+use pod_safety::why::{Blocked, Diagnosis, Eviction, Finalizer, Reason, State, Unread, User};
 use pod_safety::words::few;
 
-pub(crate) use self::next::{Step, steps};
+pub(crate) use self::next::{Step, steps, volume_steps};
 pub(crate) use self::subject::{Kind, Subject};
 use super::time::{length, remaining, span};
 use crate::text::escape;
+
+/// What could not be read, in one line.
+pub(crate) fn unread(unread: &[Unread]) -> Option<String> {
+    let unread: Vec<String> = { unread.iter() }
+        .map(|unread| format!("{} ({})", unread.what, escape(&unread.why.to_string())))
+        .collect();
+    (!unread.is_empty()).then(|| format!("could not read {}", unread.join(", ")))
+}
 
 /// The state of the object, as a code for programs.
 pub(crate) fn state_word(state: State) -> &'static str {

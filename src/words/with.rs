@@ -5,9 +5,9 @@ use std::ffi::OsString;
 use maintenance_lease::protocol::{LockId, Now};
 use maintenance_lease::{Change, Done, Error, NodeLease};
 
+use super::hint_command::Program;
 use super::holder::person;
 use super::lock::why;
-use super::program::Program;
 use super::time::clock;
 use crate::text::{escape, for_shell};
 

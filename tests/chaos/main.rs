@@ -7,6 +7,8 @@ mod checker;
 #[path = "../support/faketime.rs"]
 mod faketime;
 mod history;
+#[path = "../support/namespace.rs"]
+mod namespace;
 mod scenarios;
 mod support;
 #[path = "../support/wall_clock.rs"]

@@ -12,7 +12,6 @@ use crate::support::{Cluster, Run, ago, holder_of, on_both, on_real, requests};
 fn a_free_node_is_acquired_and_the_next_one_is_told_everything() {
     on_both("acquire-free", |cluster| {
         let node = cluster.node("worker-1");
-        cluster.namespace();
         assert_snapshot!(
             cluster.maint(["acquire", &node, "-m", "new kernel"]).run(),
             @r#"
@@ -531,7 +530,6 @@ fn a_refused_acquisition_is_an_item_with_an_error() {
 #[test]
 fn each_node_of_a_failed_acquisition_is_an_item() {
     on_both("acquire-items", |cluster| {
-        cluster.namespace();
         let free = cluster.node("free");
         let held = cluster.node("held");
         let bob = cluster.maint(["acquire", &held, "-m", "disk"]);
@@ -660,7 +658,6 @@ fn expired_lease() -> serde_json::Value {
 #[test]
 fn a_next_command_is_for_all_that_was_asked_for() {
     on_both("acquire-next", |cluster| {
-        cluster.namespace();
         let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
         let bob = cluster.maint(["acquire", &nodes[1]]).holder("bob@laptop");
         bob.succeeds();
@@ -718,7 +715,6 @@ fn a_next_command_is_for_all_that_was_asked_for() {
 #[test]
 fn beside_an_own_lock_the_next_command_is_for_the_others() {
     on_both("acquire-own-other", |cluster| {
-        cluster.namespace();
         let nodes = ["worker-1", "worker-2", "worker-3"].map(|short| cluster.node(short));
         let [own, other, free] = &nodes;
         cluster.maint(["acquire", own]).succeeds();
@@ -740,7 +736,6 @@ fn beside_an_own_lock_the_next_command_is_for_the_others() {
 #[test]
 fn many_nodes_of_one_holder_take_one_line() {
     on_both("acquire-groups", |cluster| {
-        cluster.namespace();
         let nodes: Vec<String> = (1..=9)
             .map(|number| cluster.node(&format!("worker-{number}")))
             .collect();

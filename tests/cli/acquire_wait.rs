@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use crate::support::Treatment::{Answer, Keep};
-use crate::support::{Cluster, Gate, Kept, Maint, Running, ago, holder_of, on_both};
+use crate::support::{Cluster, Kept, Maint, Proxy, Running, ago, holder_of, on_both};
 
 /// A node that bob holds.
 pub(super) fn held_by_bob(cluster: &Cluster, short: &str) -> String {
@@ -297,22 +297,22 @@ fn ctrl_c_while_it_waits_leaves_nothing() {
     }
 }
 
-/// Waits for the node that bob has, and releases, up to the write that takes it, which `gate` keeps.
-fn about_to_take(cluster: &Cluster, node: &str, gate: &Gate) -> (Running, Kept) {
+/// Waits for the node that bob has, and releases, up to the write that takes it, which `proxy` keeps.
+fn about_to_take(cluster: &Cluster, node: &str, proxy: &Proxy) -> (Running, Kept) {
     let run = cluster
         .maint(["acquire", node, "--wait", "-q"])
-        .kubeconfig(&gate.kubeconfig)
+        .kubeconfig(&proxy.kubeconfig)
         .start();
     bob(cluster, &["release", node]).succeeds();
-    (run, gate.kept())
+    (run, proxy.kept())
 }
 
 #[test]
 fn ctrl_c_while_a_write_hangs_says_that_it_may_land() {
     on_both("wait-write", |cluster| {
         let node = held_by_bob(cluster, "worker-1");
-        let gate = cluster.gate_for(Keep, |method, _| method == Method::PATCH);
-        let (mut run, kept) = about_to_take(cluster, &node, &gate);
+        let proxy = cluster.proxy_for(Keep, |method, _| method == Method::PATCH);
+        let (mut run, kept) = about_to_take(cluster, &node, &proxy);
         run.interrupt();
         run.says("may still take effect");
         assert_snapshot!(run.ends(), @"
@@ -330,8 +330,8 @@ fn ctrl_c_while_a_write_hangs_says_that_it_may_land() {
 fn ctrl_c_while_a_write_lands_gives_back() {
     on_both("wait-lands", |cluster| {
         let node = held_by_bob(cluster, "worker-1");
-        let gate = cluster.gate_for_writes(&[Keep]);
-        let (run, kept) = about_to_take(cluster, &node, &gate);
+        let proxy = cluster.gate_for_writes(&[Keep]);
+        let (run, kept) = about_to_take(cluster, &node, &proxy);
         run.interrupt();
         assert_eq!(kept.passes(), 200);
         let run = run.ends();
@@ -350,9 +350,9 @@ fn ctrl_c_while_a_write_lands_gives_back() {
 fn who_may_not_watch_waits_all_the_same() {
     on_both("wait-blind", |cluster| {
         let node = held_by_bob(cluster, "worker-1");
-        let gate = cluster.gate_for(Answer(403, None), |_, path| path.contains("watch=true"));
+        let proxy = cluster.proxy_for(Answer(403, None), |_, path| path.contains("watch=true"));
         let start = |arguments: &[&str]| {
-            let maint = cluster.maint(arguments).kubeconfig(&gate.kubeconfig);
+            let maint = cluster.maint(arguments).kubeconfig(&proxy.kubeconfig);
             maint.until_it_says("could not watch for changes")
         };
         let acquiring = start(&["acquire", &node, "--wait"]);
@@ -363,7 +363,7 @@ fn who_may_not_watch_waits_all_the_same() {
         node/worker-1 is on hold by bob@laptop: "disk" (since [time])
         -- stderr
         waiting for node/worker-1 to be on hold: it is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
-        Warning: could not watch for changes, polling instead: Error from server (Forbidden): the gate says so
+        Warning: could not watch for changes, polling instead: Error from server (Forbidden): the proxy says so
         -- exit code 0
         "#);
         bob(cluster, &["unhold", &node]).succeeds();

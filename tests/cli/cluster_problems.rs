@@ -12,8 +12,8 @@ fn a_local_clock_that_is_off() {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         let run = |seconds: i64, words: &[&str]| {
-            let gate = cluster.gate(move |_, _| Ahead(seconds));
-            let run = cluster.maint(words).kubeconfig(&gate.kubeconfig).run();
+            let proxy = cluster.proxy(move |_, _| Ahead(seconds));
+            let run = cluster.maint(words).kubeconfig(&proxy.kubeconfig).run();
             // By up to a second more or less.
             let by = |text: String| {
                 text.replace("is 9s ", "is 10s ")
@@ -55,7 +55,7 @@ fn nodes_that_may_not_be_read() {
         for node in &nodes {
             cluster.lease(node, &json!({}));
         }
-        let gate = cluster.gate(|_, path| {
+        let proxy = cluster.proxy(|_, path| {
             if path.starts_with("/api/v1/nodes") {
                 Answer(403, None)
             } else {
@@ -63,7 +63,7 @@ fn nodes_that_may_not_be_read() {
             }
         });
         let run = |words: &[&str]| {
-            let maint = cluster.maint(words).kubeconfig(&gate.kubeconfig);
+            let maint = cluster.maint(words).kubeconfig(&proxy.kubeconfig);
             maint.run()
         };
         let [one, two] = &nodes;
@@ -129,7 +129,7 @@ fn nodes_that_may_not_be_read() {
         $ kubectl maint unhold worker-1
         node/worker-1 hold ended
         -- stderr
-        node/worker-1: if it has a held label, that stays: Error from server (Forbidden): the gate says so
+        node/worker-1: if it has a held label, that stays: Error from server (Forbidden): the proxy says so
         -- exit code 0
         ");
     });
@@ -149,7 +149,7 @@ fn a_namespace_that_is_being_deleted() {
         $ kubectl maint acquire worker-2
         -- stderr
         error: namespace kube-node-maintenance is being deleted: no Lease can be created in it
-        hint: retry when the namespace is gone; acquire creates it again
+        hint: when the namespace is gone, retry with --create-namespace
         -- exit code 1
         ");
     });

@@ -9,7 +9,6 @@ use crate::support::{ago, on_both, requests};
 fn a_page_has_the_lock_the_node_and_what_to_run_next() {
     on_both("describe-page", |cluster| {
         let node = cluster.node("worker-1");
-        cluster.namespace();
         let describe = || cluster.maint(["describe", "node", &node]);
         assert_snapshot!(describe().run(), @"
         $ kubectl maint describe node worker-1

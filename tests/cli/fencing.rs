@@ -12,7 +12,7 @@ use crate::support::{Cluster, Treatment, ago, holder_of, on_real};
 const HEARTBEATS: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
 
 /// A silent node beside one that is well, in a zone of their own.
-fn silent(cluster: &Cluster) -> String {
+pub(crate) fn silent(cluster: &Cluster) -> String {
     let zone = json!({"topology.kubernetes.io/zone": cluster.name("zone")});
     cluster.node_with("worker-2", &zone, &json!({}));
     let node = cluster.node_with("worker-1", &zone, &json!({}));
@@ -40,9 +40,15 @@ fn is_recorded(cluster: &Cluster, node: &str) -> bool {
     seen["metadata"]["annotations"]["kubectl-maint.dev/fenced"].is_string()
 }
 
+/// Whether it writes to a Node, other than the held label.
+fn is_write(method: &Method, path: &str) -> bool {
+    let is_label = path.contains("fieldManager=kubectl-maint-node-keys");
+    method == Method::PATCH && path.starts_with("/api/v1/nodes/") && !is_label
+}
+
 /// What is written to Nodes waits until the test lets it go.
 fn keeps(method: &Method, path: &str) -> Treatment {
-    match method == Method::PATCH && path.starts_with("/api/v1/nodes/") {
+    match is_write(method, path) {
         true => Treatment::Keep,
         false => Treatment::Pass,
     }
@@ -50,7 +56,7 @@ fn keeps(method: &Method, path: &str) -> Treatment {
 
 /// What is written to Nodes is written, and nobody hears of it.
 fn loses(method: &Method, path: &str) -> Treatment {
-    match method == Method::PATCH && path.starts_with("/api/v1/nodes/") {
+    match is_write(method, path) {
         true => Treatment::LoseAnswer,
         false => Treatment::Pass,
     }
@@ -60,9 +66,12 @@ fn loses(method: &Method, path: &str) -> Treatment {
 fn a_lost_answer_ends_as_the_success_that_it_was() {
     on_real("fence-lost", |cluster| {
         let node = silent(cluster);
-        let gate = cluster.gate(loses);
+        let proxy = cluster.proxy(loses);
         let fence = ["fence", &node, "--powered-off=dark"];
-        let run = cluster.maint(fence).kubeconfig(&gate.kubeconfig).succeeds();
+        let run = cluster
+            .maint(fence)
+            .kubeconfig(&proxy.kubeconfig)
+            .succeeds();
         let fenced = format!("node/{node} fenced by alice@bastion, powered off: dark\n");
         assert_eq!(run.stdout, fenced);
         let seen = cluster.get(&format!("/api/v1/nodes/{node}"));
@@ -76,7 +85,7 @@ fn a_lost_answer_ends_as_the_success_that_it_was() {
         let restarted = json!({"status": {"nodeInfo": {"bootID": "boot-2"}}});
         cluster.patch(&format!("/api/v1/nodes/{node}/status"), &restarted);
         let unfence = cluster.maint(["unfence", &node]);
-        let run = unfence.kubeconfig(&gate.kubeconfig).succeeds();
+        let run = unfence.kubeconfig(&proxy.kubeconfig).succeeds();
         assert_eq!(run.stdout, format!("node/{node} unfenced\n"));
         let seen = cluster.get(&format!("/api/v1/nodes/{node}"));
         assert!(seen["metadata"]["annotations"]["kubectl-maint.dev/fenced"].is_null());
@@ -89,11 +98,14 @@ fn a_lost_answer_ends_as_the_success_that_it_was() {
 fn a_hook_is_run_once_though_answers_are_lost() {
     on_real("hook-lost", |cluster| {
         let node = silent(cluster);
-        let gate = cluster.gate(loses);
+        let proxy = cluster.proxy(loses);
         let ran = cluster.directory().join(format!("{node}-ran"));
         let script = format!("echo once >> '{}'", ran.display());
         let fence = ["fence", &node, "--", "sh", "-c", &script];
-        cluster.maint(fence).kubeconfig(&gate.kubeconfig).succeeds();
+        cluster
+            .maint(fence)
+            .kubeconfig(&proxy.kubeconfig)
+            .succeeds();
         assert!(is_recorded(cluster, &node));
         assert_eq!(std::fs::read_to_string(ran).expect("it ran"), "once\n");
     });
@@ -104,10 +116,10 @@ fn a_hook_is_run_once_though_answers_are_lost() {
 fn a_node_that_reports_while_its_record_is_under_way_is_not_fenced() {
     on_real("fence-reports", |cluster| {
         let node = silent(cluster);
-        let gate = cluster.gate(keeps);
+        let proxy = cluster.proxy(keeps);
         let fence = cluster.maint(["fence", &node, "--powered-off=dark"]);
-        let running = fence.kubeconfig(&gate.kubeconfig).start();
-        let kept = gate.kept();
+        let running = fence.kubeconfig(&proxy.kubeconfig).start();
+        let kept = proxy.kept();
         beats(cluster, &node, 0);
         let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
         cluster.patch(&format!("/api/v1/nodes/{node}/status"), &ready);
@@ -127,10 +139,10 @@ fn a_node_that_comes_back_while_it_is_put_on_hold_is_not_fenced() {
     on_real("fence-late", |cluster| {
         let node = silent(cluster);
         cluster.lease(&node, &json!({}));
-        let gate = cluster.gate_for_writes(&[Treatment::Keep]);
+        let proxy = cluster.gate_for_writes(&[Treatment::Keep]);
         let fence = cluster.maint(["fence", &node, "--powered-off=dark"]);
-        let running = fence.kubeconfig(&gate.kubeconfig).start();
-        let kept = gate.kept();
+        let running = fence.kubeconfig(&proxy.kubeconfig).start();
+        let kept = proxy.kept();
         beats(cluster, &node, 0);
         assert_eq!(kept.passes(), 200);
         let run = running.ends();
@@ -147,11 +159,11 @@ fn a_node_that_comes_back_while_it_is_put_on_hold_is_not_fenced() {
 fn after_a_crash_behind_the_hold_it_goes_on() {
     on_real("fence-killed", |cluster| {
         let node = silent(cluster);
-        let gate = cluster.gate(keeps);
+        let proxy = cluster.proxy(keeps);
         let fence = || cluster.maint(["fence", &node, "--powered-off=dark"]);
-        let running = fence().kubeconfig(&gate.kubeconfig).start();
+        let running = fence().kubeconfig(&proxy.kubeconfig).start();
         // Dropped, it is never written.
-        drop(gate.kept());
+        drop(proxy.kept());
         running.is_sent(Signal::KILL);
         running.ends_killed();
         assert!(!is_recorded(cluster, &node));
@@ -176,12 +188,12 @@ fn after_a_crash_behind_the_hold_it_goes_on() {
 fn a_heartbeat_while_the_record_is_under_way_is_told_of_at_once() {
     on_real("fence-beats", |cluster| {
         let node = silent(cluster);
-        let gate = cluster.gate(keeps);
+        let proxy = cluster.proxy(keeps);
         // Until no controller comes in between, which changes the Node.
         let run = loop {
             let fence = cluster.maint(["fence", &node, "--powered-off=dark"]);
-            let running = fence.kubeconfig(&gate.kubeconfig).start();
-            let kept = gate.kept();
+            let running = fence.kubeconfig(&proxy.kubeconfig).start();
+            let kept = proxy.kept();
             beats(cluster, &node, 0);
             let code = kept.passes();
             let run = running.ends();

@@ -9,7 +9,6 @@ use crate::support::{Run, events_of, holder_of, on_both};
 fn a_node_is_held_until_further_notice() {
     on_both("hold-free", |cluster| {
         let node = cluster.node("worker-1");
-        cluster.namespace();
         assert_snapshot!(
             cluster.maint(["hold", &node, "-m", "disk", "--expect-until", "2d"]).run(),
             @"

@@ -146,8 +146,8 @@ fn costs_no_request_if_the_credentials_tell() {
 #[test]
 fn is_user_at_host_if_nobody_says_who_the_api_user_is() {
     in_memory("holder-unknown", |cluster| {
-        let gate = cluster.gate_for(Foreign(404), |_, path| path.contains("selfsubjectreviews"));
-        let maint = cluster.maint(["whoami"]).kubeconfig(&gate.kubeconfig);
+        let proxy = cluster.proxy_for(Foreign(404), |_, path| path.contains("selfsubjectreviews"));
+        let maint = cluster.maint(["whoami"]).kubeconfig(&proxy.kubeconfig);
         let run = maint
             .without_env("KUBECTL_MAINT_HOLDER")
             .env("USER", "al")

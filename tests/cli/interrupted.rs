@@ -13,8 +13,8 @@ use crate::support::{in_memory, on_both};
 fn while_a_read_hangs() {
     on_both("ctrl-read", |cluster| {
         let node = cluster.node("worker-1");
-        let gate = cluster.gate_for(Keep, |_, path| path.contains("/leases/"));
-        let (run, _kept) = gate.holds_up(cluster.maint(["acquire", &node]));
+        let proxy = cluster.proxy_for(Keep, |_, path| path.contains("/leases/"));
+        let (run, _kept) = proxy.holds_up(cluster.maint(["acquire", &node]));
         run.interrupt();
         // Nothing was sent that could take effect.
         assert_snapshot!(run.ends(), @"
@@ -31,9 +31,9 @@ fn while_a_read_hangs() {
 fn while_the_api_user_is_asked_for() {
     in_memory("ctrl-user", |cluster| {
         let node = cluster.node("worker-1");
-        let authority = Authority::new("gate").expect("an authority");
+        let authority = Authority::new("proxy").expect("an authority");
         let identity = authority.server(&["127.0.0.1"]).expect("a certificate");
-        let gate = cluster.gate_as(Some(&identity), |_, path| {
+        let proxy = cluster.proxy_as(Some(&identity), |_, path| {
             match path.contains("selfsubjectreviews") {
                 true => Keep,
                 false => Pass,
@@ -45,12 +45,12 @@ fn while_the_api_user_is_asked_for() {
             "current-context": "test",
             "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
             "clusters": [{"name": "test", "cluster": {
-                "server": format!("https://{}", gate.address),
+                "server": format!("https://{}", proxy.address),
                 "insecure-skip-tls-verify": true,
             }}],
             "users": [{"name": "test", "user": {"token": "opaque"}}],
         });
-        std::fs::write(&gate.kubeconfig, config.to_string()).expect("a kubeconfig");
+        std::fs::write(&proxy.kubeconfig, config.to_string()).expect("a kubeconfig");
         for line in [
             "acquire NODE",
             "hold NODE -m why",
@@ -63,7 +63,7 @@ fn while_the_api_user_is_asked_for() {
                 .map(|word| word.replace("NODE", &node))
                 .collect();
             words.insert(1, "--request-timeout=0".to_owned());
-            let (run, _kept) = gate.holds_up(cluster.maint(&words));
+            let (run, _kept) = proxy.holds_up(cluster.maint(&words));
             run.is_sent(Signal::TERM);
             let run = run.ends();
             assert_eq!(run.code, 130, "{run}");
@@ -76,8 +76,8 @@ fn while_the_api_user_is_asked_for() {
 fn while_a_list_hangs() {
     on_both("ctrl-list", |cluster| {
         let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
-        let gate = cluster.gate(|_, _| Keep);
-        let (run, _kept) = gate.holds_up(cluster.maint(["acquire"]).args(&nodes));
+        let proxy = cluster.proxy(|_, _| Keep);
+        let (run, _kept) = proxy.holds_up(cluster.maint(["acquire"]).args(&nodes));
         run.interrupt();
         // Nothing was sent that could take effect.
         assert_snapshot!(run.ends(), @"
@@ -94,8 +94,8 @@ fn while_a_write_hangs() {
     on_both("ctrl-write", |cluster| {
         let node = cluster.node("worker-1");
         cluster.released(&node);
-        let gate = cluster.gate_for_writes(&[Keep]);
-        let (run, kept) = gate.holds_up(cluster.maint(["acquire", &node]));
+        let proxy = cluster.gate_for_writes(&[Keep]);
+        let (run, kept) = proxy.holds_up(cluster.maint(["acquire", &node]));
         run.interrupt();
         // It may still take effect.
         assert_snapshot!(run.ends(), @"
@@ -119,8 +119,8 @@ fn while_a_write_lands() {
     on_both("ctrl-lands", |cluster| {
         let node = cluster.node("worker-1");
         cluster.released(&node);
-        let gate = cluster.gate_for_writes(&[Keep]);
-        let (run, kept) = gate.holds_up(cluster.maint(["acquire", &node]));
+        let proxy = cluster.gate_for_writes(&[Keep]);
+        let (run, kept) = proxy.holds_up(cluster.maint(["acquire", &node]));
         run.interrupt();
         assert_eq!(kept.passes(), 200);
         let run = run.ends();
@@ -141,8 +141,8 @@ fn while_a_release_hangs() {
     on_both("ctrl-release", |cluster| {
         let node = cluster.node("worker-1");
         cluster.maint(["acquire", &node]).succeeds();
-        let gate = cluster.gate_for_writes(&[Keep]);
-        let (run, _kept) = gate.holds_up(cluster.maint(["release", &node]));
+        let proxy = cluster.gate_for_writes(&[Keep]);
+        let (run, _kept) = proxy.holds_up(cluster.maint(["release", &node]));
         run.interrupt();
         // It may still take effect.
         assert_snapshot!(run.ends(), @"
@@ -168,10 +168,10 @@ fn while_the_second_of_two_hangs() {
             for node in &nodes {
                 cluster.released(node);
             }
-            let gate = cluster.gate_for(Keep, |method, path| {
+            let proxy = cluster.proxy_for(Keep, |method, path| {
                 method == Method::PATCH && path.contains("worker-2")
             });
-            let (run, kept) = gate.holds_up(cluster.maint(["acquire"]).args(&nodes));
+            let (run, kept) = proxy.holds_up(cluster.maint(["acquire"]).args(&nodes));
             assert_eq!(
                 cluster.lease_of(&nodes[0])["spec"]["holderIdentity"],
                 "alice@bastion"
@@ -196,10 +196,9 @@ fn while_the_second_of_two_hangs() {
 fn a_hangup_is_survived_where_that_is_wanted() {
     on_both("hup-ignored", |cluster| {
         let node = cluster.node("worker-1");
-        cluster.namespace();
-        let gate = cluster.gate_for_writes(&[Keep]);
+        let proxy = cluster.gate_for_writes(&[Keep]);
         let acquire = cluster.maint(["acquire", &node]);
-        let (run, kept) = gate.holds_up(acquire.ignoring("HUP"));
+        let (run, kept) = proxy.holds_up(acquire.ignoring("HUP"));
         run.is_sent(Signal::HUP);
         assert_eq!(kept.passes(), 201);
         assert_eq!(run.ends().code, 0);
@@ -209,7 +208,6 @@ fn a_hangup_is_survived_where_that_is_wanted() {
 #[test]
 fn what_is_ignored_from_the_start_interrupts_nothing() {
     on_both("ctrl-ignored", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         for signal in [Signal::INT, Signal::TERM] {
             let bob = |verb: &str| cluster.maint([verb, &*node]).holder("bob@laptop");

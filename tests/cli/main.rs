@@ -26,6 +26,7 @@ mod json;
 mod leases;
 mod long_leases;
 mod lost_answers;
+mod namespace;
 mod node_states;
 mod other_tools;
 mod races;

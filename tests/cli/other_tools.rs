@@ -33,7 +33,6 @@ const REBOOTING: &str = "kured is rebooting it (2m";
 fn those_who_lock_a_node_are_warned_and_nothing_else_changes() {
     on_both("tools-warn", |cluster| {
         let node = disrupted(cluster, "worker-1");
-        cluster.namespace();
         for (verb, extra) in [
             ("acquire", &["-m", "disk"][..]),
             ("hold", &["-m", "disk"]),
@@ -67,7 +66,6 @@ fn a_few_named_nodes_are_read_whole_and_selected_ones_are_not() {
     on_both("tools-many", |cluster| {
         let node = disrupted(cluster, "worker-1");
         let other = cluster.node("worker-2");
-        cluster.namespace();
         let run = cluster.maint(["acquire", &node, &other]).succeeds();
         assert!(run.stderr.contains(DELETING), "{run}");
         assert!(!run.stderr.contains("worker-2:"), "{run}");
@@ -93,7 +91,6 @@ fn strict_refuses_before_it_writes() {
     on_both("tools-strict", |cluster| {
         let node = disrupted(cluster, "worker-1");
         let other = cluster.node("worker-2");
-        cluster.namespace();
         for (verb, extra) in [
             ("acquire", &[][..]),
             ("hold", &["-m", "disk"]),
@@ -215,7 +212,6 @@ fn a_valid_lease_of_medik8s_is_shown_and_refuses_strict() {
 fn without_the_right_to_read_nodes_only_strict_fails() {
     on_real("tools-right", |cluster| {
         let node = disrupted(cluster, "worker-1");
-        cluster.namespace();
         let plane = cluster.plane();
         let user = plane.user("tools-nobody", &[]).expect("a user");
         let leases = ["get", "list", "watch", "create", "patch"];
@@ -365,7 +361,6 @@ fn a_node_of_cluster_api_is_not_protected_from_it() {
 fn without_the_right_to_patch_nodes_a_hold_works_and_says_so() {
     on_real("opt-outs-right", |cluster| {
         let node = cluster.node("worker-1");
-        cluster.namespace();
         let plane = cluster.plane();
         let leases = ["get", "list", "watch", "create", "patch"];
         let leases = control_plane::Rule::new("coordination.k8s.io", &["leases"], &leases);

@@ -95,7 +95,7 @@ fn a_rival_midway_through_many_nodes_costs_few_requests() {
             cluster.lease(node, &json!({}));
         }
         let contended = nodes[NODES / 2].clone();
-        let gate = cluster.gate({
+        let proxy = cluster.proxy({
             let (contended, is_first) = (contended.clone(), AtomicBool::new(true));
             move |method, path| {
                 let is_it = *method == Method::PATCH && path.contains(&contended);
@@ -105,7 +105,7 @@ fn a_rival_midway_through_many_nodes_costs_few_requests() {
                 }
             }
         });
-        let (run, kept) = gate.holds_up(cluster.maint(["acquire", "-v6"]).args(&nodes));
+        let (run, kept) = proxy.holds_up(cluster.maint(["acquire", "-v6"]).args(&nodes));
         let bob = cluster.maint(["acquire", &contended]).holder("bob@laptop");
         bob.succeeds();
         assert_eq!(kept.passes(), 409);
@@ -136,12 +136,12 @@ fn many_nodes_are_counted_on_a_terminal() {
             cluster.lease(node, &json!({}));
         }
         let last = nodes[29].clone();
-        let gate = cluster.gate_for(Keep, move |method, path| {
+        let proxy = cluster.proxy_for(Keep, move |method, path| {
             *method == Method::PATCH && path.contains(&last)
         });
         let acquire = cluster.maint(["acquire"]).args(&nodes);
-        let mut terminal = at_a_terminal(acquire.kubeconfig(&gate.kubeconfig));
-        let kept = gate.kept();
+        let mut terminal = at_a_terminal(acquire.kubeconfig(&proxy.kubeconfig));
+        let kept = proxy.kept();
         // What is over in a moment is not counted.
         std::thread::sleep(Duration::from_millis(200));
         assert_eq!(kept.passes(), 200);

@@ -60,7 +60,6 @@ fn a_node_that_is_gone_has_to_be_expected() {
 #[test]
 fn the_words_of_a_release_are_not_those_of_who_takes_it_next() {
     on_both("release-words", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         cluster.maint(["acquire", &node, "-m", "disk"]).succeeds();
         let words = ["release", &node, "-m", "fsck is left to do"];
@@ -474,7 +473,6 @@ fn all_locks_are_taken_over_after_one_question() {
 #[test]
 fn none_of_ones_own_is_no_error() {
     on_both("release-none", |cluster| {
-        cluster.namespace();
         // A holder of this test's own: other tests share the server.
         let me = cluster.name("me");
         let mine = |words: &[&str]| cluster.maint(words).arg("--mine").holder(&me).run();

@@ -529,7 +529,6 @@ fn lock_ids_come_a_line_each() {
     on_both("status-token", |cluster| {
         let taken = cluster.node("taken");
         let free = cluster.node("free");
-        cluster.namespace();
         cluster.maint(["acquire", &taken, "-q"]).succeeds();
         let run = cluster
             .maint(["status", &taken, &free, "-o", "lock-id"])
@@ -587,7 +586,6 @@ fn the_kind_may_come_before_the_names_as_for_kubectl() {
         node/worker-1
         -- exit code 0
         ");
-        cluster.namespace();
         let run = cluster
             .maint(["acquire", "nodes", &node, "-o", "name"])
             .run();
@@ -635,7 +633,6 @@ fn no_match_is_no_error() {
 fn a_word_for_who_looks_next_is_shown() {
     on_both("status-last-reason", |cluster| {
         let node = cluster.node("worker-1");
-        cluster.namespace();
         cluster.maint(["acquire", &node, "-m", "disk"]).succeeds();
         cluster
             .maint(["release", &node, "-m", "all fine, rebooted"])

@@ -47,17 +47,17 @@ fn namespace(cluster: &Cluster) -> String {
     name
 }
 
-/// Makes a pod on `node`; `change` is merged into it.
+/// Makes a pod on `node`, or on none if that is empty; `change` is merged into it.
 fn pod(cluster: &Cluster, namespace: &str, name: &str, node: &str, change: &Value) {
     let mut pod = json!({
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name},
-        "spec": {
-            "nodeName": node,
-            "containers": [{"name": "main", "image": "example.com/main"}],
-        },
+        "spec": {"containers": [{"name": "main", "image": "example.com/main"}]},
     });
+    if !node.is_empty() {
+        pod["spec"]["nodeName"] = json!(node);
+    }
     for part in ["metadata", "spec"] {
         for (field, value) in change[part].as_object().into_iter().flatten() {
             pod[part][field] = value.clone();
@@ -136,21 +136,25 @@ fn pods_on_a_silent_node_are_told_in_words() {
         let run = after_its_grace(|| cluster.maint(["status", "--pods", &node]).run());
         assert_snapshot!(shown(&run), @"
         $ kubectl maint status --pods worker-1
-        NAMESPACE       NAME                              NODE                STATE
-        apps   pod/db-0                          worker-1   Terminating, [length] overdue, cannot be replaced yet
-        apps   pod/held-0                        worker-1   Held by finalizer example.com/backup
-        apps   pod/logs-1                        worker-1   NodeUnreachable, never evicted
-        apps   pod/web-1                         worker-1   NodeUnreachable, eviction in [length]
-        -               volumeattachment/csi-1   worker-1   Still attached, no pod there uses it
+        NAMESPACE       NAME           NODE                STATE
+        apps   pod/db-0       worker-1   Terminating, [length] overdue, NodeUnreachable, cannot be replaced yet
+        apps   pod/held-0     worker-1   held by finalizer example.com/backup
+        apps   pod/logs-1     worker-1   Pending, NodeUnreachable, never evicted
+        apps   pod/web-1      worker-1   Pending, NodeUnreachable, eviction in [length]
+        -               pv/none-such   worker-1   Still attached, no pod there uses it
         -- stderr
-        1 unhealthy node: 4 pods, 1 orphaned volume
+        1 unhealthy node, 4 stuck pods, 1 orphaned volume
+        Next:
+          kubectl wait --for=delete volumeattachment csi-1 --timeout=10m   # by default, Kubernetes detaches volumes of a dead node after 6m
+          kubectl describe volumeattachment csi-1                          # read why the driver cannot detach it
+          kubectl maint fence worker-1 -- HOOK                             # power it off; its volumes are then detached at once
         -- exit code 0
         ");
         let counted = cluster.maint(["status", "--pods", &node, "-v6"]).run();
         assert_eq!(
             requests(&counted),
-            ["GET"; 6],
-            "a list a kind: node, heartbeat, pods, attachments, namespaces, volumes"
+            ["GET"; 7],
+            "a list a kind: node, heartbeat, pods, Pending pods, attachments, namespaces, volumes"
         );
         let all = cluster.maint(["status", "--pods", "-o", "name"]).succeeds();
         for name in ["pod/web-1", "pod/held-0"] {
@@ -188,6 +192,78 @@ fn pods_on_a_silent_node_are_told_in_words() {
     });
 }
 
+/// The kubelet of a Ready node is asked to end pods, and does not.
+#[test]
+fn pods_that_do_not_end_on_a_ready_node_are_shown_with_what_waits_for_them() {
+    on_real("stranded-ready", |cluster| {
+        let node = cluster.node("worker-1");
+        let namespace = namespace(cluster);
+        let data = json!({"name": "data", "persistentVolumeClaim": {"claimName": "data"}});
+        let claimed = json!({"spec": {"volumes": [data]}});
+        pod(cluster, &namespace, "web-1", &node, &claimed);
+        pod(cluster, &namespace, "web-2", &node, &claimed);
+        pod(cluster, &namespace, "other-1", "", &json!({}));
+        pod(cluster, &namespace, "web-3", "", &claimed);
+        let pods = format!("/api/v1/namespaces/{namespace}/pods");
+        let running = json!({"name": "main", "image": "", "imageID": "", "restartCount": 0, "ready": true,
+            "state": {"running": {}}});
+        let status = json!({"status": {"phase": "Running", "containerStatuses": [running]}});
+        for name in ["web-1", "web-2"] {
+            cluster.patch(&format!("{pods}/{name}/status"), &status);
+        }
+        let refused = json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
+            "message": "0/3 nodes are available: 3 Insufficient cpu."});
+        let status = json!({"status": {"conditions": [refused]}});
+        cluster.patch(&format!("{pods}/web-3/status"), &status);
+        let well = cluster.maint(["status", "--pods", &node]).succeeds();
+        assert_eq!(well.stdout, "", "web-2 runs, and nothing is stuck: {well}");
+        cluster.delete(&format!("{pods}/web-1?gracePeriodSeconds=1"));
+        let status = ["status", "--pods", "-A", &node];
+        let ends = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        let stuck = || loop {
+            let run = cluster.maint(status).succeeds();
+            assert!(std::time::Instant::now() < ends, "{run}");
+            if run.stdout.contains("overdue") {
+                return run;
+            }
+        };
+        assert_snapshot!(shown(&stuck()), @"
+        $ kubectl maint status --pods -A worker-1
+        NAMESPACE             NAME        NODE                      STATE
+        apps   pod/web-1   worker-1   Terminating, [length] overdue, container main cannot be ended
+        apps   pod/web-3   -                         Pending, unschedulable: 0/3 nodes are available: 3 Insufficient cpu, pvc/data does not exist
+        -- stderr
+        node/worker-1 is healthy, 1 stuck pod, 1 pending replacement
+        -- exit code 0
+        ");
+        let json = cluster.maint(["status", "--pods", &node, "-o", "json"]);
+        let list: Value = serde_json::from_str(&json.succeeds().stdout).expect("JSON");
+        let shown = [0, 1].map(|index| {
+            let item = &list["items"][index];
+            [&item["kind"], &item["name"], &item["reasons"][0]["code"]].map(Value::as_str)
+        });
+        assert_eq!(
+            shown,
+            [
+                [
+                    Some("StrandedPod"),
+                    Some("web-1"),
+                    Some("ContainersRunning")
+                ],
+                [
+                    Some("PendingReplacement"),
+                    Some("web-3"),
+                    Some("Unschedulable")
+                ],
+            ]
+        );
+        let all = cluster.maint(["status", "--pods", "-o", "name"]).succeeds();
+        let names: Vec<&str> = all.stdout.lines().collect();
+        assert!(names.contains(&"pod/web-1"), "{all}");
+        assert!(!names.contains(&"pod/web-3"), "it is not stuck: {all}");
+    });
+}
+
 #[test]
 fn pods_of_a_node_that_is_gone_are_found() {
     on_real("stranded-gone", |cluster| {
@@ -197,9 +273,9 @@ fn pods_of_a_node_that_is_gone_are_found() {
         assert_snapshot!(cluster.maint(["status", "--pods", &gone]).run(), @"
         $ kubectl maint status --pods gone
         NAMESPACE            NAME         NODE                 STATE
-        apps   pod/left-0   gone   NodeGone, deleted by PodGC soon
+        apps   pod/left-0   gone   Pending, NodeGone, deleted by PodGC soon
         -- stderr
-        1 unhealthy node: 1 pod
+        1 unhealthy node, 1 stuck pod
         -- exit code 0
         ");
         let all = cluster.maint(["status", "--pods"]).succeeds();
@@ -278,11 +354,10 @@ fn what_may_not_be_read_is_not_taken_for_well() {
         assert_snapshot!(shown(&status()), @"
         $ kubectl maint status --pods worker-1
         NAMESPACE              NAME        NODE                       STATE
-        apps   pod/web-1   worker-1   NodeUnreachable, eviction in [length]
+        apps   pod/web-1   worker-1   Pending, NodeUnreachable, eviction in [length]
         -- stderr
-        1 unhealthy node: 1 pod
-        Warning: could not check for orphaned volumes: no permission to list volumeattachments.storage.k8s.io
-        Warning: could not check for blocked namespaces: no permission to list namespaces
+        1 unhealthy node, 1 stuck pod
+        Warning: could not read heartbeats (no permission to get heartbeats), volume attachments (no permission to list volumeattachments.storage.k8s.io), namespaces (no permission to list namespaces)
         -- exit code 0
         ");
     });

@@ -16,7 +16,6 @@ fn acquire(cluster: &Cluster, node: &str) -> String {
 #[test]
 fn the_acquisition_that_stands_holds() {
     on_both("verify-holds", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let id = acquire(cluster, &node);
         assert_snapshot!(cluster.maint(["verify", &node, "--lock-id", &id]).run(), @r#"
@@ -41,7 +40,6 @@ fn the_acquisition_that_stands_holds() {
 #[test]
 fn one_that_is_over_does_not() {
     on_both("verify-over", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let id = acquire(cluster, &node);
         let verify = || cluster.maint(["verify", &node, "--lock-id", &id]).run();
@@ -68,7 +66,6 @@ fn one_that_is_over_does_not() {
 #[test]
 fn a_lock_id_is_of_one_node() {
     on_both("verify-other", |cluster| {
-        cluster.namespace();
         let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
         let [id, _] = nodes.each_ref().map(|node| acquire(cluster, node));
         let verify = |node: &str| cluster.maint(["verify", node, "--lock-id", &id]).run();
@@ -92,7 +89,6 @@ fn a_lock_id_is_of_one_node() {
 #[test]
 fn one_that_ran_out_does_not_though_nobody_may_take_it_yet() {
     on_both("verify-expired", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let id = acquire(cluster, &node);
         let path = format!("{}/{node}", crate::support::LEASES);
@@ -112,7 +108,6 @@ fn one_that_ran_out_does_not_though_nobody_may_take_it_yet() {
 #[test]
 fn one_whose_lease_is_being_deleted_does_not() {
     on_both("verify-deleting", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let id = acquire(cluster, &node);
         let path = format!("{}/{node}", crate::support::LEASES);
@@ -133,7 +128,6 @@ fn one_whose_lease_is_being_deleted_does_not() {
 #[test]
 fn under_with_nothing_has_to_be_said() {
     on_both("verify-with", |cluster| {
-        cluster.namespace();
         let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
         for nodes in [&nodes[..1], &nodes[..]] {
             let run = cluster

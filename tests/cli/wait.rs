@@ -107,10 +107,10 @@ fn a_time_out_says_how_it_stands() {
 fn a_server_that_does_not_answer_is_waited_for_no_longer() {
     on_both("for-nobody", |cluster| {
         let nodes = ["worker-1", "worker-2"].map(|node| cluster.node(node));
-        let gate = cluster.gate(|_, _| Keep);
+        let proxy = cluster.proxy(|_, _| Keep);
         let run = |words: &[&str]| {
             let maint = cluster.maint(words).arg("--timeout=1s");
-            maint.kubeconfig(&gate.kubeconfig).run()
+            maint.kubeconfig(&proxy.kubeconfig).run()
         };
         assert_snapshot!(run(&["wait", &nodes[0]]), @"
         $ kubectl maint wait worker-1 --timeout=1s

@@ -61,8 +61,8 @@ fn the_holder_is_shown_even_without_an_answer() {
 #[test]
 fn an_api_server_that_cannot_say_who_you_are_is_named_as_the_cause() {
     in_memory("whoami-old", |cluster| {
-        let gate = cluster.gate_for(Foreign(404), |_, path| path.contains("selfsubjectreviews"));
-        let run = cluster.maint(["whoami"]).kubeconfig(&gate.kubeconfig);
+        let proxy = cluster.proxy_for(Foreign(404), |_, path| path.contains("selfsubjectreviews"));
+        let run = cluster.maint(["whoami"]).kubeconfig(&proxy.kubeconfig);
         assert_snapshot!(run.run(), @"
         $ kubectl maint whoami
         Holder:    alice@bastion (set with --holder or KUBECTL_MAINT_HOLDER)

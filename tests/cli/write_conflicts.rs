@@ -19,10 +19,10 @@ fn a_storm_that_lasts_ends_at_the_time_limit() {
     on_both("storm-lasts", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
-        let gate = cluster.gate_for(Answer(409, None), |method, _| method != Method::GET);
+        let proxy = cluster.proxy_for(Answer(409, None), |method, _| method != Method::GET);
         let run = cluster
             .maint(["acquire", &node, "--request-timeout=1s"])
-            .kubeconfig(&gate.kubeconfig)
+            .kubeconfig(&proxy.kubeconfig)
             .run();
         let often = Regex::new(r"\d+ conflicts in \ds").expect("a pattern");
         let run = run.to_string();
@@ -43,13 +43,13 @@ fn a_storm_that_passes_ends_in_the_acquisition() {
     on_both("storm-passes", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
-        let gate = cluster.gate_for_writes(&[Keep; 5]);
+        let proxy = cluster.gate_for_writes(&[Keep; 5]);
         let run = cluster
             .maint(["acquire", &node])
-            .kubeconfig(&gate.kubeconfig)
+            .kubeconfig(&proxy.kubeconfig)
             .start();
         for round in 1..=5 {
-            let kept = gate.kept();
+            let kept = proxy.kept();
             stirs(cluster, &node, round);
             assert_eq!(kept.passes(), 409, "round {round}");
         }
@@ -71,11 +71,11 @@ fn a_storm_that_another_wins_ends_in_a_refusal() {
     on_both("storm-lost", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
-        let gate = cluster.gate_for_writes(&[Keep; 2]);
-        let (run, kept) = gate.holds_up(cluster.maint(["acquire", &node]));
+        let proxy = cluster.gate_for_writes(&[Keep; 2]);
+        let (run, kept) = proxy.holds_up(cluster.maint(["acquire", &node]));
         stirs(cluster, &node, 1);
         assert_eq!(kept.passes(), 409);
-        let kept = gate.kept();
+        let kept = proxy.kept();
         cluster
             .maint(["acquire", &node])
             .holder("bob@laptop")

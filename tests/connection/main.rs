@@ -6,6 +6,8 @@ mod arguments;
 mod configuration;
 mod credentials;
 mod impersonation;
+#[path = "../support/namespace.rs"]
+mod namespace;
 mod proxies;
 mod request_logs;
 mod support;

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use control_plane::{NodeSpec, shared};
 
+use crate::namespace::shared_with_namespace;
 use crate::support::kubeconfig::{Kubeconfig, real_cluster};
 use crate::support::maint::Maint;
 use crate::support::proxy::Proxy;
@@ -164,7 +165,9 @@ fn unwilling_proxies_are_named() {
 #[test]
 fn requests_share_one_connection() {
     let names = ["shared-1", "shared-2", "shared-3", "shared-4"];
-    shared().create_nodes(&names.map(NodeSpec::ready)).unwrap();
+    shared_with_namespace()
+        .create_nodes(&names.map(NodeSpec::ready))
+        .unwrap();
     let admin = shared().admin();
     let proxy = Proxy::http(api_server());
     let config = Kubeconfig::new(

@@ -7,8 +7,8 @@ use crate::support::{Run, SILENCE, Stage};
 
 /// A run whose local clock is so many seconds behind the server's.
 fn behind(stage: &Stage, seconds: i64, words: &[&str]) -> Run {
-    let (gate, _cluster) = stage.gate(move |_, _| Ahead(seconds));
-    stage.maint(words).kubeconfig(&gate.kubeconfig).run()
+    let (proxy, _cluster) = stage.proxy(move |_, _| Ahead(seconds));
+    stage.maint(words).kubeconfig(&proxy.kubeconfig).run()
 }
 
 /// Dry or not, fenced or refused: it is said once.

@@ -119,7 +119,7 @@ fn a_forced_deletion_that_a_fencing_comes_before_names_what_ends_the_hold() {
     let (stage, node) = Stage::with_silent_node("forced-late");
     stage.maint(["acquire", &node]).succeeds();
     stage.maint(["release", &node]).succeeds();
-    let (gate, _cluster) = stage.gate(|method, path| {
+    let (proxy, _cluster) = stage.proxy(|method, path| {
         match *method == Method::PATCH && path.contains("/namespaces/kube-node-maintenance/") {
             true => Treatment::Keep,
             false => Treatment::Pass,
@@ -127,7 +127,7 @@ fn a_forced_deletion_that_a_fencing_comes_before_names_what_ends_the_hold() {
     });
     let target = format!("node/{node}");
     let force = stage.maint(["force-delete", &target, "--accept-risk", "-m", "burnt"]);
-    let (run, kept) = gate.holds_up(force.holder("bob@laptop"));
+    let (run, kept) = proxy.holds_up(force.holder("bob@laptop"));
     stage.fence(&node);
     assert_eq!(kept.passes(), 409);
     let run = run.ends();
@@ -144,10 +144,10 @@ fn a_forced_deletion_that_a_fencing_comes_before_names_what_ends_the_hold() {
 #[test]
 fn before_the_hook_has_ended_the_node_is_being_fenced() {
     let (stage, node) = Stage::with_silent_node("being");
-    let gate = stage.directory().join("gate");
+    let proxy = stage.directory().join("proxy");
     let waits = "echo begun; until [ -e \"$GATE\" ]; do sleep 0.1; done";
     let fence = stage.maint(["fence", &node, "--", "sh", "-c", waits]);
-    let mut running = fence.env("GATE", &gate).start();
+    let mut running = fence.env("GATE", &proxy).start();
     running.says("begun");
     let acquire = stage.maint(["acquire", &node]).holder("bob@laptop");
     assert_snapshot!(acquire.run(), @r#"
@@ -157,7 +157,7 @@ fn before_the_hook_has_ended_the_node_is_being_fenced() {
     hint: return the node to service and end the hold with `kubectl maint unfence worker-1`, or add --wait to wait for it
     -- exit code 3
     "#);
-    std::fs::write(&gate, "").expect("a file");
+    std::fs::write(&proxy, "").expect("a file");
     let run = running.ends();
     assert_eq!(run.code, 0, "{run}");
 }

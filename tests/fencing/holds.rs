@@ -113,13 +113,13 @@ fn a_hold_that_somebody_took_over_is_theirs() {
 #[test]
 fn a_hook_that_succeeded_and_can_not_be_recorded_is_told_of() {
     let (stage, node) = Stage::with_silent_node("unrecorded-hook");
-    let gate = stage.directory().join("gate");
+    let proxy = stage.directory().join("proxy");
     let waits = "echo begun; until [ -e \"$GATE\" ]; do sleep 0.1; done";
     let fence = stage.maint(["fence", &node, "--", "sh", "-c", waits]);
-    let mut running = fence.env("GATE", &gate).start();
+    let mut running = fence.env("GATE", &proxy).start();
     running.says("begun");
     takes_over(&stage, &node);
-    std::fs::write(&gate, "").expect("a file");
+    std::fs::write(&proxy, "").expect("a file");
     assert_snapshot!(running.ends(), @r#"
     $ kubectl maint fence worker-1 -- sh -c "echo begun; until [ -e \"$GATE\" ]; do sleep 0.1; done"
     -- stderr

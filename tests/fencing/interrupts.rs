@@ -6,7 +6,7 @@ use http::Method;
 use insta::assert_snapshot;
 use rustix::process::Signal;
 
-use crate::support::{Stage, Treatment};
+use crate::support::{LABELLING, Stage, Treatment};
 
 /// Whether it writes to a Lease that is a lock.
 fn is_write(method: &Method, path: &str) -> bool {
@@ -34,9 +34,10 @@ fn keeping_first() -> impl Fn(&Method, &str) -> Treatment + Send + Sync + 'stati
     }
 }
 
-/// Keeps what is written to Nodes.
+/// Keeps what is written to Nodes, except for the held label.
 fn keeping_nodes(method: &Method, path: &str) -> Treatment {
-    match *method == Method::PATCH && path.contains("/nodes/") {
+    let is_write = *method == Method::PATCH && path.contains("/nodes/");
+    match is_write && !path.contains(LABELLING) {
         true => Treatment::Keep,
         false => Treatment::Pass,
     }
@@ -54,10 +55,10 @@ fn with_lease(prefix: &str) -> (Stage, String) {
 #[test]
 fn who_interrupts_the_hold_is_told_that_it_may_land_and_what_ends_it() {
     let (stage, node) = with_lease("late-hold");
-    let (gate, _cluster) = stage.gate(keeping_after(0));
+    let (proxy, _cluster) = stage.proxy(keeping_after(0));
     let fence = ["fence", &node, "--powered-off=dark"];
-    let run = stage.maint(fence).kubeconfig(&gate.kubeconfig).start();
-    let kept = gate.kept();
+    let run = stage.maint(fence).kubeconfig(&proxy.kubeconfig).start();
+    let kept = proxy.kept();
     run.interrupt();
     assert_snapshot!(run.ends(), @"
     $ kubectl maint fence worker-1 --powered-off=dark
@@ -81,10 +82,10 @@ fn who_interrupts_the_hold_is_told_that_it_may_land_and_what_ends_it() {
 #[test]
 fn a_hold_that_lands_after_an_interrupt_is_given_back() {
     let (stage, node) = with_lease("given-back");
-    let (gate, _cluster) = stage.gate(keeping_first());
+    let (proxy, _cluster) = stage.proxy(keeping_first());
     let fence = ["fence", &node, "--powered-off=dark"];
-    let run = stage.maint(fence).kubeconfig(&gate.kubeconfig).start();
-    let kept = gate.kept();
+    let run = stage.maint(fence).kubeconfig(&proxy.kubeconfig).start();
+    let kept = proxy.kept();
     // However busy the machine is, the moment begins when both are there.
     run.is_sent(Signal::STOP);
     run.interrupt();
@@ -105,9 +106,9 @@ fn a_hold_that_lands_after_an_interrupt_is_given_back() {
 #[test]
 fn a_hold_that_gets_no_answer_may_still_be_written() {
     let (stage, node) = with_lease("unknown-hold");
-    let (gate, _cluster) = stage.gate(keeping_after(0));
+    let (proxy, _cluster) = stage.proxy(keeping_after(0));
     let fence = ["fence", &node, "--powered-off=dark", "--request-timeout=2s"];
-    let run = stage.maint(fence).kubeconfig(&gate.kubeconfig).run();
+    let run = stage.maint(fence).kubeconfig(&proxy.kubeconfig).run();
     assert_eq!(run.code, 1, "{run}");
     let told = format!(
         "error: unknown whether node/{node} was put on hold: the write may still take effect ("
@@ -123,10 +124,10 @@ fn who_interrupts_the_end_of_the_hold_is_told_that_it_may_land() {
     let (stage, node) = Stage::with_silent_node("late-end");
     stage.fence(&node);
     stage.comes_back(&node, "boot-2");
-    let (gate, _cluster) = stage.gate(keeping_after(0));
+    let (proxy, _cluster) = stage.proxy(keeping_after(0));
     let unfence = || stage.maint(["unfence", &node]);
-    let run = unfence().kubeconfig(&gate.kubeconfig).start();
-    let kept = gate.kept();
+    let run = unfence().kubeconfig(&proxy.kubeconfig).start();
+    let kept = proxy.kept();
     run.interrupt();
     assert_snapshot!(run.ends(), @"
     $ kubectl maint unfence worker-1
@@ -153,8 +154,8 @@ fn an_unfence_that_is_done_after_an_interrupt_was_interrupted() {
     let (stage, node) = Stage::with_silent_node("done-late");
     stage.fence(&node);
     stage.comes_back(&node, "boot-2");
-    let (gate, _cluster) = stage.gate(keeping_first());
-    let (run, kept) = gate.holds_up(stage.maint(["unfence", &node]));
+    let (proxy, _cluster) = stage.proxy(keeping_first());
+    let (run, kept) = proxy.holds_up(stage.maint(["unfence", &node]));
     // However busy the machine is, the moment begins when both are there.
     run.is_sent(Signal::STOP);
     run.interrupt();
@@ -175,10 +176,10 @@ fn an_unfence_that_is_done_after_an_interrupt_was_interrupted() {
 #[test]
 fn a_hold_that_may_still_be_given_back_is_told_of() {
     let (stage, node) = with_lease("late-return");
-    let (gate, _cluster) = stage.gate(keeping_after(1));
+    let (proxy, _cluster) = stage.proxy(keeping_after(1));
     let fence = ["fence", &node, "--", "false"];
-    let run = stage.maint(fence).kubeconfig(&gate.kubeconfig).start();
-    let kept = gate.kept();
+    let run = stage.maint(fence).kubeconfig(&proxy.kubeconfig).start();
+    let kept = proxy.kept();
     run.is_sent(Signal::TERM);
     assert_snapshot!(run.ends(), @"
     $ kubectl maint fence worker-1 -- false
@@ -199,15 +200,17 @@ fn a_hold_that_somebody_takes_meanwhile_keeps_no_node_fenced() {
     let (stage, node) = Stage::with_silent_node("taken-end");
     stage.fence(&node);
     stage.comes_back(&node, "boot-2");
-    let (gate, _cluster) = stage.gate(keeping_nodes);
-    let run = stage.maint(["unfence", &node]).kubeconfig(&gate.kubeconfig);
+    let (proxy, _cluster) = stage.proxy(keeping_nodes);
+    let run = stage
+        .maint(["unfence", &node])
+        .kubeconfig(&proxy.kubeconfig);
     let run = run.start();
-    let mut kept = gate.kept();
+    let mut kept = proxy.kept();
     let hold = ["hold", &node, "-m", "mine", "--take-over", "--yes"];
     stage.maint(hold).holder("mallory@laptop").succeeds();
     // The control plane may write to the Node as well: the return is sent once more then.
     while kept.passes() == 409 {
-        kept = gate.kept();
+        kept = proxy.kept();
     }
     assert_snapshot!(run.ends(), @"
     $ kubectl maint unfence worker-1

@@ -7,11 +7,14 @@ use http::Method;
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::support::{Gate, Kept, Running, Stage, Treatment};
+use crate::support::{Kept, LABELLING, Proxy, Running, Stage, Treatment};
 
-/// Whether it writes to a Node.
+/// Whether it writes to a Node, other than the held label.
 fn is_write(method: &Method, path: &str) -> bool {
-    *method == Method::PATCH && path.contains("/nodes/") && !path.contains("dryRun")
+    *method == Method::PATCH
+        && path.contains("/nodes/")
+        && !path.contains("dryRun")
+        && !path.contains(LABELLING)
 }
 
 /// Keeps what is written to Nodes.
@@ -34,16 +37,16 @@ fn keeping_first() -> impl Fn(&Method, &str) -> Treatment + Send + Sync + 'stati
     }
 }
 
-/// Starts to fence `node` on alice's word, up to the first request that `gate` keeps.
-fn fencing(stage: &Stage, node: &str, gate: &Gate, more: &[&str]) -> (Running, Kept) {
+/// Starts to fence `node` on alice's word, up to the first request that `proxy` keeps.
+fn fencing(stage: &Stage, node: &str, proxy: &Proxy, more: &[&str]) -> (Running, Kept) {
     let fence = stage.maint(["fence", node, "--powered-off=dark"]);
-    gate.holds_up(fence.args(more))
+    proxy.holds_up(fence.args(more))
 }
 
 /// Lets a write to the Node through. The control plane may write to it as well: it is sent once more then.
-fn passes(mut kept: Kept, gate: &Gate) {
+fn passes(mut kept: Kept, proxy: &Proxy) {
     while kept.passes() == 409 {
-        kept = gate.kept();
+        kept = proxy.kept();
     }
 }
 
@@ -52,7 +55,7 @@ fn passes(mut kept: Kept, gate: &Gate) {
 fn a_record_that_gets_no_answer_may_still_be_written_and_the_hold_stays() {
     let (stage, node) = Stage::with_silent_node("no-answer");
     let is_hit = Arc::new(AtomicBool::new(false));
-    let (gate, _cluster) = stage.gate(move |method, path| {
+    let (proxy, _cluster) = stage.proxy(move |method, path| {
         if is_write(method, path) {
             is_hit.store(true, Ordering::SeqCst);
             return Treatment::Keep;
@@ -62,7 +65,7 @@ fn a_record_that_gets_no_answer_may_still_be_written_and_the_hold_stays() {
             false => Treatment::Pass,
         }
     });
-    let (run, kept) = fencing(&stage, &node, &gate, &["--request-timeout=2s"]);
+    let (run, kept) = fencing(&stage, &node, &proxy, &["--request-timeout=2s"]);
     let run = run.ends();
     assert_eq!(run.code, 1, "{run}");
     let line =
@@ -78,8 +81,8 @@ fn a_record_that_gets_no_answer_may_still_be_written_and_the_hold_stays() {
 #[test]
 fn a_record_without_an_answer_is_written_again_for_another_version() {
     let (stage, node) = Stage::with_silent_node("outdated");
-    let (gate, _cluster) = stage.gate(keeping_first());
-    let (run, kept) = fencing(&stage, &node, &gate, &["--request-timeout=2s"]);
+    let (proxy, _cluster) = stage.proxy(keeping_first());
+    let (run, kept) = fencing(&stage, &node, &proxy, &["--request-timeout=2s"]);
     let label = json!({"metadata": {"labels": {"touched": "yes"}}});
     stage.patch("node", &node, &label);
     let run = run.ends();
@@ -93,9 +96,9 @@ fn a_record_without_an_answer_is_written_again_for_another_version() {
 #[test]
 fn a_record_that_is_written_after_an_interrupt_is_told() {
     let (stage, node) = Stage::with_silent_node("late-record");
-    let (gate, _cluster) = stage.gate(keeping);
+    let (proxy, _cluster) = stage.proxy(keeping);
     let interrupted = || {
-        let (run, kept) = fencing(&stage, &node, &gate, &[]);
+        let (run, kept) = fencing(&stage, &node, &proxy, &[]);
         run.interrupt();
         let code = kept.passes();
         let run = run.ends();
@@ -117,8 +120,8 @@ fn a_record_that_is_written_after_an_interrupt_is_told() {
 #[test]
 fn who_interrupts_the_record_is_told_that_it_may_land() {
     let (stage, node) = Stage::with_silent_node("interrupted-record");
-    let (gate, _cluster) = stage.gate(keeping);
-    let (run, kept) = fencing(&stage, &node, &gate, &[]);
+    let (proxy, _cluster) = stage.proxy(keeping);
+    let (run, kept) = fencing(&stage, &node, &proxy, &[]);
     run.interrupt();
     let run = run.ends();
     assert_eq!(run.code, 130, "{run}");
@@ -136,11 +139,11 @@ fn who_interrupts_the_record_is_told_that_it_may_land() {
 fn who_interrupts_the_record_of_a_hook_is_told_how_to_go_on() {
     let (stage, node) = Stage::with_silent_node("interrupted-hook");
     stage.maint(["hold", &node, "-m", "dark"]).succeeds();
-    let (gate, _cluster) = stage.gate(keeping);
+    let (proxy, _cluster) = stage.proxy(keeping);
     let fence = || stage.maint(["fence", &node, "--timeout=1m", "--", "echo", "off"]);
-    let (run, announcement) = gate.holds_up(fence());
-    passes(announcement, &gate);
-    let record = gate.kept();
+    let (run, announcement) = proxy.holds_up(fence());
+    passes(announcement, &proxy);
+    let record = proxy.kept();
     run.interrupt();
     let run = run.ends();
     assert_snapshot!(run, @"
@@ -172,11 +175,11 @@ fn who_interrupts_the_record_of_a_hook_is_told_how_to_go_on() {
 fn whose_announcement_stays_is_told_how_to_go_on() {
     let (stage, node) = Stage::with_silent_node("announced");
     stage.maint(["hold", &node, "-m", "dark"]).succeeds();
-    let (gate, _cluster) = stage.gate(keeping);
+    let (proxy, _cluster) = stage.proxy(keeping);
     let fence = stage.maint(["fence", &node, "--isolated", "--", "false"]);
-    let (run, announcement) = gate.holds_up(fence);
-    passes(announcement, &gate);
-    let withdrawal = gate.kept();
+    let (run, announcement) = proxy.holds_up(fence);
+    passes(announcement, &proxy);
+    let withdrawal = proxy.kept();
     run.interrupt();
     assert_snapshot!(run.ends(), @"
     $ kubectl maint fence worker-1 --isolated -- false
@@ -195,8 +198,8 @@ fn who_interrupts_the_return_of_a_node_is_told_that_it_may_land() {
     let (stage, node) = Stage::with_silent_node("interrupted-return");
     stage.fence(&node);
     stage.comes_back(&node, "boot-2");
-    let (gate, _cluster) = stage.gate(keeping);
-    let (run, kept) = gate.holds_up(stage.maint(["unfence", &node]));
+    let (proxy, _cluster) = stage.proxy(keeping);
+    let (run, kept) = proxy.holds_up(stage.maint(["unfence", &node]));
     run.interrupt();
     let run = run.ends();
     assert_eq!(run.code, 130, "{run}");
@@ -212,8 +215,8 @@ fn who_interrupts_the_return_of_a_node_is_told_that_it_may_land() {
 fn a_node_whose_lock_ends_while_it_is_fenced_is_on_hold_for_it() {
     let (stage, node) = Stage::with_silent_node("ended-lock");
     stage.maint(["hold", &node, "-m", "dark"]).succeeds();
-    let (gate, _cluster) = stage.gate(keeping_first());
-    let (run, kept) = fencing(&stage, &node, &gate, &[]);
+    let (proxy, _cluster) = stage.proxy(keeping_first());
+    let (run, kept) = fencing(&stage, &node, &proxy, &[]);
     stage.maint(["unhold", &node]).succeeds();
     let status = kept.passes();
     let run = run.ends();
@@ -256,7 +259,7 @@ fn after_a_hook_has_succeeded_its_record_is_tried_until_the_server_is_back() {
         let ran = stage.directory().join("ran");
         let hook_ran = ran.clone();
         let refused = AtomicUsize::new(0);
-        let (gate, _cluster) = stage.gate(move |_, path| {
+        let (proxy, _cluster) = stage.proxy(move |_, path| {
             let is_away = path.contains(what) && hook_ran.exists();
             match is_away && refused.fetch_add(1, Ordering::SeqCst) < requests {
                 true => Treatment::Answer(503, None),
@@ -265,7 +268,7 @@ fn after_a_hook_has_succeeded_its_record_is_tried_until_the_server_is_back() {
         });
         let script = format!("echo once >> '{}'", ran.display());
         let fence = stage.maint(["fence", &node, "--", "sh", "-c", &script]);
-        let run = fence.kubeconfig(&gate.kubeconfig).succeeds();
+        let run = fence.kubeconfig(&proxy.kubeconfig).succeeds();
         let line = format!("node/{node} fenced by alice@bastion, with sh\n");
         assert_eq!(run.stdout, line, "{run}");
         let told = format!("Warning: could not read node/{node}; retrying (");
@@ -277,9 +280,9 @@ fn after_a_hook_has_succeeded_its_record_is_tried_until_the_server_is_back() {
 #[test]
 fn what_is_left_is_asked_again_where_the_server_was_away() {
     let (stage, node) = Stage::with_silent_node("away-follow");
-    let (gate, _cluster) = stage.gate(away_once(|_, path| path.contains("/volumeattachments")));
+    let (proxy, _cluster) = stage.proxy(away_once(|_, path| path.contains("/volumeattachments")));
     let fence = stage.maint(["fence", &node, "--powered-off=dark"]);
-    let run = fence.kubeconfig(&gate.kubeconfig).run();
+    let run = fence.kubeconfig(&proxy.kubeconfig).run();
     assert_eq!(run.code, 0, "{run}");
     let line = format!("could not read node/{node}; retrying (");
     assert_eq!(run.stderr.matches(&line).count(), 1, "{run}");
@@ -294,12 +297,12 @@ fn a_node_that_is_to_come_back_is_asked_for_again_where_the_server_was_away() {
     stage.comes_back(&node, "boot-2");
     let ran = stage.directory().join("ran");
     let (has_run, path) = (ran.clone(), format!("/nodes/{node}"));
-    let (gate, _cluster) = stage.gate(away_once(move |method, asked| {
+    let (proxy, _cluster) = stage.proxy(away_once(move |method, asked| {
         *method == Method::GET && asked.contains(&path) && has_run.exists()
     }));
     let hook = ["--", "touch", ran.to_str().expect("a path")];
     let unfence = stage.maint(["unfence", &node]).args(hook);
-    let run = unfence.kubeconfig(&gate.kubeconfig).run();
+    let run = unfence.kubeconfig(&proxy.kubeconfig).run();
     assert_eq!(run.code, 0, "{run}");
     let line = format!("could not read node/{node}; retrying (");
     assert_eq!(run.stderr.matches(&line).count(), 1, "{run}");

@@ -20,6 +20,7 @@ mod holds;
 mod hooks;
 mod interrupts;
 mod jobs;
+mod label;
 mod lost_answers;
 mod mass_loss;
 mod node_deleted;

@@ -6,7 +6,7 @@ use http::Method;
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::support::{Run, Stage, Treatment};
+use crate::support::{LABELLING, Run, Stage, Treatment};
 
 /// A hook that says that it has begun, and succeeds once the Node is gone.
 const HOOK: [&str; 4] = [
@@ -18,12 +18,12 @@ const HOOK: [&str; 4] = [
 
 /// A run of `verb` with that, during which the Node is deleted.
 fn deleted_meanwhile(stage: &Stage, verb: &str, node: &str) -> Run {
-    let gate = stage.directory().join("gate");
-    let run = stage.maint([verb, node]).args(HOOK).env("GATE", &gate);
+    let proxy = stage.directory().join("proxy");
+    let run = stage.maint([verb, node]).args(HOOK).env("GATE", &proxy);
     let mut run = run.start();
     run.says("begun");
     delete(stage, node);
-    std::fs::write(&gate, "").expect("a file");
+    std::fs::write(&proxy, "").expect("a file");
     run.ends()
 }
 
@@ -49,10 +49,10 @@ fn is_free(stage: &Stage, node: &str) {
     assert_eq!(stage.holder(node), None);
 }
 
-/// Keeps what is written to Nodes.
+/// Keeps what is written to Nodes, except for the held label.
 fn keeping(method: &Method, path: &str) -> Treatment {
     let is_write = *method == Method::PATCH && path.contains("/nodes/");
-    match is_write && !path.contains("dryRun") {
+    match is_write && !path.contains("dryRun") && !path.contains(LABELLING) {
         true => Treatment::Keep,
         false => Treatment::Pass,
     }
@@ -96,10 +96,12 @@ fn a_node_that_is_deleted_while_its_record_is_taken_away_leaves_no_hold() {
     let (stage, node) = Stage::with_silent_node("deleted-cleared");
     stage.fence(&node);
     stage.comes_back(&node, "boot-2");
-    let (gate, _cluster) = stage.gate(keeping);
-    let run = stage.maint(["unfence", &node]).kubeconfig(&gate.kubeconfig);
+    let (proxy, _cluster) = stage.proxy(keeping);
+    let run = stage
+        .maint(["unfence", &node])
+        .kubeconfig(&proxy.kubeconfig);
     let run = run.start();
-    let kept = gate.kept();
+    let kept = proxy.kept();
     delete(&stage, &node);
     assert_eq!(kept.passes(), 404);
     assert_snapshot!(run.ends(), @"
@@ -134,10 +136,10 @@ fn a_node_that_is_deleted_under_the_hook_of_its_fencing_is_told_of() {
 #[test]
 fn a_record_that_gets_no_answer_before_its_node_is_deleted_leaves_no_hold() {
     let (stage, node) = Stage::with_silent_node("deleted-record");
-    let (gate, _cluster) = stage.gate(keeping);
+    let (proxy, _cluster) = stage.proxy(keeping);
     let fence = ["fence", &node, "--powered-off=dark", "--request-timeout=2s"];
-    let run = stage.maint(fence).kubeconfig(&gate.kubeconfig).start();
-    let kept = gate.kept();
+    let run = stage.maint(fence).kubeconfig(&proxy.kubeconfig).start();
+    let kept = proxy.kept();
     delete(&stage, &node);
     assert_snapshot!(run.ends(), @"
     $ kubectl maint fence worker-1 --powered-off=dark --request-timeout=2s
@@ -158,7 +160,7 @@ fn a_node_that_is_deleted_before_it_is_held_is_told_of() {
     let (stage, node) = Stage::with_silent_node("deleted-unheld");
     let reads = AtomicUsize::new(0);
     let path = format!("/api/v1/nodes/{node}");
-    let (gate, _cluster) = stage.gate(move |method, asked| {
+    let (proxy, _cluster) = stage.proxy(move |method, asked| {
         let is_read = *method == Method::GET && asked.starts_with(&path);
         match is_read && reads.fetch_add(1, Ordering::SeqCst) == 1 {
             true => Treatment::Keep,
@@ -166,8 +168,8 @@ fn a_node_that_is_deleted_before_it_is_held_is_told_of() {
         }
     });
     let fence = ["fence", &node, "--powered-off=dark"];
-    let run = stage.maint(fence).kubeconfig(&gate.kubeconfig).start();
-    let kept = gate.kept();
+    let run = stage.maint(fence).kubeconfig(&proxy.kubeconfig).start();
+    let kept = proxy.kept();
     stage.kubectl(&["delete", "node", &node]);
     assert_eq!(kept.passes(), 404);
     assert_snapshot!(run.ends(), @"

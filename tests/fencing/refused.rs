@@ -101,14 +101,28 @@ fn a_zone_that_nobody_may_read_is_a_doubt_of_its_own() {
     $ kubectl maint fence worker-1 --powered-off=dark
     -- stderr
     error: cannot fence node/worker-1: unknown how many other nodes are unreachable: no permission to list nodes
-    hint: if you know that they are up, add --accept-risk=zone-unknown -m "WHY"
+    hint: to fence it without this check, add --accept-risk=unread -m "WHY"
     -- exit code 6
     "#);
     let another = fence(&["--accept-risk=mass-loss", "-m", "I see them"]);
     assert_eq!(another.code, 6, "{another}");
     stage.is_untouched(&node);
-    let run = fence(&["--accept-risk=zone-unknown", "-m", "I see them"]);
+    let dry_run = "--dry-run=client";
+    let earlier = fence(&[
+        "--accept-risk=mass-loss,zone-unknown",
+        "-m",
+        "I see them",
+        dry_run,
+    ]);
+    assert_eq!(earlier.code, 0, "{earlier}");
+    let renamed = "Warning: the risk zone-unknown is deprecated: use unread\n";
+    assert!(earlier.stderr.contains(renamed), "{earlier}");
+    let run = fence(&["--accept-risk=unread", "-m", "I see them"]);
     assert_eq!(run.code, 0, "{run}");
+    assert!(!run.stderr.contains("is deprecated"), "{run}");
+    let unread =
+        "Warning: unknown how many other nodes are unreachable: no permission to list nodes\n";
+    assert!(run.stderr.contains(unread), "{run}");
     assert!(stage.is_tainted(&node));
     assert_eq!(stage.record(&node).expect("a record")["why"], "I see them");
 }
@@ -216,10 +230,10 @@ fn fencers_have_the_rights_and_users_are_told_what_they_lack() {
     $ kubectl maint fence worker-1 --powered-off=dark
     -- stderr
     error: cannot fence node/worker-1: unknown whether another tool is remediating it: no permission to get leases.coordination.k8s.io in namespace medik8s-leases
-    hint: if you know that none is, add --accept-risk=remediation-unknown -m "WHY"
+    hint: to fence it without this check, add --accept-risk=unread -m "WHY"
     -- exit code 6
     "#);
-    let insist = ["--accept-risk=remediation-unknown", "-m", "no medik8s here"];
+    let insist = ["--accept-risk=unread", "-m", "no medik8s here"];
     let run = stage.maint(fence).args(insist).kubeconfig(&user).run();
     assert_eq!(run.code, 1, "{run}");
     let told = "hint: ask an administrator for permission to list pods, for example with the group \
@@ -236,10 +250,11 @@ fn fencers_have_the_rights_and_users_are_told_what_they_lack() {
     assert_eq!(run.code, 1, "{run}");
     assert!(!ran.exists(), "who can't record it powers nothing off");
     assert_snapshot!(stage.maint(fence).args(insist).kubeconfig(user).run(), @r#"
-    $ kubectl maint fence worker-1 --powered-off=dark --accept-risk=remediation-unknown -m "no medik8s here"
+    $ kubectl maint fence worker-1 --powered-off=dark --accept-risk=unread -m "no medik8s here"
     -- stderr
     Warning: unknown whether another tool is remediating node/worker-1: no permission to get leases.coordination.k8s.io in namespace medik8s-leases
     node/worker-1 on hold until it is unfenced
+    node/worker-1 is on hold without the held label: Error from server (Forbidden): nodes "worker-1" is forbidden: User "uma" cannot patch resource "nodes" in API group "" at the cluster scope
     node/worker-1: fencing hold ended
     Error from server (Forbidden): nodes "worker-1" is forbidden: User "uma" cannot patch resource "nodes" in API group "" at the cluster scope
     hint: ask an administrator for permission to patch nodes, for example with the group kubectl-maint:fencers

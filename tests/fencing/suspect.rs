@@ -5,7 +5,7 @@ use nix::sys::wait::WaitStatus;
 use rexpect::session::spawn_command;
 use serde_json::json;
 
-use crate::support::{PatientHook, Stage};
+use crate::support::{Maint, PatientHook, Stage};
 
 /// How long a prompt or an end may be in coming, in milliseconds.
 const LIMIT: u64 = 60_000;
@@ -14,10 +14,15 @@ const LIMIT: u64 = 60_000;
 fn reporting(prefix: &str) -> (Stage, String) {
     let (stage, _) = Stage::with_silent_node(prefix);
     let node = stage.name("worker-2");
-    let spec = json!({"spec": {"leaseDurationSeconds": 3}}).to_string();
-    let namespace = ["-n", "kube-node-lease", "--type=merge"];
-    stage.kubectl(&[&["patch", "lease", &node, "-p", &spec], &namespace[..]].concat());
+    heartbeat_lasts(&stage, &node, 3);
     (stage, node)
+}
+
+/// The heartbeat of the node lasts for this many seconds.
+fn heartbeat_lasts(stage: &Stage, node: &str, seconds: u32) {
+    let spec = json!({"spec": {"leaseDurationSeconds": seconds}}).to_string();
+    let namespace = ["-n", "kube-node-lease", "--type=merge"];
+    stage.kubectl(&[&["patch", "lease", node, "-p", &spec], &namespace[..]].concat());
 }
 
 /// Before that, two would have different beliefs about its pods.
@@ -74,7 +79,7 @@ fn a_suspect_that_goes_on_reporting_is_never_tainted() {
     node/worker-2 on hold until it is unfenced
     node/worker-2: waiting up to 5s for it to stop reporting; it is not fenced before
     error: node/worker-2 was not fenced: it still reports to Kubernetes after 5s, so it is not off
-    hint: it stays on hold; check the machine, then run the same command again; to give up, run `kubectl maint unfence worker-2`
+    hint: it stays on hold; check the machine, then run the same command again; or end the hold with `kubectl maint unfence worker-2`
     -- exit code 4
     ");
     assert_eq!((stage.record(&node), stage.taint(&node)), (None, None));
@@ -97,6 +102,25 @@ fn a_suspect_that_goes_on_reporting_is_never_tainted() {
     assert_eq!((stage.record(&node), stage.taint(&node)), (None, None));
 }
 
+/// Its heartbeat is old, and Kubernetes calls it unreachable. So does a kubelet look that runs and whose clock is
+/// wrong: only time tells them apart.
+#[test]
+fn a_suspect_that_looks_unreachable_is_watched_for_one_lease_duration() {
+    let (stage, node) = Stage::with_silent_node("suspect-still");
+    let suspect = |limit| {
+        let suspect = ["fence", &node, "--suspect", "--yes", limit, "--", "true"];
+        stage.maint(suspect).run()
+    };
+    heartbeat_lasts(&stage, &node, 60);
+    let run = suspect("--timeout=2s");
+    assert_eq!(run.code, 4, "{run}");
+    assert_eq!((stage.record(&node), stage.taint(&node)), (None, None));
+    heartbeat_lasts(&stage, &node, 2);
+    let run = suspect("--timeout=1m");
+    assert_eq!(run.code, 0, "{run}");
+    assert!(stage.is_tainted(&node));
+}
+
 #[test]
 fn a_suspect_is_left_alone_unless_it_is_confirmed() {
     let (stage, node) = reporting("suspect-asked");
@@ -115,17 +139,7 @@ fn a_suspect_is_left_alone_unless_it_is_confirmed() {
     }
     stage.is_untouched(&node);
     for (answer, code) in [("yes", 6), (&*node, 4)] {
-        let command = suspect().env("TERM", "xterm").command();
-        let mut terminal = spawn_command(command, Some(LIMIT)).expect("a terminal");
-        terminal.exp_string("type its name").expect("a question");
-        terminal.send(&format!("{answer}\r")).expect("it listens");
-        terminal.flush().expect("it listens");
-        let said = terminal.exp_eof().expect("it ends");
-        let ended = terminal.process().wait().expect("it ended");
-        assert!(
-            matches!(ended, WaitStatus::Exited(_, it) if it == code),
-            "{ended:?}: {said}"
-        );
+        let said = answers(suspect(), answer, code);
         assert_eq!(ran.exists(), code == 4, "{said}");
     }
 }
@@ -135,19 +149,26 @@ fn a_suspect_is_left_alone_unless_it_is_confirmed() {
 fn a_fencing_on_a_terminal_is_confirmed_with_the_name_of_the_node() {
     let (stage, node) = Stage::with_silent_node("typed");
     for (answer, code) in [("y", 6), (&*node, 0)] {
-        let command = stage.maint(["fence", &node, "--powered-off=dark"]);
-        let command = command.env("TERM", "xterm").command();
-        let mut terminal = spawn_command(command, Some(LIMIT)).expect("a terminal");
-        terminal.exp_string("type its name").expect("a question");
-        assert!(!stage.is_tainted(&node));
-        terminal.send(&format!("{answer}\r")).expect("it listens");
-        terminal.flush().expect("it listens");
-        let said = terminal.exp_eof().expect("it ends");
-        let ended = terminal.process().wait().expect("it ended");
-        assert!(
-            matches!(ended, WaitStatus::Exited(_, it) if it == code),
-            "{ended:?}: {said}"
-        );
+        let fence = stage.maint(["fence", &node, "--powered-off=dark"]);
+        let said = answers(fence, answer, code);
         assert_eq!(stage.is_tainted(&node), code == 0, "{said}");
     }
+}
+
+/// Runs `fence` on a terminal, answers its question for the name of the node, and returns what it printed. It ends
+/// with `code`.
+#[track_caller]
+fn answers(fence: Maint, answer: &str, code: i32) -> String {
+    let command = fence.env("TERM", "xterm").command();
+    let mut terminal = spawn_command(command, Some(LIMIT)).expect("a terminal");
+    terminal.exp_string("type its name").expect("a question");
+    terminal.send(&format!("{answer}\r")).expect("it listens");
+    terminal.flush().expect("it listens");
+    let said = terminal.exp_eof().expect("it ends");
+    let ended = terminal.process().wait().expect("it ended");
+    assert!(
+        matches!(ended, WaitStatus::Exited(_, it) if it == code),
+        "{ended:?}: {said}"
+    );
+    said
 }

@@ -8,12 +8,13 @@ use std::process::Command;
 use control_plane::{NodeSpec, shared};
 use serde_json::{Value, json};
 
+use crate::namespace::shared_with_namespace;
 use crate::support::{Installed, Run, maint, run};
 
 /// Nodes of a test, with names that begin alike.
 fn nodes(names: &[&str]) {
     let nodes: Vec<NodeSpec> = names.iter().map(|name| NodeSpec::ready(name)).collect();
-    shared().create_nodes(&nodes).expect("nodes");
+    shared_with_namespace().create_nodes(&nodes).expect("nodes");
 }
 
 /// What real kubectl offers for these words behind `kubectl`, without its remarks on stderr.

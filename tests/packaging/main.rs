@@ -3,7 +3,11 @@
 
 mod completion;
 mod layers;
+#[path = "../support/namespace.rs"]
+mod namespace;
 mod rights;
+mod sentences;
 mod shells;
+mod source;
 mod support;
 mod walk;

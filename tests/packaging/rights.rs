@@ -210,7 +210,7 @@ fn users_do_whatever_the_verbs_do_where_the_namespace_is() {
 }
 
 #[test]
-fn an_administrator_needs_nothing_prepared() {
+fn an_administrator_needs_nothing_prepared_but_has_to_say_so() {
     let plane = ControlPlane::builder()
         .controller_manager(false)
         .start()
@@ -236,7 +236,21 @@ fn an_administrator_needs_nothing_prepared() {
     );
     let administrator = person(&plane, "ada", ADMINISTRATORS);
     let hold = ["hold", "first", "-m", "new disk"];
-    succeeds(maint(&administrator, &hold));
+    let refused = maint(&administrator, &hold);
+    assert_eq!(
+        (refused.code, &*refused.stderr),
+        (
+            1,
+            "error: namespace kube-node-maintenance does not exist\n\
+             hint: create it with `kubectl maint install`, or add --create-namespace\n"
+        )
+    );
+    let namespaces = plane.kubectl(&["get", "namespaces", "-o", "name"]);
+    assert!(!namespaces.unwrap().contains("maintenance"));
+    succeeds(maint(
+        &administrator,
+        &[&hold[..], &["--create-namespace"]].concat(),
+    ));
 }
 
 #[test]

@@ -62,8 +62,8 @@ fn problems_are_named_with_what_to_do() {
     let run = doctor(&admin, 0);
     assert_eq!(
         lines(&run, "namespace"),
-        "note     namespace      kube-node-maintenance does not exist\ncreate it with `kubectl maint install`; the \
-         first lock creates it too, if its user may create namespaces"
+        "note     namespace      kube-node-maintenance does not exist\ncreate it with `kubectl maint install`, \
+         or with --create-namespace when you lock a node"
     );
     for policy in ["lease policy", "node policy"] {
         assert_eq!(

@@ -19,6 +19,25 @@ fn node(plane: &ControlPlane, name: &str) {
         .expect("a node");
 }
 
+/// The arguments of a line without quotes.
+fn words(line: &str) -> Vec<&str> {
+    line.split(' ').collect()
+}
+
+/// A hold of `node` by `holder`, whoever has the lock.
+fn take_over<'a>(node: &'a str, holder: &'a str) -> [&'a str; 8] {
+    [
+        "hold",
+        node,
+        "-m",
+        "fire",
+        "--take-over",
+        "--yes",
+        "--holder",
+        holder,
+    ]
+}
+
 #[test]
 fn users_lock_renew_and_release() {
     let Some(plane) = denying() else { return };
@@ -30,16 +49,9 @@ fn users_lock_renew_and_release() {
     for _ in 0..3 {
         uma.succeeds(&["renew", node, "--holder", "uma"]);
     }
-    uma.succeeds(&[
-        "renew",
-        node,
-        "--holder",
-        "uma",
-        "--duration",
-        "1h",
-        "-m",
-        "more",
-    ]);
+    uma.succeeds(&words(
+        "renew plugin-users --holder uma --duration 1h -m more",
+    ));
     uma.succeeds(&["acquire", node, "--reentry", "--holder", "uma"]);
     uma.succeeds(&["release", node, "--holder", "uma", "-m", "done"]);
     uma.succeeds(&["acquire", node, "--holder", "ugo"]);
@@ -48,23 +60,12 @@ fn users_lock_renew_and_release() {
     ]);
     uma.succeeds(&["with", node, "-m", "x", "--holder", "uma", "--", "true"]);
     uma.succeeds(&["acquire", node, "--duration", "1s", "--holder", "uma"]);
-    uma.succeeds(&[
-        "acquire",
-        node,
-        "--wait",
-        "--timeout",
-        "1m",
-        "--holder",
-        "ugo",
-    ]);
-    uma.succeeds(&[
-        "acquire",
-        node,
-        "--dry-run=server",
-        "--reentry",
-        "--holder",
-        "ugo",
-    ]);
+    uma.succeeds(&words(
+        "acquire plugin-users --wait --timeout 1m --holder ugo",
+    ));
+    uma.succeeds(&words(
+        "acquire plugin-users --dry-run=server --reentry --holder ugo",
+    ));
 }
 
 #[test]
@@ -91,16 +92,7 @@ fn holders_hold_and_administrators_take_over() {
     hugo.succeeds(&["acquire", node, "--holder", "hugo"]);
     hugo.succeeds(&hold);
     hugo.succeeds(&["release", node, "--holder", "hugo"]);
-    let take = [
-        "hold",
-        node,
-        "-m",
-        "fire",
-        "--take-over",
-        "--yes",
-        "--holder",
-        "ada",
-    ];
+    let take = take_over(node, "ada");
     for of in ["lock", "hold"] {
         match of {
             "lock" => hugo.succeeds(&["acquire", node, "--holder", "hugo"]),
@@ -148,16 +140,7 @@ fn a_refusal_names_the_missing_right() {
          --holder uma renew plugin-refused`\n"
     );
     let ugo = person(plane, "ugo", &[USERS]);
-    let take = [
-        "hold",
-        node,
-        "-m",
-        "x",
-        "--take-over",
-        "--yes",
-        "--holder",
-        "ugo",
-    ];
+    let take = take_over(node, "ugo");
     let refused = ugo.maint(&take);
     assert_eq!(
         refused.stderr,
@@ -165,16 +148,7 @@ fn a_refusal_names_the_missing_right() {
          needs the right \"hold\" on leases (maint-hold-right)\nhint: ask an administrator for the right \"hold\" \
          on leases, for example with the group kubectl-maint:holders\n"
     );
-    let take = [
-        "hold",
-        node,
-        "-m",
-        "x",
-        "--take-over",
-        "--yes",
-        "--holder",
-        "hugo",
-    ];
+    let take = take_over(node, "hugo");
     let refused = hugo.maint(&take);
     assert_eq!(refused.code, 1, "{refused:?}");
     let cause = "error: cannot put node/plugin-refused on hold: a policy refused it: locked by uma (API user \

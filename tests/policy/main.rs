@@ -5,6 +5,7 @@ mod modules;
 mod support;
 
 mod doctor;
+mod fencing;
 mod held_label;
 mod install;
 mod lease_clock;

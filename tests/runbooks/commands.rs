@@ -64,6 +64,9 @@ fn they_all_work_in_their_order() {
         .build()
         .expect("a runtime");
     let sandbox = Sandbox::new();
+    sandbox.put(serde_json::json!({
+        "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-node-maintenance"},
+    }));
     for node in Node::small_cluster() {
         sandbox.add_node(node);
     }

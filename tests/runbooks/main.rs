@@ -6,6 +6,8 @@ mod commands;
 #[path = "../support/inherited.rs"]
 mod inherited;
 mod investigation;
+#[path = "../support/namespace.rs"]
+mod namespace;
 mod nightly;
 mod own_update;
 mod reboot;

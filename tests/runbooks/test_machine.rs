@@ -5,12 +5,13 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
 
-use control_plane::{Binary, ControlPlane, NodeSpec, shared};
+use control_plane::{Binary, ControlPlane, NodeSpec};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use tempfile::TempDir;
 
 use crate::inherited;
+use crate::namespace::shared_with_namespace;
 
 /// The directory of the runbooks.
 pub(crate) const RUNBOOKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/runbooks");
@@ -59,7 +60,7 @@ pub(crate) struct Run {
 impl TestMachine {
     pub(crate) fn new(name: &str) -> Self {
         inherited::catch_what_is_ignored();
-        let plane = shared();
+        let plane = shared_with_namespace();
         let directory = tempfile::tempdir().expect("a directory");
         let machine = Self {
             plane,

@@ -4,11 +4,11 @@ use http::Method;
 use serde_json::json;
 
 use crate::scene::{Scene, scene};
-use crate::support::{Gate, Maint, Treatment, holder_of};
+use crate::support::{Maint, Proxy, Treatment, holder_of};
 
-/// A gate that keeps the requests to delete pods.
-fn gate(scene: &Scene) -> Gate {
-    scene.cluster.gate_for(Treatment::Keep, |method, path| {
+/// A proxy that keeps the requests to delete pods.
+fn proxy(scene: &Scene) -> Proxy {
+    scene.cluster.proxy_for(Treatment::Keep, |method, path| {
         *method == Method::DELETE && path.contains("/pods/")
     })
 }
@@ -36,8 +36,8 @@ fn a_second_run_of_the_same_person_keeps_off() {
         }
         let node = &scene.node;
         let words = ["--accept-risk=none", "-m", "why", "--timeout=0"];
-        let gate = gate(scene);
-        let (first, kept) = gate.holds_up(scene.force_delete("web-1", &words));
+        let proxy = proxy(scene);
+        let (first, kept) = proxy.holds_up(scene.force_delete("web-1", &words));
         let second = scene.force_delete("web-2", &words).run();
         assert_eq!(second.code, 6, "{second}");
         let refused = format!(
@@ -85,8 +85,8 @@ fn a_lock_that_is_taken_over_meanwhile_is_left_to_its_holder() {
             if had_before {
                 scene.cluster.maint(["acquire", node]).succeeds();
             }
-            let gate = gate(scene);
-            let (run, kept) = gate.holds_up(two(scene));
+            let proxy = proxy(scene);
+            let (run, kept) = proxy.holds_up(two(scene));
             let take_over = ["hold", node, "-m", "my turn", "--take-over", "--yes"];
             scene
                 .cluster
@@ -94,7 +94,7 @@ fn a_lock_that_is_taken_over_meanwhile_is_left_to_its_holder() {
                 .holder("bob@laptop")
                 .succeeds();
             assert_eq!(kept.passes(), 200);
-            assert_eq!(gate.kept().passes(), 200);
+            assert_eq!(proxy.kept().passes(), 200);
             let run = run.ends();
             assert_eq!(run.code, 0, "{run}");
             for wrong in ["could not release", "was released"] {
@@ -120,9 +120,9 @@ fn the_lock_names_the_api_user_of_the_caller() {
             lease["metadata"]["annotations"]["kubectl-maint.dev/user"].clone()
         };
         assert_eq!(user(), "1-admin");
-        let gate = gate(scene);
+        let proxy = proxy(scene);
         let words = ["--accept-risk=none", "-m", "why", "--timeout=0"];
-        let (run, kept) = gate.holds_up(scene.force_delete("web-1", &words));
+        let (run, kept) = proxy.holds_up(scene.force_delete("web-1", &words));
         assert_eq!(user(), "2-admin");
         assert_eq!(kept.passes(), 200);
         assert_eq!(run.ends().code, 0);

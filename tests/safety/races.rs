@@ -8,47 +8,47 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use crate::scene::{Scene, scene};
-use crate::support::{Gate, Kept, LEASES, Run, Running, Treatment, ago, holder_of};
+use crate::support::{Kept, LEASES, Proxy, Run, Running, Treatment, ago, holder_of};
 
 fn deletes_a_pod(method: &Method, path: &str) -> bool {
     *method == Method::DELETE && path.contains("/pods/")
 }
 
-/// A gate that keeps the requests to delete.
-fn gate(scene: &Scene) -> Gate {
-    scene.cluster.gate_for(Treatment::Keep, deletes_a_pod)
+/// A proxy that keeps the requests to delete.
+fn proxy(scene: &Scene) -> Proxy {
+    scene.cluster.proxy_for(Treatment::Keep, deletes_a_pod)
 }
 
-/// A gate that keeps the requests by `kept`.
-fn keeping(scene: &Scene, kept: Method) -> Gate {
+/// A proxy that keeps the requests by `kept`.
+fn keeping(scene: &Scene, kept: Method) -> Proxy {
     scene
         .cluster
-        .gate_for(Treatment::Keep, move |method, _| *method == kept)
+        .proxy_for(Treatment::Keep, move |method, _| *method == kept)
 }
 
-/// A gate that keeps the first request by `kept` alone.
-fn keeping_first(scene: &Scene, kept: Method) -> Gate {
+/// A proxy that keeps the first request by `kept` alone.
+fn keeping_first(scene: &Scene, kept: Method) -> Proxy {
     let met = AtomicUsize::new(0);
-    scene.cluster.gate_for(Treatment::Keep, move |method, _| {
+    scene.cluster.proxy_for(Treatment::Keep, move |method, _| {
         *method == kept && met.fetch_add(1, Ordering::SeqCst) == 0
     })
 }
 
-/// Starts to delete `pod`, up to the first request that `gate` keeps.
-fn held_up(gate: &Gate, scene: &Scene, pod: &str, words: &[&str]) -> (Running, Kept) {
-    gate.holds_up(scene.force_delete(pod, words))
+/// Starts to delete `pod`, up to the first request that `proxy` keeps.
+fn held_up(proxy: &Proxy, scene: &Scene, pod: &str, words: &[&str]) -> (Running, Kept) {
+    proxy.holds_up(scene.force_delete(pod, words))
 }
 
 /// Deletes `pod` with everything confirmed, while `meanwhile` happens before the first request to
 /// delete arrives; later ones arrive at once.
 fn deleting(scene: &Scene, pod: &str, meanwhile: impl FnOnce(), later: usize) -> Run {
-    let gate = gate(scene);
+    let proxy = proxy(scene);
     let words = ["--accept-risk", "-m", "why", "--timeout=0"];
-    let (run, kept) = held_up(&gate, scene, pod, &words);
+    let (run, kept) = held_up(&proxy, scene, pod, &words);
     meanwhile();
     kept.passes();
     for _ in 0..later {
-        gate.kept().passes();
+        proxy.kept().passes();
     }
     run.ends()
 }
@@ -115,12 +115,12 @@ fn a_pod_that_went_by_itself_is_told_as_that() {
 }
 
 /// Starts to delete `web-1` to `web-3` with nothing to accept, up to the deletion of `web-2`.
-fn at_the_second(scene: &Scene, words: &[&str]) -> (Gate, Running, Kept) {
+fn at_the_second(scene: &Scene, words: &[&str]) -> (Proxy, Running, Kept) {
     let owner = scene.replica_set("web");
     for name in ["web-1", "web-2", "web-3"] {
         scene.ended_pod(name, Some(&owner), &json!({}));
     }
-    let gate = scene.cluster.gate_for(Treatment::Keep, |method, path| {
+    let proxy = scene.cluster.proxy_for(Treatment::Keep, |method, path| {
         deletes_a_pod(method, path) && path.contains("/pods/web-2")
     });
     let pods = ["pod/web-1", "pod/web-2", "pod/web-3"];
@@ -128,15 +128,15 @@ fn at_the_second(scene: &Scene, words: &[&str]) -> (Gate, Running, Kept) {
         .cluster
         .maint(["force-delete", "-n", &scene.namespace]);
     let maint = maint.args(pods).args(["-m", "why", "--timeout=0"]);
-    let (run, kept) = gate.holds_up(maint.args(words));
-    (gate, run, kept)
+    let (run, kept) = proxy.holds_up(maint.args(words));
+    (proxy, run, kept)
 }
 
 /// The data about the other pods is just as old.
 #[test]
 fn a_pod_that_changed_ends_the_deletion_of_the_others() {
     scene("touched", |scene| {
-        let (_gate, run, kept) = at_the_second(scene, &["--accept-risk=none"]);
+        let (_proxy, run, kept) = at_the_second(scene, &["--accept-risk=none"]);
         touch(scene, "web-2");
         assert_eq!(kept.passes(), 409);
         let run = run.ends();
@@ -158,7 +158,7 @@ fn a_pod_that_changed_ends_the_deletion_of_the_others() {
 #[test]
 fn a_pod_that_went_by_itself_leaves_the_others_to_be_deleted() {
     scene("others", |scene| {
-        let (_gate, run, kept) = at_the_second(scene, &["--accept-risk=none"]);
+        let (_proxy, run, kept) = at_the_second(scene, &["--accept-risk=none"]);
         let gone = json!({"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0});
         let path = scene.pod_path("web-2");
         let went = scene.cluster.try_send("DELETE", &path, Some(&gone));
@@ -175,7 +175,7 @@ fn a_pod_that_went_by_itself_leaves_the_others_to_be_deleted() {
 #[test]
 fn a_heartbeat_ends_the_deletion_whatever_its_clock_says() {
     scene("behind", |scene| {
-        let (_gate, run, kept) = at_the_second(scene, &["--accept-risk=none"]);
+        let (_proxy, run, kept) = at_the_second(scene, &["--accept-risk=none"]);
         let heartbeat = format!(
             "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{}",
             scene.node
@@ -200,7 +200,7 @@ fn a_heartbeat_ends_the_deletion_whatever_its_clock_says() {
 fn who_accepts_that_the_kubelet_is_alive_is_not_stopped_by_its_heartbeats() {
     scene("beating", |scene| {
         scene.heartbeat();
-        let (_gate, run, kept) = at_the_second(scene, &["--override=node-alive"]);
+        let (_proxy, run, kept) = at_the_second(scene, &["--override=node-alive"]);
         scene.heartbeat();
         assert_eq!(kept.passes(), 200);
         let run = run.ends();
@@ -233,13 +233,13 @@ fn a_node_that_changed_is_looked_at_again_before_it_goes() {
     scene("returned", |scene| {
         let path = format!("/api/v1/nodes/{}", scene.node);
         let is_there = || scene.cluster.try_send("GET", &path, None).is_ok();
-        let gate = scene.cluster.gate_for(Treatment::Keep, |method, path| {
+        let proxy = scene.cluster.proxy_for(Treatment::Keep, |method, path| {
             *method == Method::DELETE && path.contains("/nodes/")
         });
         let deleting = |more: &[&str]| {
             let node = format!("node/{}", scene.node);
             let words = ["force-delete", &node, "--accept-risk", "-m", "why"];
-            gate.holds_up(scene.cluster.maint(words).args(more))
+            proxy.holds_up(scene.cluster.maint(words).args(more))
         };
         let touch = |text: &str| {
             let label = json!({"metadata": {"labels": {"touched": text}}});
@@ -294,11 +294,13 @@ fn what_is_given_up_only_now_was_not_confirmed() {
 fn a_deletion_whose_answer_was_lost_is_the_success_that_it_was() {
     scene("lost", |scene| {
         scene.harmless_pod("web-1");
-        let gate = scene.cluster.gate_for(Treatment::LoseAnswer, deletes_a_pod);
+        let proxy = scene
+            .cluster
+            .proxy_for(Treatment::LoseAnswer, deletes_a_pod);
         let words = ["--accept-risk", "-m", "why"];
         let run = scene
             .force_delete("web-1", &words)
-            .kubeconfig(&gate.kubeconfig)
+            .kubeconfig(&proxy.kubeconfig)
             .succeeds();
         assert!(run.stdout.contains("pod/web-1 force-deleted"), "{run}");
         assert!(!scene.is_there("web-1"));
@@ -309,9 +311,9 @@ fn a_deletion_whose_answer_was_lost_is_the_success_that_it_was() {
 fn killed_under_its_lock_it_has_deleted_nothing_and_keeps_others_away_for_a_while() {
     scene("killed", |scene| {
         scene.harmless_pod("web-1");
-        let gate = gate(scene);
+        let proxy = proxy(scene);
         let words = ["--accept-risk=none", "-m", "why"];
-        let (run, kept) = held_up(&gate, scene, "web-1", &words);
+        let (run, kept) = held_up(&proxy, scene, "web-1", &words);
         run.is_sent(Signal::KILL);
         run.ends_killed();
         drop(kept);
@@ -346,13 +348,13 @@ fn an_own_lease_that_ends_after_the_report_stops_it() {
         };
         scene.cluster.lease(&scene.node, &own(60));
         let looks = AtomicUsize::new(0);
-        let gate = scene
+        let proxy = scene
             .cluster
-            .gate_for(Treatment::Keep, move |method, path| {
+            .proxy_for(Treatment::Keep, move |method, path| {
                 let is_look = *method == Method::GET && path.contains("/pods/web-1");
                 is_look && looks.fetch_add(1, Ordering::Relaxed) == 1
             });
-        let (run, kept) = held_up(&gate, scene, "web-1", &["--accept-risk=none", "-m", "why"]);
+        let (run, kept) = held_up(&proxy, scene, "web-1", &["--accept-risk=none", "-m", "why"]);
         let path = format!("{LEASES}/{}", scene.node);
         scene.cluster.patch(&path, &json!({"spec": own(3600)}));
         assert_eq!(kept.passes(), 200);
@@ -372,9 +374,9 @@ fn a_lease_that_somebody_takes_meanwhile_stops_it() {
     scene("taken", |scene| {
         scene.harmless_pod("web-1");
         scene.cluster.released(&scene.node);
-        let gate = keeping(scene, Method::PATCH);
+        let proxy = keeping(scene, Method::PATCH);
         let words = ["--accept-risk", "-m", "why"];
-        let (run, kept) = held_up(&gate, scene, "web-1", &words);
+        let (run, kept) = held_up(&proxy, scene, "web-1", &words);
         scene
             .cluster
             .maint(["acquire", &scene.node])
@@ -400,13 +402,13 @@ fn a_deletion_that_comes_out_after_an_interrupt_leaves_its_evidence_and_is_the_l
         for pod in pods {
             scene.harmless_pod(pod);
         }
-        let gate = gate(scene);
+        let proxy = proxy(scene);
         let pods = pods.map(|pod| format!("pod/{pod}"));
         let deletion =
             scene
                 .cluster
                 .maint(["force-delete", &pods[0], &pods[1], "-n", &scene.namespace]);
-        let (run, kept) = gate.holds_up(deletion.args(["--accept-risk", "-m", "why"]));
+        let (run, kept) = proxy.holds_up(deletion.args(["--accept-risk", "-m", "why"]));
         run.interrupt();
         assert_eq!(kept.passes(), 200);
         let run = run.ends();
@@ -424,9 +426,9 @@ fn a_deletion_that_comes_out_after_an_interrupt_leaves_its_evidence_and_is_the_l
 fn who_interrupts_a_deletion_is_told_that_it_may_land() {
     scene("interrupted", |scene| {
         scene.harmless_pod("web-1");
-        let gate = gate(scene);
+        let proxy = proxy(scene);
         let words = ["--accept-risk", "-m", "why"];
-        let (run, kept) = held_up(&gate, scene, "web-1", &words);
+        let (run, kept) = held_up(&proxy, scene, "web-1", &words);
         run.interrupt();
         let run = run.ends();
         assert_eq!(run.code, 130, "{run}");
@@ -445,7 +447,7 @@ fn a_deletion_that_gets_no_answer_may_still_take_effect() {
         scene.harmless_pod("web-1");
         let deleting = Arc::new(AtomicBool::new(false));
         let is_hit = deleting.clone();
-        let gate = scene.cluster.gate(move |method, path| {
+        let proxy = scene.cluster.proxy(move |method, path| {
             if *method == Method::DELETE {
                 is_hit.store(true, Ordering::SeqCst);
                 return Treatment::Keep;
@@ -456,7 +458,7 @@ fn a_deletion_that_gets_no_answer_may_still_take_effect() {
             }
         });
         let words = ["--accept-risk", "-m", "why", "--request-timeout=2s"];
-        let (run, kept) = held_up(&gate, scene, "web-1", &words);
+        let (run, kept) = held_up(&proxy, scene, "web-1", &words);
         let run = run.ends();
         assert_eq!(run.code, 1, "{run}");
         assert!(deleting.load(Ordering::SeqCst));
@@ -487,9 +489,9 @@ fn a_deletion_that_gets_no_answer_may_still_take_effect() {
 fn a_deletion_without_an_answer_is_left_at_another_version() {
     scene("outdated", |scene| {
         scene.harmless_pod("web-1");
-        let gate = keeping_first(scene, Method::DELETE);
+        let proxy = keeping_first(scene, Method::DELETE);
         let words = ["--accept-risk", "-m", "why", "--request-timeout=2s"];
-        let (run, kept) = held_up(&gate, scene, "web-1", &words);
+        let (run, kept) = held_up(&proxy, scene, "web-1", &words);
         touch(scene, "web-1");
         let run = run.ends();
         assert_eq!(run.code, 6, "{run}");
@@ -505,9 +507,9 @@ fn a_lock_that_is_taken_after_an_interrupt_is_given_back() {
     scene("late", |scene| {
         scene.harmless_pod("web-1");
         scene.cluster.released(&scene.node);
-        let gate = keeping_first(scene, Method::PATCH);
+        let proxy = keeping_first(scene, Method::PATCH);
         let words = ["--accept-risk", "-m", "why"];
-        let (run, kept) = held_up(&gate, scene, "web-1", &words);
+        let (run, kept) = held_up(&proxy, scene, "web-1", &words);
         run.interrupt();
         assert_eq!(kept.passes(), 200);
         let run = run.ends();
@@ -522,9 +524,9 @@ fn who_interrupts_the_locking_is_told_that_it_may_land() {
     scene("locking", |scene| {
         scene.harmless_pod("web-1");
         scene.cluster.released(&scene.node);
-        let gate = keeping(scene, Method::PATCH);
+        let proxy = keeping(scene, Method::PATCH);
         let words = ["--accept-risk", "-m", "why"];
-        let (run, kept) = held_up(&gate, scene, "web-1", &words);
+        let (run, kept) = held_up(&proxy, scene, "web-1", &words);
         run.interrupt();
         let run = run.ends();
         assert_eq!(run.code, 130, "{run}");
@@ -544,12 +546,12 @@ fn who_interrupts_the_locking_is_told_that_it_may_land() {
 fn after_an_interrupt_the_outcome_comes_before_the_locks_go_back() {
     scene("hanging", |scene| {
         scene.harmless_pod("web-1");
-        let gate = scene.cluster.gate_for(Treatment::Keep, |method, path| {
+        let proxy = scene.cluster.proxy_for(Treatment::Keep, |method, path| {
             let is_release = *method == Method::PATCH && path.contains("/leases/");
             deletes_a_pod(method, path) || is_release
         });
         let words = ["--accept-risk", "-m", "why"];
-        let (mut run, deletion) = held_up(&gate, scene, "web-1", &words);
+        let (mut run, deletion) = held_up(&proxy, scene, "web-1", &words);
         run.interrupt();
         assert_eq!(deletion.passes(), 200);
         let told = "pod/web-1 force-deleted; interrupted before the check for a replacement";
@@ -561,7 +563,7 @@ fn after_an_interrupt_the_outcome_comes_before_the_locks_go_back() {
             }
         }
         // Only now.
-        let release = gate.kept();
+        let release = proxy.kept();
         let run = run.ends();
         assert_eq!(run.code, 130, "{run}");
         let line = format!(
@@ -580,14 +582,14 @@ fn a_pod_that_no_longer_matches_is_left_and_told() {
         for pod in ["web-1", "web-2"] {
             scene.harmless_pod(pod);
         }
-        let gate = scene.cluster.gate_for(Treatment::Keep, |method, path| {
+        let proxy = scene.cluster.proxy_for(Treatment::Keep, |method, path| {
             *method == Method::POST && path.contains("/leases")
         });
         let deletion =
             scene
                 .cluster
                 .maint(["force-delete", "-l", "app=web", "-n", &scene.namespace]);
-        let (run, kept) = gate.holds_up(deletion.args(["--accept-risk", "-m", "why"]));
+        let (run, kept) = proxy.holds_up(deletion.args(["--accept-risk", "-m", "why"]));
         let label = json!({"metadata": {"labels": {"app": "quarantine"}}});
         scene.cluster.patch(&scene.pod_path("web-1"), &label);
         kept.passes();

@@ -116,3 +116,47 @@ fn requests_grow_with_kinds_and_namespaces_and_not_with_their_pods() {
         assert_eq!(cost(scene), expected);
     });
 }
+
+/// How many requests `status --pods` sends for the silent node, or for all.
+fn cost_of_status(scene: &Scene, nodes: &[&str]) -> usize {
+    let run = scene.cluster.maint(["status", "--pods", "-v6"]);
+    requests(&run.args(nodes).succeeds()).len()
+}
+
+/// A pod of `owner` that no node takes, with a claim.
+fn make_pending(scene: &Scene, owner: &Value) {
+    let mut pod = owned_by(owner);
+    pod["metadata"]["generateName"] = json!("pending-");
+    pod["spec"] = json!({
+        "containers": [{"name": "main", "image": "registry.example/web:1"}],
+        "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
+    });
+    let namespace = owner["metadata"]["namespace"].as_str().expect("one");
+    let path = format!("/api/v1/namespaces/{namespace}/pods");
+    scene.cluster.create(&path, &pod);
+}
+
+#[test]
+fn status_of_a_hundred_pods_costs_as_many_requests_as_of_two() {
+    scene("status-costs", |scene| {
+        let set = owner(scene, &scene.namespace, "ReplicaSet");
+        make_pods(scene, &set, 2);
+        make_pending(scene, &set);
+        let node = [&*scene.node];
+        let of_two = cost_of_status(scene, &node);
+        make_pods(scene, &set, 108);
+        for _ in 0..10 {
+            make_pending(scene, &set);
+        }
+        assert_eq!(cost_of_status(scene, &node), of_two);
+        // Node, heartbeat, its pods, Pending pods, attachments, namespaces; claims of the namespace.
+        assert_eq!(of_two, 7);
+        let other = scene.cluster.name("bank");
+        let object = json!({"metadata": {"name": other}});
+        scene.cluster.create("/api/v1/namespaces", &object);
+        let of_other = owner(scene, &other, "ReplicaSet");
+        make_pods(scene, &of_other, 1);
+        make_pending(scene, &of_other);
+        assert_eq!(cost_of_status(scene, &node), of_two + 1, "its claims");
+    });
+}

@@ -210,13 +210,13 @@ fn who_may_not_make_a_lease_that_is_missing_does_not_know_of_it() {
 fn a_lock_that_nobody_promises_is_unknown() {
     scene("promised", |scene| {
         scene.harmless_pod("web-1");
-        let gate = scene
+        let proxy = scene
             .cluster
-            .gate_for(Treatment::Answer(503, None), |_, path| {
+            .proxy_for(Treatment::Answer(503, None), |_, path| {
                 path.contains("/selfsubjectaccessreviews")
             });
         scene
-            .levels_for(&gate.kubeconfig, "web-1")
+            .levels_for(&proxy.kubeconfig, "web-1")
             .are(&[("lease", Some("Unread"))]);
     });
 }
@@ -226,15 +226,15 @@ fn a_lock_that_is_refused_only_when_it_is_taken_stops_it_unless_that_was_named()
     scene("lockless", |scene| {
         scene.harmless_pod("web-1");
         scene.cluster.released(&scene.node);
-        let gate = scene
+        let proxy = scene
             .cluster
-            .gate_for(Treatment::Answer(403, None), |method, _| {
+            .proxy_for(Treatment::Answer(403, None), |method, _| {
                 *method == Method::PATCH
             });
         let force_delete = |confirm| {
             scene
                 .force_delete("web-1", &[confirm, "-m", "why"])
-                .kubeconfig(&gate.kubeconfig)
+                .kubeconfig(&proxy.kubeconfig)
                 .run()
         };
         let run = force_delete("--accept-risk");
@@ -255,12 +255,12 @@ fn a_lock_that_is_refused_only_when_it_is_taken_stops_it_unless_that_was_named()
 fn what_does_not_answer_is_unknown_too() {
     scene("mute", |scene| {
         scene.harmless_pod("web-1");
-        let gate = scene
+        let proxy = scene
             .cluster
-            .gate_for(Treatment::Answer(503, None), |_, path| {
+            .proxy_for(Treatment::Answer(503, None), |_, path| {
                 path.contains("/poddisruptionbudgets") || path.contains("/kube-node-lease/")
             });
-        let levels = scene.levels_for(&gate.kubeconfig, "web-1");
+        let levels = scene.levels_for(&proxy.kubeconfig, "web-1");
         levels.are(&[
             ("pdb", Some("Unread")),
             ("node-alive", Some("Unread")),

@@ -160,8 +160,18 @@ fn an_operator_knows_all_and_deletes_pods_and_nodes() {
         let words = ["status", "--pods", &scene.node];
         let run = scene.cluster.maint(words).kubeconfig(&ada).succeeds();
         assert!(!run.stderr.contains("Warning"), "{run}");
-        for resource in ["nodes", "pods", "volumeattachments", "namespaces"] {
-            assert!(may(scene, &[FENCERS], "list", resource, ""), "{resource}");
+        for resource in [
+            "nodes",
+            "pods",
+            "volumeattachments",
+            "namespaces",
+            "persistentvolumes",
+            "persistentvolumeclaims",
+            "events",
+        ] {
+            for group in [FENCERS, OPERATORS] {
+                assert!(may(scene, &[group], "list", resource, ""), "{resource}");
+            }
         }
 
         copy_1_goes(scene, &ada);

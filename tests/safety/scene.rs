@@ -50,7 +50,6 @@ impl Scene {
             "/api/v1/namespaces",
             &json!({"metadata": {"name": namespace}}),
         );
-        cluster.namespace();
         let scene = Self {
             node: cluster.name("worker-1"),
             plane: plane(),

@@ -45,19 +45,19 @@ fn rights_of_which_the_server_does_not_tell_are_unknown() {
             (503, "ServiceUnavailable"),
             (403, "no permission to create"),
         ] {
-            let gate = scene
+            let proxy = scene
                 .cluster
-                .gate_for(Treatment::Answer(status, None), |_, path| {
+                .proxy_for(Treatment::Answer(status, None), |_, path| {
                     path.contains("/selfsubjectaccessreviews")
                 });
-            let levels = scene.levels_for(&gate.kubeconfig, "web-1");
+            let levels = scene.levels_for(&proxy.kubeconfig, "web-1");
             levels.are(&[("rights", Some("Unread"))]);
             let words = levels.words("rights");
             assert!(words.contains(why), "{words}");
             let words = ["--accept-risk=none", "-m", "why"];
             let run = scene
                 .force_delete("web-1", &words)
-                .kubeconfig(&gate.kubeconfig)
+                .kubeconfig(&proxy.kubeconfig)
                 .run();
             assert_eq!(run.code, 6, "{run}");
             assert!(run.stderr.contains("risks not accepted: unread"), "{run}");

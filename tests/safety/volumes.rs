@@ -396,15 +396,15 @@ fn who_confirmed_what_is_not_known_is_asked_again_once_it_is() {
             "--accept-risk=unread,volume-unguarded,volume-attached",
         ] {
             let failed = AtomicBool::new(false);
-            let gate = scene
+            let proxy = scene
                 .cluster
-                .gate_for(Treatment::Answer(500, None), move |_, path| {
+                .proxy_for(Treatment::Answer(500, None), move |_, path| {
                     path.contains("/persistentvolumeclaims")
                         && !failed.swap(true, Ordering::Relaxed)
                 });
             let run = scene
                 .force_delete("web-1", &[confirm, "-m", "why", "--timeout=0"])
-                .kubeconfig(&gate.kubeconfig)
+                .kubeconfig(&proxy.kubeconfig)
                 .run();
             assert_eq!(run.code, 6, "{run}");
             assert!(run.stdout.contains("RISK     unread"), "{run}");

@@ -41,6 +41,7 @@ impl Arguments {
         let names = self.names();
         let nodes: Vec<NodeSpec> = names.iter().map(|name| NodeSpec::ready(name)).collect();
         control_plane.create_nodes(&nodes)?;
+        control_plane.kubectl(&["create", "namespace", "kube-node-maintenance"])?;
         print("running until Ctrl-C; in another shell, run:");
         print_exports(control_plane.admin_kubeconfig(), &Binary::Kubectl.locate()?)?;
         keep_alive(&control_plane, &names)?;

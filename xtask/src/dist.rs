@@ -1,188 +1,269 @@
-//! `cargo xtask dist`: makes the files of a release.
+//! `cargo xtask dist`: builds the programs for every platform, and packs them.
 
-mod archive;
+pub(crate) mod archive;
+mod cross;
 mod krew;
+pub(crate) mod platform;
+mod program;
 
-use std::env::consts::ARCH;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
+use clap::ValueEnum as _;
 use control_plane::target_dir;
 use sha2::{Digest, Sha256};
 
-use self::krew::Release;
-use crate::cargo::{cargo, run_build};
+use self::cross::CrossCompiler;
+pub(crate) use self::cross::path as program_path;
+use self::platform::Platform;
 use crate::output::print;
 
 /// Build the release archives and the krew manifest
 ///
-/// Writes an archive with a static binary for each of the two programs, their checksums and the
-/// manifest to target/dist, and prints the size of each binary.
+/// Writes an archive for each program and platform, their checksums and the manifest to target/dist.
+/// This needs Python 3 and rustup: they install the cross compiler and the targets. lease-elect is
+/// for Linux only.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {}
+pub(crate) struct Arguments {
+    /// Build for this platform only
+    #[arg(long, value_name = "PLATFORM")]
+    target: Vec<Platform>,
+}
+
+impl Arguments {
+    pub(crate) fn run(self) -> Result<()> {
+        let platforms = match self.target.is_empty() {
+            true => Platform::value_variants(),
+            false => &self.target,
+        };
+        let mut files = Files::create()?;
+        build(platforms, &mut files)?;
+        files.write_sums()
+    }
+}
+
+/// The files of a release, in `target/dist`.
+pub(crate) struct Files {
+    directory: PathBuf,
+    /// By name.
+    sums: BTreeMap<String, String>,
+}
+
+impl Files {
+    /// Starts without the files of an earlier run.
+    pub(crate) fn create() -> Result<Self> {
+        let directory = target_dir().join("dist");
+        if directory.exists() {
+            fs::remove_dir_all(&directory)?;
+        }
+        fs::create_dir_all(&directory)?;
+        let sums = BTreeMap::new();
+        Ok(Self { directory, sums })
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
+    pub(crate) fn write(&mut self, name: &str, content: &[u8]) -> Result<()> {
+        let path = self.path(name);
+        fs::write(&path, content).with_context(|| format!("failed to write {}", path.display()))?;
+        print(format_args!("{} ({} bytes)", path.display(), content.len()));
+        self.sums.insert(name.to_owned(), sha256(content));
+        Ok(())
+    }
+
+    pub(crate) fn write_sums(mut self) -> Result<()> {
+        let lines = self
+            .sums
+            .iter()
+            .map(|(name, sum)| format!("{sum}  {name}\n"));
+        let sums: String = lines.collect();
+        self.write("SHA256SUMS", sums.as_bytes())
+    }
+}
+
+/// Builds and packs both programs for these platforms, and writes krew's manifest. Returns the plugin's archives.
+pub(crate) fn build(platforms: &[Platform], files: &mut Files) -> Result<Vec<Archive>> {
+    let root = root()?;
+    let compiler = CrossCompiler::install()?;
+    let mut packed = |package: &Package| -> Result<Vec<Archive>> {
+        let mut archives = Vec::new();
+        for &platform in platforms.iter().filter(|of| (package.is_for)(**of)) {
+            let program = fs::read(compiler.build(&root, package.program, platform)?)?;
+            program::check(&program, platform)?;
+            let archive = package.pack(&root, platform, program)?;
+            files.write(&archive.name, &archive.content)?;
+            archives.push(archive);
+        }
+        Ok(archives)
+    };
+    let plugins = packed(&PLUGIN)?;
+    packed(&LEASE_ELECT)?;
+    let template = fs::read_to_string(root.join("krew-manifest.yaml"))?;
+    let manifest = krew::fill(&template, VERSION, &plugins);
+    krew::validate(&manifest, &plugins)?;
+    // krew requires the file to have the name of the plugin.
+    files.write("maint.yaml", manifest.as_bytes())?;
+    Ok(plugins)
+}
+
+/// The directory of the workspace.
+pub(crate) fn root() -> Result<PathBuf> {
+    Ok(Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("..")
+        .canonicalize()?)
+}
 
 /// A program, and the other files in its archive, by their paths in the tree.
-struct Package {
-    binary: &'static str,
+pub(crate) struct Package {
+    pub(crate) program: &'static str,
+    is_for: fn(Platform) -> bool,
+    /// Files and directories.
     texts: &'static [&'static str],
 }
 
 /// krew requires the license.
-const PLUGIN: Package = Package {
-    binary: "kubectl-maint",
-    texts: &["LICENSE", "README.md"],
+pub(crate) const PLUGIN: Package = Package {
+    program: "kubectl-maint",
+    is_for: |_| true,
+    texts: &[
+        "LICENSE",
+        "README.md",
+        "completions/_kubectl-maint",
+        "completions/kubectl-maint.bash",
+        "completions/kubectl-maint.fish",
+        "completions/kubectl-maint.ps1",
+        "docs/man",
+    ],
 };
 
-const LEASE_ELECT: Package = Package {
-    binary: "lease-elect",
-    texts: &["LICENSE", "docs/lease-elect.md", "docs/man/lease-elect.1"],
+pub(crate) const LEASE_ELECT: Package = Package {
+    program: "lease-elect",
+    is_for: |platform| platform.os() == "linux",
+    texts: &[
+        "LICENSE",
+        "docs/lease-elect.md",
+        "completions/_lease-elect",
+        "completions/lease-elect.bash",
+        "completions/lease-elect.fish",
+        "docs/man/lease-elect.1",
+    ],
 };
 
-const MANIFEST: &str = "krew-manifest.yaml";
-const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
+pub(crate) const VERSION: &str = concat!("v", env!("CARGO_PKG_VERSION"));
 
-impl Arguments {
-    pub(crate) fn run(self) -> Result<()> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("..")
-            .canonicalize()?;
-        let (plugin, elect) = (PLUGIN.pack(&root)?, LEASE_ELECT.pack(&root)?);
-        let release = Release {
-            version: VERSION,
-            processor: processor(),
-            archive: &plugin.name,
-            sha256: &plugin.sha256,
-        };
-        let manifest = release.fill(&fs::read_to_string(root.join(MANIFEST))?);
-        krew::validate(&manifest, &archive::names(&plugin.content)?)?;
-        let sums = [&plugin, &elect].map(|made| format!("{}  {}\n", made.sha256, made.name));
+/// A packed program.
+#[derive(Clone)]
+pub(crate) struct Archive {
+    pub(crate) platform: Platform,
+    pub(crate) name: String,
+    pub(crate) sha256: String,
+    pub(crate) content: Vec<u8>,
+}
 
-        let into = target_dir().join("dist");
-        fs::create_dir_all(&into)?;
-        for (name, content) in [
-            (plugin.name.as_str(), plugin.content.as_slice()),
-            (&elect.name, &elect.content),
-            ("SHA256SUMS", sums.concat().as_bytes()),
-            // krew requires the file to have the name of the plugin.
-            ("maint.yaml", manifest.as_bytes()),
-        ] {
-            let path = into.join(name);
-            fs::write(&path, content)?;
-            print(format_args!("{} ({} bytes)", path.display(), content.len()));
-        }
-        Ok(())
+impl Archive {
+    /// Where a release publishes it.
+    pub(crate) fn url(&self, version: &str) -> String {
+        let repository = env!("CARGO_PKG_REPOSITORY");
+        format!("{repository}/releases/download/{version}/{}", self.name)
     }
 }
 
-/// A packed program.
-struct Archive {
-    name: String,
-    sha256: String,
-    content: Vec<u8>,
-}
-
 impl Package {
-    /// Builds the program and packs it.
-    fn pack(&self, root: &Path) -> Result<Archive> {
-        let program = fs::read(build(root, self.binary)?)?;
-        ensure_static(&program)?;
-        print(format_args!(
-            "{}: {:.1} MB (target: < 10 MB)",
-            self.binary,
-            program.len() as f64 / 1e6
-        ));
+    pub(crate) fn pack(
+        &self,
+        root: &Path,
+        platform: Platform,
+        program: Vec<u8>,
+    ) -> Result<Archive> {
         let mut files = vec![archive::File {
-            name: self.binary,
+            name: platform.executable(self.program),
             executable: true,
             content: program,
         }];
-        for path in self.texts {
+        for path in self.files(root)? {
             files.push(archive::File {
-                name: name_of(path),
                 executable: false,
-                content: fs::read(root.join(path)).with_context(|| format!("no {path}"))?,
+                content: fs::read(root.join(&path)).with_context(|| format!("no {path}"))?,
+                name: path,
             });
         }
         let content = archive::pack(&files)?;
         Ok(Archive {
-            name: format!("{}-{VERSION}-linux-{}.tar.gz", self.binary, processor()),
-            sha256: hex(&Sha256::digest(&content)),
+            platform,
+            name: format!("{}-{VERSION}-{platform}.tar.gz", self.program),
+            sha256: sha256(&content),
             content,
         })
     }
-}
 
-/// The name of a file of the tree in an archive.
-fn name_of(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
-}
-
-/// Builds a static binary. With an explicit target, programs that run during the build stay dynamic. The
-/// paths of this machine are removed from the result. Each program is built separately, because cargo would
-/// enable the library features of both programs in each.
-fn build(root: &Path, binary: &str) -> Result<PathBuf> {
-    let target = format!("{ARCH}-unknown-linux-gnu");
-    let mut flags = format!(
-        "-Ctarget-feature=+crt-static --remap-path-prefix={}=.",
-        root.display()
-    );
-    if let Some(home) = std::env::var_os("CARGO_HOME").or_else(|| {
-        let home = std::env::var_os("HOME")?;
-        Some(Path::new(&home).join(".cargo").into_os_string())
-    }) {
-        let home = Path::new(&home).display().to_string();
-        flags.push_str(&format!(" --remap-path-prefix={home}=cargo"));
-    }
-    run_build(
-        binary,
-        cargo(&["build", "--release", "--locked", "--package", binary])
-            .args(["--target", &target])
-            .env("RUSTFLAGS", flags),
-    )?;
-    Ok(target_dir().join(target).join("release").join(binary))
-}
-
-/// Fails if the ELF program needs a dynamic loader.
-fn ensure_static(program: &[u8]) -> Result<()> {
-    const LOADER: &[u8] = b"/ld-linux";
-    ensure!(
-        !program.windows(LOADER.len()).any(|bytes| bytes == LOADER),
-        "the binary asks for a dynamic loader"
-    );
-    Ok(())
-}
-
-/// The processor of this machine, as Go and krew name it.
-fn processor() -> &'static str {
-    match ARCH {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        other => other,
+    /// The paths of the texts in the tree, in a fixed order. Directories are replaced by the program's files in them.
+    fn files(&self, root: &Path) -> Result<Vec<String>> {
+        let mut files = Vec::new();
+        for &path in self.texts {
+            if !root.join(path).is_dir() {
+                files.push(path.to_owned());
+                continue;
+            }
+            let mut names = Vec::new();
+            for entry in fs::read_dir(root.join(path))? {
+                let name = entry?.file_name().to_string_lossy().into_owned();
+                if name.starts_with(self.program) {
+                    names.push(format!("{path}/{name}"));
+                }
+            }
+            names.sort();
+            files.extend(names);
+        }
+        Ok(files)
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+/// The checksum, in hexadecimal digits.
+pub(crate) fn sha256(content: &[u8]) -> String {
+    let digest = Sha256::digest(content);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn every_text_is_in_the_tree() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        for path in [PLUGIN.texts, LEASE_ELECT.texts].concat() {
-            assert!(root.join(path).is_file(), "{path}");
-        }
-        assert_eq!(name_of("docs/man/lease-elect.1"), "lease-elect.1");
+    fn root() -> PathBuf {
+        super::root().unwrap()
     }
 
     #[test]
-    fn hashes_are_written_as_krew_wants_them() {
+    fn every_text_is_in_the_tree() {
+        for package in [PLUGIN, LEASE_ELECT] {
+            let files = package.files(&root()).unwrap();
+            for path in &files {
+                assert!(root().join(path).is_file(), "{path}");
+            }
+            let page = format!("docs/man/{}.1", package.program);
+            assert!(files.contains(&page), "{files:?}");
+        }
+        let plugin = PLUGIN.files(&root()).unwrap();
+        assert!(!plugin.contains(&"docs/man/lease-elect.1".to_owned()));
+    }
+
+    #[test]
+    fn an_archive_is_named_after_its_platform() {
+        let platform = Platform::WindowsAmd64;
+        let packed = PLUGIN.pack(&root(), platform, b"program".to_vec()).unwrap();
+        let name = format!("kubectl-maint-{VERSION}-windows-amd64.tar.gz");
+        assert_eq!(packed.name, name);
+        let files = archive::files(&packed.content).unwrap();
+        assert_eq!(files[0].name, "kubectl-maint.exe");
+    }
+
+    #[test]
+    fn checksums_are_hexadecimal() {
         assert_eq!(
-            hex(&Sha256::digest(b"")),
+            sha256(b""),
             "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
         );
     }

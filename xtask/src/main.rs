@@ -20,6 +20,7 @@ mod output;
 mod platforms;
 mod sandbox_cluster;
 mod seeded_bugs;
+mod ship;
 mod sim;
 mod test;
 mod test_requirements;
@@ -45,6 +46,7 @@ enum Command {
     Measure(bench::command_cost::Arguments),
     Model(model::Arguments),
     Platforms(platforms::Arguments),
+    Ship(ship::Arguments),
     Sim(sim::Arguments),
     Test(test::Arguments),
     Try(try_cluster::Arguments),
@@ -63,6 +65,7 @@ fn main() -> ExitCode {
         Command::Measure(arguments) => arguments.run(),
         Command::Model(arguments) => arguments.run(),
         Command::Platforms(arguments) => arguments.run(),
+        Command::Ship(arguments) => arguments.run(),
         Command::Sim(arguments) => arguments.run(),
         Command::Test(arguments) => arguments.run(),
         Command::Try(arguments) => arguments.run(),

@@ -9,6 +9,7 @@ use std::{env, fs};
 use anyhow::{Context, Result};
 use control_plane::{Binary, target_dir};
 use sandbox::{Node, Sandbox, Serving};
+use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::interval;
 
@@ -37,6 +38,9 @@ impl SandboxCluster {
         nodes: impl IntoIterator<Item = Node>,
     ) -> Result<Self> {
         let mut kubelets = JoinSet::new();
+        sandbox.put(json!({
+            "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kube-node-maintenance"},
+        }));
         for node in nodes {
             let name = node.name().to_owned();
             sandbox.add_node(node);

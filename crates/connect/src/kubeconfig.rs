@@ -5,6 +5,7 @@
 
 mod model;
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -37,8 +38,7 @@ pub(super) fn load(
 
 fn files(environment: &Environment) -> Vec<PathBuf> {
     let Some(list) = environment.get_os("KUBECONFIG") else {
-        let home = environment.get_os("HOME");
-        return home
+        return home(environment)
             .map(|home| Path::new(home).join(".kube/config"))
             .into_iter()
             .collect();
@@ -49,10 +49,16 @@ fn files(environment: &Environment) -> Vec<PathBuf> {
 
 /// Replaces a leading `~`, which a shell leaves alone behind `=` and `:`.
 fn expand_home(path: &Path, environment: &Environment) -> PathBuf {
-    match (path.strip_prefix("~"), environment.get_os("HOME")) {
+    match (path.strip_prefix("~"), home(environment)) {
         (Ok(rest), Some(home)) => Path::new(home).join(rest),
         _ => path.to_owned(),
     }
+}
+
+/// The user's directory. Windows sets only the second variable.
+fn home(environment: &Environment) -> Option<&OsStr> {
+    let variables = ["HOME", "USERPROFILE"];
+    variables.iter().find_map(|name| environment.get_os(name))
 }
 
 /// Reads one file; `None` if it doesn't exist.
@@ -119,6 +125,7 @@ mod tests {
 
         let context = |name: &str| Ok(Some(name.to_owned()));
         assert_eq!(current(None, &[("HOME", home)]), context("home"));
+        assert_eq!(current(None, &[("USERPROFILE", home)]), context("home"));
         assert_eq!(
             current(None, &[("HOME", home), ("KUBECONFIG", "")]),
             context("home")

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::cluster::patch::Extras;
-use crate::cluster::reads::Seen;
+use crate::cluster::reads::NodeAndLease;
 use crate::env::nonce;
 use crate::keeper::{HeldLease, Keep};
 use crate::maintenance::Maintenance;
@@ -177,7 +177,7 @@ impl LeaderElection {
     }
 
     /// Whether there is a leader to wait for.
-    pub(crate) fn check(&self, seen: &Seen) -> Result<(), Error> {
+    pub(crate) fn check(&self, seen: &NodeAndLease) -> Result<(), Error> {
         let mut plan = self.plan(None)?;
         let caller = self.maintenance.caller(&mut plan.names);
         let api = &self.maintenance.api;

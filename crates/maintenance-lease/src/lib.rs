@@ -78,7 +78,7 @@ pub use cluster::change::DryRun;
 pub use cluster::error::{ApiError, Status};
 pub use cluster::events::{Event, NodeEvent, shortened};
 pub use cluster::nodes::{NodeRow, RowDetail};
-pub use cluster::reads::{Seen, Sight};
+pub use cluster::reads::{NodeAndLease, NodeLookup};
 pub use cluster::requests::{Accept, Call, Listed, Requests, escape};
 pub use cluster::server_time::{ClockWarning, ServerTime, ServerTimeLayer, ServerTimeService};
 pub use cluster::watch::{NodeRowEvent, WatchEvent};

@@ -291,14 +291,14 @@ impl Maintenance {
     /// ```
     /// use std::time::Duration;
     ///
-    /// use maintenance_lease::{Maintenance, NodeEvent, Sight};
+    /// use maintenance_lease::{Maintenance, NodeEvent, NodeLookup};
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let sandbox = sandbox::Sandbox::new();
     /// # sandbox.add_node("worker-1");
     /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
-    /// if let Sight::Row(node) = maintenance.see_node("worker-1").await? {
+    /// if let NodeLookup::Row(node) = maintenance.see_node("worker-1").await? {
     ///     let event = NodeEvent {
     ///         node: node.name,
     ///         uid: node.uid,

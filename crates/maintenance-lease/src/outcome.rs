@@ -36,7 +36,7 @@ pub struct Change {
     pub side_effects: Vec<SideEffect>,
     /// How often a pause of the machine had been suspected by then. If the number has risen since, the
     /// boot clock may have stood still.
-    pub(crate) doubts: u64,
+    pub(crate) suspected_pauses: u64,
 }
 
 /// What was done.
@@ -164,6 +164,10 @@ pub enum Error {
     /// This namespace of the Leases is being deleted, so no Lease can be created in it.
     #[error("namespace {0} is being deleted: no Lease can be created in it")]
     NamespaceTerminating(String),
+    /// This namespace of the node locks does not exist, and the caller
+    /// [does not want it created](crate::Maintenance::set_creates_namespace).
+    #[error("namespace {0} does not exist")]
+    NamespaceMissing(String),
     /// A write was sent and its outcome could not be determined in time: it may have taken effect, or may
     /// still do so.
     #[error(

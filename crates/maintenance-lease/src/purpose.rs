@@ -188,7 +188,7 @@ mod tests {
         let used = used("apps", "scheduler", &none);
         let strategy = Some("OldestEmulationVersion");
         for (traits, expected) in [
-            // A coordinated election is one, whoever had the Lease before.
+            // A Lease with a strategy is an election, even if it was a lock before.
             (
                 Traits {
                     strategy,

@@ -3,7 +3,7 @@
 mod contender;
 
 use self::contender::Contender;
-use crate::cluster::reads::Seen;
+use crate::cluster::reads::NodeAndLease;
 use crate::election::LeaderElection;
 use crate::maintenance::Maintenance;
 use crate::options::{Acquire, Hold};
@@ -135,7 +135,7 @@ impl Maintenance {
         &self,
         node: &str,
         options: &Acquire,
-        seen: Option<Seen>,
+        seen: Option<NodeAndLease>,
         progress: impl FnMut(Progress<'_>) + Send,
     ) -> Result<Change, Error> {
         self.contend(node, Goal::Acquire(options), seen, progress)
@@ -194,7 +194,7 @@ impl Maintenance {
         &self,
         node: &str,
         options: &Hold,
-        seen: Option<Seen>,
+        seen: Option<NodeAndLease>,
         progress: impl FnMut(Progress<'_>) + Send,
     ) -> Result<Change, Error> {
         self.contend(node, Goal::Hold(options), seen, progress)
@@ -205,7 +205,7 @@ impl Maintenance {
         &self,
         node: &str,
         goal: Goal<'_>,
-        seen: Option<Seen>,
+        seen: Option<NodeAndLease>,
         mut progress: impl FnMut(Progress<'_>) + Send,
     ) -> Result<Change, Error> {
         let seen = match seen {

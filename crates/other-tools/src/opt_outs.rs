@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use k8s_openapi::api::core::v1::Node;
 
-use crate::node_keys::NodeKeys;
+use crate::node_keys::{NodeKeys, annotation};
 
 /// A key that a tool reads on a Node.
 #[derive(Debug)]
@@ -117,31 +117,19 @@ pub fn tools() -> impl Iterator<Item = &'static str> {
     OPT_OUTS.iter().map(|opt_out| opt_out.tool)
 }
 
-/// The label or annotation that Cluster API sets on the Nodes of its Machines. No key on a Node stops Cluster API:
-/// it reads Machines, which may be in another cluster.
+/// Whether the Node belongs to a Machine of Cluster API, which marks it with an annotation. No key on a Node stops
+/// Cluster API: it reads Machines, which may be in another cluster.
 #[must_use]
 pub fn has_cluster_api_machine(node: &Node) -> bool {
-    has(
-        &node.metadata.annotations,
-        "cluster.x-k8s.io/machine",
-        false,
-    )
+    annotation(node, "cluster.x-k8s.io/machine").is_some()
 }
 
+/// Whether the Node has a label or annotation with this prefix, other than our opt-outs.
 fn has_key(node: &Node, prefix: &str) -> bool {
-    let metadata = &node.metadata;
-    has(&metadata.labels, prefix, true) || has(&metadata.annotations, prefix, true)
-}
-
-/// Whether `map` has `key`, or a key that begins so and is not one of our opt-outs.
-fn has(map: &Option<BTreeMap<String, String>>, key: &str, is_prefix: bool) -> bool {
-    let is_own = |found: &str| OPT_OUTS.iter().any(|opt_out| opt_out.key == found);
-    map.iter()
-        .flat_map(BTreeMap::keys)
-        .any(|found| match is_prefix {
-            true => found.starts_with(key) && !is_own(found),
-            false => found == key,
-        })
+    let maps = [&node.metadata.labels, &node.metadata.annotations];
+    let is_own = |key: &str| OPT_OUTS.iter().any(|opt_out| opt_out.key == key);
+    let mut keys = maps.into_iter().flatten().flat_map(BTreeMap::keys);
+    keys.any(|key| key.starts_with(prefix) && !is_own(key))
 }
 
 #[cfg(test)]

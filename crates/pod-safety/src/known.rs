@@ -44,6 +44,14 @@ impl<T> Known<T> {
         }
     }
 
+    /// Why it is not known, if it is not.
+    pub fn why(&self) -> Option<&Why> {
+        match self {
+            Self::Yes(_) => None,
+            Self::Unknown(why) => Some(why),
+        }
+    }
+
     /// The same by reference.
     pub fn as_ref(&self) -> Known<&T> {
         match self {

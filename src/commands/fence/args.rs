@@ -1,14 +1,11 @@
 //! The arguments of `fence`.
 
-use std::time::Duration;
-
 use clap::{Args, ValueEnum};
 
-use crate::args::duration;
-use crate::args::hook::HookArgs;
-use crate::args::output::{OutputArgs, offers_no_lock_id};
-use crate::args::risks::RiskArgs;
-use crate::args::write::{WriteArgs, reason};
+use crate::args::fencing::FencingArgs;
+use crate::args::output::offers_no_lock_id;
+use crate::args::risks::EARLIER_UNREAD;
+use crate::args::write::{NamespaceArgs, TicketArgs, given};
 use crate::error::InvalidValue;
 
 /// Fence an unreachable node to let its pods run elsewhere
@@ -17,7 +14,7 @@ use crate::error::InvalidValue;
 /// fence proves that they are not, and then tells Kubernetes. The proof is either a HOOK that powers the
 /// node off (or cuts it off, with --isolated), or your word (--powered-off).
 ///
-/// The node is put on hold until unfence. HOOK runs on this machine, without a shell. Its result is
+/// On a terminal, you are asked for the name of the node. It is put on hold until unfence. HOOK runs on this machine, without a shell. Its result is
 /// recorded on the Node, which gets the taint node.kubernetes.io/out-of-service. Kubernetes then
 /// deletes the pods and detaches the volumes. If HOOK fails, the node is not fenced. After a crash,
 /// run the same command again.
@@ -38,16 +35,18 @@ use crate::error::InvalidValue;
   kubectl maint fence worker-1 --dry-run -- ./power-off-ipmi"
 )]
 pub(crate) struct FenceArgs {
-    /// Node name, as NAME or node/NAME
-    #[arg(value_name = "NODE")]
-    pub(crate) node: String,
+    #[command(flatten)]
+    pub(crate) common: FencingArgs<Risk>,
+
+    #[command(flatten)]
+    pub(crate) ticket: TicketArgs,
 
     /// Fence without a hook: how you know that it is off
     #[arg(
         long,
         value_name = "HOW",
         conflicts_with = "hook",
-        value_parser = given
+        value_parser = how
     )]
     pub(crate) powered_off: Option<String>,
 
@@ -61,57 +60,27 @@ pub(crate) struct FenceArgs {
     /// Fence a node that still reports to Kubernetes, because it hangs or lost its disk
     ///
     /// The node is put on hold and powered off first. It is recorded and tainted only after it has stopped
-    /// reporting. If it still reports after --timeout, the exit code is 4, and only the hold stays.
+    /// reporting. If it still reports after --timeout, the exit code is 4, and only the hold stays. You are
+    /// always asked to confirm.
     #[arg(long)]
     pub(crate) suspect: bool,
 
-    /// Answer yes to the confirmation
-    ///
-    /// On a terminal, you are asked for the name of the node. With --suspect, you are always asked.
-    #[arg(short, long)]
-    pub(crate) yes: bool,
-
     #[command(flatten)]
-    pub(crate) doubts: RiskArgs<Risk>,
-
-    #[command(flatten)]
-    pub(crate) hook: HookArgs,
-
-    /// Stop waiting for a suspect, pods or volumes after this long; 0 checks once
-    ///
-    /// The exit code is then 4, and the node stays fenced. A negative time means one week.
-    #[arg(
-        long,
-        value_name = "TIME",
-        default_value = "5m",
-        allow_hyphen_values = true,
-        value_parser = duration::timeout
-    )]
-    pub(crate) timeout: Duration,
-
-    #[command(flatten)]
-    pub(crate) write: WriteArgs,
-
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
+    pub(crate) namespace: NamespaceArgs,
 }
 
-/// The doubts that an operator may know better about.
+/// The risks that an operator may know better about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Risk {
     /// Most nodes of the zone, or all nodes, are unreachable
     MassLoss,
-    /// The state of the zone is unknown: no permission to read it
-    ZoneUnknown,
-    /// It is unknown whether another tool is repairing the node
-    RemediationUnknown,
+    /// The other nodes, or whether another tool is repairing the node, could not be read
+    #[value(aliases = EARLIER_UNREAD)]
+    Unread,
     /// Pods of the node are lost, because nothing recreates them
     NoOwner,
 }
 
-fn given(typed: &str) -> Result<String, InvalidValue> {
-    if typed.trim().is_empty() {
-        return Err(InvalidValue::NoProof);
-    }
-    reason(typed)
+fn how(typed: &str) -> Result<String, InvalidValue> {
+    given(typed, InvalidValue::NoProof)
 }

@@ -25,7 +25,7 @@ impl FenceRun<'_> {
         for line in cost(&target.node, &found) {
             target.session.terminal.remark(line);
         }
-        if !found.no_owner.is_empty() && !self.args.doubts.insists(&Risk::NoOwner) {
+        if !found.no_owner.is_empty() && !self.args.common.risks.accepts(&Risk::NoOwner) {
             return Err(Failure::Fencing(FencingRefusal::NoOwner {
                 node: target.node.clone(),
                 pods: found.no_owner,

@@ -3,7 +3,7 @@
 use maintenance_lease::NodeLease;
 use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::protocol::BootInstant;
-use pod_safety::fencing::steps::{self, AcceptedRisks, Sight, Step};
+use pod_safety::fencing::steps::{self, AcceptedRisks, FencingEvidence, Step};
 use pod_safety::fencing::{How, Proof, Quiet, Recording};
 
 use super::args::Risk;
@@ -78,8 +78,8 @@ impl FenceRun<'_> {
     }
 
     /// Warns once of the record that this run will replace.
-    fn warn_of_replaced(&mut self, sight: &Sight) {
-        if let Some((record, why)) = sight.replaced()
+    fn warn_of_replaced(&mut self, evidence: &FencingEvidence) {
+        if let Some((record, why)) = evidence.replaced()
             && self.replaced.is_none()
             && !self.recording.is_open()
         {
@@ -121,7 +121,7 @@ impl FenceRun<'_> {
     ) -> Result<Result<Step, steps::Refusal>, Failure> {
         let target = self.target;
         let reading = async { Ok(target.zone(observed).await) };
-        let sight = Sight {
+        let evidence = FencingEvidence {
             signs: observed.evidence.signs.clone(),
             machine: observed.evidence.machine(),
             zone: target.or_interrupted(reading).await?,
@@ -137,14 +137,14 @@ impl FenceRun<'_> {
             proof: self.proof.clone(),
             is_recorded: self.recording.is_there(),
         };
-        let insists = |doubt| self.args.doubts.insists(&doubt);
+        let accepts = |doubt| self.args.common.risks.accepts(&doubt);
         let accepted = AcceptedRisks {
-            mass_loss: insists(Risk::MassLoss),
-            zone_unknown: insists(Risk::ZoneUnknown),
-            remediation_unknown: insists(Risk::RemediationUnknown),
+            mass_loss: accepts(Risk::MassLoss),
+            unread: accepts(Risk::Unread),
         };
-        let next = sight.next(observed.at, accepted);
-        self.warn_of_replaced(&sight);
+        let next = evidence.next(observed.at, accepted);
+        self.warn_of_replaced(&evidence);
+        self.unread = evidence.unread();
         if let Err(steps::Refusal::OtherMachine { proof, now }) = &next {
             // The proof and the marks on the Node belong to another machine. Nothing is known about this
             // one.

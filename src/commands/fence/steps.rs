@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::LockId;
+use maintenance_lease::{Change, NodeLease};
 use pod_safety::Known;
-use pod_safety::fencing::steps::{Lock, Step};
+use pod_safety::fencing::steps::{Lock, Step, Unread};
 use pod_safety::fencing::{How, Proof, Quiet, Record, Recording, Remains, Written, is_of_fencing};
 
 use super::args::FenceArgs;
@@ -14,7 +14,7 @@ use crate::output::fencing::Fencing;
 use crate::run::fencing::{Attempts, FencingTarget, Hook, LeaseEnd, Observed, Timeout};
 use crate::ui::Terminal;
 use crate::words::fencing::{
-    self, fenced, hold_ended, hold_lost, hold_not_ended, hold_stays, unrecorded,
+    self, Question, fenced, hold_ended, hold_lost, hold_not_ended, hold_stays, unrecorded,
 };
 use crate::words::holder::person;
 use crate::words::with::command_line;
@@ -35,6 +35,8 @@ pub(super) struct FenceRun<'a> {
     pub(super) under: Option<LockId>,
     /// The record that this run replaces.
     pub(super) replaced: Option<Record>,
+    /// Whether the Node of the hold was labelled, or could not be.
+    pub(super) is_labelled: bool,
     /// The fencing number of that hold.
     pub(super) number: Option<u64>,
     /// The record of this run.
@@ -53,6 +55,8 @@ pub(super) struct FenceRun<'a> {
     pub(super) is_weighed: bool,
     /// When the lease ends under which the node is fenced; `None` if that is a hold.
     pub(super) lease_end: Option<LeaseEnd>,
+    /// The risks that could not be read.
+    pub(super) unread: Vec<Unread>,
     /// How long failed reads are retried.
     pub(super) retries: Timeout,
     /// The outcome for programs, once there is one.
@@ -69,6 +73,7 @@ impl<'a> FenceRun<'a> {
             taken: None,
             under: None,
             replaced: None,
+            is_labelled: false,
             number: None,
             recording: Recording::Absent,
             has_found_hold: false,
@@ -78,6 +83,7 @@ impl<'a> FenceRun<'a> {
             is_confirmed: false,
             is_weighed: false,
             lease_end: None,
+            unread: Vec::new(),
             retries: Timeout::of(Duration::ZERO),
             outcome: None,
         }
@@ -97,11 +103,14 @@ impl FenceRun<'_> {
                 // Everything was read before the operator answered, so it may be outdated.
                 continue;
             }
+            if self.label_hold(&observed).await? {
+                continue;
+            }
             match (step, self.proof.clone()) {
                 (Step::AwaitSilence, _) => self.await_silence(&observed).await?,
                 (Step::Hold, _) => {
                     self.warn_of_unknown(&observed);
-                    let change = self.target.hold(&self.why()).await?;
+                    let change = self.hold().await?;
                     self.number = change.fencing;
                     self.under = change.lease.as_ref().and_then(NodeLease::lock_id);
                     self.taken = change.lease;
@@ -109,7 +118,8 @@ impl FenceRun<'_> {
                 (Step::HoldAgain, _) => {
                     self.warn_of_ended_hold(&observed);
                     // The record depends on this hold from the start, so it is never released.
-                    self.target.hold(&self.why()).await?;
+                    self.hold().await?;
+                    self.is_labelled = false;
                 }
                 (Step::Fence, _) | (Step::Record, None) => {
                     self.works_under(&observed);
@@ -152,8 +162,8 @@ impl FenceRun<'_> {
         let timeout = match &self.silence {
             Some(timeout) => timeout,
             None => {
-                terminal.remark(fencing::silence_awaited(node, self.args.timeout));
-                self.silence.insert(Timeout::of(self.args.timeout))
+                terminal.remark(fencing::silence_awaited(node, self.args.common.timeout));
+                self.silence.insert(Timeout::of(self.args.common.timeout))
             }
         };
         if !timeout.rest().is_zero() {
@@ -164,7 +174,7 @@ impl FenceRun<'_> {
         (self.taken, self.proof, self.has_found_hold) = (None, None, false);
         Err(Failure::Fencing(FencingRefusal::StillReports {
             node: node.clone(),
-            waited: self.args.timeout,
+            waited: self.args.common.timeout,
         }))
     }
 
@@ -179,16 +189,37 @@ impl FenceRun<'_> {
             return Ok(false);
         }
         self.is_confirmed = true;
-        if self.args.yes || !(self.args.suspect || Terminal::can_ask()) {
+        if self.args.common.yes || !(self.args.suspect || Terminal::can_ask()) {
             return Ok(false);
         }
-        let mut facts = vec![format!("{}: 1 node", target.session.place())];
-        facts.extend(self.args.suspect.then(|| fencing::suspected(&target.node)));
-        let question = fencing::type_to_fence();
+        let place = target.session.place();
+        let question = Question::to_fence(&place, &target.node, self.args.suspect);
         let terminal = target.session.terminal;
         terminal
-            .confirm_name(&facts, question, &target.node)
+            .confirm_name(&question.facts, &question.text, &target.node)
             .await?;
+        Ok(true)
+    }
+
+    async fn hold(&self) -> Result<Change, Failure> {
+        let ticket = self.args.ticket.ticket.as_deref();
+        self.target.hold(self.hold_reason(), ticket).await
+    }
+
+    /// Labels the Node of this fencing's hold, also if an earlier run ended before it could. Returns whether the
+    /// Node may have changed.
+    ///
+    /// # Errors
+    /// That the command was interrupted.
+    async fn label_hold(&mut self, observed: &Observed) -> Result<bool, Failure> {
+        let Some(hold) = self.target.own_hold(observed) else {
+            return Ok(false);
+        };
+        if self.is_labelled {
+            return Ok(false);
+        }
+        self.is_labelled = true;
+        self.target.label(hold).await?;
         Ok(true)
     }
 
@@ -201,11 +232,7 @@ impl FenceRun<'_> {
 
     /// Whether an earlier run left only its hold behind.
     pub(super) fn is_broken_off(&self, observed: &Observed) -> bool {
-        let target = self.target;
-        let hold = observed.lease.as_ref().filter(|lease| {
-            is_of_fencing(lease, target.now()) && target.session.locks.is_own(lease)
-        });
-        hold.is_some()
+        self.target.own_hold(observed).is_some()
             && self.taken.is_none()
             && observed.evidence.signs.record.is_none()
             && self.hook.other(observed).is_none()
@@ -228,7 +255,7 @@ impl FenceRun<'_> {
 
     /// Undoes what this run did if no record was written, and reports what stays. Returns the failure to
     /// report last.
-    pub(super) async fn give_back(&mut self, failure: Failure) -> Failure {
+    pub(super) async fn release_own_hold(&mut self, failure: Failure) -> Failure {
         let (target, terminal) = (self.target, self.target.session.terminal);
         let is_gone = matches!(failure, Failure::NodeGone { .. });
         // A Node that is gone needs no more writes.
@@ -260,15 +287,15 @@ impl FenceRun<'_> {
         failure
     }
 
-    /// Warns if it is unknown whether another tool works on the node, or when its kubelet was last alive.
+    /// Warns of accepted risks that could not be read, and if it is unknown when the kubelet was last alive.
     fn warn_of_unknown(&self, observed: &Observed) {
         let (node, terminal) = (&self.target.node, self.target.session.terminal);
         let signs = &observed.evidence.signs;
         if let (Known::Yes(_), Known::Unknown(why)) = (&signs.heartbeat, signs.heard(observed.at)) {
             terminal.warn(fencing::odd_clock(node, &why));
         }
-        if let Known::Unknown(why) = &observed.evidence.remediation {
-            terminal.warn(fencing::remediation_unknown(node, why));
+        for unread in &self.unread {
+            terminal.warn(fencing::not_known(&format!("node/{node}"), unread));
         }
     }
 
@@ -307,7 +334,7 @@ impl FenceRun<'_> {
         let (mut observed, step) = self.observe().await?;
         self.weigh(step, &observed).await?;
         if matches!(step, Step::Hold | Step::HoldAgain) {
-            target.hold(&self.why()).await?;
+            self.hold().await?;
         }
         if matches!(step, Step::HoldAgain | Step::Follow) {
             if let Some(record) = &observed.evidence.signs.record {
@@ -318,7 +345,7 @@ impl FenceRun<'_> {
         let proof = match self.proof.clone() {
             Some(proof) => proof,
             None => {
-                let hook = command_line(&self.args.hook.hook);
+                let hook = command_line(&self.args.common.hook.hook);
                 terminal.remark(fencing::would_run(&hook));
                 self.by_hook(&observed, String::new())
             }
@@ -370,7 +397,10 @@ impl FenceRun<'_> {
         let target = self.target;
         target.mark(observed.lease.as_ref(), true).await;
         let remains = target
-            .follow(&observed.evidence.signs.out_of_service, self.args.timeout)
+            .follow(
+                &observed.evidence.signs.out_of_service,
+                self.args.common.timeout,
+            )
             .await?;
         self.check_lock_at_end(observed).await;
         if remains.is_over() {
@@ -384,7 +414,7 @@ impl FenceRun<'_> {
             true => Ok(()),
             false => Err(Failure::TimedOut {
                 node: target.node.clone(),
-                waited: self.args.timeout,
+                waited: self.args.common.timeout,
                 obstacle: Some(Obstacle::Remains(Box::new(remains))),
             }),
         }

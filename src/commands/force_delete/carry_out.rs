@@ -3,62 +3,23 @@
 use std::collections::BTreeMap;
 
 use futures::future::{join, try_join_all};
-use maintenance_lease::{DryRun, Error, Maintenance, NodeLease};
-use pod_safety::cluster::{Deletion, Reader};
+use maintenance_lease::{DryRun, Error};
+use pod_safety::cluster::Deletion;
 use pod_safety::consent::{Consent, Missing};
-use pod_safety::node::is_fresh;
+use pod_safety::node_health::is_fresh;
+use pod_safety::outcome::Outcome;
 use pod_safety::report::{Report, Target};
 
-use super::ForceDeleteArgs;
+use super::context::Run;
+use super::deleted::Deleted;
 use super::locks::Locks;
-use super::read::{Findings, First, Key, Seen, is_forbidden, key};
+use super::read::{Findings, First, Key, is_forbidden, key};
 use super::request::Answer;
 use super::targets::Targets;
 use crate::error::Failure;
 use crate::exit::Code;
-use crate::output::force_deletion::Outcome;
 use crate::run::interruption::Interruption;
-use crate::run::session::Session;
 use crate::words::fencing::watching;
-
-/// A run of the verb.
-pub(super) struct Run<'a> {
-    pub(super) session: &'a Session<'a>,
-    /// The leases of the nodes are acquired as this process, which excludes other processes of the same
-    /// person.
-    pub(super) process: &'a Maintenance,
-    pub(super) reader: &'a Reader,
-    pub(super) args: &'a ForceDeleteArgs,
-    pub(super) targets: &'a Targets,
-}
-
-/// What was deleted, with what was known about it before.
-#[derive(Clone)]
-pub(super) struct Deleted {
-    pub(super) report: Report,
-    /// If it is a Node: the reports on the pods that are deleted with it.
-    pub(super) along: Vec<Report>,
-    /// The pod; `None` if this is a Node, or was already deleted.
-    pub(super) seen: Option<Seen>,
-    pub(super) outcome: Outcome,
-}
-
-impl Deleted {
-    /// An object that was already deleted, and that `finalizers` keep.
-    pub(super) fn before(report: Report, finalizers: Vec<String>) -> Self {
-        Self {
-            report,
-            along: Vec::new(),
-            seen: None,
-            outcome: Outcome::StillHeld { finalizers },
-        }
-    }
-
-    /// Whether it was already deleted before.
-    pub(super) fn was_held(&self) -> bool {
-        matches!(self.outcome, Outcome::StillHeld { .. })
-    }
-}
 
 /// The exit code for what became of everything that was deleted.
 fn code(deleted: &[Deleted]) -> Code {
@@ -72,16 +33,6 @@ fn code(deleted: &[Deleted]) -> Code {
 type Consents = BTreeMap<Key, Consent>;
 
 impl Run<'_> {
-    /// The namespace of the pods: that of `-n`, else of the context.
-    pub(super) fn namespace(&self) -> &str {
-        self.session.connection.client.default_namespace()
-    }
-
-    /// Whether the caller holds the lock in `lease`, acquired by this process or before.
-    pub(super) fn is_own(&self, lease: &NodeLease) -> bool {
-        self.process.is_own(lease) || self.session.locks.is_own(lease)
-    }
-
     pub(super) async fn run(&self) -> Result<Code, Failure> {
         let ended = Interruption::listen();
         let mut findings = match ended.or(self.findings(None)).await {
@@ -228,7 +179,10 @@ impl Run<'_> {
             });
             self.warn_who_may_act(&findings, deleted);
             match answer {
-                Answer::Lost { why, kind } => return Err(Self::open(target, &why, kind)),
+                Answer::Lost(error) => {
+                    let target = Box::new(target.clone());
+                    return Err(Failure::UnknownDeletion { target, error });
+                }
                 Answer::Marked(failure) => return Err(failure),
                 Answer::Is(_) => {}
             }

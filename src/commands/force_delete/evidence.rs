@@ -5,12 +5,12 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use maintenance_lease::{ApiError, Event};
 use pod_safety::Known;
 use pod_safety::facts::{NodeSight, Owner};
+use pod_safety::outcome::Outcome;
 
-use super::carry_out::{Deleted, Run};
-use super::event_note::note;
-use crate::output::force_deletion::Outcome;
+use super::context::Run;
+use super::deleted::Deleted;
 use crate::run::events::LIMIT;
-use crate::text::escape;
+use crate::words::force_deletion::{no_event, note};
 
 impl Run<'_> {
     /// Writes an Event for each deleted object, in parallel: on the pod's controller if there is one, else
@@ -20,7 +20,8 @@ impl Run<'_> {
         let why = self.args.message.as_deref().unwrap_or_default();
         let deleted = deleted.iter().filter(|one| one.was_deleted());
         let posting = join_all(deleted.map(|one| async {
-            let (regarding, note) = (regarding(one), note(caller, why, one));
+            let regarding = regarding(one);
+            let note = note(caller, why, &one.report, &one.along, &one.outcome);
             let event = Event {
                 regarding: &regarding,
                 reason: "ForceDeleted",
@@ -36,10 +37,7 @@ impl Run<'_> {
             Err(_) => Some(ApiError::TimedOut(LIMIT)),
         };
         if let Some(error) = failed {
-            self.session.terminal.warn(format!(
-                "could not keep the evidence in an Event: {}",
-                escape(&error.to_string())
-            ));
+            self.session.terminal.warn(no_event(&error));
         }
     }
 }

@@ -12,12 +12,12 @@ use pod_safety::checks::UNREAD;
 use pod_safety::facts::Lock;
 use pod_safety::facts::locks::LASTING;
 
-use super::carry_out::Run;
+use super::context::Run;
 use super::read::{Findings, is_forbidden};
 use crate::error::{Failure, Kind, LockAfter};
 use crate::run::interruption::Interruption;
 use crate::run::side_effects::SideEffects;
-use crate::text::escape;
+use crate::words::force_deletion as words;
 
 /// The lease duration. After a crash, others are blocked for this long.
 const DURATION: Duration = Duration::from_secs(300);
@@ -89,11 +89,9 @@ impl Run<'_> {
             return Err(Failure::Interrupted);
         }
         let acquired = locks.acquired.iter();
-        let nodes: Vec<String> = acquired.map(|it| format!("node/{}", it.node)).collect();
+        let nodes: Vec<&str> = acquired.map(|change| &*change.node).collect();
         if !nodes.is_empty() {
-            let caller = escape(self.session.locks.identity());
-            let nodes = nodes.join(", ");
-            terminal.remark(format!("{nodes} locked by {caller} during the deletion"));
+            terminal.remark(words::locked(&nodes, self.session.locks.identity()));
         }
         Ok(())
     }
@@ -103,10 +101,7 @@ impl Run<'_> {
         match error {
             SetError::Lock(Error::NodeNotFound(_)) => Ok(()),
             SetError::Lock(error) if is_forbidden(&error) && self.args.accepts(UNREAD) => {
-                let error = escape(&error.to_string());
-                self.session.terminal.warn(format!(
-                    "node/{node} is not locked during the deletion: {error}"
-                ));
+                self.session.terminal.warn(words::unlocked(node, &error));
                 Ok(())
             }
             SetError::Lock(error) => Err(error.into()),
@@ -136,19 +131,11 @@ impl Run<'_> {
             let Err(failure) = ended.or_soon(releasing).await else {
                 return;
             };
-            let node = &change.node;
             let is_open = failure.lock_after() == LockAfter::Unknown
                 || matches!(failure, Failure::Interrupted);
-            let what = if is_open {
-                format!("unknown whether the lock on node/{node} was released")
-            } else {
-                format!("could not release the lock on node/{node}")
-            };
-            self.session.terminal.warn(format!(
-                "{what}: {}; it expires within {}s",
-                escape(&failure.to_string()),
-                DURATION.as_secs()
-            ));
+            let why = failure.to_string();
+            let warning = words::not_released(&change.node, is_open, &why, DURATION);
+            self.session.terminal.warn(warning);
         }))
         .await;
     }

@@ -3,10 +3,10 @@
 use pod_safety::consent::flags;
 use pod_safety::report::Report;
 
-use super::carry_out::Run;
+use super::context::Run;
 use super::targets::Targets;
 use crate::text::for_shell;
-use crate::words::program::{NO_REASON, Program};
+use crate::words::hint_command::{NO_REASON, Program};
 
 impl Run<'_> {
     /// The next command, run as `program`, that accepts the risks in `reports` and in `also`. It names

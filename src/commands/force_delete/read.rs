@@ -5,14 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures::future::{join, try_join_all};
 use k8s_openapi::api::core::v1::Pod;
 use maintenance_lease::protocol::Now;
-use maintenance_lease::{ApiError, Error};
+use maintenance_lease::{ApiError, Error, NodeLease};
 use pod_safety::Known;
 use pod_safety::cluster::Kin;
 use pod_safety::facts::{Evidence, Facts, Lock, NodeFacts, NodeSight};
-use pod_safety::node::Heartbeat;
+use pod_safety::node_health::Heartbeat;
 use pod_safety::report::{Report, Target};
 
-use super::carry_out::{Deleted, Run};
+use super::context::Run;
+use super::deleted::{Deleted, ReadPod};
 use super::targets::Targets;
 use crate::error::{Failure, NothingFound};
 
@@ -21,7 +22,7 @@ pub(super) struct Findings {
     /// One per pod, or the Node's first and then those of its pods.
     pub(super) reports: Vec<Report>,
     /// The pods themselves, in the same order.
-    pub(super) pods: Vec<Seen>,
+    pub(super) pods: Vec<ReadPod>,
     /// What was already deleted and stays because of its finalizers. There is nothing to do for it.
     pub(super) held: Vec<Deleted>,
     /// What was seen before and no longer matches the selector.
@@ -32,14 +33,6 @@ pub(super) struct Findings {
     pub(super) nodes: BTreeSet<String>,
     /// The heartbeats to watch before their nodes count as unreachable.
     pub(super) to_watch: Vec<(String, Heartbeat)>,
-}
-
-/// A pod that was seen.
-#[derive(Clone)]
-pub(super) struct Seen {
-    pub(super) facts: Facts,
-    /// The pods that may include its replacement.
-    pub(super) kin: Option<Kin>,
 }
 
 /// The key of a target: kind, namespace and name.
@@ -104,16 +97,7 @@ impl Run<'_> {
 
     async fn at_pods(&self, pods: &[Pod], first: Option<&First>) -> Findings {
         let now = self.reader.now();
-        let evidence = self
-            .reader
-            .gather(
-                &self.session.locks,
-                |lease| self.is_own(lease),
-                pods,
-                &[],
-                now,
-            )
-            .await;
+        let evidence = self.evidence(pods, &[], now).await;
         let mut findings = Findings::of(&evidence, now);
         for pod in pods {
             let facts = Facts::of(pod, &evidence, now);
@@ -125,7 +109,7 @@ impl Run<'_> {
                 continue;
             }
             findings.reports.push(report);
-            findings.pods.push(Seen {
+            findings.pods.push(ReadPod {
                 facts,
                 kin: Kin::of(pod, now),
             });
@@ -141,16 +125,7 @@ impl Run<'_> {
         .await;
         let pods = pods?;
         let now = self.reader.now();
-        let evidence = self
-            .reader
-            .gather(
-                &self.session.locks,
-                |lease| self.is_own(lease),
-                &pods,
-                &[node],
-                now,
-            )
-            .await;
+        let evidence = self.evidence(&pods, &[node], now).await;
         let Some(read) = evidence.nodes.get(node) else {
             return Err(Failure::Lock(Error::NodeNotFound(node.to_owned())));
         };
@@ -182,6 +157,12 @@ impl Run<'_> {
             }
         }
         Ok(findings)
+    }
+
+    async fn evidence(&self, pods: &[Pod], nodes: &[&str], now: Now) -> Evidence {
+        let is_own = |lease: &NodeLease| self.is_own(lease);
+        let locks = &self.session.locks;
+        self.reader.gather(locks, is_own, pods, nodes, now).await
     }
 
     fn key_of(&self, pod: &Pod) -> Key {

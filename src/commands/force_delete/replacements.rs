@@ -4,21 +4,20 @@ use std::time::Duration;
 
 use futures::future::{join, join_all};
 use k8s_openapi::api::core::v1::Pod;
-use maintenance_lease::protocol::Span;
 use pod_safety::cluster::{Aftermath, Taken};
 use pod_safety::constants::JOB_TRACKING;
 use pod_safety::facts::{NodeSight, Owner, Promise};
 use pod_safety::known::Known;
+use pod_safety::outcome::Outcome;
 use pod_safety::why::Reason;
 use tokio::time::Instant;
 
-use super::carry_out::{Deleted, Run};
-use super::read::{Seen, is_forbidden};
+use super::context::Run;
+use super::deleted::{Deleted, ReadPod};
+use super::read::is_forbidden;
 use super::targets::Targets;
-use crate::output::force_deletion::Outcome;
 use crate::run::interruption::Interruption;
-use crate::words::fencing::count;
-use crate::words::time::length;
+use crate::words::force_deletion as words;
 
 /// How long to wait for replacements.
 const FOR_REPLACEMENTS: Duration = Duration::from_secs(30);
@@ -40,14 +39,8 @@ impl Run<'_> {
             && !ended.has_come()
             && let many @ 1.. = expecting.count()
         {
-            let what = match many {
-                1 => "the replacement".to_owned(),
-                _ => format!("{many} replacements"),
-            };
-            self.session.terminal.remark(format!(
-                "waiting up to {} for {what}",
-                length(Span::from(limit))
-            ));
+            let remark = words::waiting_for_replacements(many, limit);
+            self.session.terminal.remark(remark);
         }
         let taken = Taken::default();
         let seeing = deleted.iter().map(|one| async {
@@ -121,11 +114,8 @@ impl Run<'_> {
                 return outcome;
             }
             if !is_announced {
-                self.session.terminal.remark(format!(
-                    "node/{node}: waiting up to {} for {} to be deleted",
-                    length(Span::from(self.timeout())),
-                    count(uids.len(), "pod")
-                ));
+                let remark = words::waiting_for_pods(node, uids.len(), self.timeout());
+                self.session.terminal.remark(remark);
                 is_announced = true;
             }
             tokio::time::sleep(PERIOD.min(self.timeout())).await;
@@ -144,7 +134,7 @@ impl Run<'_> {
         reasons
     }
 
-    async fn became(&self, seen: &Seen, taken: &Taken) -> Outcome {
+    async fn became(&self, seen: &ReadPod, taken: &Taken) -> Outcome {
         let expected = is_expected(seen);
         // A pod of a StatefulSet is only replaced by one of the same name.
         let kin = seen.kin.as_ref().filter(|_| !is_of_a_set(seen));
@@ -162,10 +152,7 @@ impl Run<'_> {
                     true => Vec::new(),
                     false => self.waits_for(&replacement.name).await,
                 },
-                name: replacement.name,
-                uid: replacement.uid,
-                node: replacement.node,
-                is_back: replacement.is_back,
+                replacement,
             },
             // Without permission to read other pods, report only this one.
             Err(error) if is_forbidden(&error) && !expected => Outcome::Deleted,
@@ -198,19 +185,19 @@ impl Deleted {
     }
 }
 
-fn promise(seen: &Seen) -> Option<Promise> {
+fn promise(seen: &ReadPod) -> Option<Promise> {
     match &seen.facts.owner {
         Owner::Controller { promise, .. } => promise.yes().copied(),
         Owner::Nothing | Owner::Gone { .. } => None,
     }
 }
 
-fn is_of_a_set(seen: &Seen) -> bool {
+fn is_of_a_set(seen: &ReadPod) -> bool {
     promise(seen) == Some(Promise::OneOfEachName)
 }
 
 /// Whether a replacement is created only now. Other controllers create it as soon as a pod is terminating.
-fn is_expected(seen: &Seen) -> bool {
+fn is_expected(seen: &ReadPod) -> bool {
     match promise(seen) {
         Some(Promise::OneOfEachName | Promise::NoneBeforeTheEnd) => true,
         Some(Promise::OnePerNode) => matches!(seen.facts.node, Known::Yes(NodeSight::There(_))),

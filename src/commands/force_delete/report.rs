@@ -9,14 +9,16 @@ use pod_safety::checks::{Level, UNREAD};
 use pod_safety::consent::{Consent, Missing, flags};
 use pod_safety::facts::Lock;
 use pod_safety::fencing::is_of_fencing;
+use pod_safety::outcome::Outcome;
 use pod_safety::report::{Report, Target};
 
-use super::carry_out::{Deleted, Run};
+use super::context::Run;
+use super::deleted::Deleted;
 use super::read::{Findings, First, Key};
 use super::targets::Targets;
 use crate::error::{Failure, NothingFound};
 use crate::exit::Code;
-use crate::output::force_deletion::{ForceDeletion, ForceDeletionList, Outcome};
+use crate::output::force_deletion::{ForceDeletion, ForceDeletionList};
 use crate::output::format::Format;
 use crate::output::item_error::ItemError;
 use crate::output::print;
@@ -26,6 +28,7 @@ use crate::text::escape;
 use crate::words::change::{dry_run_suffix, may_still_act};
 use crate::words::error_code::ErrorCode;
 use crate::words::failure;
+use crate::words::force_deletion as words;
 use crate::words::holder::of_node;
 use crate::words::node_state;
 use crate::words::refusal::{fenced, running_command};
@@ -65,10 +68,7 @@ impl Run<'_> {
     /// Prints what has changed since the report.
     pub(super) fn show_change(&self, report: &Report) {
         let terminal = self.session.terminal;
-        terminal.warn(format!(
-            "{} changed after the check; run it again",
-            report.target
-        ));
+        terminal.warn(words::changed(&report.target));
         terminal.raw_stderr(self.lines(
             std::slice::from_ref(report),
             Detail::Brief,
@@ -145,22 +145,14 @@ impl Run<'_> {
     /// Reports what is missing, and the next command. `deleted` targets were deleted before.
     pub(super) fn ask(&self, findings: &Findings, missing: &Missing, deleted: usize) -> Code {
         let terminal = self.session.terminal;
-        let nothing = nothing_deleted(deleted);
         let program = self.session.program;
+        terminal.error(&words::refused(missing, deleted));
         if missing.blocked.is_empty() {
-            terminal.error(&match &missing.unaccepted[..] {
-                [] => format!("{nothing}: this was only the report"),
-                _ => format!("{}; {nothing}", not_accepted(missing)),
-            });
             self.offer_to_fence(&findings.reports);
             let line = self.line(program, &findings.reports, None);
-            terminal.hint(match &missing.unaccepted[..] {
-                [] => format!("no risks found; to delete: {line}"),
-                _ => format!("to accept these risks and delete: {line}"),
-            });
+            terminal.hint(words::to_delete(missing, &line));
             return Code::UNSAFE;
         }
-        terminal.error(&format!("{}; {nothing}", not_accepted(missing)));
         if !missing.blocked.contains(&"lease") {
             self.offer_to_fence(&findings.reports);
         }
@@ -171,9 +163,7 @@ impl Run<'_> {
                     &findings.reports,
                     None,
                 );
-                terminal.hint(format!(
-                    "this runs inside `with`, which has the lock; act as its holder: {line}"
-                ));
+                terminal.hint(words::inside_with(&line));
             }
             _ => {
                 let line = self.line(program, &findings.reports, None);
@@ -183,12 +173,9 @@ impl Run<'_> {
                     .find_map(|holder| running_command(holder, caller));
                 let running_command = running_command.map(|(_, words)| words);
                 let to_end = || Some(fenced::to_end(findings.fenced()?, program));
-                terminal.hint(match running_command.or_else(to_end) {
-                    Some(words) if missing.blocked.contains(&"lease") => {
-                        format!("{words}; then: {line}")
-                    }
-                    _ => format!("resolve this first, then: {line}"),
-                });
+                let first = running_command.or_else(to_end);
+                let first = first.filter(|_| missing.blocked.contains(&"lease"));
+                terminal.hint(words::then(first.as_deref(), &line));
             }
         }
         Code::UNSAFE
@@ -202,10 +189,10 @@ impl Run<'_> {
         if let Some(report) = left.find(|report| report.target.uid == target.uid) {
             self.show_change(report);
         }
-        let nothing = nothing_deleted(deleted);
-        terminal.error(&format!("{target} changed after the check; {nothing}"));
         let line = self.line(self.session.program, &findings.reports, None);
-        terminal.hint(format!("to check again and delete: {line}"));
+        let (message, hint) = words::stopped(target, deleted, &line);
+        terminal.error(&message);
+        terminal.hint(hint);
         Code::UNSAFE
     }
 
@@ -214,9 +201,7 @@ impl Run<'_> {
         let nodes: BTreeSet<&str> = reports.iter().filter_map(Report::to_fence).collect();
         let program = self.session.program;
         for node in nodes {
-            self.session.terminal.hint(format!(
-                "safer, if you can power off or isolate node/{node}: {program} fence {node} -- HOOK"
-            ));
+            self.session.terminal.hint(words::safer(node, program));
         }
     }
 
@@ -230,7 +215,7 @@ impl Run<'_> {
             }
             _ => escape(&refused.to_string()),
         };
-        terminal.error(&format!("refused: lease: {why}; nothing was deleted"));
+        terminal.error(&words::taken(&why));
         let program = self.session.program;
         let caller = self.session.locks.identity();
         let holder = lease.and_then(NodeLease::holder);
@@ -238,9 +223,9 @@ impl Run<'_> {
         let running_command = running_command.map(|(_, words)| words);
         let fencing = lease.filter(|lease| is_of_fencing(lease, self.reader.now()));
         let to_end = || Some(fenced::to_end(fencing?.node(), program));
-        if let Some(words) = running_command.or_else(to_end) {
+        if let Some(first) = running_command.or_else(to_end) {
             let line = self.line(program, &findings.reports, None);
-            terminal.hint(format!("{words}; then: {line}"));
+            terminal.hint(words::then(Some(&first), &line));
         }
         Code::UNSAFE
     }
@@ -248,10 +233,8 @@ impl Run<'_> {
     /// Reports that the caller's own lock of `node` has ended since the report. `deleted` targets were
     /// deleted before.
     pub(super) fn own_ended(&self, node: &str, deleted: usize) -> Code {
-        let nothing = nothing_deleted(deleted);
-        self.session.terminal.error(&format!(
-            "refused: lease: your lock on node/{node} has expired; {nothing}"
-        ));
+        let message = words::own_ended(node, deleted);
+        self.session.terminal.error(&message);
         Code::UNSAFE
     }
 
@@ -278,13 +261,10 @@ impl Run<'_> {
     /// Reports that the server refuses the caller a lock, although the report did not mention it.
     pub(super) fn not_taken(&self, findings: &Findings, error: &Error) -> Code {
         let terminal = self.session.terminal;
-        let error = escape(&error.to_string());
-        terminal.error(&format!(
-            "risks not accepted: unread: could not lock the node: {error}; nothing was \
-             deleted"
-        ));
         let line = self.line(self.session.program, &findings.reports, Some(UNREAD));
-        terminal.hint(format!("to delete without the lock: {line}"));
+        let (message, hint) = words::not_locked(error, &line);
+        terminal.error(&message);
+        terminal.hint(hint);
         Code::UNSAFE
     }
 
@@ -292,13 +272,11 @@ impl Run<'_> {
     pub(super) fn report_unmatched(&self, key: &Key) {
         let (kind, _, name) = key;
         let selector = match self.targets {
-            Targets::Labelled(selector) => format!("-l {selector}"),
-            Targets::Pods(_) | Targets::Node(_) => "the selection".to_owned(),
+            Targets::Labelled(selector) => Some(&**selector),
+            Targets::Pods(_) | Targets::Node(_) => None,
         };
-        self.session.terminal.error(&format!(
-            "{kind}/{name} was not deleted: it no longer matches {}",
-            escape(&selector)
-        ));
+        let message = words::unmatched(kind, name, selector);
+        self.session.terminal.error(&message);
     }
 
     /// Reports targets that disappeared before they were deleted.
@@ -314,7 +292,7 @@ impl Run<'_> {
                 let (kind, _, name) = key;
                 self.session
                     .terminal
-                    .result(format!("{kind}/{name} is already gone"));
+                    .result(words::already_gone(kind, name));
             }
             is_there
         });
@@ -333,8 +311,7 @@ impl Run<'_> {
             .map(|(kind, _, name)| format!("{kind}/{name}"))
             .collect();
         if !left.is_empty() {
-            let left = left.join(", ");
-            self.session.terminal.error(&format!("not deleted: {left}"));
+            self.session.terminal.error(&words::not_deleted(&left));
         }
     }
 
@@ -361,7 +338,7 @@ impl Run<'_> {
             } in deleted
             {
                 let target = &report.target;
-                let words = outcome.words(target, self.reader.now());
+                let words = words::outcome(target, outcome, self.reader.now());
                 self.session
                     .terminal
                     .result(format!("{target} {words}{suffix}"));
@@ -371,22 +348,13 @@ impl Run<'_> {
     }
 }
 
-/// What was not accepted.
-fn not_accepted(missing: &Missing) -> String {
-    match (&missing.blocked[..], &missing.unaccepted[..]) {
-        ([], []) => "not confirmed".to_owned(),
-        ([], ids) => format!("risks not accepted: {}", ids.join(", ")),
-        (ids, _) => format!("refused: {}", ids.join(", ")),
-    }
-}
-
-/// The same for programs.
+/// What was not accepted, for programs.
 fn refused(missing: &Missing) -> ItemError {
     let code = match missing.blocked.is_empty() {
         true => ErrorCode::NotConfirmed,
         false => ErrorCode::Unsafe,
     };
-    ItemError::of(code, not_accepted(missing))
+    ItemError::of(code, words::not_accepted(missing))
 }
 
 /// Whether something in it must be confirmed.
@@ -397,16 +365,7 @@ fn asks(report: &Report) -> bool {
         .any(|verdict| verdict.level > Level::Info)
 }
 
-/// The sentence for a command that ends after it deleted this many targets.
-fn nothing_deleted(deleted: usize) -> &'static str {
-    match deleted {
-        0 => "nothing was deleted",
-        _ => "nothing more was deleted",
-    }
-}
-
 /// Why a target without a problem was not deleted.
 fn other_refused() -> ItemError {
-    let message = "not deleted: another target was refused".to_owned();
-    ItemError::of(ErrorCode::OtherFailed, message)
+    ItemError::of(ErrorCode::OtherFailed, words::OTHER_REFUSED.to_owned())
 }

@@ -3,11 +3,11 @@
 use maintenance_lease::{ApiError, DryRun};
 use pod_safety::cluster::{Deletion, Exactly};
 use pod_safety::facts::PodSight;
+use pod_safety::outcome::Outcome;
 use pod_safety::report::Target;
 
-use super::carry_out::Run;
-use crate::error::{Failure, Kind};
-use crate::output::force_deletion::Outcome;
+use super::context::Run;
+use crate::error::Failure;
 use crate::run::interruption::Interruption;
 
 /// The result of a delete request.
@@ -15,13 +15,8 @@ use crate::run::interruption::Interruption;
 pub(super) enum Answer {
     /// What the server did.
     Is(Deletion),
-    /// No answer: it may have taken effect, or still may.
-    Lost {
-        /// Why there is no answer.
-        why: String,
-        /// What scripts can tell of it.
-        kind: Kind,
-    },
+    /// No answer, because of this or because it was not awaited: it may have taken effect, or still may.
+    Lost(Option<ApiError>),
     /// The pod of a Job was marked `Failed`, and the server refused to delete it.
     Marked(Failure),
 }
@@ -40,10 +35,7 @@ impl Run<'_> {
     ) -> Result<Answer, Failure> {
         match ended.or_soon(self.delete_one(target, pod)).await {
             Err(Failure::Interrupted) if self.args.write.dry_run == DryRun::None => {
-                Ok(Answer::Lost {
-                    why: "interrupted".to_owned(),
-                    kind: Kind::Interrupted,
-                })
+                Ok(Answer::Lost(None))
             }
             answer => answer,
         }
@@ -52,7 +44,9 @@ impl Run<'_> {
     /// The outcome so far.
     pub(super) fn outcome(&self, answer: &Answer) -> Outcome {
         match (answer, self.args.write.dry_run) {
-            (Answer::Lost { why, .. }, _) => Outcome::Unknown { error: why.clone() },
+            (Answer::Lost(error), _) => Outcome::Unknown {
+                error: error.as_ref().map(ToString::to_string),
+            },
             (Answer::Marked(failure), _) => Outcome::Marked {
                 error: failure.to_string(),
             },
@@ -62,15 +56,6 @@ impl Run<'_> {
                 finalizers: finalizers.clone(),
             },
             (Answer::Is(Deletion::Done | Deletion::Changed), _) => Outcome::Deleted,
-        }
-    }
-
-    /// The failure if a request without an answer may still take effect.
-    pub(super) fn open(target: &Target, why: &str, kind: Kind) -> Failure {
-        Failure::UnknownDeletion {
-            target: Box::new(target.clone()),
-            why: why.to_owned(),
-            kind,
         }
     }
 
@@ -87,10 +72,7 @@ impl Run<'_> {
                 Err(error) if error.is_conflict() => return Ok(Answer::Is(Deletion::Changed)),
                 Err(error) if error.is_not_found() => return Ok(Answer::Is(Deletion::AlreadyGone)),
                 Err(error) if error.leaves_writes_unknown() && !dry_run => {
-                    return Ok(Answer::Lost {
-                        why: error.to_string(),
-                        kind: Kind::Other,
-                    });
+                    return Ok(Answer::Lost(Some(error)));
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -116,7 +98,7 @@ impl Run<'_> {
         };
         match sent {
             Err(error) if error.leaves_writes_unknown() && !dry_run => {
-                Ok(self.settle(target, exactly, &error).await)
+                Ok(self.settle(target, exactly, error).await)
             }
             Err(error) if job_waits.is_some() && !dry_run => Ok(Answer::Marked(error.into())),
             // The Job removed its finalizer, and the pod was already deleted.
@@ -126,11 +108,8 @@ impl Run<'_> {
     }
 
     /// Finds out whether a deletion took effect if its answer was lost.
-    async fn settle(&self, target: &Target, exactly: Exactly<'_>, error: &ApiError) -> Answer {
-        let lost = Answer::Lost {
-            why: error.to_string(),
-            kind: Kind::Other,
-        };
+    async fn settle(&self, target: &Target, exactly: Exactly<'_>, error: ApiError) -> Answer {
+        let lost = Answer::Lost(Some(error));
         let read = match &target.namespace {
             Some(namespace) => {
                 let pod = self.reader.pod(namespace, &target.name).await.ok();

@@ -1,11 +1,11 @@
 //! What to delete: pods by name or label, or one Node.
 
-use super::{ALL, ForceDeleteArgs};
+use super::args::{ALL, ForceDeleteArgs, risks};
 use crate::args::is_name;
 use crate::args::nodes::{node_name, without_kind};
 use crate::error::InputError;
 use crate::text::for_shell;
-use crate::words::program::NODE_KINDS;
+use crate::words::hint_command::NODE_KINDS;
 
 /// kubectl's words for the kind of a Pod.
 const POD_KINDS: [&str; 3] = ["pod", "pods", "po"];
@@ -47,7 +47,7 @@ impl Targets {
                 _ => {
                     return Err(InputError::NotATarget {
                         typed: typed.to_owned(),
-                        is_risk: args.accepts(ALL) && super::risks(typed).is_ok(),
+                        is_risk: args.accepts(ALL) && risks(typed).is_ok(),
                     });
                 }
             }

@@ -1,4 +1,4 @@
-//! `status --pods`: what is stranded on unhealthy nodes.
+//! `status --pods`: what is stuck around nodes.
 
 use maintenance_lease::Error;
 use pod_safety::cluster::Reader;
@@ -10,9 +10,11 @@ use crate::error::{Failure, InputError};
 use crate::exit::Code;
 use crate::output::format::Format;
 use crate::output::pods::{self, Layout};
-use crate::output::print;
+use crate::output::{print, why};
 use crate::run::problems::Problems;
 use crate::run::session::{Session, Start};
+use crate::words::stranded::summary;
+use crate::words::why::{unread, volume_steps};
 
 pub(super) async fn run(
     selection: &Selection,
@@ -37,16 +39,15 @@ pub(super) async fn run(
             problems.report(&Error::NodeNotFound(node.to_owned()).into());
         }
         _ => {
-            session.terminal.remark(match node {
-                Some(node) if stranded.nodes.is_empty() => {
-                    format!("node/{node} is healthy: no pods are stuck there")
-                }
-                _ => pods::summary(&stranded),
-            });
+            session.terminal.remark(summary(&stranded, node));
+            let steps = volume_steps(&stranded.volumes, session.program);
+            if let Some(next) = why::next(&steps) {
+                session.terminal.remark(next);
+            }
         }
     }
-    for line in pods::unknown(&stranded) {
-        session.terminal.warn(line);
+    if let Some(unread) = unread(&stranded.unread) {
+        session.terminal.warn(unread);
     }
     Ok(problems.end().await)
 }
@@ -58,6 +59,7 @@ fn print(
     stranded: &Stranded,
 ) -> Result<(), Failure> {
     let terminal = session.terminal;
+    let now = session.locks.server_time().now();
     let text = match format {
         Format::Text | Format::Wide | Format::LockId => {
             let layout = Layout {
@@ -65,10 +67,10 @@ fn print(
                 headers,
                 fit: terminal.width(),
             };
-            pods::table(stranded, layout, session.locks.server_time().now())
+            pods::table(stranded, layout, now)
         }
         Format::Name | Format::Json | Format::Yaml | Format::Template(..) => {
-            print::data(&pods::list(stranded), format)?
+            print::data(&pods::list(stranded, session.program, now), format)?
         }
     };
     if let Some(text) = text {

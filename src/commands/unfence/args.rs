@@ -1,14 +1,9 @@
 //! The arguments of `unfence`.
 
-use std::time::Duration;
-
 use clap::{Args, ValueEnum};
 
-use crate::args::duration;
-use crate::args::hook::HookArgs;
-use crate::args::output::{OutputArgs, offers_no_lock_id};
-use crate::args::risks::RiskArgs;
-use crate::args::write::WriteArgs;
+use crate::args::fencing::FencingArgs;
+use crate::args::output::offers_no_lock_id;
 
 /// Return a fenced node to service
 ///
@@ -33,40 +28,11 @@ use crate::args::write::WriteArgs;
   kubectl maint unfence worker-1 --accept-risk=boot-id -m \"it ran no pods\""
 )]
 pub(crate) struct UnfenceArgs {
-    /// Node name, as NAME or node/NAME
-    #[arg(value_name = "NODE")]
-    pub(crate) node: String,
-
     #[command(flatten)]
-    pub(crate) doubts: RiskArgs<Risk>,
-
-    #[command(flatten)]
-    pub(crate) hook: HookArgs,
-
-    /// Stop waiting for the node after this long, after HOOK; 0 checks once
-    ///
-    /// The exit code is then 4. A negative time means one week.
-    #[arg(
-        long,
-        value_name = "TIME",
-        default_value = "5m",
-        allow_hyphen_values = true,
-        value_parser = duration::timeout
-    )]
-    pub(crate) timeout: Duration,
-
-    /// Answer yes to the confirmation
-    #[arg(short, long)]
-    pub(crate) yes: bool,
-
-    #[command(flatten)]
-    pub(crate) write: WriteArgs,
-
-    #[command(flatten)]
-    pub(crate) output: OutputArgs,
+    pub(crate) common: FencingArgs<Risk>,
 }
 
-/// The doubts that an operator may know better about.
+/// The risks that an operator may know better about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Risk {
     /// The node may not have been restarted since it was fenced

@@ -7,9 +7,8 @@ use pod_safety::fencing::{Record, is_of_fencing};
 use super::steps::UnfenceRun;
 use crate::error::{Failure, LockAfter};
 use crate::run::fencing::Observed;
-use crate::words::fencing::{hold_left, hold_lost, taken_by, was_fenced};
+use crate::words::fencing::{Question, hold_left, hold_lost, taken_by};
 use crate::words::holder::person;
-use crate::words::lock::why;
 
 impl UnfenceRun<'_> {
     /// The hold of the fencing, with any holder.
@@ -27,9 +26,9 @@ impl UnfenceRun<'_> {
         if target.lock(observed.lease.as_ref()) == Lock::Callers {
             return Ok(());
         }
-        let seen = maintenance_lease::Seen {
+        let seen = maintenance_lease::NodeAndLease {
             node: target.node.clone(),
-            row: maintenance_lease::Sight::Unread,
+            row: maintenance_lease::NodeLookup::Unread,
             lease: observed.lease.clone(),
         };
         Ok(target.session.locks.check_acquire(&seen, &Acquire::new())?)
@@ -45,19 +44,8 @@ impl UnfenceRun<'_> {
         if target.session.locks.is_own(hold) || target.is_dry_run() {
             return Ok(false);
         }
-        let (node, person) = (&target.node, person(hold));
-        // The reason of the hold may be that of an earlier run that did not finish.
-        let fact = match record {
-            Some(record) => was_fenced(node, record),
-            None => format!("node/{node} is on hold by {person}{}", why(hold)),
-        };
-        let facts = [
-            format!("{}: 1 node", target.session.place()),
-            format!("  {fact}"),
-        ];
-        let question = format!("Unfence node/{node} and end the hold of {person}?");
-        let terminal = target.session.terminal;
-        terminal.confirm(&facts, &question, self.args.yes).await?;
+        let question = Question::to_unfence(&target.session.place(), hold, record);
+        self.ask(&question).await?;
         Ok(true)
     }
 
@@ -68,19 +56,15 @@ impl UnfenceRun<'_> {
         if target.is_dry_run() {
             return Ok(());
         }
-        let (node, person) = (&target.node, person(hold));
-        let facts = [
-            format!("{}: 1 node", target.session.place()),
-            format!(
-                "  node/{node} is not fenced, but on hold by {person}: a fence is running or was \
-                 interrupted{}",
-                why(hold)
-            ),
-            "  Answer yes only if no fence is running for this node.".to_owned(),
-        ];
-        let question = format!("End the hold on node/{node}?");
-        let terminal = target.session.terminal;
-        terminal.confirm(&facts, &question, self.args.yes).await
+        self.ask(&Question::to_end_hold(&target.session.place(), hold))
+            .await
+    }
+
+    async fn ask(&self, question: &Question) -> Result<(), Failure> {
+        let terminal = self.target.session.terminal;
+        terminal
+            .confirm(&question.facts, &question.text, self.args.yes)
+            .await
     }
 
     /// Ends the hold, once nothing else of the fencing is left. Reports it if somebody else holds the lock

@@ -6,17 +6,17 @@ use maintenance_lease::NodeLease;
 use pod_safety::fencing::back::{self, Refusal};
 use pod_safety::fencing::{Record, Written, patch};
 
-use super::args::{Risk, UnfenceArgs};
+use super::args::Risk;
+use crate::args::fencing::FencingArgs;
 use crate::error::{Failure, FencingRefusal, FencingWrite, HookError};
 use crate::output::fencing::Fencing;
 use crate::run::fencing::{Attempts, FencingTarget, Hook, Observed, Timeout};
-use crate::text::escape;
 use crate::words::fencing::{self, awaited, hold_not_ended};
 use crate::words::with::command_line;
 
 /// An unfencing in progress.
 pub(super) struct UnfenceRun<'a> {
-    pub(super) args: &'a UnfenceArgs,
+    pub(super) args: &'a FencingArgs<Risk>,
     pub(super) target: &'a FencingTarget<'a>,
     pub(super) hook: Hook<'a>,
     /// The hold of the fencing, as found.
@@ -29,7 +29,7 @@ pub(super) struct UnfenceRun<'a> {
 
 impl<'a> UnfenceRun<'a> {
     pub(super) fn new(
-        args: &'a UnfenceArgs,
+        args: &'a FencingArgs<Risk>,
         target: &'a FencingTarget<'a>,
         hook: Hook<'a>,
     ) -> Self {
@@ -54,7 +54,7 @@ impl UnfenceRun<'_> {
         if self.hold.is_none() {
             self.check_lock(&observed)?;
         }
-        if !self.sight(&observed).is_fenced() {
+        if !self.evidence(&observed).is_fenced() {
             // An earlier run ended before its last step.
             if let Some(hold) = &self.hold {
                 self.confirm_unfinished(hold).await?;
@@ -80,7 +80,7 @@ impl UnfenceRun<'_> {
             true => observed,
             false => self.await_fit(observed).await?,
         };
-        if !self.sight(&observed).is_fenced() {
+        if !self.evidence(&observed).is_fenced() {
             // The Node was replaced, or somebody else unfenced it first.
             self.hook.withdraw().await;
             if let (Some(hold), Some(lease)) = (&self.hold, &observed.lease)
@@ -182,7 +182,7 @@ impl UnfenceRun<'_> {
         let mut is_told = false;
         let mut is_watched = false;
         loop {
-            if !self.sight(&observed).is_fenced() {
+            if !self.evidence(&observed).is_fenced() {
                 return Ok(observed);
             }
             let Err(refusal) = self.may_return(&observed) else {
@@ -240,7 +240,7 @@ impl UnfenceRun<'_> {
                 Written::Unknown => target.unknown(FencingWrite::Return, failure),
                 Written::No | Written::Yes => failure,
             })?;
-            if !self.sight(&observed).is_fenced() {
+            if !self.evidence(&observed).is_fenced() {
                 return Ok(observed);
             }
             self.expect(meant.as_ref(), &observed)?;
@@ -268,13 +268,14 @@ impl UnfenceRun<'_> {
     }
 
     fn may_return(&self, observed: &Observed) -> Result<(), Refusal> {
-        let insists = self.args.doubts.insists(&Risk::BootId);
-        self.sight(observed).may_return(self.target.now(), insists)
+        let accepts = self.args.risks.accepts(&Risk::BootId);
+        self.evidence(observed)
+            .may_return(self.target.now(), accepts)
     }
 
-    fn sight(&self, observed: &Observed) -> back::Sight {
+    fn evidence(&self, observed: &Observed) -> back::ReturnEvidence {
         let evidence = &observed.evidence;
-        back::Sight {
+        back::ReturnEvidence {
             signs: evidence.signs.clone(),
             is_annotated: evidence.is_annotated(),
             is_undone: self.is_undone,
@@ -289,24 +290,12 @@ impl UnfenceRun<'_> {
 
     async fn post(&self, observed: &Observed) {
         let target = self.target;
-        let caller = escape(target.session.locks.identity());
-        let insisted = match self.args.doubts.insists(&Risk::BootId) {
-            true => " without proof of a restart",
-            false => "",
-        };
-        let why = self
-            .args
-            .doubts
-            .message
-            .as_deref()
-            .map(|why| format!(": \"{}\"", escape(why)));
-        let message = format!(
-            "{caller} unfenced the node{insisted}{}",
-            why.unwrap_or_default()
-        );
-        let is_odd = !insisted.is_empty();
+        let risks = &self.args.risks;
+        let without_restart = risks.accepts(&Risk::BootId);
+        let caller = target.session.locks.identity();
+        let message = fencing::unfenced_event(caller, without_restart, risks.message.as_deref());
         target
-            .post(&observed.evidence, "NodeUnfenced", message, is_odd)
+            .post(&observed.evidence, "NodeUnfenced", message, without_restart)
             .await;
     }
 }

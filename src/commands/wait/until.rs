@@ -8,7 +8,9 @@ use std::time::Duration;
 use clap::ValueEnum;
 use futures::future::OptionFuture;
 use maintenance_lease::protocol::{Now, State};
-use maintenance_lease::{Acquire, Error, Followed, Follower, Maintenance, Seen, Sight};
+use maintenance_lease::{
+    Acquire, Error, Followed, Follower, Maintenance, NodeAndLease, NodeLookup,
+};
 use tokio::time::Instant;
 
 use crate::error::{Awaited, Failure, Obstacle, Verb};
@@ -56,7 +58,7 @@ impl Condition {
     }
 
     /// Whether the node is in this state.
-    fn is_met(self, seen: &Seen, locks: &Maintenance, now: Now) -> bool {
+    fn is_met(self, seen: &NodeAndLease, locks: &Maintenance, now: Now) -> bool {
         let state = seen
             .lease
             .as_ref()
@@ -77,7 +79,7 @@ pub(super) struct Wait<'a> {
     condition: Condition,
     format: Format,
     /// The nodes that have not reached the state yet.
-    unmet: BTreeMap<String, Seen>,
+    unmet: BTreeMap<String, NodeAndLease>,
     all: usize,
     /// The nodes that have.
     items: Vec<Item>,
@@ -95,7 +97,7 @@ impl<'a> Wait<'a> {
         format: Format,
         targets: Vec<Target>,
     ) -> Self {
-        let unmet: BTreeMap<String, Seen> = targets
+        let unmet: BTreeMap<String, NodeAndLease> = targets
             .into_iter()
             .filter_map(|Target { node, seen }| Some((node, seen?)))
             .collect();
@@ -165,7 +167,7 @@ impl<'a> Wait<'a> {
     }
 
     /// Adds the nodes that did not reach the state, with an error for each.
-    fn fail_unmet(&mut self, error: impl Fn(&Self, &str, &Seen) -> ItemError) {
+    fn fail_unmet(&mut self, error: impl Fn(&Self, &str, &NodeAndLease) -> ItemError) {
         let now = self.now();
         for (node, seen) in std::mem::take(&mut self.unmet) {
             let item = Item::new(&node, seen.lease.as_ref(), &seen.row, now);
@@ -193,7 +195,7 @@ impl<'a> Wait<'a> {
         } = self;
         unmet.retain(|node, seen| {
             let lease = seen.lease.as_ref();
-            if seen.row == Sight::Missing {
+            if seen.row == NodeLookup::Missing {
                 let error = problems.report(&Error::NodeNotFound(node.clone()).into());
                 items.push(Item::skipped(node, error));
                 return false;
@@ -288,7 +290,7 @@ impl<'a> Wait<'a> {
     }
 
     /// The obstacle for `node`.
-    fn obstacle(&self, seen: &Seen) -> Obstacle {
+    fn obstacle(&self, seen: &NodeAndLease) -> Obstacle {
         let free = self.condition == Condition::Free;
         match self.session.locks.check_acquire(seen, &Acquire::new()) {
             Err(Error::Refused(refused)) if free => Obstacle::Refused(refused),

@@ -12,7 +12,7 @@ use crate::args::nodes::NodeArgs;
 use crate::args::output::OutputArgs;
 use crate::args::take_expired::TakeExpiredArgs;
 use crate::args::wait::WaitingArgs;
-use crate::args::write::{TicketArgs, WriteArgs, reason};
+use crate::args::write::{NamespaceArgs, TicketArgs, WriteArgs, reason};
 use crate::error::InputError;
 use crate::exit::Code;
 
@@ -103,6 +103,9 @@ pub(crate) struct WithArgs {
 
     #[command(flatten)]
     pub(crate) limit: WaitingArgs,
+
+    #[command(flatten)]
+    pub(crate) namespace: NamespaceArgs,
 
     #[command(flatten)]
     pub(crate) write: WriteArgs,

@@ -50,9 +50,9 @@ impl Locking<'_> {
         let mut results = self.refuse(&own);
         if results.by_node.is_empty() {
             let options = SetOptions::acquire(args.take.acquire(self.options(), unfinished));
-            results = command.lock(others, options, args.limit).await;
+            results = command.lock(others, options, args.limit).await?;
             if is_clean(&results) && !own.is_empty() {
-                let entered = self.enter(own).await;
+                let entered = self.enter(own).await?;
                 results.by_node.extend(entered.by_node);
                 results.interrupted |= entered.interrupted;
             }
@@ -98,7 +98,7 @@ impl Locking<'_> {
     }
 
     /// Continues under locks that the caller holds. They may have expired by now; none is acquired again.
-    async fn enter(&self, found: Vec<Target>) -> Results {
+    async fn enter(&self, found: Vec<Target>) -> Result<Results, Failure> {
         let acquire = self.options().reentry(true);
         let renew = Renew::new().duration(self.args.lease_duration);
         let (own, acquire, renew) = (self.own, &acquire, &renew);

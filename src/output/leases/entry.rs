@@ -3,7 +3,7 @@
 use maintenance_lease::protocol::Instant;
 use maintenance_lease::{AnyLease, Candidate};
 
-use crate::words::leases::purpose;
+use crate::words::leases::{candidate, purpose};
 
 /// An entry of the list.
 #[derive(Clone, Debug)]
@@ -64,10 +64,9 @@ impl Entry {
     pub(super) fn words(&self) -> String {
         match self {
             Self::Lease(any) => purpose(any.purpose()),
-            Self::Candidate(Candidate { lease, version, .. }) => match version {
-                Some(version) => format!("candidate for {lease}, {version}"),
-                None => format!("candidate for {lease}"),
-            },
+            Self::Candidate(Candidate { lease, version, .. }) => {
+                candidate(lease, version.as_deref())
+            }
         }
     }
 }

@@ -6,25 +6,31 @@ use pod_safety::stranded::{BlockedNamespace, Stranded, StrandedPod, StrandedVolu
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Item<'a> {
     Pod(&'a StrandedPod),
+    /// A Pending pod that waits for a stuck one.
+    Waiting(&'a StrandedPod),
     Volume(&'a StrandedVolume),
     Namespace(&'a BlockedNamespace),
 }
 
-/// All of them: the pods, the volumes that they leave behind, and the namespaces that wait for them.
+/// All of them: the pods, what waits for them, the volumes that they leave behind, and the namespaces that
+/// they block.
 pub(super) fn items(stranded: &Stranded) -> impl Iterator<Item = Item<'_>> {
-    let volumes = stranded.volumes.yes().into_iter().flatten();
-    let namespaces = stranded.namespaces.yes().into_iter().flatten();
     let pods = stranded.pods.iter().map(Item::Pod);
-    pods.chain(volumes.map(Item::Volume))
-        .chain(namespaces.map(Item::Namespace))
+    pods.chain(stranded.waiting.iter().map(Item::Waiting))
+        .chain(stranded.volumes.iter().map(Item::Volume))
+        .chain(stranded.namespaces.iter().map(Item::Namespace))
 }
 
 impl Item<'_> {
-    /// The object's name in kubectl's form.
-    pub(super) fn name(self) -> String {
+    /// The object's name in kubectl's form. A volume is known by its PersistentVolume: the names of
+    /// attachments tell people nothing, and most are 68 characters long.
+    pub(super) fn shown(self) -> String {
         match self {
-            Self::Pod(stranded) => format!("pod/{}", stranded.pod.sight.name),
-            Self::Volume(volume) => format!("volumeattachment/{}", volume.attachment.name),
+            Self::Pod(pod) | Self::Waiting(pod) => format!("pod/{}", pod.name),
+            Self::Volume(volume) => match &volume.attachment.volume {
+                Some(name) => format!("pv/{name}"),
+                None => format!("volumeattachment/{}", volume.attachment.name),
+            },
             Self::Namespace(namespace) => format!("namespace/{}", namespace.name),
         }
     }

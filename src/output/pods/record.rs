@@ -1,27 +1,37 @@
 //! What is stranded, as data, which `docs/json.md` documents.
 
-use pod_safety::stranded::{Fate, Orphan, Stranded};
+use std::slice;
+
+use maintenance_lease::protocol::Now;
+use pod_safety::node_health::Health;
+use pod_safety::stranded::{Orphan, Stranded, StrandedPod};
+use pod_safety::why::{Reason, State};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::item::{Item, items};
 use crate::output::data::{ApiVersion, Entry, List, Time, kind};
+use crate::output::why::{Next, StuckReason};
 use crate::words::health;
+use crate::words::hint_command::Program;
+use crate::words::stranded::is_name_held;
+use crate::words::why::{blocked_sentence, volume_steps};
 
 /// All that is stranded.
 pub(crate) type StrandedList<'a> = List<kind::StrandedList, Record<'a>>;
 
-/// What is stranded on an unhealthy node, or blocked by that.
+/// What is stuck around nodes, or waits for that.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(rename = "Stranded")]
 pub(crate) enum Record<'a> {
-    Pod(Pod<'a>),
+    Pod(Box<Pod<'a>>),
+    Waiting(Replacement<'a>),
     Volume(Volume<'a>),
     Namespace(Namespace<'a>),
 }
 
-/// A pod on an unhealthy node.
+/// A stuck pod.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "StrandedPod")]
@@ -35,6 +45,12 @@ pub(crate) struct Pod<'a> {
     node_health: &'static str,
     /// What happens to the pod. Values may be added.
     fate: &'static str,
+    /// Why it is stuck, the most important first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    reasons: Vec<StuckReason>,
+    /// What waits for it, in words for people.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    blocks: Vec<String>,
     /// The end of the pod's grace period.
     #[serde(skip_serializing_if = "Option::is_none")]
     terminating_since: Option<Time>,
@@ -45,9 +61,29 @@ pub(crate) struct Pod<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     evicted_at: Option<Time>,
     /// Who must agree before the pod is removed.
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    finalizers: &'a [String],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    finalizers: Vec<&'a str>,
     /// The pod's controller, as StatefulSet/web.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<&'a str>,
+}
+
+/// A Pending pod that may wait for a stuck pod, because it has the same controller or the same volume.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "PendingReplacement")]
+pub(crate) struct Replacement<'a> {
+    api_version: ApiVersion,
+    kind: kind::PendingReplacement,
+    namespace: &'a str,
+    name: &'a str,
+    /// Absent if it is not scheduled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<&'a str>,
+    /// Why it does not start, the most important first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    reasons: Vec<StuckReason>,
+    /// The pod's controller, as ReplicaSet/web-7d4c.
     #[serde(skip_serializing_if = "Option::is_none")]
     owner: Option<&'a str>,
 }
@@ -71,6 +107,8 @@ pub(crate) struct Volume<'a> {
     volume: Option<&'a str>,
     /// The driver that attached it.
     driver: &'a str,
+    /// What to run next, the safest first.
+    next: Vec<Next>,
 }
 
 /// A namespace that can't be deleted before stranded pods are gone.
@@ -88,21 +126,39 @@ pub(crate) struct Namespace<'a> {
     pods: usize,
 }
 
-/// All stranded objects as data.
-pub(crate) fn list(stranded: &Stranded) -> StrandedList<'_> {
-    List::new(items(stranded).map(Record::of).collect())
+/// All stuck objects as data.
+pub(crate) fn list<'a>(stranded: &'a Stranded, program: &Program, now: Now) -> StrandedList<'a> {
+    let items = items(stranded);
+    List::new(items.map(|item| Record::of(item, program, now)).collect())
 }
 
 impl<'a> Record<'a> {
-    fn of(item: Item<'a>) -> Self {
+    fn of(item: Item<'a>, program: &Program, now: Now) -> Self {
+        let reasons = |pod: &StrandedPod| {
+            let reasons = pod.found.reasons.iter();
+            reasons.map(|reason| StuckReason::of(reason, now)).collect()
+        };
         match item {
-            Item::Pod(stranded) => Self::Pod(Pod {
-                namespace: &stranded.pod.sight.namespace,
-                name: &stranded.pod.sight.name,
-                node: &stranded.pod.sight.node,
-                node_health: health::word(&stranded.health),
-                owner: stranded.pod.owner.as_deref(),
-                ..Pod::of_fate(&stranded.fate)
+            Item::Pod(pod) => Self::Pod(Box::new(Pod {
+                namespace: &pod.namespace,
+                name: &pod.name,
+                node: pod.found.node.as_deref().unwrap_or_default(),
+                node_health: pod.health.as_ref().map_or("Unknown", health::word),
+                owner: pod.owner.as_deref(),
+                reasons: reasons(pod),
+                blocks: { pod.found.blocks.iter() }
+                    .map(|blocked| blocked_sentence(blocked, now))
+                    .collect(),
+                ..Pod::of_fate(pod)
+            })),
+            Item::Waiting(pod) => Self::Waiting(Replacement {
+                api_version: ApiVersion::V2,
+                kind: kind::PendingReplacement::default(),
+                namespace: &pod.namespace,
+                name: &pod.name,
+                node: pod.found.node.as_deref(),
+                reasons: reasons(pod),
+                owner: pod.owner.as_deref(),
             }),
             Item::Volume(stranded) => Self::Volume(Volume {
                 api_version: ApiVersion::V2,
@@ -117,6 +173,9 @@ impl<'a> Record<'a> {
                 },
                 volume: stranded.attachment.volume.as_deref(),
                 driver: &stranded.attachment.driver,
+                next: { volume_steps(slice::from_ref(stranded), program).into_iter() }
+                    .map(Next::from)
+                    .collect(),
             }),
             Item::Namespace(namespace) => Self::Namespace(Namespace {
                 api_version: ApiVersion::V2,
@@ -130,31 +189,33 @@ impl<'a> Record<'a> {
 }
 
 impl<'a> Pod<'a> {
-    fn of_fate(fate: &'a Fate) -> Self {
-        let word = match fate {
-            Fate::Ending { .. } => "Ending",
-            Fate::Terminating { .. } => "Terminating",
-            Fate::HeldByFinalizer { .. } => "HeldByFinalizer",
-            Fate::Evicted { .. } => "Evicted",
-            Fate::NeverEvicted => "NeverEvicted",
-            Fate::Unevicted => "Unevicted",
-            Fate::Collected => "Collected",
+    fn of_fate(pod: &'a StrandedPod) -> Self {
+        let found = &pod.found;
+        let (fate, since) = match found.state {
+            State::Ending { until } => ("Ending", Some(until)),
+            State::Terminating { since } => ("Terminating", Some(since)),
+            State::Finalizing { since } => ("HeldByFinalizer", Some(since)),
+            _ if pod.health == Some(Health::Gone) => ("Collected", None),
+            _ => ("Unevicted", None),
         };
-        let mut pod = Self {
-            fate: word,
+        let mut shown = Self {
+            fate,
+            terminating_since: since.and_then(Time::of),
+            name_held: is_name_held(found),
             ..Self::default()
         };
-        match fate {
-            Fate::Ending { until } => pod.terminating_since = Time::of(*until),
-            Fate::Terminating { since, name_held } => {
-                pod.terminating_since = Time::of(*since);
-                pod.name_held = *name_held;
+        for reason in &found.reasons {
+            match reason {
+                Reason::Evicted { at } => {
+                    shown.fate = "Evicted";
+                    shown.evicted_at = Time::of(*at);
+                }
+                Reason::NeverEvicted => shown.fate = "NeverEvicted",
+                Reason::Finalizer(finalizer) => shown.finalizers.push(&finalizer.name),
+                _ => {}
             }
-            Fate::HeldByFinalizer { finalizers } => pod.finalizers = finalizers,
-            Fate::Evicted { at } => pod.evicted_at = Time::of(*at),
-            Fate::NeverEvicted | Fate::Unevicted | Fate::Collected => {}
         }
-        pod
+        shown
     }
 }
 
@@ -162,6 +223,8 @@ impl Entry for Record<'_> {
     fn name(&self) -> Option<String> {
         Some(match self {
             Self::Pod(pod) => format!("pod/{}", pod.name),
+            // Names are for commands about what is stuck.
+            Self::Waiting(_) => return None,
             Self::Volume(volume) => format!("volumeattachment/{}", volume.name),
             Self::Namespace(namespace) => format!("namespace/{}", namespace.name),
         })

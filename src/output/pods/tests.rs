@@ -5,12 +5,19 @@ use std::collections::BTreeMap;
 use insta::assert_snapshot;
 use maintenance_lease::protocol::{Instant, Span};
 use pod_safety::Why;
-use pod_safety::facts::PodSight;
-use pod_safety::stranded::{Attachment, BlockedNamespace, Pod};
+use pod_safety::node_health::Health;
+use pod_safety::stranded::{
+    Attachment, BlockedNamespace, Orphan, Stranded, StrandedPod, StrandedVolume,
+};
+use pod_safety::why::{Blocked, Diagnosis, Finalizer, Reason, State, Unread};
 
 use crate::output::data::Data as _;
 use crate::output::pods::*;
 use crate::output::schema::check::check_value;
+use crate::output::why::next;
+use crate::words::hint_command::Program;
+use crate::words::stranded::summary;
+use crate::words::why::{unread, volume_steps};
 
 const NOW: Instant = Instant::from_micros(1_772_366_400_000_000);
 
@@ -18,23 +25,24 @@ fn ago(seconds: u32) -> Instant {
     NOW - Span::seconds(seconds)
 }
 
-fn pod(name: &str, owner: &str, health: &Health, fate: Fate) -> StrandedPod {
-    StrandedPod {
-        pod: Pod {
-            sight: PodSight {
-                namespace: "apps".to_owned(),
-                name: name.to_owned(),
-                node: "worker-1".to_owned(),
-                ..PodSight::default()
-            },
-            owner: Some(owner.to_owned()),
-            holds_its_name: false,
-            tolerations: Vec::new(),
-            claims: Vec::new(),
-            finished: false,
-        },
+fn pod(owner: &str, name: &str, health: &Health, state: State, reasons: &[Reason]) -> StrandedPod {
+    let is_placed = *health != Health::Ready;
+    let of_node = is_placed.then(|| Reason::Node {
+        name: "worker-1".to_owned(),
         health: health.clone(),
-        fate,
+    });
+    StrandedPod {
+        namespace: "apps".to_owned(),
+        name: name.to_owned(),
+        owner: Some(owner.to_owned()),
+        health: Some(health.clone()),
+        found: Diagnosis {
+            state,
+            node: is_placed.then(|| "worker-1".to_owned()),
+            reasons: of_node.into_iter().chain(reasons.iter().cloned()).collect(),
+            blocks: Vec::new(),
+            unread: Vec::new(),
+        },
     }
 }
 
@@ -55,133 +63,239 @@ fn all() -> Stranded {
         health: health.clone(),
         orphan,
     };
-    let evicted = |at| Fate::Evicted { at };
-    let finalizers = vec!["example.com/\u{1b}[31mbackup".to_owned()];
+    let evicted = |at| [Reason::Evicted { at }];
+    let late = |seconds| State::Terminating {
+        since: ago(seconds),
+    };
+    let mut member = pod("StatefulSet/db", "db-0", &down, late(540), &[]);
+    member.found.blocks.push(Blocked::Replacement {
+        owner: "StatefulSet/db".to_owned(),
+    });
+    let set = "ReplicaSet/web-7d4c";
+    let unschedulable = Reason::Unschedulable {
+        message: "0/3 nodes are available: 1 node(s) had untolerated taint, 2 Insufficient cpu."
+            .to_owned(),
+    };
+    let held = Reason::Finalizer(Finalizer {
+        name: "example.com/\u{1b}[31mbackup".to_owned(),
+        owner: None,
+        manager: None,
+    });
+    let node = || "worker-1".to_owned();
+    let hung = Reason::Containers {
+        node: node(),
+        names: vec!["main".to_owned()],
+    };
+    let grace = Reason::Grace {
+        until: NOW + Span::seconds(20),
+        pre_stop: Vec::new(),
+    };
+    let ending = State::Ending {
+        until: NOW + Span::seconds(20),
+    };
+    let finalizing = State::Finalizing { since: ago(75) };
+    let of_live_kubelet = |name, state, reason: Reason| {
+        let mut pod = pod(set, name, &Health::Ready, state, &[reason]);
+        pod.found.node = Some("worker-2".to_owned());
+        pod
+    };
+    let mut unfenced = pod(set, "web-7d4c-z", &down, late(75), &[]);
+    unfenced.health = None;
     Stranded {
         nodes: BTreeMap::from([("worker-1".to_owned(), down.clone())]),
         pods: vec![
             pod(
+                set,
                 "web-7d4c-x",
-                "ReplicaSet/web-7d4c",
                 &down,
-                evicted(NOW + Span::seconds(192)),
+                State::Running,
+                &evicted(NOW + Span::seconds(192)),
             ),
             pod(
+                set,
                 "web-7d4c-y",
-                "ReplicaSet/web-7d4c",
                 &reporting,
-                evicted(ago(130)),
+                State::Running,
+                &evicted(ago(130)),
             ),
-            pod("logs-z", "DaemonSet/logs", &down, Fate::NeverEvicted),
-            pod("young-0", "StatefulSet/young", &down, Fate::Unevicted),
-            pod("gone-0", "StatefulSet/gone", &Health::Gone, Fate::Collected),
             pod(
-                "db-0",
-                "StatefulSet/db",
+                "DaemonSet/logs",
+                "logs-z",
                 &down,
-                Fate::Terminating {
-                    since: ago(540),
-                    name_held: true,
+                State::Running,
+                &[Reason::NeverEvicted],
+            ),
+            pod(
+                "Job/young",
+                "young-0",
+                &down,
+                State::Pending,
+                &[Reason::Unevicted],
+            ),
+            pod(
+                "StatefulSet/gone",
+                "gone-0",
+                &Health::Gone,
+                State::Running,
+                &[],
+            ),
+            member,
+            unfenced,
+            pod("StatefulSet/slow", "slow-0", &down, ending, &[grace]),
+            of_live_kubelet("kept-0", finalizing, held),
+            of_live_kubelet("hung-0", late(20), hung),
+        ],
+        waiting: vec![
+            pod(
+                set,
+                "web-7d4c-w",
+                &Health::Ready,
+                State::Pending,
+                &[unschedulable],
+            ),
+            of_live_kubelet(
+                "web-7d4c-v",
+                State::Pending,
+                Reason::MultiAttach {
+                    claim: "data".to_owned(),
+                    volume: "pvc-7d2e".to_owned(),
+                    node: node(),
+                    health: Some(down.clone()),
+                    pods: Vec::new(),
+                    detaching: false,
                 },
-            ),
-            pod(
-                "web-7d4c-z",
-                "ReplicaSet/web-7d4c",
-                &down,
-                Fate::Terminating {
-                    since: ago(75),
-                    name_held: false,
-                },
-            ),
-            pod(
-                "slow-0",
-                "StatefulSet/slow",
-                &down,
-                Fate::Ending {
-                    until: NOW + Span::seconds(20),
-                },
-            ),
-            pod(
-                "kept-0",
-                "StatefulSet/kept",
-                &down,
-                Fate::HeldByFinalizer { finalizers },
             ),
         ],
-        volumes: Known::Yes(vec![
+        volumes: vec![
             volume("csi-1", &Health::Gone, Orphan::NodeGone),
-            volume("csi-2", &down, Orphan::Detaching),
-            volume("csi-3", &down, Orphan::Unused),
-        ]),
-        namespaces: Known::Yes(vec![BlockedNamespace {
+            volume("csi-2", &Health::Gone, Orphan::NodeGone),
+            volume("csi-3", &down, Orphan::Detaching),
+            volume("csi-4", &down, Orphan::Unused),
+        ],
+        namespaces: vec![BlockedNamespace {
             name: "apps".to_owned(),
             since: ago(540),
             pods: 9,
-        }]),
+        }],
+        unread: Vec::new(),
     }
 }
 
-#[test]
-fn every_fate_is_in_words() {
+fn shown(wide: bool, fit: Option<usize>) -> String {
     let layout = Layout {
-        wide: false,
+        wide,
         headers: true,
-        fit: Some(80),
+        fit,
     };
-    assert_snapshot!(table(&all(), layout, Now::at(NOW)).expect("rows"), @r"
-    NAMESPACE   NAME                     NODE       STATE
-    apps        pod/web-7d4c-x           worker-1   NodeUnreachable, eviction in 3m12s
-    apps        pod/web-7d4c-y           worker-1   NodeNotReady, eviction due 2m10s ago
-    apps        pod/logs-z               worker-1   NodeUnreachable, never evicted
-    apps        pod/young-0              worker-1   NodeUnreachable, not being evicted yet
-    apps        pod/gone-0               worker-1   NodeGone, deleted by PodGC soon
-    apps        pod/db-0                 worker-1   Terminating, 9m overdue, cannot be replaced yet
-    apps        pod/web-7d4c-z           worker-1   Terminating, 75s overdue
-    apps        pod/slow-0               worker-1   Terminating, 20s of grace left
-    apps        pod/kept-0               worker-1   Held by finalizer example.com/\u{1b}[31mbackup
-    -           volumeattachment/csi-1   worker-1   Orphan, its node is gone
-    -           volumeattachment/csi-2   worker-1   Orphan, waits to be detached
-    -           volumeattachment/csi-3   worker-1   Still attached, no pod there uses it
-    -           namespace/apps           -          Terminating 9m, blocked by 9 pods
+    table(&all(), layout, Now::at(NOW)).expect("rows")
+}
+
+#[test]
+fn every_reason_is_in_a_few_words() {
+    assert_snapshot!(shown(false, Some(80)), @r"
+    NAMESPACE   NAME             NODE       STATE
+    apps        pod/web-7d4c-x   worker-1   NodeUnreachable, eviction in 3m12s
+    apps        pod/web-7d4c-y   worker-1   NodeNotReady, eviction due 2m10s ago
+    apps        pod/logs-z       worker-1   NodeUnreachable, never evicted
+    apps        pod/young-0      worker-1   Pending, NodeUnreachable, not being
+                                            evicted yet
+    apps        pod/gone-0       worker-1   NodeGone, deleted by PodGC soon
+    apps        pod/db-0         worker-1   Terminating, 9m overdue,
+                                            NodeUnreachable, cannot be replaced yet
+    apps        pod/web-7d4c-z   worker-1   Terminating, 75s overdue,
+                                            NodeUnreachable
+    apps        pod/slow-0       worker-1   Terminating, NodeUnreachable, 20s of
+                                            grace left
+    apps        pod/kept-0       worker-2   held by finalizer
+                                            example.com/\u{1b}[31mbackup
+    apps        pod/hung-0       worker-2   Terminating, 20s overdue, container main
+                                            cannot be ended
+    apps        pod/web-7d4c-w   -          Pending, unschedulable: 0/3 nodes are
+                                            available: 1 node(s) had untolerated
+                                            taint, 2 Insufficient cpu
+    apps        pod/web-7d4c-v   worker-2   Pending, volume pvc-7d2e is attached to
+                                            worker-1
+    -           pv/pvc-7d2e      worker-1   Attached, its node is gone
+    -           pv/pvc-7d2e      worker-1   Attached, its node is gone
+    -           pv/pvc-7d2e      worker-1   Waits to be detached
+    -           pv/pvc-7d2e      worker-1   Still attached, no pod there uses it
+    -           namespace/apps   -          Terminating 9m, blocked by 9 pods
     ");
-    let layout = Layout {
-        wide: true,
-        ..layout
-    };
-    let wide = table(&all(), layout, Now::at(NOW)).expect("rows");
+    let wide = shown(true, None);
     assert_snapshot!(wide.lines().take(3).collect::<Vec<_>>().join("\n"), @"
-    NAMESPACE   NAME                     NODE       STATE                                             OWNER
-    apps        pod/web-7d4c-x           worker-1   NodeUnreachable, eviction in 3m12s                ReplicaSet/web-7d4c
-    apps        pod/web-7d4c-y           worker-1   NodeNotReady, eviction due 2m10s ago              ReplicaSet/web-7d4c
+    NAMESPACE   NAME             NODE       OWNER                 STATE
+    apps        pod/web-7d4c-x   worker-1   ReplicaSet/web-7d4c   NodeUnreachable, eviction in 3m12s
+    apps        pod/web-7d4c-y   worker-1   ReplicaSet/web-7d4c   NodeNotReady, eviction due 2m10s ago
     ");
-    assert_snapshot!(summary(&all()), @"1 unhealthy node: 9 pods, 3 orphaned volumes, 1 blocked namespace");
+    assert_snapshot!(summary(&all(), None), @"1 unhealthy node, 10 stuck pods, 2 pending replacements, 4 orphaned volumes, 1 blocked namespace");
+}
+
+#[test]
+fn long_states_have_lines_of_their_own() {
+    let narrow = shown(false, Some(50));
+    assert!(narrow.lines().all(|line| line.chars().count() <= 50));
+    assert_snapshot!(narrow.lines().take(5).collect::<Vec<_>>().join("\n"), @"
+    NAMESPACE   NAME             NODE
+        STATE
+    apps        pod/web-7d4c-x   worker-1
+        NodeUnreachable, eviction in 3m12s
+    apps        pod/web-7d4c-y   worker-1
+    ");
+}
+
+#[test]
+fn orphaned_volumes_have_a_remedy_each() {
+    let steps = volume_steps(&all().volumes, &Program::default());
+    assert_snapshot!(next(&steps).expect("commands"), @"
+    Next:
+      kubectl wait --for=delete volumeattachment csi-1 csi-2 --timeout=10m   # by default, Kubernetes detaches volumes of a dead node after 6m
+      kubectl wait --for=delete volumeattachment csi-4 --timeout=10m         # by default, Kubernetes detaches volumes of a dead node after 6m
+      kubectl describe volumeattachment csi-1 csi-2                          # read why the driver cannot detach it
+      kubectl describe volumeattachment csi-3                                # read why the driver cannot detach it
+      kubectl describe volumeattachment csi-4                                # read why the driver cannot detach it
+      kubectl maint fence worker-1 -- HOOK                                   # power it off; its volumes are then detached at once
+      kubectl delete volumeattachment csi-1 csi-2                            # only if the machine is off: tells the driver to detach it
+    ");
 }
 
 #[test]
 fn what_is_not_known_is_said() {
     let stranded = Stranded {
         pods: Vec::new(),
-        volumes: Known::Unknown(Why::Forbidden("list volumeattachments".to_owned())),
-        namespaces: Known::Yes(Vec::new()),
+        waiting: Vec::new(),
+        volumes: Vec::new(),
+        namespaces: Vec::new(),
+        unread: vec![Unread {
+            what: "volume attachments",
+            why: Why::Forbidden("list volumeattachments".to_owned()),
+        }],
         ..all()
     };
     assert_eq!(
-        unknown(&stranded),
-        ["could not check for orphaned volumes: no permission to list volumeattachments"]
+        unread(&stranded.unread).as_deref(),
+        Some("could not read volume attachments (no permission to list volumeattachments)")
     );
     let layout = Layout {
         wide: false,
         headers: true,
         fit: None,
     };
-    assert_eq!(table(&stranded, layout, Now::at(NOW)), None);
-    assert!(list(&stranded).names().is_empty());
+    let now = Now::at(NOW);
+    assert_eq!(table(&stranded, layout, now), None);
+    assert!(list(&stranded, &Program::default(), now).names().is_empty());
+    assert_eq!(
+        summary(&stranded, None),
+        "no pods are stuck on node/worker-1"
+    );
 }
 
 #[test]
 fn data_is_as_documented() {
     let all = all();
-    let list = serde_json::to_value(list(&all)).expect("JSON");
+    let list = list(&all, &Program::default(), Now::at(NOW));
+    // A replacement is not stuck, and must not be deleted like what is.
+    assert_eq!(list.names().len(), all.pods.len() + all.volumes.len() + 1);
+    let list = serde_json::to_value(list).expect("JSON");
     check_value(&list);
     let documented = include_str!("../../../docs/json.md");
     let items = list["items"].as_array().expect("items");
@@ -192,8 +306,19 @@ fn data_is_as_documented() {
             }
         }
     }
+    assert_eq!(items[0]["fate"], "Evicted");
     assert_eq!(items[0]["evictedAt"], "2026-03-01T12:03:12Z");
+    assert_eq!(items[0]["reasons"][0]["code"], "NodeUnreachable");
+    assert_eq!(items[4]["fate"], "Collected");
     assert_eq!(items[5]["nameHeld"], true);
-    assert_eq!(items[9]["orphan"], "NodeGone");
-    assert_eq!(items[12]["pods"], 9);
+    assert_eq!(items[8]["finalizers"][0], "example.com/\u{1b}[31mbackup");
+    assert_eq!(items[10]["kind"], "PendingReplacement");
+    assert_eq!(items[10]["reasons"][0]["code"], "Unschedulable");
+    assert_eq!(items[12]["orphan"], "NodeGone");
+    let next = items[12]["next"][0]["command"].as_str().expect("a command");
+    assert!(
+        next.contains("wait --for=delete volumeattachment csi-1"),
+        "{next}"
+    );
+    assert_eq!(items[16]["pods"], 9);
 }

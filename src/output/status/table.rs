@@ -2,17 +2,17 @@
 
 use chrono::{DateTime, Utc};
 use maintenance_lease::protocol::{Instant, Now};
-use maintenance_lease::{NodeLease, NodeRow, Sight};
-use pod_safety::node::Health;
+use maintenance_lease::{NodeLease, NodeLookup, NodeRow};
+use pod_safety::node_health::Health;
 
-use super::view::{
-    Heartbeat, Label, View, last_reason, left, none, reason_and_ticket, text, unknown, unreadable,
-};
+use super::view::{Heartbeat, View};
 use crate::output::grid::{self, Grid};
-use crate::text::{ALARM, escape};
+use crate::text::escape;
 use crate::words::activity;
+use crate::words::cells::{last_reason, left, none, reason_and_ticket, text, unknown, unreadable};
 use crate::words::health;
 use crate::words::holder::of_node;
+use crate::words::state::Label;
 use crate::words::time::span;
 
 /// A column.
@@ -84,9 +84,9 @@ impl Column {
             },
             Self::Left => view.lease.map_or_else(none, |lease| left(lease, now)),
             Self::Status => match view.row {
-                Sight::Row(row) => health::status(row, view.health, now),
-                Sight::Missing => health::words(&Health::Gone, now),
-                Sight::Forbidden | Sight::Unread => unknown(),
+                NodeLookup::Row(row) => health::status(row, view.health, now),
+                NodeLookup::Missing => health::words(&Health::Gone, now),
+                NodeLookup::Forbidden | NodeLookup::Unread => unknown(),
             },
             Self::Heartbeat => match view.heartbeat {
                 Heartbeat::At(Instant::UNREADABLE) => unreadable(),
@@ -119,9 +119,9 @@ impl Column {
                 (None, None) => unknown(),
             },
             Self::Label(index) => match view.row {
-                Sight::Row(row) => text(row.labels.get(&labels[index]).map(String::as_str)),
-                Sight::Missing => none(),
-                Sight::Forbidden | Sight::Unread => unknown(),
+                NodeLookup::Row(row) => text(row.labels.get(&labels[index]).map(String::as_str)),
+                NodeLookup::Missing => none(),
+                NodeLookup::Forbidden | NodeLookup::Unread => unknown(),
             },
         }
     }
@@ -152,6 +152,19 @@ impl Column {
             | Self::Label(_) => "",
         }
     }
+}
+
+/// Rows of the table, as they are printed.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    pub(crate) lines: Vec<Line>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Line {
+    pub(crate) text: String,
+    /// It must not be overlooked.
+    pub(crate) is_alarming: bool,
 }
 
 /// A table of nodes that can be printed in parts.
@@ -222,22 +235,25 @@ impl Table {
         Self { grid, ..self }
     }
 
-    /// The text of some rows, after the headers if these are the first rows. Rows that must not be
-    /// overlooked are in colour.
-    pub(crate) fn rows(&mut self, views: &[View<'_>], now: Now) -> String {
+    /// Some rows, after the headers if these are the first rows.
+    pub(crate) fn rows(&mut self, views: &[View<'_>], now: Now) -> Rows {
         let row = |view: &View<'_>| {
             let cells = self.columns.iter();
             cells
                 .map(|column| column.cell(view, &self.labels, now))
                 .collect()
         };
-        let mut lines = self.grid.rows(views.iter().map(row));
+        let lines = self.grid.rows(views.iter().map(row)).into_iter();
+        let mut lines: Vec<Line> = lines
+            .map(|text| Line {
+                text,
+                is_alarming: false,
+            })
+            .collect();
         for (line, view) in lines.iter_mut().rev().zip(views.iter().rev()) {
-            if self.columns.iter().any(|column| column.alarms(view)) {
-                *line = format!("{ALARM}{line}{ALARM:#}");
-            }
+            line.is_alarming = self.columns.iter().any(|column| column.alarms(view));
         }
-        lines.join("\n")
+        Rows { lines }
     }
 }
 

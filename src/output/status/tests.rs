@@ -3,24 +3,33 @@
 use std::collections::{BTreeMap, HashMap};
 
 use insta::assert_snapshot;
-use maintenance_lease::protocol::{Instant, Span};
-use maintenance_lease::{Maintenance, NodeLease, NodeRow, Sight};
+use maintenance_lease::protocol::{Instant, Now, Span};
+use maintenance_lease::{Maintenance, NodeLease, NodeLookup, NodeRow};
 use pod_safety::fencing::Record;
-use pod_safety::node::Health;
+use pod_safety::node_health::Health;
 use sandbox::Sandbox;
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
 use crate::output::status::*;
-use crate::words::fencing_marks::Marks;
+use crate::words::fencing_annotations::FencingAnnotations;
+use crate::words::state::Label;
+use crate::words::status::{LeftOut, summary};
+
+impl Rows {
+    fn text(&self) -> String {
+        let lines = self.lines.iter().map(|line| &*line.text);
+        lines.collect::<Vec<_>>().join("\n")
+    }
+}
 
 /// 2026-03-01T12:00:00Z
 fn noon() -> Now {
     Now::at(Instant::from_micros(1_772_366_400_000_000))
 }
 
-fn row(status: &str) -> Sight {
-    Sight::Row(NodeRow {
+fn row(status: &str) -> NodeLookup {
+    NodeLookup::Row(NodeRow {
         name: String::new(),
         status: status.to_owned(),
         uid: String::new(),
@@ -128,7 +137,7 @@ async fn all_states() -> HashMap<String, NodeLease> {
     .await
 }
 
-fn views<'a>(leases: &'a HashMap<String, NodeLease>, row: &'a Sight) -> Vec<View<'a>> {
+fn views<'a>(leases: &'a HashMap<String, NodeLease>, row: &'a NodeLookup) -> Vec<View<'a>> {
     let mut nodes: Vec<&str> = leases.keys().map(String::as_str).collect();
     nodes.push("a-free");
     nodes.sort_unstable();
@@ -152,7 +161,7 @@ async fn every_state_reads_well() {
     let ready = row("Ready");
     let views = views(&leases, &ready);
     let mut table = Table::new(false, true, &[], true, None);
-    assert_snapshot!(table.rows(&views, noon()), @r"
+    assert_snapshot!(table.rows(&views, noon()).text(), @r"
     NODE           STATE            HOLDER            REASON                 AGE         LEFT               STATUS
     a-free         Free             -                 -                      -           -                  Ready
     b-held         Locked           alice@bastion     new kernel             30m         15m                Ready
@@ -166,19 +175,23 @@ async fn every_state_reads_well() {
     j-odd-text     Locked           \u{202e}mallory   \u{1b}[31mred\nalert   30m         60s                Ready
     k-released     Free             -                 -                      -           -                  Ready
     ");
-    assert_snapshot!(summary(&views, LeftOut::default(), noon()), @"11 nodes: 2 free, 5 locked, 2 expired, 2 on hold (1 overdue)");
+    let states: Vec<Label> = views
+        .iter()
+        .map(|view| Label::of(view.lease, noon()))
+        .collect();
+    assert_snapshot!(summary(&states, LeftOut::default()), @"11 nodes: 2 free, 5 locked, 2 expired, 2 on hold (1 overdue)");
 }
 
 #[tokio::test]
 async fn wide_tells_more() {
     let leases = all_states().await;
-    let missing = Sight::Missing;
+    let missing = NodeLookup::Missing;
     let mut views = views(&leases, &missing);
     views[0].heartbeat = Heartbeat::Unknown;
     views[1].heartbeat = Heartbeat::Missing;
     // Its row alone shows that it is healthy, so its whole Node was not read.
     views[1].health = Some(&Health::Ready);
-    let marks = Marks {
+    let marks = FencingAnnotations {
         record: Record::parse(
             r#"{"who":"dave","when":"noon","how":{"poweredOff":"dark"},"nodeUid":"u"}"#,
         ),
@@ -186,7 +199,7 @@ async fn wide_tells_more() {
     };
     views[2].marks = Some(&marks);
     let mut table = Table::new(true, true, &[], true, None);
-    assert_snapshot!(table.rows(&[&views[..3], &views[10..]].concat(), noon()), @"
+    assert_snapshot!(table.rows(&[&views[..3], &views[10..]].concat(), noon()).text(), @"
     NODE         STATE     HOLDER          REASON       AGE   LEFT      STATUS   HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON          FENCING                              OTHER TOOLS
     a-free       Free      -               -            -     -         Gone     <unknown>   -                      -                      -             -             -                    <unknown>                            <unknown>
     b-held       Locked    alice@bastion   new kernel   30m   15m       Gone     -           2026-03-01T11:30:00Z   2026-03-01T11:45:00Z   7             -             -                    -                                    -
@@ -198,10 +211,10 @@ async fn wide_tells_more() {
 #[tokio::test]
 async fn without_the_nodes_their_columns_are_left_away() {
     let leases = all_states().await;
-    let unread = Sight::Unread;
+    let unread = NodeLookup::Unread;
     let views = views(&leases, &unread);
     let mut table = Table::new(true, false, &[], false, None);
-    assert_snapshot!(table.rows(&views[1..2], noon()), @"b-held   Locked   alice@bastion   new kernel   30m   15m   2026-03-01T11:30:00Z   2026-03-01T11:45:00Z   7   -   -");
+    assert_snapshot!(table.rows(&views[1..2], noon()).text(), @"b-held   Locked   alice@bastion   new kernel   30m   15m   2026-03-01T11:30:00Z   2026-03-01T11:45:00Z   7   -   -");
 }
 
 /// `holder` holds `worker-1`, for a minute from noon on, because of `reason`.
@@ -223,7 +236,9 @@ async fn a_terminal_cuts_reasons_and_holders_and_nothing_where_that_would_not_do
     let ready = row("Ready");
     let mut leases = held_by("alice@bastion.example", LONG).await;
     let at = |leases: &HashMap<String, NodeLease>, fit| {
-        Table::new(false, true, &[], true, fit).rows(&views(leases, &ready)[1..], noon())
+        Table::new(false, true, &[], true, fit)
+            .rows(&views(leases, &ready)[1..], noon())
+            .text()
     };
     assert!(at(&leases, None).contains(LONG), "a pipe gets all of it");
     assert_snapshot!(at(&leases, Some(88)), @"
@@ -265,8 +280,9 @@ async fn a_terminal_cuts_reasons_and_holders_and_nothing_where_that_would_not_do
 async fn a_wide_table_is_whole_on_a_terminal_that_wraps_it_anyway() {
     let leases = held_by("alice@bastion.example", LONG).await;
     let ready = row("Ready");
-    let text =
-        Table::new(true, true, &[], true, Some(80)).rows(&views(&leases, &ready)[1..], noon());
+    let text = Table::new(true, true, &[], true, Some(80))
+        .rows(&views(&leases, &ready)[1..], noon())
+        .text();
     assert!(
         text.contains(&format!("   alice@bastion.example   {LONG}   ")),
         "{text}"
@@ -282,9 +298,11 @@ async fn what_others_wrote_without_measure_is_cut_everywhere() {
         json!({"holderIdentity": format!("{long}\n")}),
     )])
     .await;
-    let unread = Sight::Unread;
+    let unread = NodeLookup::Unread;
     for fit in [None, Some(300)] {
-        let text = Table::new(true, false, &[], true, fit).rows(&views(&leases, &unread), noon());
+        let text = Table::new(true, false, &[], true, fit)
+            .rows(&views(&leases, &unread), noon())
+            .text();
         let lengths: Vec<usize> = text.lines().map(str::len).collect();
         assert_eq!(lengths.len(), 3, "no cell is wrapped");
         assert!(
@@ -302,7 +320,9 @@ async fn a_holder_that_looks_like_nobody_is_quoted() {
     let last = json!({"kubectl-maint.dev/last-holder": "\u{a0}"});
     let more = [("worker-2", json!({}), hold), ("worker-3", last, json!({}))];
     held.extend(leases(&more).await);
-    let text = Table::new(true, true, &[], true, None).rows(&views(&held, &ready)[1..], noon());
+    let text = Table::new(true, true, &[], true, None)
+        .rows(&views(&held, &ready)[1..], noon())
+        .text();
     assert_snapshot!(text, @r#"
     NODE       STATE    HOLDER   REASON   AGE         LEFT   STATUS   HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON   FENCING     OTHER TOOLS
     worker-1   Locked   "  "     disk     30m         60s    Ready    4s          2026-03-01T11:30:00Z   2026-03-01T12:00:00Z   0             -             -             <unknown>   <unknown>
@@ -325,8 +345,8 @@ async fn rows_that_come_later_stand_under_the_same_headers() {
     };
     for fit in [None, Some(80), Some(200)] {
         let mut table = Table::new(false, true, &[], true, fit).for_rows_to_come();
-        let first = table.rows(&views[..1], noon());
-        let later = table.rows(&views[1..4], noon());
+        let first = table.rows(&views[..1], noon()).text();
+        let later = table.rows(&views[1..4], noon()).text();
         assert_eq!(later.lines().count(), 3, "no headers again");
         let columns: Vec<_> = first.lines().chain(later.lines()).map(status).collect();
         assert_eq!(columns, vec![columns[0]; 5], "{first}\n{later}");
@@ -354,7 +374,7 @@ async fn at_80(held: bool) -> [String; 2] {
         if piecewise {
             table = table.for_rows_to_come();
         }
-        table.rows(&[first, second], noon())
+        table.rows(&[first, second], noon()).text()
     })
 }
 
@@ -387,11 +407,29 @@ async fn a_row_that_comes_later_is_cut_to_the_terminal() {
     let mut table = Table::new(false, true, &[], true, Some(84)).for_rows_to_come();
     let mut before = views(&free, &ready);
     before[0].node = "worker-1";
-    let first = table.rows(&before, noon());
-    let later = table.rows(&views(&held, &ready)[1..], noon());
+    let first = table.rows(&before, noon()).text();
+    let later = table.rows(&views(&held, &ready)[1..], noon()).text();
     assert_snapshot!(format!("{first}\n{later}"), @"
     NODE       STATE     HOLDER             REASON            AGE     LEFT      STATUS
     worker-1   Free      -                  -                 -       -         Ready
     worker-1   Locked    alice@bastion.e…   new kernel, th…   30m     60s       Ready
     ");
+}
+
+#[tokio::test]
+async fn a_live_kubelet_on_a_node_out_of_service_must_not_be_overlooked() {
+    let leases = HashMap::new();
+    let ready = row("Ready");
+    let [view] = views(&leases, &ready)[..] else {
+        panic!("one node")
+    };
+    let alive = Health::KubeletAlive { by: None };
+    let second = View {
+        health: Some(&alive),
+        ..view
+    };
+    let mut table = Table::new(false, true, &[], true, None);
+    let rows = table.rows(&[view, second], noon());
+    let alarming: Vec<bool> = rows.lines.iter().map(|line| line.is_alarming).collect();
+    assert_eq!(alarming, [false, false, true]);
 }

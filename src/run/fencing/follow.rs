@@ -5,7 +5,7 @@ use std::time::Duration;
 use maintenance_lease::env::{Env as _, Machine};
 use pod_safety::fencing::Remains;
 use pod_safety::fencing::steps::Refusal;
-use pod_safety::node::is_fresh;
+use pod_safety::node_health::is_fresh;
 use pod_safety::taint::OutOfService;
 
 use super::target::FencingTarget;
@@ -78,9 +78,5 @@ impl FencingTarget<'_> {
             }));
         }
         Ok((remains?, heartbeat.err().map(|error| error.to_string())))
-    }
-
-    pub(crate) fn program(&self) -> &crate::words::program::Program {
-        self.session.program
     }
 }

@@ -9,6 +9,7 @@ use supervisor::{Command, Event, Exit, Limits, Over, Signal, Signals};
 use crate::error::HookEnd;
 use crate::platform::PipeReader;
 use crate::ui::Terminal;
+use crate::words::fencing::{HOOK_NOT_RUN, PROCESSES_LEFT, hook_not_followed};
 
 /// The time between TERM and KILL for a hook and its processes.
 pub(super) const GRACE: Duration = Duration::from_secs(10);
@@ -18,9 +19,6 @@ const KEPT: usize = 1024;
 
 /// How long to read on after all of its processes have ended.
 const DRAIN: Duration = Duration::from_millis(500);
-
-/// What failed if a hook was not run.
-const NOT_RUN: &str = "could not run the hook";
 
 /// How a hook ended.
 pub(super) struct Ended {
@@ -42,10 +40,10 @@ pub(super) async fn run(
     begun: BootInstant,
     limit: Duration,
 ) -> anyhow::Result<Ended> {
-    let mut signals = Signals::new().context(NOT_RUN)?;
-    let (reader, writer) = std::io::pipe().context(NOT_RUN)?;
+    let mut signals = Signals::new().context(HOOK_NOT_RUN)?;
+    let (reader, writer) = std::io::pipe().context(HOOK_NOT_RUN)?;
     let mut output = Output {
-        pipe: PipeReader::new(reader).context(NOT_RUN)?,
+        pipe: PipeReader::new(reader).context(HOOK_NOT_RUN)?,
         terminal,
         kept: Vec::new(),
         is_over: false,
@@ -55,7 +53,7 @@ pub(super) async fn run(
         .grace(GRACE)
         .start(limits(begun, limit))
         .await
-        .context(NOT_RUN)?;
+        .context(HOOK_NOT_RUN)?;
     let mut exit = None;
     let mut is_late = false;
     let over = loop {
@@ -71,7 +69,7 @@ pub(super) async fn run(
                 Ok(Event::Over(over)) => break Some(over),
                 Ok(_) => {}
                 Err(error) => {
-                    terminal.error(&format!("could not follow the hook: {error}"));
+                    terminal.error(&hook_not_followed(&error));
                     break None;
                 }
             },
@@ -81,7 +79,7 @@ pub(super) async fn run(
     output.drain().await;
     let left = over.as_ref().map_or(1, |over: &Over| over.unkillable);
     if left > 0 {
-        terminal.warn("could not end all processes of the hook; some may still be running");
+        terminal.warn(PROCESSES_LEFT);
     }
     // A shell reports a program that was ended by SIGINT like this.
     let interrupted = Exit::Signal(Signal::INT).code();

@@ -3,11 +3,12 @@
 
 use maintenance_lease::protocol::{Instant, LockId, Now, Span, State};
 use maintenance_lease::{Change, Done, Error, Hold, NodeLease};
-use pod_safety::fencing::hold::{PURPOSE, protects_fencing};
+use other_tools::OptOuts;
+use pod_safety::fencing::hold::{PURPOSE, is_of_fencing, protects_fencing};
 use pod_safety::fencing::steps::Lock;
 
 use super::hook::GRACE;
-use super::target::FencingTarget;
+use super::target::{FencingTarget, Observed};
 use crate::args::lock_id::LockIds;
 use crate::error::{Failure, FencingRefusal, FencingWrite, LockAfter};
 use crate::run::side_effects::SideEffects;
@@ -46,8 +47,15 @@ impl FencingTarget<'_> {
     ///
     /// # Errors
     /// For example, if somebody else holds the lock, or if the result of the write is unknown.
-    pub(crate) async fn hold(&self, why: &str) -> Result<Change, Failure> {
-        let options = Hold::new(words::hold_reason(why)).purpose(PURPOSE);
+    pub(crate) async fn hold(
+        &self,
+        reason: String,
+        ticket: Option<&str>,
+    ) -> Result<Change, Failure> {
+        let mut options = Hold::new(reason).purpose(PURPOSE);
+        if let Some(ticket) = ticket {
+            options = options.ticket(ticket);
+        }
         let locks = &self.session.locks;
         let change = self
             .write_lock(locks.hold_seen(&self.node, &options, None, None))
@@ -64,11 +72,32 @@ impl FencingTarget<'_> {
         Ok(change)
     }
 
-    /// Ends the hold in `lease`, and no other. After Ctrl-C it waits a moment for the answer.
+    /// The hold of a fencing, if it is the caller's.
+    pub(crate) fn own_hold<'l>(&self, observed: &'l Observed) -> Option<&'l NodeLease> {
+        let lease = observed.lease.as_ref();
+        lease.filter(|lease| is_of_fencing(lease, self.now()) && self.session.locks.is_own(lease))
+    }
+
+    /// Labels the Node of this hold, unless it is labelled already. Reports why if that fails: the hold counts
+    /// without it.
+    ///
+    /// # Errors
+    /// That the command was interrupted.
+    pub(crate) async fn label(&self, hold: &NodeLease) -> Result<(), Failure> {
+        let labelling = self.session.set_held_label(hold, false, &OptOuts::None);
+        self.or_soon(async { Ok(labelling.await) }).await?;
+        Ok(())
+    }
+
+    /// Removes the held label, and ends the hold in `lease`, and no other. After Ctrl-C it waits a moment for the
+    /// answers.
     ///
     /// # Errors
     /// If it was replaced by another lock, if it can't be written, or if the result is unknown.
     pub(crate) async fn unhold(&self, lease: &NodeLease) -> Result<(), Failure> {
+        if !self.is_dry_run() {
+            self.or_soon(self.session.remove_held_label(lease)).await?;
+        }
         let locks = &self.session.locks;
         let change = self
             .write_lock(locks.unhold_seen(&self.node, Some(lease), None))
@@ -116,8 +145,8 @@ impl FencingTarget<'_> {
         }
     }
 
-    /// Marks the Lease of a node as fenced, or removes the mark. `status` needs it, because it does not
-    /// read whole Nodes that look ready.
+    /// Marks the Lease of a node as fenced, or removes the mark. `status` needs it, because it does not read whole
+    /// Nodes that look ready.
     pub(crate) async fn mark(&self, lease: Option<&NodeLease>, fenced: bool) {
         if lease.is_none_or(|lease| lease.is_fenced() == fenced) || self.is_dry_run() {
             return;

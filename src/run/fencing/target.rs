@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::ffi::OsStr;
 
+use clap::ValueEnum;
 use futures::future::join;
 use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::protocol::{BootInstant, Now, Span};
@@ -13,9 +14,9 @@ use pod_safety::facts::Zone;
 use pod_safety::fencing::Written;
 use serde_json::Value;
 
+use crate::args::fencing::FencingArgs;
 use crate::args::lock_id::LockIds;
 use crate::args::nodes::node_name;
-use crate::args::output::OutputArgs;
 use crate::args::write::WriteArgs;
 use crate::error::{Failure, Verb};
 use crate::exit::Code;
@@ -29,6 +30,7 @@ use crate::run::session::{Session, Start};
 use crate::run::variables::HOLDER;
 use crate::words::change::dry_run_suffix;
 use crate::words::fencing::watching;
+use crate::words::hint_command::Program;
 
 /// How often a write is tried if the Node keeps changing.
 const MOST_TRIES: u32 = 10;
@@ -65,14 +67,13 @@ impl<'a> FencingTarget<'a> {
     ///
     /// # Errors
     /// If the name is not valid for a node, or if the API server can't be reached.
-    pub(crate) async fn open(
+    pub(crate) async fn open<R: ValueEnum + Send + Sync>(
         start: &Start<'a>,
         verb: Verb,
-        typed: &str,
-        write: &'a WriteArgs,
-        output: OutputArgs,
+        args: &'a FencingArgs<R>,
     ) -> Result<Self, Failure> {
-        let node = node_name(typed)?;
+        let node = node_name(&args.node)?;
+        let write = &args.write;
         let session = start.writing(write, verb == Verb::Fence).await?;
         // From here on Ctrl-C is noticed, also between two steps.
         let interrupt = Interruption::listen_once();
@@ -81,7 +82,7 @@ impl<'a> FencingTarget<'a> {
             reader: Reader::new(session.locks.requests().clone()),
             session,
             write,
-            format: output.format(),
+            format: args.output.format(),
             outer: start.environment.get(HOLDER),
             // Without one that can be read, nothing was inherited.
             inherited: LockIds::of(start.environment).ok().flatten(),
@@ -115,6 +116,11 @@ impl<'a> FencingTarget<'a> {
             self.session.terminal.data(text);
         }
         Ok(problems.end().await)
+    }
+
+    /// The program in hints.
+    pub(crate) fn program(&self) -> &Program {
+        self.session.program
     }
 
     pub(crate) fn now(&self) -> Now {

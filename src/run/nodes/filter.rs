@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use clap::ValueEnum;
 use maintenance_lease::protocol::{Instant, Now, Span, State};
-use maintenance_lease::{Maintenance, NodeRow, Sight};
+use maintenance_lease::{Maintenance, NodeLookup, NodeRow};
 
 use super::snapshot::Snapshot;
 use super::sort::SortKey;
 use crate::args::nodes::Selection;
-use crate::output::status::LeftOut;
+use crate::words::status::LeftOut;
 
 /// A state to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -108,7 +108,7 @@ impl NodeFilter {
     /// Lease is held, because its holder may not know.
     pub(crate) fn selects(&self, snapshot: &Snapshot, node: &str) -> bool {
         let row = snapshot.row(node);
-        let known = *row != Sight::Missing || snapshot.is_locked(node);
+        let known = *row != NodeLookup::Missing || snapshot.is_locked(node);
         match &self.selection {
             Selection::Named(names) => known && names.iter().any(|name| name == node),
             Selection::All => known,
@@ -159,7 +159,7 @@ impl NodeFilter {
         named
             .iter()
             .map(String::as_str)
-            .filter(|node| *snapshot.row(node) == Sight::Missing && !snapshot.is_locked(node))
+            .filter(|node| *snapshot.row(node) == NodeLookup::Missing && !snapshot.is_locked(node))
     }
 }
 

@@ -10,7 +10,7 @@ use futures::future::join_all;
 use futures::stream::BoxStream;
 use maintenance_lease::protocol::{Instant, Now};
 use maintenance_lease::{
-    Error, Followed, Follower as Leases, NodeLease, NodeRowEvent, RowDetail, Sight, WatchEvent,
+    Error, Followed, Follower as Leases, NodeLease, NodeLookup, NodeRowEvent, RowDetail, WatchEvent,
 };
 
 use super::filter::NodeFilter;
@@ -20,10 +20,10 @@ use crate::args::nodes::Selection;
 use crate::error::Failure;
 use crate::exit::Code;
 use crate::output::item::Item;
-use crate::output::status::LeftOut;
 use crate::run::interruption::interrupt;
 use crate::run::problems::Problems;
 use crate::run::session::Session;
+use crate::words::status::LeftOut;
 use crate::words::waiting;
 
 /// The clock is checked at least this often, because timers stop while a machine is suspended.
@@ -91,7 +91,7 @@ impl<'a> Follower<'a> {
         let mut snapshot = Snapshot {
             leases: HashMap::new(),
             rows: HashMap::new(),
-            other_rows: Sight::Unread,
+            other_rows: NodeLookup::Unread,
             heartbeats: heartbeats?,
             details: HashMap::new(),
         };
@@ -108,7 +108,7 @@ impl<'a> Follower<'a> {
                 snapshot.take_row(event);
             }
             Some(Err(Error::MissingRight { .. })) if selector.is_none() => {
-                snapshot.other_rows = Sight::Forbidden;
+                snapshot.other_rows = NodeLookup::Forbidden;
                 rows = None;
             }
             Some(Err(error)) => return Err(error.into()),
@@ -321,7 +321,7 @@ impl Snapshot {
             WatchEvent::Changed(row) => {
                 let node = row.name.clone();
                 self.details.remove(&node);
-                self.rows.insert(node.clone(), Sight::Row(row));
+                self.rows.insert(node.clone(), NodeLookup::Row(row));
                 BTreeSet::from([node])
             }
             WatchEvent::Deleted(row) => {

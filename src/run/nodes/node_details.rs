@@ -6,15 +6,15 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::protocol::{Instant, Now};
-use maintenance_lease::{Accept, ApiError, Call, NodeRow, Sight};
+use maintenance_lease::{Accept, ApiError, Call, NodeLookup, NodeRow};
 use other_tools::{Finding, findings, medik8s_lease_path};
 use pod_safety::cluster::Reader;
 use pod_safety::fencing::Attempt;
-use pod_safety::node::{Health, Heartbeat, Signs, Status};
+use pod_safety::node_health::{Health, Heartbeat, Signs, Status};
 use pod_safety::{Known, Why};
 
 use crate::run::session::Session;
-use crate::words::fencing_marks::Marks;
+use crate::words::fencing_annotations::FencingAnnotations;
 
 /// More Nodes than this are read with a list: one whole Node has as many bytes as a hundred rows.
 const MOST_BY_NAME: usize = 128;
@@ -24,7 +24,7 @@ const PARALLEL: usize = 32;
 
 /// The result of reading a Node.
 pub(crate) struct DetailsRead {
-    pub(crate) row: Sight,
+    pub(crate) row: NodeLookup,
     /// `None`: it could not be read.
     pub(crate) node_details: Option<NodeDetails>,
 }
@@ -33,7 +33,7 @@ pub(crate) struct DetailsRead {
 #[derive(Clone, Debug)]
 pub(crate) struct NodeDetails {
     pub(crate) health: Health,
-    pub(crate) marks: Marks,
+    pub(crate) marks: FencingAnnotations,
     /// What other tools do to it.
     pub(crate) findings: Vec<Finding>,
 }
@@ -41,7 +41,7 @@ pub(crate) struct NodeDetails {
 impl NodeDetails {
     const GONE: Self = Self {
         health: Health::Gone,
-        marks: Marks {
+        marks: FencingAnnotations {
             record: None,
             hook: None,
         },
@@ -51,12 +51,12 @@ impl NodeDetails {
 
 impl DetailsRead {
     const MISSING: Self = Self {
-        row: Sight::Missing,
+        row: NodeLookup::Missing,
         node_details: Some(NodeDetails::GONE),
     };
 
     const FORBIDDEN: Self = Self {
-        row: Sight::Forbidden,
+        row: NodeLookup::Forbidden,
         node_details: None,
     };
 }
@@ -166,15 +166,15 @@ impl<'a> Nodes<'a> {
 pub(crate) async fn with_findings(
     session: &Session<'_>,
     name: &str,
-) -> Result<(Sight, Vec<Finding>), ApiError> {
+) -> Result<(NodeLookup, Vec<Finding>), ApiError> {
     let reader = Reader::new(session.locks.requests().clone());
     match reader.node(name).await {
         Ok(Some(node)) => {
             let signs = Signs::of(&node, Known::Unknown(Why::NotRead));
-            Ok((Sight::Row(row(name, &node, &signs)), findings(&node)))
+            Ok((NodeLookup::Row(row(name, &node, &signs)), findings(&node)))
         }
-        Ok(None) => Ok((Sight::Missing, Vec::new())),
-        Err(error) if error.is_forbidden() => Ok((Sight::Forbidden, Vec::new())),
+        Ok(None) => Ok((NodeLookup::Missing, Vec::new())),
+        Err(error) if error.is_forbidden() => Ok((NodeLookup::Forbidden, Vec::new())),
         Err(error) => Err(error),
     }
 }
@@ -199,10 +199,10 @@ fn is_ready(signs: &Signs) -> bool {
 
 fn seen(name: &str, node: &Node, signs: &Signs, now: Now) -> DetailsRead {
     DetailsRead {
-        row: Sight::Row(row(name, node, signs)),
+        row: NodeLookup::Row(row(name, node, signs)),
         node_details: Some(NodeDetails {
             health: signs.health(now),
-            marks: Marks {
+            marks: FencingAnnotations {
                 record: signs.record.clone(),
                 hook: Attempt::on(node),
             },

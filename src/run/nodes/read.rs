@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use futures::{StreamExt as _, TryStreamExt as _, join};
 use maintenance_lease::protocol::Instant;
-use maintenance_lease::{ApiError, Error, NodeLease, RowDetail, Sight};
+use maintenance_lease::{ApiError, Error, NodeLease, NodeLookup, RowDetail};
 
 use super::filter::NodeFilter;
 use super::node_details::Nodes;
@@ -69,7 +69,7 @@ async fn mine(session: &Session<'_>) -> Result<Snapshot, Failure> {
     Ok(Snapshot {
         leases: session.locks.list().await?,
         rows: HashMap::new(),
-        other_rows: Sight::Unread,
+        other_rows: NodeLookup::Unread,
         heartbeats: None,
         details: HashMap::new(),
     })
@@ -90,7 +90,9 @@ async fn listed(
     let (rows, other_rows) = match rows {
         Ok(rows) => Snapshot::listed(rows),
         // Only the Nodes show which of them match a selector.
-        Err(Error::MissingRight { .. }) if selector.is_none() => (HashMap::new(), Sight::Forbidden),
+        Err(Error::MissingRight { .. }) if selector.is_none() => {
+            (HashMap::new(), NodeLookup::Forbidden)
+        }
         Err(error) => return Err(error.into()),
     };
     Ok(Snapshot {

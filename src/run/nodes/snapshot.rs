@@ -3,23 +3,23 @@
 use std::collections::{BTreeSet, HashMap};
 
 use maintenance_lease::protocol::{Instant, Now, State};
-use maintenance_lease::{NodeLease, NodeRow, Sight};
+use maintenance_lease::{NodeLease, NodeLookup, NodeRow};
 use other_tools::Finding;
-use pod_safety::node::{Health, is_fresh};
+use pod_safety::node_health::{Health, is_fresh};
 
 use super::node_details::{DetailsRead, NodeDetails};
 use crate::output::item::Item;
 use crate::output::status::{Heartbeat, View};
-use crate::words::fencing_marks::Marks;
+use crate::words::fencing_annotations::FencingAnnotations;
 use crate::words::state::lock_flags;
 
 /// All that was read.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     pub(crate) leases: HashMap<String, NodeLease>,
-    pub(crate) rows: HashMap<String, Sight>,
+    pub(crate) rows: HashMap<String, NodeLookup>,
     /// What is known about a Node that is not among the rows.
-    pub(crate) other_rows: Sight,
+    pub(crate) other_rows: NodeLookup,
     /// `None`: no permission to read them, or not requested.
     pub(crate) heartbeats: Option<HashMap<String, Instant>>,
     /// The Nodes that were read as whole objects.
@@ -30,12 +30,12 @@ impl Snapshot {
     /// A picture from the rows of a complete list.
     pub(crate) fn listed(
         rows: impl IntoIterator<Item = NodeRow>,
-    ) -> (HashMap<String, Sight>, Sight) {
+    ) -> (HashMap<String, NodeLookup>, NodeLookup) {
         let rows = rows
             .into_iter()
-            .map(|row| (row.name.clone(), Sight::Row(row)))
+            .map(|row| (row.name.clone(), NodeLookup::Row(row)))
             .collect();
-        (rows, Sight::Missing)
+        (rows, NodeLookup::Missing)
     }
 
     /// A picture from Leases, without any Nodes.
@@ -48,7 +48,7 @@ impl Snapshot {
                 .map(|lease| (lease.node().to_owned(), lease))
                 .collect(),
             rows: HashMap::new(),
-            other_rows: Sight::Unread,
+            other_rows: NodeLookup::Unread,
             heartbeats,
             details: HashMap::new(),
         }
@@ -72,27 +72,27 @@ impl Snapshot {
         }
     }
 
-    pub(crate) fn row(&self, node: &str) -> &Sight {
+    pub(crate) fn row(&self, node: &str) -> &NodeLookup {
         self.rows.get(node).unwrap_or(&self.other_rows)
     }
 
     /// The health of `node`, as far as it is known.
     fn health(&self, node: &str) -> Option<&Health> {
         match self.row(node) {
-            Sight::Missing => Some(&Health::Gone),
-            Sight::Row(row) => {
+            NodeLookup::Missing => Some(&Health::Gone),
+            NodeLookup::Row(row) => {
                 let by_row = row.is_ready().then_some(&Health::Ready);
                 self.details
                     .get(node)
                     .map(|node_details| &node_details.health)
                     .or(by_row)
             }
-            Sight::Forbidden | Sight::Unread => None,
+            NodeLookup::Forbidden | NodeLookup::Unread => None,
         }
     }
 
     /// The fencing marks on the Node, if the whole object was read.
-    fn marks(&self, node: &str) -> Option<&Marks> {
+    fn marks(&self, node: &str) -> Option<&FencingAnnotations> {
         self.details
             .get(node)
             .map(|node_details| &node_details.marks)
@@ -106,7 +106,7 @@ impl Snapshot {
     /// Whether the Node may say more than its row: it is not ready or cordoned, its heartbeat is old, or its
     /// Lease is on hold or marked as fenced.
     pub(crate) fn is_suspicious(&self, node: &str, now: Now) -> bool {
-        let Sight::Row(row) = self.row(node) else {
+        let NodeLookup::Row(row) = self.row(node) else {
             return false;
         };
         let heartbeats = self.heartbeats.as_ref();
@@ -180,7 +180,7 @@ impl Snapshot {
     /// not count.
     pub(crate) fn needs_attention(&self, node: &str, now: Now) -> bool {
         let lease = self.leases.get(node);
-        let is_marked = |marks: &Marks| marks.words(now).is_some();
+        let is_marked = |marks: &FencingAnnotations| marks.words(now).is_some();
         self.is_locked(node)
             || lease.is_some_and(|lease| !lock_flags(lease, now).is_empty())
             || self.health(node) != Some(&Health::Ready)

@@ -5,8 +5,8 @@ use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::{Instant, Now};
 
 use super::snapshot::Snapshot;
-use crate::output::status::Label;
 use crate::words::holder::of_node;
+use crate::words::state::Label;
 
 /// What rows are sorted by. Rows without the value come last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

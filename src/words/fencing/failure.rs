@@ -1,5 +1,7 @@
 //! Failures during a fencing, and what is unknown after them.
 
+use std::fmt::Display;
+
 use maintenance_lease::Error;
 use maintenance_lease::protocol::{Instant, Span};
 use pod_safety::fencing::Attempt;
@@ -8,8 +10,20 @@ use supervisor::Exit;
 use super::retry::{RETRY, resume};
 use crate::error::{Failure, FencingWrite, HookEnd, HookError};
 use crate::text::{escape, for_shell};
-use crate::words::program::Program;
+use crate::words::hint_command::Program;
 use crate::words::time::{clock, length};
+
+/// What failed if a hook was not run.
+pub(crate) const HOOK_NOT_RUN: &str = "could not run the hook";
+
+/// A hook ended, and processes that it started may not have.
+pub(crate) const PROCESSES_LEFT: &str =
+    "could not end all processes of the hook; some may still be running";
+
+/// It is unknown how a hook ends.
+pub(crate) fn hook_not_followed(error: &impl Display) -> String {
+    format!("could not follow the hook: {error}")
+}
 
 /// Message and hint about a hook.
 pub(crate) fn of_hook(error: &HookError, program: &Program) -> (String, String) {
@@ -91,7 +105,7 @@ fn not_run(hook: &str, why: &str, is_path: bool) -> (String, String) {
         false => "give its path, or the name of a program in PATH",
     };
     let message = format!(
-        "could not run the hook {}: {why}; nothing was changed",
+        "{HOOK_NOT_RUN} {}: {why}; nothing was changed",
         escape(hook)
     );
     (message, hint.to_owned())

@@ -6,8 +6,8 @@ use maintenance_lease::{Error, NodeLease};
 use super::failure::unknown;
 use crate::error::Failure;
 use crate::text::escape;
+use crate::words::hint_command::Program;
 use crate::words::holder::{of_node, person};
-use crate::words::program::Program;
 
 /// The prefix of the reason of a fencing's hold.
 const MARK: &str = "fencing: ";
@@ -15,9 +15,17 @@ const MARK: &str = "fencing: ";
 /// The longest reason of such a hold, in bytes. The record has the full reason.
 const LONGEST_REASON: usize = 1000;
 
-/// The reason of the hold of a node that is fenced because of `why`.
-pub(crate) fn hold_reason(why: &str) -> String {
-    let mut reason = format!("{MARK}{why}");
+/// The reason of the hold of a node that is fenced because of `why`, if that was given: as `powered_off` says, else
+/// with a hook of this name.
+pub(crate) fn hold_reason(why: Option<&str>, powered_off: Option<&str>, hook: &str) -> String {
+    let how = match powered_off {
+        Some(how) => format!("powered off: {how}"),
+        None => format!("with {hook}"),
+    };
+    let mut reason = match why {
+        Some(why) => format!("{MARK}{why} ({how})"),
+        None => format!("{MARK}{how}"),
+    };
     let mut end = reason.len().min(LONGEST_REASON);
     while !reason.is_char_boundary(end) {
         end -= 1;
@@ -110,10 +118,14 @@ mod tests {
     #[test]
     fn the_reason_of_a_hold_is_cut_between_letters() {
         assert_eq!(
-            hold_reason("its lights are off"),
-            "fencing: its lights are off"
+            hold_reason(None, Some("its lights are off"), ""),
+            "fencing: powered off: its lights are off"
         );
-        let long = hold_reason(&"ü".repeat(600));
+        assert_eq!(
+            hold_reason(Some("fire"), None, "ipmi"),
+            "fencing: fire (with ipmi)"
+        );
+        let long = hold_reason(Some(&"ü".repeat(600)), None, "");
         assert_eq!(long.len(), LONGEST_REASON - 1);
         assert!(long.ends_with('ü'));
     }

@@ -1,6 +1,8 @@
 //! Fencing in words and as data: refusals, what is left, results.
 
+mod confirmation;
 mod cost;
+mod event;
 mod failure;
 mod hold;
 mod machine;
@@ -9,16 +11,21 @@ mod refusal;
 mod remains;
 mod retry;
 
+pub(crate) use self::confirmation::Question;
 pub(crate) use self::cost::cost;
-pub(crate) use self::failure::{hook_stays, of_hook, taken_while_running, unknown, unread};
+pub(crate) use self::event::{fenced_event, unfenced_event};
+pub(crate) use self::failure::{
+    HOOK_NOT_RUN, PROCESSES_LEFT, hook_not_followed, hook_stays, of_hook, taken_while_running,
+    unknown, unread,
+};
 pub(crate) use self::hold::{
     end_of_hold, hold_ended, hold_left, hold_lost, hold_not_ended, hold_reason, hold_stays,
     not_marked, on_hold, taken_by,
 };
 pub(crate) use self::progress::{
     awaited, awaiting, awaiting_silence, fenced, lease_ends, lease_ends_with_outer, not_fenced,
-    odd_clock, remediation_unknown, replaced, replacing, silence_awaited, story, suspected,
-    type_to_fence, unfenced, unrecorded, waited, was_fenced, watching, would_run,
+    not_known, odd_clock, replaced, silence_awaited, story, unfenced, unrecorded, waited, watching,
+    would_run,
 };
 pub(crate) use self::refusal::refusal;
 pub(crate) use self::remains::{

@@ -5,12 +5,12 @@ use std::time::Duration;
 use maintenance_lease::protocol::{Instant, Span};
 use pod_safety::Why;
 use pod_safety::fencing::Record;
-use pod_safety::fencing::steps::Outdated;
-use pod_safety::node::Heartbeat;
+use pod_safety::fencing::steps::{Outdated, Unread};
+use pod_safety::node_health::Heartbeat;
 
 use super::machine::state;
 use crate::text::escape;
-use crate::words::program::Program;
+use crate::words::hint_command::Program;
 use crate::words::time::{clock, length};
 
 /// A fenced node and its proof, in one line.
@@ -36,11 +36,6 @@ pub(crate) fn replaced(node: &str, record: &Record, why: Outdated) -> String {
         "{}, but {why}: the new proof replaces that record",
         was_fenced(node, record)
     )
-}
-
-/// The record that a new one replaced, for an Event.
-pub(crate) fn replacing(record: &Record) -> String {
-    format!(" (before: {})", story(record))
 }
 
 /// How a node was fenced, for the operator who undoes it.
@@ -109,22 +104,13 @@ pub(crate) fn odd_clock(node: &str, why: &Why) -> String {
     )
 }
 
-/// It is unknown whether another tool works on `node`.
-pub(crate) fn remediation_unknown(node: &str, why: &Why) -> String {
-    format!(
-        "unknown whether another tool is remediating node/{node}: {}",
-        escape(&why.to_string())
-    )
-}
-
-/// A suspect is about to be fenced.
-pub(crate) fn suspected(node: &str) -> String {
-    format!("  node/{node} still reports to Kubernetes: its pods may be working until it is off")
-}
-
-/// The question before a node is fenced, which its name answers.
-pub(crate) fn type_to_fence() -> &'static str {
-    "To fence the node, type its name"
+/// What could not be read of `node`, and why.
+pub(crate) fn not_known(node: &str, unread: &Unread) -> String {
+    let what = match unread {
+        Unread::Zone(_) => "how many other nodes are unreachable".to_owned(),
+        Unread::Remediation(_) => format!("whether another tool is remediating {node}"),
+    };
+    format!("unknown {what}: {}", escape(&unread.why().to_string()))
 }
 
 /// After its hook, waits for a suspect to fall silent, for at most `limit`.

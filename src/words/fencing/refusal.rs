@@ -6,14 +6,15 @@ use maintenance_lease::protocol::Span;
 use pod_safety::Why;
 use pod_safety::fencing::record::{ANNOTATION, How};
 use pod_safety::fencing::{back, steps};
-use pod_safety::node::Status;
+use pod_safety::node_health::Status;
 
 use super::machine::another;
+use super::progress::not_known;
 use super::remains::{count, list};
 use super::retry::{RETRY, accepting};
 use crate::error::FencingRefusal;
 use crate::text::escape;
-use crate::words::program::Program;
+use crate::words::hint_command::Program;
 use crate::words::refusal::fenced;
 use crate::words::time::length;
 
@@ -28,7 +29,7 @@ pub(crate) fn refusal(refusal: &FencingRefusal, program: &Program) -> (String, S
                 length(Span::from(*waited))
             ),
             format!(
-                "it stays on hold; check the machine, then {RETRY}; to give up, run `{program} unfence {node}`"
+                "it stays on hold; check the machine, then {RETRY}; or end the hold with `{program} unfence {node}`"
             ),
         ),
         FencingRefusal::NoOwner { node, pods } => (
@@ -56,7 +57,7 @@ pub(crate) fn refusal(refusal: &FencingRefusal, program: &Program) -> (String, S
 fn not_fenced(node: &str, refusal: &steps::Refusal, program: &Program) -> (String, String) {
     use steps::Refusal::{
         Alive, BackAlive, HeartbeatUnknown, HookRunning, LockLost, MassLoss, NotCalledUnreachable,
-        OtherMachine, Remediation, RemediationUnknown, ZoneUnknown,
+        OtherMachine, Remediation, Unread,
     };
     match refusal {
         Alive(age) => (
@@ -103,16 +104,6 @@ fn not_fenced(node: &str, refusal: &steps::Refusal, program: &Program) -> (Strin
                 accepting(program, "mass-loss")
             ),
         ),
-        ZoneUnknown(why) => (
-            format!(
-                "cannot fence node/{node}: unknown how many other nodes are unreachable: {}",
-                escape(&why.to_string())
-            ),
-            format!(
-                "if you know that they are up, {}",
-                accepting(program, "zone-unknown")
-            ),
-        ),
         Remediation(who) => (
             format!(
                 "cannot fence node/{node}: another tool is already remediating it: {}",
@@ -120,20 +111,23 @@ fn not_fenced(node: &str, refusal: &steps::Refusal, program: &Program) -> (Strin
             ),
             "wait until it has finished, or stop it first".to_owned(),
         ),
-        RemediationUnknown(why) => (
-            format!(
-                "cannot fence node/{node}: unknown whether another tool is remediating it: {}",
-                escape(&why.to_string())
-            ),
-            match why {
-                Why::Forbidden(_) => format!(
-                    "if you know that none is, {}",
-                    accepting(program, "remediation-unknown")
+        Unread(unread) => (
+            format!("cannot fence node/{node}: {}", all_unread(unread)),
+            match unread.iter().all(steps::Unread::is_acceptable) {
+                true => format!(
+                    "to fence it without this check, {}",
+                    accepting(program, "unread")
                 ),
-                Why::NoAnswer(_) | Why::NotRead | Why::Untold(_) => RETRY.to_owned(),
+                false => RETRY.to_owned(),
             },
         ),
     }
+}
+
+/// What could not be read of a node, and why.
+fn all_unread(unread: &[steps::Unread]) -> String {
+    let all: Vec<String> = { unread.iter() }.map(|one| not_known("it", one)).collect();
+    all.join("; ")
 }
 
 /// A fenced node shows signs of life.

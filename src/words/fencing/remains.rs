@@ -5,7 +5,7 @@ use pod_safety::fencing::Remains;
 use pod_safety::words::few;
 
 use crate::text::escape;
-use crate::words::program::Program;
+use crate::words::hint_command::Program;
 
 /// What is left of a node.
 pub(crate) fn left(node: &str, remains: &Remains) -> String {

@@ -1,7 +1,7 @@
 //! How to continue a fencing: with the same command, since a hint repeats neither its hook nor its proof.
 
 use crate::text::for_shell;
-use crate::words::program::{NO_REASON, Program};
+use crate::words::hint_command::{NO_REASON, Program};
 
 /// How to continue.
 pub(super) const RETRY: &str = "run the same command again";

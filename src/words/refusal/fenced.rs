@@ -5,9 +5,9 @@ use maintenance_lease::{NodeLease, Refused};
 use pod_safety::fencing::is_of_fencing;
 
 use crate::error::Verb;
+use crate::words::hint_command::Program;
 use crate::words::holder::person;
 use crate::words::lock::about;
-use crate::words::program::Program;
 use crate::words::request::RequestContext;
 
 /// The hold of a fencing that caused the refusal.

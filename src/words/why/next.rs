@@ -1,11 +1,12 @@
 //! What to run next about a stuck object, the safest first.
 
-use pod_safety::node::Health;
+use pod_safety::node_health::Health;
+use pod_safety::stranded::{Orphan, StrandedVolume};
 use pod_safety::why::{Diagnosis, Reason, State};
 
 use super::subject::{Kind, Subject};
 use crate::text::for_shell;
-use crate::words::program::{NO_REASON, Program};
+use crate::words::hint_command::{NO_REASON, Program};
 
 /// A command to run next.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,7 +52,61 @@ pub(crate) fn steps(subject: &Subject, found: &Diagnosis, program: &Program) -> 
     for reason in &found.reasons {
         commands.of(reason, found.state);
     }
-    let mut steps = commands.steps;
+    safest_first(commands.steps)
+}
+
+/// What to run next about attachments that nobody needs.
+pub(crate) fn volume_steps(volumes: &[StrandedVolume], program: &Program) -> Vec<Step> {
+    let kubectl = program.kubectl();
+    let mut steps = Vec::new();
+    let mut add = |risk, command, about| {
+        steps.push(Step {
+            risk,
+            command,
+            about,
+        });
+    };
+    let is_alike = |a: &StrandedVolume, b: &StrandedVolume| {
+        (&a.attachment.node, a.orphan) == (&b.attachment.node, b.orphan)
+    };
+    for alike in volumes.chunk_by(is_alike) {
+        let names = alike.iter().map(|one| for_shell(&one.attachment.name));
+        let names = names.collect::<Vec<_>>().join(" ");
+        let StrandedVolume {
+            attachment,
+            health,
+            orphan,
+        } = &alike[0];
+        if *orphan != Orphan::Detaching {
+            let command =
+                format!("{kubectl} wait --for=delete volumeattachment {names} --timeout=10m");
+            let about = "by default, Kubernetes detaches volumes of a dead node after 6m";
+            add(Risk::Wait, command, about);
+        }
+        let command = format!("{kubectl} describe volumeattachment {names}");
+        add(Risk::Look, command, "read why the driver cannot detach it");
+        match (orphan, health) {
+            (Orphan::NodeGone, _) => {
+                let command = format!("{kubectl} delete volumeattachment {names}");
+                let about = "only if the machine is off: tells the driver to detach it";
+                add(Risk::Force, command, about);
+            }
+            (Orphan::Unused, Health::Unreachable { .. }) => {
+                let command = format!("{program} fence {} -- HOOK", attachment.node);
+                add(
+                    Risk::Fence,
+                    command,
+                    "power it off; its volumes are then detached at once",
+                );
+            }
+            _ => {}
+        }
+    }
+    safest_first(steps)
+}
+
+/// Each command once.
+fn safest_first(mut steps: Vec<Step>) -> Vec<Step> {
     steps.sort_by_key(|step| step.risk);
     let mut once: Vec<Step> = Vec::new();
     for step in steps {

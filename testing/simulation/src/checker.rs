@@ -16,7 +16,7 @@ mod writes;
 use std::fmt;
 use std::time::Duration;
 
-use self::digest::Digest;
+use self::digest::Index;
 use crate::history::Entry;
 use crate::time::Time;
 
@@ -102,7 +102,7 @@ impl fmt::Display for Violation {
 /// Every promise that `history` breaks, the earliest first.
 #[must_use]
 pub fn check(history: &[Entry]) -> Vec<Violation> {
-    let digest = Digest::of(history);
+    let digest = Index::of(history);
     let panics = digest.panics.iter().map(|&(at, client)| Violation {
         at,
         rule: Rule::NoPanic,

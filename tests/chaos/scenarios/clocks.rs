@@ -18,17 +18,17 @@ fn a_server_whose_clock_is_an_hour_from_everybodys() {
     let access = Access::shared();
     let scenarios = [("server-ahead", HOUR), ("server-behind", -HOUR)].map(|(name, ahead)| {
         let mut scenario = Scenario::new(&access, name);
-        let gate = scenario.gate(ahead);
+        let proxy = scenario.proxy(ahead);
         let mut options = scenario.usual();
-        options.kubeconfig.clone_from(&gate.kubeconfig);
+        options.kubeconfig.clone_from(&proxy.kubeconfig);
         let holder = scenario.begins("a", options.clone());
         scenario.joins("b", options.clone());
         scenario.joins("c", options);
         holder.is_killed();
         scenario.is_cut_off(&holder);
-        (scenario, holder, gate)
+        (scenario, holder, proxy)
     });
-    for (scenario, holder, _gate) in scenarios {
+    for (scenario, holder, _proxy) in scenarios {
         assert_eq!(holder.first_exit(), Exit::Killed);
         scenario.all_have_a_turn();
         scenario.ends();
@@ -40,9 +40,9 @@ fn a_server_whose_clock_is_an_hour_from_everybodys() {
 fn a_holder_that_is_told_a_time_an_hour_ahead() {
     let access = Access::shared();
     let mut scenario = Scenario::new(&access, "holder-ahead");
-    let gate = scenario.gate(HOUR);
+    let proxy = scenario.proxy(HOUR);
     let options = ContenderOptions {
-        kubeconfig: gate.kubeconfig.clone(),
+        kubeconfig: proxy.kubeconfig.clone(),
         // By its clock all others have run out: no second time.
         once: true,
         ..scenario.usual()

@@ -84,7 +84,7 @@ impl Scenario {
         TcpProxy::new(self.plane, self.directory.path())
     }
 
-    pub(crate) fn gate(&self, ahead: i64) -> TlsProxy {
+    pub(crate) fn proxy(&self, ahead: i64) -> TlsProxy {
         TlsProxy::ahead(self.plane, self.directory.path(), ahead)
     }
 

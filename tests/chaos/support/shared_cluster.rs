@@ -3,7 +3,9 @@
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use control_plane::{ControlPlane, shared};
+use control_plane::ControlPlane;
+
+use crate::namespace::shared_with_namespace;
 
 static UP: RwLock<()> = RwLock::new(());
 
@@ -36,7 +38,7 @@ impl Access {
     }
 
     pub(crate) fn plane(&self) -> &'static ControlPlane {
-        shared()
+        shared_with_namespace()
     }
 }
 

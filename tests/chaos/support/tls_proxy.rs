@@ -1,4 +1,4 @@
-//! A gate that ends TLS before the API server, and says another date than it.
+//! A proxy that ends TLS before the API server, and says another date than it.
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -52,7 +52,7 @@ impl Drop for TlsProxy {
     }
 }
 
-/// All requests through the gate come from the administrator, because the client's own certificate ends
+/// All requests through the proxy come from the administrator, because the client's own certificate ends
 /// with the TLS.
 async fn client(plane: &ControlPlane) -> Client {
     let kubeconfig = Kubeconfig::read_from(plane.admin_kubeconfig()).expect("a kubeconfig");
@@ -120,7 +120,7 @@ async fn forward(client: Client, request: Request<Incoming>, ahead: i64) -> Resp
         *answer.status_mut() = StatusCode::BAD_GATEWAY;
         return answer;
     };
-    // These are about the connection behind the gate.
+    // These are about the connection behind the proxy.
     answer.headers_mut().remove(CONNECTION);
     answer.headers_mut().remove(TRANSFER_ENCODING);
     if let Some(date) = answer.headers().get(DATE) {

@@ -25,7 +25,7 @@ fn a_lease_that_only_the_local_clock_has_expired_is_not_taken() {
         let [a, b] = ["a", "b"].map(|short| cluster.node(short));
         bob(cluster, &["acquire", &b]).succeeds();
         let checks = Arc::new(AtomicBool::new(false));
-        let gate = cluster.gate({
+        let proxy = cluster.proxy({
             let (checks, end) = (checks.clone(), format!("/leases/{a}"));
             move |method, path| {
                 let is_check = method == Method::GET && path.contains(&end);
@@ -40,11 +40,11 @@ fn a_lease_that_only_the_local_clock_has_expired_is_not_taken() {
         for (name, value) in wall_clock::environment(&library, &clock.fault()) {
             maint = maint.env(name, value);
         }
-        let maint = maint.kubeconfig(&gate.kubeconfig);
+        let maint = maint.kubeconfig(&proxy.kubeconfig);
         let mut alice = maint.until_it_says("locked by bob@laptop");
         checks.store(true, Ordering::SeqCst);
         clock.set(HOUR + 5);
-        let check = gate.kept();
+        let check = proxy.kept();
         // It is shown the Lease once more.
         let note = json!({"metadata": {"annotations": {"example.com/note": "seen"}}});
         cluster.patch(&format!("{LEASES}/{b}"), &note);

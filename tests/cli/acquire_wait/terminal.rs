@@ -108,9 +108,9 @@ fn quiet_shows_no_line() {
 fn what_cannot_be_watched_is_looked_for_while_the_line_counts() {
     on_real("tty-blind", |cluster| {
         let node = held_by_bob(cluster, "w1");
-        let gate = cluster.gate_for(Answer(403, None), |_, path| path.contains("watch=true"));
+        let proxy = cluster.proxy_for(Answer(403, None), |_, path| path.contains("watch=true"));
         let wait = ["wait", &node, "--timeout=1m"];
-        let mut terminal = at_a_terminal(cluster.maint(wait).kubeconfig(&gate.kubeconfig));
+        let mut terminal = at_a_terminal(cluster.maint(wait).kubeconfig(&proxy.kubeconfig));
         terminal.exp_string("could not watch").expect("a warning");
         bob(cluster, &["release", &node]).succeeds();
         let rest = terminal.exp_eof().expect("it ends");

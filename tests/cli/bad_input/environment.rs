@@ -8,7 +8,6 @@ use crate::support::{Cluster, on_both};
 fn without_home_and_user() {
     on_both("environment-home", |cluster| {
         let node = cluster.node("worker-1");
-        cluster.namespace();
         let bare = |arguments: &[&str]| {
             cluster
                 .maint(arguments)

@@ -110,7 +110,6 @@ fn an_unknown_node_has_near_misses() {
         for short in ["worker-1", "worker-2", "database"] {
             cluster.node(short);
         }
-        cluster.namespace();
         // As the server says it, and who may have been meant.
         assert_snapshot!(cluster.maint(["acquire", &cluster.name("wroker-1")]).run(), @r#"
         $ kubectl maint acquire wroker-1
@@ -216,7 +215,6 @@ fn a_list_that_is_no_file() {
 fn a_megabyte_of_one_node() {
     on_both("nodes-megabyte", |cluster| {
         let node = cluster.node("worker-1");
-        cluster.namespace();
         let list = format!("{node}\n").repeat((1 << 20) / node.len());
         // However often it is named, it is one.
         assert_snapshot!(cluster.maint(["acquire", "--nodes-from", "-"]).stdin(list).run(), @"

@@ -9,7 +9,6 @@ use crate::support::on_both;
 fn nobody_reads_stdout() {
     on_both("pipes-stdout", |cluster| {
         let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
-        cluster.namespace();
         // As in `| head -0`: a quiet end, and both are taken.
         assert_snapshot!(cluster.maint(["acquire"]).args(&nodes).unread_stdout().run(), @"
         $ kubectl maint acquire worker-1 worker-2
@@ -46,7 +45,6 @@ fn nobody_reads_stdout() {
 fn nobody_reads_stderr() {
     on_both("pipes-stderr", |cluster| {
         let node = cluster.node("worker-1");
-        cluster.namespace();
         // What would be said there is lost; the result and the code are not.
         assert_snapshot!(cluster.maint(["acquire", &node]).unread_stderr().run(), @"
         $ kubectl maint acquire worker-1
@@ -75,7 +73,6 @@ fn nobody_reads_stderr() {
 fn a_result_that_cannot_be_written_is_an_error() {
     on_both("pipes-full", |cluster| {
         let node = cluster.node("worker-1");
-        cluster.namespace();
         for words in [
             &["acquire", &node, "-o", "lock-id"][..],
             &["--help"],

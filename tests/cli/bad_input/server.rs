@@ -143,38 +143,38 @@ fn a_login_page_is_in_the_way() {
     on_both("server-page", |cluster| {
         let node = cluster.node("worker-1");
         cluster.maint(["acquire", &node]).succeeds();
-        let gate = cluster.gate_for_writes(&[Treatment::Page; 100]);
+        let proxy = cluster.gate_for_writes(&[Treatment::Page; 100]);
         let renew = ["renew", &node, "--request-timeout=1s"];
         // It may have been asked for once the server had the write.
-        assert_snapshot!(cluster.maint(renew).kubeconfig(&gate.kubeconfig).run(), @r#"
+        assert_snapshot!(cluster.maint(renew).kubeconfig(&proxy.kubeconfig).run(), @r#"
         $ kubectl maint renew worker-1 --request-timeout=1s
         -- stderr
         error: unknown whether node/worker-1 was renewed: the write may still take effect (no Kubernetes API server answered PATCH /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases/worker-1: the answer is text/html and begins with "<!DOCTYPE html> <html><head><title>Log in</title></head><bod…"; check the server address and any proxy or login page in between)
         hint: check with `kubectl maint status worker-1`
         -- exit code 1
         "#);
-        let gate = cluster.gate(|_, _| Treatment::Page);
+        let proxy = cluster.proxy(|_, _| Treatment::Page);
         // Nothing was sent that could hang in the air; and nobody is told that there are no nodes.
-        assert_snapshot!(cluster.maint(renew).kubeconfig(&gate.kubeconfig).run(), @r#"
+        assert_snapshot!(cluster.maint(renew).kubeconfig(&proxy.kubeconfig).run(), @r#"
         $ kubectl maint renew worker-1 --request-timeout=1s
         -- stderr
         error: no Kubernetes API server answered GET /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases/worker-1: the answer is text/html and begins with "<!DOCTYPE html> <html><head><title>Log in</title></head><bod…"; check the server address and any proxy or login page in between
         -- exit code 1
         "#);
-        assert_snapshot!(cluster.maint(["status"]).kubeconfig(&gate.kubeconfig).run(), @r#"
+        assert_snapshot!(cluster.maint(["status"]).kubeconfig(&proxy.kubeconfig).run(), @r#"
         $ kubectl maint status
         -- stderr
         error: no Kubernetes API server answered GET /api/v1/nodes: the answer is text/html and begins with "<!DOCTYPE html> <html><head><title>Log in</title></head><bod…"; check the server address and any proxy or login page in between
         -- exit code 1
         "#);
-        assert_snapshot!(cluster.maint(["leases"]).kubeconfig(&gate.kubeconfig).run(), @r#"
+        assert_snapshot!(cluster.maint(["leases"]).kubeconfig(&proxy.kubeconfig).run(), @r#"
         $ kubectl maint leases
         -- stderr
         error: no Kubernetes API server answered GET /apis/coordination.k8s.io/v1/namespaces/default/leases: the answer is text/html and begins with "<!DOCTYPE html> <html><head><title>Log in</title></head><bod…"; check the server address and any proxy or login page in between
         -- exit code 1
         "#);
         let deletion = ["force-delete", "pod/web-0", "-m", "it hangs"];
-        assert_snapshot!(cluster.maint(deletion).kubeconfig(&gate.kubeconfig).run(), @r#"
+        assert_snapshot!(cluster.maint(deletion).kubeconfig(&proxy.kubeconfig).run(), @r#"
         $ kubectl maint force-delete pod/web-0 -m "it hangs"
         -- stderr
         error: no Kubernetes API server answered GET /api/v1/namespaces/default/pods/web-0: the answer is text/html and begins with "<!DOCTYPE html> <html><head><title>Log in</title></head><bod…"; check the server address and any proxy or login page in between
@@ -192,9 +192,9 @@ fn the_certificate_of_the_server_is_of_tomorrow() {
             .authority()
             .server_valid(&["127.0.0.1"], tomorrow..tomorrow + DAY)
             .expect("a certificate");
-        let gate = cluster.gate_as(Some(&certificate), |_, _| Treatment::Pass);
+        let proxy = cluster.proxy_as(Some(&certificate), |_, _| Treatment::Pass);
         // Rather the local clock is behind.
-        assert_snapshot!(cluster.maint(["acquire", "worker-1"]).kubeconfig(&gate.kubeconfig).run(), @"
+        assert_snapshot!(cluster.maint(["acquire", "worker-1"]).kubeconfig(&proxy.kubeconfig).run(), @"
         $ kubectl maint acquire worker-1
         -- stderr
         Unable to connect to the server: tls: failed to verify certificate: x509: certificate has expired or is not yet valid: current time [time] is before [time]

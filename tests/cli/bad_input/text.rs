@@ -23,7 +23,6 @@ fn long() -> String {
 fn control_characters_in_a_reason() {
     on_both("text-reason", |cluster| {
         let node = cluster.node("worker-1");
-        cluster.namespace();
         // Stored as it is; shown escaped wherever it is shown.
         assert_snapshot!(cluster.maint(["acquire", &node, "-m", ACTING]).run(), @r#"
         $ kubectl maint acquire worker-1 -m "a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f"
@@ -73,7 +72,6 @@ fn control_characters_in_a_holder() {
 #[test]
 fn control_characters_in_a_lease_that_somebody_made_by_hand() {
     on_both("text-lease", |cluster| {
-        cluster.namespace();
         let make = |short: &str, renewed: String| {
             let node = cluster.node(short);
             cluster.lease_with(
@@ -137,7 +135,6 @@ fn control_characters_in_a_lease_that_somebody_made_by_hand() {
 #[test]
 fn a_holder_of_white_space() {
     on_both("text-blank", |cluster| {
-        cluster.namespace();
         let make = |short: &str, holder: &str| {
             let node = cluster.node(short);
             let spec = json!({
@@ -198,7 +195,6 @@ fn a_holder_of_white_space() {
 fn a_reason_may_have_a_kibibyte() {
     on_both("text-kibibyte", |cluster| {
         let node = cluster.node("worker-1");
-        cluster.namespace();
         // 1024 bytes are enough.
         assert_snapshot!(cluster.maint(["acquire", &node, "-m", &"é".repeat(512)]).run(), @"
         $ kubectl maint acquire worker-1 -m éééééééééééééééééééééééééééééééééééééééééééééééééééééééééééé
@@ -226,7 +222,6 @@ fn a_reason_may_have_a_kibibyte() {
 fn empty_arguments() {
     on_both("text-empty", |cluster| {
         let node = cluster.node("worker-1");
-        cluster.namespace();
         // Nobody's name is empty.
         assert_snapshot!(cluster.maint(["acquire", ""]).run(), @r#"
         $ kubectl maint acquire ""
@@ -275,7 +270,6 @@ fn empty_arguments() {
 fn arguments_of_120_kib() {
     on_both("text-long", |cluster| {
         let node = cluster.node("worker-1");
-        cluster.namespace();
         let long = long();
         // Refused, and not repeated at length.
         assert_snapshot!(cluster.maint(["acquire", &long]).run(), @r#"

@@ -17,12 +17,12 @@ const HOOK: [&str; 4] = [
 
 /// A fencing of `node` with `options` and that hook, during which `happens`.
 fn fenced_while(cluster: &Cluster, node: &str, options: &[&str], happens: impl Fn()) -> Run {
-    let gate = cluster.directory().join(format!("{node}-gate"));
+    let proxy = cluster.directory().join(format!("{node}-proxy"));
     let fence = cluster.maint(["fence", node]).args(options).args(HOOK);
-    let fence = fence.env("PATH", "/usr/bin:/bin").env("GATE", &gate);
+    let fence = fence.env("PATH", "/usr/bin:/bin").env("GATE", &proxy);
     let run = fence.until_it_says("begun");
     happens();
-    std::fs::write(&gate, "").expect("a file");
+    std::fs::write(&proxy, "").expect("a file");
     run.ends()
 }
 
@@ -58,7 +58,6 @@ fn is_not_fenced(cluster: &Cluster, node: &str) {
 #[test]
 fn a_hook_proves_nothing_of_a_machine_that_was_started_since() {
     on_both("fence-rebooted", |cluster| {
-        cluster.namespace();
         let node = silent(cluster);
         let run = fenced_while(cluster, &node, &[], || is_booted(cluster, &node, "boot-2"));
         assert_snapshot!(run, @r#"
@@ -91,7 +90,6 @@ fn a_hook_proves_nothing_of_a_machine_that_was_started_since() {
 #[test]
 fn a_hook_proves_nothing_of_a_machine_that_took_the_name() {
     on_both("fence-replaced", |cluster| {
-        cluster.namespace();
         let node = silent(cluster);
         let lease = format!("{LEASES}/{node}");
         let run = fenced_while(cluster, &node, &["--isolated"], || {
@@ -119,7 +117,6 @@ fn a_hook_proves_nothing_of_a_machine_that_took_the_name() {
 #[test]
 fn a_hook_that_is_run_again_proves_nothing_of_a_machine_that_was_started_since() {
     on_both("fence-resumed", |cluster| {
-        cluster.namespace();
         let node = silent(cluster);
         let fence = ["fence", &node, "--", "sh", "-c"];
         let kills = "kill -9 $(cut -d' ' -f4 /proc/$PPID/stat); sleep 600";
@@ -151,15 +148,14 @@ fn a_hook_that_is_run_again_proves_nothing_of_a_machine_that_was_started_since()
 #[test]
 fn a_word_for_a_machine_is_not_taken_for_another_while_the_record_is_under_way() {
     on_both("fence-word", |cluster| {
-        cluster.namespace();
         let node = silent(cluster);
-        let gate = cluster.gate(keeps);
+        let proxy = cluster.proxy(keeps);
         let fence = || {
             let fence = cluster.maint(["fence", &node, "--powered-off=dark"]);
-            fence.kubeconfig(&gate.kubeconfig).start()
+            fence.kubeconfig(&proxy.kubeconfig).start()
         };
         let run = fence();
-        let kept = gate.kept();
+        let kept = proxy.kept();
         is_booted(cluster, &node, "boot-2");
         assert_eq!(kept.passes(), 409);
         assert_snapshot!(run.ends(), @"
@@ -176,7 +172,7 @@ fn a_word_for_a_machine_is_not_taken_for_another_while_the_record_is_under_way()
         assert_eq!(holder_of(cluster, &node), None);
 
         let run = fence();
-        let kept = gate.kept();
+        let kept = proxy.kept();
         is_replaced(cluster, &node);
         let _ = cluster.try_send("DELETE", &format!("{LEASES}/{node}"), None);
         assert_eq!(kept.passes(), 409);

@@ -16,7 +16,7 @@ fn a_release_that_was_lost_is_not_done_because_of_a_404_page() {
         cluster.maint(["acquire", &node]).succeeds();
         let seen = AtomicUsize::new(0);
         // The write never arrives, and the next read meets a page of the proxy.
-        let gate = cluster.gate(move |method, path| {
+        let proxy = cluster.proxy(move |method, path| {
             let is_release = *method == Method::PATCH;
             if !path.contains("/leases") {
                 return Pass;
@@ -34,7 +34,7 @@ fn a_release_that_was_lost_is_not_done_because_of_a_404_page() {
             }
         });
         let release = cluster.maint(["release", &node]);
-        assert_snapshot!(release.kubeconfig(&gate.kubeconfig).run(), @"
+        assert_snapshot!(release.kubeconfig(&proxy.kubeconfig).run(), @"
         $ kubectl maint release worker-1
         node/worker-1 released
         -- exit code 0
@@ -48,32 +48,32 @@ fn a_404_page_is_not_a_free_node() {
     on_both("foreign-read", |cluster| {
         let node = cluster.node("worker-1");
         cluster.maint(["acquire", &node]).succeeds();
-        let gate = cluster.gate_for(Foreign(404), |_, path| path.contains("/leases"));
-        let through = |words: &[&str]| cluster.maint(words).kubeconfig(&gate.kubeconfig).run();
+        let proxy = cluster.proxy_for(Foreign(404), |_, path| path.contains("/leases"));
+        let through = |words: &[&str]| cluster.maint(words).kubeconfig(&proxy.kubeconfig).run();
         assert_snapshot!(through(&["release", &node]), @r#"
         $ kubectl maint release worker-1
         -- stderr
-        error: no Kubernetes API server answered GET /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases/worker-1: the answer has status 404 and begins with "the gate says so"; check the server address and any proxy or login page in between
+        error: no Kubernetes API server answered GET /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases/worker-1: the answer has status 404 and begins with "the proxy says so"; check the server address and any proxy or login page in between
         -- exit code 1
         "#);
         assert_snapshot!(through(&["status", &node]), @r#"
         $ kubectl maint status worker-1
         -- stderr
-        error: no Kubernetes API server answered GET /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases/worker-1: the answer has status 404 and begins with "the gate says so"; check the server address and any proxy or login page in between
+        error: no Kubernetes API server answered GET /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases/worker-1: the answer has status 404 and begins with "the proxy says so"; check the server address and any proxy or login page in between
         -- exit code 1
         "#);
         assert_snapshot!(through(&["acquire", &node]), @r#"
         $ kubectl maint acquire worker-1
         -- stderr
-        error: no Kubernetes API server answered GET /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases/worker-1: the answer has status 404 and begins with "the gate says so"; check the server address and any proxy or login page in between
+        error: no Kubernetes API server answered GET /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases/worker-1: the answer has status 404 and begins with "the proxy says so"; check the server address and any proxy or login page in between
         -- exit code 1
         "#);
-        let gate = cluster.gate_for(Foreign(404), |_, path| path.contains("/pods/"));
-        let through = |words: &[&str]| cluster.maint(words).kubeconfig(&gate.kubeconfig).run();
+        let proxy = cluster.proxy_for(Foreign(404), |_, path| path.contains("/pods/"));
+        let through = |words: &[&str]| cluster.maint(words).kubeconfig(&proxy.kubeconfig).run();
         assert_snapshot!(through(&["force-delete", "pod/web-0", "-m", "it hangs"]), @r#"
         $ kubectl maint force-delete pod/web-0 -m "it hangs"
         -- stderr
-        error: no Kubernetes API server answered GET /api/v1/namespaces/default/pods/web-0: the answer has status 404 and begins with "the gate says so"; check the server address and any proxy or login page in between
+        error: no Kubernetes API server answered GET /api/v1/namespaces/default/pods/web-0: the answer has status 404 and begins with "the proxy says so"; check the server address and any proxy or login page in between
         -- exit code 1
         "#);
     });
@@ -84,10 +84,10 @@ fn a_list_that_was_cut_short_is_an_error() {
     on_both("foreign-cut", |cluster| {
         let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
         cluster.maint(["acquire"]).args(&nodes).succeeds();
-        let gate = cluster.gate_for(CutAnswer, |_, path| {
+        let proxy = cluster.proxy_for(CutAnswer, |_, path| {
             path.contains("kube-node-maintenance/leases?")
         });
-        let through = |words: &[&str]| cluster.maint(words).kubeconfig(&gate.kubeconfig).run();
+        let through = |words: &[&str]| cluster.maint(words).kubeconfig(&proxy.kubeconfig).run();
         // Not a Free node.
         assert_snapshot!(through(&["status"]), @"
         $ kubectl maint status
@@ -106,8 +106,8 @@ fn a_list_that_was_cut_short_is_an_error() {
             let holder: Value = cluster.lease_of(node)["spec"]["holderIdentity"].clone();
             assert_eq!(holder, "alice@bastion");
         }
-        let gate = cluster.gate_for(CutAnswer, |_, path| path.contains("/api/v1/nodes?"));
-        let through = |words: &[&str]| cluster.maint(words).kubeconfig(&gate.kubeconfig).run();
+        let proxy = cluster.proxy_for(CutAnswer, |_, path| path.contains("/api/v1/nodes?"));
+        let through = |words: &[&str]| cluster.maint(words).kubeconfig(&proxy.kubeconfig).run();
         assert_snapshot!(through(&["acquire", "--all"]), @"
         $ kubectl maint acquire --all
         -- stderr

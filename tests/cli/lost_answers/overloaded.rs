@@ -6,38 +6,38 @@ use http::Method;
 use insta::assert_snapshot;
 
 use crate::support::Treatment::Answer;
-use crate::support::{Cluster, Gate, Treatment, on_both};
+use crate::support::{Cluster, Proxy, Treatment, on_both};
 
-/// A run through a gate, with a second for each answer: three in all.
-fn acquire(gate: &Gate, cluster: &Cluster, nodes: &[String]) -> String {
+/// A run through a proxy, with a second for each answer: three in all.
+fn acquire(proxy: &Proxy, cluster: &Cluster, nodes: &[String]) -> String {
     cluster
         .maint(["acquire", "--request-timeout=1s"])
         .args(nodes)
-        .kubeconfig(&gate.kubeconfig)
+        .kubeconfig(&proxy.kubeconfig)
         .run()
         .to_string()
 }
 
-fn on_writes(cluster: &Cluster, treatment: Treatment) -> Gate {
-    cluster.gate_for(treatment, |method, _| method != Method::GET)
+fn on_writes(cluster: &Cluster, treatment: Treatment) -> Proxy {
+    cluster.proxy_for(treatment, |method, _| method != Method::GET)
 }
 
 #[test]
 fn reads_are_throttled() {
     on_both("busy-reads", |cluster| {
-        let gate = cluster.gate(|_, _| Answer(429, Some(1)));
+        let proxy = cluster.proxy(|_, _| Answer(429, Some(1)));
         let nodes = ["worker-1", "worker-2"].map(|short| cluster.name(short));
         // Nothing was asked for that could hang in the air.
-        assert_snapshot!(acquire(&gate, cluster, &nodes[..1]), @"
+        assert_snapshot!(acquire(&proxy, cluster, &nodes[..1]), @"
         $ kubectl maint acquire --request-timeout=1s worker-1
         -- stderr
-        Error from server or proxy (TooManyRequests): the gate says so (it asks to wait 1s)
+        Error from server or proxy (TooManyRequests): the proxy says so (it asks to wait 1s)
         -- exit code 1
         ");
-        assert_snapshot!(acquire(&gate, cluster, &nodes), @"
+        assert_snapshot!(acquire(&proxy, cluster, &nodes), @"
         $ kubectl maint acquire --request-timeout=1s worker-1 worker-2
         -- stderr
-        Error from server or proxy (TooManyRequests): the gate says so (it asks to wait 1s)
+        Error from server or proxy (TooManyRequests): the proxy says so (it asks to wait 1s)
         -- exit code 1
         ");
     });
@@ -47,26 +47,25 @@ fn reads_are_throttled() {
 fn writes_are_throttled() {
     on_both("busy-writes", |cluster| {
         let node = cluster.node("worker-1");
-        cluster.namespace();
         // Tried again after the second that the server asks for, up to the time that there is.
-        let gate = on_writes(cluster, Answer(429, Some(1)));
-        assert_snapshot!(acquire(&gate, cluster, slice::from_ref(&node)), @"
+        let proxy = on_writes(cluster, Answer(429, Some(1)));
+        assert_snapshot!(acquire(&proxy, cluster, slice::from_ref(&node)), @"
         $ kubectl maint acquire --request-timeout=1s worker-1
         -- stderr
-        Error from server or proxy (TooManyRequests): the gate says so (it asks to wait 1s)
+        Error from server or proxy (TooManyRequests): the proxy says so (it asks to wait 1s)
         -- exit code 1
         ");
         // A minute is more than there is: said at once.
-        let gate = on_writes(cluster, Answer(429, Some(60)));
-        assert_snapshot!(acquire(&gate, cluster, slice::from_ref(&node)), @"
+        let proxy = on_writes(cluster, Answer(429, Some(60)));
+        assert_snapshot!(acquire(&proxy, cluster, slice::from_ref(&node)), @"
         $ kubectl maint acquire --request-timeout=1s worker-1
         -- stderr
-        Error from server or proxy (TooManyRequests): the gate says so (it asks to wait 60s)
+        Error from server or proxy (TooManyRequests): the proxy says so (it asks to wait 60s)
         -- exit code 1
         ");
         // Once is nothing to speak of.
-        let gate = cluster.gate_for_writes(&[Answer(429, Some(1))]);
-        assert_snapshot!(acquire(&gate, cluster, slice::from_ref(&node)), @"
+        let proxy = cluster.gate_for_writes(&[Answer(429, Some(1))]);
+        assert_snapshot!(acquire(&proxy, cluster, slice::from_ref(&node)), @"
         $ kubectl maint acquire --request-timeout=1s worker-1
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
@@ -83,27 +82,26 @@ fn writes_are_throttled() {
 fn the_server_is_unavailable() {
     on_both("busy-ill", |cluster| {
         let node = cluster.node("worker-1");
-        cluster.namespace();
         // It may have taken the write all the same.
-        let gate = on_writes(cluster, Answer(503, Some(1)));
-        assert_snapshot!(acquire(&gate, cluster, slice::from_ref(&node)), @"
+        let proxy = on_writes(cluster, Answer(503, Some(1)));
+        assert_snapshot!(acquire(&proxy, cluster, slice::from_ref(&node)), @"
         $ kubectl maint acquire --request-timeout=1s worker-1
         -- stderr
-        error: unknown whether node/worker-1 was acquired: the write may still take effect (Error from server or proxy (ServiceUnavailable): the gate says so (it asks to wait 1s))
+        error: unknown whether node/worker-1 was acquired: the write may still take effect (Error from server or proxy (ServiceUnavailable): the proxy says so (it asks to wait 1s))
         hint: check with `kubectl maint status worker-1`
         -- exit code 1
         ");
         // It can't have taken what it wasn't sent.
-        let gate = cluster.gate(|_, _| Answer(503, None));
-        assert_snapshot!(acquire(&gate, cluster, slice::from_ref(&node)), @"
+        let proxy = cluster.proxy(|_, _| Answer(503, None));
+        assert_snapshot!(acquire(&proxy, cluster, slice::from_ref(&node)), @"
         $ kubectl maint acquire --request-timeout=1s worker-1
         -- stderr
-        Error from server or proxy (ServiceUnavailable): the gate says so
+        Error from server or proxy (ServiceUnavailable): the proxy says so
         -- exit code 1
         ");
         // Once is nothing to speak of.
-        let gate = cluster.gate_for_writes(&[Answer(503, None)]);
-        assert_snapshot!(acquire(&gate, cluster, slice::from_ref(&node)), @"
+        let proxy = cluster.gate_for_writes(&[Answer(503, None)]);
+        assert_snapshot!(acquire(&proxy, cluster, slice::from_ref(&node)), @"
         $ kubectl maint acquire --request-timeout=1s worker-1
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr

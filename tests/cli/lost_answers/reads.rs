@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex};
 use insta::assert_snapshot;
 
 use crate::support::Treatment::{Answer, LoseAnswer, Pass};
-use crate::support::{Cluster, Gate, Treatment, on_both};
+use crate::support::{Cluster, Proxy, Treatment, on_both};
 
-/// A gate that treats the first requests in these ways, one after another, and forwards all others.
-fn gate_for_first(cluster: &Cluster, treatments: &[Treatment]) -> Gate {
+/// A proxy that treats the first requests in these ways, one after another, and forwards all others.
+fn gate_for_first(cluster: &Cluster, treatments: &[Treatment]) -> Proxy {
     let treatments = Mutex::new(Vec::from(treatments).into_iter());
-    cluster.gate(move |_, _| {
+    cluster.proxy(move |_, _| {
         let mut treatments = treatments.lock().expect("no treatment panics");
         treatments.next().unwrap_or(Pass)
     })
@@ -27,9 +27,9 @@ fn a_read_is_sent_again_without_a_word() {
             &[Answer(429, Some(1))],
             &[LoseAnswer, Answer(503, Some(1)), Answer(429, None)],
         ] {
-            let gate = gate_for_first(cluster, treatments);
+            let proxy = gate_for_first(cluster, treatments);
             let renew = cluster.maint(["renew", &node]);
-            assert_snapshot!(renew.kubeconfig(&gate.kubeconfig).run(), @"
+            assert_snapshot!(renew.kubeconfig(&proxy.kubeconfig).run(), @"
             $ kubectl maint renew worker-1
             node/worker-1 renewed by alice@bastion until [time] (30m)
             -- exit code 0
@@ -44,13 +44,13 @@ fn a_read_that_gets_no_answer_fails_in_the_end() {
         let node = cluster.name("worker-1");
         let sent = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&sent);
-        let gate = cluster.gate(move |_, _| {
+        let proxy = cluster.proxy(move |_, _| {
             count.fetch_add(1, Ordering::Relaxed);
             LoseAnswer
         });
         let run = cluster
             .maint(["renew", &node])
-            .kubeconfig(&gate.kubeconfig)
+            .kubeconfig(&proxy.kubeconfig)
             .run();
         // TLS and plain HTTP end differently.
         let expected = "Unable to connect to the server: ";
@@ -66,12 +66,12 @@ fn an_interrupt_ends_the_wait_for_a_busy_server() {
     on_both("reads-interrupted", |cluster| {
         let node = cluster.name("worker-1");
         let (seen, sees) = std::sync::mpsc::channel();
-        let gate = cluster.gate(move |_, _| {
+        let proxy = cluster.proxy(move |_, _| {
             let _ = seen.send(());
             Answer(429, Some(60))
         });
         let renew = cluster.maint(["renew", &node, "--request-timeout=1h"]);
-        let run = renew.kubeconfig(&gate.kubeconfig).start();
+        let run = renew.kubeconfig(&proxy.kubeconfig).start();
         sees.recv().expect("a request");
         run.interrupt();
         assert_snapshot!(run.ends(), @"

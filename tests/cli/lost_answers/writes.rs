@@ -8,13 +8,13 @@ use http::Method;
 use insta::assert_snapshot;
 
 use crate::support::Treatment::{Answer, Keep, LoseAnswer, Pass};
-use crate::support::{Cluster, Gate, Maint, on_both};
+use crate::support::{Cluster, Maint, Proxy, on_both};
 
-/// A run that goes through a gate, and waits for a second for every answer: three in all.
-fn through(gate: &Gate, cluster: &Cluster, words: &[&str]) -> Maint {
+/// A run that goes through a proxy, and waits for a second for every answer: three in all.
+fn through(proxy: &Proxy, cluster: &Cluster, words: &[&str]) -> Maint {
     cluster
         .maint(words)
-        .kubeconfig(&gate.kubeconfig)
+        .kubeconfig(&proxy.kubeconfig)
         .arg("--request-timeout=1s")
 }
 
@@ -23,9 +23,9 @@ fn an_acquisition_whose_answer_was_lost_is_one() {
     on_both("lost-acquire", |cluster| {
         let node = cluster.node("worker-1");
         cluster.released(&node);
-        let gate = cluster.gate_for_writes(&[LoseAnswer]);
+        let proxy = cluster.gate_for_writes(&[LoseAnswer]);
         // The connection is cut after the server took the write: it was a success.
-        assert_snapshot!(through(&gate, cluster, &["acquire", &node]).run(), @"
+        assert_snapshot!(through(&proxy, cluster, &["acquire", &node]).run(), @"
         $ kubectl maint acquire worker-1 --request-timeout=1s
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
@@ -45,10 +45,9 @@ fn an_acquisition_whose_answer_was_lost_is_one() {
 fn a_created_lease_whose_answer_was_lost_is_ours() {
     on_both("lost-create", |cluster| {
         let node = cluster.node("worker-1");
-        cluster.namespace();
-        let gate = cluster.gate_for_writes(&[LoseAnswer]);
+        let proxy = cluster.gate_for_writes(&[LoseAnswer]);
         // Found again by its nonce, not taken for somebody else's.
-        assert_snapshot!(through(&gate, cluster, &["acquire", &node]).run(), @"
+        assert_snapshot!(through(&proxy, cluster, &["acquire", &node]).run(), @"
         $ kubectl maint acquire worker-1 --request-timeout=1s
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
@@ -67,8 +66,8 @@ fn a_release_whose_answer_was_lost_is_one() {
     on_both("lost-release", |cluster| {
         let node = cluster.node("worker-1");
         cluster.maint(["acquire", &node]).succeeds();
-        let gate = cluster.gate_for_writes(&[LoseAnswer]);
-        assert_snapshot!(through(&gate, cluster, &["release", &node]).run(), @"
+        let proxy = cluster.gate_for_writes(&[LoseAnswer]);
+        assert_snapshot!(through(&proxy, cluster, &["release", &node]).run(), @"
         $ kubectl maint release worker-1 --request-timeout=1s
         node/worker-1 released
         -- stderr
@@ -83,10 +82,9 @@ fn a_release_whose_answer_was_lost_is_one() {
 fn several_nodes_whose_answers_were_lost_are_held() {
     on_both("lost-several", |cluster| {
         let nodes = ["worker-1", "worker-2", "worker-3"].map(|short| cluster.node(short));
-        cluster.namespace();
-        let gate = cluster.gate_for_writes(&[Pass, LoseAnswer]);
+        let proxy = cluster.gate_for_writes(&[Pass, LoseAnswer]);
         // A cut connection may take the answers of others with it, too.
-        let run = through(&gate, cluster, &["acquire"]).args(&nodes).run();
+        let run = through(&proxy, cluster, &["acquire"]).args(&nodes).run();
         assert_eq!(run.code, 0, "{run}");
         assert!(run.stderr.contains("all 3 nodes are locked"), "{run}");
         assert!(run.stderr.contains("answer was lost"), "{run}");
@@ -106,22 +104,22 @@ fn of_several_nodes_the_last_line_denies_nothing_that_is_not_known() {
             cluster.released(node);
         }
         let met = AtomicUsize::new(0);
-        let gate = cluster.gate(move |method, path| match path {
+        let proxy = cluster.proxy(move |method, path| match path {
             _ if method == Method::GET => Pass,
             path if path.contains("worker-2") => Answer(503, None),
             // The first is acquired, and can't be given back.
             _ if met.fetch_add(1, Ordering::Relaxed) == 0 => Pass,
             _ => Answer(403, None),
         });
-        let run = through(&gate, cluster, &["acquire"]).args(&nodes).run();
+        let run = through(&proxy, cluster, &["acquire"]).args(&nodes).run();
         let id = cluster.maint(["status", &nodes[0], "-o", "lock-id"]).run();
         assert_eq!(id.stdout.lines().count(), 1, "{id}");
         assert_snapshot!(run, @"
         $ kubectl maint acquire --request-timeout=1s worker-1 worker-2
         -- stderr
-        error: node/worker-1 was acquired but could not be released: Error from server (Forbidden): the gate says so
+        error: node/worker-1 was acquired but could not be released: Error from server (Forbidden): the proxy says so
         hint: release it with `kubectl maint release worker-1 --lock-id [lock-id]`
-        error: unknown whether node/worker-2 was acquired: the write may still take effect (Error from server or proxy (ServiceUnavailable): the gate says so)
+        error: unknown whether node/worker-2 was acquired: the write may still take effect (Error from server or proxy (ServiceUnavailable): the proxy says so)
         hint: check with `kubectl maint status worker-2`
         1 of 2 nodes locked: worker-1; unknown: worker-2
         -- exit code 1
@@ -134,9 +132,9 @@ fn a_write_that_lands_after_the_client_gave_up_was_never_called_failed() {
     on_both("lost-late", |cluster| {
         let node = cluster.node("worker-1");
         cluster.released(&node);
-        let gate = cluster.gate_for_writes(&[Keep; 16]);
+        let proxy = cluster.gate_for_writes(&[Keep; 16]);
         // Nothing is known, and that is what it says.
-        assert_snapshot!(through(&gate, cluster, &["acquire", &node]).run(), @"
+        assert_snapshot!(through(&proxy, cluster, &["acquire", &node]).run(), @"
         $ kubectl maint acquire worker-1 --request-timeout=1s
         -- stderr
         error: unknown whether node/worker-1 was acquired: the write may still take effect (Unable to connect to the server: net/http: request canceled (Client.Timeout exceeded while awaiting headers))
@@ -145,7 +143,7 @@ fn a_write_that_lands_after_the_client_gave_up_was_never_called_failed() {
         ");
         assert_eq!(cluster.lease_of(&node)["spec"]["holderIdentity"], "");
         // Then the write arrives.
-        assert_eq!(gate.kept().passes(), 200);
+        assert_eq!(proxy.kept().passes(), 200);
         assert_eq!(
             cluster.lease_of(&node)["spec"]["holderIdentity"],
             "alice@bastion"
@@ -165,9 +163,9 @@ fn a_write_that_hangs_is_settled_by_its_repetition() {
     on_both("lost-again", |cluster| {
         let node = cluster.node("worker-1");
         cluster.released(&node);
-        let gate = cluster.gate_for_writes(&[Keep]);
+        let proxy = cluster.gate_for_writes(&[Keep]);
         // The very same write, sent again, gets through: of the two only one can land.
-        assert_snapshot!(through(&gate, cluster, &["acquire", &node]).run(), @"
+        assert_snapshot!(through(&proxy, cluster, &["acquire", &node]).run(), @"
         $ kubectl maint acquire worker-1 --request-timeout=1s
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
@@ -178,7 +176,7 @@ fn a_write_that_hangs_is_settled_by_its_repetition() {
         ");
         let landed = cluster.lease_of(&node);
         assert_eq!(landed["spec"]["leaseTransitions"], 1);
-        assert_eq!(gate.kept().passes(), 409);
+        assert_eq!(proxy.kept().passes(), 409);
         assert_eq!(cluster.lease_of(&node), landed);
     });
 }
@@ -188,8 +186,8 @@ fn a_lost_answer_is_no_licence_to_take_what_another_has_by_now() {
     on_both("lost-other", |cluster| {
         let node = cluster.node("worker-1");
         cluster.released(&node);
-        let gate = cluster.gate_for_writes(&[Keep]);
-        let (alice, kept) = gate.holds_up(through(&gate, cluster, &["acquire", &node]));
+        let proxy = cluster.gate_for_writes(&[Keep]);
+        let (alice, kept) = proxy.holds_up(through(&proxy, cluster, &["acquire", &node]));
         cluster
             .maint(["acquire", &node])
             .holder("bob@laptop")
@@ -215,12 +213,12 @@ fn an_acquisition_that_ended_before_it_was_stored_is_no_success() {
     on_both("lost-stale", |cluster| {
         let node = cluster.node("worker-1");
         cluster.released(&node);
-        let gate = cluster.gate_for_writes(&[Keep, Keep]);
+        let proxy = cluster.gate_for_writes(&[Keep, Keep]);
         let words = ["acquire", &node, "--duration=3s", "--request-timeout=4s"];
         let output = ["-o", "json"];
         let maint = cluster.maint(words).args(output);
-        let (alice, first) = gate.holds_up(maint);
-        let second = gate.kept();
+        let (alice, first) = proxy.holds_up(maint);
+        let second = proxy.kept();
         // It is stored when its four seconds are over; its copy never is.
         assert_eq!(first.passes(), 200);
         let stale = cluster.lease_of(&node);

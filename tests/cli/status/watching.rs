@@ -88,7 +88,6 @@ fn a_watch_shows_what_changes_by_writes_and_by_time() {
         let label = json!({"status-watch": ""});
         let one = cluster.node_with("one", &label, &json!({}));
         cluster.node_with("two", &label, &json!({}));
-        cluster.namespace();
         let mut watch = Watch::start(cluster, &["status", "-l", "status-watch", "-w"]);
         assert_eq!(watch.row(), "NODE STATE HOLDER REASON STATUS");
         assert_eq!(watch.row(), "one Free - - Ready");
@@ -128,7 +127,6 @@ fn a_watch_tells_how_a_node_is_that_is_not_well() {
     on_both("status-watch-ill", |cluster| {
         let label = json!({"status-watch-ill": ""});
         let node = cluster.node_with("one", &label, &json!({}));
-        cluster.namespace();
         let mut watch = Watch::start(cluster, &["status", "-l", "status-watch-ill", "-w"]);
         assert_eq!(watch.row(), "NODE STATE HOLDER REASON STATUS");
         assert_eq!(watch.row(), "one Free - - Ready");
@@ -166,12 +164,11 @@ fn a_watch_of_nothing_says_so_and_goes_on() {
 fn what_cannot_be_watched_is_shown_all_the_same() {
     on_both("status-blind", |cluster| {
         let node = cluster.node("worker-1");
-        cluster.namespace();
-        let gate = cluster.gate_for(Answer(403, None), |_, path| {
+        let proxy = cluster.proxy_for(Answer(403, None), |_, path| {
             path.contains("/leases") && path.contains("watch=true")
         });
         let maint = cluster.maint(["status", &node, "-w"]);
-        let mut watch = Watch::of(cluster, maint.kubeconfig(&gate.kubeconfig));
+        let mut watch = Watch::of(cluster, maint.kubeconfig(&proxy.kubeconfig));
         assert_eq!(watch.row(), "NODE STATE HOLDER REASON STATUS");
         assert_eq!(watch.row(), "worker-1 Free - - Ready");
         let remark = watch.remark();
@@ -189,7 +186,6 @@ fn what_cannot_be_watched_is_shown_all_the_same() {
 fn a_watch_ends_when_nobody_reads_it() {
     on_both("status-pipe", |cluster| {
         let node = cluster.node("worker-1");
-        cluster.namespace();
         let mut watch = Watch::start(cluster, &["status", &node, "-w"]);
         assert_eq!(watch.row(), "NODE STATE HOLDER REASON STATUS");
         assert_eq!(watch.row(), "worker-1 Free - - Ready");
@@ -203,7 +199,6 @@ fn a_watch_ends_when_nobody_reads_it() {
 fn a_watch_in_json_has_a_document_for_each_change() {
     on_both("status-watch-json", |cluster| {
         let node = cluster.node("worker-1");
-        cluster.namespace();
         let mut watch = Watch::start(cluster, &["status", &node, "-w", "-o", "json"]);
         let mut next = || {
             let mut document = String::new();

@@ -72,7 +72,9 @@ impl Cluster {
             .expect("a free port");
         let kubeconfig = directory.path().join("kubeconfig");
         std::fs::write(&kubeconfig, sandbox.kubeconfig(&serving.url)).expect("a kubeconfig");
-        Self::new(prefix, kubeconfig, directory, None, Some(serving))
+        let cluster = Self::new(prefix, kubeconfig, directory, None, Some(serving));
+        cluster.namespace();
+        cluster
     }
 
     /// An address that nothing listens on, for runs that should end before they send a request.
@@ -91,7 +93,9 @@ impl Cluster {
     /// A real cluster of the test's choice.
     pub(crate) fn of_plane(prefix: &str, plane: &'static ControlPlane) -> Self {
         let kubeconfig = plane.admin_kubeconfig().to_owned();
-        Self::new(prefix, kubeconfig, directory(), Some(plane), None)
+        let cluster = Self::new(prefix, kubeconfig, directory(), Some(plane), None);
+        cluster.namespace();
+        cluster
     }
 
     fn new(
@@ -192,14 +196,13 @@ impl Cluster {
         );
     }
 
-    /// Makes the namespace of the Leases where it is missing, and a Lease for `node` with `spec`.
+    /// Makes a Lease for `node` with `spec`.
     pub(crate) fn lease(&self, node: &str, spec: &Value) {
         self.lease_with(node, &json!({}), spec);
     }
 
     /// The same, with annotations.
     pub(crate) fn lease_with(&self, node: &str, annotations: &Value, spec: &Value) {
-        self.namespace();
         self.create(
             LEASES,
             &json!({
@@ -211,8 +214,8 @@ impl Cluster {
         );
     }
 
-    /// Makes the namespace of the Leases where it is missing.
-    pub(crate) fn namespace(&self) {
+    /// Makes the namespace of the Leases where it is missing. Every cluster of a test begins with it.
+    fn namespace(&self) {
         let namespace = json!({
             "apiVersion": "v1",
             "kind": "Namespace",

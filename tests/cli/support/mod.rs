@@ -1,10 +1,10 @@
 //! Clusters, and the plugin's runs against them.
 
 mod cluster;
-mod gate;
 #[path = "../../support/inherited.rs"]
 mod inherited;
 mod plugin;
+mod proxy;
 mod queries;
 mod run;
 #[path = "../../support/schema.rs"]
@@ -12,8 +12,8 @@ pub(crate) mod schema;
 mod terminal;
 
 pub(crate) use cluster::{Cluster, LEASES, ago, in_memory, on_both, on_real};
-pub(crate) use gate::{Gate, Kept, Treatment};
 pub(crate) use plugin::Plugin;
+pub(crate) use proxy::{Kept, Proxy, Treatment};
 pub(crate) use queries::{events_of, holder_of, requests};
 pub(crate) use run::{Maint, Run, Running};
 pub(crate) use terminal::{as_text, at_a_terminal};

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use control_plane::Authority;
 use serde_json::json;
 
-use super::{Cluster, Gate, Maint, Treatment};
+use super::{Cluster, Maint, Proxy, Treatment};
 
 /// Counts its runs, and those that answered or hang. Each answer is good for one request. After the given number of
 /// answers, it hangs with a process of its own, which no usual signal ends. That process reports if nobody has ended it.
@@ -29,16 +29,16 @@ const LONGEST_RUN: Duration = Duration::from_secs(5);
 /// A credential plugin, called `login`, and a way to a cluster that asks for its credentials.
 pub(crate) struct Plugin {
     directory: PathBuf,
-    _gate: Gate,
+    _proxy: Proxy,
 }
 
 impl Cluster {
     /// A plugin that hangs after so many answers.
     pub(crate) fn plugin(&self, answers: u32) -> Plugin {
-        let authority = Authority::new("gate").expect("an authority");
+        let authority = Authority::new("proxy").expect("an authority");
         let identity = authority.server(&["127.0.0.1"]).expect("a certificate");
-        // The gate brings whole answers, and a watch has none.
-        let gate = self.gate_as(Some(&identity), |_, path| match path.contains("watch") {
+        // The proxy brings whole answers, and a watch has none.
+        let proxy = self.proxy_as(Some(&identity), |_, path| match path.contains("watch") {
             true => Treatment::Keep,
             false => Treatment::Pass,
         });
@@ -56,18 +56,18 @@ impl Cluster {
             "current-context": "test",
             "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
             "clusters": [{"name": "test", "cluster": {
-                "server": format!("https://{}", gate.address),
+                "server": format!("https://{}", proxy.address),
                 "certificate-authority": "ca.crt",
             }}],
             "users": [{"name": "test", "user": {"exec": exec}}],
         });
         let directory = self
             .directory()
-            .join(format!("login-{}", gate.address.port()));
+            .join(format!("login-{}", proxy.address.port()));
         std::fs::create_dir(&directory).expect("a directory of its own");
         let plugin = Plugin {
             directory,
-            _gate: gate,
+            _proxy: proxy,
         };
         plugin.write("ca.crt", &authority.pem());
         plugin.write("answer", &answer.to_string());

@@ -144,7 +144,7 @@ impl Maint {
         self
     }
 
-    /// With another kubeconfig, as of another user or through a gate.
+    /// With another kubeconfig, as of another user or through a proxy.
     pub(crate) fn kubeconfig(self, path: impl AsRef<OsStr>) -> Self {
         self.env("KUBECONFIG", path)
     }

@@ -8,7 +8,7 @@ use http::Method;
 use rustix::process::Signal;
 
 use crate::support::Treatment::{Ahead, Answer, Keep, Pass};
-use crate::support::{Cluster, Gate, Kept, LEASES, Running, on_both};
+use crate::support::{Cluster, Kept, LEASES, Proxy, Running, on_both};
 use crate::wall_clock::{self, Clock};
 
 /// Says who it is, and what it is asked.
@@ -19,10 +19,10 @@ const COMMAND: &str = "exec 2>/dev/null; trap 'echo over; exit 3' USR1; \
 /// A command is running on a machine that learns from the answer to a renewal that it was paused for ten
 /// seconds. Returns it and the request that the stopped command waits for. Checks are held back while
 /// `keeps` is true.
-fn paused(cluster: &Cluster, node: &str, keeps: &Arc<AtomicBool>) -> (Running, i32, Kept, Gate) {
+fn paused(cluster: &Cluster, node: &str, keeps: &Arc<AtomicBool>) -> (Running, i32, Kept, Proxy) {
     let is_paused = Arc::new(AtomicBool::new(false));
     let keeps = keeps.clone();
-    let gate = cluster.gate({
+    let proxy = cluster.proxy({
         let (is_paused, has_jumped) = (is_paused.clone(), AtomicBool::new(false));
         move |method, path| match *method {
             // What becomes of the Lease is seen by the check only.
@@ -47,14 +47,14 @@ fn paused(cluster: &Cluster, node: &str, keeps: &Arc<AtomicBool>) -> (Running, i
     let mut running = cluster
         .maint(line)
         .args(["--", "/bin/sh", "-c", COMMAND])
-        .kubeconfig(&gate.kubeconfig)
+        .kubeconfig(&proxy.kubeconfig)
         .start();
     let command = running.line().parse().expect("a process id");
     is_paused.store(true, Ordering::SeqCst);
-    let check = gate.kept();
+    let check = proxy.kept();
     running.says("the command is stopped until its lock is checked");
     assert_eq!(state(command), "T");
-    (running, command, check, gate)
+    (running, command, check, proxy)
 }
 
 /// How the system has a process: `T` is one that was stopped.
@@ -70,10 +70,9 @@ fn state(process: i32) -> String {
 #[test]
 fn it_goes_on_where_the_lock_is_still_held() {
     on_both("jump-held", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let keeps = Arc::new(AtomicBool::new(true));
-        let (mut running, _, check, _gate) = paused(cluster, &node, &keeps);
+        let (mut running, _, check, _proxy) = paused(cluster, &node, &keeps);
         // A busy machine may look as if it was paused once more.
         keeps.store(false, Ordering::SeqCst);
         // What it is sent meanwhile it hears when it goes on.
@@ -90,10 +89,9 @@ fn it_goes_on_where_the_lock_is_still_held() {
 #[test]
 fn it_is_killed_if_the_lock_is_lost() {
     on_both("jump-lost", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let keeps = Arc::new(AtomicBool::new(true));
-        let (running, _, check, _gate) = paused(cluster, &node, &keeps);
+        let (running, _, check, _proxy) = paused(cluster, &node, &keeps);
         cluster.delete(&format!("{LEASES}/{node}"));
         assert_eq!(check.passes(), 404);
         let run = running.ends();
@@ -107,10 +105,9 @@ fn it_is_killed_if_the_lock_is_lost() {
 #[test]
 fn it_is_killed_if_nobody_answers_in_time() {
     on_both("jump-silent", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let keeps = Arc::new(AtomicBool::new(true));
-        let (running, _, _never_passes, _gate) = paused(cluster, &node, &keeps);
+        let (running, _, _never_passes, _proxy) = paused(cluster, &node, &keeps);
         let run = running.ends();
         assert_eq!(run.stdout, "", "it did not go on to end: {run}");
         assert_eq!(run.code, 5, "{run}");
@@ -124,10 +121,9 @@ fn a_command_that_is_ending_is_killed_when_another_lock_comes_into_doubt() {
         return;
     };
     on_both("jump-ending", |cluster| {
-        cluster.namespace();
         let [a, b] = ["a", "b"].map(|short| cluster.node(short));
         let has_jumped = Arc::new(AtomicBool::new(false));
-        let gate = cluster.gate({
+        let proxy = cluster.proxy({
             let (has_jumped, end) = (has_jumped.clone(), format!("/leases/{b}"));
             move |method, path| {
                 let is_check = method == Method::GET && path.contains(&end);
@@ -145,13 +141,13 @@ fn a_command_that_is_ending_is_killed_when_another_lock_comes_into_doubt() {
         for (name, value) in wall_clock::environment(&library, &clock.fault()) {
             maint = maint.env(name, value);
         }
-        let mut running = maint.kubeconfig(&gate.kubeconfig).start();
+        let mut running = maint.kubeconfig(&proxy.kubeconfig).start();
         assert_eq!(running.line(), "begun");
         cluster.delete(&format!("{LEASES}/{a}"));
         assert_eq!(running.line(), "asked to end");
         has_jumped.store(true, Ordering::SeqCst);
         clock.set(5);
-        let _never_passes = gate.kept();
+        let _never_passes = proxy.kept();
         let run = running.ends();
         assert_eq!(run.code, 5, "{run}");
         assert!(run.stderr.contains("was deleted"), "{run}");

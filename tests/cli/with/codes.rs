@@ -6,7 +6,6 @@ use crate::support::{Cluster, holder_of, in_memory, on_both};
 
 /// Two nodes, the second of them bob's.
 fn nodes(cluster: &Cluster) -> [String; 2] {
-    cluster.namespace();
     let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
     let bob = cluster.maint(["acquire", &nodes[1]]).holder("bob@laptop");
     bob.succeeds();

@@ -10,7 +10,6 @@ use crate::support::{LEASES, holder_of, on_both};
 #[test]
 fn it_runs_on_this_machine_while_the_node_is_locked() {
     on_both("with-run", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let status = format!("$PLUGIN status {node} --no-headers");
         // The first line says what is locked, and where it runs; the last, that it is over.
@@ -52,7 +51,6 @@ fn it_runs_on_this_machine_while_the_node_is_locked() {
 #[test]
 fn its_code_is_passed_on() {
     on_both("with-code", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let nodes = slice::from_ref(&node);
         for (script, code) in [
@@ -84,7 +82,6 @@ fn its_code_is_passed_on() {
 #[test]
 fn it_is_told_of_the_lock() {
     on_both("with-env", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let script = r#"env | grep ^MAINT_ | sort"#;
         let run = with(cluster, slice::from_ref(&node), script)
@@ -122,7 +119,6 @@ fn it_is_told_of_the_lock() {
 #[test]
 fn fencing_numbers_rise() {
     on_both("with-fencing", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let number = || -> u64 {
             let script = "echo $MAINT_FENCING_TOKEN";
@@ -143,7 +139,6 @@ fn fencing_numbers_rise() {
 #[test]
 fn of_several_nodes_it_is_told_in_pairs() {
     on_both("with-envs", |cluster| {
-        cluster.namespace();
         let nodes = ["worker-2", "worker-1"].map(|short| cluster.node(short));
         let script = "env | grep ^MAINT_ | sort";
         assert_snapshot!(
@@ -170,7 +165,6 @@ fn of_several_nodes_it_is_told_in_pairs() {
 #[test]
 fn its_words_and_streams_are_left_as_they_are() {
     on_both("with-words", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let words = ["<%s>", "", "--", "-q", "a b", "$(x)", "--token"];
         let run = cluster

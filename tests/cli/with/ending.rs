@@ -43,7 +43,6 @@ fn family(cluster: &Cluster, node: &str) -> (Running, [Process; 2]) {
 #[test]
 fn signals_are_meant_for_the_command() {
     on_both("with-signals", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         for (signal, name, code) in [
             (Signal::INT, "INT", 2),
@@ -73,7 +72,6 @@ fn signals_are_meant_for_the_command() {
 #[test]
 fn a_hang_up_that_is_ignored_stays_so() {
     on_both("with-nohup", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let script = "echo on; read line; echo $line";
         let mut running = with(cluster, slice::from_ref(&node), script)
@@ -90,7 +88,6 @@ fn a_hang_up_that_is_ignored_stays_so() {
 #[test]
 fn what_it_leaves_behind_is_ended_before_the_node_is_free() {
     on_both("with-left", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let ready = cluster.directory().join("ready");
         let ready = ready.display();
@@ -113,7 +110,6 @@ fn what_it_leaves_behind_is_ended_before_the_node_is_free() {
 #[test]
 fn it_dies_with_a_killed_wrapper() {
     on_both("with-kill", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let (running, processes) = family(cluster, &node);
         running.is_sent(Signal::KILL);
@@ -127,7 +123,6 @@ fn it_dies_with_a_killed_wrapper() {
 #[test]
 fn it_does_not_outlive_the_lease_of_a_stopped_wrapper() {
     on_both("with-stop", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let (running, processes) = family(cluster, &node);
         running.is_sent(Signal::STOP);
@@ -153,7 +148,6 @@ fn it_does_not_outlive_the_lease_of_a_stopped_wrapper() {
 #[test]
 fn it_dies_with_a_killed_supervisor() {
     on_both("with-heir", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let (running, processes) = family(cluster, &node);
         let supervisor = running.children();
@@ -180,7 +174,6 @@ fn it_dies_with_a_killed_supervisor() {
 #[test]
 fn without_a_release_where_its_credential_plugin_hangs() {
     in_memory("end-login", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         // With and without a limit for requests, which ends the release; a lease that has run out does, too.
         for (limits, why) in [

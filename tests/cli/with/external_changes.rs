@@ -19,7 +19,6 @@ fn edited(cluster: &Cluster, node: &str, edit: &Value) -> Run {
 #[test]
 fn an_edit_that_keeps_the_holder_is_no_take_over() {
     on_both("outside-nonce", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let edit = json!({"spec": {"leaseTransitions": 7}});
         assert_snapshot!(edited(cluster, &node, &edit), @r#"
@@ -37,7 +36,6 @@ fn an_edit_that_keeps_the_holder_is_no_take_over() {
 #[test]
 fn an_edit_that_shortens_the_lease_is_told_from_a_server_that_is_away() {
     on_both("outside-short", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let edit = json!({"spec": {"leaseDurationSeconds": 1, "renewTime": ago(0)}});
         assert_snapshot!(edited(cluster, &node, &edit), @r#"
@@ -55,7 +53,6 @@ fn an_edit_that_shortens_the_lease_is_told_from_a_server_that_is_away() {
 #[test]
 fn the_command_itself_may_release_it() {
     on_both("outside-own", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         // It may be ended with the loop before it has ended by itself, and says so.
         let script = "$PLUGIN release $MAINT_NODE --holder $MAINT_HOLDER 2>/dev/null; \
@@ -76,7 +73,6 @@ fn the_command_itself_may_release_it() {
 #[test]
 fn under_ones_own_with_a_refusal_says_how_to_be_its_holder() {
     on_both("outside-under", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let script = "$PLUGIN acquire $MAINT_NODE --reentry";
         assert_snapshot!(with(cluster, &[node], script).run(), @r#"
@@ -95,7 +91,6 @@ fn under_ones_own_with_a_refusal_says_how_to_be_its_holder() {
 #[test]
 fn what_would_end_ones_own_with_is_not_offered() {
     on_both("outside-hints", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let hints = |line: &str| {
             let script = format!("unset MAINT_LOCK_ID MAINT_TOKEN; $PLUGIN {line}");

@@ -10,7 +10,6 @@ use crate::support::{Cluster, holder_of, on_both};
 #[test]
 fn a_node_of_somebody_else_is_left_alone() {
     on_both("with-held", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let nodes = slice::from_ref(&node);
         let bob = ["acquire", &node, "-m", "disk errors"];
@@ -33,7 +32,6 @@ fn a_node_of_somebody_else_is_left_alone() {
 #[test]
 fn ones_own_lock_is_refused_and_says_how_to_go_on() {
     on_both("with-own", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let nodes = slice::from_ref(&node);
         cluster.maint(["acquire", &node]).succeeds();
@@ -68,7 +66,6 @@ fn acquisition(cluster: &Cluster, node: &str) -> (String, String) {
 #[test]
 fn a_lock_that_was_there_is_worked_under_and_left_as_found() {
     on_both("with-again", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         for (verb, found_it) in [
             (
@@ -101,7 +98,6 @@ fn a_lock_that_was_there_is_worked_under_and_left_as_found() {
 #[test]
 fn an_inherited_fencing_number_is_not_taken_for_that_of_a_lock_that_was_there() {
     on_both("with-fenced", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let acquired = cluster
             .maint(["acquire", &node, "-o", "lock-id"])
@@ -122,7 +118,6 @@ fn an_inherited_fencing_number_is_not_taken_for_that_of_a_lock_that_was_there() 
 #[test]
 fn two_of_the_same_name_keep_each_other_off() {
     on_both("with-twice", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let nodes = slice::from_ref(&node);
         let mut first = with(cluster, nodes, "echo on; exec sleep 1000").start();
@@ -142,7 +137,6 @@ fn two_of_the_same_name_keep_each_other_off() {
 #[test]
 fn several_nodes_are_locked_all_or_none() {
     on_both("with-several", |cluster| {
-        cluster.namespace();
         let nodes = ["worker-1", "worker-2", "worker-3"].map(|short| cluster.node(short));
         cluster
             .maint(["acquire", &nodes[2]])
@@ -172,7 +166,6 @@ fn several_nodes_are_locked_all_or_none() {
 #[test]
 fn a_dry_run_says_what_would_be_locked_and_run() {
     on_both("with-dry", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let dry = |mode| {
             let line = ["with", &node, mode, "--", "ssh", "worker-1", "sudo reboot"];
@@ -236,7 +229,6 @@ fn what_cannot_be_meant_has_a_code_of_its_own() {
 #[test]
 fn a_node_that_is_released_is_waited_for() {
     on_both("with-wait", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let bob = |verb: &str| cluster.maint([verb, &*node]).holder("bob@laptop");
         bob("acquire").succeeds();
@@ -259,7 +251,6 @@ fn a_node_that_is_released_is_waited_for() {
 #[test]
 fn a_wait_can_be_in_vain() {
     on_both("with-vain", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         cluster
             .maint(["acquire", &node])
@@ -287,7 +278,6 @@ fn a_wait_can_be_in_vain() {
 #[test]
 fn ones_own_lock_is_not_waited_for() {
     on_both("with-self", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         cluster.maint(["acquire", &node]).succeeds();
         let line = ["with", &node, "--wait", "--", "echo", "ran"];
@@ -324,7 +314,6 @@ fn ones_own_lock_is_not_waited_for() {
 #[test]
 fn the_holder_that_the_command_finds_is_one_to_act_as() {
     on_both("with-as", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let inner = r#"set -e; export KUBECTL_MAINT_HOLDER=root@vm
             "$PLUGIN" with $MAINT_NODE --reentry -q --holder "$MAINT_HOLDER" -- \

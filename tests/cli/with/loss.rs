@@ -9,7 +9,7 @@ use rustix::process::Signal;
 
 use super::{at_work, briefly, with};
 use crate::support::Treatment::{Keep, Pass};
-use crate::support::{Cluster, Gate, LEASES, Plugin, Run, holder_of, on_both};
+use crate::support::{Cluster, LEASES, Plugin, Proxy, Run, holder_of, on_both};
 
 /// Says when it is at work, and at the end what it was told.
 const CAREFUL: &str = "exec 2>/dev/null; trap 'echo asked to end; exit 0' TERM; \
@@ -18,7 +18,6 @@ const CAREFUL: &str = "exec 2>/dev/null; trap 'echo asked to end; exit 0' TERM; 
 #[test]
 fn to_who_took_it_over() {
     on_both("lost-hold", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let running = at_work(with(cluster, slice::from_ref(&node), CAREFUL));
         let take_over = ["hold", &node, "--take-over", "--yes", "-m", "it is on fire"];
@@ -42,7 +41,6 @@ fn to_who_took_it_over() {
 #[test]
 fn to_who_broke_it() {
     on_both("lost-force", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let running = at_work(with(cluster, slice::from_ref(&node), CAREFUL));
         let force = ["release", &node, "--force", "--yes", "-m", "alice is away"];
@@ -63,7 +61,6 @@ fn to_who_broke_it() {
 #[test]
 fn with_its_lease() {
     on_both("lost-lease", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let running = at_work(with(cluster, slice::from_ref(&node), CAREFUL));
         cluster.delete(&format!("{LEASES}/{node}"));
@@ -85,7 +82,6 @@ fn with_its_lease() {
 #[test]
 fn of_several_any_one_ends_it_and_the_others_are_released() {
     on_both("lost-one", |cluster| {
-        cluster.namespace();
         let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
         let running = at_work(with(cluster, &nodes, CAREFUL));
         let take_over = ["hold", &nodes[1], "--take-over", "--yes", "-m", "fire"];
@@ -108,7 +104,6 @@ fn of_several_any_one_ends_it_and_the_others_are_released() {
 #[test]
 fn its_code_can_be_another() {
     on_both("lost-code", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let line = [
             "with",
@@ -126,25 +121,25 @@ fn its_code_can_be_another() {
     });
 }
 
-/// A gate that can be shut.
-fn shutter(cluster: &Cluster) -> (Gate, Arc<AtomicBool>) {
+/// A proxy that can be shut.
+fn shutter(cluster: &Cluster) -> (Proxy, Arc<AtomicBool>) {
     let shut = Arc::new(AtomicBool::new(false));
-    let gate = cluster.gate({
+    let proxy = cluster.proxy({
         let shut = shut.clone();
         move |_, path| match path {
-            // The gate brings whole answers, and a watch has none.
+            // The proxy brings whole answers, and a watch has none.
             _ if path.contains("watch") || shut.load(Ordering::SeqCst) => Keep,
             _ => Pass,
         }
     });
-    (gate, shut)
+    (proxy, shut)
 }
 
-/// Runs `script` behind a gate that shuts once the script is at work. The warning before the loss is
+/// Runs `script` behind a proxy that shuts once the script is at work. The warning before the loss is
 /// another test's: on a slow machine there may be no time for one.
 fn shut_off(cluster: &Cluster, node: &str, script: &str) -> Run {
-    let (gate, shut) = shutter(cluster);
-    let running = at_work(briefly(cluster, node, script).kubeconfig(&gate.kubeconfig));
+    let (proxy, shut) = shutter(cluster);
+    let running = at_work(briefly(cluster, node, script).kubeconfig(&proxy.kubeconfig));
     shut.store(true, Ordering::SeqCst);
     let mut run = running.ends();
     let said = run
@@ -158,14 +153,13 @@ fn shut_off(cluster: &Cluster, node: &str, script: &str) -> Run {
 #[test]
 fn a_renewal_that_fails_is_told_while_there_is_time_and_so_is_the_next_that_lands() {
     on_both("lost-nearly", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
-        let (gate, shut) = shutter(cluster);
+        let (proxy, shut) = shutter(cluster);
         let patient = "--request-timeout 1s --grace 1s --lease-duration 15s";
         let with = cluster.maint(["with", &node]).args(patient.split(' '));
         let with = with.args(["--", "/bin/sh", "-c", "while :; do sleep 0.1; done"]);
         let mut running = with
-            .env("KUBECONFIG", &gate.kubeconfig)
+            .env("KUBECONFIG", &proxy.kubeconfig)
             .until_it_says("running on this machine");
         shut.store(true, Ordering::SeqCst);
         running.says(&format!(
@@ -182,7 +176,6 @@ fn a_renewal_that_fails_is_told_while_there_is_time_and_so_is_the_next_that_land
 #[test]
 fn because_the_server_does_not_answer() {
     on_both("lost-way", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         assert_snapshot!(shut_off(cluster, &node, CAREFUL), @r#"
         $ kubectl maint with worker-1 --request-timeout 1s --grace 1s --lease-duration 5s -- /bin/sh -c "exec 2>/dev/null; trap 'echo asked to end; exit 0' TERM; ech"
@@ -202,7 +195,6 @@ fn because_the_server_does_not_answer() {
 #[test]
 fn also_for_who_does_not_listen() {
     on_both("lost-deaf", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let deaf = "trap '' TERM; echo at work; while :; do sleep 1000; done";
         assert_snapshot!(shut_off(cluster, &node, deaf), @r#"
@@ -220,7 +212,6 @@ fn also_for_who_does_not_listen() {
 #[test]
 fn because_its_credential_plugin_hangs() {
     on_both("lost-login", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let plugin = cluster.plugin(Plugin::NEVER_HANGS);
         let running = at_work(plugin.of(briefly(cluster, &node, CAREFUL)));

@@ -68,7 +68,6 @@ fn says(shell: &mut PtySession, line: &str) {
 #[test]
 fn it_has_a_prompt_and_ctrl_c_is_its_own() {
     on_real("tty-with", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let mut shell = shells(cluster, &node);
         says(&mut shell, "echo $MAINT_NODE is lo''cked");
@@ -93,7 +92,6 @@ fn it_has_a_prompt_and_ctrl_c_is_its_own() {
 #[test]
 fn the_prompt_shows_the_lock_and_scripts_see_no_difference() {
     on_real("tty-prompt", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let mut shell = outer_shell(cluster);
         let bash = "bash --norc --noprofile --noediting";
@@ -114,7 +112,6 @@ fn the_prompt_shows_the_lock_and_scripts_see_no_difference() {
 #[test]
 fn it_can_be_stopped_and_comes_back() {
     on_real("tty-stop", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let mut shell = shells(cluster, &node);
         says(&mut shell, "suspend");
@@ -132,7 +129,6 @@ fn it_can_be_stopped_and_comes_back() {
 #[test]
 fn it_hears_of_a_resize() {
     on_real("tty-size", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let mut shell = outer_shell(cluster);
         // Nobody looks at the size but who is told that it changed.
@@ -156,7 +152,6 @@ fn it_hears_of_a_resize() {
 #[test]
 fn a_stop_that_is_sent_to_it_stops_both_and_cont_continues_both() {
     on_real("tty-tstp", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let mut shell = outer_shell(cluster);
         let command = r#"sh -c 'trap "echo ba\"\"ck; exit 3" CONT; echo "pi""d:$$:"; while :; do sleep 0.1; done'"#;
@@ -182,7 +177,6 @@ fn a_stop_that_is_sent_to_it_stops_both_and_cont_continues_both() {
 #[test]
 fn ctrl_z_stops_a_command_of_it_and_fg_continues_it() {
     on_real("tty-ctrl-z", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let mut shell = outer_shell(cluster);
         let reader = r#"sh -c 'echo be""gun; read x; echo "<$x>"'"#;
@@ -205,7 +199,6 @@ fn ctrl_z_stops_a_command_of_it_and_fg_continues_it() {
 #[test]
 fn what_was_stopped_for_too_long_is_over_at_the_first_fg() {
     on_real("tty-late", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let mut shell = outer_shell(cluster);
         let deaf = r#"sh -c 'trap "" TERM; echo "pi""d:$$:"; while :; do read x; done'"#;
@@ -229,7 +222,6 @@ fn what_was_stopped_for_too_long_is_over_at_the_first_fg() {
 #[test]
 fn a_loss_is_told_again_when_the_screen_is_given_back() {
     on_real("tty-screen", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let mut shell = outer_shell(cluster);
         let editor = r#"sh -c 'trap exit TERM; echo be""gun; while :; do sleep 0.1; done'"#;
@@ -260,7 +252,6 @@ fn interactive(cluster: &Cluster) -> Plugin {
 #[test]
 fn its_credential_plugin_asks_there_before_the_command_and_never_beside_it() {
     on_real("tty-login", |cluster| {
-        cluster.namespace();
         let node = cluster.node("worker-1");
         let plugin = interactive(cluster);
         let mut shell = shell_of(&plugin.of(cluster.maint::<&str>([])).command());

@@ -4,13 +4,13 @@
 #[path = "../../cli/support/cluster.rs"]
 mod cluster;
 pub(crate) mod database;
-#[allow(dead_code)]
-#[path = "../../cli/support/gate.rs"]
-mod gate;
 mod heartbeat;
 mod hook;
 #[path = "../../support/inherited.rs"]
 mod inherited;
+#[allow(dead_code)]
+#[path = "../../cli/support/proxy.rs"]
+mod proxy;
 #[allow(dead_code)]
 #[path = "../../cli/support/run.rs"]
 mod run;
@@ -18,7 +18,10 @@ mod run;
 mod schema;
 mod stage;
 
-pub(crate) use gate::{Gate, Kept, Treatment};
+/// What the path of a write of the held label contains.
+pub(crate) const LABELLING: &str = "fieldManager=kubectl-maint-node-keys";
+
 pub(crate) use hook::PatientHook;
-pub(crate) use run::{Run, Running};
+pub(crate) use proxy::{Kept, Proxy, Treatment};
+pub(crate) use run::{Maint, Run, Running};
 pub(crate) use stage::{Plane, SILENCE, Stage, eventually};

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::cluster::Cluster;
-use super::gate::{Gate, Treatment};
 use super::heartbeat::Heart;
+use super::proxy::{Proxy, Treatment};
 use super::run::Maint;
 
 /// How old the last heartbeat of a silent node is.
@@ -48,7 +48,6 @@ impl Stage {
         let plane = plane
             .get_or_init(|| {
                 let plane = ControlPlane::builder().for_silent_nodes().start();
-                // Else the first test of a run would be told that it made it.
                 plane
                     .and_then(|plane| {
                         plane.kubectl(&["create", "namespace", "kube-node-maintenance"])?;
@@ -132,13 +131,13 @@ impl Stage {
             .args(arguments)
     }
 
-    /// A gate before the cluster, at which `plan` decides on every request by method and path.
-    pub(crate) fn gate(
+    /// A proxy before the cluster, at which `plan` decides on every request by method and path.
+    pub(crate) fn proxy(
         &self,
         plan: impl Fn(&Method, &str) -> Treatment + Send + Sync + 'static,
-    ) -> (Gate, Cluster) {
+    ) -> (Proxy, Cluster) {
         let cluster = Cluster::of_plane(&self.prefix, self.plane);
-        (cluster.gate(plan), cluster)
+        (cluster.proxy(plan), cluster)
     }
 
     /// Fences `node` on alice's word.
@@ -305,12 +304,14 @@ impl Stage {
         ours.cloned()
     }
 
-    /// Nothing of a fencing is there: no record, no hook, no taint, no lock.
+    /// Nothing of a fencing is there: no record, no hook, no taint, no label, no lock.
     #[track_caller]
     pub(crate) fn is_untouched(&self, node: &str) {
         assert_eq!(self.record(node), None);
         assert_eq!(self.hook(node), None);
         assert!(!self.is_tainted(node));
+        let label = &self.node(node)["metadata"]["labels"]["kubectl-maint.dev/held"];
+        assert_eq!(*label, Value::Null);
         assert_eq!(self.holder(node), None);
     }
 }

@@ -62,6 +62,7 @@ impl Arguments {
             .controller_manager(false)
             .fsync(true)
             .start()?;
+        plane.kubectl(&["create", "namespace", raw_patches::NAMESPACE])?;
         let tools = Tools::new(&plane)?;
         let is_wanted = |part| self.only.is_none_or(|only| only == part);
         if is_wanted(Part::Node) {

@@ -5,38 +5,34 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-/// The values of a release.
-pub(super) struct Release<'a> {
-    pub(super) version: &'a str,
-    pub(super) processor: &'a str,
-    /// The name of the archive.
-    pub(super) archive: &'a str,
-    pub(super) sha256: &'a str,
-}
+use super::{Archive, PLUGIN, archive};
 
-impl Release<'_> {
-    /// The manifest with the values of this release. Other text is unchanged.
-    pub(super) fn fill(&self, template: &str) -> String {
-        let (version, archive) = (self.version, self.archive);
-        template
-            .lines()
-            .map(|line| {
-                let key_end = line.find(": ").map_or(0, |colon| colon + 2);
-                let (key, value) = line.split_at(key_end);
-                let filled = match key.trim() {
-                    "version:" => version.to_owned(),
-                    "arch:" => self.processor.to_owned(),
-                    "sha256:" => format!("\"{}\"", self.sha256),
-                    "uri:" => {
-                        let (releases, _) = value.split_once("/download/").unwrap_or((value, ""));
-                        format!("{releases}/download/{version}/{archive}")
-                    }
-                    _ => return format!("{line}\n"),
-                };
-                format!("{key}{filled}\n")
-            })
-            .collect()
+/// The manifest in the tree with the version and the platforms of a release.
+pub(super) fn fill(template: &str, version: &str, archives: &[Archive]) -> String {
+    let mut manifest = String::new();
+    for line in template.lines() {
+        match line.starts_with("  version: ") {
+            true => manifest += &format!("  version: {version}\n"),
+            false => manifest += &format!("{line}\n"),
+        }
     }
+    manifest += "  platforms:\n";
+    for archive in archives {
+        let (platform, uri, sha256) = (archive.platform, archive.url(version), &archive.sha256);
+        let (os, arch) = (platform.os(), platform.arch());
+        let bin = platform.executable(PLUGIN.program);
+        manifest += &format!(
+            "    - selector:
+        matchLabels:
+          os: {os}
+          arch: {arch}
+      uri: {uri}
+      sha256: \"{sha256}\"
+      bin: {bin}
+"
+        );
+    }
+    manifest
 }
 
 #[derive(Deserialize)]
@@ -82,9 +78,8 @@ struct Selector {
 const LONGEST_SHORT_DESCRIPTION: usize = 50;
 const LONGEST_LINE: usize = 80;
 
-/// Checks what krew and the reviewers of its index require, for a manifest whose archive has files of these
-/// names.
-pub(super) fn validate(manifest: &str, archived: &[String]) -> Result<()> {
+/// Checks what krew and the reviewers of its index require of a manifest and of the archives that it names.
+pub(super) fn validate(manifest: &str, archives: &[Archive]) -> Result<()> {
     let manifest: Manifest = serde_saphyr::from_str(manifest).context("not a manifest")?;
     let Spec {
         version,
@@ -126,7 +121,7 @@ pub(super) fn validate(manifest: &str, archived: &[String]) -> Result<()> {
     ensure!(!platforms.is_empty(), "no platform");
     let mut selectors = Vec::new();
     for platform in &platforms {
-        platform.validate(&version, archived)?;
+        platform.validate(&version, archives)?;
         let selector = &platform.selector.match_labels;
         ensure!(!selectors.contains(&selector), "two entries for a platform");
         selectors.push(selector);
@@ -135,7 +130,7 @@ pub(super) fn validate(manifest: &str, archived: &[String]) -> Result<()> {
 }
 
 impl Platform {
-    fn validate(&self, version: &str, archived: &[String]) -> Result<()> {
+    fn validate(&self, version: &str, archives: &[Archive]) -> Result<()> {
         let keys: Vec<&str> = self
             .selector
             .match_labels
@@ -154,18 +149,28 @@ impl Platform {
             self.uri.contains(&format!("/{version}/")),
             "the uri is that of another version"
         );
+        let named = archives
+            .iter()
+            .find(|archive| self.uri.ends_with(&format!("/{}", archive.name)));
+        let archive = named.with_context(|| format!("there is no archive for {}", self.uri))?;
+        let labels = &self.selector.match_labels;
         ensure!(
-            self.sha256.len() == 64
-                && self
-                    .sha256
-                    .bytes()
-                    .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')),
-            "the sha256 is not 64 hexadecimal digits"
+            (labels["os"].as_str(), labels["arch"].as_str())
+                == (archive.platform.os(), archive.platform.arch()),
+            "{} is for another platform",
+            archive.name
         );
+        ensure!(
+            self.sha256 == archive.sha256,
+            "the sha256 is not that of {}",
+            archive.name
+        );
+        let files = archive::files(&archive.content)?;
         for needed in [self.bin.as_str(), "LICENSE"] {
             ensure!(
-                archived.iter().any(|name| name == needed),
-                "there is no {needed} in the archive"
+                files.iter().any(|file| file.name == needed),
+                "there is no {needed} in {}",
+                archive.name
             );
         }
         Ok(())
@@ -194,59 +199,51 @@ fn is_version(version: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::path::Path;
     use std::process::Command;
 
+    use clap::ValueEnum as _;
+
+    use super::super::VERSION;
+    use super::super::platform::Platform;
     use super::*;
 
     const TEMPLATE: &str = include_str!("../../../krew-manifest.yaml");
 
-    fn archived() -> Vec<String> {
-        let plugin = super::super::PLUGIN;
-        let names = plugin.texts.iter().chain([&plugin.binary]);
-        names.map(|&name| name.to_owned()).collect()
+    /// An archive for every platform.
+    fn archives() -> Vec<Archive> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let platforms = Platform::value_variants().iter();
+        let pack = |&platform| PLUGIN.pack(&root, platform, b"program".to_vec());
+        platforms.map(|of| pack(of).unwrap()).collect()
     }
 
     fn filled() -> String {
-        Release {
-            version: "v1.2.3",
-            processor: "arm64",
-            archive: "kubectl-maint-v1.2.3-linux-arm64.tar.gz",
-            sha256: &"ab".repeat(32),
-        }
-        .fill(TEMPLATE)
+        fill(TEMPLATE, VERSION, &archives())
     }
 
     #[test]
-    fn the_manifest_in_the_tree_keeps_krews_rules() {
-        validate(TEMPLATE, &archived()).unwrap();
-    }
-
-    #[test]
-    fn a_release_is_filled_in_and_nothing_else_changes() {
+    fn a_release_for_every_platform_keeps_krews_rules() {
         let filled = filled();
-        validate(&filled, &archived()).unwrap();
-        let changed: Vec<&str> = filled
-            .lines()
-            .zip(TEMPLATE.lines())
-            .filter(|(new, old)| new != old)
-            .map(|(new, _)| new.trim())
-            .collect();
-        let sha256 = format!("sha256: \"{}\"", "ab".repeat(32));
-        assert_eq!(
-            changed,
-            [
-                "version: v1.2.3",
-                "arch: arm64",
-                "uri: https://github.com/kubectl-maint/kubectl-maint/releases/download/v1.2.3/kubectl-maint-v1.2.3-linux-arm64.tar.gz",
-                &sha256,
-            ]
-        );
-        assert_eq!(filled.lines().count(), TEMPLATE.lines().count());
+        validate(&filled, &archives()).unwrap();
+        assert!(filled.starts_with(TEMPLATE), "{filled}");
+        for platform in [
+            "os: darwin\n          arch: arm64",
+            "bin: kubectl-maint.exe",
+        ] {
+            assert!(filled.contains(platform), "{filled}");
+        }
+    }
+
+    #[test]
+    fn a_release_sets_the_version() {
+        let filled = fill(TEMPLATE, "v1.2.3", &[]);
+        assert!(filled.contains("\n  version: v1.2.3\n"), "{filled}");
     }
 
     #[test]
     fn it_is_of_this_version_and_this_repository() {
-        let manifest: Manifest = serde_saphyr::from_str(TEMPLATE).unwrap();
+        let manifest: Manifest = serde_saphyr::from_str(&filled()).unwrap();
         let repository = env!("CARGO_PKG_REPOSITORY");
         let version = concat!("v", env!("CARGO_PKG_VERSION"));
         assert_eq!(manifest.spec.version, version);
@@ -263,7 +260,7 @@ mod tests {
     /// krew only links the plugin into its own directory.
     #[test]
     fn the_command_of_the_caveats_links_the_completer() {
-        let manifest: Manifest = serde_saphyr::from_str(TEMPLATE).unwrap();
+        let manifest: Manifest = serde_saphyr::from_str(&filled()).unwrap();
         let mut commands = manifest.spec.caveats.lines();
         let command = commands.find(|line| line.contains("ln ")).unwrap();
         for (variable, below) in [("KREW_ROOT", ""), ("HOME", ".krew")] {
@@ -289,10 +286,11 @@ mod tests {
 
     #[test]
     fn every_rule_refuses() {
+        let (filled, archives) = (filled(), archives());
         let refused = |from: &str, to: &str| {
-            assert!(TEMPLATE.contains(from), "{from}");
-            let manifest = TEMPLATE.replace(from, to);
-            format!("{:#}", validate(&manifest, &archived()).unwrap_err())
+            assert!(filled.contains(from), "{from}");
+            let manifest = filled.replace(from, to);
+            format!("{:#}", validate(&manifest, &archives).unwrap_err())
         };
         for (from, to, why) in [
             ("v1alpha2", "v1alpha3", "apiVersion"),
@@ -304,27 +302,30 @@ mod tests {
             ("- selector", "- {}\n    - selector", "not a manifest"),
             ("          os: linux\n", "", "os and arch"),
             ("os: linux", "os: linux\n          disk: ssd", "os and arch"),
-            ("\"0000", "\"000", "64 hexadecimal"),
-            ("\"0000", "\"A000", "64 hexadecimal"),
+            ("os: linux", "os: plan9", "for another platform"),
+            (&archives[0].sha256, "ab", "not that of kubectl-maint-"),
+            (
+                "-linux-amd64.tar",
+                "-plan9-amd64.tar",
+                "there is no archive",
+            ),
             (
                 "bin: kubectl-maint",
                 "bin: maint",
-                "no maint in the archive",
+                "no maint in kubectl-maint-",
             ),
             (".tar.gz", ".rar", "not that of a .tar.gz"),
             (
-                "    Take a node before",
-                "    Take a node before before before before before before before before",
+                "    Lock a node before",
+                "    Lock a node before before before before before before before before",
                 "longer than 80",
             ),
         ] {
             let error = refused(from, to);
             assert!(error.contains(why), "{to}: {error}");
         }
-        let (_, platform) = TEMPLATE.split_once("platforms:\n").unwrap();
-        let twice = format!("{TEMPLATE}{platform}");
-        assert!(validate(&twice, &archived()).is_err());
-        assert!(validate(TEMPLATE, &["kubectl-maint".to_owned()]).is_err());
+        let twice = [archives.clone(), archives.clone()].concat();
+        assert!(validate(&fill(TEMPLATE, VERSION, &twice), &archives).is_err());
     }
 
     #[test]

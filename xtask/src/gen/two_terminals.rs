@@ -68,7 +68,7 @@ async fn record() -> Result<Option<Vec<Entry>>> {
         began: Instant::now(),
         is_slow: false,
     };
-    // The first lock also creates the namespace and the Lease, which the picture does not show.
+    // The first lock also creates the Lease, which the picture does not show.
     recording.run(ALICE, 0, "acquire worker-1 -q", 0).await?;
     recording.run(ALICE, 0, "release worker-1 -q", 0).await?;
     recording.entries.clear();

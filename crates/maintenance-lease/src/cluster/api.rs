@@ -1,6 +1,7 @@
 //! Access to the Leases of one repository, and the state of the writes to them.
 
 use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -24,6 +25,8 @@ pub(crate) struct Api {
     pub(crate) repository: Arc<Repository>,
     /// The API user, for acquisitions of node locks.
     user: Arc<RwLock<Option<String>>>,
+    /// Whether the namespace of the Leases stays as it is if it is missing.
+    keeps_namespace_missing: Arc<AtomicBool>,
 }
 
 impl Deref for Api {
@@ -54,6 +57,7 @@ impl Api {
             followers: Followers::default(),
             repository: Arc::new(repository),
             user: Arc::default(),
+            keeps_namespace_missing: Arc::default(),
         }
     }
 
@@ -74,6 +78,16 @@ impl Api {
     /// Names this API user in acquisitions from now on.
     pub(crate) fn set_user(&self, name: String) {
         *self.user.write().unwrap_or_else(PoisonError::into_inner) = Some(name);
+    }
+
+    /// Whether a missing namespace is created. Only that of node locks ever is.
+    pub(crate) fn creates_namespace(&self) -> bool {
+        self.repository.locks_nodes() && !self.keeps_namespace_missing.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_creates_namespace(&self, creates: bool) {
+        self.keeps_namespace_missing
+            .store(!creates, Ordering::Relaxed);
     }
 
     /// The right to `verb` the Leases.

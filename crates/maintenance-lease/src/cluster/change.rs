@@ -1,5 +1,7 @@
 //! Carries out a change of a Lease: sends the reads and writes, and waits, as the [`WriteLoop`] says.
 
+mod outcome;
+
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -7,19 +9,17 @@ use futures::future::{Either, select};
 use futures::pin_mut;
 
 use super::api::Api;
-use super::dry_run::predicted;
 use super::error::ApiError;
 use super::nodes::NodeRow;
 use super::open_writes::Mark;
 use super::patch::{Extras, merge_patch, object};
-use super::reads::{Seen, Sight};
+use super::reads::{NodeAndLease, NodeLookup};
 use super::writes::WriteOptions;
 use crate::bugs::{self, Bug};
 use crate::env::{backoff, nonce};
-use crate::keeper::{Lost, LostBy};
 use crate::lease::NodeLease;
 use crate::options::Unfinished;
-use crate::outcome::{Change, Done, Error, Refused, Right, SideEffect};
+use crate::outcome::{Change, Error, Refused, Right, SideEffect};
 use crate::protocol::{
     Acquisition, Attempt, BootInstant, Caller, Clocks, Finished, Id, Lease, Names, Now, Refusal,
     State, Step, Verb, Write, WriteLoop, WriteOutcome, check_finished, decide, state,
@@ -96,7 +96,7 @@ impl Api {
         node: &str,
         verb: Verb,
         caller: Caller,
-        seen: &Seen,
+        seen: &NodeAndLease,
         names: &mut Names,
     ) -> Result<(), Error> {
         existing_row(node, &seen.row)?;
@@ -111,7 +111,11 @@ impl Api {
 
     /// Refuses an expired lease that its holder left in the middle of something, unless it is one of those
     /// in `unfinished`. Clients that keep no count of acquisitions still write when they acquired.
-    pub(crate) fn check_finished(&self, seen: &Seen, unfinished: &Unfinished) -> Result<(), Error> {
+    pub(crate) fn check_finished(
+        &self,
+        seen: &NodeAndLease,
+        unfinished: &Unfinished,
+    ) -> Result<(), Error> {
         let (Unfinished::Only(except), Some(row), Some(lease)) =
             (unfinished, seen.row.row(), &seen.lease)
         else {
@@ -154,13 +158,29 @@ impl Api {
     }
 }
 
+/// What follows from the failure of a write.
+enum Failed {
+    /// Read again, decide again.
+    Again,
+    /// A race was lost, and the task stops after one.
+    Lost,
+    /// It is the result that a dry run expects.
+    Predicted(Box<Change>),
+    /// An earlier write may still take effect.
+    Unknown,
+    /// The task fails with it.
+    Final,
+    /// The task fails with what went wrong afterwards.
+    ByAnother(Error),
+}
+
 /// A change in progress: the steps, and everything that the pure steps don't need.
 pub(crate) struct Running {
     api: Api,
     task: Task,
     steps: WriteLoop,
     /// How many pauses of the machine had been suspected when the steps were last notified.
-    doubts: u64,
+    suspected_pauses: u64,
     begun: BootInstant,
     /// The Node, if it was read and may be read.
     row: Option<NodeRow>,
@@ -198,7 +218,7 @@ impl Running {
             api: api.clone(),
             steps: WriteLoop::new(task.verb, task.caller, task.named_acquisition),
             task,
-            doubts: api.time.doubts(),
+            suspected_pauses: api.time.suspected_pauses(),
             begun: api.env.boot(),
             row: None,
             lease_uid: None,
@@ -218,9 +238,11 @@ impl Running {
         }
     }
 
-    /// Continues until there is a decision. `None`: a race was lost and the task stops after one;
-    /// [`resume`](Self::resume) takes the next state that is seen.
-    pub(crate) async fn run(&mut self, seen: Option<Seen>) -> Result<Option<Change>, Error> {
+    /// Reads the Lease, and the Node if the verb needs it, unless they were `seen` already.
+    pub(crate) async fn read(
+        &mut self,
+        seen: Option<NodeAndLease>,
+    ) -> Result<Option<NodeLease>, Error> {
         let needs_node = self.task.needs_node() && self.api.repository.locks_nodes();
         let seen = match seen {
             Some(seen) => seen,
@@ -235,10 +257,11 @@ impl Running {
         }
         self.row = seen.row.into_row();
         self.lease_uid = seen.lease.as_ref().map(|lease| lease.uid.clone());
-        self.resume(seen.lease).await
+        Ok(seen.lease)
     }
 
-    /// Continues with the state of the Lease that was seen now.
+    /// Continues with the Lease as it was seen now, until there is a decision. `None`: a race was lost and the
+    /// task stops after one; the next call takes the state that is seen then.
     pub(crate) async fn resume(
         &mut self,
         lease: Option<NodeLease>,
@@ -300,78 +323,19 @@ impl Running {
                     }
                     match self.send(&attempt).await {
                         Ok(after) => self.answered(after),
-                        Err(error) if error.is_throttled() => {
-                            let seconds = error.status().and_then(|status| status.retry_after);
-                            wait = wait.max(Duration::from_secs(seconds.unwrap_or(0)));
-                            // The next read shows if a proxy repeated a write that took effect.
-                            problem = Some(error);
-                            Step::Read
-                        }
-                        Err(error)
-                            if error.policy_code() == Some("maint-user") && !self.is_user_asked =>
-                        {
-                            self.is_user_asked = true;
-                            if let Some(name) = self
-                                .api
-                                .api_user()
-                                .await
-                                .ok()
-                                .and_then(|user| user.username)
-                            {
-                                self.api.set_user(name);
+                        Err(error) => match self.failed(&attempt, &error, &mut wait).await {
+                            Failed::Again => {
+                                problem = Some(error);
+                                Step::Read
                             }
-                            wait = Duration::ZERO;
-                            self.steps.declined();
-                            problem = Some(error);
-                            Step::Read
-                        }
-                        Err(error) if self.may_be_early(&error) => {
-                            self.clock_refusals += 1;
-                            wait = wait.max(CLOCK_RETRY);
-                            self.steps.declined();
-                            problem = Some(error);
-                            Step::Read
-                        }
-                        Err(error) if error.leaves_writes_unknown() => {
-                            self.steps.unanswered();
-                            problem = Some(error);
-                            Step::Read
-                        }
-                        Err(error) if error.is_conflict() => {
-                            self.conflicts += 1;
-                            let was_unknown = self.steps.is_unknown();
-                            self.steps.conflicted();
-                            if self.task.once && !was_unknown {
-                                return Ok(None);
+                            Failed::Lost => return Ok(None),
+                            Failed::Predicted(change) => return Ok(Some(*change)),
+                            Failed::Unknown => return Err(self.unknown(error)),
+                            Failed::Final => {
+                                return Err(self.explain_write(error, attempt.on.is_some()));
                             }
-                            problem = Some(error);
-                            Step::Read
-                        }
-                        Err(error)
-                            if error.is_not_found()
-                                && attempt.on.is_none()
-                                && self.api.repository.locks_nodes() =>
-                        {
-                            if self.task.dry_run == DryRun::Server {
-                                self.side_effects.push(SideEffect::NamespaceCreated);
-                                return Ok(Some(self.predict(&attempt)));
-                            }
-                            self.create_namespace().await?;
-                            self.steps.declined();
-                            problem = Some(error);
-                            wait = Duration::ZERO;
-                            Step::Read
-                        }
-                        // The Lease was deleted meanwhile: read again, decide again.
-                        Err(error) if error.is_not_found() && attempt.on.is_some() => {
-                            self.steps.conflicted();
-                            problem = Some(error);
-                            Step::Read
-                        }
-                        Err(error) if self.steps.is_unknown() => return Err(self.unknown(error)),
-                        Err(error) => {
-                            return Err(self.explain_write(error, attempt.on.is_some()));
-                        }
+                            Failed::ByAnother(another) => return Err(another),
+                        },
                     }
                 }
             };
@@ -384,12 +348,72 @@ impl Running {
         }
     }
 
+    /// What follows from the failure of a write. Adjusts the wait before the next read.
+    async fn failed(&mut self, attempt: &Attempt, error: &ApiError, wait: &mut Duration) -> Failed {
+        if error.is_throttled() {
+            let seconds = error.status().and_then(|status| status.retry_after);
+            *wait = (*wait).max(Duration::from_secs(seconds.unwrap_or(0)));
+            // The next read shows if a proxy repeated a write that took effect.
+            return Failed::Again;
+        }
+        if error.policy_code() == Some("maint-user") && !self.is_user_asked {
+            self.is_user_asked = true;
+            let user = self.api.api_user().await.ok();
+            if let Some(name) = user.and_then(|user| user.username) {
+                self.api.set_user(name);
+            }
+            *wait = Duration::ZERO;
+            self.steps.declined();
+            return Failed::Again;
+        }
+        if self.may_be_early(error) {
+            self.clock_refusals += 1;
+            *wait = (*wait).max(CLOCK_RETRY);
+            self.steps.declined();
+            return Failed::Again;
+        }
+        if error.leaves_writes_unknown() {
+            self.steps.unanswered();
+            return Failed::Again;
+        }
+        if error.is_conflict() {
+            self.conflicts += 1;
+            let was_unknown = self.steps.is_unknown();
+            self.steps.conflicted();
+            return match self.task.once && !was_unknown {
+                true => Failed::Lost,
+                false => Failed::Again,
+            };
+        }
+        if error.is_not_found() && attempt.on.is_none() && self.api.creates_namespace() {
+            if self.task.dry_run == DryRun::Server {
+                self.side_effects.push(SideEffect::NamespaceCreated);
+                return Failed::Predicted(Box::new(self.predict(attempt)));
+            }
+            if let Err(error) = self.create_namespace().await {
+                return Failed::ByAnother(error);
+            }
+            self.steps.declined();
+            *wait = Duration::ZERO;
+            return Failed::Again;
+        }
+        // The Lease was deleted meanwhile.
+        if error.is_not_found() && attempt.on.is_some() {
+            self.steps.conflicted();
+            return Failed::Again;
+        }
+        match self.steps.is_unknown() {
+            true => Failed::Unknown,
+            false => Failed::Final,
+        }
+    }
+
     /// Reads the clocks, after notifying the steps of any pause.
     fn clocks(&mut self) -> Clocks {
         let boot = self.api.env.boot();
         let server = self.api.time.now();
-        let doubts = self.api.time.doubts();
-        if std::mem::replace(&mut self.doubts, doubts) != doubts {
+        let suspected_pauses = self.api.time.suspected_pauses();
+        if std::mem::replace(&mut self.suspected_pauses, suspected_pauses) != suspected_pauses {
             self.steps.doubt();
         }
         self.now = server;
@@ -399,9 +423,9 @@ impl Running {
     /// Passes the Lease that was read to the steps.
     fn observed(&mut self, lease: Option<NodeLease>) -> Step {
         let reduced = self.remember(lease);
-        let before = self.doubts;
+        let before = self.suspected_pauses;
         let clocks = self.clocks();
-        if self.doubts != before {
+        if self.suspected_pauses != before {
             // It may have been read before the pause.
             return Step::Read;
         }
@@ -473,9 +497,9 @@ impl Running {
         }
         self.task.extras.user = self.api.user();
         if matches!(attempt.write, Write::Acquire { .. }) && !self.steps.has_landed() {
-            let seen = Seen {
+            let seen = NodeAndLease {
                 node: self.task.node.clone(),
-                row: self.row.clone().map_or(Sight::Unread, Sight::Row),
+                row: self.row.clone().map_or(NodeLookup::Unread, NodeLookup::Row),
                 lease: self.lease.clone(),
             };
             self.api.check_finished(&seen, &self.task.unfinished)?;
@@ -531,7 +555,7 @@ impl Running {
         request: impl Future<Output = Result<T, ApiError>>,
     ) -> Result<T, ApiError> {
         let paused = async {
-            while self.api.time.doubts() == self.doubts {
+            while self.api.time.suspected_pauses() == self.suspected_pauses {
                 self.api.env.sleep(TICK).await;
             }
         };
@@ -655,102 +679,6 @@ impl Running {
         }
     }
 
-    fn done(&mut self, finished: Finished) -> Change {
-        let (done, deadline) = match finished {
-            Finished::AlreadyFree => (Done::AlreadyFree, None),
-            Finished::AlreadyHeld => (Done::AlreadyHeld, None),
-            Finished::Landed { write, deadline } => match done_by(&write) {
-                Done::Released => (Done::Released, None),
-                done => (done, Some(deadline)),
-            },
-        };
-        let lease = self.lease.take();
-        let before = match done {
-            Done::AlreadyFree | Done::AlreadyHeld => lease.clone(),
-            Done::Acquired | Done::Renewed | Done::Released => self.before.take(),
-        };
-        let held = self.task.dry_run == DryRun::None;
-        self.change(done, before, lease, deadline.filter(|_| held))
-    }
-
-    /// The result that `attempt` would have, for a dry run that sends nothing.
-    fn predict(&mut self, attempt: &Attempt) -> Change {
-        let before = self.lease.take();
-        let after = predicted(
-            &attempt.write,
-            before.as_ref(),
-            &self.task,
-            &self.api.repository,
-        );
-        self.change(done_by(&attempt.write), before, Some(after), None)
-    }
-
-    fn change(
-        &mut self,
-        done: Done,
-        before: Option<NodeLease>,
-        mut lease: Option<NodeLease>,
-        deadline: Option<BootInstant>,
-    ) -> Change {
-        let reduced = before
-            .as_ref()
-            .map(|lease| lease.reduced(&mut self.task.names));
-        if self.task.dry_run != DryRun::None
-            && done == Done::Acquired
-            && let Some(lease) = &mut lease
-        {
-            // Nothing was acquired, so there is no lock id.
-            lease.notes.nonce = None;
-        }
-        let fencing = self.fencing.map(|(_, version)| version);
-        Change {
-            node: self.task.node.clone(),
-            row: self.row.take(),
-            done,
-            state_before: state(reduced.as_ref(), self.decided.unwrap_or(self.now)),
-            before,
-            fencing: fencing.filter(|_| done == Done::Acquired && deadline.is_some()),
-            lease,
-            deadline,
-            side_effects: std::mem::take(&mut self.side_effects),
-            doubts: self.doubts,
-        }
-    }
-
-    fn refused(&mut self, refusal: Refusal) -> Error {
-        let now = self.api.time.now();
-        let lease = self.lease.as_ref();
-        let reduced = lease.map(|lease| lease.reduced(&mut self.task.names));
-        self.api
-            .refused(&self.task.node, refusal, lease, reduced.as_ref(), now)
-    }
-
-    /// The error if the write took effect and somebody ended the lock before the caller knew.
-    fn ended(&mut self) -> Error {
-        let lease = self.lease.take();
-        let holder = lease.as_ref().and_then(NodeLease::holder);
-        Error::Lost(std::sync::Arc::new(Lost {
-            subject: self.api.repository.subject(),
-            node: self.task.node.clone(),
-            by: match (&lease, holder) {
-                (None, _) => LostBy::Deletion,
-                (Some(_), None) => LostBy::Release,
-                (Some(_), Some(holder)) => LostBy::TakeOver(holder.to_owned()),
-            },
-            lease,
-            problem: None,
-        }))
-    }
-
-    fn unknown(&self, source: ApiError) -> Error {
-        Error::Unknown {
-            subject: self.api.repository.subject(),
-            node: self.task.node.clone(),
-            intent: self.task.intent(),
-            source,
-        }
-    }
-
     /// Whether the last write, if not settled, creates the Lease.
     pub(crate) fn creates(&self) -> bool {
         self.steps
@@ -764,48 +692,7 @@ impl Running {
         self.steps.outcome(reduced.as_ref())
     }
 
-    pub(crate) fn contended(&self) -> Error {
-        Error::Contended {
-            subject: self.api.repository.subject(),
-            node: self.task.node.clone(),
-            intent: self.task.intent(),
-            conflicts: self.conflicts,
-            waited: self.waited(),
-        }
-    }
-
-    fn out_of_time(&self, problem: Option<ApiError>) -> Error {
-        let is_unknown = self.steps.is_unknown() || self.steps.unsettled().is_some();
-        match problem {
-            Some(problem) if problem.is_throttled() && !self.steps.is_unknown() => {
-                Error::Api(problem)
-            }
-            Some(problem) if is_unknown => self.unknown(problem),
-            None if is_unknown => self.unknown(ApiError::TimedOut(self.waited())),
-            Some(problem) if problem.is_conflict() || problem.is_not_found() => self.contended(),
-            Some(problem) => Error::Api(problem),
-            None => Error::Api(ApiError::Undated),
-        }
-    }
-
-    fn explain_write(&self, error: ApiError, existed: bool) -> Error {
-        if error
-            .status()
-            .is_some_and(|status| status.has_cause("NamespaceTerminating"))
-        {
-            return Error::NamespaceTerminating(self.api.repository.namespace().to_owned());
-        }
-        // The server's clock or API user shows that the lock is not the caller's. No right is
-        // missing.
-        if error.policy_code() == Some("maint-live-lock") && !self.task.extras.takes_over {
-            return Error::Api(error);
-        }
-        self.api
-            .lease_right(if existed { "patch" } else { "create" })
-            .explain(error)
-    }
-
-    fn check_node(&mut self, row: &Sight) -> Result<(), Error> {
+    fn check_node(&mut self, row: &NodeLookup) -> Result<(), Error> {
         match existing_row(&self.task.node, row)? {
             Some(row) => self.task.extras.node_uid = Some(row.uid.clone()),
             None => self.note(SideEffect::NodeUnreadable),
@@ -822,21 +709,12 @@ fn is_held(lease: Option<&Lease>, caller: Caller, now: Now) -> bool {
         && matches!(state(lease, now), State::Held { .. } | State::AdminHold)
 }
 
-/// The result of a write that has taken effect.
-fn done_by(write: &Write) -> Done {
-    match write {
-        Write::Acquire { .. } => Done::Acquired,
-        Write::Renew { .. } => Done::Renewed,
-        Write::Release { .. } => Done::Released,
-    }
-}
-
 /// The Node's row, if it may be read. A Node that is gone or being deleted is an error.
-fn existing_row<'a>(node: &str, row: &'a Sight) -> Result<Option<&'a NodeRow>, Error> {
+fn existing_row<'a>(node: &str, row: &'a NodeLookup) -> Result<Option<&'a NodeRow>, Error> {
     match row {
-        Sight::Row(row) if row.deleting => Err(Error::NodeDeleting(node.to_owned())),
-        Sight::Row(row) => Ok(Some(row)),
-        Sight::Missing => Err(Error::NodeNotFound(node.to_owned())),
-        Sight::Forbidden | Sight::Unread => Ok(None),
+        NodeLookup::Row(row) if row.deleting => Err(Error::NodeDeleting(node.to_owned())),
+        NodeLookup::Row(row) => Ok(Some(row)),
+        NodeLookup::Missing => Err(Error::NodeNotFound(node.to_owned())),
+        NodeLookup::Forbidden | NodeLookup::Unread => Ok(None),
     }
 }

@@ -25,16 +25,16 @@ fn heartbeats() -> Repository {
 
 /// A node and its Lease, as seen at one time.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct NodeAndLease {
     /// The node's name.
     pub node: String,
     /// What is known of the Node object.
-    pub row: Sight,
+    pub row: NodeLookup,
     /// Its maintenance Lease; `None`: there isn't one.
     pub lease: Option<NodeLease>,
 }
 
-impl Seen {
+impl NodeAndLease {
     /// The expired lock that its holder left in the middle of something, and its Node; `None` if it is not one.
     #[must_use]
     pub fn unfinished(&self, now: Now) -> Option<(&NodeLease, &NodeRow)> {
@@ -47,7 +47,7 @@ impl Seen {
     pub(crate) fn without_row(node: &str, lease: Option<NodeLease>) -> Self {
         Self {
             node: node.to_owned(),
-            row: Sight::Unread,
+            row: NodeLookup::Unread,
             lease,
         }
     }
@@ -55,7 +55,7 @@ impl Seen {
 
 /// What is known about a Node object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Sight {
+pub enum NodeLookup {
     /// It exists.
     Row(NodeRow),
     /// It does not exist.
@@ -66,7 +66,7 @@ pub enum Sight {
     Unread,
 }
 
-impl Sight {
+impl NodeLookup {
     /// The row, if there is one.
     #[must_use]
     pub fn row(&self) -> Option<&NodeRow> {
@@ -88,19 +88,19 @@ impl Sight {
 
 impl Api {
     /// The node's Lease and, if `with_node` is set and this repository is for Nodes, the Node's row.
-    pub(crate) async fn see(&self, node: &str, with_node: bool) -> Result<Seen, ApiError> {
+    pub(crate) async fn see(&self, node: &str, with_node: bool) -> Result<NodeAndLease, ApiError> {
         let (row, lease) = join(
             async {
                 if with_node && self.repository.locks_nodes() {
                     self.node_row(node).await
                 } else {
-                    Ok(Sight::Unread)
+                    Ok(NodeLookup::Unread)
                 }
             },
             self.lease(node),
         )
         .await;
-        Ok(Seen {
+        Ok(NodeAndLease {
             node: node.to_owned(),
             lease: lease?,
             row: row?,
@@ -154,7 +154,7 @@ impl Api {
     }
 
     /// The Node's row, with metadata.
-    pub(crate) async fn node_row(&self, node: &str) -> Result<Sight, ApiError> {
+    pub(crate) async fn node_row(&self, node: &str) -> Result<NodeLookup, ApiError> {
         let path = format!(
             "/api/v1/nodes/{}?{}",
             escape(node),
@@ -162,13 +162,13 @@ impl Api {
         );
         match self.rows(path).await {
             Ok(mut rows) => match rows.pop() {
-                Some(row) if row.name == node && rows.is_empty() => Ok(Sight::Row(row)),
+                Some(row) if row.name == node && rows.is_empty() => Ok(NodeLookup::Row(row)),
                 _ => Err(ApiError::Unreadable(format!(
                     "the table of node {node} has not exactly its row"
                 ))),
             },
-            Err(error) if error.is_not_found() => Ok(Sight::Missing),
-            Err(error) if error.is_forbidden() => Ok(Sight::Forbidden),
+            Err(error) if error.is_not_found() => Ok(NodeLookup::Missing),
+            Err(error) if error.is_forbidden() => Ok(NodeLookup::Forbidden),
             Err(error) => Err(error),
         }
     }

@@ -68,13 +68,13 @@ pub struct Sending {
     pub at: BootInstant,
     /// How many pauses of the machine had been suspected by then. If there was one since, the boot clock may
     /// not have counted all the time since [`at`](Self::at).
-    pub doubts: u64,
+    pub suspected_pauses: u64,
 }
 
 struct Bounds {
     samples: VecDeque<Sample>,
     /// How many pauses were suspected.
-    doubts: u64,
+    suspected_pauses: u64,
     /// The least that the wall clock has been ahead of the boot clock, in microseconds. So pauses that are too
     /// short to be noticed one by one add up.
     wall_ahead: i64,
@@ -118,7 +118,7 @@ pub enum ClockWarning {
 impl Bounds {
     /// A pause is suspected: how late it may be is not known until a request from now on is answered.
     fn doubt(&mut self) {
-        self.doubts += 1;
+        self.suspected_pauses += 1;
         for sample in &mut self.samples {
             sample.high = None;
         }
@@ -216,7 +216,7 @@ impl ServerTime {
     pub(crate) fn with_doubt_callback(env: Arc<dyn Env>, on_doubt: OnDoubt) -> Self {
         let bounds = Bounds {
             samples: VecDeque::new(),
-            doubts: 0,
+            suspected_pauses: 0,
             wall_ahead: wall_ahead(&*env).1,
         };
         Self {
@@ -245,15 +245,15 @@ impl ServerTime {
         let at = self.env.boot();
         Sending {
             at,
-            doubts: self.doubts(),
+            suspected_pauses: self.suspected_pauses(),
         }
     }
 
     /// How many pauses of the machine were suspected so far, including one that was just detected: the wall
     /// clock ran ahead of the boot clock, or an answer was later than possible.
     #[must_use]
-    pub fn doubts(&self) -> u64 {
-        self.checked().doubts
+    pub fn suspected_pauses(&self) -> u64 {
+        self.checked().suspected_pauses
     }
 
     /// Takes an answer's headers into account.
@@ -272,7 +272,8 @@ impl ServerTime {
             bounds.doubt();
             self.report_doubt();
         }
-        let is_valid = sent.doubts == bounds.doubts || bugs::active(Bug::StraddlingAnswerBelieved);
+        let is_valid = sent.suspected_pauses == bounds.suspected_pauses
+            || bugs::active(Bug::StraddlingAnswerBelieved);
         let high = date.as_micros() + 1_000_000 - sent.at.as_micros();
         bounds.push(Sample {
             taken: received,
@@ -443,7 +444,7 @@ mod tests {
     fn answer(time: &ServerTime, sent: i64, received: i64, date: u32) {
         let sent = Sending {
             at: BootInstant::from_micros(sent),
-            doubts: time.doubts(),
+            suspected_pauses: time.suspected_pauses(),
         };
         answer_to(time, sent, received, date);
     }
@@ -550,7 +551,7 @@ mod tests {
         for date in [20, 0, 20] {
             answer(&time, 100 * SECOND, 100 * SECOND, date);
         }
-        assert_eq!(time.doubts(), 1, "both are known by now");
+        assert_eq!(time.suspected_pauses(), 1, "both are known by now");
         let now = time.now();
         assert_eq!(now, Now::between(epoch_and(0), epoch_and(21 * SECOND)));
         assert!(!now.is_narrow());
@@ -590,7 +591,7 @@ mod tests {
         answer_to(&time, sent, 100 * SECOND, 0);
         let now = time.now();
         assert_eq!((now.earliest, now.bounded), (epoch_and(0), false));
-        assert_eq!(time.doubts(), 1);
+        assert_eq!(time.suspected_pauses(), 1);
     }
 
     #[test]
@@ -599,9 +600,13 @@ mod tests {
         answer(&time, 100 * SECOND, 100 * SECOND, 0);
         let sent = time.sending();
         answer_to(&time, sent, 100 * SECOND, 2);
-        assert_eq!(time.doubts(), 0, "it may be the precision of the header");
+        assert_eq!(
+            time.suspected_pauses(),
+            0,
+            "it may be the precision of the header"
+        );
         answer_to(&time, sent, 100 * SECOND, 30);
-        assert_eq!(time.doubts(), 1);
+        assert_eq!(time.suspected_pauses(), 1);
         assert!(!time.now().bounded, "it was sent before");
         answer(&time, 100 * SECOND, 100 * SECOND, 30);
         let now = time.now();
@@ -614,23 +619,23 @@ mod tests {
     #[test]
     fn short_pauses_add_up_until_they_are_noticed() {
         let (time, clocks) = at(0);
-        let doubts: Vec<u64> = (1..=4)
+        let suspected_pauses: Vec<u64> = (1..=4)
             .map(|pauses| {
                 clocks
                     .wall
                     .store(EPOCH + pauses * 40_000, Ordering::Relaxed);
-                time.doubts()
+                time.suspected_pauses()
             })
             .collect();
-        assert_eq!(doubts, [0, 0, 1, 1]);
+        assert_eq!(suspected_pauses, [0, 0, 1, 1]);
     }
 
     #[test]
     fn a_step_back_of_the_wall_clock_does_not_hide_a_pause_after_it() {
         let (time, clocks) = at(0);
         clocks.wall.store(EPOCH - 9 * SECOND, Ordering::Relaxed);
-        assert_eq!(time.doubts(), 0);
+        assert_eq!(time.suspected_pauses(), 0);
         clocks.wall.store(EPOCH - 5 * SECOND, Ordering::Relaxed);
-        assert_eq!(time.doubts(), 1);
+        assert_eq!(time.suspected_pauses(), 1);
     }
 }

@@ -11,7 +11,7 @@ use super::task::Driver;
 use crate::bugs::{self, Bug};
 use crate::cluster::error::ApiError;
 use crate::cluster::patch::Extras;
-use crate::cluster::reads::Seen;
+use crate::cluster::reads::NodeAndLease;
 use crate::cluster::server_time::ServerTime;
 use crate::env::Env;
 use crate::lease::NodeLease;
@@ -143,7 +143,7 @@ impl Maintenance {
             lease,
             change.deadline,
             terms,
-            change.doubts,
+            change.suspected_pauses,
         )
         .ok_or(InvalidOption::NothingToKeep)?;
         let shared = driver.shared();
@@ -400,7 +400,7 @@ impl HeldLease {
             false => Verb::Release,
         };
         let plan = Plan::new(verb, names, meant, Extras::default());
-        let seen = Seen::without_row(&self.node, Some(lease));
+        let seen = NodeAndLease::without_row(&self.node, Some(lease));
         self.maintenance
             .carry_out(&self.node, plan, Some(seen))
             .await

@@ -36,16 +36,16 @@ pub(super) struct Shared {
     /// It is lost, and the notification is about to follow.
     over: AtomicBool,
     /// How many pauses of the machine had been suspected at the last check.
-    doubts: AtomicU64,
+    suspected_pauses: AtomicU64,
 }
 
 impl Shared {
-    pub(super) fn new(held_state: HeldState, doubts: u64) -> Self {
+    pub(super) fn new(held_state: HeldState, suspected_pauses: u64) -> Self {
         Self {
             held_state: watch::Sender::new(held_state),
             doubted: AtomicBool::new(false),
             over: AtomicBool::new(false),
-            doubts: AtomicU64::new(doubts),
+            suspected_pauses: AtomicU64::new(suspected_pauses),
         }
     }
 
@@ -92,13 +92,14 @@ impl Shared {
     /// Checks the clocks. If the machine may have been paused since the last check, all work stops until
     /// the Lease has been read.
     pub(super) fn check_clocks(&self, time: &ServerTime) {
-        let doubts = time.doubts();
+        let suspected_pauses = time.suspected_pauses();
         // All work is stopped before another check can run and find nothing new.
-        if self.doubts.load(Ordering::SeqCst) != doubts {
+        if self.suspected_pauses.load(Ordering::SeqCst) != suspected_pauses {
             self.doubted.store(true, Ordering::SeqCst);
             self.held_state
                 .send_if_modified(|held_state| !std::mem::replace(&mut held_state.checking, true));
-            self.doubts.store(doubts, Ordering::SeqCst);
+            self.suspected_pauses
+                .store(suspected_pauses, Ordering::SeqCst);
         }
     }
 
@@ -129,7 +130,7 @@ mod tests {
             problem: None,
             lost: None,
         };
-        let shared = Shared::new(held_state, time.doubts());
+        let shared = Shared::new(held_state, time.suspected_pauses());
         shared.check_clocks(&time);
         assert!(shared.may_work(machine.boot()), "nothing happened");
         machine.set_ahead(9_000_000);

@@ -58,7 +58,7 @@ impl Driver {
         lease: NodeLease,
         deadline: Option<BootInstant>,
         terms: Terms,
-        doubts: u64,
+        suspected_pauses: u64,
     ) -> Option<Self> {
         let mut names = maintenance.names();
         let caller = maintenance.caller(&mut names);
@@ -87,7 +87,7 @@ impl Driver {
             patch: None,
             problem: None,
             is_failing: false,
-            shared: Arc::new(Shared::new(held_state, doubts)),
+            shared: Arc::new(Shared::new(held_state, suspected_pauses)),
         })
     }
 

@@ -11,7 +11,7 @@ use crate::any_lease::{AnyLease, Candidate, LeaseScope};
 use crate::cluster::error::ApiError;
 use crate::cluster::nodes::NodeRow;
 use crate::cluster::nodes::RowDetail;
-use crate::cluster::reads::{Seen, Sight};
+use crate::cluster::reads::{NodeAndLease, NodeLookup};
 use crate::cluster::watch::NodeRowEvent;
 use crate::lease::NodeLease;
 use crate::outcome::{Error, Right};
@@ -111,21 +111,21 @@ impl Maintenance {
     ///
     /// # Caveats
     /// Dropping this future abandons the answer and changes nothing.
-    pub async fn see(&self, node: &str, with_node: bool) -> Result<Seen, Error> {
+    pub async fn see(&self, node: &str, with_node: bool) -> Result<NodeAndLease, Error> {
         let seen = self
             .api
             .see(node, with_node)
             .await
             .map_err(|error| self.api.lease_right("get").explain(error))?;
         let lease = self.own(seen.lease)?;
-        Ok(Seen { lease, ..seen })
+        Ok(NodeAndLease { lease, ..seen })
     }
 
     /// The Node's row.
     ///
     /// # Usage
     /// ```
-    /// use maintenance_lease::{Maintenance, Sight};
+    /// use maintenance_lease::{Maintenance, NodeLookup};
     ///
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -133,9 +133,9 @@ impl Maintenance {
     /// # sandbox.add_node("worker-1");
     /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
     /// match maintenance.see_node("worker-7").await? {
-    ///     Sight::Row(node) => println!("{}", node.status),
-    ///     Sight::Missing => println!("no such node"),
-    ///     Sight::Forbidden | Sight::Unread => println!("may not be read"),
+    ///     NodeLookup::Row(node) => println!("{}", node.status),
+    ///     NodeLookup::Missing => println!("no such node"),
+    ///     NodeLookup::Forbidden | NodeLookup::Unread => println!("may not be read"),
     /// }
     /// # Ok(())
     /// # }
@@ -146,7 +146,7 @@ impl Maintenance {
     ///
     /// # Caveats
     /// Dropping this future abandons the answer and changes nothing.
-    pub async fn see_node(&self, node: &str) -> Result<Sight, Error> {
+    pub async fn see_node(&self, node: &str) -> Result<NodeLookup, Error> {
         Ok(self.api.node_row(node).await?)
     }
 
@@ -375,6 +375,12 @@ impl Maintenance {
     /// the name, the server is asked for the correct one, and the acquisition is retried.
     pub fn set_api_user(&self, name: impl Into<String>) {
         self.api.set_user(name.into());
+    }
+
+    /// Whether an acquisition creates the namespace of the node locks if it is missing, which is the default. If
+    /// not, it fails with [`Error::NamespaceMissing`]. Also changes it for clones.
+    pub fn set_creates_namespace(&self, creates: bool) {
+        self.api.set_creates_namespace(creates);
     }
 
     /// Refuses a Lease of another application, which is neither this one's nor free.

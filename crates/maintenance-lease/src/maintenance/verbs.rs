@@ -3,7 +3,7 @@
 use super::Maintenance;
 use crate::cluster::change::{Running, Task};
 use crate::cluster::patch::Extras;
-use crate::cluster::reads::Seen;
+use crate::cluster::reads::NodeAndLease;
 use crate::env::nonce;
 use crate::lease::NodeLease;
 use crate::options::{
@@ -85,7 +85,7 @@ impl Maintenance {
         &self,
         node: &str,
         options: &Acquire,
-        seen: Option<Seen>,
+        seen: Option<NodeAndLease>,
     ) -> Result<Change, Error> {
         let plan = self.plan_acquire(options)?;
         self.carry_out(node, plan, seen).await
@@ -111,7 +111,7 @@ impl Maintenance {
     ///
     /// # Errors
     /// The refusal.
-    pub fn check_acquire(&self, seen: &Seen, options: &Acquire) -> Result<(), Error> {
+    pub fn check_acquire(&self, seen: &NodeAndLease, options: &Acquire) -> Result<(), Error> {
         let duration = check_duration(options.duration)?;
         let mut names = self.names();
         let verb = acquire_verb(options, duration, names.id("unsent"));
@@ -156,7 +156,7 @@ impl Maintenance {
     }
 
     /// Whether a hold without a take-over would be refused, judging from what was read. Sends nothing.
-    pub(crate) fn check_hold(&self, seen: &Seen, options: &Hold) -> Result<(), Error> {
+    pub(crate) fn check_hold(&self, seen: &NodeAndLease, options: &Hold) -> Result<(), Error> {
         let mut plan = self.plan_hold(options, None)?;
         let caller = self.caller(&mut plan.names);
         self.api
@@ -229,7 +229,7 @@ impl Maintenance {
         &self,
         node: &str,
         options: &Renew,
-        seen: Option<Seen>,
+        seen: Option<NodeAndLease>,
     ) -> Result<Change, Error> {
         let duration = options.duration.map(check_duration).transpose()?;
         let verb = match options.added {
@@ -297,7 +297,7 @@ impl Maintenance {
         &self,
         node: &str,
         options: &Release,
-        seen: Option<Seen>,
+        seen: Option<NodeAndLease>,
     ) -> Result<Change, Error> {
         check_option_reason(options.reason.as_deref())?;
         let mut names = self.names();
@@ -356,7 +356,7 @@ impl Maintenance {
             takes_over: true,
             ..Extras::because(options.reason.as_deref())
         };
-        let seen = Seen::without_row(confirmed.node(), Some(confirmed.clone()));
+        let seen = NodeAndLease::without_row(confirmed.node(), Some(confirmed.clone()));
         let plan = Plan::new(Verb::ForceRelease, names, named_acquisition, extras);
         self.carry_out(confirmed.node(), plan, Some(seen)).await
     }
@@ -423,7 +423,7 @@ impl Maintenance {
         node: &str,
         options: &Hold,
         confirmed: Option<&NodeLease>,
-        seen: Option<Seen>,
+        seen: Option<NodeAndLease>,
     ) -> Result<Change, Error> {
         let plan = self.plan_hold(options, confirmed)?;
         self.carry_out(node, plan, seen).await
@@ -489,7 +489,7 @@ impl Maintenance {
         &self,
         node: &str,
         confirmed: Option<&NodeLease>,
-        seen: Option<Seen>,
+        seen: Option<NodeAndLease>,
     ) -> Result<Change, Error> {
         let mut names = self.names();
         let named_acquisition = confirmed.and_then(|lease| lease.reduced(&mut names).acquisition());
@@ -585,13 +585,12 @@ impl Maintenance {
         &self,
         node: &str,
         plan: Plan,
-        seen: Option<Seen>,
+        seen: Option<NodeAndLease>,
     ) -> Result<Change, Error> {
         let mut running = Running::new(&self.api, self.task(node, plan));
-        match running.run(seen).await? {
-            Some(change) => Ok(change),
-            None => Err(running.contended()),
-        }
+        let lease = running.read(seen).await?;
+        let change = running.resume(lease).await?;
+        change.ok_or_else(|| running.contended())
     }
 
     /// The task that applies `plan` to a node's Lease.

@@ -16,13 +16,13 @@ pub mod names;
 #[doc(hidden)]
 pub mod relabel;
 pub mod state;
+pub mod take_expired;
 pub mod take_over;
 pub mod terms;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod time;
 pub mod transition;
-pub mod unfinished;
 pub mod unknown_write;
 pub mod verify;
 pub mod wait;
@@ -38,11 +38,11 @@ pub use lease::{Acquisition, Holder, Lease, Version};
 pub use lock_id::{InvalidLockId, LockId};
 pub use names::{Id, Names};
 pub use state::{Flags, LONGEST, State, flags, state};
+pub use take_expired::check_finished;
 pub use take_over::breaks;
 pub use terms::{Expiry, Terms};
 pub use time::{Instant, Now, SKEW_BUDGET, Span};
 pub use transition::{Caller, Decision, Refusal, Verb, Write, decide};
-pub use unfinished::check_finished;
 pub use unknown_write::{WriteOutcome, judge};
 pub use verify::check_held;
 pub use wait::{SILENCE, Turn, Waiter};

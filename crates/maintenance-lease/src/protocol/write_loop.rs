@@ -174,7 +174,7 @@ impl WriteLoop {
             }
             self.went_back = false;
             match copies.judge(seen) {
-                // Seen twice: etcd was restored, and the version that the write is based on is gone.
+                // NodeAndLease twice: etcd was restored, and the version that the write is based on is gone.
                 _ if went_back => self.sent = None,
                 (WriteOutcome::Landed, attempt) => {
                     if let Some(lease) = seen {

@@ -8,12 +8,12 @@ use futures::stream::{self, StreamExt as _};
 
 use super::held_locks::{HeldLocks, has_little_time, verify_lock};
 use super::options::{SetError, SetOptions, SetOutcome, SetProgress, Target};
-use super::order::{Action, Event, Obstacle, OnConflict, Order};
+use super::order::{Event, Obstacle, OnConflict};
 use super::parallel::{GRACE_AFTER_INTERRUPT, Interrupt, run_parallel};
 use super::wait::CONFLICT_TIMEOUT;
 use crate::bugs::{self, Bug};
 use crate::cluster::change::DryRun;
-use crate::cluster::reads::Sight;
+use crate::cluster::reads::NodeLookup;
 use crate::maintenance::Maintenance;
 use crate::outcome::{Change, Done, Error, Refused};
 use crate::protocol::{BootInstant, Instant, Refusal, SKEW_BUDGET};
@@ -77,21 +77,8 @@ where
         }
     }
 
-    pub(super) async fn run(mut self) -> SetOutcome {
-        let mut order = Order::new(self.manner, self.targets.len());
-        let mut event = self.check_first();
-        let is_done = loop {
-            event = match order.step(event) {
-                Action::Acquire(from, to) => self.acquire(from, to).await,
-                Action::Await(at) => self.wait_for(at, true).await,
-                Action::Watch(at) => self.wait_for(at, false).await,
-                Action::Release(from) => self.release(from).await,
-                Action::Check => self.check().await,
-                Action::Done => break true,
-                Action::Failed => break false,
-            };
-        };
-        self.release_unanswered().await;
+    /// The result, after the last action.
+    pub(super) fn outcome(mut self, is_done: bool) -> SetOutcome {
         let held = std::mem::take(&mut self.taken.places).into_iter();
         let name = |at: usize| self.targets[at].node.clone();
         SetOutcome {
@@ -108,7 +95,7 @@ where
     }
 
     /// Checks what was read before: if one node would be refused, nothing is written.
-    fn check_first(&mut self) -> Event {
+    pub(super) fn check_first(&mut self) -> Event {
         for (at, target) in self.targets.iter().enumerate() {
             let Some(seen) = &target.seen else {
                 continue;
@@ -116,7 +103,7 @@ where
             let checked = match (self.manner, &seen.row) {
                 (OnConflict::Partial, _) => Ok(()),
                 // Waiting does not create a Node.
-                (OnConflict::Waiting, Sight::Missing) => {
+                (OnConflict::Waiting, NodeLookup::Missing) => {
                     Err(Error::NodeNotFound(target.node.clone()))
                 }
                 (OnConflict::Waiting, _) => Ok(()),
@@ -133,7 +120,7 @@ where
     }
 
     /// Tries these places. Unless partial, the first refusal ends it.
-    async fn acquire(&mut self, from: usize, to: usize) -> Event {
+    pub(super) async fn acquire(&mut self, from: usize, to: usize) -> Event {
         let is_partial = self.manner == OnConflict::Partial;
         let Self {
             locks,
@@ -190,7 +177,7 @@ where
     }
 
     /// Releases what this call acquired at `from` and after it.
-    async fn release(&mut self, from: usize) -> Event {
+    pub(super) async fn release(&mut self, from: usize) -> Event {
         self.release_if(|at, _| at >= from).await
     }
 
@@ -254,7 +241,7 @@ where
     }
 
     /// One bounded attempt to release what was acquired without an answer.
-    async fn release_unanswered(&mut self) {
+    pub(super) async fn release_unanswered(&mut self) {
         let is_open = |&at: &usize| self.may_land(at);
         let open: Vec<usize> = self.failed.keys().copied().filter(is_open).collect();
         for at in self.release_unreported(open).await {
@@ -280,7 +267,7 @@ where
     }
 
     /// Checks the locks of a call that waited, and renews those with little time left.
-    async fn check(&mut self) -> Event {
+    pub(super) async fn check(&mut self) -> Event {
         let mut checks_all = self.manner == OnConflict::Waiting && self.targets.len() > 1;
         let env = self.locks.api.env.clone();
         let ends = env.boot().plus(self.options.longest_wait().into());
@@ -316,12 +303,15 @@ where
 
     /// The locks to check: all, or those with little time left or in doubt.
     fn due(&mut self, all: bool) -> BTreeMap<usize, Change> {
-        let (now, doubts) = (self.locks.api.env.boot(), self.locks.api.time.doubts());
+        let (now, suspected_pauses) = (
+            self.locks.api.env.boot(),
+            self.locks.api.time.suspected_pauses(),
+        );
         let mut due = BTreeMap::new();
         for (&at, lock) in &mut self.taken.places {
             lock.settle();
             let change = &lock.change;
-            if all || has_little_time(change, now) || change.doubts != doubts {
+            if all || has_little_time(change, now) || change.suspected_pauses != suspected_pauses {
                 due.insert(at, change.clone());
             }
         }

@@ -10,7 +10,7 @@ use futures::future::{BoxFuture, select, select_all};
 use futures::stream::{self, StreamExt as _};
 
 use super::parallel::GRACE_AFTER_INTERRUPT;
-use crate::cluster::reads::Seen;
+use crate::cluster::reads::NodeAndLease;
 use crate::keeper::{HeldLease, Lost};
 use crate::lease::NodeLease;
 use crate::maintenance::Maintenance;
@@ -105,11 +105,11 @@ impl Drop for HeldLocks {
 pub(super) async fn verify_lock(locks: &Maintenance, change: &Change) -> Result<Change, Error> {
     let node = &change.node;
     if change.lease.as_ref().is_some_and(|lease| lease.admin) {
-        let doubts = locks.server_time().doubts();
+        let suspected_pauses = locks.server_time().suspected_pauses();
         let lease = locks.get(node).await?;
         if lease.as_ref().and_then(NodeLease::lock_id) == change.lock_id() {
             return Ok(Change {
-                doubts,
+                suspected_pauses,
                 ..change.clone()
             });
         }
@@ -130,12 +130,12 @@ pub(super) async fn verify_lock(locks: &Maintenance, change: &Change) -> Result<
         Some(lock_id) => Renew::new().lock_id(lock_id),
         None => Renew::new(),
     };
-    let seen = Seen::without_row(node, change.lease.clone());
+    let seen = NodeAndLease::without_row(node, change.lease.clone());
     let renewed = locks.renew_seen(node, &options, Some(seen)).await?;
     let mut sure = change.clone();
     sure.lease = renewed.lease;
     sure.deadline = renewed.deadline;
-    sure.doubts = renewed.doubts;
+    sure.suspected_pauses = renewed.suspected_pauses;
     Ok(sure)
 }
 

@@ -15,9 +15,10 @@ use std::pin::pin;
 use self::actions::Driver;
 pub use self::held::HeldSet;
 pub use self::options::{SetError, SetOptions, SetOutcome, SetProgress, Target};
+use self::order::{Action, Order};
 use self::parallel::Interrupt;
 use crate::cluster::change::DryRun;
-use crate::cluster::reads::Seen;
+use crate::cluster::reads::NodeAndLease;
 use crate::keeper::{Lost, LostBy};
 use crate::lease::NodeLease;
 use crate::maintenance::Maintenance;
@@ -83,8 +84,22 @@ impl Maintenance {
         let targets = nodes.into_iter().map(Into::into).collect();
         let interrupt = pin!(interrupt);
         let interrupt = Interrupt::new(interrupt, self.api.env.clone());
-        let driver = Driver::new(self, targets, options, interrupt, progress);
-        driver.run().await
+        let mut driver = Driver::new(self, targets, options, interrupt, progress);
+        let mut order = Order::new(driver.manner, driver.targets.len());
+        let mut event = driver.check_first();
+        let is_done = loop {
+            event = match order.step(event) {
+                Action::Acquire(from, to) => driver.acquire(from, to).await,
+                Action::Await(at) => driver.wait_for(at, true).await,
+                Action::Watch(at) => driver.wait_for(at, false).await,
+                Action::Release(from) => driver.release(from).await,
+                Action::Check => driver.check().await,
+                Action::Done => break true,
+                Action::Failed => break false,
+            };
+        };
+        driver.release_unanswered().await;
+        driver.outcome(is_done)
     }
 
     /// Releases what `change` acquired, if that acquisition still stands. A lock that the caller had
@@ -125,7 +140,7 @@ impl Maintenance {
 
     /// Ends the acquisition of `lock_id`, as seen in `lease`, if it still stands.
     async fn end(&self, node: &str, lease: &NodeLease, lock_id: LockId) -> Result<(), Error> {
-        let seen = Some(Seen::without_row(node, Some(lease.clone())));
+        let seen = Some(NodeAndLease::without_row(node, Some(lease.clone())));
         let released = match lease.admin {
             true => self.unhold_seen(node, Some(lease), seen).await,
             false => {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::order::OnConflict;
 use crate::cluster::error::ApiError;
-use crate::cluster::reads::Seen;
+use crate::cluster::reads::NodeAndLease;
 use crate::maintenance::Maintenance;
 use crate::maintenance::verbs::Plan;
 use crate::options::{Acquire, DEFAULT_DURATION, Hold, InvalidOption};
@@ -84,7 +84,7 @@ impl SetOptions {
     }
 
     /// Whether it would be refused on what was seen.
-    pub(super) fn check(&self, locks: &Maintenance, seen: &Seen) -> Result<(), Error> {
+    pub(super) fn check(&self, locks: &Maintenance, seen: &NodeAndLease) -> Result<(), Error> {
         match &self.verb {
             Verb::Acquire(options) => locks.check_acquire(seen, options),
             Verb::Hold(options) => locks.check_hold(seen, options),
@@ -114,7 +114,7 @@ pub struct Target {
     /// Its name.
     pub node: String,
     /// What was read of it already. It is not read again.
-    pub seen: Option<Seen>,
+    pub seen: Option<NodeAndLease>,
 }
 
 impl<S: Into<String>> From<S> for Target {

@@ -8,7 +8,7 @@ use futures::future::{Either, select};
 use super::{Blocked, Goal, Progress};
 use crate::cluster::change::{CLOCK_RETRY, Running};
 use crate::cluster::error::ApiError;
-use crate::cluster::reads::Seen;
+use crate::cluster::reads::NodeAndLease;
 use crate::env::backoff;
 use crate::follow::{Followed, Follower};
 use crate::lease::NodeLease;
@@ -30,13 +30,13 @@ pub(super) struct Contender<'a> {
     goal: Goal<'a>,
     names: Names,
     waiter: Waiter,
-    seen: Seen,
+    seen: NodeAndLease,
     /// The Lease may belong to another Node by now: both are read before the next attempt.
     stale: bool,
     /// Time has passed since the Node was read.
     waited: bool,
     /// How many pauses of the machine had been suspected when both were last read.
-    doubts: u64,
+    suspected_pauses: u64,
     follower: Follower,
     failures: u32,
     /// An attempt that lost its race, as far as is known.
@@ -66,10 +66,10 @@ impl<'a> Contender<'a> {
             goal,
             names,
             waiter,
-            seen: Seen::without_row(node, None),
+            seen: NodeAndLease::without_row(node, None),
             stale: false,
             waited: false,
-            doubts: maintenance.api.time.doubts(),
+            suspected_pauses: maintenance.api.time.suspected_pauses(),
             follower: maintenance.follow([node]),
             failures: 0,
             contended: None,
@@ -94,13 +94,13 @@ impl<'a> Contender<'a> {
             match self.turn(clocks) {
                 Turn::Try => return Ok(()),
                 Turn::Read => {
-                    let doubts = self.maintenance.api.time.doubts();
+                    let suspected_pauses = self.maintenance.api.time.suspected_pauses();
                     let once = self.maintenance.once();
                     match once.see(&self.seen.node, true).await {
                         Ok(seen) => self.read(seen)?,
                         Err(error) => self.failed(error)?,
                     }
-                    self.doubts = doubts;
+                    self.suspected_pauses = suspected_pauses;
                 }
                 Turn::Wait(until) => {
                     if let Some(blocked) = self.news(until, clocks) {
@@ -134,7 +134,10 @@ impl<'a> Contender<'a> {
         }
         match self.waiter.turn(clocks) {
             // A state that was seen before a pause may be outdated after it.
-            Turn::Try if self.stale || self.doubts != self.maintenance.api.time.doubts() => {
+            Turn::Try
+                if self.stale
+                    || self.suspected_pauses != self.maintenance.api.time.suspected_pauses() =>
+            {
                 Turn::Read
             }
             Turn::Try if self.depends_on_node() => Turn::Read,
@@ -156,7 +159,7 @@ impl<'a> Contender<'a> {
 
     /// A read shows the current Lease and Node. The watch continues from there: a silent or cut watch is not
     /// waited for.
-    pub(super) fn read(&mut self, seen: Seen) -> Result<(), Error> {
+    pub(super) fn read(&mut self, seen: NodeAndLease) -> Result<(), Error> {
         self.failures = 0;
         self.stale = false;
         self.waited = false;
@@ -235,7 +238,10 @@ impl<'a> Contender<'a> {
         }
         let task = self.maintenance.task(&self.seen.node, self.plan()?);
         let mut running = Running::new(&self.maintenance.api, task);
-        let result = running.run(Some(self.seen.clone())).await;
+        let result = match running.read(Some(self.seen.clone())).await {
+            Ok(lease) => running.resume(lease).await,
+            Err(error) => Err(error),
+        };
         self.attempted(running, result)
     }
 

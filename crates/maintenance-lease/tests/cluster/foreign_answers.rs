@@ -10,7 +10,7 @@ use http::{Method, Response, header};
 use kube::client::Body;
 use maintenance_lease::{
     Accept, Acquire, ApiError, Call, Done, Error, Followed, Guarded, LeaseScope, Maintenance,
-    Release, Requests, RowDetail, SideEffect, Sight,
+    NodeLookup, Release, Requests, RowDetail, SideEffect,
 };
 use serde_json::json;
 
@@ -355,6 +355,6 @@ async fn what_is_missing_is_told_apart(cluster: Cluster) {
         assert!(!error.is_missing_namespace("another"));
     }
     let alice = cluster.holder("alice");
-    assert_eq!(alice.see_node(&missing).await.unwrap(), Sight::Missing);
+    assert_eq!(alice.see_node(&missing).await.unwrap(), NodeLookup::Missing);
     assert!(alice.get(&missing).await.unwrap().is_none());
 }

@@ -2,6 +2,7 @@
 
 mod support;
 
+mod conflict_storms;
 mod elections;
 mod example;
 mod following;
@@ -25,7 +26,6 @@ mod sendable;
 mod server_time;
 mod sets;
 mod states;
-mod storms;
 mod verbs;
 mod waiters;
 mod waiting;

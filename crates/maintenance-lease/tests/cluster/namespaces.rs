@@ -16,6 +16,7 @@ on_both_servers! { alone:
     deleted_with_the_lease_before_a_patch_it_is_made_again,
     deleted_under_a_holder_nothing_is_held,
     a_dry_run_on_the_server_makes_none,
+    a_caller_may_want_none_made,
 }
 
 async fn without_it_every_node_is_free(cluster: Cluster) {
@@ -137,4 +138,20 @@ async fn a_dry_run_on_the_server_makes_none(cluster: Cluster) {
         "it is not there"
     );
     assert_eq!(cluster.lease(&node).await, Value::Null);
+}
+
+async fn a_caller_may_want_none_made(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    let wire = Wire::clear();
+    let alice = cluster.holder_on(&wire, "alice");
+    alice.set_creates_namespace(false);
+    for error in [
+        alice.try_acquire(&node, &Acquire::new()).await.unwrap_err(),
+        alice.hold(&node, &Hold::new("disk")).await.unwrap_err(),
+    ] {
+        assert!(matches!(error, Error::NamespaceMissing(_)), "{error:?}");
+    }
+    assert!(!wire.requests().contains(&"POST namespace".to_owned()));
+    alice.clone().set_creates_namespace(true);
+    alice.try_acquire(&node, &Acquire::new()).await.unwrap();
 }

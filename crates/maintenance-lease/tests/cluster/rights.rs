@@ -3,7 +3,7 @@
 
 use control_plane::Rule;
 use maintenance_lease::{
-    Acquire, Change, Error, Hold, Release, Renew, Right, RowDetail, SideEffect, Sight,
+    Acquire, Change, Error, Hold, NodeLookup, Release, Renew, Right, RowDetail, SideEffect,
 };
 use serde_json::{Value, json};
 
@@ -52,7 +52,7 @@ fn without_any_right_the_first_one_missing_is_to_read_leases() {
         );
         let listed = user.nodes(None, RowDetail::Cells).await;
         assert_eq!(missing(listed), "list nodes");
-        assert_eq!(user.see_node(&node).await.unwrap(), Sight::Forbidden);
+        assert_eq!(user.see_node(&node).await.unwrap(), NodeLookup::Forbidden);
     });
 }
 

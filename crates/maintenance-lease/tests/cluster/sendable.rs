@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use maintenance_lease::{
     Acquire, Call, HeldLease, HeldSet, HeldState, Hold, Keep, LeaderElection, Lost, Maintenance,
-    NodeEvent, NodeLease, Release, Renew, Requests, RowDetail, Seen, SetOptions,
+    NodeAndLease, NodeEvent, NodeLease, Release, Renew, Requests, RowDetail, SetOptions,
 };
 
 fn may_be_spawned<T: Send + 'static>() {}
@@ -48,7 +48,12 @@ fn requests(requests: &Requests, call: &Call) {
     sendable(requests.list_pages(call, |_, _| Ok(Some(()))));
 }
 
-fn verbs(locks: &Maintenance, lease: &NodeLease, events: &[NodeEvent], seen: fn() -> Option<Seen>) {
+fn verbs(
+    locks: &Maintenance,
+    lease: &NodeLease,
+    events: &[NodeEvent],
+    seen: fn() -> Option<NodeAndLease>,
+) {
     let (acquire, hold) = (Acquire::new(), Hold::new("why"));
     let (renew, release) = (Renew::new(), Release::new());
     sendable(locks.try_acquire("n", &acquire));
@@ -65,7 +70,7 @@ fn verbs(locks: &Maintenance, lease: &NodeLease, events: &[NodeEvent], seen: fn(
     sendable(locks.post_events(events, Duration::ZERO));
 }
 
-fn waiting(locks: &Maintenance, election: &LeaderElection, seen: fn() -> Option<Seen>) {
+fn waiting(locks: &Maintenance, election: &LeaderElection, seen: fn() -> Option<NodeAndLease>) {
     let (acquire, hold) = (Acquire::new(), Hold::new("why"));
     sendable(locks.acquire("n", &acquire));
     sendable(locks.acquire_when_free("n", &acquire, |_| ()));

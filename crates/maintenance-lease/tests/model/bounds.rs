@@ -73,7 +73,7 @@ pub(crate) enum Action {
     /// A client is scheduled, and does what is due.
     Run(usize, Clock),
     /// A holder's work is over.
-    GiveBack(usize),
+    Release(usize),
     /// The work of a client that lost its lease is over.
     Stop(usize),
     /// An administrator looks, and agrees to break what is there.
@@ -315,7 +315,7 @@ impl Bounds {
                 if holding.keeper.loss().is_some() {
                     actions.push(Action::Stop(who));
                 } else if !is_hold {
-                    actions.push(Action::GiveBack(who));
+                    actions.push(Action::Release(who));
                 }
                 // A hold knows no time, but that a check is due at once.
                 if !is_hold || holding.keeper.is_in_doubt() {
@@ -408,7 +408,7 @@ impl Bounds {
                 let server = now(world, clock);
                 world.run(who, server, &setting);
             }
-            Action::GiveBack(who) => world.give_back(who),
+            Action::Release(who) => world.release(who),
             Action::Stop(who) => world.stop(who),
             Action::Confirm => {
                 let seen = world.store.lease;

@@ -407,7 +407,7 @@ impl Request {
                     labels.lease(lease);
                 }
             }
-            (Asked::Read, Some(Answer::Seen(Some(lease)))) => labels.lease(lease),
+            (Asked::Read, Some(Answer::NodeAndLease(Some(lease)))) => labels.lease(lease),
             (Asked::Read, _) => {}
         }
     }

@@ -19,7 +19,7 @@ enum Step {
     Run(usize, (Span, Span)),
     /// A client is scheduled, and what it sends is carried out and answered at once.
     Do(usize, (Span, Span)),
-    GiveBack(usize),
+    Release(usize),
     Stop(usize),
     Look(usize),
     /// Asked whether to break the lock that was seen, somebody says yes.
@@ -57,7 +57,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => who().prop_map(Step::GiveUp),
         6 => (who(), clock()).prop_map(|(who, clock)| Step::Run(who, clock)),
         8 => (who(), clock()).prop_map(|(who, clock)| Step::Do(who, clock)),
-        1 => who().prop_map(Step::GiveBack),
+        1 => who().prop_map(Step::Release),
         1 => who().prop_map(Step::Stop),
         1 => who().prop_map(Step::Halt),
         2 => who().prop_map(Step::Resume),
@@ -127,7 +127,7 @@ impl Run {
                     world.answer(request, server, &self.setting);
                 }
             }
-            Step::GiveBack(who) if runs(world, who) => world.give_back(who),
+            Step::Release(who) if runs(world, who) => world.release(who),
             Step::Stop(who) if runs(world, who) && world.clients[who].is_lost() => world.stop(who),
             Step::Look(who) => self.seen[who] = world.store.lease,
             Step::Confirm(who) => world.confirm(self.seen[who].as_ref()),

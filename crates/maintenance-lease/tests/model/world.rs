@@ -87,7 +87,7 @@ pub(crate) enum Asked {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Answer {
     /// What a read shows.
-    Seen(Option<Lease>),
+    NodeAndLease(Option<Lease>),
     /// The write landed, and this is the Lease now.
     Landed(Lease),
     /// The Lease is at another version.
@@ -263,7 +263,7 @@ impl World {
     }
 
     /// A holder's work is over, and it gives the lease back.
-    pub(crate) fn give_back(&mut self, who: usize) {
+    pub(crate) fn release(&mut self, who: usize) {
         let client = &mut self.clients[who];
         if let Some(of) = client.keeper().map(Keeper::acquisition) {
             client.becomes(Role::Changing(Changing {
@@ -309,7 +309,7 @@ impl World {
     pub(crate) fn serve(&mut self, index: usize) {
         let request = self.requests[index];
         let answer = match request.asked {
-            Asked::Read => Answer::Seen(self.store.lease),
+            Asked::Read => Answer::NodeAndLease(self.store.lease),
             Asked::Write { sent, breaks } => {
                 let before = self.store.lease.and_then(|lease| lease.acquisition());
                 match self.store.lease {
@@ -343,7 +343,7 @@ impl World {
     pub(crate) fn answer(&mut self, index: usize, server: Now, setting: &Setting) {
         let request = self.requests.remove(index);
         self.clients[request.who].hears(match request.answer {
-            Some(Answer::Seen(_) | Answer::Landed(_)) => Heard::TheLease,
+            Some(Answer::NodeAndLease(_) | Answer::Landed(_)) => Heard::TheLease,
             Some(Answer::Conflict) | None => Heard::TheTime,
         });
         self.hear(request, server, setting);
@@ -375,7 +375,7 @@ impl World {
         let who = request.who;
         let clocks = self.clients[who].clocks(server);
         match request.answer.expect("it was served") {
-            Answer::Seen(lease) => self.look(who, lease, server, setting),
+            Answer::NodeAndLease(lease) => self.look(who, lease, server, setting),
             Answer::Landed(lease) => {
                 let next = self.hand(who, server, setting, |client, moment| {
                     client.answered(&lease, moment)

@@ -7,7 +7,7 @@ use crate::constants::{HEARTBEAT_LASTS, POD_GC};
 use crate::facts::{Fenced, NodeSight, There, Told};
 use crate::fencing::record::Since;
 use crate::known::{Known, Why};
-use crate::node::{Health, Heartbeat, Pulse, Signs, Status, is_fresh, trusted};
+use crate::node_health::{Health, Heartbeat, Pulse, Signs, Status, is_fresh, trusted};
 use crate::words::age;
 
 const ALIVE: &str = "node-alive";
@@ -251,7 +251,7 @@ mod tests {
     use super::*;
     use crate::checks::Level::{self, Blocker, Info, Ok, Unread};
     use crate::checks::testing::{NOW, forbidden, record, there};
-    use crate::node::Ready;
+    use crate::node_health::Ready;
     use crate::taint::OutOfService;
 
     fn ago(seconds: u32) -> Known<Option<Heartbeat>> {

@@ -6,7 +6,7 @@ use maintenance_lease::protocol::Instant;
 use crate::facts::{Owner, PodSight, Promise, Siblings, There, Told};
 use crate::fencing::Record;
 use crate::known::{Known, Why};
-use crate::node::Signs;
+use crate::node_health::Signs;
 use crate::taint::OutOfService;
 
 /// The present.

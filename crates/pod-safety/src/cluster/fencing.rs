@@ -12,7 +12,7 @@ use crate::facts::Remediation;
 use crate::fencing::record::ANNOTATION;
 use crate::fencing::{Attempt, Machine};
 use crate::known::Known;
-use crate::node::Signs;
+use crate::node_health::Signs;
 
 /// A Node, with what is seen of it elsewhere.
 #[derive(Clone, Debug)]

@@ -18,7 +18,7 @@ use crate::facts::{
     Cluster, Evidence, Lock, NamespaceEvidence, NodeEvidence, NodeRow, PodSight, Remediation, Zone,
 };
 use crate::known::{Known, Why};
-use crate::node::{Heartbeat, Signs};
+use crate::node_health::{Heartbeat, Signs};
 
 const LEASES: &str = "leases.coordination.k8s.io";
 

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use tokio::time;
 
 use crate::constants::{HEARTBEAT_LASTS, HEARTBEATS};
-use crate::node::Heartbeat;
+use crate::node_health::Heartbeat;
 use crate::wire::micro_instant;
 
 /// Reads objects. Cheap to clone; clones share the connection, the estimate of the server's time, and

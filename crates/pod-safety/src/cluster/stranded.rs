@@ -1,232 +1,396 @@
-//! Gathers what is stranded on nodes that are not well: a request a kind of object and page, however many
-//! nodes and pods there are.
+//! Gathers what is stuck around nodes: a request for each kind of object, page, and namespace with stuck
+//! pods, however many nodes and pods there are.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use futures::future::join_all;
 use futures::join;
-use k8s_openapi::api::core::v1::{self as core, Namespace, Node, PersistentVolume};
+use k8s_openapi::Metadata;
+use k8s_openapi::api::core::v1::{
+    Event, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod,
+};
 use k8s_openapi::api::storage::v1::VolumeAttachment;
-use maintenance_lease::protocol::Instant;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use maintenance_lease::protocol::{Instant, Now};
 use maintenance_lease::{Error, Right, escape};
 
 use super::Reader;
 use super::pods::on_pods;
+use super::why::{needed, newest};
+use crate::facts::NodeRow;
+use crate::facts::selectors::is_limited;
+use crate::facts::source::claims;
 use crate::known::{Known, Why};
-use crate::node::{Health, Signs};
+use crate::node_health::Health;
 use crate::stranded::{
-    Attachment, Orphan, Place, Pod, Stranded, StrandedPod, StrandedVolume, blocked, fate, orphan,
+    Attachment, Kept, Stranded, StrandedPod, StrandedVolume, blocked, is_stuck, orphan, own_claims,
 };
-use crate::taint::NoExecute;
+use crate::why::pod::{PodEvidence, SeenNode, has_kubelet, is_over, node_name, state};
+use crate::why::{Diagnosis, State, Unread, diagnose_pod};
 use crate::wire::instant;
 
 const PODS: &str = "/api/v1/pods";
-const ATTACHMENTS: &str = "/apis/storage.k8s.io/v1/volumeattachments";
 
 /// The nodes of a cluster.
 struct Nodes {
-    /// Those that are not well.
-    ill: HashMap<String, Place>,
-    /// Those that are.
-    well: HashSet<String>,
+    /// Those that were read; `None`: there is no such Node.
+    read: BTreeMap<String, Option<SeenNode>>,
+    /// All were read, so others don't exist.
+    is_complete: bool,
 }
 
 impl Nodes {
-    fn of(signs: Vec<(String, Signs, Vec<NoExecute>)>, health: impl Fn(&Signs) -> Health) -> Self {
-        let mut nodes = Self {
-            ill: HashMap::new(),
-            well: HashSet::new(),
-        };
-        for (name, signs, taints) in signs {
-            match health(&signs) {
-                Health::Ready => {
-                    nodes.well.insert(name);
-                }
-                health => {
-                    nodes.ill.insert(name, Place { health, taints });
-                }
-            }
+    /// The Node of this name, if that is known.
+    fn get(&self, name: &str) -> Option<Option<&SeenNode>> {
+        match self.read.get(name) {
+            Some(seen) => Some(seen.as_ref()),
+            None => (self.is_complete && !name.is_empty()).then_some(None),
         }
-        nodes
     }
 
-    /// The node of this name, if it is not healthy or its Node is missing.
-    fn place(&self, name: &str) -> Option<Place> {
-        if self.well.contains(name) {
-            return None;
-        }
-        Some(self.ill.get(name).cloned().unwrap_or(Place::gone()))
+    fn health(&self, name: &str, now: Now) -> Option<Health> {
+        let seen = self.get(name)?;
+        Some(seen.map_or(Health::Gone, |seen| seen.signs.health(now)))
     }
 }
 
+/// What was read around stuck pods.
+struct Around {
+    nodes: Nodes,
+    namespaces: Known<Vec<Namespace>>,
+    attachments: Known<Vec<VolumeAttachment>>,
+    /// By namespace.
+    claims: HashMap<String, Known<Vec<PersistentVolumeClaim>>>,
+    volumes: Known<Vec<PersistentVolume>>,
+    rows: Known<Vec<NodeRow>>,
+    /// The warnings about pods, by namespace.
+    warnings: HashMap<String, Known<Vec<Event>>>,
+}
+
 impl Reader {
-    /// What is stranded on `node`, or on all nodes that are not well and on those that are gone. A node
-    /// that is well has nothing stranded.
+    /// What is stuck on `node`, or on all nodes.
     ///
     /// # Errors
-    /// If Nodes or pods can't be read; what is known of heartbeats, volumes and namespaces may be
-    /// missing.
+    /// If Nodes or pods can't be read. Anything else that can't be read is listed in the result.
     pub async fn stranded(&self, node: Option<&str>) -> Result<Stranded, Error> {
-        let (nodes, pods, attachments, namespaces) = match node {
+        let on_node = |name| format!("fieldSelector={}", escape(&format!("spec.nodeName={name}")));
+        let (nodes, attachments, namespaces, on_node) = match node {
             Some(name) => {
-                let on_node = format!("fieldSelector={}", escape(&format!("spec.nodeName={name}")));
-                let (nodes, pods, attachments, namespaces) = join!(
-                    self.one_node(name),
-                    self.stranded_pods(&on_node, |_| true),
-                    self.attachments(|attachment| attachment.node == name),
+                let query = on_node(name);
+                let (node, attachments, namespaces, pods) = join!(
+                    self.seen_node(name),
+                    self.volume_attachments(),
                     self.ending_namespaces(),
+                    self.pods_where(&query, |_| true),
                 );
-                (nodes?, pods?, attachments, namespaces)
+                let node = node.map_err(|error| Right::on_nodes("get").explain(error))?;
+                let nodes = Nodes {
+                    read: BTreeMap::from([(name.to_owned(), node)]),
+                    is_complete: false,
+                };
+                (nodes, attachments, namespaces, Some(pods?))
             }
             None => {
                 let (nodes, attachments, namespaces) = join!(
                     self.all_nodes(),
-                    self.attachments(|_| true),
+                    self.volume_attachments(),
                     self.ending_namespaces()
                 );
-                let nodes = nodes?;
-                let is_ill = |pod: &Pod| !nodes.well.contains(&pod.sight.node);
-                let pods = self.stranded_pods("", is_ill).await?;
-                (nodes, pods, attachments, namespaces)
+                (nodes?, attachments, namespaces, None)
             }
         };
-        let volumes = match attachments {
-            Known::Yes(attachments) => Known::Yes(self.orphans(attachments, &nodes, &pods).await),
-            Known::Unknown(why) => Known::Unknown(why),
+        let is_stuck = |pod: &Pod, now| {
+            let health = nodes.health(node_name(pod), now);
+            health.is_some_and(|health| is_stuck(state(pod, now), &health))
+        };
+        let is_pending = |pod: &Pod, now| state(pod, now) == State::Pending;
+        let pods = match on_node {
+            Some(pods) => pods,
+            None => {
+                let now = self.now();
+                let is_wanted = |pod: &Pod| is_stuck(pod, now) || is_pending(pod, now);
+                self.pods_where("", is_wanted).await?
+            }
         };
         let now = self.now();
-        let stranded = pods.into_iter().filter_map(|pod| {
-            let place = nodes.place(&pod.sight.node)?;
-            Some(StrandedPod {
-                fate: fate(&pod, &place, now)?,
-                health: place.health,
-                pod,
-            })
-        });
-        let mut pods: Vec<StrandedPod> = stranded.collect();
-        pods.sort_by(|a, b| a.pod.key().cmp(&b.pod.key()));
-        let of_ill = nodes
-            .ill
-            .iter()
-            .map(|(name, place)| (name.clone(), place.health.clone()));
-        let of_pods = pods
-            .iter()
-            .map(|pod| (pod.pod.sight.node.clone(), pod.health.clone()));
-        let of_volumes = volumes.yes().into_iter().flatten();
-        let of_volumes =
-            of_volumes.map(|volume| (volume.attachment.node.clone(), volume.health.clone()));
-        let all: BTreeMap<String, Health> = of_ill.chain(of_pods).chain(of_volumes).collect();
-        Ok(Stranded {
-            namespaces: namespaces.map(|namespaces| blocked(namespaces, &pods)),
-            nodes: all,
-            pods,
-            volumes,
-        })
-    }
-
-    async fn one_node(&self, name: &str) -> Result<Nodes, Error> {
-        let (node, heartbeat) = join!(self.node(name), self.heartbeat(name));
-        let Some(node) = node.map_err(|error| Right::on_nodes("get").explain(error))? else {
-            return Ok(Nodes {
-                ill: HashMap::from([(name.to_owned(), Place::gone())]),
-                well: HashSet::new(),
-            });
+        let (stuck, others): (Vec<Pod>, Vec<Pod>) =
+            pods.into_iter().partition(|pod| is_stuck(pod, now));
+        let kept = Kept::by(stuck.iter());
+        let is_waiting =
+            |pod: &Pod| is_pending(pod, now) && !is_stuck(pod, now) && kept.is_awaited_by(pod);
+        let waiting: Vec<Pod> = match node {
+            Some(_) if kept.is_empty() => Vec::new(),
+            Some(_) => {
+                let pending = "fieldSelector=status.phase%3DPending";
+                self.pods_where(pending, is_waiting).await?
+            }
+            None => others.into_iter().filter(is_waiting).collect(),
         };
-        let heartbeat = Known::of(heartbeat, || "get heartbeats".to_owned());
-        let signs = Signs::of(&node, heartbeat);
-        let now = self.now();
-        Ok(Nodes::of(
-            vec![(name.to_owned(), signs, NoExecute::of(&node))],
-            |signs| signs.health(now),
-        ))
+        let attached = self.attached(node, &nodes, &attachments);
+        let mut around = Around {
+            nodes,
+            namespaces,
+            attachments,
+            claims: HashMap::new(),
+            volumes: Known::Unknown(Why::NotRead),
+            rows: Known::Unknown(Why::NotRead),
+            warnings: HashMap::new(),
+        };
+        self.read_around(&mut around, &stuck, &waiting, &attached)
+            .await;
+        Ok(around.stranded(&stuck, &waiting, attached, self.now()))
     }
 
     async fn all_nodes(&self) -> Result<Nodes, Error> {
-        let unread = || Known::Unknown(Why::NotRead);
         let nodes = self.select("/api/v1/nodes", "", |node: Node| {
             let name = node.metadata.name.clone().unwrap_or_default();
-            Some((name, Signs::of(&node, unread()), NoExecute::of(&node)))
+            let seen = SeenNode::of(&node, Known::Unknown(Why::NotRead));
+            Some((name, Some(seen)))
         });
         let (nodes, heartbeats) = join!(nodes, self.heartbeats());
-        let mut signs = nodes.map_err(|error| Right::on_nodes("list").explain(error))?;
+        let nodes = nodes.map_err(|error| Right::on_nodes("list").explain(error))?;
+        let mut read: BTreeMap<String, Option<SeenNode>> = nodes.into_iter().collect();
         let heartbeats = Known::of(heartbeats, || "list heartbeats".to_owned());
-        for (name, signs, _) in &mut signs {
-            signs.heartbeat = heartbeats.as_ref().map(|beats| beats.get(name).copied());
+        for (name, seen) in &mut read {
+            if let Some(seen) = seen {
+                seen.signs.heartbeat = heartbeats.as_ref().map(|beats| beats.get(name).copied());
+            }
         }
-        let now = self.now();
-        Ok(Nodes::of(signs, |signs| signs.health(now)))
+        Ok(Nodes {
+            read,
+            is_complete: true,
+        })
     }
 
     /// The pods that `query` selects and that are `wanted`.
-    async fn stranded_pods(
+    async fn pods_where(
         &self,
         query: &str,
         wanted: impl Fn(&Pod) -> bool + Send + Sync,
     ) -> Result<Vec<Pod>, Error> {
-        let pods = self.select(PODS, query, |pod: core::Pod| Pod::of(&pod).filter(&wanted));
+        let pods = self.select(PODS, query, |pod: Pod| Some(pod).filter(&wanted));
         pods.await
             .map_err(|error| on_pods("list", None).explain(error))
     }
 
-    async fn attachments(
-        &self,
-        wanted: impl Fn(&Attachment) -> bool + Send + Sync,
-    ) -> Known<Vec<Attachment>> {
-        let listed = self.select(ATTACHMENTS, "", |attachment: VolumeAttachment| {
-            Some(Attachment::from(attachment)).filter(&wanted)
-        });
-        Known::of(listed.await, || {
-            "list volumeattachments.storage.k8s.io".to_owned()
-        })
-    }
-
-    /// The namespaces that are being deleted, and since when.
-    async fn ending_namespaces(&self) -> Known<Vec<(String, Instant)>> {
+    /// The namespaces that are being deleted.
+    async fn ending_namespaces(&self) -> Known<Vec<Namespace>> {
         let query = "fieldSelector=status.phase%3DTerminating";
-        let listed = self.select("/api/v1/namespaces", query, |namespace: Namespace| {
-            let since = namespace.metadata.deletion_timestamp.as_ref().map(instant);
-            namespace.metadata.name.zip(since)
-        });
-        Known::of(listed.await, || "list namespaces".to_owned())
+        let listed = self.list("/api/v1/namespaces", query).await;
+        Known::of(listed, || "list namespaces".to_owned())
     }
 
-    /// The attachments that nobody needs. The claims of volumes are read only if a node that is not
-    /// healthy has attachments.
-    async fn orphans(
+    /// The attachments to nodes that are not well, or to `node` if that is not well, with the node's health.
+    fn attached(
         &self,
-        attachments: Vec<Attachment>,
+        node: Option<&str>,
         nodes: &Nodes,
-        pods: &[Pod],
-    ) -> Vec<StrandedVolume> {
-        let places = attachments.into_iter();
-        let ill = places.filter_map(|attachment| {
-            let place = nodes.place(&attachment.node)?;
-            Some((attachment, place.health))
+        attachments: &Known<Vec<VolumeAttachment>>,
+    ) -> Vec<(Attachment, Health)> {
+        let all = attachments.yes().into_iter().flatten();
+        let all = all.map(|attachment| Attachment::from(attachment.clone()));
+        let ill = all.filter_map(|attachment| {
+            let health = nodes.health(&attachment.node, self.now())?;
+            (health != Health::Ready && node.is_none_or(|node| node == attachment.node))
+                .then_some((attachment, health))
         });
-        let ill: Vec<(Attachment, Health)> = ill.collect();
+        ill.collect()
+    }
+
+    /// Reads what explains the pods, and which attachments are in use: only what is needed.
+    async fn read_around(
+        &self,
+        around: &mut Around,
+        stuck: &[Pod],
+        waiting: &[Pod],
+        attached: &[(Attachment, Health)],
+    ) {
+        let now = self.now();
+        let all = || stuck.iter().chain(waiting);
+        let pending = || all().filter(|pod| state(pod, now) == State::Pending);
+        let claimed: BTreeSet<&str> = { pending() }
+            .filter(|pod| claims(pod).next().is_some())
+            .map(namespace)
+            .collect();
+        let warned: BTreeSet<&str> = all()
+            .filter(|pod| {
+                let node = node_name(pod);
+                let health = around.nodes.health(node, now);
+                let is_alive = health.is_none_or(|health| has_kubelet(&health));
+                let state = state(pod, now);
+                let is_unfinished = matches!(state, State::Terminating { .. } | State::Pending);
+                !node.is_empty() && is_alive && is_unfinished
+            })
+            .map(namespace)
+            .collect();
+        let (claims, warnings) = join!(
+            join_all(claimed.into_iter().map(|name| async move {
+                let claims = self.all_in(name, "/api/v1", "persistentvolumeclaims");
+                (name.to_owned(), claims.await)
+            })),
+            join_all(warned.into_iter().map(|name| async move {
+                let of_pods = "involvedObject.kind=Pod,type=Warning";
+                (name.to_owned(), self.events(name, of_pods).await)
+            })),
+        );
+        around.claims = claims.into_iter().collect();
+        around.warnings = warnings.into_iter().collect();
+        let bound: BTreeSet<String> = pending()
+            .flat_map(|pod| {
+                let evidence = around.evidence(pod.clone());
+                let bound = evidence.bound().map(|(_, volume)| volume.to_owned());
+                bound.collect::<Vec<_>>()
+            })
+            .collect();
+        let unread = Known::Unknown(Why::NotRead);
         let open = |(attachment, health): &(Attachment, Health)| {
-            attachment.volume.is_some()
-                && orphan(attachment, health, &Known::Unknown(Why::NotRead)).is_none()
+            attachment.volume.is_some() && orphan(attachment, health, &unread).is_none()
         };
-        let claims = if ill.iter().any(open) {
-            self.claims().await
-        } else {
-            Known::Unknown(Why::NotRead)
+        let open = attached.iter().filter(|one| open(one));
+        let open = open.filter_map(|(attachment, _)| attachment.volume.clone());
+        let names: BTreeSet<String> = bound.iter().cloned().chain(open).collect();
+        around.volumes = needed(!names.is_empty(), || async {
+            let volumes = self.select(
+                "/api/v1/persistentvolumes",
+                "",
+                |volume: PersistentVolume| {
+                    let name = volume.metadata.name.as_ref();
+                    name.is_some_and(|name| names.contains(name))
+                        .then_some(volume)
+                },
+            );
+            Known::of(volumes.await, || "list persistentvolumes".to_owned())
+        })
+        .await;
+        let mut volumes = around.volumes.yes().into_iter().flatten();
+        let is_placed_by_volume = volumes.any(|volume| {
+            let name = volume.metadata.name.as_ref();
+            name.is_some_and(|name| bound.contains(name)) && is_limited(volume)
+        });
+        around.rows = needed(is_placed_by_volume, || async {
+            Known::of(self.node_rows().await, || "list nodes".to_owned())
+        })
+        .await;
+    }
+}
+
+impl Around {
+    /// What was read for `pod`.
+    fn evidence(&self, pod: Pod) -> PodEvidence {
+        let mut evidence = PodEvidence::of(pod);
+        let pod = &evidence.pod;
+        let namespace = namespace(pod);
+        evidence.namespace = find(&self.namespaces, namespace);
+        let unread = Known::Unknown(Why::NotRead);
+        let in_namespace = self.claims.get(namespace).unwrap_or(&unread);
+        let claim = |name: String| {
+            let claim = find(in_namespace, &name);
+            (name, claim)
         };
+        evidence.claims = claims(pod).map(claim).collect();
+        let volumes: Vec<String> = evidence.bound().map(|(_, name)| name.to_owned()).collect();
+        let volume = |name: &String| (name.clone(), find(&self.volumes, name));
+        evidence.volumes = volumes.iter().map(volume).collect();
+        evidence.attachments = self.attachments.as_ref().map(|all| {
+            let of_volumes = all.iter().filter(|attachment| {
+                let source = attachment.spec.source.persistent_volume_name.as_ref();
+                source.is_some_and(|source| volumes.contains(source))
+            });
+            of_volumes.cloned().collect()
+        });
+        if node_name(&evidence.pod).is_empty() {
+            evidence.rows = self.rows.clone();
+        }
+        if let Some(warnings) = self.warnings.get(namespace) {
+            let uid = &evidence.pod.metadata.uid;
+            evidence.warning = warnings
+                .as_ref()
+                .map(|all| newest(all.iter().filter(|event| event.involved_object.uid == *uid)));
+        }
+        let attached = evidence.attachments.yes().into_iter().flatten();
+        let holders = attached.map(|attachment| attachment.spec.node_name.clone());
+        let names: BTreeSet<String> = holders
+            .chain([node_name(&evidence.pod).to_owned()])
+            .collect();
+        for name in names {
+            if let Some(seen) = self.nodes.get(&name) {
+                evidence.nodes.insert(name, Known::Yes(seen.cloned()));
+            }
+        }
+        evidence
+    }
+
+    fn stranded(
+        self,
+        stuck: &[Pod],
+        waiting: &[Pod],
+        attached: Vec<(Attachment, Health)>,
+        now: Now,
+    ) -> Stranded {
+        let mut unread = Vec::new();
+        let volumes = self.orphans(attached, stuck);
+        let mut explained = |pod: &Pod, neighbours: &[Pod]| {
+            let mut evidence = self.evidence(pod.clone());
+            let own: Vec<_> = own_claims(pod).collect();
+            let users = { neighbours.iter() }
+                .filter(|other| own_claims(other).any(|claim| own.contains(&claim)));
+            evidence.neighbours = Known::Yes(users.cloned().collect());
+            let found: Diagnosis = diagnose_pod(&evidence, now);
+            for Unread { what, why } in &found.unread {
+                Unread::note(&mut unread, what, &Known::<()>::Unknown(why.clone()));
+            }
+            StrandedPod::new(pod, self.nodes.health(node_name(pod), now), found)
+        };
+        let mut pods: Vec<StrandedPod> = stuck.iter().map(|pod| explained(pod, &[])).collect();
+        let mut waiting: Vec<StrandedPod> = { waiting.iter() }
+            .map(|pod| explained(pod, stuck))
+            .collect();
+        pods.sort_by(|a, b| a.key().cmp(&b.key()));
+        waiting.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
+        Unread::note(&mut unread, "volume attachments", &self.attachments);
+        Unread::note(&mut unread, "namespaces", &self.namespaces);
+        Unread::note(&mut unread, "volumes", &self.volumes);
+        let of_read = self.nodes.read.keys();
+        let of_pods = pods.iter().filter_map(|pod| pod.found.node.as_ref());
+        let of_volumes = volumes.iter().map(|volume| &volume.attachment.node);
+        let names = of_read.chain(of_pods).chain(of_volumes);
+        let nodes = names.filter_map(|name| {
+            let health = self.nodes.health(name, now)?;
+            (health != Health::Ready).then(|| (name.clone(), health))
+        });
+        let ending = self.namespaces.yes().into_iter().flatten();
+        let ending: Vec<(String, Instant)> = ending
+            .filter_map(|namespace| {
+                let since = namespace.metadata.deletion_timestamp.as_ref().map(instant);
+                namespace.metadata.name.clone().zip(since)
+            })
+            .collect();
+        Stranded {
+            nodes: nodes.collect(),
+            namespaces: blocked(&ending, &pods),
+            pods,
+            waiting,
+            volumes,
+            unread,
+        }
+    }
+
+    /// The attachments that nobody needs. `pods` are those on nodes that are not well.
+    fn orphans(&self, attached: Vec<(Attachment, Health)>, pods: &[Pod]) -> Vec<StrandedVolume> {
+        let users = pods.iter().filter(|pod| !is_over(pod));
+        let used: BTreeSet<(&str, (String, String))> = users
+            .flat_map(|pod| own_claims(pod).map(|claim| (node_name(pod), claim)))
+            .collect();
         let is_used = |attachment: &Attachment| match &attachment.volume {
             None => Known::Unknown(Why::NotRead),
-            Some(volume) => claims.as_ref().map(|claims| {
-                claims.get(volume).is_some_and(|(namespace, claim)| {
-                    pods.iter().any(|pod| {
-                        !pod.finished
-                            && pod.sight.node == attachment.node
-                            && pod.sight.namespace == *namespace
-                            && pod.claims.contains(claim)
-                    })
-                })
+            Some(name) => find(&self.volumes, name).map(|volume| {
+                let claim = volume.and_then(|volume| volume.spec?.claim_ref);
+                let claim = claim.and_then(|claim| claim.namespace.zip(claim.name));
+                claim.is_some_and(|claim| used.contains(&(&*attachment.node, claim)))
             }),
         };
-        let orphaned = ill.into_iter().filter_map(|(attachment, health)| {
-            let orphan: Orphan = orphan(&attachment, &health, &is_used(&attachment))?;
+        let orphaned = attached.into_iter().filter_map(|(attachment, health)| {
+            let orphan = orphan(&attachment, &health, &is_used(&attachment))?;
             Some(StrandedVolume {
                 attachment,
                 health,
@@ -234,31 +398,35 @@ impl Reader {
             })
         });
         let mut orphaned: Vec<StrandedVolume> = orphaned.collect();
-        orphaned.sort_by(|a, b| a.attachment.key().cmp(&b.attachment.key()));
+        orphaned.sort_by(|a, b| a.key().cmp(&b.key()));
         orphaned
     }
+}
 
-    /// The namespace and name of the claim that each PersistentVolume is of.
-    async fn claims(&self) -> Known<HashMap<String, (String, String)>> {
-        let claim_of = |volume: PersistentVolume| {
-            let claim = volume.spec.and_then(|spec| spec.claim_ref);
-            let claim = claim.and_then(|claim| claim.namespace.zip(claim.name));
-            volume.metadata.name.zip(claim)
-        };
-        let listed = self.select("/api/v1/persistentvolumes", "", claim_of);
-        let listed = listed.await.map(|claims| claims.into_iter().collect());
-        Known::of(listed, || "list persistentvolumes".to_owned())
+/// The object with this name; `None`: there is none.
+fn find<T>(all: &Known<Vec<T>>, name: &str) -> Known<Option<T>>
+where
+    T: Metadata<Ty = ObjectMeta> + Clone,
+{
+    all.as_ref().map(|all| {
+        let mut all = all.iter();
+        all.find(|one| one.metadata().name.as_deref() == Some(name))
+            .cloned()
+    })
+}
+
+fn namespace(pod: &Pod) -> &str {
+    pod.metadata.namespace.as_deref().unwrap_or_default()
+}
+
+impl StrandedPod {
+    fn key(&self) -> (Option<&str>, &str, &str) {
+        (self.found.node.as_deref(), &self.namespace, &self.name)
     }
 }
 
-impl Pod {
-    fn key(&self) -> (&str, &str, &str) {
-        (&self.sight.node, &self.sight.namespace, &self.sight.name)
-    }
-}
-
-impl Attachment {
+impl StrandedVolume {
     fn key(&self) -> (&str, &str) {
-        (&self.node, &self.name)
+        (&self.attachment.node, &self.attachment.name)
     }
 }

@@ -18,7 +18,7 @@ use crate::facts::selectors::is_limited;
 use crate::facts::source::claims;
 use crate::known::{Known, Why};
 use crate::why::namespace::named;
-use crate::why::pod::{Seen, node_name};
+use crate::why::pod::{SeenNode, node_name};
 use crate::why::{
     ClaimEvidence, Diagnosis, MissingEvidence, NamespaceEvidence, PodEvidence, Reason, State,
     diagnose_claim, diagnose_missing, diagnose_namespace, diagnose_pod,
@@ -239,17 +239,20 @@ impl Reader {
         evidence.neighbours = neighbours;
     }
 
-    /// The Node of this name, with its heartbeat; `None` if there is no name.
-    async fn seen(&self, node: &str) -> Option<(String, Seen)> {
+    /// The Node of this name; `None` if there is no name.
+    async fn seen(&self, node: &str) -> Option<(String, Known<Option<SeenNode>>)> {
         if node.is_empty() {
             return None;
         }
-        let (read, heartbeat) = join(self.node(node), self.heartbeat(node)).await;
-        let seen = Seen {
-            node: Known::of(read, || "get nodes".to_owned()),
-            heartbeat: Known::of(heartbeat, || "get heartbeats".to_owned()),
-        };
+        let seen = Known::of(self.seen_node(node).await, || "get nodes".to_owned());
         Some((node.to_owned(), seen))
+    }
+
+    /// The Node of this name, with its heartbeat; `None`: there is no such Node.
+    pub(super) async fn seen_node(&self, name: &str) -> Result<Option<SeenNode>, ApiError> {
+        let (node, heartbeat) = join(self.node(name), self.heartbeat(name)).await;
+        let heartbeat = Known::of(heartbeat, || "get heartbeats".to_owned());
+        Ok(node?.map(|node| SeenNode::of(&node, heartbeat)))
     }
 
     async fn namespace_of<T: DeserializeOwned>(&self, pod: &Pod) -> Known<Option<T>> {
@@ -284,7 +287,7 @@ impl Reader {
     }
 
     /// All objects of a kind in a namespace.
-    async fn all_in<T: DeserializeOwned + Send>(
+    pub(super) async fn all_in<T: DeserializeOwned + Send>(
         &self,
         namespace: &str,
         group: &str,
@@ -296,11 +299,12 @@ impl Reader {
         })
     }
 
-    async fn volume_attachments(&self) -> Known<Vec<VolumeAttachment>> {
+    /// All attachments.
+    pub(super) async fn volume_attachments(&self) -> Known<Vec<VolumeAttachment>> {
         let read = self
             .list("/apis/storage.k8s.io/v1/volumeattachments", "")
             .await;
-        Known::of(read, || "list volumeattachments".to_owned())
+        Known::of(read, || "list volumeattachments.storage.k8s.io".to_owned())
     }
 
     async fn warning_about(&self, pod: &Pod) -> Known<Option<Reason>> {
@@ -311,23 +315,32 @@ impl Reader {
 
     /// The newest of the namespace's Events that `selector` selects and whose message has `words`.
     async fn warning(&self, namespace: &str, selector: &str, words: &str) -> Known<Option<Reason>> {
+        let events = self.events(namespace, selector).await;
+        events.map(|events| newest(events.iter().filter(|event| says(event, words))))
+    }
+
+    /// The namespace's Events that `selector` selects.
+    pub(super) async fn events(&self, namespace: &str, selector: &str) -> Known<Vec<Event>> {
         let path = format!("/api/v1/namespaces/{}/events", escape(namespace));
         let query = format!("fieldSelector={}", escape(selector));
-        let events = self.list::<Event>(&path, &query).await;
-        let events = Known::of(events, || format!("list events in namespace {namespace}"));
-        events.map(|events| {
-            let about = events.into_iter().filter(|event| {
-                let message = event.message.as_deref().unwrap_or_default();
-                message.contains(words)
-            });
-            let newest = about.max_by_key(last)?;
-            Some(Reason::Event {
-                at: last(&newest),
-                reason: newest.reason.unwrap_or_default(),
-                message: newest.message.unwrap_or_default(),
-            })
-        })
+        let events = self.list(&path, &query).await;
+        Known::of(events, || format!("list events in namespace {namespace}"))
     }
+}
+
+fn says(event: &Event, words: &str) -> bool {
+    let message = event.message.as_deref().unwrap_or_default();
+    message.contains(words)
+}
+
+/// The newest of some Events, as a reason.
+pub(super) fn newest<'a>(events: impl Iterator<Item = &'a Event>) -> Option<Reason> {
+    let newest = events.max_by_key(|event| last(event))?;
+    Some(Reason::Event {
+        at: last(newest),
+        reason: newest.reason.clone().unwrap_or_default(),
+        message: newest.message.clone().unwrap_or_default(),
+    })
 }
 
 /// The name of an object.
@@ -342,7 +355,7 @@ struct NamedMetadata {
 }
 
 /// What `read` finds, if it is needed.
-async fn needed<T, F>(is_needed: bool, read: impl FnOnce() -> F) -> Known<T>
+pub(super) async fn needed<T, F>(is_needed: bool, read: impl FnOnce() -> F) -> Known<T>
 where
     F: Future<Output = Known<T>>,
 {

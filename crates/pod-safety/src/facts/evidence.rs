@@ -12,7 +12,7 @@ use super::locks::Lock;
 use super::node::{NodeRow, NodeSight, There, Zone};
 use super::remediation::Remediation;
 use crate::known::{Known, Why};
-use crate::node::Heartbeat;
+use crate::node_health::Heartbeat;
 
 /// Everything that was read for the pods of a report.
 #[derive(Clone, Debug)]

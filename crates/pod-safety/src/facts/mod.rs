@@ -29,7 +29,7 @@ use k8s_openapi::api::core::v1::Pod;
 use maintenance_lease::protocol::Now;
 
 use crate::known::{Known, Why};
-use crate::node::Heartbeat;
+use crate::node_health::Heartbeat;
 
 /// All that the checks of a pod look at.
 #[derive(Clone, Debug)]

@@ -9,7 +9,7 @@ use maintenance_lease::protocol::Now;
 use crate::constants::{EXCLUDED, REGION, SMALL_ZONE, UNHEALTHY_ZONE_PERCENT, ZONE};
 use crate::fencing::record::{How, Since};
 use crate::known::Known;
-use crate::node::{Health, Heartbeat, Pulse, Signs, pulse};
+use crate::node_health::{Health, Heartbeat, Pulse, Signs, pulse};
 
 /// What stands where the node should be.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,11 +4,11 @@ use maintenance_lease::protocol::Now;
 
 use super::record::{How, Record, Since};
 use crate::known::{Known, Why};
-use crate::node::Signs;
+use crate::node_health::Signs;
 
 /// What is seen of a node that is to be unfenced.
 #[derive(Clone, Debug)]
-pub struct Sight {
+pub struct ReturnEvidence {
     /// Its signs of life, and its record.
     pub signs: Signs,
     /// It carries our annotation, be it a record or not.
@@ -32,7 +32,7 @@ pub enum Refusal {
     NotRestarted(Box<Record>),
 }
 
-impl Sight {
+impl ReturnEvidence {
     /// There is something to take away.
     #[must_use]
     pub fn is_fenced(&self) -> bool {
@@ -102,8 +102,8 @@ mod tests {
     }
 
     /// A node that is alive again, with the kernel that ran when it was fenced.
-    fn alive(how: How) -> Sight {
-        Sight {
+    fn alive(how: How) -> ReturnEvidence {
+        ReturnEvidence {
             signs: Signs {
                 ready: None,
                 heartbeat: Known::Yes(Some((NOW - Span::seconds(9)).into())),
@@ -117,8 +117,8 @@ mod tests {
         }
     }
 
-    fn verdict(sight: &Sight) -> Result<(), Refusal> {
-        sight.may_return(Now::at(NOW), false)
+    fn verdict(evidence: &ReturnEvidence) -> Result<(), Refusal> {
+        evidence.may_return(Now::at(NOW), false)
     }
 
     #[test]
@@ -132,15 +132,15 @@ mod tests {
             (Since::NewNode, Ok(())),
             (Since::Unknown, Err(refusal)),
         ] {
-            let mut sight = same.clone();
-            sight.signs.since = Some(since);
-            assert_eq!(verdict(&sight), expected, "{since:?}");
+            let mut evidence = same.clone();
+            evidence.signs.since = Some(since);
+            assert_eq!(verdict(&evidence), expected, "{since:?}");
         }
     }
 
     #[test]
     fn the_opposite_hook_undoes_an_isolation_and_no_loss_of_power() {
-        let undone = |how| Sight {
+        let undone = |how| ReturnEvidence {
             is_undone: true,
             ..alive(how)
         };
@@ -169,23 +169,23 @@ mod tests {
                 Refusal::HeartbeatUnknown(Why::NotRead),
             ),
         ] {
-            let mut sight = alive(powered_off());
-            sight.signs.since = Some(Since::Restarted);
-            sight.signs.heartbeat = heartbeat;
-            assert_eq!(sight.may_return(Now::at(NOW), true), Err(refusal));
+            let mut evidence = alive(powered_off());
+            evidence.signs.since = Some(Since::Restarted);
+            evidence.signs.heartbeat = heartbeat;
+            assert_eq!(evidence.may_return(Now::at(NOW), true), Err(refusal));
         }
     }
 
     #[test]
     fn a_taint_without_a_record_takes_somebody_who_insists() {
-        let mut sight = alive(powered_off());
-        sight.signs.record = None;
-        sight.is_annotated = false;
-        assert!(sight.is_fenced());
-        assert_eq!(verdict(&sight), Err(Refusal::Unrecorded));
-        assert_eq!(sight.may_return(Now::at(NOW), true), Ok(()));
-        sight.signs.out_of_service = OutOfService::No;
-        assert!(!sight.is_fenced());
+        let mut evidence = alive(powered_off());
+        evidence.signs.record = None;
+        evidence.is_annotated = false;
+        assert!(evidence.is_fenced());
+        assert_eq!(verdict(&evidence), Err(Refusal::Unrecorded));
+        assert_eq!(evidence.may_return(Now::at(NOW), true), Ok(()));
+        evidence.signs.out_of_service = OutOfService::No;
+        assert!(!evidence.is_fenced());
     }
 
     #[test]
@@ -194,11 +194,11 @@ mod tests {
             (OutOfService::Asserted, Refusal::Silent),
             (OutOfService::No, Refusal::Untainted),
         ] {
-            let mut sight = alive(powered_off());
-            sight.signs.record = None;
-            sight.signs.heartbeat = Known::Yes(Some((NOW - Span::seconds(90)).into()));
-            sight.signs.out_of_service = out_of_service;
-            assert_eq!(sight.may_return(Now::at(NOW), true), Err(refusal));
+            let mut evidence = alive(powered_off());
+            evidence.signs.record = None;
+            evidence.signs.heartbeat = Known::Yes(Some((NOW - Span::seconds(90)).into()));
+            evidence.signs.out_of_service = out_of_service;
+            assert_eq!(evidence.may_return(Now::at(NOW), true), Err(refusal));
         }
     }
 }

@@ -3,7 +3,7 @@
 use maintenance_lease::protocol::BootInstant;
 
 use crate::known::Known;
-use crate::node::Heartbeat;
+use crate::node_health::Heartbeat;
 
 /// For how long the heartbeat of a node has not changed, by the clock of who watches it: the kubelet's may be
 /// wrong.

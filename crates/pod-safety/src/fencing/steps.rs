@@ -3,24 +3,26 @@
 //! The only record of an earlier run is the state of the cluster. A run after a crash reads what was done
 //! and continues from there.
 
+#[cfg(test)]
+mod fixtures;
 mod risks;
 #[cfg(test)]
-mod scenes;
+mod silence;
 
 use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::{Now, Span, State};
 
-pub use self::risks::{AcceptedRisks, Refusal};
+pub use self::risks::{AcceptedRisks, Refusal, Unread};
 use super::attempt::Attempt;
 use super::proof::{Machine, Proof};
 use super::record::{Record, Since};
 use crate::facts::Zone;
 use crate::known::Known;
-use crate::node::{Heartbeat, Signs};
+use crate::node_health::{Heartbeat, Signs};
 
 /// What is seen of a node that is to be fenced.
 #[derive(Clone, Debug)]
-pub struct Sight {
+pub struct FencingEvidence {
     /// Its signs of life, and its record.
     pub signs: Signs,
     /// The machine behind it.
@@ -103,7 +105,7 @@ pub enum Step {
     Follow,
 }
 
-impl Sight {
+impl FencingEvidence {
     /// It was fenced, and has not been restarted or replaced since: this very Node's record and taint
     /// say so. Where its kubelet never said what it booted, only the run that wrote the record knows.
     #[must_use]
@@ -157,7 +159,7 @@ impl Sight {
             Err(Refusal::Alive(_) | Refusal::NotCalledUnreachable(_)) if self.is_suspect => true,
             Err(refusal) => return Err(refusal),
         };
-        self.check_doubts(accepted)?;
+        self.check_risks(accepted)?;
         if let Some(hook) = &self.hook {
             return Err(Refusal::HookRunning(Box::new(hook.clone())));
         }
@@ -191,25 +193,25 @@ impl Sight {
 
 #[cfg(test)]
 mod tests {
-    use super::scenes::{NOW, ago, evicting, fenced, hook, is_now, machine, next, zone};
+    use super::fixtures::{NOW, ago, evicting, fenced, hook, is_now, machine, next, zone};
     use super::*;
     use crate::known::Why;
-    use crate::node::{Ready, Status};
+    use crate::node_health::{Ready, Status};
     use crate::taint::OutOfService;
 
     #[test]
     fn each_step_follows_from_what_was_done() {
-        let undone = |sight: &mut Sight| {
-            sight.lock = Lock::Nobodys;
-            sight.proof = None;
+        let undone = |evidence: &mut FencingEvidence| {
+            evidence.lock = Lock::Nobodys;
+            evidence.proof = None;
         };
         assert_eq!(next(undone), Ok(Step::Hold));
         for lock in [Lock::Nobodys, Lock::Others] {
-            assert_eq!(next(|sight| sight.lock = lock), Ok(Step::Hold));
+            assert_eq!(next(|evidence| evidence.lock = lock), Ok(Step::Hold));
         }
-        assert_eq!(next(|sight| sight.proof = None), Ok(Step::Fence));
+        assert_eq!(next(|evidence| evidence.proof = None), Ok(Step::Fence));
         assert_eq!(next(|_| ()), Ok(Step::Record));
-        assert_eq!(next(|sight| *sight = fenced()), Ok(Step::Follow));
+        assert_eq!(next(|evidence| *evidence = fenced()), Ok(Step::Follow));
     }
 
     /// Somebody else had the node while the hook ran, and may have started it again.
@@ -221,16 +223,16 @@ mod tests {
             (Lock::Others, Ok(Step::Hold)),
         ] {
             for has_proof in [true, false] {
-                let step = next(|sight| {
-                    (sight.lock, sight.is_lost) = (lock, true);
-                    sight.proof = sight.proof.take().filter(|_| has_proof);
+                let step = next(|evidence| {
+                    (evidence.lock, evidence.is_lost) = (lock, true);
+                    evidence.proof = evidence.proof.take().filter(|_| has_proof);
                 });
                 assert_eq!(step, expected, "{lock:?} {has_proof}");
             }
         }
-        let recorded = next(|sight| {
-            *sight = fenced();
-            (sight.lock, sight.is_lost, sight.is_recorded) = (Lock::Nobodys, true, true);
+        let recorded = next(|evidence| {
+            *evidence = fenced();
+            (evidence.lock, evidence.is_lost, evidence.is_recorded) = (Lock::Nobodys, true, true);
         });
         assert_eq!(recorded, Ok(Step::HoldAgain));
     }
@@ -250,36 +252,40 @@ mod tests {
             (silent(), Status::Unknown, false, Step::AwaitSilence),
             (silent(), Status::Unknown, true, Step::Record),
         ] {
-            let at = |change: fn(&mut Sight)| {
-                next(|sight| {
-                    sight.signs.heartbeat = heartbeat.clone();
-                    sight.signs.ready = Some(Ready {
+            let at = |change: fn(&mut FencingEvidence)| {
+                next(|evidence| {
+                    evidence.signs.heartbeat = heartbeat.clone();
+                    evidence.signs.ready = Some(Ready {
                         status,
                         since: None,
                     });
-                    (sight.is_suspect, sight.is_quiet) = (true, is_quiet);
-                    change(sight);
+                    (evidence.is_suspect, evidence.is_quiet) = (true, is_quiet);
+                    change(evidence);
                 })
             };
             let seen = format!("{heartbeat:?} {status:?} {is_quiet}");
             assert_eq!(at(|_| ()), Ok(expected), "{seen}");
-            assert_eq!(at(|sight| sight.proof = None), Ok(Step::Fence), "{seen}");
             assert_eq!(
-                at(|sight| sight.lock = Lock::Nobodys),
+                at(|evidence| evidence.proof = None),
+                Ok(Step::Fence),
+                "{seen}"
+            );
+            assert_eq!(
+                at(|evidence| evidence.lock = Lock::Nobodys),
                 Ok(Step::Hold),
                 "{seen}"
             );
-            let lost = at(|sight| sight.is_lost = true);
+            let lost = at(|evidence| evidence.is_lost = true);
             assert_eq!(lost, Err(Refusal::LockLost), "{seen}");
         }
-        let unread = next(|sight| {
-            sight.signs.heartbeat = Known::Unknown(Why::NotRead);
-            (sight.is_suspect, sight.is_quiet) = (true, true);
+        let unread = next(|evidence| {
+            evidence.signs.heartbeat = Known::Unknown(Why::NotRead);
+            (evidence.is_suspect, evidence.is_quiet) = (true, true);
         });
         assert_eq!(unread, Err(Refusal::HeartbeatUnknown(Why::NotRead)));
-        let repaired = next(|sight| {
-            sight.is_suspect = true;
-            sight.remediation = Known::Yes(Some("a controller".to_owned()));
+        let repaired = next(|evidence| {
+            evidence.is_suspect = true;
+            evidence.remediation = Known::Yes(Some("a controller".to_owned()));
         });
         assert!(
             matches!(repaired, Err(Refusal::Remediation(_))),
@@ -287,14 +293,14 @@ mod tests {
         );
     }
 
-    /// Whoever has the lock, with a hook or without one.
+    /// Regardless of the holder, with a hook or without one.
     #[test]
     fn beside_the_hook_of_another_run_nothing_is_begun() {
         for lock in [Lock::Callers, Lock::Nobodys, Lock::Others] {
             for has_proof in [true, false] {
-                let step = next(|sight| {
-                    (sight.lock, sight.hook) = (lock, Some(hook()));
-                    sight.proof = sight.proof.take().filter(|_| has_proof);
+                let step = next(|evidence| {
+                    (evidence.lock, evidence.hook) = (lock, Some(hook()));
+                    evidence.proof = evidence.proof.take().filter(|_| has_proof);
                 });
                 assert_eq!(
                     step,
@@ -303,75 +309,75 @@ mod tests {
                 );
             }
         }
-        let followed = next(|sight| {
-            *sight = fenced();
-            sight.hook = Some(hook());
+        let followed = next(|evidence| {
+            *evidence = fenced();
+            evidence.hook = Some(hook());
         });
         assert_eq!(followed, Ok(Step::Follow));
     }
 
     #[test]
     fn a_record_that_will_be_replaced_says_why_it_does_not_count() {
-        let outdated = |change: fn(&mut Sight)| {
-            let mut sight = fenced();
-            change(&mut sight);
-            sight.replaced().map(|(_, outdated)| outdated)
+        let outdated = |change: fn(&mut FencingEvidence)| {
+            let mut evidence = fenced();
+            change(&mut evidence);
+            evidence.replaced().map(|(_, outdated)| outdated)
         };
         assert_eq!(outdated(|_| ()), None);
-        assert_eq!(outdated(|sight| sight.signs.record = None), None);
+        assert_eq!(outdated(|evidence| evidence.signs.record = None), None);
         assert_eq!(
-            outdated(|sight| sight.signs.out_of_service = OutOfService::No),
+            outdated(|evidence| evidence.signs.out_of_service = OutOfService::No),
             Some(Outdated::Untainted)
         );
         for (boot_id, expected) in [("", Outdated::UnknownBoot), ("c", Outdated::Restarted)] {
-            let mut sight = fenced();
-            is_now(&mut sight, machine("u", boot_id));
-            assert_eq!(sight.replaced().map(|(_, why)| why), Some(expected));
+            let mut evidence = fenced();
+            is_now(&mut evidence, machine("u", boot_id));
+            assert_eq!(evidence.replaced().map(|(_, why)| why), Some(expected));
         }
     }
 
     #[test]
-    fn what_was_fenced_is_followed_whoever_did_it_and_whatever_else_is_so() {
-        let followed = next(|sight| {
-            *sight = fenced();
-            sight.lock = Lock::Others;
-            sight.proof = None;
-            sight.zone = Known::Yes(zone(3, 3));
-            sight.signs.heartbeat = Known::Unknown(Why::NotRead);
+    fn a_fenced_node_is_followed_regardless_of_its_lock_and_risks() {
+        let followed = next(|evidence| {
+            *evidence = fenced();
+            evidence.lock = Lock::Others;
+            evidence.proof = None;
+            evidence.zone = Known::Yes(zone(3, 3));
+            evidence.signs.heartbeat = Known::Unknown(Why::NotRead);
         });
         assert_eq!(followed, Ok(Step::Follow));
     }
 
     #[test]
     fn half_of_a_fencing_is_none() {
-        let of_another_node = next(|sight| {
-            *sight = fenced();
+        let of_another_node = next(|evidence| {
+            *evidence = fenced();
             is_now(
-                sight,
+                evidence,
                 machine("a new node of that name", "that of its kernel"),
             );
         });
         assert_eq!(of_another_node, Ok(Step::Record));
-        let of_a_node_that_was_applied_again = next(|sight| {
-            *sight = fenced();
-            is_now(sight, machine("a new node of that name", "b"));
+        let of_a_node_that_was_applied_again = next(|evidence| {
+            *evidence = fenced();
+            is_now(evidence, machine("a new node of that name", "b"));
         });
         assert_eq!(of_a_node_that_was_applied_again, Ok(Step::Follow));
-        let before_a_restart = next(|sight| {
-            *sight = fenced();
-            is_now(sight, machine("u", "that of a later kernel"));
+        let before_a_restart = next(|evidence| {
+            *evidence = fenced();
+            is_now(evidence, machine("u", "that of a later kernel"));
         });
         assert_eq!(before_a_restart, Ok(Step::Record));
-        let without_record = next(|sight| sight.signs.out_of_service = evicting());
+        let without_record = next(|evidence| evidence.signs.out_of_service = evicting());
         assert_eq!(without_record, Ok(Step::Record));
-        let without_taint = next(|sight| {
-            *sight = fenced();
-            sight.signs.out_of_service = OutOfService::No;
+        let without_taint = next(|evidence| {
+            *evidence = fenced();
+            evidence.signs.out_of_service = OutOfService::No;
         });
         assert_eq!(without_taint, Ok(Step::Record));
-        let without_eviction = next(|sight| {
-            *sight = fenced();
-            sight.signs.out_of_service = OutOfService::Asserted;
+        let without_eviction = next(|evidence| {
+            *evidence = fenced();
+            evidence.signs.out_of_service = OutOfService::Asserted;
         });
         assert_eq!(without_eviction, Ok(Step::Record));
     }
@@ -380,13 +386,13 @@ mod tests {
     #[test]
     fn a_fencing_without_a_boot_id_is_known_to_who_recorded_it() {
         for (is_recorded, expected) in [(false, Step::Record), (true, Step::Follow)] {
-            let step = next(|sight| {
-                *sight = fenced();
-                if let Some(record) = &mut sight.signs.record {
+            let step = next(|evidence| {
+                *evidence = fenced();
+                if let Some(record) = &mut evidence.signs.record {
                     record.boot_id = String::new();
                 }
-                is_now(sight, machine("u", ""));
-                sight.is_recorded = is_recorded;
+                is_now(evidence, machine("u", ""));
+                evidence.is_recorded = is_recorded;
             });
             assert_eq!(step, Ok(expected));
         }
@@ -401,10 +407,10 @@ mod tests {
             // The lock was none of the fencing's, and this run did not fence it.
             (Lock::Nobodys, None, Step::Follow),
         ] {
-            let step = next(|sight| {
-                *sight = fenced();
-                sight.lock = lock;
-                if let Some(record) = &mut sight.signs.record {
+            let step = next(|evidence| {
+                *evidence = fenced();
+                evidence.lock = lock;
+                if let Some(record) = &mut evidence.signs.record {
                     record.hold = hold.map(ToOwned::to_owned);
                 }
             });
@@ -418,10 +424,10 @@ mod tests {
             (Lock::Nobodys, Step::HoldAgain),
             (Lock::Callers, Step::Follow),
         ] {
-            let step = next(|sight| {
-                *sight = fenced();
-                sight.lock = lock;
-                sight.is_recorded = true;
+            let step = next(|evidence| {
+                *evidence = fenced();
+                evidence.lock = lock;
+                evidence.is_recorded = true;
             });
             assert_eq!(step, Ok(expected), "{lock:?}");
         }
@@ -429,14 +435,14 @@ mod tests {
 
     #[test]
     fn only_a_silent_node_is_fenced() {
-        let beat = |age| next(move |sight| sight.signs.heartbeat = ago(age));
+        let beat = |age| next(move |evidence| evidence.signs.heartbeat = ago(age));
         assert_eq!(beat(39), Err(Refusal::Alive(Span::seconds(39))));
         assert_eq!(beat(40), Ok(Step::Record));
         for status in [Some(Status::True), Some(Status::False), None] {
             for heartbeat in [ago(90), Known::Yes(None)] {
-                let called = next(|sight| {
-                    sight.signs.heartbeat = heartbeat;
-                    sight.signs.ready = status.map(|status| Ready {
+                let called = next(|evidence| {
+                    evidence.signs.heartbeat = heartbeat;
+                    evidence.signs.ready = status.map(|status| Ready {
                         status,
                         since: None,
                     });
@@ -444,21 +450,21 @@ mod tests {
                 assert_eq!(called, Err(Refusal::NotCalledUnreachable(status)));
             }
         }
-        let unheard = next(|sight| sight.signs.heartbeat = Known::Yes(None));
+        let unheard = next(|evidence| evidence.signs.heartbeat = Known::Yes(None));
         assert_eq!(unheard, Ok(Step::Record));
-        let unread = next(|sight| sight.signs.heartbeat = Known::Unknown(Why::NotRead));
+        let unread = next(|evidence| evidence.signs.heartbeat = Known::Unknown(Why::NotRead));
         assert_eq!(unread, Err(Refusal::HeartbeatUnknown(Why::NotRead)));
-        let back = next(|sight| {
-            *sight = fenced();
-            sight.signs.heartbeat = ago(5);
+        let back = next(|evidence| {
+            *evidence = fenced();
+            evidence.signs.heartbeat = ago(5);
         });
         assert_eq!(back, Err(Refusal::BackAlive(Span::seconds(5))));
     }
 
     #[test]
     fn a_heartbeat_ahead_of_the_clock_is_one_of_just_now() {
-        let ahead = next(|sight| {
-            sight.signs.heartbeat = Known::Yes(Some((NOW + Span::seconds(9)).into()));
+        let ahead = next(|evidence| {
+            evidence.signs.heartbeat = Known::Yes(Some((NOW + Span::seconds(9)).into()));
         });
         assert_eq!(ahead, Err(Refusal::Alive(Span::ZERO)));
     }
@@ -467,12 +473,12 @@ mod tests {
     fn what_is_far_ahead_of_the_clock_keeps_no_silent_node_from_being_fenced() {
         let far = || Known::Yes(Some((NOW + Span::seconds(70 * 60)).into()));
         assert_eq!(
-            next(|sight| sight.signs.heartbeat = far()),
+            next(|evidence| evidence.signs.heartbeat = far()),
             Ok(Step::Record)
         );
-        let followed = next(|sight| {
-            *sight = fenced();
-            sight.signs.heartbeat = far();
+        let followed = next(|evidence| {
+            *evidence = fenced();
+            evidence.signs.heartbeat = far();
         });
         assert_eq!(followed, Ok(Step::Follow));
     }

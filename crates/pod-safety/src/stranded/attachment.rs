@@ -3,7 +3,7 @@
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 
 use crate::known::Known;
-use crate::node::Health;
+use crate::node_health::Health;
 
 /// A volume that is attached to a node.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,50 +1,44 @@
-//! What is stranded on nodes that are not well: pods that neither run for sure nor make room for others,
-//! volumes that stay attached, and namespaces that can't go for them.
+//! What is stuck around nodes: pods that don't end or may no longer run, the replacements that wait for
+//! them, volumes that stay attached, and namespaces that can't go for them.
 
 pub mod attachment;
-pub mod fate;
-pub mod pod;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
+use k8s_openapi::api::core::v1 as core;
 use maintenance_lease::protocol::Instant;
 
 pub use self::attachment::{Attachment, Orphan, orphan};
-pub use self::fate::{Fate, fate};
-pub use self::pod::Pod;
-use crate::known::Known;
-use crate::node::Health;
-use crate::taint::NoExecute;
+use crate::facts::owner::{controller, shown_as};
+use crate::facts::source::claims;
+use crate::node_health::Health;
+use crate::why::{Diagnosis, State, Unread};
 
-/// A node that is not well, as far as its pods are concerned.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// How it is.
-    pub health: Health,
-    /// Its taints that evict pods.
-    pub taints: Vec<NoExecute>,
-}
-
-impl Place {
-    /// The place of a Node that no longer exists.
-    #[must_use]
-    pub const fn gone() -> Self {
-        Self {
-            health: Health::Gone,
-            taints: Vec::new(),
-        }
-    }
-}
-
-/// A pod on a node that is not well.
+/// A pod that is stuck, or that waits for one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StrandedPod {
-    /// The pod.
-    pub pod: Pod,
-    /// How its node is.
-    pub health: Health,
-    /// What becomes of it.
-    pub fate: Fate,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its controller as `Kind/name`.
+    pub owner: Option<String>,
+    /// The health of its node, if it has one and its health was read.
+    pub health: Option<Health>,
+    /// Why it is stuck.
+    pub found: Diagnosis,
+}
+
+impl StrandedPod {
+    pub(crate) fn new(pod: &core::Pod, health: Option<Health>, found: Diagnosis) -> Self {
+        Self {
+            namespace: pod.metadata.namespace.clone().unwrap_or_default(),
+            name: pod.metadata.name.clone().unwrap_or_default(),
+            owner: controller(&pod.metadata).map(shown_as),
+            health,
+            found,
+        }
+    }
 }
 
 /// A volume that stays attached to a node that is not well, for nobody.
@@ -69,17 +63,21 @@ pub struct BlockedNamespace {
     pub pods: usize,
 }
 
-/// All that is stranded on some nodes.
+/// All that is stuck around some nodes.
 #[derive(Clone, Debug)]
 pub struct Stranded {
     /// The nodes that are not well, and those of which only pods or volumes are left.
     pub nodes: BTreeMap<String, Health>,
-    /// By node, namespace and name.
+    /// The stuck pods, by node, namespace and name.
     pub pods: Vec<StrandedPod>,
+    /// The Pending pods that may wait for them, by namespace and name.
+    pub waiting: Vec<StrandedPod>,
     /// By node and name.
-    pub volumes: Known<Vec<StrandedVolume>>,
+    pub volumes: Vec<StrandedVolume>,
     /// By name.
-    pub namespaces: Known<Vec<BlockedNamespace>>,
+    pub namespaces: Vec<BlockedNamespace>,
+    /// What could not be read.
+    pub unread: Vec<Unread>,
 }
 
 impl Stranded {
@@ -88,24 +86,122 @@ impl Stranded {
     pub fn is_of_nothing(&self, node: &str) -> bool {
         self.nodes.get(node) == Some(&Health::Gone)
             && self.pods.is_empty()
-            && self.volumes.yes().is_none_or(Vec::is_empty)
+            && self.volumes.is_empty()
     }
 }
 
-/// The `namespaces` that are being deleted in which there are stranded `pods`.
-#[must_use]
-pub fn blocked(namespaces: Vec<(String, Instant)>, pods: &[StrandedPod]) -> Vec<BlockedNamespace> {
-    let blocked = namespaces
-        .into_iter()
-        .map(|(name, since)| BlockedNamespace {
-            pods: pods
-                .iter()
-                .filter(|pod| pod.pod.sight.namespace == name)
-                .count(),
-            name,
-            since,
-        });
+/// Whether a pod in this state is stuck on a node with this health. A live kubelet ends pods, and lets them
+/// run until then.
+pub(crate) fn is_stuck(state: State, health: &Health) -> bool {
+    match state {
+        State::Terminating { .. } | State::Finalizing { .. } => true,
+        State::Finished => false,
+        _ => *health != Health::Ready,
+    }
+}
+
+/// What stuck pods may keep from others.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    /// The uids of their controllers.
+    controllers: HashSet<String>,
+    /// Their claims by namespace and name.
+    claims: HashSet<(String, String)>,
+}
+
+impl Kept {
+    pub(crate) fn by<'a>(stuck: impl Iterator<Item = &'a core::Pod>) -> Self {
+        let mut kept = Self::default();
+        for pod in stuck {
+            let owner = controller(&pod.metadata);
+            { &mut kept.controllers }.extend(owner.map(|owner| owner.uid.clone()));
+            kept.claims.extend(own_claims(pod));
+        }
+        kept
+    }
+
+    /// Whether `pod` may wait for it: to replace one of the pods, or to use the same volume.
+    pub(crate) fn is_awaited_by(&self, pod: &core::Pod) -> bool {
+        let owner = controller(&pod.metadata);
+        owner.is_some_and(|owner| self.controllers.contains(&owner.uid))
+            || own_claims(pod).any(|claim| self.claims.contains(&claim))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.controllers.is_empty() && self.claims.is_empty()
+    }
+}
+
+/// The claims of `pod` by namespace and name.
+pub(crate) fn own_claims(pod: &core::Pod) -> impl Iterator<Item = (String, String)> + '_ {
+    let namespace = pod.metadata.namespace.clone().unwrap_or_default();
+    claims(pod).map(move |claim| (namespace.clone(), claim))
+}
+
+/// The `namespaces` that are being deleted in which there are stuck `pods`.
+pub(crate) fn blocked(
+    namespaces: &[(String, Instant)],
+    pods: &[StrandedPod],
+) -> Vec<BlockedNamespace> {
+    let blocked = namespaces.iter().map(|(name, since)| BlockedNamespace {
+        pods: pods.iter().filter(|pod| pod.namespace == *name).count(),
+        name: name.clone(),
+        since: *since,
+    });
     let mut blocked: Vec<_> = blocked.filter(|namespace| namespace.pods > 0).collect();
     blocked.sort_by(|a, b| a.name.cmp(&b.name));
     blocked
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn pod(controller: &str, claim: &str) -> core::Pod {
+        let volume = json!({"name": "data", "persistentVolumeClaim": {"claimName": claim}});
+        let volumes: &[Value] = if claim.is_empty() { &[] } else { &[volume] };
+        let pod = json!({
+            "metadata": {"name": "web", "namespace": "shop", "ownerReferences": [{
+                "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": controller,
+                "controller": true,
+            }]},
+            "spec": {"containers": [], "volumes": volumes},
+        });
+        serde_json::from_value(pod).expect("a Pod")
+    }
+
+    #[test]
+    fn a_live_kubelet_ends_pods_in_time() {
+        let at = Instant::from_micros(0);
+        for (state, on_ready, on_other) in [
+            (State::Pending, false, true),
+            (State::Running, false, true),
+            (State::Finished, false, false),
+            (State::Ending { until: at }, false, true),
+            (State::Terminating { since: at }, true, true),
+            (State::Finalizing { since: at }, true, true),
+        ] {
+            assert_eq!(is_stuck(state, &Health::Ready), on_ready, "{state:?}");
+            assert_eq!(is_stuck(state, &Health::Gone), on_other, "{state:?}");
+        }
+    }
+
+    #[test]
+    fn a_replacement_has_the_same_controller_or_the_same_claim() {
+        let stuck = [pod("1", "data")];
+        let kept = Kept::by(stuck.iter());
+        for (controller, claim, expected) in [
+            ("1", "", true),
+            ("2", "data", true),
+            ("2", "", false),
+            ("2", "other", false),
+        ] {
+            assert_eq!(kept.is_awaited_by(&pod(controller, claim)), expected);
+        }
+        let mut elsewhere = pod("2", "data");
+        elsewhere.metadata.namespace = Some("bank".to_owned());
+        assert!(!kept.is_awaited_by(&elsewhere));
+    }
 }

@@ -6,6 +6,7 @@ pub mod finalizer;
 pub mod missing;
 pub mod namespace;
 pub mod pod;
+mod taint_eviction;
 pub mod waiting;
 
 use maintenance_lease::protocol::Instant;
@@ -17,7 +18,7 @@ pub use self::missing::{MissingEvidence, diagnose_missing};
 pub use self::namespace::{NamespaceEvidence, diagnose_namespace};
 pub use self::pod::{PodEvidence, diagnose_pod};
 use crate::known::{Known, Why};
-use crate::node::Health;
+use crate::node_health::Health;
 
 /// What is known of an object that may be stuck.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -327,15 +328,22 @@ impl Diagnosis {
 
     /// The fact, if it is known. Otherwise, records that it could not be read, if it was requested.
     fn known<'a, T>(&mut self, what: &'static str, fact: &'a Known<T>) -> Option<&'a T> {
+        Unread::note(&mut self.unread, what, fact);
+        fact.yes()
+    }
+}
+
+impl Unread {
+    /// Records once that a fact could not be read, if it was requested.
+    pub(crate) fn note<T>(unread: &mut Vec<Self>, what: &'static str, fact: &Known<T>) {
         if let Known::Unknown(why) = fact
             && *why != Why::NotRead
-            && !self.unread.iter().any(|unread| unread.what == what)
+            && !unread.iter().any(|one| one.what == what)
         {
-            self.unread.push(Unread {
+            unread.push(Self {
                 what,
                 why: why.clone(),
             });
         }
-        fact.yes()
     }
 }

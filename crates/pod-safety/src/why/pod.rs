@@ -9,13 +9,14 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 use maintenance_lease::protocol::Now;
 
+use super::taint_eviction::taint_eviction;
 use super::{Blocked, Diagnosis, Eviction, Finalizer, Reason, State, waiting};
+use crate::facts::owner::{Kind, controller, shown_as};
 use crate::facts::selectors::is_usable_on;
 use crate::facts::source::claims;
 use crate::facts::{NodeRow, PodSight};
 use crate::known::{Known, Why};
-use crate::node::{Health, Heartbeat, Signs};
-use crate::stranded::{self, Fate, Place, fate};
+use crate::node_health::{Health, Heartbeat, Signs};
 use crate::taint::NoExecute;
 use crate::wire::instant;
 
@@ -26,8 +27,8 @@ pub struct PodEvidence {
     pub pod: Pod,
     /// Its namespace, if the pod is being deleted.
     pub namespace: Known<Option<Namespace>>,
-    /// Its Node, and others that hold its volumes, each with the heartbeat of its kubelet.
-    pub nodes: BTreeMap<String, Seen>,
+    /// Its Node, and others that hold its volumes; `None`: there is no such Node.
+    pub nodes: BTreeMap<String, Known<Option<SeenNode>>>,
     /// Its claims by name.
     pub claims: BTreeMap<String, Known<Option<PersistentVolumeClaim>>>,
     /// The volumes of its claims by name.
@@ -44,13 +45,24 @@ pub struct PodEvidence {
     pub warning: Known<Option<Reason>>,
 }
 
-/// A Node as it was read.
+/// A Node, as far as its pods are concerned.
 #[derive(Clone, Debug)]
-pub struct Seen {
-    /// The Node; `None`: there is none.
-    pub node: Known<Option<Node>>,
-    /// When its kubelet last renewed its heartbeat.
-    pub heartbeat: Known<Option<Heartbeat>>,
+pub struct SeenNode {
+    /// Its signs of life.
+    pub signs: Signs,
+    /// Its taints that evict pods.
+    pub taints: Vec<NoExecute>,
+}
+
+impl SeenNode {
+    /// `node`, whose kubelet's heartbeat was read beside it.
+    #[must_use]
+    pub fn of(node: &Node, heartbeat: Known<Option<Heartbeat>>) -> Self {
+        Self {
+            signs: Signs::of(node, heartbeat),
+            taints: NoExecute::of(node),
+        }
+    }
 }
 
 impl PodEvidence {
@@ -182,7 +194,7 @@ pub fn diagnose_pod(evidence: &PodEvidence, now: Now) -> Diagnosis {
 }
 
 /// Whether a kubelet on a node with this health can still end its pods.
-fn has_kubelet(health: &Health) -> bool {
+pub(crate) fn has_kubelet(health: &Health) -> bool {
     matches!(
         health,
         Health::Ready
@@ -204,21 +216,13 @@ fn node(found: &mut Diagnosis, evidence: &PodEvidence, now: Now) -> Option<Healt
         name: name.to_owned(),
         health: health.clone(),
     });
-    let node = evidence.nodes.get(name).and_then(|seen| seen.node.yes());
-    let place = match node.and_then(Option::as_ref) {
-        Some(node) => Place {
-            health: health.clone(),
-            taints: NoExecute::of(node),
-        },
-        None => Place::gone(),
-    };
-    let fate = stranded::Pod::of(&evidence.pod).and_then(|pod| fate(&pod, &place, now));
-    found.reasons.extend(match fate {
-        Some(Fate::Evicted { at }) => Some(Reason::Evicted { at }),
-        Some(Fate::NeverEvicted) => Some(Reason::NeverEvicted),
-        Some(Fate::Unevicted) => Some(Reason::Unevicted),
-        _ => None,
-    });
+    let seen = evidence.nodes.get(name).and_then(Known::yes);
+    let is_asked_to_end = !matches!(found.state, State::Pending | State::Running);
+    if let Some(Some(seen)) = seen.filter(|_| !is_asked_to_end) {
+        found
+            .reasons
+            .push(taint_eviction(&evidence.pod, &seen.taints, now));
+    }
     Some(health)
 }
 
@@ -228,13 +232,12 @@ fn health_of(
     name: &str,
     now: Now,
 ) -> Option<Health> {
-    let seen = evidence.nodes.get(name)?;
-    let node = found.known("nodes", &seen.node)?;
-    let Some(node) = node else {
+    let seen = found.known("nodes", evidence.nodes.get(name)?)?;
+    let Some(SeenNode { signs, .. }) = seen else {
         return Some(Health::Gone);
     };
-    found.known("heartbeats", &seen.heartbeat);
-    Some(Signs::of(node, seen.heartbeat.clone()).health(now))
+    found.known("heartbeats", &signs.heartbeat);
+    Some(signs.health(now))
 }
 
 /// Why the kubelet has not confirmed that a pod ended. It ends the containers, then unmounts the volumes,
@@ -397,13 +400,10 @@ fn blocks(found: &mut Diagnosis, evidence: &PodEvidence, now: Now) {
     if !is_going {
         return;
     }
-    if let Some(pod) = stranded::Pod::of(&evidence.pod)
-        && pod.holds_its_name
-    {
-        found
-            .blocks
-            .extend(pod.owner.map(|owner| Blocked::Replacement { owner }));
-    }
+    let owner = controller(&evidence.pod.metadata).filter(|owner| Kind::of(owner).holds_names());
+    found.blocks.extend(owner.map(|owner| Blocked::Replacement {
+        owner: shown_as(owner),
+    }));
     let namespace = found
         .known("namespaces", &evidence.namespace)
         .and_then(Option::as_ref);
@@ -453,4 +453,67 @@ fn status(pod: &Pod) -> Option<&PodStatus> {
 fn phase(pod: &Pod) -> &str {
     let phase = status(pod).and_then(|status| status.phase.as_deref());
     phase.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use maintenance_lease::protocol::{Instant, Span};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const NOW: Instant = Instant::from_micros(1_000_000_000);
+
+    fn pod(metadata: &Value) -> Pod {
+        let pod = json!({"metadata": metadata, "spec": {"containers": [], "nodeName": "n"}});
+        serde_json::from_value(pod).expect("a Pod")
+    }
+
+    #[test]
+    fn a_deletion_is_told_by_how_far_it_came() {
+        let deleted = |at: &str, grace: u32, finalizers: &[&str]| {
+            let pod = pod(&json!({
+                "deletionTimestamp": at,
+                "deletionGracePeriodSeconds": grace,
+                "finalizers": finalizers,
+            }));
+            state(&pod, Now::at(NOW))
+        };
+        let (soon, past) = ("1970-01-01T00:17:00Z", "1970-01-01T00:07:40Z");
+        let until = NOW + Span::seconds(20);
+        assert_eq!(deleted(soon, 30, &[]), State::Ending { until });
+        let since = NOW - Span::seconds(540);
+        assert_eq!(deleted(past, 30, &[]), State::Terminating { since });
+        let finalizers = ["example.com/backup"];
+        assert_eq!(deleted(past, 0, &finalizers), State::Finalizing { since });
+        // Before its end is confirmed, the finalizer is not what it waits for.
+        assert_eq!(deleted(past, 30, &finalizers), State::Terminating { since });
+    }
+
+    #[test]
+    fn only_controllers_that_need_the_name_wait_for_it() {
+        let is_awaited = |owners: Value| {
+            let pod = pod(&json!({
+                "deletionTimestamp": "1970-01-01T00:07:40Z", "ownerReferences": owners,
+            }));
+            !diagnose_pod(&PodEvidence::of(pod), Now::at(NOW))
+                .blocks
+                .is_empty()
+        };
+        assert!(!is_awaited(json!([])), "nobody replaces it");
+        for (version, kind, expected) in [
+            ("apps/v1", "ReplicaSet", false),
+            ("apps/v1", "DaemonSet", false),
+            ("batch/v1", "Job", false),
+            ("v1", "ReplicationController", false),
+            ("apps/v1", "StatefulSet", true),
+            ("db.example/v1", "Postgres", true),
+            ("db.example/v1", "ReplicaSet", true),
+        ] {
+            let owner = json!([{
+                "apiVersion": version, "kind": kind, "name": "x", "uid": "1", "controller": true,
+            }]);
+            assert_eq!(is_awaited(owner), expected, "{version} {kind}");
+        }
+    }
 }

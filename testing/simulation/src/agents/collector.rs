@@ -43,7 +43,7 @@ async fn give_back_all(agent: &Agent, all: Vec<HeldLease>) {
     for held in all {
         let node: Arc<str> = held.node().into();
         if let Some(acquisition) = acquisition(&held.held_state().lease) {
-            waiter::give_back(agent, &node, held, acquisition).await;
+            waiter::release_held(agent, &node, held, acquisition).await;
         }
     }
 }

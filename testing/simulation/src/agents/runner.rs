@@ -28,7 +28,7 @@ pub(super) async fn live(agent: &mut Agent) {
         let millis = agent.rng.u64(100..25_000);
         let is_done = run(agent, std::slice::from_ref(&held), grace, millis).await;
         if let Some(acquisition) = acquisition(&held.held_state().lease).filter(|_| is_done) {
-            waiter::give_back(agent, &node, held, acquisition).await;
+            waiter::release_held(agent, &node, held, acquisition).await;
         }
     }
 }

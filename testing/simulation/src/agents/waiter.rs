@@ -88,7 +88,7 @@ pub(super) async fn guard(agent: &mut Agent, node: &Arc<str>, held: HeldLease, m
     };
     match held.guard(work).await {
         Guarded::Completed(()) if agent.rng.u8(..8) > 0 => {
-            give_back(agent, node, held, acquisition).await;
+            release_held(agent, node, held, acquisition).await;
         }
         Guarded::Completed(()) => held.leave(),
         Guarded::Failed(never) => match never {},
@@ -102,7 +102,7 @@ pub(super) async fn guard(agent: &mut Agent, node: &Arc<str>, held: HeldLease, m
     }
 }
 
-pub(super) async fn give_back(
+pub(super) async fn release_held(
     agent: &Agent,
     node: &Arc<str>,
     held: HeldLease,

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::digest::{Belief, Commit, Digest};
+use super::digest::{Belief, Commit, Index};
 use super::{CLOCK_BUDGET, Rule, Violation};
 use crate::history::{Acquisition, ClientId, Freeze, Record};
 use crate::time::Time;
 
 /// A belief rests on a committed write, from before it was sent until its duration later.
-pub(super) fn founded(digest: &Digest, violations: &mut Vec<Violation>) {
+pub(super) fn founded(digest: &Index, violations: &mut Vec<Violation>) {
     for (id, belief) in &digest.beliefs {
         let mut grounds: Vec<(Time, Time)> = digest
             .commits
@@ -44,7 +44,7 @@ pub(super) fn founded(digest: &Digest, violations: &mut Vec<Violation>) {
 }
 
 /// What a write gives its sender ground to believe.
-fn ground(digest: &Digest, client: ClientId, sent: Time, commit: &Commit) -> (Time, Time) {
+fn ground(digest: &Index, client: ClientId, sent: Time, commit: &Commit) -> (Time, Time) {
     let seconds = commit.after.as_ref().map_or(0, |after| after.duration);
     let length = Duration::from_secs(seconds.into());
     // Clocks drift, and count in whole microseconds.
@@ -59,7 +59,7 @@ fn ground(digest: &Digest, client: ClientId, sent: Time, commit: &Commit) -> (Ti
 }
 
 /// No two believe in the same node at once, but where the first one's lock was broken before.
-pub(super) fn one_believer(digest: &Digest, violations: &mut Vec<Violation>) {
+pub(super) fn one_believer(digest: &Index, violations: &mut Vec<Violation>) {
     let broken = broken(digest);
     let begun = begun(digest);
     let beliefs: Vec<&Belief> = digest.beliefs.values().collect();
@@ -108,7 +108,7 @@ fn overlap(one: &Belief, other: &Belief) -> Option<Time> {
 }
 
 /// When each acquisition was broken: on purpose, or from outside.
-pub(super) fn broken(digest: &Digest) -> BTreeMap<Acquisition, Time> {
+pub(super) fn broken(digest: &Index) -> BTreeMap<Acquisition, Time> {
     let mut broken = BTreeMap::new();
     for commit in &digest.commits {
         let Some(held_state) = commit.acquisition_before() else {
@@ -131,7 +131,7 @@ pub(super) fn broken(digest: &Digest) -> BTreeMap<Acquisition, Time> {
 }
 
 /// The resource version at which each acquisition began.
-fn begun(digest: &Digest) -> BTreeMap<Acquisition, u64> {
+fn begun(digest: &Index) -> BTreeMap<Acquisition, u64> {
     let mut begun = BTreeMap::new();
     for commit in &digest.commits {
         if let Some(acquisition) = commit.begins() {

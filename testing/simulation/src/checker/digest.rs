@@ -135,7 +135,7 @@ pub(super) struct Belief {
 
 /// Everything, by its number.
 #[derive(Default)]
-pub(super) struct Digest {
+pub(super) struct Index {
     pub(super) commits: Vec<Commit>,
     pub(super) requests: BTreeMap<RequestId, Request>,
     pub(super) ops: BTreeMap<OpId, Op>,
@@ -161,7 +161,7 @@ pub(super) struct Digest {
     unaware: BTreeMap<ClientId, (Time, Option<Time>)>,
 }
 
-impl Digest {
+impl Index {
     pub(super) fn of(history: &[Entry]) -> Self {
         let mut digest = Self::default();
         let mut written: BTreeMap<u64, Vec<RequestId>> = BTreeMap::new();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::digest::{Belief, Digest, MachinePause};
+use super::digest::{Belief, Index, MachinePause};
 use super::time::is_kept;
 use super::{Rule, Violation};
 use crate::history::{BeliefEnd, Freeze};
@@ -12,7 +12,7 @@ use crate::time::Time;
 /// second.
 const CHECKED: Duration = Duration::from_secs(2);
 
-pub(super) fn check(digest: &Digest, violations: &mut Vec<Violation>) {
+pub(super) fn check(digest: &Index, violations: &mut Vec<Violation>) {
     let beliefs = digest.beliefs.values().filter(|belief| is_kept(belief));
     for belief in beliefs {
         for still in digest.standstills.iter().filter(|still| {
@@ -46,7 +46,7 @@ pub(super) fn check(digest: &Digest, violations: &mut Vec<Violation>) {
 }
 
 /// When work went on after the pause though no request from after it was answered.
-fn worked(digest: &Digest, belief: &Belief, still: &MachinePause) -> Option<Time> {
+fn worked(digest: &Index, belief: &Belief, still: &MachinePause) -> Option<Time> {
     let requests = digest.requests.values().filter(|request| {
         request.client == belief.client
             && request.node.as_ref() == Some(&belief.node)
@@ -67,7 +67,7 @@ fn worked(digest: &Digest, belief: &Belief, still: &MachinePause) -> Option<Time
 }
 
 /// When a check should have been under way.
-fn unchecked(digest: &Digest, belief: &Belief, still: &MachinePause) -> Option<Time> {
+fn unchecked(digest: &Index, belief: &Belief, still: &MachinePause) -> Option<Time> {
     let due = still.to + CHECKED;
     let is_over = belief.over_at.is_some_and(|over| over <= due);
     let healed = digest.healed.is_some_and(|healed| healed <= due);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::digest::{Commit, Digest, Op};
+use super::digest::{Commit, Index, Op};
 use super::{Rule, Violation};
 use crate::history::{Acquisition, Call, CallOutcome, ClientId, OpId, Record};
 use crate::time::{EPOCH, Time};
@@ -26,7 +26,7 @@ const REQUESTS: usize = 400;
 /// And so many watches of any.
 pub(super) const WATCHES: usize = 100;
 
-pub(super) fn check(digest: &Digest, violations: &mut Vec<Violation>) {
+pub(super) fn check(digest: &Index, violations: &mut Vec<Violation>) {
     for (&id, op) in &digest.ops {
         reported(digest, id, op, violations);
         if let Call::AcquireAll(nodes, _) = &op.call {
@@ -42,7 +42,7 @@ pub(super) fn check(digest: &Digest, violations: &mut Vec<Violation>) {
 }
 
 /// What was said of a lock is so.
-fn reported(digest: &Digest, id: OpId, op: &Op, violations: &mut Vec<Violation>) {
+fn reported(digest: &Index, id: OpId, op: &Op, violations: &mut Vec<Violation>) {
     let Some((returned, ending)) = &op.returned else {
         return;
     };
@@ -83,7 +83,7 @@ fn reported(digest: &Digest, id: OpId, op: &Op, violations: &mut Vec<Violation>)
 }
 
 /// The acquisition that stood there from one time to the other.
-fn stood_throughout(digest: &Digest, node: &str, from: Time, to: Time) -> Option<Acquisition> {
+fn stood_throughout(digest: &Index, node: &str, from: Time, to: Time) -> Option<Acquisition> {
     let mut commits = digest.commits.iter().filter(|commit| *commit.node == *node);
     let before = commits.by_ref().take_while(|commit| commit.at <= from);
     let stood = before.last()?.acquisition_after()?;
@@ -97,7 +97,7 @@ fn stood_throughout(digest: &Digest, node: &str, from: Time, to: Time) -> Option
 }
 
 /// A call whose acquisition somebody broke does not begin another before anybody else did.
-fn retaken(digest: &Digest, id: OpId, op: &Op, violations: &mut Vec<Violation>) {
+fn retaken(digest: &Index, id: OpId, op: &Op, violations: &mut Vec<Violation>) {
     let is_own = |commit: &Commit| digest.op_of(commit).is_some_and(|(made, _)| made == id);
     let mut broken: Option<(Arc<str>, Acquisition, Time)> = None;
     let mut own: Vec<Acquisition> = Vec::new();
@@ -140,7 +140,7 @@ fn retaken(digest: &Digest, id: OpId, op: &Op, violations: &mut Vec<Violation>) 
 }
 
 /// A nonce stands for one acquisition of a Lease.
-fn same_nonce(digest: &Digest, violations: &mut Vec<Violation>) {
+fn same_nonce(digest: &Index, violations: &mut Vec<Violation>) {
     let begins: Vec<(&Commit, Acquisition)> = digest
         .commits
         .iter()
@@ -163,7 +163,7 @@ fn same_nonce(digest: &Digest, violations: &mut Vec<Violation>) {
 /// A set that was refused leaves nothing behind that would stand for long, unless a request went
 /// astray.
 fn set_kept(
-    digest: &Digest,
+    digest: &Index,
     id: OpId,
     op: &Op,
     nodes: &[Arc<str>],
@@ -203,7 +203,7 @@ fn set_kept(
     }
 }
 
-fn went_astray(digest: &Digest, id: OpId, node: &Arc<str>) -> bool {
+fn went_astray(digest: &Index, id: OpId, node: &Arc<str>) -> bool {
     digest.requests.iter().any(|(number, request)| {
         request.op == Some(id)
             && request.node.as_ref() == Some(node)
@@ -212,7 +212,7 @@ fn went_astray(digest: &Digest, id: OpId, node: &Arc<str>) -> bool {
 }
 
 /// Nobody keeps a node for long while another has one with an earlier name that it wants, too.
-fn order(digest: &Digest, id: OpId, op: &Op, nodes: &[Arc<str>], violations: &mut Vec<Violation>) {
+fn order(digest: &Index, id: OpId, op: &Op, nodes: &[Arc<str>], violations: &mut Vec<Violation>) {
     let end = op.returned.as_ref().map_or(digest.end, |(at, _)| *at);
     let spans = |node: &Arc<str>, is_wanted: &dyn Fn(&Commit) -> bool| {
         let mut spans: Vec<(Time, Time)> = Vec::new();
@@ -276,7 +276,7 @@ fn order(digest: &Digest, id: OpId, op: &Op, nodes: &[Arc<str>], violations: &mu
 }
 
 /// Its machine went on all the time, and its requests were answered.
-fn is_undisturbed(digest: &Digest, client: ClientId, op: OpId, from: Time, to: Time) -> bool {
+fn is_undisturbed(digest: &Index, client: ClientId, op: OpId, from: Time, to: Time) -> bool {
     let mut requests = digest.requests.iter();
     let astray = requests.any(|(number, request)| {
         request.op == Some(op)
@@ -287,7 +287,7 @@ fn is_undisturbed(digest: &Digest, client: ClientId, op: OpId, from: Time, to: T
 }
 
 /// A list has every Lease that was there all the time.
-fn listed(digest: &Digest, violations: &mut Vec<Violation>) {
+fn listed(digest: &Index, violations: &mut Vec<Violation>) {
     for listed in &digest.listed {
         let mut before: Vec<(&Arc<str>, &Option<Record>)> = Vec::new();
         for commit in digest
@@ -319,7 +319,7 @@ fn listed(digest: &Digest, violations: &mut Vec<Violation>) {
 }
 
 /// Nobody asks again and again.
-fn requests(digest: &Digest, violations: &mut Vec<Violation>) {
+fn requests(digest: &Index, violations: &mut Vec<Violation>) {
     let mut about: BTreeMap<(ClientId, &str), Vec<Time>> = BTreeMap::new();
     let mut watches: BTreeMap<ClientId, Vec<Time>> = BTreeMap::new();
     for request in digest.requests.values() {

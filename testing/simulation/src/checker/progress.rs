@@ -1,9 +1,9 @@
 //! Who waits gets in.
 
-use super::digest::Digest;
+use super::digest::Index;
 use super::{Rule, Violation};
 
-pub(super) fn check(digest: &Digest, violations: &mut Vec<Violation>) {
+pub(super) fn check(digest: &Index, violations: &mut Vec<Violation>) {
     for (client, (due, got_in)) in &digest.waits {
         if got_in.is_none_or(|at| at > *due) {
             violations.push(Violation {

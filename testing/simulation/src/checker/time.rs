@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::belief::broken;
-use super::digest::{Belief, Commit, Digest, MachinePause, TimeEstimate};
+use super::digest::{Belief, Commit, Index, MachinePause, TimeEstimate};
 use super::{CLOCK_BUDGET, Rule, Violation};
 use crate::history::{Acquisition, BeliefEnd, Call, ClientId, Freeze, OpId};
 use crate::time::{EPOCH, Time};
@@ -15,7 +15,7 @@ const PICKED: i64 = 1_400_000;
 const DRIFT: i64 = 50_000;
 
 /// The interval of what a client knows has its ends in order and contains some server's time.
-pub(super) fn interval(digest: &Digest, violations: &mut Vec<Violation>) {
+pub(super) fn interval(digest: &Index, violations: &mut Vec<Violation>) {
     for known in &digest.known {
         // Before the first answer nothing is known.
         let Some(life) = life(digest, known.client, known.at) else {
@@ -34,7 +34,7 @@ pub(super) fn interval(digest: &Digest, violations: &mut Vec<Violation>) {
     }
 }
 
-fn wrong(digest: &Digest, known: &TimeEstimate, life: Time) -> Option<String> {
+fn wrong(digest: &Index, known: &TimeEstimate, life: Time) -> Option<String> {
     let now = EPOCH + known.at.as_micros();
     let (earliest, latest) = (known.earliest, known.latest.unwrap_or(i64::MAX));
     if earliest > latest {
@@ -60,13 +60,13 @@ fn wrong(digest: &Digest, known: &TimeEstimate, life: Time) -> Option<String> {
 }
 
 /// When the process began that lived at `at`.
-fn life(digest: &Digest, client: ClientId, at: Time) -> Option<Time> {
+fn life(digest: &Index, client: ClientId, at: Time) -> Option<Time> {
     let mut lives = digest.lives.iter().rev();
     let life = lives.find(|&&(whose, since)| whose == client && since <= at);
     life.map(|&(_, since)| since)
 }
 
-fn has_heard(digest: &Digest, known: &TimeEstimate, life: Time) -> bool {
+fn has_heard(digest: &Index, known: &TimeEstimate, life: Time) -> bool {
     digest.requests.values().any(|request| {
         request.client == known.client
             && request.sent >= life
@@ -77,7 +77,7 @@ fn has_heard(digest: &Digest, known: &TimeEstimate, life: Time) -> bool {
 }
 
 /// No time passed that its clocks did not count, or it has heard of the server since.
-fn is_up_to_date(digest: &Digest, known: &TimeEstimate, life: Time) -> bool {
+fn is_up_to_date(digest: &Index, known: &TimeEstimate, life: Time) -> bool {
     let mut stood_still = digest.stood_still(known.client, life, known.at);
     stood_still.all(|still| match still.how {
         Freeze::Stopped | Freeze::Suspended => true,
@@ -89,7 +89,7 @@ fn is_up_to_date(digest: &Digest, known: &TimeEstimate, life: Time) -> bool {
 
 /// An answer came since the pause began: one that came while the machine stood still is read when it
 /// goes on.
-fn has_heard_since(digest: &Digest, known: &TimeEstimate, still: &MachinePause) -> bool {
+fn has_heard_since(digest: &Index, known: &TimeEstimate, still: &MachinePause) -> bool {
     digest.requests.values().any(|request| {
         let within = still.from..=known.at;
         let answered = request.answered;
@@ -99,7 +99,7 @@ fn has_heard_since(digest: &Digest, known: &TimeEstimate, still: &MachinePause) 
 
 /// A believer's Lease stands for as long as it believes, by every server's clock: nobody has to come
 /// and take it for that to be seen.
-pub(super) fn covered(digest: &Digest, violations: &mut Vec<Violation>) {
+pub(super) fn covered(digest: &Index, violations: &mut Vec<Violation>) {
     let broken = broken(digest);
     for belief in digest.beliefs.values() {
         // Who was shortened from outside may believe as long as before.
@@ -135,7 +135,7 @@ pub(super) fn covered(digest: &Digest, violations: &mut Vec<Violation>) {
 
 /// When the Lease ends for all others, in microseconds of Unix time; `None` if they go by their own
 /// eyes.
-fn stored_end(digest: &Digest, commit: &Commit) -> Option<i64> {
+fn stored_end(digest: &Index, commit: &Commit) -> Option<i64> {
     let times = |commit: &Commit| {
         let after = commit.after.as_ref()?;
         Some((after.renewed?, after.duration))
@@ -148,14 +148,14 @@ fn stored_end(digest: &Digest, commit: &Commit) -> Option<i64> {
     Some(renewed + i64::from(duration) * 1_000_000 + budget)
 }
 
-fn is_elected(digest: &Digest) -> bool {
+fn is_elected(digest: &Index) -> bool {
     let mut ops = digest.ops.values();
     ops.any(|op| matches!(op.call, Call::Campaign(_)))
 }
 
 /// When it is believed first between `from` and `until` though it has ended at `end`.
 fn believed_past(
-    digest: &Digest,
+    digest: &Index,
     belief: &Belief,
     from: Time,
     until: Time,
@@ -174,7 +174,7 @@ fn believed_past(
 }
 
 /// Success is reported with at least a third of the duration left.
-pub(super) fn time_left(digest: &Digest, violations: &mut Vec<Violation>) {
+pub(super) fn time_left(digest: &Index, violations: &mut Vec<Violation>) {
     for (&id, op) in &digest.ops {
         let Some((returned, ending)) = &op.returned else {
             continue;
@@ -198,7 +198,7 @@ fn told(id: OpId, call: &Call) -> String {
 
 /// How little was left at `returned`, if it was too little.
 fn too_late(
-    digest: &Digest,
+    digest: &Index,
     client: ClientId,
     node: &str,
     acquisition: &Acquisition,

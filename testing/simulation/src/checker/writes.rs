@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::digest::{Commit, Digest, Loss, Op};
+use super::digest::{Commit, Index, Loss, Op};
 use super::{Rule, Violation};
 use crate::history::{Acquisition, Call, CallOutcome, OpId, Record};
 use crate::time::EPOCH;
 
-pub(super) fn check(digest: &Digest, violations: &mut Vec<Violation>) {
+pub(super) fn check(digest: &Index, violations: &mut Vec<Violation>) {
     let mut checker = Checker { digest, violations };
     for commit in &digest.commits {
         checker.transitions(commit);
@@ -25,7 +25,7 @@ pub(super) fn check(digest: &Digest, violations: &mut Vec<Violation>) {
 }
 
 struct Checker<'a> {
-    digest: &'a Digest,
+    digest: &'a Index,
     violations: &'a mut Vec<Violation>,
 }
 

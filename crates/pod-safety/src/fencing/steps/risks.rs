@@ -2,12 +2,12 @@
 
 use maintenance_lease::protocol::Span;
 
-use super::Sight;
+use super::FencingEvidence;
 use crate::facts::Zone;
 use crate::fencing::Attempt;
 use crate::fencing::proof::{Machine, Proof};
 use crate::known::{Known, Why};
-use crate::node::Status;
+use crate::node_health::Status;
 
 /// Why a node is not fenced.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,24 +35,48 @@ pub enum Refusal {
     HeartbeatUnknown(Why),
     /// Too many of its zone are silent.
     MassLoss(Zone),
-    /// It is not known how many of its zone are.
-    ZoneUnknown(Why),
     /// Somebody is at work on it already, who doesn't know of holds.
     Remediation(String),
-    /// It is not known whether somebody is.
-    RemediationUnknown(Why),
+    /// What could not be read, and may speak against it.
+    Unread(Vec<Unread>),
+}
+
+/// A check that could not be made, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unread {
+    /// How many nodes of its zone are unreachable.
+    Zone(Why),
+    /// Whether another tool is remediating the node.
+    Remediation(Why),
+}
+
+impl Unread {
+    /// Whether the operator can accept it. If a tool may be at work, only a missing permission can be accepted:
+    /// after any other failure, another read may tell.
+    #[must_use]
+    pub fn is_acceptable(&self) -> bool {
+        matches!(self, Self::Zone(_) | Self::Remediation(Why::Forbidden(_)))
+    }
+
+    /// Why it could not be read.
+    #[must_use]
+    pub fn why(&self) -> &Why {
+        match self {
+            Self::Zone(why) | Self::Remediation(why) => why,
+        }
+    }
 }
 
 impl Refusal {
     /// The server did not answer, so another read may tell more.
     #[must_use]
     pub fn is_unread(&self) -> bool {
-        matches!(
-            self,
-            Self::HeartbeatUnknown(Why::NoAnswer(_))
-                | Self::ZoneUnknown(Why::NoAnswer(_))
-                | Self::RemediationUnknown(Why::NoAnswer(_))
-        )
+        let is_open = |why: &Why| matches!(why, Why::NoAnswer(_));
+        match self {
+            Self::HeartbeatUnknown(why) => is_open(why),
+            Self::Unread(unread) => unread.iter().any(|unread| is_open(unread.why())),
+            _ => false,
+        }
     }
 }
 
@@ -61,13 +85,11 @@ impl Refusal {
 pub struct AcceptedRisks {
     /// It is to be fenced though most of its zone seems lost.
     pub mass_loss: bool,
-    /// It is to be fenced though nobody could read how its zone is.
-    pub zone_unknown: bool,
-    /// It is to be fenced though the caller may not read whether it is being remediated.
-    pub remediation_unknown: bool,
+    /// It is to be fenced although not everything could be read.
+    pub unread: bool,
 }
 
-impl Sight {
+impl FencingEvidence {
     /// Makes sure that what is known is known of this machine.
     ///
     /// # Errors
@@ -100,22 +122,30 @@ impl Sight {
     ///
     /// # Errors
     /// What does.
-    pub(super) fn check_doubts(&self, accepted: AcceptedRisks) -> Result<(), Refusal> {
-        match &self.remediation {
-            Known::Yes(Some(who)) => return Err(Refusal::Remediation(who.clone())),
-            Known::Yes(None) => {}
-            Known::Unknown(Why::Forbidden(_)) if accepted.remediation_unknown => {}
-            Known::Unknown(why) => return Err(Refusal::RemediationUnknown(why.clone())),
+    pub(super) fn check_risks(&self, accepted: AcceptedRisks) -> Result<(), Refusal> {
+        if let Known::Yes(Some(who)) = &self.remediation {
+            return Err(Refusal::Remediation(who.clone()));
         }
-        match &self.zone {
-            Known::Yes(zone) if zone.is_lost() && !accepted.mass_loss => {
-                return Err(Refusal::MassLoss(zone.clone()));
-            }
-            Known::Yes(_) => {}
-            Known::Unknown(_) if accepted.zone_unknown => {}
-            Known::Unknown(why) => return Err(Refusal::ZoneUnknown(why.clone())),
+        if let Known::Yes(zone) = &self.zone
+            && zone.is_lost()
+            && !accepted.mass_loss
+        {
+            return Err(Refusal::MassLoss(zone.clone()));
         }
-        Ok(())
+        let mut unread = self.unread();
+        unread.retain(|unread| !(accepted.unread && unread.is_acceptable()));
+        match unread.is_empty() {
+            true => Ok(()),
+            false => Err(Refusal::Unread(unread)),
+        }
+    }
+
+    /// What could not be read of the risks.
+    #[must_use]
+    pub fn unread(&self) -> Vec<Unread> {
+        let remediation = self.remediation.why().cloned().map(Unread::Remediation);
+        let zone = self.zone.why().cloned().map(Unread::Zone);
+        remediation.into_iter().chain(zone).collect()
     }
 }
 
@@ -123,7 +153,7 @@ impl Sight {
 mod tests {
     use maintenance_lease::protocol::Now;
 
-    use super::super::scenes::{NOW, ago, fenced, machine, next, silent, zone};
+    use super::super::fixtures::{NOW, ago, fenced, machine, next, silent, zone};
     use super::*;
     use crate::fencing::record::Since;
     use crate::fencing::steps::{Lock, Step};
@@ -140,21 +170,21 @@ mod tests {
             ("u", "b", ""),
             ("u", "", "b"),
         ] {
-            let mut sight = silent();
-            sight.machine = machine(uid, boot_id);
-            sight.machine.provider_id = "rack://7".to_owned();
-            let mut proof = sight.proof.take().expect("it is proven");
+            let mut evidence = silent();
+            evidence.machine = machine(uid, boot_id);
+            evidence.machine.provider_id = "rack://7".to_owned();
+            let mut proof = evidence.proof.take().expect("it is proven");
             proof.of = machine("u", proven);
-            sight.proof = Some(proof.clone());
+            evidence.proof = Some(proof.clone());
             let refusal = Refusal::OtherMachine {
                 proof: Box::new(proof),
-                now: Box::new(sight.machine.clone()),
+                now: Box::new(evidence.machine.clone()),
             };
             let expected = match uid == "u" && boot_id == proven {
                 true => Ok(Step::Record),
                 false => Err(refusal),
             };
-            let step = sight.next(Now::at(NOW), AcceptedRisks::default());
+            let step = evidence.next(Now::at(NOW), AcceptedRisks::default());
             assert_eq!(step, expected, "{uid} {boot_id} {proven}");
         }
     }
@@ -162,17 +192,17 @@ mod tests {
     /// That comes before anything that is said of the machine of now, and before it is put on hold.
     #[test]
     fn what_is_known_of_another_machine_is_told_of_first() {
-        type Change = fn(&mut Sight);
+        type Change = fn(&mut FencingEvidence);
         let changes: [Change; 4] = [
-            |sight| sight.signs.ready = None,
-            |sight| sight.signs.heartbeat = ago(5),
-            |sight| sight.signs.heartbeat = Known::Unknown(Why::NotRead),
-            |sight| sight.lock = Lock::Nobodys,
+            |evidence| evidence.signs.ready = None,
+            |evidence| evidence.signs.heartbeat = ago(5),
+            |evidence| evidence.signs.heartbeat = Known::Unknown(Why::NotRead),
+            |evidence| evidence.lock = Lock::Nobodys,
         ];
         for change in changes {
-            let step = next(|sight| {
-                change(sight);
-                sight.machine.boot_id = "a later one".to_owned();
+            let step = next(|evidence| {
+                change(evidence);
+                evidence.machine.boot_id = "a later one".to_owned();
             });
             assert!(
                 matches!(step, Err(Refusal::OtherMachine { .. })),
@@ -180,17 +210,17 @@ mod tests {
             );
         }
         // A node that was fenced and came back is reported as back, even if other facts are unknown.
-        let back = next(|sight| {
-            *sight = fenced();
-            sight.signs.heartbeat = ago(5);
-            sight.signs.since = Some(Since::Restarted);
-            sight.machine.boot_id = "a later one".to_owned();
+        let back = next(|evidence| {
+            *evidence = fenced();
+            evidence.signs.heartbeat = ago(5);
+            evidence.signs.since = Some(Since::Restarted);
+            evidence.machine.boot_id = "a later one".to_owned();
         });
         assert_eq!(back, Err(Refusal::BackAlive(Span::seconds(5))));
         // What somebody else has fenced is followed.
-        let by_another = next(|sight| {
-            *sight = fenced();
-            if let Some(proof) = &mut sight.proof {
+        let by_another = next(|evidence| {
+            *evidence = fenced();
+            if let Some(proof) = &mut evidence.proof {
                 proof.of = machine("the Node before", "b");
             }
         });
@@ -201,14 +231,14 @@ mod tests {
     fn the_loss_of_most_of_a_zone_is_suspect() {
         for (lost, total, suspect) in [(1, 1, true), (1, 2, false), (10, 20, false), (11, 20, true)]
         {
-            let mut sight = silent();
-            sight.zone = Known::Yes(zone(lost, total));
+            let mut evidence = silent();
+            evidence.zone = Known::Yes(zone(lost, total));
             let next = |insist| {
                 let accepted = AcceptedRisks {
                     mass_loss: insist,
                     ..AcceptedRisks::default()
                 };
-                sight.next(Now::at(NOW), accepted)
+                evidence.next(Now::at(NOW), accepted)
             };
             let expected = match suspect {
                 true => Err(Refusal::MassLoss(zone(lost, total))),
@@ -219,51 +249,52 @@ mod tests {
         }
     }
 
+    /// If a tool may be at work, only a missing permission can be accepted.
     #[test]
-    fn a_zone_that_nobody_could_read_is_a_doubt_of_its_own() {
-        let mut sight = silent();
-        sight.zone = Known::Unknown(Why::NotRead);
-        let next = |accepted| sight.next(Now::at(NOW), accepted);
-        let mass_loss = AcceptedRisks {
-            mass_loss: true,
-            ..AcceptedRisks::default()
-        };
-        assert_eq!(next(mass_loss), Err(Refusal::ZoneUnknown(Why::NotRead)));
-        let zone_unknown = AcceptedRisks {
-            zone_unknown: true,
-            ..AcceptedRisks::default()
-        };
-        assert_eq!(next(zone_unknown), Ok(Step::Record));
-    }
-
-    #[test]
-    fn an_unknown_remediation_is_none_only_for_who_may_not_ask_and_insists() {
+    fn what_could_not_be_read_is_one_risk() {
         let forbidden = || Why::Forbidden("get leases".to_owned());
-        let silent_server = || Why::NoAnswer("no answer within 10s".to_owned());
-        for (why, insist, goes_on) in [
-            (forbidden(), false, false),
-            (forbidden(), true, true),
-            (silent_server(), false, false),
-            (silent_server(), true, false),
+        let no_answer = || Why::NoAnswer("no answer within 10s".to_owned());
+        let zone = |why: fn() -> Why| Unread::Zone(why());
+        let remediation = |why: fn() -> Why| Unread::Remediation(why());
+        for (unread, stays) in [
+            (vec![zone(|| Why::NotRead)], vec![]),
+            (vec![zone(no_answer)], vec![]),
+            (vec![remediation(forbidden)], vec![]),
+            (vec![remediation(no_answer)], vec![remediation(no_answer)]),
+            (vec![remediation(forbidden), zone(forbidden)], vec![]),
+            (
+                vec![remediation(no_answer), zone(forbidden)],
+                vec![remediation(no_answer)],
+            ),
         ] {
-            let mut sight = silent();
-            sight.remediation = Known::Unknown(why.clone());
-            let accepted = AcceptedRisks {
-                remediation_unknown: insist,
+            let mut evidence = silent();
+            for unread in &unread {
+                match unread.clone() {
+                    Unread::Zone(why) => evidence.zone = Known::Unknown(why),
+                    Unread::Remediation(why) => evidence.remediation = Known::Unknown(why),
+                }
+            }
+            let next = |accepted| evidence.next(Now::at(NOW), accepted);
+            let mass_loss = AcceptedRisks {
+                mass_loss: true,
                 ..AcceptedRisks::default()
             };
-            let expected = match goes_on {
-                true => Ok(Step::Record),
-                false => Err(Refusal::RemediationUnknown(why)),
-            };
-            assert_eq!(sight.next(Now::at(NOW), accepted), expected);
+            assert_eq!(next(mass_loss), Err(Refusal::Unread(unread.clone())));
+            let accepted = next(AcceptedRisks {
+                unread: true,
+                ..AcceptedRisks::default()
+            });
+            match stays.is_empty() {
+                true => assert_eq!(accepted, Ok(Step::Record), "{unread:?}"),
+                false => assert_eq!(accepted, Err(Refusal::Unread(stays)), "{unread:?}"),
+            }
         }
     }
 
     #[test]
     fn who_is_at_work_already_is_left_alone() {
-        let by_another = next(|sight| {
-            sight.remediation = Known::Yes(Some("a controller".to_owned()));
+        let by_another = next(|evidence| {
+            evidence.remediation = Known::Yes(Some("a controller".to_owned()));
         });
         let who = "a controller".to_owned();
         assert_eq!(by_another, Err(Refusal::Remediation(who)));

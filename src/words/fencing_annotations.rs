@@ -9,14 +9,14 @@ use crate::text::escape;
 
 /// What was read from a Node. The texts may come from any user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Marks {
+pub(crate) struct FencingAnnotations {
     /// Who fenced it, when, how and why.
     pub(crate) record: Option<Record>,
     /// The hook that was recorded last. It may have ended since.
     pub(crate) hook: Option<Attempt>,
 }
 
-impl Marks {
+impl FencingAnnotations {
     /// For people; `None` if there is nothing to say. A running hook comes first.
     pub(crate) fn words(&self, now: Now) -> Option<String> {
         let hook = self.hook(now).map(|hook| {
@@ -53,8 +53,8 @@ mod tests {
 
     const NOW: Instant = Instant::from_micros(1_772_366_400_000_000);
 
-    fn marks() -> Marks {
-        Marks {
+    fn marks() -> FencingAnnotations {
+        FencingAnnotations {
             record: Some(Record {
                 who: "carol\u{1b}@desk".to_owned(),
                 why: Some("no\nanswer".to_owned()),
@@ -83,7 +83,7 @@ mod tests {
                 r#"hook ./power\ton of bob@laptop\u{202e} may be running until 2026-03-01T12:01:00Z; by carol\u{1b}@desk at 2026-03-01T11:00:00Z, powered off: its lights\rare off: "no\nanswer""#
             )
         );
-        assert_eq!(Marks::default().words(Now::at(NOW)), None);
+        assert_eq!(FencingAnnotations::default().words(Now::at(NOW)), None);
     }
 
     #[test]

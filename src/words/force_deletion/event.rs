@@ -5,10 +5,9 @@ use std::iter::once;
 
 use maintenance_lease::shortened;
 use pod_safety::checks::{Level, Verdict};
+use pod_safety::outcome::Outcome;
 use pod_safety::report::Report;
 
-use super::carry_out::Deleted;
-use crate::output::force_deletion::Outcome;
 use crate::text::escape;
 
 /// The longest caller name in the note, in bytes.
@@ -17,14 +16,14 @@ const LONGEST_CALLER: usize = 128;
 /// The longest reason in the note, in bytes, to leave room for what follows.
 const LONGEST_WHY: usize = 256;
 
-/// What `caller` did, and why.
-pub(super) fn note(caller: &str, why: &str, done: &Deleted) -> String {
-    let Deleted {
-        report,
-        along,
-        outcome,
-        ..
-    } = done;
+/// What `caller` did to the object of `report`, and why. `along` are the pods that are deleted with a Node.
+pub(crate) fn note(
+    caller: &str,
+    why: &str,
+    report: &Report,
+    along: &[Report],
+    outcome: &Outcome,
+) -> String {
     let (did, result) = match outcome {
         Outcome::Unknown { .. } => ("tried to force-delete", "; the outcome is unknown"),
         Outcome::Marked { .. } => ("marked Failed", "; it was not deleted"),
@@ -147,15 +146,6 @@ mod tests {
         }
     }
 
-    fn deleted(report: Report, along: Vec<Report>) -> Deleted {
-        Deleted {
-            report,
-            along,
-            seen: None,
-            outcome: Outcome::Deleted,
-        }
-    }
-
     #[test]
     fn the_worst_comes_first_and_ids_before_words() {
         let report = report(
@@ -170,7 +160,13 @@ mod tests {
             ],
         );
         assert_eq!(
-            note("alice@bastion", "unplugged", &deleted(report, Vec::new())),
+            note(
+                "alice@bastion",
+                "unplugged",
+                &report,
+                &[],
+                &Outcome::Deleted
+            ),
             "alice@bastion force-deleted pod/web-0 (uid u-1). Overridden: in-grace. \
              Accepted risks: unread, owner. Why: unplugged. Known at that time: \
              in-grace: so it is with in-grace; owner: so it is with owner; \
@@ -187,7 +183,7 @@ mod tests {
             report("pod", "alone", &[("no-owner", Level::Risk)]),
         ];
         assert_eq!(
-            note("alice@bastion", "scrapped", &deleted(node, pods)),
+            note("alice@bastion", "scrapped", &node, &pods, &Outcome::Deleted),
             "alice@bastion force-deleted node/worker-1 (uid u-1). Accepted risks: owner, no-owner. \
              Why: scrapped. Accepted risks of pods: shop/db-0 (owner); shop/alone (no-owner). \
              Known at that time: \
@@ -202,7 +198,9 @@ mod tests {
         let note = note(
             &"a".repeat(900),
             &"w".repeat(1024),
-            &deleted(report, Vec::new()),
+            &report,
+            &[],
+            &Outcome::Deleted,
         );
         let given_up = note.find(" Accepted risks: owner.").expect("it is told");
         assert!(given_up < 300, "{note}");
@@ -214,13 +212,10 @@ mod tests {
     #[test]
     fn what_got_no_answer_is_not_told_as_done() {
         let report = report("pod", "web-0", &[]);
-        let targets = Deleted {
-            outcome: Outcome::Unknown {
-                error: "no answer within 10s".to_owned(),
-            },
-            ..deleted(report, Vec::new())
+        let outcome = Outcome::Unknown {
+            error: Some("no answer within 10s".to_owned()),
         };
-        let note = note("alice@bastion", "why", &targets);
+        let note = note("alice@bastion", "why", &report, &[], &outcome);
         let reported =
             "alice@bastion tried to force-delete pod/web-0 (uid u-1); the outcome is unknown.";
         assert!(note.starts_with(reported), "{note}");

@@ -3,9 +3,9 @@
 use maintenance_lease::protocol::{Instant, Now, Span, State, check_finished};
 use maintenance_lease::{Maintenance, NodeLease, NodeRow};
 use pod_safety::fencing::is_of_fencing;
-use pod_safety::node::Health;
+use pod_safety::node_health::Health;
 
-use super::program::{NO_REASON, Program};
+use super::hint_command::{NO_REASON, Program};
 use super::time::{clock, remaining};
 use super::verb::Outcomes;
 use crate::error::Verb;

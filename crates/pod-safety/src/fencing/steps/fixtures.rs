@@ -2,13 +2,13 @@
 
 use maintenance_lease::protocol::{Instant, Now, Span};
 
-use super::{AcceptedRisks, Lock, Refusal, Sight, Step};
+use super::{AcceptedRisks, FencingEvidence, Lock, Refusal, Step};
 use crate::facts::{Nodes, Zone};
 use crate::fencing::Attempt;
 use crate::fencing::proof::{Machine, Proof};
 use crate::fencing::record::{How, Record, Since};
 use crate::known::Known;
-use crate::node::{Heartbeat, Ready, Signs, Status};
+use crate::node_health::{Heartbeat, Ready, Signs, Status};
 use crate::taint::{NoExecute, OutOfService};
 
 pub(super) const NOW: Instant = Instant::from_micros(1_000_000_000);
@@ -34,8 +34,8 @@ pub(super) fn machine(uid: &str, boot_id: &str) -> Machine {
 }
 
 /// A silent node that is locked, and known to be off.
-pub(super) fn silent() -> Sight {
-    Sight {
+pub(super) fn silent() -> FencingEvidence {
+    FencingEvidence {
         signs: Signs {
             ready: Some(Ready {
                 status: Status::Unknown,
@@ -82,10 +82,10 @@ pub(super) fn evicting() -> OutOfService {
     })
 }
 
-pub(super) fn fenced() -> Sight {
-    let mut sight = silent();
-    sight.signs.out_of_service = evicting();
-    sight.signs.record = Some(Record {
+pub(super) fn fenced() -> FencingEvidence {
+    let mut evidence = silent();
+    evidence.signs.out_of_service = evicting();
+    evidence.signs.record = Some(Record {
         who: "alice".to_owned(),
         why: None,
         when: String::new(),
@@ -94,22 +94,22 @@ pub(super) fn fenced() -> Sight {
         node_uid: "u".to_owned(),
         hold: None,
     });
-    sight.signs.since = Some(Since::SameBoot);
-    sight
+    evidence.signs.since = Some(Since::SameBoot);
+    evidence
 }
 
 /// It is this machine, and of it all is known that is.
-pub(super) fn is_now(sight: &mut Sight, machine: Machine) {
-    if let Some(proof) = &mut sight.proof {
+pub(super) fn is_now(evidence: &mut FencingEvidence, machine: Machine) {
+    if let Some(proof) = &mut evidence.proof {
         proof.of = machine.clone();
     }
-    let record = sight.signs.record.as_ref();
-    sight.signs.since = record.map(|record| record.since(&machine));
-    sight.machine = machine;
+    let record = evidence.signs.record.as_ref();
+    evidence.signs.since = record.map(|record| record.since(&machine));
+    evidence.machine = machine;
 }
 
-pub(super) fn next(change: impl FnOnce(&mut Sight)) -> Result<Step, Refusal> {
-    let mut sight = silent();
-    change(&mut sight);
-    sight.next(Now::at(NOW), AcceptedRisks::default())
+pub(super) fn next(change: impl FnOnce(&mut FencingEvidence)) -> Result<Step, Refusal> {
+    let mut evidence = silent();
+    change(&mut evidence);
+    evidence.next(Now::at(NOW), AcceptedRisks::default())
 }

@@ -1,4 +1,4 @@
-//! A gate between the plugin and an API server, which loses, keeps and answers requests as a test
+//! A proxy between the plugin and an API server, which loses, keeps and answers requests as a test
 //! says: in plain HTTP before the in-memory server, under TLS before the real one.
 
 use std::convert::Infallible;
@@ -60,22 +60,22 @@ pub(crate) enum Treatment {
     Page,
 }
 
-/// What the gate's own answers say.
-const SAID: &str = "the gate says so";
+/// What the proxy's own answers say.
+const SAID: &str = "the proxy says so";
 
 type Answer = UnsyncBoxBody<Bytes, kube::Error>;
 
 type Plan = Arc<dyn Fn(&Method, &str) -> Treatment + Send + Sync>;
 
-/// An open gate. Closes when it is dropped.
-pub(crate) struct Gate {
+/// An open proxy. Closes when it is dropped.
+pub(crate) struct Proxy {
     pub(crate) kubeconfig: PathBuf,
     pub(crate) address: SocketAddr,
     kept: Receiver<Kept>,
     accepting: JoinHandle<Infallible>,
 }
 
-/// A request that waits at the gate. Dropped, it never goes on.
+/// A request that waits at the proxy. Dropped, it never goes on.
 pub(crate) struct Kept {
     go: oneshot::Sender<()>,
     answered: oneshot::Receiver<u16>,
@@ -89,32 +89,32 @@ struct RequestHandler {
 }
 
 impl Cluster {
-    /// A gate before this cluster, at which `plan` decides on every request by method and path.
-    pub(crate) fn gate(
+    /// A proxy before this cluster, at which `plan` decides on every request by method and path.
+    pub(crate) fn proxy(
         &self,
         plan: impl Fn(&Method, &str) -> Treatment + Send + Sync + 'static,
-    ) -> Gate {
+    ) -> Proxy {
         let certificate = self.real.map(|plane| {
             let identity = plane.authority().server(&["127.0.0.1"]);
             identity.expect("a certificate")
         });
-        self.gate_as(certificate.as_ref(), plan)
+        self.proxy_as(certificate.as_ref(), plan)
     }
 
     /// The same, under TLS with this certificate or in plain HTTP.
-    pub(crate) fn gate_as(
+    pub(crate) fn proxy_as(
         &self,
         certificate: Option<&Identity>,
         plan: impl Fn(&Method, &str) -> Treatment + Send + Sync + 'static,
-    ) -> Gate {
+    ) -> Proxy {
         let listener = RUNTIME
             .block_on(TcpListener::bind("127.0.0.1:0"))
             .expect("a free port");
         let address = listener.local_addr().expect("it is bound");
         // Ports are used again.
-        static GATES: AtomicUsize = AtomicUsize::new(0);
-        let number = GATES.fetch_add(1, Ordering::Relaxed);
-        let kubeconfig = self.directory().join(format!("gate-{number}.kubeconfig"));
+        static PROXIES: AtomicUsize = AtomicUsize::new(0);
+        let number = PROXIES.fetch_add(1, Ordering::Relaxed);
+        let kubeconfig = self.directory().join(format!("proxy-{number}.kubeconfig"));
         match self.real {
             Some(plane) => write_kubeconfig(plane, &format!("https://{address}"), &kubeconfig),
             None => {
@@ -129,7 +129,7 @@ impl Cluster {
             kept: sender,
         };
         let tls = certificate.map(tls);
-        Gate {
+        Proxy {
             kubeconfig,
             address,
             kept,
@@ -137,24 +137,24 @@ impl Cluster {
         }
     }
 
-    /// A gate that treats like this what `is_meant` picks by method and path, and passes on
+    /// A proxy that treats like this what `is_meant` picks by method and path, and passes on
     /// everything else.
-    pub(crate) fn gate_for(
+    pub(crate) fn proxy_for(
         &self,
         treatment: Treatment,
         is_meant: impl Fn(&Method, &str) -> bool + Send + Sync + 'static,
-    ) -> Gate {
-        self.gate(move |method, path| match is_meant(method, path) {
+    ) -> Proxy {
+        self.proxy(move |method, path| match is_meant(method, path) {
             true => treatment,
             false => Treatment::Pass,
         })
     }
 
-    /// A gate that treats the writes that come, one after another, like this, and passes on
+    /// A proxy that treats the writes that come, one after another, like this, and passes on
     /// everything else.
-    pub(crate) fn gate_for_writes(&self, treatments: &[Treatment]) -> Gate {
+    pub(crate) fn gate_for_writes(&self, treatments: &[Treatment]) -> Proxy {
         let treatments = Mutex::new(Vec::from(treatments).into_iter());
-        self.gate(move |method, _| {
+        self.proxy(move |method, _| {
             if method == Method::GET {
                 return Treatment::Pass;
             }
@@ -164,7 +164,7 @@ impl Cluster {
     }
 }
 
-impl Gate {
+impl Proxy {
     /// Starts `maint` through it, up to the first request that it keeps.
     #[track_caller]
     pub(crate) fn holds_up(&self, maint: Maint) -> (Running, Kept) {
@@ -179,7 +179,7 @@ impl Gate {
     }
 }
 
-impl Drop for Gate {
+impl Drop for Proxy {
     fn drop(&mut self) {
         self.accepting.abort();
     }

@@ -1,0 +1,93 @@
+//! A model of a suspect that goes on reporting with a wrong clock: all histories of a few seconds.
+
+use maintenance_lease::protocol::{BootInstant, Now, Span};
+
+use super::fixtures::{NOW, silent};
+use super::{AcceptedRisks, Step};
+use crate::fencing::Quiet;
+use crate::known::Known;
+use crate::node_health::Heartbeat;
+
+/// How many seconds a history has.
+const SECONDS: u32 = 9;
+
+/// How long a heartbeat lasts, in seconds.
+const LASTS: u32 = 3;
+
+/// What `fence` knows about the silence after a read.
+type Rule = fn(Option<Quiet>, &Known<Option<Heartbeat>>, BootInstant) -> Option<Quiet>;
+
+fn at(second: u32) -> BootInstant {
+    BootInstant::from_micros(i64::from(second) * 1_000_000)
+}
+
+/// The second in which a suspect is recorded, if it is. The kubelet reports in the seconds in `beats`, and `fence`
+/// reads in those in `reads`. The clock of the node is far behind, so its heartbeats always look old, and the control
+/// plane calls it unreachable: only their changes tell that it is alive.
+fn recorded(beats: u32, reads: u32, rule: Rule) -> Option<u32> {
+    let mut quiet = None;
+    (0..SECONDS).find(|second| {
+        let before = beats & ((1 << (second + 1)) - 1);
+        let heartbeat = Known::Yes(Some(Heartbeat {
+            at: NOW - Span::seconds(900) + Span::seconds(before.count_ones()),
+            lasts: Span::seconds(LASTS),
+        }));
+        if reads & (1 << second) == 0 {
+            return false;
+        }
+        quiet = rule(quiet.take(), &heartbeat, at(*second));
+        let mut evidence = silent();
+        evidence.signs.heartbeat = heartbeat;
+        evidence.is_suspect = true;
+        evidence.is_quiet = quiet
+            .as_ref()
+            .is_none_or(|quiet| quiet.is_over(at(*second)));
+        let step = evidence.next(Now::at(NOW), AcceptedRisks::default());
+        assert!(
+            matches!(step, Ok(Step::AwaitSilence | Step::Record)),
+            "{step:?}"
+        );
+        step == Ok(Step::Record)
+    })
+}
+
+/// The first history in which a suspect is recorded although it reported less than [`LASTS`] ago.
+fn too_early(rule: Rule) -> Option<(u32, u32, u32)> {
+    let all = 0..1 << SECONDS;
+    let histories = all
+        .clone()
+        .flat_map(|beats| all.clone().map(move |reads| (beats, reads)));
+    histories.into_iter().find_map(|(beats, reads)| {
+        let second = recorded(beats, reads, rule)?;
+        let recently = (0..=second).filter(|beat| beat + LASTS > second);
+        let reported = { recently }.any(|beat| beats & (1 << beat) != 0);
+        reported.then_some((beats, reads, second))
+    })
+}
+
+fn watched(
+    earlier: Option<Quiet>,
+    read: &Known<Option<Heartbeat>>,
+    at: BootInstant,
+) -> Option<Quiet> {
+    Some(Quiet::after(earlier, read, at))
+}
+
+#[test]
+fn a_suspect_is_recorded_only_after_its_heartbeat_stood_still_for_one_lease_duration() {
+    assert_eq!(too_early(watched), None);
+    // It is recorded as soon as that is known.
+    let every_second = (1 << SECONDS) - 1;
+    assert_eq!(recorded(0, every_second, watched), Some(LASTS));
+    assert_eq!(recorded(0b100, every_second, watched), Some(2 + LASTS));
+    assert_eq!(recorded(every_second, every_second, watched), None);
+}
+
+#[test]
+fn a_taint_before_that_is_found() {
+    let without_wait: Rule = |_, _, _| None;
+    assert!(too_early(without_wait).is_some());
+    // From the first read on, also if the heartbeat changes later.
+    let from_the_start: Rule = |earlier, read, at| earlier.or(watched(None, read, at));
+    assert!(too_early(from_the_start).is_some());
+}

@@ -1,0 +1,47 @@
+//! What `fence` and `unfence` have in common, as typed.
+
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use super::duration;
+use super::hook::HookArgs;
+use super::output::OutputArgs;
+use super::risks::RiskArgs;
+use super::write::WriteArgs;
+
+/// The node, its hook, and the risks `R` that can be accepted.
+#[derive(Args, Debug)]
+pub(crate) struct FencingArgs<R: ValueEnum + Send + Sync + 'static> {
+    /// Node name, as NAME or node/NAME
+    #[arg(value_name = "NODE")]
+    pub(crate) node: String,
+
+    #[command(flatten)]
+    pub(crate) risks: RiskArgs<R>,
+
+    #[command(flatten)]
+    pub(crate) hook: HookArgs,
+
+    /// Stop waiting after this long; 0 checks once
+    ///
+    /// The exit code is then 4. A negative time means one week.
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "5m",
+        allow_hyphen_values = true,
+        value_parser = duration::timeout
+    )]
+    pub(crate) timeout: Duration,
+
+    /// Answer yes to the confirmation
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+
+    #[command(flatten)]
+    pub(crate) write: WriteArgs,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}

@@ -1,0 +1,74 @@
+//! The cells of tables that show locks.
+
+use maintenance_lease::NodeLease;
+use maintenance_lease::protocol::{Instant, Now, State};
+
+use super::time::{remaining, span};
+use crate::text::escape;
+
+pub(crate) fn none() -> String {
+    "-".to_owned()
+}
+
+pub(crate) fn unknown() -> String {
+    "<unknown>".to_owned()
+}
+
+pub(crate) fn unreadable() -> String {
+    "<unreadable>".to_owned()
+}
+
+/// The reason of a lock, and its ticket.
+pub(crate) fn reason_and_ticket(lease: &NodeLease) -> String {
+    let reason = text(lease.reason());
+    match lease.ticket() {
+        Some(ticket) => format!("{reason} [{}]", escape(ticket)),
+        None => reason,
+    }
+}
+
+pub(crate) fn text(text: Option<&str>) -> String {
+    match text {
+        None | Some("") => none(),
+        Some(text) => escape(text),
+    }
+}
+
+/// Why a free Lease was held, or the message that was left when it was released.
+pub(crate) fn last_reason(lease: &NodeLease) -> Option<&str> {
+    lease.reason().filter(|_| lease.holder().is_none())
+}
+
+/// How much time is left until a lock ends or a hold is expected to end, or how long ago that was.
+pub(crate) fn time_left(lease: &NodeLease, now: Now) -> String {
+    match lease.expected_end(now) {
+        None => unknown(),
+        Some(Instant::UNREADABLE) => unreadable(),
+        Some(end) if lease.is_overdue(now) => {
+            format!("{} ago", span(now.earliest - end))
+        }
+        Some(end) => remaining(end - now.earliest),
+    }
+}
+
+/// The same with the oddities of that time.
+pub(crate) fn left(lease: &NodeLease, now: Now) -> String {
+    let end = lease.expected_end(now);
+    match lease.state(now) {
+        State::Free if lease.is_deleting() => return "being deleted".to_owned(),
+        State::Free => return none(),
+        State::AdminHold if end.is_none() => return none(),
+        _ if end == Some(Instant::UNREADABLE) => return unreadable(),
+        _ => {}
+    }
+    let mut words = time_left(lease, now);
+    let flags = lease.flags(now);
+    if lease.is_deleting() {
+        words.push_str(" (being deleted)");
+    } else if flags.clock_ahead {
+        words.push_str(" (clock ahead)");
+    } else if flags.overlong {
+        words.push_str(" (overlong)");
+    }
+    words
+}

@@ -1,0 +1,66 @@
+//! What is asked before a node is fenced or unfenced.
+
+use maintenance_lease::NodeLease;
+use pod_safety::fencing::Record;
+
+use super::progress::was_fenced;
+use crate::words::holder::person;
+use crate::words::lock::why;
+
+/// What an operator confirms: facts, and a question.
+pub(crate) struct Question {
+    pub(crate) facts: Vec<String>,
+    pub(crate) text: String,
+}
+
+impl Question {
+    /// A question about one node of the cluster at `place`.
+    fn new(place: &str, facts: impl IntoIterator<Item = String>, text: String) -> Self {
+        let facts = facts.into_iter().map(|fact| format!("  {fact}"));
+        let place = format!("{place}: 1 node");
+        Self {
+            facts: [place].into_iter().chain(facts).collect(),
+            text,
+        }
+    }
+
+    /// Before `node` is fenced; its name is the answer.
+    pub(crate) fn to_fence(place: &str, node: &str, is_suspect: bool) -> Self {
+        let suspected = is_suspect.then(|| {
+            format!(
+                "node/{node} still reports to Kubernetes: its pods may be working until it is off"
+            )
+        });
+        Self::new(
+            place,
+            suspected,
+            "To fence the node, type its name".to_owned(),
+        )
+    }
+
+    /// Before somebody else's hold is ended. Its reason may be that of an earlier run that did not finish, so the
+    /// record counts if there is one.
+    pub(crate) fn to_unfence(place: &str, hold: &NodeLease, record: Option<&Record>) -> Self {
+        let (node, person) = (hold.node(), person(hold));
+        let fact = match record {
+            Some(record) => was_fenced(node, record),
+            None => format!("node/{node} is on hold by {person}{}", why(hold)),
+        };
+        let text = format!("Unfence node/{node} and end the hold of {person}?");
+        Self::new(place, [fact], text)
+    }
+
+    /// Before a hold without a record is ended.
+    pub(crate) fn to_end_hold(place: &str, hold: &NodeLease) -> Self {
+        let (node, person) = (hold.node(), person(hold));
+        let facts = [
+            format!(
+                "node/{node} is not fenced, but on hold by {person}: a fence is running or was \
+                 interrupted{}",
+                why(hold)
+            ),
+            "Answer yes only if no fence is running for this node.".to_owned(),
+        ];
+        Self::new(place, facts, format!("End the hold on node/{node}?"))
+    }
+}

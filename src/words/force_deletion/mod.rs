@@ -1,0 +1,179 @@
+//! What `force-delete` says: what it found, what is missing, and what became of the targets.
+
+mod event;
+mod outcome;
+mod report;
+
+use std::time::Duration;
+
+use maintenance_lease::protocol::Span;
+use pod_safety::checks::UNREAD;
+use pod_safety::consent::Missing;
+use pod_safety::report::Target;
+
+pub(crate) use self::event::note;
+pub(crate) use self::outcome::{no_answer, outcome};
+pub(crate) use self::report::{ALL_PODS, and_more, checks_ok, heading, level, way_out};
+use super::fencing::count;
+use super::hint_command::Program;
+use super::time::length;
+use crate::text::escape;
+
+/// What was not accepted.
+pub(crate) fn not_accepted(missing: &Missing) -> String {
+    match (&missing.blocked[..], &missing.unaccepted[..]) {
+        ([], []) => "not confirmed".to_owned(),
+        ([], ids) => risks_not_accepted(ids),
+        (ids, _) => format!("refused: {}", ids.join(", ")),
+    }
+}
+
+fn risks_not_accepted(ids: &[&str]) -> String {
+    format!("risks not accepted: {}", ids.join(", "))
+}
+
+/// The command ends because of what is `missing`, after it `deleted` this many targets.
+pub(crate) fn refused(missing: &Missing, deleted: usize) -> String {
+    let nothing = nothing_deleted(deleted);
+    match (&missing.blocked[..], &missing.unaccepted[..]) {
+        ([], []) => format!("{nothing}: this was only the report"),
+        _ => format!("{}; {nothing}", not_accepted(missing)),
+    }
+}
+
+fn nothing_deleted(deleted: usize) -> &'static str {
+    match deleted {
+        0 => "nothing was deleted",
+        _ => "nothing more was deleted",
+    }
+}
+
+/// How to go on if only the risks in `missing` have to be accepted.
+pub(crate) fn to_delete(missing: &Missing, line: &str) -> String {
+    match &missing.unaccepted[..] {
+        [] => format!("no risks found; to delete: {line}"),
+        _ => format!("to accept these risks and delete: {line}"),
+    }
+}
+
+/// How to go on after something that must be done first, which `first` names if it is known.
+pub(crate) fn then(first: Option<&str>, line: &str) -> String {
+    match first {
+        Some(first) => format!("{first}; then: {line}"),
+        None => format!("resolve this first, then: {line}"),
+    }
+}
+
+/// How to go on under the lock of the `with` that runs this.
+pub(crate) fn inside_with(line: &str) -> String {
+    format!("this runs inside `with`, which has the lock; act as its holder: {line}")
+}
+
+/// Another way, for a node that can be fenced.
+pub(crate) fn safer(node: &str, program: &Program) -> String {
+    format!("safer, if you can power off or isolate node/{node}: {program} fence {node} -- HOOK")
+}
+
+/// There is more to accept than the report showed.
+pub(crate) fn changed(target: &Target) -> String {
+    format!("{target} changed after the check; run it again")
+}
+
+/// The same if there is nothing new to accept, and what to do.
+pub(crate) fn stopped(target: &Target, deleted: usize, line: &str) -> (String, String) {
+    let nothing = nothing_deleted(deleted);
+    (
+        format!("{target} changed after the check; {nothing}"),
+        format!("to check again and delete: {line}"),
+    )
+}
+
+/// Somebody acquired the lock of a node after the report showed it as free.
+pub(crate) fn taken(why: &str) -> String {
+    format!("refused: lease: {why}; {}", nothing_deleted(0))
+}
+
+/// The caller's own lock of `node` has ended since the report.
+pub(crate) fn own_ended(node: &str, deleted: usize) -> String {
+    let nothing = nothing_deleted(deleted);
+    format!("refused: lease: your lock on node/{node} has expired; {nothing}")
+}
+
+/// The server refuses the caller a lock, although the report did not mention it; and what to do.
+pub(crate) fn not_locked(error: &maintenance_lease::Error, line: &str) -> (String, String) {
+    let (risks, error) = (risks_not_accepted(&[UNREAD]), escape(&error.to_string()));
+    let nothing = nothing_deleted(0);
+    (
+        format!("{risks}: could not lock the node: {error}; {nothing}"),
+        format!("to delete without the lock: {line}"),
+    )
+}
+
+/// The deletion goes on without the lock, as the caller accepted.
+pub(crate) fn unlocked(node: &str, error: &maintenance_lease::Error) -> String {
+    let error = escape(&error.to_string());
+    format!("node/{node} is not locked during the deletion: {error}")
+}
+
+/// These nodes are locked for the deletion.
+pub(crate) fn locked(nodes: &[&str], caller: &str) -> String {
+    let nodes: Vec<String> = nodes.iter().map(|node| format!("node/{node}")).collect();
+    let (nodes, caller) = (nodes.join(", "), escape(caller));
+    format!("{nodes} locked by {caller} during the deletion")
+}
+
+/// The lock of `node` was not released, or maybe not. It expires after `duration`.
+pub(crate) fn not_released(
+    node: &str,
+    may_be_released: bool,
+    why: &str,
+    duration: Duration,
+) -> String {
+    let what = match may_be_released {
+        true => format!("unknown whether the lock on node/{node} was released"),
+        false => format!("could not release the lock on node/{node}"),
+    };
+    let (why, seconds) = (escape(why), duration.as_secs());
+    format!("{what}: {why}; it expires within {seconds}s")
+}
+
+/// A target no longer matches `selector`; `None`: it was not selected by labels.
+pub(crate) fn unmatched(kind: &str, name: &str, selector: Option<&str>) -> String {
+    let selector = selector.map(|selector| escape(&format!("-l {selector}")));
+    let selection = selector.unwrap_or_else(|| "the selection".to_owned());
+    format!("{kind}/{name} was not deleted: it no longer matches {selection}")
+}
+
+/// A target disappeared before it was deleted.
+pub(crate) fn already_gone(kind: &str, name: &str) -> String {
+    format!("{kind}/{name} is already gone")
+}
+
+/// These targets were not deleted, because the command ended before.
+pub(crate) fn not_deleted(targets: &[String]) -> String {
+    format!("not deleted: {}", targets.join(", "))
+}
+
+/// Why a target without a problem was not deleted.
+pub(crate) const OTHER_REFUSED: &str = "not deleted: another target was refused";
+
+/// The command waits for this many replacements.
+pub(crate) fn waiting_for_replacements(many: usize, limit: Duration) -> String {
+    let limit = length(Span::from(limit));
+    match many {
+        1 => format!("waiting up to {limit} for the replacement"),
+        _ => format!("waiting up to {limit} for {many} replacements"),
+    }
+}
+
+/// The command waits until this many pods of a deleted Node are gone.
+pub(crate) fn waiting_for_pods(node: &str, pods: usize, limit: Duration) -> String {
+    let (limit, pods) = (length(Span::from(limit)), count(pods, "pod"));
+    format!("node/{node}: waiting up to {limit} for {pods} to be deleted")
+}
+
+/// The Events could not be written.
+pub(crate) fn no_event(error: &maintenance_lease::ApiError) -> String {
+    let error = escape(&error.to_string());
+    format!("could not keep the evidence in an Event: {error}")
+}

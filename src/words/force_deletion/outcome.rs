@@ -1,0 +1,117 @@
+//! What became of a pod or Node whose deletion was requested.
+
+use maintenance_lease::protocol::Now;
+use pod_safety::constants::POD_GC;
+use pod_safety::outcome::Outcome;
+use pod_safety::report::Target;
+use pod_safety::why::Reason;
+use pod_safety::words::few;
+
+use crate::text::escape;
+use crate::words::fencing::count;
+use crate::words::time::length;
+use crate::words::why::sentence;
+
+/// The words that follow the name of `target`.
+pub(crate) fn outcome(target: &Target, outcome: &Outcome, now: Now) -> String {
+    let done = "force-deleted";
+    let is_node = target.kind == "node";
+    match outcome {
+        Outcome::WasGone => "was already gone".to_owned(),
+        Outcome::Deleted if is_node => {
+            format!("{done}; its lease and its pods are deleted with it")
+        }
+        Outcome::Deleted | Outcome::WouldBeDeleted => done.to_owned(),
+        Outcome::PodsLeft {
+            pods,
+            registered_again,
+        } => {
+            let left = format!(
+                "{done}; {} left: {}",
+                count(pods.len(), "pod"),
+                escape(&few(pods))
+            );
+            match registered_again {
+                true => format!(
+                    "{left}; it has registered again, so they stay until its kubelet ends them"
+                ),
+                false => format!("{left}; usually deleted within {}", length(POD_GC)),
+            }
+        }
+        Outcome::Unreplaced { reasons } => {
+            format!("{done}; not replaced yet{}", because(reasons, now))
+        }
+        Outcome::Unseen { error } if is_node => {
+            format!("{done}; could not check its pods: {}", escape(error))
+        }
+        Outcome::Unseen { error } => {
+            format!(
+                "{done}; could not check for a replacement: {}",
+                escape(error)
+            )
+        }
+        Outcome::Unwatched if is_node => format!("{done}; interrupted before its pods were gone"),
+        Outcome::Unwatched => format!("{done}; interrupted before the check for a replacement"),
+        Outcome::Unknown { error } => {
+            format!(
+                "may have been {done}: the outcome is unknown: {}",
+                escape(no_answer(error.as_ref()))
+            )
+        }
+        Outcome::Marked { error } => {
+            format!("was marked Failed, but not deleted: {}", escape(error))
+        }
+        Outcome::Held { finalizers } if is_node => format!(
+            "is marked for deletion, but held by {}; its pods stay until it is gone",
+            held_by(finalizers)
+        ),
+        Outcome::Held { finalizers } => format!("{done}, but held by {}", held_by(finalizers)),
+        Outcome::StillHeld { finalizers } => {
+            let freed = if is_node {
+                "it is gone"
+            } else {
+                "its name is free"
+            };
+            format!(
+                "is already deleted, but held by {}; {freed} when its controller removes the finalizer",
+                held_by(finalizers)
+            )
+        }
+        Outcome::Replaced {
+            replacement,
+            reasons,
+        } => {
+            let node = match &replacement.node {
+                Some(node) => format!("on node/{}", escape(node)),
+                None => "that has no node yet".to_owned(),
+            };
+            let other = match replacement.name == target.name {
+                true => "a pod".to_owned(),
+                false => format!("pod/{}", escape(&replacement.name)),
+            };
+            let waits = match replacement.is_back {
+                true => String::new(),
+                false => format!(", not Running yet{}", because(reasons, now)),
+            };
+            format!("{done}; replaced by {other} {node}{waits}")
+        }
+    }
+}
+
+/// Why a request got no answer; `None`: it was not awaited.
+pub(crate) fn no_answer(error: Option<&String>) -> &str {
+    error.map_or("interrupted", String::as_str)
+}
+
+/// Why it is not back, as sentences.
+fn because(reasons: &[Reason], now: Now) -> String {
+    let sentences: Vec<String> = { reasons.iter() }.map(|one| sentence(one, now)).collect();
+    match &sentences[..] {
+        [] => String::new(),
+        sentences => format!(". {}", sentences.join(" ")),
+    }
+}
+
+fn held_by(finalizers: &[String]) -> String {
+    format!("finalizer {}", escape(&few(finalizers)))
+}

@@ -1,0 +1,131 @@
+//! What is stuck around nodes, in a few words each.
+
+use maintenance_lease::protocol::Now;
+use pod_safety::node_health::Health;
+use pod_safety::stranded::{BlockedNamespace, Orphan, Stranded, StrandedPod, StrandedVolume};
+use pod_safety::why::{Blocked, Diagnosis, Reason, State};
+use pod_safety::words::few;
+
+use super::fencing::count;
+use super::time::{remaining, span};
+use super::why::code;
+use crate::text::escape;
+
+/// The state of a pod and why it is stuck.
+pub(crate) fn pod(pod: &StrandedPod, now: Now) -> String {
+    let found = &pod.found;
+    let state = match found.state {
+        State::Ending { .. } => Some("Terminating".to_owned()),
+        State::Terminating { since } => {
+            Some(format!("Terminating, {} overdue", span(now.latest - since)))
+        }
+        State::Pending => Some("Pending".to_owned()),
+        _ => None,
+    };
+    let reasons = found.reasons.iter().map(|reason| brief(reason, now));
+    let held = is_name_held(found).then(|| "cannot be replaced yet".to_owned());
+    let parts: Vec<String> = state.into_iter().chain(reasons).chain(held).collect();
+    parts.join(", ")
+}
+
+/// Whether the controller of a pod can't replace it before it is gone.
+pub(crate) fn is_name_held(found: &Diagnosis) -> bool {
+    let mut blocks = found.blocks.iter();
+    blocks.any(|blocked| matches!(blocked, Blocked::Replacement { .. }))
+}
+
+/// A reason in a few words. `why` has the whole sentence.
+fn brief(reason: &Reason, now: Now) -> String {
+    match reason {
+        Reason::Grace { until, .. } => {
+            format!("{} of grace left", remaining(*until - now.earliest))
+        }
+        Reason::Node {
+            health: Health::Gone,
+            ..
+        } => format!("{}, deleted by PodGC soon", code(reason)),
+        Reason::Evicted { at } if *at <= now.earliest => {
+            format!("eviction due {} ago", span(now.earliest - *at))
+        }
+        Reason::Evicted { at } => format!("eviction in {}", span(*at - now.earliest)),
+        Reason::NeverEvicted => "never evicted".to_owned(),
+        Reason::Unevicted => "not being evicted yet".to_owned(),
+        Reason::Containers { names, .. } => {
+            let s = if names.len() == 1 { "" } else { "s" };
+            let names = escape(&few(names));
+            format!("container{s} {names} cannot be ended")
+        }
+        Reason::Unmount { .. } => "its volumes are still mounted".to_owned(),
+        Reason::Unconfirmed { .. } => "its end is not confirmed".to_owned(),
+        Reason::Finalizer(finalizer) => format!("held by finalizer {}", escape(&finalizer.name)),
+        Reason::Unschedulable { message } => {
+            format!("unschedulable: {}", escape(message.trim_end_matches('.')))
+        }
+        Reason::VolumeAffinity { volume, nodes, .. } => {
+            let nodes: Vec<String> = nodes.iter().map(|(node, _)| node.clone()).collect();
+            match &nodes[..] {
+                [] => format!("volume {} fits no node", escape(volume)),
+                nodes => format!("volume {} is only on {}", escape(volume), few(nodes)),
+            }
+        }
+        Reason::MultiAttach { volume, node, .. } => {
+            format!("volume {} is attached to {node}", escape(volume))
+        }
+        Reason::AttachFailed { volume, .. } => {
+            format!("volume {} cannot be attached", escape(volume))
+        }
+        Reason::ClaimMissing { claim } => format!("pvc/{} does not exist", escape(claim)),
+        Reason::ClaimUnbound { claim } => format!("pvc/{} has no volume", escape(claim)),
+        Reason::ClaimEnding { claim } => format!("pvc/{} is being deleted", escape(claim)),
+        Reason::Container { name, reason, .. } => {
+            format!("container {}: {}", escape(name), escape(reason))
+        }
+        Reason::Event { reason, .. } => format!("last warning {}", escape(reason)),
+        _ => code(reason).to_owned(),
+    }
+}
+
+/// Why nobody needs a volume's attachment.
+pub(crate) fn orphan(volume: &StrandedVolume) -> &'static str {
+    match volume.orphan {
+        Orphan::NodeGone => "Attached, its node is gone",
+        Orphan::Detaching => "Waits to be detached",
+        Orphan::Unused => "Still attached, no pod there uses it",
+    }
+}
+
+/// What a namespace waits for.
+pub(crate) fn blocked(namespace: &BlockedNamespace, now: Now) -> String {
+    let age = span(now.latest - namespace.since);
+    format!(
+        "Terminating {age}, blocked by {}",
+        count(namespace.pods, "pod")
+    )
+}
+
+/// The totals, such as `1 unhealthy node, 3 stuck pods, 1 orphaned volume`. `node` is the only node that was
+/// read.
+pub(crate) fn summary(stranded: &Stranded, node: Option<&str>) -> String {
+    let mut parts = Vec::new();
+    for (number, word) in [
+        (stranded.pods.len(), "stuck pod"),
+        (stranded.waiting.len(), "pending replacement"),
+        (stranded.volumes.len(), "orphaned volume"),
+        (stranded.namespaces.len(), "blocked namespace"),
+    ] {
+        parts.extend((number > 0).then(|| count(number, word)));
+    }
+    let ill = stranded.nodes.len();
+    let nodes = match (node, stranded.nodes.keys().next()) {
+        (Some(node), None) => format!("node/{node} is healthy"),
+        (None, None) => "all nodes are healthy".to_owned(),
+        (_, Some(node)) if parts.is_empty() && ill == 1 => format!("node/{node}"),
+        _ => count(ill, "unhealthy node"),
+    };
+    match (&parts[..], node) {
+        ([], Some(_)) if ill == 0 => format!("{nodes}: no pods are stuck there"),
+        ([], None) if ill == 0 => format!("{nodes}: no pods are stuck"),
+        ([], _) => format!("no pods are stuck on {nodes}"),
+        (parts, _) => format!("{nodes}, {}", parts.join(", ")),
+    }
+}

@@ -1,0 +1,226 @@
+//! The namespace of the locks: it is created only if the caller says so.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use insta::assert_snapshot;
+use rexpect::session::PtySession;
+
+use crate::fencing::silent;
+use crate::support::{Cluster, LEASES, as_text, at_a_terminal, holder_of, in_memory, requests};
+
+const NAMESPACE: &str = "/api/v1/namespaces/kube-node-maintenance";
+
+/// A cluster in which nobody ever locked a node.
+fn without_namespace(prefix: &str, test: impl Fn(&Cluster)) {
+    in_memory(prefix, |cluster| {
+        remove(cluster);
+        test(cluster);
+    });
+}
+
+/// It terminates until the Leases in it are gone.
+fn remove(cluster: &Cluster) {
+    cluster.delete(NAMESPACE);
+    while exists(cluster) {
+        sleep(Duration::from_millis(20));
+    }
+}
+
+fn exists(cluster: &Cluster) -> bool {
+    cluster.try_send("GET", NAMESPACE, None).is_ok()
+}
+
+#[test]
+fn a_script_creates_it_only_with_the_flag() {
+    without_namespace("namespace-script", |cluster| {
+        let node = cluster.node("worker-1");
+        let other = cluster.node("worker-2");
+        assert_snapshot!(cluster.maint(["acquire", &node, &other]).run(), @"
+        $ kubectl maint acquire worker-1 worker-2
+        -- stderr
+        error: namespace kube-node-maintenance does not exist
+        hint: create it with `kubectl maint install`, or add --create-namespace
+        none of the 2 nodes was acquired
+        -- exit code 1
+        ");
+        assert_snapshot!(cluster.maint(["hold", &node, "-m", "disk", "--yes"]).run(), @"
+        $ kubectl maint hold worker-1 -m disk --yes
+        -- stderr
+        error: namespace kube-node-maintenance does not exist
+        hint: create it with `kubectl maint install`, or add --create-namespace
+        -- exit code 1
+        ");
+        assert_snapshot!(cluster.maint(["with", &node, "--", "true"]).run(), @"
+        $ kubectl maint with worker-1 -- true
+        -- stderr
+        error: namespace kube-node-maintenance does not exist
+        hint: create it with `kubectl maint install`, or add --create-namespace
+        -- exit code 125
+        ");
+        assert_snapshot!(cluster.maint(["acquire", &node, "--dry-run=server"]).run(), @"
+        $ kubectl maint acquire worker-1 --dry-run=server
+        -- stderr
+        error: namespace kube-node-maintenance does not exist
+        hint: create it with `kubectl maint install`, or add --create-namespace
+        -- exit code 1
+        ");
+        assert_snapshot!(cluster.maint(["acquire", &node, "-o", "json"]).run(), @r#"
+        $ kubectl maint acquire worker-1 -o json
+        {
+          "apiVersion": "kubectl-maint.dev/v2",
+          "kind": "NodeMaintenanceList",
+          "items": [
+            {
+              "apiVersion": "kubectl-maint.dev/v2",
+              "kind": "NodeMaintenance",
+              "node": "worker-1",
+              "error": {
+                "code": "NotFound",
+                "message": "namespace kube-node-maintenance does not exist",
+                "hint": "create it with `kubectl maint install`, or add --create-namespace"
+              }
+            }
+          ]
+        }
+        -- stderr
+        error: namespace kube-node-maintenance does not exist
+        hint: create it with `kubectl maint install`, or add --create-namespace
+        -- exit code 1
+        "#);
+        assert!(!exists(cluster));
+
+        let create = "--create-namespace";
+        let dry_run = ["acquire", &node, "--dry-run=server", create];
+        assert_snapshot!(cluster.maint(dry_run).run(), @"
+        $ kubectl maint acquire worker-1 --dry-run=server --create-namespace
+        node/worker-1 acquired by alice@bastion until [time] (30m) (server dry run)
+        -- stderr
+        namespace/kube-node-maintenance created (server dry run)
+        -- exit code 0
+        ");
+        assert!(!exists(cluster));
+        assert_snapshot!(cluster.maint(["acquire", &node, create]).run(), @"
+        $ kubectl maint acquire worker-1 --create-namespace
+        node/worker-1 acquired by alice@bastion until [time] (30m)
+        -- stderr
+        namespace/kube-node-maintenance created
+        lease/worker-1 created
+        Expires [time] (in 30m). To extend:
+          kubectl maint renew worker-1
+          kubectl maint hold worker-1 -m WHY
+        -- exit code 0
+        ");
+        assert!(exists(cluster));
+        remove(cluster);
+        cluster
+            .maint(["hold", &node, "-m", "disk", create])
+            .succeeds();
+        remove(cluster);
+        cluster
+            .maint(["with", &node, create, "--", "true"])
+            .succeeds();
+    });
+}
+
+#[test]
+fn verbs_that_lock_nothing_do_not_need_it() {
+    without_namespace("namespace-ends", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.maint(["release", &node]).succeeds();
+        cluster.maint(["unhold", &node]).succeeds();
+        cluster.maint(["status"]).succeeds();
+        assert_eq!(cluster.maint(["renew", &node]).run().code, 3);
+        assert!(!exists(cluster));
+    });
+}
+
+#[test]
+fn where_it_exists_the_flag_costs_no_request() {
+    in_memory("namespace-cost", |cluster| {
+        let sent = |short, extra: &[&str]| {
+            let node = cluster.node(short);
+            let run = cluster.maint(["acquire", &node, "-v=6"]).args(extra).run();
+            requests(&run).len()
+        };
+        assert_eq!(
+            sent("worker-1", &["--create-namespace"]),
+            sent("worker-2", &[])
+        );
+    });
+}
+
+/// A run at a terminal, up to its question.
+fn asked(cluster: &Cluster, arguments: &[&str]) -> PtySession {
+    let mut terminal = at_a_terminal(cluster.maint(arguments));
+    let facts = terminal.exp_string("Create it? [y/N]").expect("a question");
+    let facts = as_text(&facts);
+    assert!(
+        facts.contains("namespace kube-node-maintenance does not exist"),
+        "{facts}"
+    );
+    terminal
+}
+
+fn answer(mut terminal: PtySession, answer: &str) -> String {
+    terminal.send(answer).expect("it listens");
+    terminal.flush().expect("it listens");
+    as_text(&terminal.exp_eof().expect("it ends"))
+}
+
+#[test]
+fn on_a_terminal_it_asks_first() {
+    without_namespace("namespace-asks", |cluster| {
+        let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
+        let [one, other] = &nodes;
+        let acquire = ["acquire", one, other];
+        let said = answer(asked(cluster, &acquire), "n\r");
+        assert!(said.contains("not confirmed: nothing was done"), "{said}");
+        assert!(!exists(cluster));
+
+        let said = answer(asked(cluster, &acquire), "y\r");
+        assert!(
+            said.contains("namespace/kube-node-maintenance created"),
+            "{said}"
+        );
+        assert!(
+            nodes.iter().all(|node| holder_of(cluster, node).is_some()),
+            "{said}"
+        );
+
+        remove(cluster);
+        let said = answer(asked(cluster, &["hold", one, "-m", "disk"]), "y\r");
+        assert!(said.contains("on hold"), "{said}");
+        assert!(cluster.get(&format!("{LEASES}/{one}")).is_object());
+    });
+}
+
+#[test]
+fn yes_and_a_dry_run_do_not_ask() {
+    without_namespace("namespace-yes", |cluster| {
+        let node = cluster.node("worker-1");
+        for flag in ["--yes", "--dry-run=server"] {
+            let mut terminal = at_a_terminal(cluster.maint(["acquire", &node, flag]));
+            let said = as_text(&terminal.exp_eof().expect("it ends"));
+            assert!(said.contains("add --create-namespace"), "{said}");
+        }
+        assert!(!exists(cluster));
+    });
+}
+
+#[test]
+fn fence_and_force_delete_do_not_create_it_either() {
+    without_namespace("namespace-fence", |cluster| {
+        let node = silent(cluster);
+        let fence = ["fence", &node, "--powered-off=dark", "--timeout=0"];
+        let target = format!("node/{node}");
+        let force_delete = ["force-delete", &target, "--accept-risk=none", "-m", "dark"];
+        for command in [&fence[..], &force_delete] {
+            let run = cluster.maint(command).run();
+            assert!(run.stderr.contains("add --create-namespace"), "{run}");
+            assert_eq!(run.code, 1, "{run}");
+        }
+        assert!(!exists(cluster));
+        cluster.maint(fence).arg("--create-namespace").succeeds();
+    });
+}

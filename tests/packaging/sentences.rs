@@ -1,0 +1,99 @@
+//! Messages are in `words/`, where they can be read together. Other layers of `src/` have data.
+
+use crate::source::{literals, sources};
+
+/// It makes a page of the documentation.
+const REFERENCE: &str = "output/reference.rs";
+
+/// How texts begin that have several words, and are no messages.
+const NO_MESSAGES: [&str; 17] = [
+    // A shell command.
+    "unset PROMPT_COMMAND; ",
+    // A permission, by the verb and the resource.
+    "get heartbeats",
+    // Headers of columns, and a cell of typical width.
+    "LAST HOLDER",
+    "LAST REASON",
+    "OTHER TOOLS",
+    "new kernel, then the drivers",
+    // Keys and headings of pages.
+    "API user: ",
+    "Also you: ",
+    "Client Version: ",
+    "\\nServer Version: ",
+    "Expected end",
+    "Last holder",
+    "Last reason",
+    "Lock ID",
+    "Next commands",
+    "Other tools",
+    // The format of a time in the schema.
+    "RFC 3339 in UTC",
+];
+
+/// The functions whose texts may stay beside them: help is beside its flag, and `context` belongs to errors that
+/// no code distinguishes.
+const EXEMPT: [&str; 5] = ["help", "help_template", "manual", "context", "with_context"];
+
+/// The texts of several words in the files that are in these layers, at least `most` texts in all.
+fn sentences(layers: &[&str], most: usize) -> String {
+    let mut found = Vec::new();
+    let mut seen = 0;
+    for (file, tokens) in sources() {
+        let path = file.display().to_string();
+        let is_in = |layer: &&str| path.starts_with(*layer);
+        if !layers.iter().any(is_in) || path == REFERENCE {
+            continue;
+        }
+        let literals = literals(tokens);
+        seen += literals.len();
+        let sentences = literals.into_iter().filter(|(callee, text)| {
+            is_sentence(text)
+                && !EXEMPT.contains(&&**callee)
+                && !NO_MESSAGES.iter().any(|known| text.starts_with(known))
+        });
+        found.extend(sentences.map(|(_, text)| format!("src/{path}: {text}")));
+    }
+    assert!(seen > most, "only {seen} texts were found");
+    found.join("\n")
+}
+
+#[test]
+fn only_words_hold_sentences() {
+    let found = sentences(
+        &[
+            "commands/",
+            "run/",
+            "args/",
+            "output",
+            "ui",
+            "exit",
+            "error",
+        ],
+        50,
+    );
+    assert!(found.is_empty(), "{found}");
+}
+
+/// Whether it has two words or more. Placeholders are none.
+fn is_sentence(text: &str) -> bool {
+    let mut rest = String::new();
+    let mut depth = 0;
+    for c in text.chars() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            _ if depth == 0 => rest.push(c),
+            _ => {}
+        }
+    }
+    let words = rest.split_whitespace();
+    let words = words.filter(|word| word.chars().filter(|c| c.is_alphabetic()).count() > 1);
+    words.count() > 1
+}
+
+#[test]
+fn a_sentence_is_found() {
+    assert!(is_sentence("it is off"));
+    assert!(!is_sentence("{no} one {two}"));
+}

@@ -1,0 +1,268 @@
+//! What a test reads in the files of `src/`: the modules that they name, and their texts. Tests in them are left out.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::iter::Peekable;
+use std::path::{Path, PathBuf};
+
+use proc_macro2::token_stream::IntoIter;
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+
+/// A module by its path below the crate, such as `["words", "time"]`.
+pub(crate) type Module = Vec<String>;
+
+/// The tokens of each file below `src/`, by its path there.
+pub(crate) fn sources() -> BTreeMap<PathBuf, TokenStream> {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut all = Vec::new();
+    files(&src, &mut all);
+    all.retain(|file| file.file_name().is_some_and(|name| name != "tests.rs"));
+    let sources = all.into_iter().map(|file| {
+        let text = fs::read_to_string(&file).expect("text");
+        let below = file.strip_prefix(&src).expect("below src").to_owned();
+        (below, text.parse().expect("Rust"))
+    });
+    sources.collect()
+}
+
+fn files(directory: &Path, into: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            files(&path, into);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            into.push(path);
+        }
+    }
+}
+
+/// The module that a file below `src/` holds.
+pub(crate) fn module(file: &Path) -> Module {
+    let path = file.with_extension("");
+    let names = path
+        .iter()
+        .map(|name| name.to_str().expect("text").to_owned());
+    let mut names: Module = names.collect();
+    if names.last().is_some_and(|name| name == "mod") {
+        names.pop();
+    }
+    names
+}
+
+/// The modules that each file names, by its own. A module that has no file counts as the one around it.
+pub(crate) fn imports() -> BTreeMap<Module, BTreeSet<Module>> {
+    let sources = sources();
+    let modules = sources.keys().map(|file| module(file)).collect();
+    let imports = sources.into_iter().map(|(file, tokens)| {
+        let from = module(&file);
+        let to = imported(&from, tokens, &modules);
+        (from, to)
+    });
+    imports.collect()
+}
+
+/// Those of `modules` that the file of `from` names, in `use` and elsewhere.
+pub(crate) fn imported(
+    from: &Module,
+    tokens: TokenStream,
+    modules: &BTreeSet<Module>,
+) -> BTreeSet<Module> {
+    let mut reader = Reader::default();
+    reader.read(tokens, "");
+    let found = reader.paths.into_iter().map(|path| {
+        let mut full = match &*path[0] {
+            "crate" => Module::new(),
+            _ => from.clone(),
+        };
+        for name in path {
+            match &*name {
+                "crate" | "self" => {}
+                "super" => drop(full.pop()),
+                _ => full.push(name),
+            }
+        }
+        while !full.is_empty() && !modules.contains(&full) {
+            full.pop();
+        }
+        full
+    });
+    found.filter(|to| !to.is_empty() && to != from).collect()
+}
+
+/// The string literals that are not in attributes or comments, each after the function that it is an argument
+/// of, if it is one.
+pub(crate) fn literals(tokens: TokenStream) -> Vec<(String, String)> {
+    let mut reader = Reader::default();
+    reader.read(tokens, "");
+    reader.literals
+}
+
+#[derive(Default)]
+struct Reader {
+    /// Those that begin with `crate`, `self` or `super`.
+    paths: Vec<Vec<String>>,
+    literals: Vec<(String, String)>,
+}
+
+impl Reader {
+    /// Reads `tokens`, the arguments of `callee` if there is one.
+    fn read(&mut self, tokens: TokenStream, callee: &str) {
+        let mut tokens = tokens.into_iter().peekable();
+        let mut name = String::new();
+        while let Some(token) = tokens.next() {
+            let last = std::mem::take(&mut name);
+            match token {
+                TokenTree::Punct(punct) if punct.as_char() == '#' => {
+                    if is_cfg_test(attribute(&mut tokens)) {
+                        skip_item(&mut tokens);
+                    }
+                }
+                // As in `format!(…)`, whose text is its caller's.
+                TokenTree::Punct(punct) if punct.as_char() == '!' => callee.clone_into(&mut name),
+                TokenTree::Punct(_) => {}
+                TokenTree::Literal(literal) => {
+                    let literal = literal.to_string();
+                    if let Some(text) = string(&literal) {
+                        self.literals.push((callee.to_owned(), text.to_owned()));
+                    }
+                }
+                TokenTree::Ident(ident) => {
+                    name = ident.to_string();
+                    if name == "pub" {
+                        // The place in `pub(in crate::words)` is no import.
+                        tokens.next_if(|next| matches!(next, TokenTree::Group(_)));
+                    } else if ["crate", "self", "super"].contains(&&*name) {
+                        self.path(vec![name.clone()], &mut tokens);
+                    }
+                }
+                TokenTree::Group(group) => {
+                    let callee = match group.delimiter() {
+                        Delimiter::Parenthesis => &*last,
+                        _ => "",
+                    };
+                    self.read(group.stream(), callee);
+                }
+            }
+        }
+    }
+
+    /// Reads the rest of the path that begins with `path`, which may end in braces.
+    fn path(&mut self, mut path: Vec<String>, tokens: &mut Peekable<IntoIter>) {
+        while next_is(tokens, ':') {
+            tokens.next();
+            tokens.next();
+            match tokens.peek() {
+                Some(TokenTree::Ident(name)) => {
+                    path.push(name.to_string());
+                    tokens.next();
+                }
+                Some(TokenTree::Group(group)) => {
+                    let mut inner = group.stream().into_iter().peekable();
+                    while let Some(token) = inner.next() {
+                        if let TokenTree::Ident(name) = token {
+                            let mut path = path.clone();
+                            path.push(name.to_string());
+                            self.path(path, &mut inner);
+                        }
+                        // Past another name, as in `a as b`.
+                        while inner.peek().is_some() && !next_is(&mut inner, ',') {
+                            inner.next();
+                        }
+                        inner.next();
+                    }
+                    return;
+                }
+                _ => break,
+            }
+        }
+        if path.len() > 1 {
+            self.paths.push(path);
+        }
+    }
+}
+
+/// What is between the quotes of a string literal.
+fn string(literal: &str) -> Option<&str> {
+    let (before, text) = literal.split_once('"')?;
+    let (text, _) = text.rsplit_once('"')?;
+    (!before.contains('\'')).then_some(text)
+}
+
+fn next_is(tokens: &mut Peekable<IntoIter>, punct: char) -> bool {
+    matches!(tokens.peek(), Some(TokenTree::Punct(next)) if next.as_char() == punct)
+}
+
+/// The attribute after its `#`.
+fn attribute(tokens: &mut Peekable<IntoIter>) -> Option<Group> {
+    if next_is(tokens, '!') {
+        tokens.next();
+    }
+    match tokens.next() {
+        Some(TokenTree::Group(group)) => Some(group),
+        _ => None,
+    }
+}
+
+fn is_cfg_test(attribute: Option<Group>) -> bool {
+    attribute
+        .is_some_and(|attribute| attribute.stream().to_string().replace(' ', "") == "cfg(test)")
+}
+
+/// Skips the item after its attribute.
+fn skip_item(tokens: &mut Peekable<IntoIter>) {
+    for token in tokens {
+        match token {
+            TokenTree::Punct(punct) if punct.as_char() == ';' => return,
+            TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => return,
+            _ => {}
+        }
+    }
+}
+
+fn tokens(text: &str) -> TokenStream {
+    text.parse().expect("Rust")
+}
+
+fn names(path: &str) -> Module {
+    path.split('/').map(ToOwned::to_owned).collect()
+}
+
+#[test]
+fn an_import_is_found_in_any_form() {
+    let modules = ["a", "b", "c", "words/x", "words/y"].map(names).into();
+    let found = |text| imported(&names("words/x"), tokens(text), &modules);
+    let a_and_c = BTreeSet::from(["a", "c"].map(names));
+    for text in [
+        "use crate::a::B;\nuse crate::c::{D, E};",
+        "use crate::{a::{self, B as F}, c::D};",
+        "use super::super::{a, c::*};",
+        "fn f(x: crate::a::B) { crate::c::g(x) }",
+        "fn f() { format!(\"{}\", super::super::a::g::<u8>(crate::c::H { i: 1 })) }",
+    ] {
+        assert_eq!(found(text), a_and_c, "{text}");
+    }
+    assert_eq!(found("use super::y::Z;"), [names("words/y")].into());
+    for text in [
+        "// use crate::a::B;\n/// [`crate::a`]\nfn f(&self) { self.a() }",
+        "#[cfg(test)]\nuse crate::a::B;\n#[cfg(test)]\nmod tests { use crate::a::B; }",
+        "pub(in crate::a) use self::b::C;",
+        "const X: &str = \"use crate::a::B;\";",
+    ] {
+        assert_eq!(found(text), BTreeSet::new(), "{text}");
+    }
+}
+
+#[test]
+fn a_text_is_found_with_its_function() {
+    let text = "/// Like \"this\".\n#[doc = \"no [really]\",\n  help = \"no\"]\nfn a() { f(\"it is \\\"off\\\"\", \"{no} one\");\n\
+                x.help(\"a flag\").with_context(|| format!(\"a {}\", '\"')); }\n#[cfg(test)] mod tests { \"no\" }";
+    let found = literals(tokens(text));
+    let found: Vec<(&str, &str)> = found.iter().map(|(a, b)| (&**a, &**b)).collect();
+    let expected = [
+        ("f", "it is \\\"off\\\""),
+        ("f", "{no} one"),
+        ("help", "a flag"),
+        ("with_context", "a {}"),
+    ];
+    assert_eq!(found, expected);
+}

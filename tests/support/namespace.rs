@@ -1,0 +1,20 @@
+//! The namespace of the locks, which the plugin does not create unasked.
+
+use std::sync::Once;
+
+use control_plane::{ControlPlane, shared};
+
+static CREATED: Once = Once::new();
+
+/// The control plane of this test binary, with that namespace.
+pub(crate) fn shared_with_namespace() -> &'static ControlPlane {
+    let plane = shared();
+    CREATED.call_once(|| {
+        let create = ["create", "namespace", "kube-node-maintenance"];
+        // Another test may apply it from `deploy/` at the same time.
+        if let Err(error) = plane.kubectl(&create) {
+            assert!(format!("{error:#}").contains("AlreadyExists"), "{error:#}");
+        }
+    });
+    plane
+}

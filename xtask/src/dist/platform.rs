@@ -1,0 +1,75 @@
+//! The systems that are shipped for.
+
+use std::fmt;
+use std::path::Path;
+
+use clap::ValueEnum;
+
+/// A system and its processor, as Go and krew name them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Platform {
+    LinuxAmd64,
+    LinuxArm64,
+    DarwinAmd64,
+    DarwinArm64,
+    WindowsAmd64,
+}
+
+impl Platform {
+    /// How krew selects it.
+    pub(crate) fn os(self) -> &'static str {
+        match self {
+            Self::LinuxAmd64 | Self::LinuxArm64 => "linux",
+            Self::DarwinAmd64 | Self::DarwinArm64 => "darwin",
+            Self::WindowsAmd64 => "windows",
+        }
+    }
+
+    /// How krew selects it.
+    pub(crate) fn arch(self) -> &'static str {
+        match self {
+            Self::LinuxAmd64 | Self::DarwinAmd64 | Self::WindowsAmd64 => "amd64",
+            Self::LinuxArm64 | Self::DarwinArm64 => "arm64",
+        }
+    }
+
+    /// Rust's target. On Linux it is musl: a static glibc cannot resolve names as the system does.
+    pub(crate) fn target(self) -> &'static str {
+        match self {
+            Self::LinuxAmd64 => "x86_64-unknown-linux-musl",
+            Self::LinuxArm64 => "aarch64-unknown-linux-musl",
+            Self::DarwinAmd64 => "x86_64-apple-darwin",
+            Self::DarwinArm64 => "aarch64-apple-darwin",
+            Self::WindowsAmd64 => "x86_64-pc-windows-gnu",
+        }
+    }
+
+    /// The file name of a program.
+    pub(crate) fn executable(self, program: &str) -> String {
+        match self {
+            Self::WindowsAmd64 => format!("{program}.exe"),
+            _ => program.to_owned(),
+        }
+    }
+
+    /// Flags for rustc beside those that all platforms share. `frameworks` has the stubs of macOS's libraries.
+    pub(crate) fn rust_flags(self, frameworks: &Path) -> Vec<String> {
+        match self {
+            // Without relocations, a program starts faster and shares more of its memory.
+            Self::LinuxAmd64 | Self::LinuxArm64 => vec![
+                "-Ctarget-feature=+crt-static".to_owned(),
+                "-Crelocation-model=static".to_owned(),
+            ],
+            Self::DarwinAmd64 | Self::DarwinArm64 => {
+                vec![format!("-Clink-arg=-F{}", frameworks.display())]
+            }
+            Self::WindowsAmd64 => Vec::new(),
+        }
+    }
+}
+
+impl fmt::Display for Platform {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.os(), self.arch())
+    }
+}

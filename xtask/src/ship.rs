@@ -1,0 +1,65 @@
+//! `cargo xtask ship`: makes everything that a release publishes.
+
+mod formula;
+mod image;
+mod packages;
+mod sbom;
+
+use std::env;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use chrono::{DateTime, Utc};
+use clap::ValueEnum as _;
+
+use self::packages::Packager;
+use crate::dist::platform::Platform;
+use crate::dist::{Files, LEASE_ELECT, PLUGIN, VERSION, build};
+
+/// Build everything that a release publishes
+///
+/// Writes the archives of `dist` for every platform to target/dist, with deb and rpm packages, an
+/// image for containers, a formula for Homebrew, an SBOM for each program, and the
+/// checksums of all. This needs Go, Python 3 and rustup. The same commit gives the same files;
+/// SOURCE_DATE_EPOCH replaces its time.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {}
+
+impl Arguments {
+    pub(crate) fn run(self) -> Result<()> {
+        let time = release_time()?;
+        let packager = Packager::install(time)?;
+        let mut files = Files::create()?;
+        let archives = build(Platform::value_variants(), &mut files)?;
+        for package in [PLUGIN, LEASE_ELECT] {
+            for platform in [Platform::LinuxAmd64, Platform::LinuxArm64] {
+                packager.package(package.program, platform, &mut files)?;
+            }
+        }
+        sbom::write(&[PLUGIN.program, LEASE_ELECT.program], time, &mut files)?;
+        let image = format!("{}-{VERSION}-image.tar", PLUGIN.program);
+        files.write(&image, &image::pack(&archives, time)?)?;
+        let formula = format!("{}.rb", PLUGIN.program);
+        files.write(&formula, formula::write(&archives)?.as_bytes())?;
+        files.write_sums()
+    }
+}
+
+/// The time in the files of a release: SOURCE_DATE_EPOCH, or else that of the commit.
+fn release_time() -> Result<DateTime<Utc>> {
+    let seconds = match env::var("SOURCE_DATE_EPOCH") {
+        Ok(seconds) => seconds,
+        Err(_) => {
+            let mut log = Command::new("git");
+            log.args(["log", "-1", "--format=%ct"]);
+            let output = log.current_dir(env!("CARGO_MANIFEST_DIR")).output()?;
+            String::from_utf8(output.stdout)?
+        }
+    };
+    seconds
+        .trim()
+        .parse()
+        .ok()
+        .and_then(DateTime::from_timestamp_secs)
+        .context("neither SOURCE_DATE_EPOCH nor git says the time of the release")
+}

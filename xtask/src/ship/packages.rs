@@ -1,0 +1,102 @@
+//! deb and rpm packages, by nfpm: one description in `packaging/` for both formats, and no tools of a distribution.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result};
+use chrono::{DateTime, Utc};
+
+use crate::cargo::run;
+use crate::dist::platform::Platform;
+use crate::dist::{Files, program_path, root};
+use crate::output::print;
+use control_plane::target_dir;
+
+const NFPM: &str = "github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.0";
+
+/// An installed nfpm.
+pub(super) struct Packager {
+    nfpm: PathBuf,
+    time: DateTime<Utc>,
+}
+
+impl Packager {
+    /// Compiles nfpm if it is missing.
+    pub(super) fn install(time: DateTime<Utc>) -> Result<Self> {
+        let (_, version) = NFPM.rsplit_once('/').unwrap_or_default();
+        let directory = target_dir().join("tools").join(version);
+        let nfpm = directory.join("nfpm");
+        if !nfpm.exists() {
+            print(format_args!("installing {version}"));
+            run(Command::new("go")
+                .args(["install", NFPM])
+                .env("GOBIN", &directory))
+            .context("this needs Go")?;
+        }
+        Ok(Self { nfpm, time })
+    }
+
+    /// Packages a program that was built for this platform.
+    pub(super) fn package(
+        &self,
+        program: &str,
+        platform: Platform,
+        files: &mut Files,
+    ) -> Result<()> {
+        let version = env!("CARGO_PKG_VERSION");
+        for format in ["deb", "rpm"] {
+            let name = format!("{program}-v{version}-{}.{format}", platform.arch());
+            let path = files.path(&name);
+            run(Command::new(&self.nfpm)
+                .args(["package", "--packager", format])
+                .args(["--config", &format!("packaging/{program}.yaml"), "--target"])
+                .arg(&path)
+                .current_dir(root()?)
+                .stdout(Stdio::null())
+                .env("ARCH", platform.arch())
+                .env("VERSION", version)
+                .env("PROGRAM", program_path(program, platform))
+                .env("SOURCE_DATE_EPOCH", self.time.timestamp().to_string()))?;
+            let content = fs::read(&path)?;
+            files.write(&name, &content)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+    use crate::dist::{LEASE_ELECT, PLUGIN};
+
+    /// Every file that an archive has is also in the package; nfpm fails if one is missing in the tree.
+    #[test]
+    fn packages_have_the_texts_of_the_archives() {
+        for package in [PLUGIN, LEASE_ELECT] {
+            let path = root()
+                .unwrap()
+                .join(format!("packaging/{}.yaml", package.program));
+            let description: Value =
+                serde_saphyr::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+            assert_eq!(description["name"], package.program);
+            let contents = description["contents"].as_array().unwrap();
+            let sources: Vec<&str> = contents
+                .iter()
+                .filter_map(|of| of["src"].as_str())
+                .collect();
+            let needed = [
+                "LICENSE".to_owned(),
+                format!("completions/_{}", package.program),
+                format!("completions/{}.bash", package.program),
+                format!("completions/{}.fish", package.program),
+            ];
+            for text in needed {
+                assert!(sources.contains(&text.as_str()), "{text}");
+            }
+            assert!(sources.iter().any(|source| source.starts_with("docs/man/")));
+        }
+    }
+}
