@@ -49,6 +49,9 @@ impl Arguments {
             tests.args(["--", "--quiet"]);
             examples_in_docs.args(["--", "--quiet"]);
         }
+        // The tests mostly wait for the servers that they started. With more than one a core, the cores work meanwhile.
+        let cores = thread::available_parallelism().context("the number of cores is unknown")?;
+        tests.env("RUST_TEST_THREADS", (cores.get() * 2).to_string());
         tests.envs(
             missing
                 .iter()

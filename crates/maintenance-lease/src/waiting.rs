@@ -1,6 +1,7 @@
 //! Waiting for a node's lock: one watch, one timer, and one write for each chance to acquire it.
 
 mod contender;
+mod spread;
 
 use self::contender::Contender;
 use crate::cluster::reads::NodeAndLease;
@@ -89,7 +90,8 @@ impl Maintenance {
     /// # Caveats
     /// This waits without a limit. Dropping this future ends the wait. It may leave a write under way
     /// ([`has_open_write`](Self::has_open_write)), which may still take effect; the lease then expires by
-    /// itself. There is no queue: the first waiter to acquire the lock wins.
+    /// itself. There is no queue: the first waiter to acquire the lock wins. A waiter that lost a race delays
+    /// its next attempts by a random time of up to a second, so that many waiters send few requests.
     pub async fn acquire_when_free(
         &self,
         node: &str,

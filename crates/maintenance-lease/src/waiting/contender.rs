@@ -5,6 +5,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::{Either, select};
 
+use super::spread::Spread;
 use super::{Blocked, Goal, Progress};
 use crate::cluster::change::{CLOCK_RETRY, Running};
 use crate::cluster::error::ApiError;
@@ -43,6 +44,7 @@ pub(super) struct Contender<'a> {
     contended: Option<Running>,
     /// The last report of what blocks the lock.
     reported: Option<Blocked>,
+    spread: Spread,
 }
 
 impl<'a> Contender<'a> {
@@ -74,6 +76,7 @@ impl<'a> Contender<'a> {
             failures: 0,
             contended: None,
             reported: None,
+            spread: Spread::default(),
         }
     }
 
@@ -91,7 +94,8 @@ impl<'a> Contender<'a> {
                 return Ok(());
             }
             let clocks = self.maintenance.clocks();
-            match self.turn(clocks) {
+            let turn = self.turn(clocks);
+            match self.spread(turn, clocks) {
                 Turn::Try => return Ok(()),
                 Turn::Read => {
                     let suspected_pauses = self.maintenance.api.time.suspected_pauses();
@@ -143,6 +147,21 @@ impl<'a> Contender<'a> {
             Turn::Try if self.depends_on_node() => Turn::Read,
             turn => turn,
         }
+    }
+
+    /// Delays what is sent to acquire the lock, if this waiter has many competitors.
+    fn spread(&mut self, turn: Turn, clocks: Clocks) -> Turn {
+        let may_try = self.waiter.turn(clocks) == Turn::Try;
+        if !may_try {
+            return turn;
+        }
+        let version = self.waiter.seen().map(|lease| lease.version);
+        let env = &*self.maintenance.api.env;
+        let start = self.spread.start(version, clocks.boot, env);
+        if clocks.boot < start {
+            return Turn::Wait(Some(start));
+        }
+        turn
     }
 
     /// Whether the state of the Node, which may have changed since, decides about an expired lease.
@@ -255,6 +274,7 @@ impl<'a> Contender<'a> {
             Ok(None) => {
                 // A proxy may have sent it twice and passed on the second answer.
                 self.contended = Some(running);
+                self.spread.lost();
                 let boot = self.boot();
                 self.waiter.conflicted(boot);
                 Ok(None)

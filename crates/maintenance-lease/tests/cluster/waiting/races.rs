@@ -1,4 +1,4 @@
-//! Many who wait: one wins, and the others neither storm nor read.
+//! Many waiters for one lock: one acquires it, and most others send nothing.
 
 use futures::future::join_all;
 use maintenance_lease::{Acquire, Done};
@@ -60,15 +60,17 @@ async fn hand_over(cluster: &Cluster, waiters: usize, rounds: usize) -> Vec<(usi
     counts
 }
 
-/// The number of requests is exact only if no waiter is delayed by a busy machine.
 #[test]
-fn a_hand_over_among_200_takes_a_request_each_and_no_read() {
+fn most_of_200_waiters_send_nothing_when_somebody_else_is_quicker() {
     in_the_sandbox(module_path!(), async |cluster: Cluster| {
-        for (round, (requests, _)) in hand_over(&cluster, 200, 3).await.into_iter().enumerate() {
-            // The release is a read and a write.
-            let limit = 200 - round + 2;
-            assert!(requests <= limit, "{requests} requests in round {round}");
-        }
+        let counts = hand_over(&cluster, 200, 25).await;
+        let (first, rest) = counts.split_first().unwrap();
+        // No waiter knows of another one before the first race. The release is a read and a write.
+        assert!(first.0 <= 202, "{counts:?}");
+        let mut rest: Vec<usize> = rest.iter().map(|(requests, _)| *requests).collect();
+        rest.sort_unstable();
+        // On a busy machine, more of them write before they see who was first.
+        assert!(rest[rest.len() / 2] <= 40, "{counts:?}");
     });
 }
 
