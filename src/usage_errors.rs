@@ -213,7 +213,10 @@ fn instead_of_command(typed: &str) -> String {
             let known = all
                 .get_subcommands()
                 .filter(|command| !command.is_hide_set());
-            match near_misses(typed, known.map(Command::get_name)).first() {
+            let names = known.flat_map(|command| {
+                std::iter::once(command.get_name()).chain(command.get_visible_aliases())
+            });
+            match near_misses(typed, names).first() {
                 Some(near) => format!("did you mean `{NAME} {near}`?"),
                 None => format!("see `{NAME} --help` for the list of commands"),
             }

@@ -41,6 +41,12 @@ pub(crate) fn names(
             names.push(Deprecated::UnreadRisk(old));
         }
     }
+    for (old, new) in [("held", "locked"), ("hold", "on-hold")] {
+        let typed = matches.try_get_raw("condition").ok().flatten();
+        if typed.is_some_and(|mut typed| typed.any(|typed| typed.eq_ignore_ascii_case(old))) {
+            names.push(Deprecated::WaitFor { old, new });
+        }
+    }
     if matches.try_get_one("locked").ok().flatten() == Some(&true) {
         names.push(Deprecated::Locked);
     }

@@ -78,6 +78,11 @@ pub(crate) enum Deprecated {
     UntilOfHold,
     /// `--locked`.
     Locked,
+    /// A state of `wait --for`.
+    WaitFor {
+        old: &'static str,
+        new: &'static str,
+    },
     /// An id of `--accept-risk` for what could not be read.
     UnreadRisk(&'static str),
     /// A variable.

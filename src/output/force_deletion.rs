@@ -131,9 +131,9 @@ enum Became {
     /// The pod of a Job was marked `Failed`, but not deleted, because of `error`.
     MarkedFailed,
     /// It stays, for `finalizers`.
-    Held,
+    HeldByFinalizer,
     /// The same, but it had been deleted before: nothing was done.
-    StillHeld,
+    StillHeldByFinalizer,
     /// The Node is gone, and `pods` are left.
     PodsLeft,
     /// It was deleted, and `replacement` is there.
@@ -265,11 +265,11 @@ impl ForceDeletion {
             }
             Outcome::Held { finalizers } => {
                 self.finalizers.clone_from(finalizers);
-                Became::Held
+                Became::HeldByFinalizer
             }
             Outcome::StillHeld { finalizers } => {
                 self.finalizers.clone_from(finalizers);
-                Became::StillHeld
+                Became::StillHeldByFinalizer
             }
             Outcome::PodsLeft {
                 pods,
@@ -328,7 +328,7 @@ impl Entry for ForceDeletion {
             Resource::Node => "node",
         };
         match self.outcome? {
-            Became::StillHeld | Became::Unknown => None,
+            Became::StillHeldByFinalizer | Became::Unknown => None,
             _ => Some(format!("{resource}/{}", self.name)),
         }
     }

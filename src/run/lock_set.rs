@@ -16,6 +16,7 @@ use super::parallel::in_order;
 use super::targets::names;
 use crate::args::wait::WaitingArgs;
 use crate::error::{Failure, Obstacle};
+use crate::words::waiting::SetWait;
 
 /// The results by node. Nodes that were released again, or never tried, are missing.
 #[derive(Default)]
@@ -90,14 +91,21 @@ impl LockCommand<'_> {
     where
         F: Future<Output = Result<Change, Failure>>,
     {
-        let lock = async |targets| {
+        let lock = async |targets: Vec<Target>| {
             let mut results = Results::default();
+            let mut line = Line::new(&self.session, self.verb, false);
+            let (all, mut refused) = (targets.len(), 0);
             results.interrupted = in_order(
                 targets,
                 self.args.nodes.parallel,
                 &work,
                 |node| self.session.locks.has_open_write(node),
-                |node, result| drop(results.by_node.insert(node.to_owned(), result)),
+                |node, result| {
+                    refused += usize::from(result.is_err());
+                    results.by_node.insert(node.to_owned(), result);
+                    let taken = results.by_node.len() - refused;
+                    line.take_in(SetUpdate::Count(SetWait { taken, all }, refused));
+                },
             )
             .await;
             results

@@ -12,6 +12,9 @@ pub(crate) fn warning(deprecated: Deprecated) -> String {
         Deprecated::Confirm => ("--confirm", "--accept-risk"),
         Deprecated::UntilOfHold => ("--until of hold", "--expect-until"),
         Deprecated::Locked => ("--locked", "--state=locked,expired,on-hold"),
+        Deprecated::WaitFor { old, new } => {
+            return format!("--for={old} is deprecated: use --for={new}");
+        }
         Deprecated::Variable { old, new } => (old, new),
     };
     format!("{old} is deprecated: use {new}")

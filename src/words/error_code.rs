@@ -15,7 +15,7 @@ pub(crate) enum ErrorCode {
     /// Somebody else has the node on hold.
     OnHold,
     /// The caller already holds this lock.
-    HeldByCaller,
+    LockedByCaller,
     /// The caller already has the node on hold.
     OnHoldByCaller,
     /// The lock has expired.
@@ -25,7 +25,7 @@ pub(crate) enum ErrorCode {
     /// The lock is not the caller's.
     NotHolder,
     /// Nobody holds the lock.
-    NotHeld,
+    NotLocked,
     /// The node is locked, but not on hold.
     NotOnHold,
     /// Another acquisition has replaced the one that was meant.
@@ -132,13 +132,13 @@ fn of_error(error: &Error) -> ErrorCode {
 fn of_refusal(refusal: Refusal) -> ErrorCode {
     match refusal {
         Refusal::Held => ErrorCode::Locked,
-        Refusal::HeldByCaller => ErrorCode::HeldByCaller,
+        Refusal::HeldByCaller => ErrorCode::LockedByCaller,
         Refusal::Expired => ErrorCode::Expired,
         Refusal::Unfinished { .. } => ErrorCode::Unfinished,
         Refusal::AdminHold => ErrorCode::OnHold,
         Refusal::OwnHold => ErrorCode::OnHoldByCaller,
         Refusal::NotHolder => ErrorCode::NotHolder,
-        Refusal::NotHeld => ErrorCode::NotHeld,
+        Refusal::NotHeld => ErrorCode::NotLocked,
         Refusal::NotAHold => ErrorCode::NotOnHold,
         Refusal::ChangedHands => ErrorCode::ChangedHands,
         Refusal::Elected => ErrorCode::LeaderElection,

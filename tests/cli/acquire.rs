@@ -519,7 +519,7 @@ fn a_refused_acquisition_is_an_item_with_an_error() {
         let item = run.item();
         assert_eq!(item["state"], "Locked");
         let error = &item["error"];
-        assert_eq!(error["code"], "HeldByCaller");
+        assert_eq!(error["code"], "LockedByCaller");
         assert_eq!(error["holder"], "alice@bastion");
         assert_eq!(error["until"], item["until"]);
         let name = cluster.maint(["acquire", &node, "-o", "name"]).run();

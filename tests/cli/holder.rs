@@ -71,7 +71,7 @@ fn a_lock_of_the_earlier_default_is_still_the_callers() {
         let earlier = who["earlierHolder"].as_str().expect("a holder");
         let [one, two] = ["worker-1", "worker-2"].map(|node| cluster.node(node));
         let before = |line: &str| {
-            let maint = cluster.maint(line.split_whitespace());
+            let maint = by(cluster, "holder-alice", line);
             maint.holder(earlier).succeeds();
         };
         let own = |line: &str| by(cluster, "holder-alice", line);
@@ -110,6 +110,33 @@ fn a_lock_of_the_earlier_default_is_still_the_callers() {
         assert_eq!(holder(&two), format!("kubeadm:{earlier}"));
         own("unhold --mine").succeeds();
         assert_eq!(holder(&two), "");
+    });
+}
+
+/// Many users can share a login and a machine, such as a bastion host.
+#[test]
+fn a_lock_of_a_shared_user_belongs_to_nobody_else_on_the_machine() {
+    on_both("holder-bastion", |cluster| {
+        let node = cluster.node("worker-1");
+        let admin = |verb: &str| by(cluster, "kubernetes-admin", &format!("{verb} {node}"));
+        let alice = |verb: &str| by(cluster, "holder-alice", &format!("{verb} {node}"));
+        for (lock, unlock, attempts) in [
+            (
+                "acquire -m why",
+                "release",
+                &["renew", "release", "hold -m mine", "acquire --reentry"][..],
+            ),
+            ("hold -m why", "unhold", &["unhold", "hold -m mine"][..]),
+        ] {
+            admin(lock).succeeds();
+            let before = cluster.lease_of(&node);
+            for verb in attempts {
+                let run = alice(verb).run();
+                assert_eq!(run.code, 3, "{lock}, {verb}: {run}");
+            }
+            assert_eq!(cluster.lease_of(&node), before);
+            admin(unlock).succeeds();
+        }
     });
 }
 

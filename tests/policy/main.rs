@@ -2,6 +2,8 @@
 
 #[path = "../support/modules.rs"]
 mod modules;
+#[path = "../support/schema.rs"]
+mod schema;
 mod support;
 
 mod doctor;

@@ -240,7 +240,10 @@ fn a_finalizer_holds_the_object() {
             .force_delete("web-1", &["-o", "json"])
             .ends_unfinished();
         let data: Value = serde_json::from_str(&data.stdout).expect("JSON");
-        assert_eq!(data["items"][0]["outcome"], "StillHeld", "{data:#}");
+        assert_eq!(
+            data["items"][0]["outcome"], "StillHeldByFinalizer",
+            "{data:#}"
+        );
         scene.cluster.patch(
             &scene.pod_path("web-1"),
             &json!({"metadata": {"finalizers": null}}),

@@ -12,8 +12,8 @@ const SCHEMA: &str = include_str!("../../docs/schema/v2.json");
 /// Any name: nothing is fetched.
 const PLACE: &str = "https://schema.test/v2.json";
 
-/// Commands with a shape of their own.
-const OTHERS: [&str; 1] = ["version"];
+/// Commands with a shape of their own. `install` prints manifests.
+const OTHERS: [&str; 2] = ["version", "install"];
 
 /// The schema of each kind.
 static KINDS: LazyLock<(Schemas, HashMap<String, SchemaIndex>)> = LazyLock::new(|| {

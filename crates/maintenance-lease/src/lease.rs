@@ -137,7 +137,7 @@ impl NodeLease {
             uid: names.id(&self.uid),
             version: self.version,
             holder: self.holder.as_deref().map(|holder| Holder {
-                id: names.id(holder),
+                id: names.holder(holder, self.api_user()),
                 admin: self.admin,
             }),
             acquired: self.acquired,

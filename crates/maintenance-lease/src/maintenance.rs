@@ -194,8 +194,9 @@ impl Maintenance {
         })
     }
 
-    /// The same handle for a holder that had the name `earlier` before. Locks of that name count as the
-    /// holder's own, too. New locks get the present name.
+    /// The same handle for a holder whose identity is its API user, and was `earlier` before. Locks of that
+    /// name count as the holder's own, too, unless another API user acquired them. New locks get the
+    /// present name.
     #[must_use]
     pub fn formerly(self, earlier: impl Into<String>) -> Self {
         Self {
@@ -238,11 +239,14 @@ impl Maintenance {
     }
 
     /// A lease is the caller's if its holder is the caller's identity, or the hold of that identity. An
-    /// [earlier identity](Self::formerly) counts as well.
+    /// [earlier identity](Self::formerly) counts as well, unless another API user acquired the lock.
     #[must_use]
     pub fn is_own(&self, lease: &NodeLease) -> bool {
+        let is_by_caller = |user: &str| user == self.identity;
         let earlier = self.earlier_identity.as_deref();
-        lease.is_held_by(&self.identity) || earlier.is_some_and(|it| lease.is_held_by(it))
+        lease.is_held_by(&self.identity)
+            || earlier.is_some_and(|earlier| lease.is_held_by(earlier))
+                && lease.api_user().is_none_or(is_by_caller)
     }
 
     /// Names for the decisions of this caller.
@@ -250,8 +254,13 @@ impl Maintenance {
         let mut names = Names::default();
         if let Some(earlier) = &self.earlier_identity {
             let hold_identity = |of| self.repository().hold_identity(of);
-            names.add_synonym(earlier, &self.identity);
-            names.add_synonym(&hold_identity(earlier), &hold_identity(&self.identity));
+            let user = &self.identity;
+            names.add_earlier_holder(earlier, &self.identity, user);
+            names.add_earlier_holder(
+                &hold_identity(earlier),
+                &hold_identity(&self.identity),
+                user,
+            );
         }
         names
     }

@@ -12,6 +12,7 @@ use crate::words::state::Label;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SortKey {
     /// Name of the node
+    #[value(aliases = ["name", ".metadata.name", "{.metadata.name}"])]
     Node,
     /// Expired first, then overdue, on hold, locked and free
     State,

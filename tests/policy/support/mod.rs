@@ -1,5 +1,6 @@
 //! A control plane with the policies in deny mode, people, and the answers of the server.
 
+use crate::schema;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
@@ -138,10 +139,13 @@ impl Person {
 
     /// Runs the plugin.
     pub(crate) fn maint(&self, arguments: &[&str]) -> Run {
-        run(Command::new(env!("CARGO_BIN_EXE_kubectl-maint"))
+        let run = run(Command::new(env!("CARGO_BIN_EXE_kubectl-maint"))
             .args(arguments)
             .env_clear()
-            .env("KUBECONFIG", &self.kubeconfig))
+            .env("KUBECONFIG", &self.kubeconfig));
+        let words: Vec<String> = arguments.iter().map(ToString::to_string).collect();
+        schema::check(&words, &run.stdout);
+        run
     }
 
     /// Runs the plugin, which must succeed without a warning.

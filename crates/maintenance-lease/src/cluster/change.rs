@@ -351,8 +351,7 @@ impl Running {
     /// What follows from the failure of a write. Adjusts the wait before the next read.
     async fn failed(&mut self, attempt: &Attempt, error: &ApiError, wait: &mut Duration) -> Failed {
         if error.is_throttled() {
-            let seconds = error.status().and_then(|status| status.retry_after);
-            *wait = (*wait).max(Duration::from_secs(seconds.unwrap_or(0)));
+            *wait = (*wait).max(error.retry_after());
             // The next read shows if a proxy repeated a write that took effect.
             return Failed::Again;
         }
@@ -386,16 +385,8 @@ impl Running {
             };
         }
         if error.is_not_found() && attempt.on.is_none() && self.api.creates_namespace() {
-            if self.task.dry_run == DryRun::Server {
-                self.side_effects.push(SideEffect::NamespaceCreated);
-                return Failed::Predicted(Box::new(self.predict(attempt)));
-            }
-            if let Err(error) = self.create_namespace().await {
-                return Failed::ByAnother(error);
-            }
             self.steps.declined();
-            *wait = Duration::ZERO;
-            return Failed::Again;
+            return self.create_namespace(attempt, wait).await;
         }
         // The Lease was deleted meanwhile.
         if error.is_not_found() && attempt.on.is_some() {
@@ -566,23 +557,31 @@ impl Running {
         }
     }
 
-    async fn create_namespace(&mut self) -> Result<(), Error> {
-        let created = self
-            .api
-            .create_namespace(&self.task.write_options)
-            .await
-            .map_err(|error| {
-                Right {
+    /// Creates the namespace of the Leases. This can be repeated: a namespace that exists by now is no error.
+    async fn create_namespace(&mut self, attempt: &Attempt, wait: &mut Duration) -> Failed {
+        let created = self.api.create_namespace(&self.task.write_options).await;
+        match created {
+            Ok(true) => self.note(SideEffect::NamespaceCreated),
+            Ok(false) => return Failed::Again,
+            Err(error) if error.may_pass() => {
+                *wait = (*wait).max(error.retry_after());
+                return Failed::Again;
+            }
+            Err(error) => {
+                let right = Right {
                     verb: "create",
                     resource: "namespaces",
                     namespace: None,
-                }
-                .explain(error)
-            })?;
-        if created {
-            self.note(SideEffect::NamespaceCreated);
+                };
+                return Failed::ByAnother(right.explain(error));
+            }
         }
-        Ok(())
+        // A dry run created nothing, so the Lease would be refused again.
+        if self.task.dry_run == DryRun::Server {
+            return Failed::Predicted(Box::new(self.predict(attempt)));
+        }
+        *wait = Duration::ZERO;
+        Failed::Again
     }
 
     /// Waits, then reads the Lease again. Gives up if the time limit has passed, or if nothing can be read and

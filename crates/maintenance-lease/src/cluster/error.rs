@@ -312,6 +312,12 @@ impl ApiError {
         self.is(StatusCode::TOO_MANY_REQUESTS)
     }
 
+    /// How long the server asks to wait before a retry; zero if it does not.
+    pub(crate) fn retry_after(&self) -> Duration {
+        let seconds = self.status().and_then(|status| status.retry_after);
+        Duration::from_secs(seconds.unwrap_or(0))
+    }
+
     /// The connection broke before the whole answer arrived.
     pub(crate) fn is_connection_lost(&self) -> bool {
         match self {

@@ -10,21 +10,45 @@ pub struct Id(pub u32);
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     known: Vec<String>,
-    synonyms: Vec<(String, Id)>,
+    earlier_holders: Vec<EarlierHolder>,
+}
+
+/// A name that a holder had before.
+#[derive(Clone, Debug)]
+struct EarlierHolder {
+    name: String,
+    /// The API user who has it.
+    user: String,
+    /// The id of its present name.
+    present: Id,
 }
 
 impl Names {
-    /// Gives `synonym` the id of `name`, from now on.
-    pub fn add_synonym(&mut self, synonym: &str, name: &str) {
-        let id = self.id(name);
-        self.synonyms.push((synonym.to_owned(), id));
+    /// From now on, the holder `earlier` has the id of `present`, unless another API user than `user` acquired the
+    /// lock.
+    pub fn add_earlier_holder(&mut self, earlier: &str, present: &str, user: &str) {
+        let present = self.id(present);
+        self.earlier_holders.push(EarlierHolder {
+            name: earlier.to_owned(),
+            user: user.to_owned(),
+            present,
+        });
+    }
+
+    /// The id of a holder whose lock `user` acquired, if that is known.
+    pub fn holder(&mut self, holder: &str, user: Option<&str>) -> Id {
+        let earlier = self
+            .earlier_holders
+            .iter()
+            .find(|earlier| earlier.name == holder && user.is_none_or(|user| user == earlier.user));
+        match earlier {
+            Some(earlier) => earlier.present,
+            None => self.id(holder),
+        }
     }
 
     /// The id of `name`, the same at every call.
     pub fn id(&mut self, name: &str) -> Id {
-        if let Some(&(_, id)) = self.synonyms.iter().find(|(it, _)| it == name) {
-            return id;
-        }
         let index = self
             .known
             .iter()
@@ -60,12 +84,14 @@ mod tests {
     }
 
     #[test]
-    fn a_synonym_has_the_id_of_its_name() {
+    fn an_earlier_holder_has_the_id_of_its_present_name_unless_it_is_another_user() {
         let mut names = Names::default();
-        names.add_synonym("alice@bastion", "alice");
-        let alice = names.id("alice@bastion");
-        assert_eq!(alice, names.id("alice"));
-        assert_ne!(alice, names.id("alice@laptop"));
+        names.add_earlier_holder("alice@bastion", "alice", "alice");
+        let alice = names.id("alice");
+        assert_eq!(names.holder("alice@bastion", None), alice);
+        assert_eq!(names.holder("alice@bastion", Some("alice")), alice);
+        assert_ne!(names.holder("alice@bastion", Some("admin")), alice);
+        assert_ne!(names.holder("alice@laptop", None), alice);
         assert_eq!(names.name(alice), "alice");
     }
 }

@@ -8,7 +8,6 @@ use futures::future::{Either, select};
 use super::spread::Spread;
 use super::{Blocked, Goal, Progress};
 use crate::cluster::change::{CLOCK_RETRY, Running};
-use crate::cluster::error::ApiError;
 use crate::cluster::reads::NodeAndLease;
 use crate::env::backoff;
 use crate::follow::{Followed, Follower};
@@ -298,7 +297,7 @@ impl<'a> Contender<'a> {
                     // What was seen would be refused again.
                     self.stale = true;
                 }
-                let pause = pause.max(retry_after(problem));
+                let pause = pause.max(problem.retry_after());
                 self.failures += 1;
                 let boot = self.boot();
                 self.waiter.failed(pause.into(), boot);
@@ -404,9 +403,4 @@ fn can_pass(refusal: Refusal) -> bool {
         | Refusal::Foreign
         | Refusal::TooLong { .. } => false,
     }
-}
-
-fn retry_after(problem: &ApiError) -> Duration {
-    let seconds = problem.status().and_then(|status| status.retry_after);
-    Duration::from_secs(seconds.unwrap_or(0))
 }

@@ -1,5 +1,6 @@
 //! The namespace of the Leases: made on the way, and gone or going at the wrong moment.
 
+use http::StatusCode;
 use maintenance_lease::protocol::Refusal;
 use maintenance_lease::{Acquire, Done, DryRun, Error, Hold, Release, Renew, SideEffect};
 use serde_json::{Value, json};
@@ -15,6 +16,7 @@ on_both_servers! { alone:
     deleted_before_a_creation_it_is_made_again,
     deleted_with_the_lease_before_a_patch_it_is_made_again,
     deleted_under_a_holder_nothing_is_held,
+    a_creation_that_fails_for_a_moment_is_retried,
     a_dry_run_on_the_server_makes_none,
     a_caller_may_want_none_made,
 }
@@ -123,6 +125,26 @@ async fn deleted_under_a_holder_nothing_is_held(cluster: Cluster) {
     let refused = refusal(alice.renew(&node, &Renew::new()).await);
     assert_eq!(refused.refusal, Refusal::NotHeld);
     assert!(!wire.requests().contains(&"POST namespace".to_owned()));
+}
+
+async fn a_creation_that_fails_for_a_moment_is_retried(cluster: Cluster) {
+    let node = cluster.node("n").await;
+    let mut fates = vec![
+        Fate::answer_lost(),
+        Fate::Refused(StatusCode::SERVICE_UNAVAILABLE, None),
+        Fate::Refused(StatusCode::TOO_MANY_REQUESTS, Some(1)),
+        Fate::Reset,
+    ];
+    let wire = Wire::planned(move |passing| match &*passing.what() {
+        "POST namespace" => fates.pop().unwrap_or(Fate::Pass),
+        _ => Fate::Pass,
+    });
+    let alice = cluster.holder_on(&wire, "alice");
+    let change = alice.try_acquire(&node, &Acquire::new()).await.unwrap();
+    assert_eq!(change.done, Done::Acquired);
+    let requests = wire.requests();
+    let creations = requests.iter().filter(|what| *what == "POST namespace");
+    assert_eq!(creations.count(), 4, "{requests:?}");
 }
 
 async fn a_dry_run_on_the_server_makes_none(cluster: Cluster) {
