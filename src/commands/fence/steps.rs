@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
+use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::protocol::LockId;
 use maintenance_lease::{Change, NodeLease};
 use pod_safety::Known;
 use pod_safety::fencing::steps::{Lock, Step, Unread};
-use pod_safety::fencing::{How, Proof, Quiet, Record, Recording, Remains, Written, is_of_fencing};
+use pod_safety::fencing::{
+    How, Proof, Quiet, Record, Recording, Remains, Watched, Written, is_of_fencing,
+};
 
 use super::args::FenceArgs;
 use crate::error::{Failure, FencingRefusal, FencingWrite, Obstacle};
@@ -172,9 +175,11 @@ impl FenceRun<'_> {
                 .await;
         }
         (self.taken, self.proof, self.has_found_hold) = (None, None, false);
+        let quiet = self.quiet.as_ref();
         Err(Failure::Fencing(FencingRefusal::StillReports {
             node: node.clone(),
             waited: self.args.common.timeout,
+            watched: quiet.map_or(Watched::Reports, |quiet| quiet.watched(Machine.boot())),
         }))
     }
 
