@@ -187,7 +187,7 @@ impl FenceRun<'_> {
     /// script that names the node has confirmed it, unless the node still reports.
     ///
     /// # Errors
-    /// If another name is given, or if nobody can answer.
+    /// If the hold would be refused, if another name is given, or if nobody can answer.
     async fn confirm(&mut self, step: Step) -> Result<bool, Failure> {
         let target = self.target;
         if self.is_confirmed || matches!(step, Step::HoldAgain | Step::Follow) {
@@ -196,6 +196,10 @@ impl FenceRun<'_> {
         self.is_confirmed = true;
         if self.args.common.yes || !(self.args.suspect || Terminal::can_ask()) {
             return Ok(false);
+        }
+        if step == Step::Hold && Terminal::can_ask() {
+            let ticket = self.args.ticket.ticket.as_deref();
+            target.may_hold(self.hold_reason(), ticket).await?;
         }
         let place = target.session.place();
         let question = Question::to_fence(&place, &target.node, self.args.suspect);
