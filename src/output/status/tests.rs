@@ -175,9 +175,9 @@ async fn every_state_reads_well() {
     j-odd-text     Locked           \u{202e}mallory   \u{1b}[31mred\nalert   30m         60s                Ready
     k-released     Free             -                 -                      -           -                  Ready
     ");
-    let states: Vec<Label> = views
+    let states: Vec<_> = views
         .iter()
-        .map(|view| Label::of(view.lease, noon()))
+        .map(|view| (Label::of(view.lease, noon()), view.health))
         .collect();
     assert_snapshot!(summary(&states, LeftOut::default()), @"11 nodes: 2 free, 5 locked, 2 expired, 2 on hold (1 overdue)");
 }
