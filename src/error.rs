@@ -296,14 +296,24 @@ impl Failure {
         }
     }
 
-    /// The lock that caused it, as last seen. The inner `None` means that there was no Lease.
-    pub(crate) fn lock(&self) -> Option<Option<&NodeLease>> {
+    /// The refusal of one node, at once or after a wait.
+    pub(crate) fn refused(&self) -> Option<&Refused> {
         match self {
             Self::Lock(Error::Refused(refused))
             | Self::TimedOut {
                 obstacle: Some(Obstacle::Refused(refused)),
                 ..
-            } => Some(refused.lease.as_ref()),
+            } => Some(refused),
+            _ => None,
+        }
+    }
+
+    /// The lock that caused it, as last seen. The inner `None` means that there was no Lease.
+    pub(crate) fn lock(&self) -> Option<Option<&NodeLease>> {
+        if let Some(refused) = self.refused() {
+            return Some(refused.lease.as_ref());
+        }
+        match self {
             // A lock that was lost by its time limit was not read again.
             Self::Lock(Error::Lost(lost)) => lost.lease.as_ref().map(Some),
             _ => None,

@@ -60,7 +60,8 @@ pub(crate) async fn run(args: &DoctorArgs, start: &Start<'_>) -> Result<Code, Fa
         .map(|(check, found)| Checkup::new(*check, found, session.program))
         .collect();
     let is_well = !checkups.iter().any(Checkup::is_problem);
-    let texts: Vec<String> = checkups.iter().map(Checkup::text).collect();
+    let width = session.terminal.width();
+    let texts: Vec<String> = checkups.iter().map(|one| one.text(width)).collect();
     let text = match args.output.format() {
         Format::Text | Format::Wide => Some(texts.join("\n")),
         format => print::data(&CheckupList::new(checkups), format)?,
