@@ -10,7 +10,8 @@ use super::lock::{about, why};
 use super::state::node_problem;
 use super::time::{clock, length, remaining};
 use crate::text::escape;
-use crate::words::hint_command::{NO_REASON, Program};
+use crate::words::hint_command::Program;
+use crate::words::refusal::possible_extension;
 
 /// The suffix of messages in a dry run.
 pub(crate) fn dry_run_suffix(mode: DryRun) -> &'static str {
@@ -61,8 +62,8 @@ fn what(change: &Change, context: ChangeContext) -> String {
         Done::Acquired if is_hold => by("on hold") + &instead_of(change, broken, now),
         Done::Renewed if is_hold => by("hold updated") + &date_before(change, now),
         Done::Renewed if is_shorter(change, context.duration) => by(match has_new_reason(change) {
-            true => "reason updated, still locked",
-            false => "unchanged, locked",
+            true => "reason updated, not extended: locked",
+            false => "not extended: locked",
         }),
         Done::Acquired => by("acquired"),
         Done::Renewed => by("renewed"),
@@ -141,11 +142,15 @@ pub(crate) fn stays(
     let wanted = change.until()? + Span::from(asked) - now.latest;
     let asked = length(asked.into());
     let to_extend = match wanted <= LONGEST_DURATION.into() {
-        true => format!("To add {asked}: {program} renew {node} --duration +{asked}"),
-        false => format!("For more than 1h: {program} hold {node} -m {NO_REASON}"),
+        true => format!("to add {asked}, run `{program} renew {node} --duration +{asked}`"),
+        false => {
+            let left = (change.until()? - now.latest).to_duration();
+            let named = program.narrowed(std::slice::from_ref(node));
+            possible_extension(left, &named, change.lease.as_ref())
+        }
     };
     Some(format!(
-        "node/{node} is already locked for longer than {asked}. {to_extend}"
+        "node/{node} has more than {asked} left and was not extended; {to_extend}"
     ))
 }
 
