@@ -175,7 +175,8 @@ async fn policies(session: &Session<'_>, found: &mut Vec<(Check, Discovery)>) ->
         }
     };
     let mut is_denied = false;
-    for (binding, _) in installed.bindings() {
+    let with_mode = |(binding, _): &&(Manifest, _)| binding.has_mode();
+    for (binding, _) in installed.bindings().filter(with_mode) {
         let mode = installed.enforcement(binding);
         let is_deny = mode == Enforcement::On(Mode::Deny);
         let (check, refuses) = match binding.name() {

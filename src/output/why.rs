@@ -1,6 +1,7 @@
 //! Why an object is stuck: a paragraph with the next commands, and as data, which `docs/json.md` documents.
 
 use maintenance_lease::protocol::Now;
+use pod_safety::outcome::Outcome;
 use pod_safety::why as safety;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -51,7 +52,7 @@ pub(crate) struct Diagnosis<'a> {
 }
 
 /// A reason why an object is stuck.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct StuckReason {
     /// For programs. Values may be added.
     code: &'static str,
@@ -64,6 +65,16 @@ impl StuckReason {
         Self {
             code: why::code(reason),
             message: why::sentence(reason, now),
+        }
+    }
+
+    /// Why a removed object is not replaced, or why its replacement does not run.
+    pub(super) fn of_outcome(outcome: &Outcome, now: Now) -> Vec<Self> {
+        match outcome {
+            Outcome::Unreplaced { reasons } | Outcome::Replaced { reasons, .. } => {
+                reasons.iter().map(|one| Self::of(one, now)).collect()
+            }
+            _ => Vec::new(),
         }
     }
 }

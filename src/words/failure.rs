@@ -390,6 +390,15 @@ fn timed_out(
             let (left, hint) = fencing::still_there(node, remains, program);
             (is_not("empty", &left), Some(hint))
         }
+        (Some(Obstacle::NotBack(pods)), _) => {
+            let (not_back, hint) = fencing::still_not_back(node, pods, program);
+            let waited = timed_out_waiting(waited, "its pods to run again");
+            let message = match tried_once {
+                true => not_back,
+                false => format!("{waited}: {not_back}"),
+            };
+            (message, Some(hint))
+        }
         (None, _) => (timed_out, None),
     }
 }

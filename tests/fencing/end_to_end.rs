@@ -30,9 +30,13 @@ fn a_silent_node_is_fenced_and_its_pod_comes_back_elsewhere() {
     });
     assert_eq!(pod(&stage).expect("it hangs")["metadata"]["uid"], before);
 
-    let run = stage
+    let mut running = stage
         .maint(["fence", silent, "-m", "fire", "--powered-off=dark", "-v6"])
-        .succeeds();
+        .start();
+    running.says("for 1 pod to run again");
+    let after = runs_on(&stage, other);
+    let run = running.ends();
+    assert_eq!(run.code, 0, "{run}");
     assert_eq!(
         run.stdout,
         format!("node/{silent} fenced by alice@bastion, powered off: dark\n")
@@ -46,7 +50,6 @@ fn a_silent_node_is_fenced_and_its_pod_comes_back_elsewhere() {
     assert_eq!(record["how"], json!({"poweredOff": "dark"}));
     let boot_id = &stage.node(silent)["status"]["nodeInfo"]["bootID"];
     assert_eq!(&record["bootID"], boot_id);
-    let after = runs_on(&stage, other);
     assert_ne!(after, before);
 
     let run = stage.maint(["unfence", silent]).run();

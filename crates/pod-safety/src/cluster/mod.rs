@@ -12,7 +12,7 @@ mod rights;
 mod stranded;
 mod why;
 
-pub use aftermath::{Aftermath, Kin, Replacement, Taken};
+pub use aftermath::{Aftermath, Following, Kin, Removed, Replacement};
 pub use deletion::{Deletion, Exactly};
 pub use fencing::Evidence;
 pub use reader::Reader;

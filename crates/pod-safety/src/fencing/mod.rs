@@ -16,7 +16,7 @@ pub use attempt::Attempt;
 pub use cost::Cost;
 pub use hold::{is_of_fencing, protects_fencing};
 pub use proof::{Machine, Proof};
-pub use quiet::Quiet;
+pub use quiet::{Quiet, Watched};
 pub use record::{How, Record};
 pub use recording::{Recording, Written};
 pub use remains::Remains;
