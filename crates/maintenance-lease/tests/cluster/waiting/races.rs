@@ -1,4 +1,4 @@
-//! Many who wait: one wins, and the others neither storm nor read.
+//! Many who wait: one wins, and the others neither write nor read.
 
 use futures::future::join_all;
 use maintenance_lease::{Acquire, Done};
@@ -9,7 +9,7 @@ use crate::support::{Cluster, Fate, Wire, in_the_sandbox};
 
 on_both_servers! {
     losers_of_a_race_write_once_and_wait_on,
-    a_lost_race_for_ones_own_lease_is_no_storm,
+    a_lost_race_for_ones_own_lease_is_not_repeated_conflicts,
 }
 
 async fn losers_of_a_race_write_once_and_wait_on(cluster: Cluster) {
@@ -73,7 +73,7 @@ fn a_hand_over_among_200_takes_a_request_each_and_no_read() {
 }
 
 /// What is the caller's own may be taken at any time; but not again and again on what it was.
-async fn a_lost_race_for_ones_own_lease_is_no_storm(cluster: Cluster) {
+async fn a_lost_race_for_ones_own_lease_is_not_repeated_conflicts(cluster: Cluster) {
     let (node, _bob) = held_by_bob(&cluster).await;
     let (other, touched) = (cluster.clone(), node.clone());
     let wire = Wire::first_write(Fate::Meanwhile(Box::pin(async move {
