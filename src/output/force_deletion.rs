@@ -50,7 +50,7 @@ pub(crate) struct ForceDeletion {
     checks: Vec<Check>,
     /// Absent if its deletion was not requested.
     #[serde(skip_serializing_if = "Option::is_none")]
-    outcome: Option<Became>,
+    outcome: Option<OutcomeKind>,
     /// The finalizers that must be removed before it is gone.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     finalizers: Vec<String>,
@@ -109,10 +109,10 @@ enum Level {
     Blocker,
 }
 
-/// What became of a target.
+/// The outcome for a target.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Outcome")]
-enum Became {
+enum OutcomeKind {
     /// It was deleted.
     Deleted,
     /// It was gone before the request came.
@@ -246,30 +246,30 @@ impl ForceDeletion {
         }
         let failed = |code, error: &str| Some(ItemError::of(code, error.to_owned()));
         self.outcome = Some(match outcome {
-            Outcome::Deleted => Became::Deleted,
-            Outcome::WasGone => Became::WasGone,
-            Outcome::WouldBeDeleted => Became::WouldBeDeleted,
-            Outcome::Unreplaced { .. } => Became::Unreplaced,
-            Outcome::Unwatched => Became::Unwatched,
+            Outcome::Deleted => OutcomeKind::Deleted,
+            Outcome::WasGone => OutcomeKind::WasGone,
+            Outcome::WouldBeDeleted => OutcomeKind::WouldBeDeleted,
+            Outcome::Unreplaced { .. } => OutcomeKind::Unreplaced,
+            Outcome::Unwatched => OutcomeKind::Unwatched,
             Outcome::Unseen { error } => {
                 self.error = failed(ErrorCode::Failed, error);
-                Became::Unseen
+                OutcomeKind::Unseen
             }
             Outcome::Unknown { error } => {
                 self.error = failed(ErrorCode::Unknown, no_answer(error.as_ref()));
-                Became::Unknown
+                OutcomeKind::Unknown
             }
             Outcome::Marked { error } => {
                 self.error = failed(ErrorCode::Failed, error);
-                Became::MarkedFailed
+                OutcomeKind::MarkedFailed
             }
             Outcome::Held { finalizers } => {
                 self.finalizers.clone_from(finalizers);
-                Became::Held
+                OutcomeKind::Held
             }
             Outcome::StillHeld { finalizers } => {
                 self.finalizers.clone_from(finalizers);
-                Became::StillHeld
+                OutcomeKind::StillHeld
             }
             Outcome::PodsLeft {
                 pods,
@@ -277,7 +277,7 @@ impl ForceDeletion {
             } => {
                 self.pods.clone_from(pods);
                 self.registered_again = *registered_again;
-                Became::PodsLeft
+                OutcomeKind::PodsLeft
             }
             Outcome::Replaced { replacement, .. } => {
                 self.replacement = Some(Replacement {
@@ -286,7 +286,7 @@ impl ForceDeletion {
                     node: replacement.node.clone(),
                     running: replacement.is_back,
                 });
-                Became::Replaced
+                OutcomeKind::Replaced
             }
         });
         self
@@ -328,7 +328,7 @@ impl Entry for ForceDeletion {
             Resource::Node => "node",
         };
         match self.outcome? {
-            Became::StillHeld | Became::Unknown => None,
+            OutcomeKind::StillHeld | OutcomeKind::Unknown => None,
             _ => Some(format!("{resource}/{}", self.name)),
         }
     }

@@ -31,9 +31,9 @@ pub(crate) struct Problems<'a> {
     session: &'a Session<'a>,
     verb: Option<Verb>,
     /// How to run the program again, if not for everything that was requested.
-    again: Option<Program>,
+    retry: Option<Program>,
     worst: Cell<Option<Kind>>,
-    /// Nodes that don't exist, as they were named; only the first are told.
+    /// Nodes that don't exist, as they were named; only the first are printed.
     unknown: RefCell<Vec<String>>,
     /// Failures by their cause. Beyond the first of each, they are reported together at the end.
     groups: RefCell<FailureGroups>,
@@ -58,7 +58,7 @@ impl<'a> Problems<'a> {
         Self {
             session,
             verb,
-            again: None,
+            retry: None,
             worst: Cell::new(None),
             unknown: RefCell::default(),
             groups: RefCell::default(),
@@ -69,7 +69,7 @@ impl<'a> Problems<'a> {
 
     /// From here on, the next command in a hint is one of `program`.
     pub(crate) fn retry_as(&mut self, program: Program) {
-        self.again = Some(program);
+        self.retry = Some(program);
     }
 
     /// Reports a problem, and returns it for programs. Of many with the same cause, only the first are reported
@@ -151,7 +151,7 @@ impl<'a> Problems<'a> {
     }
 
     fn program(&self) -> &Program {
-        self.again.as_ref().unwrap_or(self.session.program)
+        self.retry.as_ref().unwrap_or(self.session.program)
     }
 
     fn request_context(&self) -> Option<RequestContext<'_>> {

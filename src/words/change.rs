@@ -123,7 +123,7 @@ fn is_shorter(change: &Change, asked: Option<Duration>) -> bool {
         .is_some_and(|(asked, written)| asked.as_secs() < written.into())
 }
 
-/// What became of a lock whose result could not be written.
+/// The lock was released because its result could not be written.
 pub(crate) fn given_back(node: &str) -> String {
     format!("node/{node} was released again, because the result could not be written")
 }

@@ -42,7 +42,7 @@ pub(crate) fn state(lease: Option<&NodeLease>, now: Now) -> String {
     format!("{how} {}{}", person(lease), about(lease, state, now))
 }
 
-/// Why nothing is printed where a lock id is wanted.
+/// Why no lock id is printed.
 pub(crate) fn without_lock_id(lease: &NodeLease) -> String {
     format!(
         "node/{} is locked by {}, but without a lock id: another tool locked it, or the Lease was edited",

@@ -1,7 +1,7 @@
 //! What `status` says beside its table.
 
 use super::confirmation::nodes;
-use super::state::Label;
+use super::state::ShownState;
 
 /// kubectl's words for an empty table.
 pub(crate) const NOTHING_FOUND: &str = "No resources found";
@@ -37,7 +37,7 @@ impl LeftOut {
 
 /// How many nodes are in which state, such as `12 nodes: 9 free, 2 locked, 1 on hold`, and how many are
 /// left out.
-pub(crate) fn summary(states: &[Label], left_out: LeftOut) -> String {
+pub(crate) fn summary(states: &[ShownState], left_out: LeftOut) -> String {
     let counts = || counts(states);
     match (states.len(), left_out.nodes) {
         (0, _) => left_out.words(0),
@@ -46,18 +46,18 @@ pub(crate) fn summary(states: &[Label], left_out: LeftOut) -> String {
     }
 }
 
-fn counts(states: &[Label]) -> String {
+fn counts(states: &[ShownState]) -> String {
     let count = |label| states.iter().filter(|state| **state == label).count();
-    let overdue = count(Label::OnHoldOverdue);
+    let overdue = count(ShownState::OnHoldOverdue);
     let on_hold = match overdue {
         0 => "on hold".to_owned(),
         _ => format!("on hold ({overdue} overdue)"),
     };
     let parts: Vec<String> = [
-        (count(Label::Free), "free"),
-        (count(Label::Locked), "locked"),
-        (count(Label::Expired), "expired"),
-        (count(Label::OnHold) + overdue, &on_hold),
+        (count(ShownState::Free), "free"),
+        (count(ShownState::Locked), "locked"),
+        (count(ShownState::Expired), "expired"),
+        (count(ShownState::OnHold) + overdue, &on_hold),
     ]
     .into_iter()
     .filter(|&(count, _)| count > 0)

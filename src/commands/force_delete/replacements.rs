@@ -1,12 +1,12 @@
-//! What became of the pods that were deleted.
+//! The replacements of pods that were deleted.
 
 use std::time::Duration;
 
 use futures::future::{join, join_all};
 use k8s_openapi::api::core::v1::Pod;
-use pod_safety::cluster::{Aftermath, Taken};
+use pod_safety::cluster::{AfterDeletion, Taken};
 use pod_safety::constants::JOB_TRACKING;
-use pod_safety::facts::{NodeSight, Owner, Promise};
+use pod_safety::facts::{NodeSnapshot, Owner, Promise};
 use pod_safety::known::Known;
 use pod_safety::outcome::Outcome;
 use pod_safety::why::Reason;
@@ -137,17 +137,21 @@ impl Run<'_> {
     async fn became(&self, seen: &ReadPod, taken: &Taken) -> Outcome {
         let expected = is_expected(seen);
         // A pod of a StatefulSet is only replaced by one of the same name.
-        let kin = seen.kin.as_ref().filter(|_| !is_of_a_set(seen));
-        let aftermath =
-            self.reader
-                .aftermath(&seen.facts.pod, kin, taken, expected, self.timeout());
-        match aftermath.await {
-            Ok(Aftermath::Gone) if expected => Outcome::Unreplaced {
+        let same_controller = seen.same_controller.as_ref().filter(|_| !is_of_a_set(seen));
+        let after_deletion = self.reader.after_deletion(
+            &seen.facts.pod,
+            same_controller,
+            taken,
+            expected,
+            self.timeout(),
+        );
+        match after_deletion.await {
+            Ok(AfterDeletion::Gone) if expected => Outcome::Unreplaced {
                 reasons: self.waits_for(&seen.facts.pod.name).await,
             },
-            Ok(Aftermath::Gone) => Outcome::Deleted,
-            Ok(Aftermath::Held { finalizers }) => Outcome::Held { finalizers },
-            Ok(Aftermath::Replaced(replacement)) => Outcome::Replaced {
+            Ok(AfterDeletion::Gone) => Outcome::Deleted,
+            Ok(AfterDeletion::Held { finalizers }) => Outcome::Held { finalizers },
+            Ok(AfterDeletion::Replaced(replacement)) => Outcome::Replaced {
                 reasons: match replacement.is_back {
                     true => Vec::new(),
                     false => self.waits_for(&replacement.name).await,
@@ -200,7 +204,9 @@ fn is_of_a_set(seen: &ReadPod) -> bool {
 fn is_expected(seen: &ReadPod) -> bool {
     match promise(seen) {
         Some(Promise::OneOfEachName | Promise::NoneBeforeTheEnd) => true,
-        Some(Promise::OnePerNode) => matches!(seen.facts.node, Known::Yes(NodeSight::There(_))),
+        Some(Promise::OnePerNode) => {
+            matches!(seen.facts.node, Known::Yes(NodeSnapshot::Present(_)))
+        }
         Some(Promise::None | Promise::Perhaps) | None => false,
     }
 }

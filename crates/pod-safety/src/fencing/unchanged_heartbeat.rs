@@ -1,4 +1,4 @@
-//! Whether a node that was suspected while it still reported has fallen silent.
+//! Whether a suspect has stopped sending heartbeats.
 
 use maintenance_lease::protocol::BootInstant;
 
@@ -8,12 +8,12 @@ use crate::node_health::Heartbeat;
 /// For how long the heartbeat of a node has not changed, by the clock of who watches it: the kubelet's may be
 /// wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Quiet {
+pub struct UnchangedHeartbeat {
     heartbeat: Known<Option<Heartbeat>>,
     since: BootInstant,
 }
 
-impl Quiet {
+impl UnchangedHeartbeat {
     /// What is known after `heartbeat` was read, which `at` was over; `earlier` is what was known before.
     #[must_use]
     pub fn after(
@@ -22,7 +22,7 @@ impl Quiet {
         at: BootInstant,
     ) -> Self {
         earlier
-            .filter(|quiet| quiet.heartbeat == *heartbeat)
+            .filter(|unchanged| unchanged.heartbeat == *heartbeat)
             .unwrap_or_else(|| Self {
                 heartbeat: heartbeat.clone(),
                 since: at,
@@ -77,11 +77,11 @@ mod tests {
             // Only the control plane tells of it.
             (vec![(Known::Yes(None), 100)], 100, true),
         ] {
-            let quiet = reads.iter().fold(None, |earlier, (heartbeat, read)| {
-                Some(Quiet::after(earlier, heartbeat, at(*read)))
+            let unchanged = reads.iter().fold(None, |earlier, (heartbeat, read)| {
+                Some(UnchangedHeartbeat::after(earlier, heartbeat, at(*read)))
             });
-            let quiet = quiet.expect("a read");
-            assert_eq!(quiet.is_over(at(now)), is_over, "{reads:?} {now}");
+            let unchanged = unchanged.expect("a read");
+            assert_eq!(unchanged.is_over(at(now)), is_over, "{reads:?} {now}");
         }
     }
 }

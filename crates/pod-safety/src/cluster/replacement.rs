@@ -10,7 +10,7 @@ use maintenance_lease::protocol::{Instant, Now, Span};
 
 use super::Reader;
 use crate::constants::JOB_TRACKING;
-use crate::facts::PodSight;
+use crate::facts::PodSnapshot;
 use crate::facts::owner::controller;
 use crate::wire::instant;
 
@@ -27,7 +27,7 @@ const OF_ONE_CONTROLLER: [&str; 3] = [
 
 /// What is there now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Aftermath {
+pub enum AfterDeletion {
     /// Nothing of that name.
     Gone,
     /// The object itself: its finalizers hold it.
@@ -54,7 +54,7 @@ pub struct Replacement {
 
 /// The pods among which a replacement is: those that the same controller made since.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kin {
+pub struct SameController {
     /// The controller's uid.
     controller: String,
     /// What selects its pods, and perhaps others.
@@ -66,7 +66,7 @@ pub struct Kin {
 /// The uids of replacements and of the pods that they replace. No replacement is reported for two pods.
 pub type Taken = RefCell<BTreeMap<String, String>>;
 
-impl Kin {
+impl SameController {
     /// Those of `pod`, which was read at `now`; `None`: it has no controller.
     #[must_use]
     pub fn of(pod: &Pod, now: Now) -> Option<Self> {
@@ -100,14 +100,14 @@ impl Kin {
     }
 }
 
-impl Aftermath {
+impl AfterDeletion {
     /// What `now` (`None`: nothing) is to the pod of `uid`.
     #[must_use]
     pub fn of(now: Option<&Pod>, uid: &str) -> Self {
         let Some(pod) = now else {
             return Self::Gone;
         };
-        let sight = PodSight::of(pod);
+        let sight = PodSnapshot::of(pod);
         if sight.uid == uid {
             return Self::Held {
                 finalizers: sight.finalizers,
@@ -135,9 +135,9 @@ impl Replacement {
             .as_ref()
             .and_then(|status| status.phase.as_deref());
         let is_back = matches!(phase, Some("Running" | "Succeeded"));
-        let PodSight {
+        let PodSnapshot {
             name, uid, node, ..
-        } = PodSight::of(pod);
+        } = PodSnapshot::of(pod);
         Self {
             name,
             uid,
@@ -150,29 +150,30 @@ impl Replacement {
 impl Reader {
     /// What became of `pod`. If a replacement is `expected`, this waits until the replacement runs,
     /// or until finalizers hold the old pod, for at most `timeout`. Replacements with other names are
-    /// searched in `kin`; the one that is found is added to `taken`.
+    /// searched in `same_controller`; the one that is found is added to `taken`.
     ///
     /// # Errors
     /// If it can't be read.
-    pub async fn aftermath(
+    pub async fn after_deletion(
         &self,
-        pod: &PodSight,
-        kin: Option<&Kin>,
+        pod: &PodSnapshot,
+        same_controller: Option<&SameController>,
         taken: &Taken,
         expected: bool,
         timeout: Duration,
-    ) -> Result<Aftermath, Error> {
+    ) -> Result<AfterDeletion, Error> {
         let limit = tokio::time::sleep(timeout);
         tokio::pin!(limit);
         loop {
             let now = self.pod(&pod.namespace, &pod.name).await?;
-            let mut aftermath = Aftermath::of(now.as_ref(), &pod.uid);
-            if let (Aftermath::Gone, Some(kin)) = (&aftermath, kin) {
-                let replacement = self.replacement(pod, kin, taken).await?;
-                aftermath = replacement.map_or(Aftermath::Gone, Aftermath::Replaced);
+            let mut after_deletion = AfterDeletion::of(now.as_ref(), &pod.uid);
+            if let (AfterDeletion::Gone, Some(same_controller)) = (&after_deletion, same_controller)
+            {
+                let replacement = self.replacement(pod, same_controller, taken).await?;
+                after_deletion = replacement.map_or(AfterDeletion::Gone, AfterDeletion::Replaced);
             }
-            if !expected || aftermath.is_final() || limit.is_elapsed() {
-                return Ok(aftermath);
+            if !expected || after_deletion.is_final() || limit.is_elapsed() {
+                return Ok(after_deletion);
             }
             tokio::select! {
                 () = &mut limit => {}
@@ -184,12 +185,12 @@ impl Reader {
     /// The first that came after `pod` was asked to end, of those that no other has `taken`.
     async fn replacement(
         &self,
-        pod: &PodSight,
-        kin: &Kin,
+        pod: &PodSnapshot,
+        same_controller: &SameController,
         taken: &Taken,
     ) -> Result<Option<Replacement>, Error> {
-        let mut pods = self.pods(&pod.namespace, &kin.selector).await?;
-        pods.retain(|other| kin.has(other, &pod.uid));
+        let mut pods = self.pods(&pod.namespace, &same_controller.selector).await?;
+        pods.retain(|other| same_controller.has(other, &pod.uid));
         pods.sort_by_cached_key(|pod| {
             let metadata = &pod.metadata;
             let made = metadata.creation_timestamp.as_ref().map(instant);
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_tells_what_happened() {
+    fn the_current_lease_shows_what_happened() {
         let pod = |uid, phase: &str, finalizers: &[&str]| {
             pod(json!({
                 "metadata": {"name": "web-0", "uid": uid, "finalizers": finalizers},
@@ -227,14 +228,14 @@ mod tests {
                 "status": {"phase": phase},
             }))
         };
-        assert_eq!(Aftermath::of(None, "u-1"), Aftermath::Gone);
-        let held = Aftermath::of(Some(&pod("u-1", "Running", &["a/b"])), "u-1");
+        assert_eq!(AfterDeletion::of(None, "u-1"), AfterDeletion::Gone);
+        let held = AfterDeletion::of(Some(&pod("u-1", "Running", &["a/b"])), "u-1");
         assert!(held.is_final());
         let finalizers = vec!["a/b".to_owned()];
-        assert_eq!(held, Aftermath::Held { finalizers });
-        let replaced = Aftermath::of(Some(&pod("u-2", "Running", &[])), "u-1");
-        assert!(replaced.is_final() && !Aftermath::Gone.is_final());
-        assert!(!Aftermath::of(Some(&pod("u-2", "Pending", &[])), "u-1").is_final());
+        assert_eq!(held, AfterDeletion::Held { finalizers });
+        let replaced = AfterDeletion::of(Some(&pod("u-2", "Running", &[])), "u-1");
+        assert!(replaced.is_final() && !AfterDeletion::Gone.is_final());
+        assert!(!AfterDeletion::of(Some(&pod("u-2", "Pending", &[])), "u-1").is_final());
     }
 
     #[test]
@@ -253,8 +254,8 @@ mod tests {
         ended["metadata"]["deletionTimestamp"] = json!("2026-01-01T01:00:30Z");
         ended["metadata"]["deletionGracePeriodSeconds"] = json!(30);
         let now = Now::at(Instant::from_micros(0));
-        let kin = Kin::of(&pod(ended), now).expect("it has a controller");
-        assert_eq!(kin.selector, "pod-template-hash=5d4f");
+        let same_controller = SameController::of(&pod(ended), now).expect("it has a controller");
+        assert_eq!(same_controller.selector, "pod-template-hash=5d4f");
         for (uid, controller, made, expected) in [
             ("u-2", "c-1", "2026-01-01T01:00:00Z", true),
             ("u-2", "c-1", "2026-01-01T00:59:59Z", false),
@@ -263,11 +264,11 @@ mod tests {
         ] {
             let other = pod(of(uid, controller, made));
             assert_eq!(
-                kin.has(&other, "u-1"),
+                same_controller.has(&other, "u-1"),
                 expected,
                 "{uid} {controller} {made}"
             );
         }
-        assert_eq!(Kin::of(&pod(json!({"metadata": {}})), now), None);
+        assert_eq!(SameController::of(&pod(json!({"metadata": {}})), now), None);
     }
 }
