@@ -102,7 +102,7 @@ fn with_verbs(are_meant: impl Fn(&[&str]) -> bool) -> Command {
     let verbs = VERBS.iter().filter(|(names, _)| are_meant(names));
     let verbs = verbs.map(|(names, arguments)| {
         let verb = Command::new(names[0]).visible_aliases(names[1..].iter().copied());
-        names_options(args::lock_id::on_verb(arguments(verb)))
+        names_options(args::token::on_verb(arguments(verb)))
     });
     Root::command().subcommands(verbs)
 }

@@ -12,7 +12,9 @@ use maintenance_lease::protocol::{LockId, Now};
 use maintenance_lease::{ApiError, Error, NodeLease, Refused};
 use other_tools::Finding;
 use pod_safety::Why;
+use pod_safety::cluster::Removed;
 use pod_safety::fencing::Remains;
+use pod_safety::outcome::Outcome;
 use pod_safety::report::Target;
 
 use connect::ConnectError;
@@ -252,6 +254,8 @@ pub(crate) enum Obstacle {
     },
     /// Something is left of a fenced node.
     Remains(Box<Remains>),
+    /// Some of the pods that a fencing removed do not run again.
+    NotBack(Vec<(Removed, Outcome)>),
 }
 
 /// A state that a command waits for.
@@ -292,14 +296,24 @@ impl Failure {
         }
     }
 
-    /// The lock that caused it, as last seen. The inner `None` means that there was no Lease.
-    pub(crate) fn lock(&self) -> Option<Option<&NodeLease>> {
+    /// The refusal of one node, at once or after a wait.
+    pub(crate) fn refused(&self) -> Option<&Refused> {
         match self {
             Self::Lock(Error::Refused(refused))
             | Self::TimedOut {
                 obstacle: Some(Obstacle::Refused(refused)),
                 ..
-            } => Some(refused.lease.as_ref()),
+            } => Some(refused),
+            _ => None,
+        }
+    }
+
+    /// The lock that caused it, as last seen. The inner `None` means that there was no Lease.
+    pub(crate) fn lock(&self) -> Option<Option<&NodeLease>> {
+        if let Some(refused) = self.refused() {
+            return Some(refused.lease.as_ref());
+        }
+        match self {
             // A lock that was lost by its time limit was not read again.
             Self::Lock(Error::Lost(lost)) => lost.lease.as_ref().map(Some),
             _ => None,
@@ -326,6 +340,15 @@ impl Failure {
     /// Whether a read that failed like this may succeed if it is retried.
     pub(crate) fn may_pass(&self) -> bool {
         matches!(self, Self::Lock(Error::Api(error)) if error.may_pass())
+    }
+}
+
+/// Whether the error is a missing right.
+pub(crate) fn is_forbidden(error: &Error) -> bool {
+    match error {
+        Error::MissingRight { .. } => true,
+        Error::Api(source) => source.is_forbidden(),
+        _ => false,
     }
 }
 

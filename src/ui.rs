@@ -18,10 +18,14 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::error::{Failure, Unconfirmed};
 use crate::exit::Code;
+use crate::output::data::Data;
+use crate::output::format::Format;
+use crate::output::print;
 use crate::output::status::Rows;
 use crate::platform::{TerminalModes, discard_typed};
 use crate::signals::asked_to_end;
-use crate::words::failure::unwritten;
+use crate::text::hanging;
+use crate::words::failure::{NO_TEXT, unwritten};
 
 /// Errors, and rows of a table that must not be overlooked.
 const ALARM: Style = AnsiColor::Red.on_default().bold();
@@ -103,6 +107,21 @@ impl Terminal {
                 self.error(&unwritten(&error));
             }
         }
+    }
+
+    /// Prints `data` for programs. A template that gives no text is a surprise for a person at a terminal.
+    ///
+    /// # Errors
+    /// If it can't be serialized.
+    pub(crate) fn print(&self, data: &impl Data, format: Format) -> anyhow::Result<()> {
+        match print::data(data, format)? {
+            Some(text) => self.data(text),
+            None if matches!(format, Format::Template(..)) && self.width().is_some() => {
+                self.remark(NO_TEXT);
+            }
+            None => {}
+        }
+        Ok(())
     }
 
     /// Prints rows of a table.
@@ -222,8 +241,11 @@ impl Terminal {
         question: &str,
         choices: &str,
     ) -> Result<String, Failure> {
-        for fact in facts {
-            self.stderr(format_args!("{fact}"));
+        let room = self.stderr_width();
+        for line in facts.iter().flat_map(|fact| fact.lines()) {
+            let words = line.trim_start();
+            let indent = &line[..line.len() - words.len()];
+            self.stderr(format_args!("{}", hanging(indent, words, room)));
         }
         if !Self::can_ask() {
             return Err(Failure::Unconfirmed(Unconfirmed::NoTerminal));

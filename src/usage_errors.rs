@@ -1,6 +1,7 @@
 //! What is wrong with a command line, and what to type instead. The argument parser's own advice often
 //! misleads: it suggests flags and commands that only look alike.
 
+use std::error::Error as _;
 use std::ffi::{OsStr, OsString};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -9,8 +10,10 @@ use clap::{Command, CommandFactory as _};
 use crate::app::Cli;
 use crate::args::duration::length;
 use crate::args::nodes::node_name;
+use crate::error::{InvalidValue, Verb};
 use crate::text::shown;
-use crate::words::hint_command::{NAME, NODE_KINDS};
+use crate::words::hint_command::{NAME, NODE_KINDS, Program};
+use crate::words::input::hold_instead;
 use crate::words::suggestions::near_misses;
 
 /// Message and hint.
@@ -87,12 +90,28 @@ pub(crate) fn of_another(error: &clap::Error, line: &[OsString]) -> Option<Lines
             }
             (format!("{flag} needs a value"), value_of(flag, line))
         }
+        ErrorKind::ValueValidation => {
+            let typed = word(ContextKind::InvalidValue)?;
+            let problem = error.source()?.downcast_ref::<InvalidValue>()?;
+            if *problem != InvalidValue::LongLock {
+                return None;
+            }
+            let end = typed.trim_start_matches('+');
+            let program = program(line, |word| word.replace(typed, "1h"));
+            (
+                format!(
+                    "{} {typed}: {problem}",
+                    bare(word(ContextKind::InvalidArg)?)
+                ),
+                hold_instead(&program, end),
+            )
+        }
         ErrorKind::UnknownArgument => {
             let typed = word(ContextKind::InvalidArg)?;
             match command(line) {
                 Some(command) if typed.starts_with('-') => (
                     format!("{} has no flag {typed}", command.get_name()),
-                    instead_of_flag(&command, typed),
+                    instead_of_flag(&command, typed, line),
                 ),
                 Some(command) => (
                     format!("unexpected argument \"{typed}\""),
@@ -134,6 +153,11 @@ pub(crate) fn of_another(error: &clap::Error, line: &[OsString]) -> Option<Lines
             let help = see_help(command(line)?.get_name());
             match &missing[..] {
                 [missing] if missing == "--wait" => ("--timeout requires --wait".to_owned(), help),
+                [missing] if missing == "--pods" => (
+                    "--all-namespaces requires --pods".to_owned(),
+                    "nodes have no namespace: remove it, or add --pods to show stuck pods"
+                        .to_owned(),
+                ),
                 [missing] if bare(missing) == "--message" => {
                     (format!("missing {missing}"), "add -m \"WHY\"".to_owned())
                 }
@@ -228,15 +252,24 @@ fn follows_kind(name: &str, line: &[OsString]) -> bool {
     is_kind && node_name(name).is_ok()
 }
 
-/// What to type instead of `flag`, which `command` does not have.
-fn instead_of_flag(command: &Command, flag: &str) -> String {
-    match (command.get_name(), flag) {
-        ("acquire" | "with" | "renew", "--force") | ("release", "--take-over") => {
-            format!("to end somebody else's lock, run `{NAME} release NODE --force -m WHY`")
-        }
-        ("acquire" | "with" | "renew", "--take-over") | ("hold", "--force") => {
-            format!("to take over somebody else's lock, run `{NAME} hold NODE --take-over -m WHY`")
-        }
+/// What to type instead of the flag `typed` on `line`, which `command` does not have.
+fn instead_of_flag(command: &Command, typed: &str, line: &[OsString]) -> String {
+    let by = |verb: Verb, flag: &str| {
+        let program = program(line, |word| match word == typed {
+            true => String::new(),
+            false => word,
+        });
+        program.of_verb(verb.name(), None).same_command(flag)
+    };
+    match (command.get_name(), typed) {
+        ("acquire" | "with" | "renew", "--force") | ("release", "--take-over") => format!(
+            "to end somebody else's lock, run `{}`",
+            by(Verb::Release, "--force")
+        ),
+        ("acquire" | "with" | "renew", "--take-over") | ("hold", "--force") => format!(
+            "to take over somebody else's lock, run `{}`",
+            by(Verb::Hold, "--take-over")
+        ),
         ("describe", "-o" | "--output") => {
             format!("print data with `{NAME} status NODE -o json`")
         }
@@ -260,7 +293,7 @@ fn instead_of_flag(command: &Command, flag: &str) -> String {
                 .get_arguments()
                 .filter(|arg| !arg.is_hide_set())
                 .filter_map(|arg| arg.get_long());
-            match near_misses(flag.trim_start_matches("--"), known).first() {
+            match near_misses(typed.trim_start_matches("--"), known).first() {
                 Some(own) => format!("did you mean --{own}?"),
                 None => see_help(verb),
             }
@@ -307,6 +340,16 @@ fn command(line: &[OsString]) -> Option<Command> {
     let matches = matches.ok()?;
     all.build();
     all.find_subcommand(matches.subcommand_name()?).cloned()
+}
+
+/// The program as run with `line`, if each word of it were `mended`. An empty word is left out.
+fn program(line: &[OsString], mended: impl Fn(String) -> String) -> Program {
+    let words = line
+        .iter()
+        .map(|word| mended(word.to_string_lossy().into_owned()))
+        .filter(|word| !word.is_empty());
+    let matches = Cli::command().try_get_matches_from(words);
+    matches.map_or_else(|_| Program::default(), |matches| Program::new(&matches))
 }
 
 /// The first command on the line, if it has `flag`, which was put before it.

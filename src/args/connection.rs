@@ -5,7 +5,7 @@
 use clap::{Arg, Args};
 use connect::Flags;
 
-use super::lock_id::TokenArgs;
+use super::token::TokenArgs;
 use crate::words::hint_command::HEADING;
 
 /// What the API server's logs call this program.

@@ -4,8 +4,9 @@ use clap::ArgMatches;
 use clap::parser::ValueSource;
 use connect::Environment;
 
-use super::lock_id::{DEPRECATED, TAKING, TokenArgs, VARIABLE};
+use super::lock_id::{DEPRECATED, VARIABLE};
 use super::risks::EARLIER_UNREAD;
+use super::token::{TAKING, TokenArgs};
 use crate::error::Deprecated;
 
 /// The deprecated names on a command line.
@@ -18,7 +19,7 @@ pub(crate) fn names(
     let Some((command, matches)) = matches.subcommand() else {
         return names;
     };
-    if token.is_deprecated() {
+    if token.lock_id().is_some() {
         names.push(Deprecated::LockIdAsToken);
     }
     let format = matches.try_get_raw("format").ok().flatten();

@@ -12,6 +12,7 @@ pub(crate) mod nodes;
 pub(crate) mod output;
 pub(crate) mod risks;
 pub(crate) mod take_expired;
+pub(crate) mod token;
 pub(crate) mod until;
 pub(crate) mod wait;
 pub(crate) mod write;

@@ -18,6 +18,26 @@ pub(crate) enum Until {
     In(Duration),
 }
 
+/// The end that was requested for a lock, or is expected for a hold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum End {
+    OfLock(Until),
+    OfHold(Until),
+}
+
+impl End {
+    /// Checks that it is possible.
+    ///
+    /// # Errors
+    /// If it is in the past, or too far ahead.
+    pub(crate) fn check(self, now: Now) -> Result<(), InputError> {
+        match self {
+            Self::OfLock(until) => until.duration(now).map(drop),
+            Self::OfHold(until) => until.after(now, "--expect-until").map(drop),
+        }
+    }
+}
+
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The last second that RFC 3339 can express.

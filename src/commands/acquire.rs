@@ -6,7 +6,7 @@ use maintenance_lease::{Acquire, SetOptions};
 use crate::args::change::ChangingArgs;
 use crate::args::duration;
 use crate::args::take_expired::TakeExpiredArgs;
-use crate::args::until::{Until, time};
+use crate::args::until::{End, Until, time};
 use crate::args::wait::WaitingArgs;
 use crate::args::write::{NamespaceArgs, TicketArgs, reason};
 use crate::error::{Failure, Verb};
@@ -90,7 +90,7 @@ pub(crate) struct AcquireArgs {
 
 pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let selection = args.change.selection(None, start.terminal)?;
-    let command = LockCommand::begin_locking(
+    let mut command = LockCommand::begin_locking(
         start,
         &args.change,
         Verb::Acquire,
@@ -98,6 +98,7 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
         args.namespace,
     )
     .await?;
+    command.end = args.until.map(End::OfLock);
     let targets = command.targets(&selection, true).await?;
     let nodes = names(&targets);
 

@@ -60,7 +60,8 @@ pub(crate) async fn run(args: &DoctorArgs, start: &Start<'_>) -> Result<Code, Fa
         .map(|(check, found)| Checkup::new(*check, found, session.program))
         .collect();
     let is_well = !checkups.iter().any(Checkup::is_problem);
-    let texts: Vec<String> = checkups.iter().map(Checkup::text).collect();
+    let width = session.terminal.width();
+    let texts: Vec<String> = checkups.iter().map(|one| one.text(width)).collect();
     let text = match args.output.format() {
         Format::Text | Format::Wide => Some(texts.join("\n")),
         format => print::data(&CheckupList::new(checkups), format)?,
@@ -174,7 +175,8 @@ async fn policies(session: &Session<'_>, found: &mut Vec<(Check, Discovery)>) ->
         }
     };
     let mut is_denied = false;
-    for (binding, _) in installed.bindings() {
+    let with_mode = |(binding, _): &&(Manifest, _)| binding.has_mode();
+    for (binding, _) in installed.bindings().filter(with_mode) {
         let mode = installed.enforcement(binding);
         let is_deny = mode == Enforcement::On(Mode::Deny);
         let (check, refuses) = match binding.name() {

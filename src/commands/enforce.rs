@@ -57,8 +57,7 @@ impl EnforceMode {
 
 pub(crate) async fn run(args: &EnforceArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let session = start.checking().await?;
-    let wanted = |manifest: &Manifest| manifest.is_binding() || manifest.is_policy();
-    let read = Installed::read(&session, wanted).await;
+    let read = Installed::read(&session, Manifest::has_mode).await;
     match args.mode.map(EnforceMode::mode) {
         None => {
             show(&session, &read?);
@@ -80,7 +79,7 @@ pub(crate) async fn run(args: &EnforceArgs, start: &Start<'_>) -> Result<Code, F
         Some(None) => {
             let installed = match read {
                 Err(failure) if failure.api().is_some_and(ApiError::is_forbidden) => {
-                    Installed::unread(&session, wanted)
+                    Installed::unread(&session, Manifest::has_mode)
                 }
                 read => read?,
             };

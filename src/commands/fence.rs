@@ -2,6 +2,7 @@
 
 mod args;
 mod cost;
+mod follow;
 mod proof;
 mod record;
 mod steps;

@@ -7,7 +7,7 @@ use other_tools::OptOuts;
 
 use crate::args::change::ChangingArgs;
 use crate::args::take_expired::TakeExpiredArgs;
-use crate::args::until::{Until, until};
+use crate::args::until::{End, Until, until};
 use crate::args::wait::WaitingArgs;
 use crate::args::write::{NamespaceArgs, TicketArgs, non_empty_reason};
 use crate::error::{Failure, InvalidValue, Verb};
@@ -106,9 +106,11 @@ fn given_reason(typed: &str) -> Result<String, InvalidValue> {
 
 pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let selection = args.change.selection(None, start.terminal)?;
-    let command =
+    let mut command =
         LockCommand::begin_locking(start, &args.change, Verb::Hold, args.limit, args.namespace)
             .await?;
+    let until = args.expect_until.or(args.until);
+    command.end = until.map(End::OfHold);
     let locks = &command.session.locks;
     let (targets, confirmed) = match args.take_over {
         true => {
@@ -130,7 +132,7 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
     if let Some(ticket) = &args.ticket.ticket {
         options = options.ticket(ticket);
     }
-    if let Some(until) = args.expect_until.or(args.until) {
+    if let Some(until) = until {
         let now = locks.server_time().now();
         options = options.until(until.after(now, "--expect-until")?);
     }

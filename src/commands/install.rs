@@ -12,9 +12,9 @@ use crate::words::policies::{self as words, Applied};
 
 /// Install the roles and the policies
 ///
-/// Creates or updates the namespace of the Leases, roles, a FlowSchema and two ValidatingAdmissionPolicies. New
-/// policies are in audit mode and refuse nothing; see "kubectl maint enforce". If they are installed already, their
-/// mode stays.
+/// Creates or updates the namespace of the Leases, roles, a FlowSchema and three ValidatingAdmissionPolicies. Two of
+/// them check locks. New ones are in audit mode and refuse nothing; see "kubectl maint enforce". If they are installed
+/// already, their mode stays. The third warns everyone who force-deletes a pod, and refuses nothing.
 ///
 /// Changes nothing if Argo CD, Flux, Helm or another tool manages one of the objects, or if the server is older than
 /// Kubernetes 1.30. Use -o yaml to apply the objects with your own tool.
@@ -47,11 +47,11 @@ pub(crate) async fn run(args: &InstallArgs, start: &Start<'_>) -> Result<Code, F
     let (mut is_off, mut is_new) = (false, false);
     for (manifest, found) in &installed.objects {
         let Some(manifest) = kept(&installed, manifest, found.as_ref()) else {
-            is_off = true;
+            is_off |= manifest.has_mode();
             continue;
         };
         let applied = installed.apply(&manifest, found.as_ref()).await?;
-        is_new |= manifest.is_binding() && applied == Applied::Created;
+        is_new |= manifest.is_binding() && manifest.has_mode() && applied == Applied::Created;
         let name = manifest.full_name();
         session
             .terminal

@@ -10,7 +10,6 @@ use crate::error::Failure;
 use crate::exit::Code;
 use crate::output::format::Format;
 use crate::output::leases::{self, Entry, Layout};
-use crate::output::print;
 use crate::run::problems::Problems;
 use crate::run::session::{Session, Start};
 use crate::words::leases as words;
@@ -57,9 +56,7 @@ pub(crate) async fn run(args: &LeasesArgs, start: &Start<'_>) -> Result<Code, Fa
     let now = session.locks.server_time().now();
     let terminal = session.terminal;
     if !matches!(format, Format::Text | Format::Wide) {
-        if let Some(text) = print::data(&leases::list(&entries, now), format)? {
-            terminal.data(text);
-        }
+        terminal.print(&leases::list(&entries, now), format)?;
     } else if entries.is_empty() {
         let namespace = session.connection.client.default_namespace();
         let shown = (!args.all_namespaces).then_some(namespace);

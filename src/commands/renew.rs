@@ -7,7 +7,7 @@ use maintenance_lease::{Error, Renew};
 use crate::args::change::ChangingArgs;
 use crate::args::duration::{self, Extension};
 use crate::args::lock_id::LockIdArgs;
-use crate::args::until::{Until, time};
+use crate::args::until::{End, Until, time};
 use crate::args::write::reason;
 use crate::error::{Failure, Verb};
 use crate::exit::Code;
@@ -81,15 +81,13 @@ pub(crate) async fn run(args: &RenewArgs, start: &Start<'_>) -> Result<Code, Fai
         options = options.reason(reason);
     }
 
-    let command = LockCommand::begin(start, &args.change, Verb::Renew).await?;
+    let mut command = LockCommand::begin(start, &args.change, Verb::Renew).await?;
+    command.end = args.until.map(End::OfLock);
     let session = &command.session;
-    let mut targets = command.targets(&selection, false).await?;
+    let targets = command.targets(&selection, false).await?;
     let mut report = Report::new(&command, &selection);
     report.requested = match (args.until, args.duration) {
-        (Some(until), _) => {
-            targets = command.read(targets, false).await?;
-            Some(command.duration_until(&names(&targets), until)?)
-        }
+        (Some(until), _) => Some(command.duration_until(&names(&targets), until)?),
         (None, Some(Extension::FromNow(duration))) => Some(duration),
         (None, Some(Extension::Added(added))) => {
             options = options.added(added);

@@ -285,9 +285,7 @@ impl StatusRun<'_> {
         let failed = self.report_unknown(&snapshot, &problems);
         let items = nodes.iter().map(|node| snapshot.item(node, now));
         let list = NodeList::new(items.chain(failed).collect()).single(self.is_single());
-        if let Some(text) = print::data(&list, self.format)? {
-            terminal.data(text);
-        }
+        terminal.print(&list, self.format)?;
         if self.format == Format::LockId {
             let leases = views.iter().filter_map(|view| view.lease);
             for lease in leases.filter(|lease| lease.holder().is_some()) {
@@ -299,9 +297,9 @@ impl StatusRun<'_> {
         let left_out = filter.left_out(&snapshot, now);
         if is_table(self.format) && !self.is_single() && !(views.is_empty() && left_out.nodes == 0)
         {
-            let states: Vec<ShownState> = views
+            let states: Vec<_> = views
                 .iter()
-                .map(|view| ShownState::of(view.lease, now))
+                .map(|view| (ShownState::of(view.lease, now), view.health))
                 .collect();
             terminal.remark(summary(&states, left_out));
         } else if is_table(self.format) && views.is_empty() && !problems.any() {

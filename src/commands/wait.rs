@@ -14,7 +14,6 @@ use crate::args::output::OutputArgs;
 use crate::error::{Failure, Verb};
 use crate::exit::Code;
 use crate::output::item::NodeList;
-use crate::output::print;
 use crate::run::interruption::{in_time, or_interrupted};
 use crate::run::problems::Problems;
 use crate::run::session::Start;
@@ -40,7 +39,13 @@ pub(crate) struct WaitArgs {
     pub(crate) nodes: NodeArgs,
 
     /// State to wait for
-    #[arg(long = "for", value_name = "STATE", value_enum, default_value = "free")]
+    #[arg(
+        long = "for",
+        value_name = "STATE",
+        value_enum,
+        default_value = "free",
+        ignore_case = true
+    )]
     pub(crate) condition: Condition,
 
     /// Stop waiting after this long (e.g. 90s, 10m); 0 checks once
@@ -84,8 +89,6 @@ pub(crate) async fn run(args: &WaitArgs, start: &Start<'_>) -> Result<Code, Fail
     let wait = Wait::new(&session, &problems, args.condition, format, targets);
     let items = wait.go_on(args.timeout, begun).await;
     let list = NodeList::new(items).single(selection.is_single());
-    if let Some(text) = print::data(&list, format)? {
-        session.terminal.data(text);
-    }
+    session.terminal.print(&list, format)?;
     Ok(problems.end().await)
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::{Instant, Now, Span};
-use pod_safety::fencing::{Attempt, back, steps};
+use pod_safety::fencing::{Attempt, Watched, back, steps};
 use supervisor::Exit;
 
 /// What is too dangerous for `node`.
@@ -12,8 +12,12 @@ use supervisor::Exit;
 pub(crate) enum FencingRefusal {
     /// To fence it.
     Fence { node: String, why: steps::Refusal },
-    /// The same, because the suspect still reports although it was proven to be off.
-    StillReports { node: String, waited: Duration },
+    /// The same, because nothing shows that the suspect has stopped reporting since it was proven to be off.
+    StillReports {
+        node: String,
+        waited: Duration,
+        watched: Watched,
+    },
     /// The same, because nothing recreates these pods.
     NoOwner { node: String, pods: Vec<String> },
     /// To return it to service.

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::data::{ApiVersion, Entry, List, kind};
+use crate::text::hanging;
 use crate::words::doctor::{Check, Discovery, Level};
 use crate::words::hint_command::Program;
 
@@ -43,13 +44,13 @@ impl Checkup {
         self.level == Level::Problem
     }
 
-    /// A line, and a second one with what to do.
-    pub(crate) fn text(&self) -> String {
+    /// What was found, and below it what to do, within `width` columns.
+    pub(crate) fn text(&self, width: Option<usize>) -> String {
         let (level, check) = (self.level.name(), self.check);
-        let line = format!("{level:<9}{check:<15}{}", self.message);
+        let found = hanging(&format!("{level:<9}{check:<15}"), &self.message, width);
         match &self.hint {
-            Some(hint) => format!("{line}\n{:24}{hint}", ""),
-            None => line,
+            Some(hint) => format!("{found}\n{}", hanging(&" ".repeat(24), hint, width)),
+            None => found,
         }
     }
 }

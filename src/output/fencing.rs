@@ -1,11 +1,17 @@
 //! A fencing and its records as data.
 
+use maintenance_lease::protocol::Now;
+use pod_safety::cluster::Removed;
 use pod_safety::fencing::{Attempt, How, Record, Remains};
+use pod_safety::outcome;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::data::{ApiVersion, Entry, List, Time, kind};
 use super::item_error::ItemError;
+use super::outcome::{Outcome, Replacement};
+use super::why::StuckReason;
+use crate::words::error_code::ErrorCode;
 
 /// The nodes that were fenced or unfenced.
 pub(crate) type FencingList = List<kind::FencingList, Fencing>;
@@ -34,9 +40,55 @@ pub(crate) struct Fencing {
     /// What still has to be removed.
     #[serde(skip_serializing_if = "Option::is_none")]
     left: Option<Left>,
+    /// The pods that were removed, if the command followed their replacements. Without those of DaemonSets, and
+    /// those that no known controller recreates.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    removed_pods: Vec<RemovedPod>,
     /// Why the command failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ItemError>,
+}
+
+/// A pod that was removed from a node.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct RemovedPod {
+    namespace: String,
+    name: String,
+    /// `Deleted` if its controller wants no replacement.
+    outcome: Outcome,
+    /// The pod that replaces it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replacement: Option<Replacement>,
+    /// Why it is not replaced yet, or why its replacement does not run yet.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    reasons: Vec<StuckReason>,
+    /// Why it is unknown whether it was replaced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ItemError>,
+}
+
+impl RemovedPod {
+    fn of(pod: &Removed, outcome: &outcome::Outcome, now: Now) -> Self {
+        Self {
+            namespace: pod.pod.namespace.clone(),
+            name: pod.pod.name.clone(),
+            outcome: Outcome::of(outcome),
+            replacement: match outcome {
+                outcome::Outcome::Replaced { replacement, .. } => {
+                    Some(Replacement::of(replacement))
+                }
+                _ => None,
+            },
+            reasons: StuckReason::of_outcome(outcome, now),
+            error: match outcome {
+                outcome::Outcome::Unseen { error } => {
+                    Some(ItemError::of(ErrorCode::Failed, error.clone()))
+                }
+                _ => None,
+            },
+        }
+    }
 }
 
 /// What still has to be removed from a node.
@@ -167,6 +219,16 @@ impl Fencing {
         }
     }
 
+    /// Adds the pods that were removed, and what became of them.
+    pub(crate) fn with_removed(self, pods: &[(Removed, outcome::Outcome)], now: Now) -> Self {
+        let pods = pods.iter();
+        let removed = pods.map(|(pod, outcome)| RemovedPod::of(pod, outcome, now));
+        Self {
+            removed_pods: removed.collect(),
+            ..self
+        }
+    }
+
     /// A node that is in service.
     pub(crate) fn unfenced(node: &str) -> Self {
         Self {
@@ -187,10 +249,11 @@ impl Fencing {
 }
 
 impl Entry for Fencing {
-    /// The node is fenced or unfenced, even if something is left on it, or the hold could not be ended.
+    /// The node is fenced or unfenced, even if something is left on it, its pods do not run again, or the hold could
+    /// not be ended.
     fn name(&self) -> Option<String> {
         let is_done = match self.fenced? {
-            true => self.error.is_none() || self.left.is_some(),
+            true => self.error.is_none() || self.left.is_some() || !self.removed_pods.is_empty(),
             false => true,
         };
         is_done.then(|| format!("node/{}", self.node))

@@ -2,13 +2,14 @@
 
 use maintenance_lease::protocol::Now;
 use pod_safety::checks::{self, Verdict};
-use pod_safety::outcome::Outcome;
+use pod_safety::outcome;
 use pod_safety::report::{Report, Target};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::data::{ApiVersion, Data, Entry, kind};
 use super::item_error::ItemError;
+use super::outcome::{Outcome, Replacement};
 use super::why::StuckReason;
 use crate::words::error_code::ErrorCode;
 use crate::words::force_deletion::no_answer;
@@ -50,7 +51,7 @@ pub(crate) struct ForceDeletion {
     checks: Vec<Check>,
     /// Absent if its deletion was not requested.
     #[serde(skip_serializing_if = "Option::is_none")]
-    outcome: Option<OutcomeKind>,
+    outcome: Option<Outcome>,
     /// The finalizers that must be removed before it is gone.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     finalizers: Vec<String>,
@@ -109,56 +110,12 @@ enum Level {
     Blocker,
 }
 
-/// The outcome for a target.
-#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
-#[schemars(rename = "Outcome")]
-enum OutcomeKind {
-    /// It was deleted.
-    Deleted,
-    /// It was gone before the request came.
-    WasGone,
-    /// A dry run.
-    WouldBeDeleted,
-    /// It was deleted, and the expected replacement did not appear in time.
-    Unreplaced,
-    /// It was deleted; whether it was replaced, or a Node's pods are gone, could not be checked, because of
-    /// `error`.
-    Unseen,
-    /// It was deleted, and the wait for what follows was interrupted.
-    Unwatched,
-    /// There was no answer, because of `error`. The request may still take effect.
-    Unknown,
-    /// The pod of a Job was marked `Failed`, but not deleted, because of `error`.
-    MarkedFailed,
-    /// It stays, for `finalizers`.
-    Held,
-    /// The same, but it had been deleted before: nothing was done.
-    StillHeld,
-    /// The Node is gone, and `pods` are left.
-    PodsLeft,
-    /// It was deleted, and `replacement` is there.
-    Replaced,
-}
-
-/// The pod that replaces another.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-struct Replacement {
-    name: String,
-    uid: String,
-    /// Absent if it has none yet.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    node: Option<String>,
-    /// It runs, or has run already.
-    running: bool,
-}
-
 impl ForceDeletionList {
     /// The reports and the outcomes of their targets; of those without one, why they are `refused`.
     /// `accept_risk` is the flag that accepts exactly the risks in the reports.
     pub(crate) fn new(
         reports: &[&Report],
-        outcomes: &[(&Target, &Outcome)],
+        outcomes: &[(&Target, &outcome::Outcome)],
         refused: impl Fn(&Report) -> Option<ItemError>,
         accept_risk: String,
         now: Now,
@@ -239,56 +196,32 @@ impl ForceDeletion {
         }
     }
 
-    fn with(mut self, outcome: &Outcome, now: Now) -> Self {
-        if let Outcome::Unreplaced { reasons } | Outcome::Replaced { reasons, .. } = outcome {
-            let reasons = reasons.iter();
-            self.reasons = reasons.map(|one| StuckReason::of(one, now)).collect();
-        }
+    fn with(mut self, outcome: &outcome::Outcome, now: Now) -> Self {
+        self.reasons = StuckReason::of_outcome(outcome, now);
         let failed = |code, error: &str| Some(ItemError::of(code, error.to_owned()));
-        self.outcome = Some(match outcome {
-            Outcome::Deleted => OutcomeKind::Deleted,
-            Outcome::WasGone => OutcomeKind::WasGone,
-            Outcome::WouldBeDeleted => OutcomeKind::WouldBeDeleted,
-            Outcome::Unreplaced { .. } => OutcomeKind::Unreplaced,
-            Outcome::Unwatched => OutcomeKind::Unwatched,
-            Outcome::Unseen { error } => {
+        self.outcome = Some(Outcome::of(outcome));
+        match outcome {
+            outcome::Outcome::Unseen { error } | outcome::Outcome::Marked { error } => {
                 self.error = failed(ErrorCode::Failed, error);
-                OutcomeKind::Unseen
             }
-            Outcome::Unknown { error } => {
+            outcome::Outcome::Unknown { error } => {
                 self.error = failed(ErrorCode::Unknown, no_answer(error.as_ref()));
-                OutcomeKind::Unknown
             }
-            Outcome::Marked { error } => {
-                self.error = failed(ErrorCode::Failed, error);
-                OutcomeKind::MarkedFailed
-            }
-            Outcome::Held { finalizers } => {
+            outcome::Outcome::Held { finalizers } | outcome::Outcome::StillHeld { finalizers } => {
                 self.finalizers.clone_from(finalizers);
-                OutcomeKind::Held
             }
-            Outcome::StillHeld { finalizers } => {
-                self.finalizers.clone_from(finalizers);
-                OutcomeKind::StillHeld
-            }
-            Outcome::PodsLeft {
+            outcome::Outcome::PodsLeft {
                 pods,
                 registered_again,
             } => {
                 self.pods.clone_from(pods);
                 self.registered_again = *registered_again;
-                OutcomeKind::PodsLeft
             }
-            Outcome::Replaced { replacement, .. } => {
-                self.replacement = Some(Replacement {
-                    name: replacement.name.clone(),
-                    uid: replacement.uid.clone(),
-                    node: replacement.node.clone(),
-                    running: replacement.is_back,
-                });
-                OutcomeKind::Replaced
+            outcome::Outcome::Replaced { replacement, .. } => {
+                self.replacement = Some(Replacement::of(replacement));
             }
-        });
+            _ => {}
+        }
         self
     }
 }
@@ -328,7 +261,7 @@ impl Entry for ForceDeletion {
             Resource::Node => "node",
         };
         match self.outcome? {
-            OutcomeKind::StillHeld | OutcomeKind::Unknown => None,
+            Outcome::StillHeld | Outcome::Unknown => None,
             _ => Some(format!("{resource}/{}", self.name)),
         }
     }

@@ -1,20 +1,14 @@
-//! Tables as `kubectl get` prints them. comfy-table lays them out, within the width of a terminal.
+//! Tables as `kubectl get` prints them, within the width of a terminal.
 
-use std::borrow::Cow;
+use std::iter::repeat;
 
-use comfy_table::{
-    ColumnConstraint, ContentArrangement, ContentLineStyle, Row, Table, TableStyle, Width,
-};
 use maintenance_lease::LONGEST_REASON;
-use unicode_width::UnicodeWidthStr as _;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// The space between columns.
 const GAP: &str = "   ";
 
-/// The separator between cells, to find them in a line. Text that is safe to print never contains it.
-const BORDER: char = '\t';
-
-/// The longest cell, in characters, because other tools may write a holder of a megabyte.
+/// The widest cell, because other tools may write a holder of a megabyte.
 const LONGEST: usize = LONGEST_REASON;
 
 /// A column of a table.
@@ -22,7 +16,7 @@ const LONGEST: usize = LONGEST_REASON;
 pub(crate) struct Column {
     pub(crate) header: String,
     /// The least width to which its cells may be cut to fit a terminal. `None`: they are never cut.
-    pub(crate) least: Option<u16>,
+    pub(crate) least: Option<usize>,
 }
 
 impl Column {
@@ -46,7 +40,7 @@ pub(crate) struct Grid {
     /// A sample of later rows, to make room for them. It is not printed.
     typical: Option<Vec<String>>,
     /// The widths of the columns in the first part.
-    widths: Option<Vec<u16>>,
+    widths: Option<Vec<usize>>,
 }
 
 impl Grid {
@@ -70,127 +64,96 @@ impl Grid {
 
     /// The lines of some rows, after the headers if these are the first rows.
     pub(crate) fn rows(&mut self, cells: impl IntoIterator<Item = Vec<String>>) -> Vec<String> {
-        let headers = || self.columns.iter().map(|column| column.header.clone());
-        let headers = self.headers.then(|| headers().collect());
-        let rows: Vec<Vec<String>> = headers.into_iter().chain(cells).collect();
+        let headers = self.columns.iter().map(|column| column.header.clone());
+        let headers: Option<Vec<String>> = self.headers.then(|| headers.collect());
         self.headers = false;
-        let mut table = table(rows.iter().chain(&self.typical.take()));
-        if !self.fits(&self.bounds(&table)) {
-            table = self::table(&rows);
-        }
-        self.arrange(&mut table);
-        let lines: Vec<String> = table.lines().take(rows.len()).collect();
-        if let Some(line) = lines.first().filter(|_| self.widths.is_none()) {
-            let widths = line.split(BORDER).map(|cell| as_width(cell.width()));
-            self.widths = Some(widths.collect());
-        }
-        let finished = lines.iter().map(|line| line.replace(BORDER, GAP));
-        finished.map(|line| line.trim_end().to_owned()).collect()
-    }
-
-    /// The least width of each column: of its widest cell, or to which its cells may be cut.
-    fn bounds(&self, table: &Table) -> Vec<u16> {
-        let widest = table.column_max_content_widths().into_iter();
-        let bounds = widest.zip(&self.columns).map(|(widest, column)| {
-            let least = column.least.filter(|_| self.fit.is_some());
-            least.unwrap_or(widest).min(widest)
+        let rows = headers.into_iter().chain(cells);
+        let rows: Vec<Vec<String>> = rows
+            .map(|row| row.iter().map(|cell| cut(cell, LONGEST)).collect())
+            .collect();
+        let widths = self.widths_of(&rows);
+        let lines = rows.iter().map(|row| {
+            let cells = row.iter().zip(&widths).map(|(cell, &width)| {
+                let cell = cut(cell, width);
+                let rest = width.saturating_sub(cell.width());
+                format!("{cell}{:rest$}", "")
+            });
+            cells.collect::<Vec<_>>().join(GAP).trim_end().to_owned()
         });
-        bounds.collect()
+        lines.collect()
     }
 
-    fn fits(&self, widths: &[u16]) -> bool {
-        self.fit.is_none_or(|fit| total(widths) <= fit)
-    }
-
-    /// The first rows share the terminal, and later rows keep their widths. If even the least widths don't
-    /// fit, nothing is cut, because the terminal wraps the rows anyway.
-    fn arrange(&self, table: &mut Table) {
-        let bounds = self.bounds(table);
-        let least = |width| ColumnConstraint::LowerBoundary(Width::Fixed(width));
-        let constraints: Vec<ColumnConstraint> = match &self.widths {
-            None if self.fits(&bounds) => bounds.into_iter().map(least).collect(),
-            None => table
-                .column_max_content_widths()
-                .into_iter()
-                .map(least)
-                .collect(),
-            Some(widths) => {
-                let widths = widths.iter().zip(bounds);
-                let mut widths: Vec<u16> = widths.map(|(&width, least)| width.max(least)).collect();
-                let left = self.fit.map_or(0, |fit| fit.saturating_sub(total(&widths)));
-                if let Some(last) = widths.last_mut() {
-                    *last += as_width(left);
-                }
-                let exactly = |width| ColumnConstraint::Absolute(Width::Fixed(width));
-                widths.into_iter().map(exactly).collect()
-            }
+    /// The widths of the columns. The first rows share the terminal, and later rows keep their widths.
+    fn widths_of(&mut self, rows: &[Vec<String>]) -> Vec<usize> {
+        let widest = widest(self.columns.len(), rows);
+        let Some(first) = &self.widths else {
+            let typical = self.typical.take().into_iter().flatten();
+            let typical = typical.map(|cell| cell.width()).chain(repeat(0));
+            let roomy = widest.iter().zip(typical);
+            let roomy = roomy
+                .map(|(&widest, typical)| widest.max(typical))
+                .collect();
+            let fitting = self.fitting(roomy).or_else(|| self.fitting(widest.clone()));
+            // The terminal wraps the rows anyway.
+            let widths = fitting.unwrap_or(widest);
+            self.widths = Some(widths.clone());
+            return widths;
         };
-        // comfy-table counts one column for each gap.
-        let rest = (GAP.len() - 1) * self.columns.len().saturating_sub(1);
-        let width = self.fit.map_or(usize::MAX, |fit| fit.saturating_sub(rest));
-        table.set_content_arrangement(ContentArrangement::Dynamic);
-        table.set_width(as_width(width));
-        table.set_constraints(constraints);
+        let widths = first.iter().zip(widest).zip(&self.columns);
+        let mut widths: Vec<usize> = widths
+            .map(
+                |((&first, widest), column)| match (self.fit, column.least) {
+                    (Some(_), Some(_)) => first,
+                    _ => first.max(widest),
+                },
+            )
+            .collect();
+        let left = self.fit.map_or(0, |fit| fit.saturating_sub(total(&widths)));
+        if let Some(last) = widths.last_mut() {
+            *last += left;
+        }
+        widths
     }
+
+    /// `widths` cut to the terminal, the widest of the columns that may be cut first. `None` if even the least
+    /// widths don't fit.
+    fn fitting(&self, mut widths: Vec<usize>) -> Option<Vec<usize>> {
+        while self.fit.is_some_and(|fit| total(&widths) > fit) {
+            let columns = widths.iter_mut().zip(&self.columns);
+            let cuttable =
+                columns.filter(|(width, column)| column.least.is_some_and(|least| **width > least));
+            *cuttable.map(|(width, _)| width).max()? -= 1;
+        }
+        Some(widths)
+    }
+}
+
+/// The widest cell of each column.
+fn widest(columns: usize, rows: &[Vec<String>]) -> Vec<usize> {
+    let cells = |column: usize| rows.iter().map(move |row| row[column].width());
+    (0..columns)
+        .map(|column| cells(column).max().unwrap_or(0))
+        .collect()
 }
 
 /// The width of columns with gaps between them.
-fn total(widths: &[u16]) -> usize {
-    let all: usize = widths.iter().map(|&width| usize::from(width)).sum();
-    all + GAP.len() * widths.len().saturating_sub(1)
+fn total(widths: &[usize]) -> usize {
+    widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1)
 }
 
-/// A table of these rows. Each stays on one line, and may be cut within a word.
-fn table<'a>(rows: impl IntoIterator<Item = &'a Vec<String>>) -> Table {
-    let mut table = Table::new();
-    let borders = ContentLineStyle::none().junction(BORDER);
-    table.load_style(TableStyle::new().content_lines(borders));
-    table.set_delimiter(BORDER);
-    for row in rows {
-        let mut row = Row::from(row.iter().map(|cell| beginning(cell)));
-        row.max_height(1);
-        table.add_row(row);
+/// A cell, or the start of one that is wider.
+fn cut(cell: &str, width: usize) -> String {
+    if cell.width() <= width {
+        return cell.to_owned();
     }
-    for column in table.column_iter_mut() {
-        column.set_padding((0, 0));
-    }
-    table
-}
-
-/// A cell, or the start of one that is too long.
-fn beginning(cell: &str) -> Cow<'_, str> {
-    match cell.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", &cell[..end]).into(),
-        None => cell.into(),
-    }
-}
-
-fn as_width(width: usize) -> u16 {
-    width.try_into().unwrap_or(u16::MAX)
-}
-
-/// `words` after `head`, wrapped to at most `width` columns if the words are short enough. Later lines are
-/// aligned with the first word. Without a `width` it is one line.
-pub(crate) fn hanging(head: &str, words: &str, width: Option<usize>) -> String {
-    let Some(width) = width else {
-        return format!("{head}{words}");
+    let mut room = width.saturating_sub(1);
+    let fits = |c: &char| {
+        let width = c.width().unwrap_or(0);
+        let fits = width <= room;
+        room = room.saturating_sub(width);
+        fits
     };
-    let longest = words.split(' ').map(|word| word.chars().count()).max();
-    let mut table = Table::new();
-    table
-        .load_style(TableStyle::new())
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_width(as_width(width))
-        .add_row([head, words])
-        .set_constraints([
-            ColumnConstraint::ContentWidth,
-            // A name is never split, however narrow the terminal is.
-            ColumnConstraint::LowerBoundary(Width::Fixed(as_width(longest.unwrap_or(0)))),
-        ]);
-    for column in table.column_iter_mut() {
-        column.set_padding((0, 0));
-    }
-    table.trim_fmt()
+    cell.chars().take_while(fits).chain(['…']).collect()
 }
 
 #[cfg(test)]
@@ -276,27 +239,7 @@ mod tests {
     fn a_cell_without_measure_fills_no_other_row() {
         let huge = "x".repeat(100_000);
         let rows = grid(false, None).rows([row([&huge, "y", "z"]), row(["1", "2", "3"])]);
-        assert_eq!(
-            rows[0].chars().count(),
-            LONGEST + "…   y   z".chars().count()
-        );
-        assert_eq!(rows[1].len(), LONGEST + "1   2   3".len());
-    }
-
-    #[test]
-    fn what_is_too_long_goes_on_below() {
-        let words = "a grün  bc defghijklm n";
-        assert_eq!(hanging("ok: ", words, None), format!("ok: {words}"));
-        assert_eq!(hanging("ok: ", words, Some(80)), format!("ok: {words}"));
-        assert_eq!(
-            hanging("ok: ", words, Some(16)),
-            "ok: a grün  bc\n    defghijklm n"
-        );
-        assert_eq!(
-            hanging("ok: ", words, Some(10)),
-            hanging("ok: ", words, Some(14)),
-            "no word is cut"
-        );
-        assert_eq!(hanging("ok: ", "", Some(3)), "ok:");
+        assert_eq!(rows[0].chars().count(), LONGEST + "   y   z".len());
+        assert_eq!(rows[1].len(), LONGEST + "   2   3".len());
     }
 }

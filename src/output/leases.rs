@@ -65,7 +65,7 @@ impl Column {
 
     /// The least useful width, for narrow terminals. API servers and elected processes have long names,
     /// of which the start is enough. Namespace and name of a Lease are never cut, to find it.
-    fn least(self) -> Option<u16> {
+    fn least(self) -> Option<usize> {
         match self {
             Self::Holder => Some(8),
             Self::What => Some(16),

@@ -11,6 +11,7 @@ pub(crate) mod identity;
 pub(crate) mod item;
 pub(crate) mod item_error;
 pub(crate) mod leases;
+mod outcome;
 pub(crate) mod pods;
 pub(crate) mod print;
 pub(crate) mod reference;

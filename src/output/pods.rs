@@ -10,8 +10,8 @@ use pod_safety::stranded::Stranded;
 
 use self::item::{Item, items};
 pub(crate) use self::record::{StrandedList, list};
-use super::grid::{Column, Grid, hanging};
-use crate::text::escape;
+use super::grid::{Column, Grid};
+use crate::text::{escape, hanging};
 use crate::words::cells::text;
 use crate::words::stranded as words;
 

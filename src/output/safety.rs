@@ -6,8 +6,7 @@ use pod_safety::checks::{Level, OF_NODE, UNREAD, Verdict};
 use pod_safety::report::{Report, Target};
 use pod_safety::words::few;
 
-use super::grid::hanging;
-use crate::text::escape;
+use crate::text::{escape, hanging};
 use crate::words::fencing::count;
 use crate::words::force_deletion::{ALL_PODS, and_more, blocker_hint, checks_ok, heading, level};
 

@@ -1,19 +1,18 @@
 //! Why an object is stuck: a paragraph with the next commands, and as data, which `docs/json.md` documents.
 
 use maintenance_lease::protocol::Now;
+use pod_safety::outcome::Outcome;
 use pod_safety::why as safety;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::data::{ApiVersion, Entry, List, Time, kind};
+use crate::text::hanging;
 use crate::words::hint_command::Program;
 use crate::words::why::{self, Kind, Step, Subject};
 
 /// The most columns of a paragraph, also used if the terminal's width is unknown.
 const WIDTH: usize = 100;
-
-/// If a next command is longer, in characters, what it is for is above it.
-const LONGEST: usize = 80;
 
 /// Diagnoses as data.
 pub(crate) type DiagnosisList<'a> = List<kind::DiagnosisList, Diagnosis<'a>>;
@@ -53,7 +52,7 @@ pub(crate) struct Diagnosis<'a> {
 }
 
 /// A reason why an object is stuck.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct StuckReason {
     /// For programs. Values may be added.
     code: &'static str,
@@ -66,6 +65,16 @@ impl StuckReason {
         Self {
             code: why::code(reason),
             message: why::sentence(reason, now),
+        }
+    }
+
+    /// Why a removed object is not replaced, or why its replacement does not run.
+    pub(super) fn of_outcome(outcome: &Outcome, now: Now) -> Vec<Self> {
+        match outcome {
+            Outcome::Unreplaced { reasons } | Outcome::Replaced { reasons, .. } => {
+                reasons.iter().map(|one| Self::of(one, now)).collect()
+            }
+            _ => Vec::new(),
         }
     }
 }
@@ -123,7 +132,7 @@ impl<'a> Finding<'a> {
             true => self.lines(now),
             false => {
                 let paragraph = why::paragraph(self.subject, self.found, now);
-                wrapped(&paragraph, fit.unwrap_or(WIDTH).min(WIDTH))
+                hanging("", &paragraph, Some(fit.unwrap_or(WIDTH).min(WIDTH)))
             }
         };
         if let Some(next) = next(&self.steps) {
@@ -197,40 +206,13 @@ impl Entry for Diagnosis<'_> {
     }
 }
 
-/// The next commands for people, each with what it is for: behind it, or above it if a line is too long.
-/// `None` if there are none.
+/// The next commands for people, each below what it is for. `None` if there are none.
 pub(crate) fn next(steps: &[Step]) -> Option<String> {
-    let width = |step: &Step| step.command.chars().count();
-    let longest = steps.iter().map(width).max()?;
     let lines = steps.iter().map(|Step { command, about, .. }| {
-        if longest > LONGEST {
-            format!("\n  # {about}\n  {command}")
-        } else {
-            format!("\n  {command:longest$}   # {about}")
-        }
+        debug_assert!(
+            !about.contains(['\'', '"', '`', ';', '&', '|', '(', '<', '>', '$', '*', '?'])
+        );
+        format!("\n  # {about}\n  {command}")
     });
-    Some(format!("Next:{}", lines.collect::<String>()))
-}
-
-/// `text` in lines of at most `width`, unless a word is longer.
-fn wrapped(text: &str, width: usize) -> String {
-    let mut lines = vec![String::new()];
-    let mut length = 0;
-    for word in text.split(' ') {
-        let more = word.chars().count();
-        if length > 0 && length + 1 + more > width {
-            lines.push(String::new());
-            length = 0;
-        }
-        let Some(line) = lines.last_mut() else {
-            continue;
-        };
-        if length > 0 {
-            line.push(' ');
-            length += 1;
-        }
-        line.push_str(word);
-        length += more;
-    }
-    lines.join("\n")
+    (!steps.is_empty()).then(|| format!("Next:{}", lines.collect::<String>()))
 }

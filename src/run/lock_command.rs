@@ -9,7 +9,7 @@ use super::interruption::in_time;
 use super::problems::Problems;
 use super::session::{Session, Start};
 use crate::args::change::ChangingArgs;
-use crate::args::until::Until;
+use crate::args::until::{End, Until};
 use crate::args::wait::WaitingArgs;
 use crate::args::write::NamespaceArgs;
 use crate::error::{Failure, Verb};
@@ -19,6 +19,8 @@ pub(crate) struct LockCommand<'a> {
     pub(crate) session: Session<'a>,
     pub(crate) args: &'a ChangingArgs,
     pub(crate) verb: Verb,
+    /// When the locks shall end. That is checked before anything is asked.
+    pub(crate) end: Option<End>,
     /// How long finding and reading the nodes may take; `None`: as long as requests may.
     pub(super) limit: Option<Duration>,
 }
@@ -39,6 +41,7 @@ impl<'a> LockCommand<'a> {
             session,
             args,
             verb,
+            end: None,
             limit: None,
         })
     }

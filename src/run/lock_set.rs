@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::pin::pin;
 use std::time::Duration;
 
+use maintenance_lease::protocol::Refusal;
 use maintenance_lease::{Change, Error, SetError, SetOptions, SetProgress, Target};
 use tokio::sync::mpsc::unbounded_channel;
 
@@ -15,13 +16,32 @@ use super::lock_command::LockCommand;
 use super::parallel::in_order;
 use super::targets::names;
 use crate::args::wait::WaitingArgs;
-use crate::error::{Failure, Obstacle};
+use crate::error::{Failure, Obstacle, Verb};
 
 /// The results by node. Nodes that were released again, or never tried, are missing.
 #[derive(Default)]
 pub(crate) struct Results {
     pub(crate) by_node: BTreeMap<String, Result<Change, Failure>>,
     pub(crate) interrupted: bool,
+}
+
+impl Results {
+    /// Those of `nodes` that the same command can lock later: they exist, and the caller does not have them yet.
+    /// `None` if it is all of them.
+    pub(crate) fn to_retry(&self, nodes: &[String], verb: Verb) -> Option<Vec<String>> {
+        let can_be_locked = |node: &&String| match self.by_node.get(*node) {
+            None => true,
+            Some(Err(Failure::Lock(Error::Refused(refused)))) => match refused.refusal {
+                // `with` may enter them.
+                Refusal::HeldByCaller | Refusal::OwnHold => verb == Verb::With,
+                refusal => !matches!(refusal, Refusal::Foreign | Refusal::Elected),
+            },
+            Some(Err(Failure::TimedOut { .. } | Failure::Lock(Error::NamespaceMissing(_)))) => true,
+            Some(_) => false,
+        };
+        let rest: Vec<String> = nodes.iter().filter(can_be_locked).cloned().collect();
+        (!rest.is_empty() && rest.len() < nodes.len()).then_some(rest)
+    }
 }
 
 impl LockCommand<'_> {

@@ -16,6 +16,7 @@ pub(crate) mod nodes;
 pub(crate) mod parallel;
 pub(crate) mod policies;
 pub(crate) mod problems;
+pub(crate) mod replacements;
 pub(crate) mod report;
 pub(crate) mod session;
 pub(crate) mod side_effects;

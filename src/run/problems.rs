@@ -1,7 +1,7 @@
 //! Reports problems with a command's nodes as they come.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use maintenance_lease::{Error, RowDetail};
 
@@ -10,11 +10,10 @@ use crate::exit::Code;
 use crate::output::format::Format;
 use crate::output::item::{Item, NodeList};
 use crate::output::item_error::ItemError;
-use crate::output::print;
 use crate::run::session::Session;
 use crate::ui::Terminal;
 use crate::words::failure;
-use crate::words::failure_group::FailureGroups;
+use crate::words::failure_group::{FailureGroups, HintGroups};
 use crate::words::hint_command::Program;
 use crate::words::request::RequestContext;
 use crate::words::suggestions;
@@ -22,8 +21,7 @@ use crate::words::suggestions;
 /// How many unknown nodes are listed. A wrong list may have very many.
 const MOST_UNKNOWN: usize = 20;
 
-/// How many failures with the same cause are reported one by one, and how often the same hint is printed for
-/// different nodes.
+/// How many failures with the same cause are reported one by one.
 const MOST_ALONE: usize = 3;
 
 /// Reports the problems with a command's nodes as they come, and keeps the worst exit code.
@@ -37,10 +35,10 @@ pub(crate) struct Problems<'a> {
     unknown: RefCell<Vec<String>>,
     /// Failures by their cause. Beyond the first of each, they are reported together at the end.
     groups: RefCell<FailureGroups>,
+    /// Hints that nodes may share. They are printed once, at the end.
+    hints: RefCell<HintGroups>,
     /// Messages and hints that were printed.
     reported: RefCell<HashSet<String>>,
-    /// How often each hint was printed, for any node.
-    hints: RefCell<HashMap<String, usize>>,
 }
 
 impl<'a> Problems<'a> {
@@ -62,14 +60,14 @@ impl<'a> Problems<'a> {
             worst: Cell::new(None),
             unknown: RefCell::default(),
             groups: RefCell::default(),
-            reported: RefCell::default(),
             hints: RefCell::default(),
+            reported: RefCell::default(),
         }
     }
 
-    /// From here on, the next command in a hint is one of `program`.
-    pub(crate) fn retry_as(&mut self, program: Program) {
-        self.retry = Some(program);
+    /// From here on, the next command in a hint is for these nodes.
+    pub(crate) fn retry_for(&mut self, nodes: &[String]) {
+        self.retry = Some(self.session.program.narrowed(nodes));
     }
 
     /// Reports a problem, and returns it for programs. Of many with the same cause, only the first are reported
@@ -80,12 +78,13 @@ impl<'a> Problems<'a> {
         let (message, hint) = failure::lines(failure, self.program(), request);
         let now = self.session.locks.server_time().now();
         let error = ItemError::new(failure, message.clone(), hint.clone(), now);
+        let is_kept = request.is_some_and(|request| self.hints.borrow_mut().keep(failure, request));
         let is_counted = request.is_some_and(|request| {
             let mut groups = self.groups.borrow_mut();
             groups.count(failure, &message, request, MOST_ALONE)
         });
         if !is_counted {
-            self.report_now(failure, message, hint);
+            self.report_now(failure, message, hint.filter(|_| !is_kept));
         }
         error
     }
@@ -105,19 +104,22 @@ impl<'a> Problems<'a> {
             return Ok(());
         }
         let items = nodes.iter().map(|node| Item::skipped(node, error.clone()));
-        if let Some(text) = print::data(&NodeList::new(items.collect()), format)? {
-            self.session.terminal.data(text);
-        }
+        self.session
+            .terminal
+            .print(&NodeList::new(items.collect()), format)?;
         Ok(())
     }
 
-    /// Reports the failures that were only counted.
+    /// Reports the failures that were only counted, and the hints.
     pub(crate) fn report_groups(&self) {
         let Some(request) = self.request_context() else {
             return;
         };
         for message in self.groups.take().messages(request) {
-            self.print(message, None, |_| false);
+            self.print(message, None);
+        }
+        for hint in self.hints.take().hints(request) {
+            self.hint_once(hint);
         }
     }
 
@@ -129,24 +131,23 @@ impl<'a> Problems<'a> {
                 return;
             }
         }
-        self.print(message, hint, |hint| self.is_one_of_many(failure, hint));
+        self.print(message, hint);
     }
 
-    /// Prints a message and its hint, each once.
-    fn print(&self, message: String, hint: Option<String>, is_superfluous: impl Fn(&str) -> bool) {
-        // A problem with all nodes, such as an unreachable server, is reported once.
+    /// Prints a message and its hint, each once: a problem with all nodes, such as an unreachable server, is
+    /// reported for the first of them.
+    fn print(&self, message: String, hint: Option<String>) {
         if self.reported.borrow().contains(&message) {
             return;
         }
-        let terminal = self.session.terminal;
-        terminal.error(&message);
-        let mut reported = self.reported.borrow_mut();
-        reported.insert(message);
-        if let Some(hint) = hint
-            && reported.insert(hint.clone())
-            && !is_superfluous(&hint)
-        {
-            terminal.hint(hint);
+        self.session.terminal.error(&message);
+        self.reported.borrow_mut().insert(message);
+        hint.into_iter().for_each(|hint| self.hint_once(hint));
+    }
+
+    fn hint_once(&self, hint: String) {
+        if self.reported.borrow_mut().insert(hint.clone()) {
+            self.session.terminal.hint(hint);
         }
     }
 
@@ -159,21 +160,6 @@ impl<'a> Problems<'a> {
             program: self.program(),
             ..self.session.request_context(self.verb?)
         })
-    }
-
-    /// Whether `hint` was printed often enough for other nodes.
-    fn is_one_of_many(&self, failure: &Failure, hint: &str) -> bool {
-        let node = match failure {
-            Failure::Lock(Error::Refused(refused)) => &refused.node,
-            Failure::TimedOut { node, .. } => node,
-            _ => return false,
-        };
-        let mut hints = self.hints.borrow_mut();
-        let count = hints
-            .entry(hint.replace(node.as_str(), "NODE"))
-            .or_default();
-        *count += 1;
-        *count > MOST_ALONE
     }
 
     /// Notes that the command did not fully succeed, for reasons told elsewhere.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use maintenance_lease::protocol::{Instant, Refusal};
-use maintenance_lease::{Change, Done, Error, NodeEvent, NodeLease, Target};
+use maintenance_lease::protocol::Instant;
+use maintenance_lease::{Change, Done, NodeEvent, NodeLease, Target};
 
 use super::confirm::Confirmed;
 use super::events;
@@ -19,7 +19,6 @@ use crate::exit::Code;
 use crate::output::format::Format;
 use crate::output::item::{Item, NodeList};
 use crate::output::item_error::ItemError;
-use crate::output::print;
 use crate::words::change::{self, ChangeContext, dry_run_suffix};
 use crate::words::error_code::ErrorCode;
 use crate::words::event;
@@ -94,9 +93,8 @@ impl<'a> Report<'a> {
         nodes: &[String],
         mut results: Results,
     ) -> Result<Code, Failure> {
-        if let Some(rest) = rest(&results, nodes) {
-            self.problems
-                .retry_as(self.command.session.program.narrowed(&rest));
+        if let Some(nodes) = results.to_retry(nodes, self.command.verb) {
+            self.problems.retry_for(&nodes);
         }
         for node in nodes {
             match results.by_node.remove(node) {
@@ -205,9 +203,7 @@ impl<'a> Report<'a> {
         self.side_effects.print(terminal, suffix);
         let items = std::mem::take(&mut self.items);
         let list = NodeList::new(items).single(self.selection.is_single());
-        if let Some(text) = print::data(&list, command.args.output.format())? {
-            terminal.data(text);
-        }
+        terminal.print(&list, command.args.output.format())?;
         if terminal.has_failed() {
             self.release_acquired().await;
             self.is_going_on = false;
@@ -220,8 +216,12 @@ impl<'a> Report<'a> {
                 terminal.remark(next);
             }
         }
-        if let Some(summary) = command.verb.summary(&self.outcomes, command.is_dry_run()) {
-            terminal.remark(format!("{summary}{suffix}"));
+        let outcomes = &self.outcomes;
+        let is_nothing_done = outcomes.done.is_empty() && outcomes.open.is_empty();
+        match command.verb.summary(outcomes, command.is_dry_run()) {
+            Some(summary) => terminal.remark(format!("{summary}{suffix}")),
+            None if interrupted && is_nothing_done => terminal.remark(command.verb.nothing_done()),
+            None => {}
         }
         exit_at_interrupt();
         events::post(session, self.events).await;
@@ -252,25 +252,4 @@ impl<'a> Report<'a> {
             Format::Text | Format::Wide
         )
     }
-}
-
-/// Those of `nodes` that the caller does not hold yet, if they hold some: a hint must not make them wait for
-/// their own locks.
-fn rest(results: &Results, nodes: &[String]) -> Option<Vec<String>> {
-    let has = |node: &&String| match results.by_node.get(*node) {
-        Some(Err(Failure::Lock(Error::Refused(refused)))) => {
-            matches!(refused.refusal, Refusal::HeldByCaller | Refusal::OwnHold)
-        }
-        Some(result) => result.is_ok(),
-        None => false,
-    };
-    let is_refused = |node: &&String| {
-        let result = results.by_node.get(*node);
-        result.is_none_or(|result| matches!(result, Err(Failure::Lock(Error::Refused(_)))))
-    };
-    let rest = nodes.iter().filter(|node| !has(node) && is_refused(node));
-    nodes
-        .iter()
-        .any(|node| has(&node))
-        .then(|| rest.cloned().collect())
 }

@@ -13,7 +13,7 @@ use super::nodes::node_details::{medik8s_finding, with_findings};
 use crate::args::nodes::Selection;
 use crate::error::{Failure, NothingFound, Verb};
 use crate::run::session::Session;
-use crate::words::failure::nothing_found;
+use crate::words::failure::{nothing_found, nothing_to_release};
 
 /// Of more named nodes, only rows are read: a whole Node has as many bytes as a hundred rows, and is a request of
 /// its own.
@@ -35,6 +35,18 @@ impl LockCommand<'_> {
         with_nodes: bool,
     ) -> Result<Vec<Target>, Failure> {
         let targets = self.find(selection, with_nodes).await?;
+        if *selection == Selection::All && self.verb == Verb::Release {
+            let locks = &self.session.locks;
+            let leases = targets
+                .iter()
+                .filter_map(|target| target.seen.as_ref()?.lease.as_ref());
+            if !leases.into_iter().any(|lease| locks.is_own(lease)) {
+                self.session
+                    .terminal
+                    .remark(nothing_to_release(locks.identity()));
+                return Ok(Vec::new());
+            }
+        }
         self.confirm_many(selection, &targets).await?;
         Ok(targets)
     }
@@ -55,8 +67,27 @@ impl LockCommand<'_> {
                 self.session.terminal.remark(format!("{what}{hint}"));
                 Ok(Vec::new())
             }
-            found => self.or_failed(selection.names(), found),
+            found => {
+                let found = self.or_failed(selection.names(), found)?;
+                self.check_end(found, with_nodes).await
+            }
         }
+    }
+
+    /// Checks when the locks of `targets` shall end, if that was requested. Reads the targets, because the
+    /// server's time is known only after a read.
+    async fn check_end(
+        &self,
+        targets: Vec<Target>,
+        with_nodes: bool,
+    ) -> Result<Vec<Target>, Failure> {
+        let Some(end) = self.end else {
+            return Ok(targets);
+        };
+        let targets = self.read(targets, with_nodes).await?;
+        let check = |now| Ok(end.check(now)?);
+        self.or_failed(&names(&targets), self.now().and_then(check))?;
+        Ok(targets)
     }
 
     /// Reads what was not read yet, for commands that need it before they ask or write.

@@ -12,6 +12,8 @@ const NODES: &str = "MAINT_NODES";
 pub(crate) const HOLDER: &str = "MAINT_HOLDER";
 // Set only for a single node, like its name.
 const LEASE_UID: &str = "MAINT_LEASE_UID";
+const FENCING_NUMBER: &str = "MAINT_FENCING_NUMBER";
+/// The earlier name of the same.
 const FENCING_TOKEN: &str = "MAINT_FENCING_TOKEN";
 const TRANSITIONS: &str = "MAINT_TRANSITIONS";
 
@@ -32,6 +34,7 @@ pub(crate) struct Variables {
 impl Variables {
     /// Sets them, and removes inherited ones, for example those of an outer `with`.
     pub(crate) fn set_all(self, command: Command) -> Command {
+        let fencing = self.fencing.map(|it| it.to_string());
         let holder = self.holder.as_deref().map(identity::person);
         [
             (NODES, Some(self.nodes)),
@@ -40,7 +43,8 @@ impl Variables {
             (lock_id::VARIABLE, self.lock_id),
             (lock_id::NODE, self.node),
             (LEASE_UID, self.lease_uid),
-            (FENCING_TOKEN, self.fencing.map(|it| it.to_string())),
+            (FENCING_TOKEN, fencing.clone()),
+            (FENCING_NUMBER, fencing),
             (TRANSITIONS, self.transitions.map(|it| it.to_string())),
         ]
         .into_iter()

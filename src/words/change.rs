@@ -10,7 +10,8 @@ use super::lock::{about, why};
 use super::state::node_problem;
 use super::time::{clock, length, remaining};
 use crate::text::escape;
-use crate::words::hint_command::{NO_REASON, Program};
+use crate::words::hint_command::Program;
+use crate::words::refusal::possible_extension;
 
 /// The suffix of messages in a dry run.
 pub(crate) fn dry_run_suffix(mode: DryRun) -> &'static str {
@@ -61,8 +62,8 @@ fn what(change: &Change, context: ChangeContext) -> String {
         Done::Acquired if is_hold => by("on hold") + &instead_of(change, broken, now),
         Done::Renewed if is_hold => by("hold updated") + &date_before(change, now),
         Done::Renewed if is_shorter(change, context.duration) => by(match has_new_reason(change) {
-            true => "reason updated, still locked",
-            false => "unchanged, locked",
+            true => "reason updated, not extended: locked",
+            false => "not extended: locked",
         }),
         Done::Acquired => by("acquired"),
         Done::Renewed => by("renewed"),
@@ -116,11 +117,11 @@ fn date_before(change: &Change, now: Now) -> String {
 }
 
 /// Whether `asked` would end earlier than the current lock. Then the lock stays unchanged.
-fn is_shorter(change: &Change, asked: Option<Duration>) -> bool {
+fn is_shorter(change: &Change, requested: Option<Duration>) -> bool {
     let written = change.lease.as_ref().map(NodeLease::duration_seconds);
-    asked
+    requested
         .zip(written)
-        .is_some_and(|(asked, written)| asked.as_secs() < written.into())
+        .is_some_and(|(requested, written)| requested.as_secs() < written.into())
 }
 
 /// The lock was released because its result could not be written.
@@ -131,21 +132,25 @@ pub(crate) fn given_back(node: &str) -> String {
 /// Why a renewal did not change the lock, and how to add the time to what is left.
 pub(crate) fn stays(
     change: &Change,
-    asked: Option<Duration>,
+    requested: Option<Duration>,
     now: Now,
     program: &Program,
 ) -> Option<String> {
-    let asked =
-        asked.filter(|&asked| change.done == Done::Renewed && is_shorter(change, Some(asked)))?;
+    let requested =
+        requested.filter(|&requested| change.done == Done::Renewed && is_shorter(change, Some(requested)))?;
     let node = &change.node;
-    let wanted = change.until()? + Span::from(asked) - now.latest;
-    let asked = length(asked.into());
+    let wanted = change.until()? + Span::from(requested) - now.latest;
+    let requested = length(requested.into());
     let to_extend = match wanted <= LONGEST_DURATION.into() {
-        true => format!("To add {asked}: {program} renew {node} --duration +{asked}"),
-        false => format!("For more than 1h: {program} hold {node} -m {NO_REASON}"),
+        true => format!("to add {requested}, run `{program} renew {node} --duration +{requested}`"),
+        false => {
+            let left = (change.until()? - now.latest).to_duration();
+            let named = program.narrowed(std::slice::from_ref(node));
+            possible_extension(left, &named, change.lease.as_ref())
+        }
     };
     Some(format!(
-        "node/{node} is already locked for longer than {asked}. {to_extend}"
+        "node/{node} has more than {requested} left and was not extended; {to_extend}"
     ))
 }
 

@@ -5,6 +5,7 @@ use policies::Mode;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::confirmation;
 use super::hint_command::Program;
 use super::policies::Enforcement;
 use super::verb::first;
@@ -188,10 +189,12 @@ impl Discovery {
                 format!("{NAMESPACE} is being deleted, and every lock with it"),
                 format!("wait until it is gone, then create it with `{program} install`"),
             ),
-            Self::NamespaceMissing => note(
-                format!("{NAMESPACE} does not exist"),
+            Self::NamespaceMissing => problem(
+                format!("{NAMESPACE} does not exist, so no node can be locked"),
                 format!(
-                    "create it with `{program} install`, or with --create-namespace when you lock a node"
+                    "create it with `{program} install`, or, without the policies, with `{} create namespace \
+                     {NAMESPACE}`",
+                    program.kubectl()
                 ),
             ),
             Self::Namespace => ok(NAMESPACE.to_owned()),
@@ -251,7 +254,10 @@ impl Discovery {
                     program.kubectl()
                 ),
             ),
-            Self::Labels(count) => ok(format!("{count} nodes with the held label")),
+            Self::Labels(count) => ok(format!(
+                "{} with the held label",
+                confirmation::nodes(*count)
+            )),
             Self::Unread {
                 what,
                 is_forbidden: true,

@@ -211,12 +211,20 @@ fn of_locks(
             error.to_string(),
             Some("when the namespace is gone, retry with --create-namespace".to_owned()),
         ),
-        (Error::NamespaceMissing(_), _) => (
-            error.to_string(),
-            Some(format!(
-                "create it with `{program} install`, or add --create-namespace"
-            )),
-        ),
+        (Error::NamespaceMissing(_), request) => {
+            let to_create = match request.map(|request| request.verb) {
+                Some(Verb::Acquire | Verb::Hold | Verb::With) => {
+                    format!("run `{}`", program.same_command("--create-namespace"))
+                }
+                _ => "add --create-namespace".to_owned(),
+            };
+            (
+                error.to_string(),
+                Some(format!(
+                    "to create it, {to_create}; for a real cluster, run `{program} install` first"
+                )),
+            )
+        }
         (Error::Contended { node, .. }, _) => (
             error.to_string(),
             check("nothing was changed; check with", node),
@@ -241,6 +249,11 @@ fn group(right: &Right, verb: Option<Verb>) -> &'static str {
         ("leases", _, _) | ("nodes", "get" | "list" | "watch", _) => "users",
         _ => "operators",
     }
+}
+
+/// None of the nodes is locked by the caller.
+pub(crate) fn nothing_to_release(caller: &str) -> String {
+    format!("nothing to release: you ({}) have no lock", escape(caller))
 }
 
 /// What was not found, and what else could be done.
@@ -291,6 +304,10 @@ fn find_pod(namespace: &str) -> Option<String> {
     let hint = "give the namespace with -n; find it with `kubectl get pods -A`";
     (namespace == "default").then(|| hint.to_owned())
 }
+
+/// A template gives no text.
+pub(crate) const NO_TEXT: &str =
+    "the template gives no text; -o json shows the fields, most of them below .items[*]";
 
 /// Data can't be serialized.
 pub(crate) const UNPRINTABLE: &str = "could not print the result";
@@ -359,14 +376,28 @@ fn timed_out(
                 now,
                 awaited,
             }),
-            _,
+            request,
         ) => {
-            let state = node_state::state(lease.as_deref(), *now);
-            (is_not(&awaited.to_string(), &format!("it {state}")), None)
+            let caller = request.map_or("", |request| request.caller);
+            let state = node_state::state(lease.as_deref(), caller, *now);
+            let node = [node.to_owned()];
+            (
+                is_not(&awaited.to_string(), &format!("it {state}")),
+                Some(refusal::wait_longer(*awaited, &node, program)),
+            )
         }
         (Some(Obstacle::Remains(remains)), _) => {
             let (left, hint) = fencing::still_there(node, remains, program);
             (is_not("empty", &left), Some(hint))
+        }
+        (Some(Obstacle::NotBack(pods)), _) => {
+            let (not_back, hint) = fencing::still_not_back(node, pods, program);
+            let waited = timed_out_waiting(waited, "its pods to run again");
+            let message = match tried_once {
+                true => not_back,
+                false => format!("{waited}: {not_back}"),
+            };
+            (message, Some(hint))
         }
         (None, _) => (timed_out, None),
     }

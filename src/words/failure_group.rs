@@ -1,4 +1,5 @@
-//! Failures of many nodes with the same cause. Beyond the first, they are counted in one line.
+//! Failures of many nodes with the same cause. Beyond the first, they are counted in one line, and they have
+//! one hint.
 
 use std::mem::{Discriminant, discriminant};
 use std::time::Duration;
@@ -7,6 +8,7 @@ use maintenance_lease::protocol::{Instant, Refusal, State};
 use maintenance_lease::{Error, Refused};
 
 use super::failure::timed_out_waiting;
+use super::hint_command::MANY;
 use super::lock::why;
 use super::refusal;
 use super::request::RequestContext;
@@ -50,6 +52,19 @@ pub(crate) struct FailureGroup {
 /// The groups of a command.
 #[derive(Debug, Default)]
 pub(crate) struct FailureGroups(Vec<FailureGroup>);
+
+/// Nodes that failed with the same hint.
+#[derive(Debug)]
+struct HintGroup {
+    source: HintSource,
+    /// Its hint, for no node in particular.
+    hint: String,
+    nodes: Vec<String>,
+}
+
+/// The hints of a command.
+#[derive(Debug, Default)]
+pub(crate) struct HintGroups(Vec<HintGroup>);
 
 impl FailureGroups {
     /// Whether the first `most` failures with the cause of `failure` were reported. If so, it is only counted.
@@ -97,6 +112,74 @@ impl FailureGroups {
     pub(crate) fn messages(self, request: RequestContext<'_>) -> Vec<String> {
         let groups = self.0.into_iter();
         groups.filter_map(|group| group.rest(request)).collect()
+    }
+}
+
+impl HintGroups {
+    /// Keeps the hint of `failure` for later, unless it is always printed by itself.
+    pub(crate) fn keep(&mut self, failure: &Failure, request: RequestContext<'_>) -> bool {
+        let Some((node, source)) = HintSource::of(failure) else {
+            return false;
+        };
+        let hint = source.hint(&[MANY.to_owned()], request);
+        let alike = self.0.iter_mut().find(|group| group.hint == hint);
+        let nodes = vec![node.to_owned()];
+        match alike {
+            Some(group) => group.nodes.extend(nodes),
+            None => self.0.push(HintGroup {
+                source,
+                hint,
+                nodes,
+            }),
+        }
+        true
+    }
+
+    /// A hint for each group.
+    pub(crate) fn hints(self, request: RequestContext<'_>) -> Vec<String> {
+        let groups = self.0.iter();
+        groups
+            .map(|group| group.source.hint(&group.nodes, request))
+            .collect()
+    }
+}
+
+/// What a hint depends on, besides the nodes.
+#[derive(Debug)]
+enum HintSource {
+    Refused { refused: Box<Refused>, waited: bool },
+    Awaited(Awaited),
+}
+
+impl HintSource {
+    /// The node, and the source.
+    fn of(failure: &Failure) -> Option<(&str, Self)> {
+        if let Some(refused) = failure.refused() {
+            let waited = matches!(failure, Failure::TimedOut { .. });
+            let source = Self::Refused {
+                refused: Box::new(refused.clone()),
+                waited,
+            };
+            return Some((&refused.node, source));
+        }
+        match failure {
+            Failure::TimedOut {
+                node,
+                obstacle: Some(Obstacle::State { awaited, .. }),
+                ..
+            } => Some((node, Self::Awaited(*awaited))),
+            _ => None,
+        }
+    }
+
+    fn hint(&self, nodes: &[String], request: RequestContext<'_>) -> String {
+        match self {
+            Self::Refused { refused, waited } => {
+                let waited = *waited;
+                refusal::hint(refused, nodes, RequestContext { waited, ..request })
+            }
+            Self::Awaited(awaited) => refusal::wait_longer(*awaited, nodes, request.program),
+        }
     }
 }
 

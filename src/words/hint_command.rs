@@ -1,14 +1,16 @@
 //! The next command of a hint: the same program, cluster and holder, and if it is the same verb, its nodes
 //! and reason.
 
-use std::ffi::OsStr;
+mod typed;
+
 use std::fmt;
 
 use clap::ArgMatches;
-use clap::parser::ValueSource;
+use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::identity;
 
-use crate::text::{escape, for_shell};
+use self::typed::{command, is_set, listed, nodes, option, unquoted, values};
+use crate::text::{escape, for_shell, shown};
 
 /// How users run it.
 pub(crate) const NAME: &str = "kubectl maint";
@@ -22,6 +24,9 @@ pub(crate) const HEADING: &str = "Connection";
 /// The placeholder for the reason in the next command, if none was given.
 pub(crate) const NO_REASON: &str = "WHY";
 
+/// The placeholder for nodes that can't be named in one line.
+pub(crate) const MANY: &str = "NODE...";
+
 /// The flags that choose the cluster and the API user, which kubectl has too. Without them, a pasted command
 /// would act elsewhere, or as somebody else.
 const PLACE: [(&str, &str); 7] = [
@@ -34,14 +39,15 @@ const PLACE: [(&str, &str); 7] = [
     ("impersonate_groups", "--as-group"),
 ];
 
+/// The flags that the same command has again: without them, it would lock for another time.
+const REPEATED: [(&str, &str); 3] = [
+    ("ticket", "--ticket"),
+    ("duration", "--duration"),
+    ("expect_until", "--expect-until"),
+];
+
 /// kubectl's words for the kind of a Node.
 pub(crate) const NODE_KINDS: [&str; 3] = ["node", "nodes", "no"];
-
-/// With more nodes, a line is too long to read.
-const MOST_NODES: usize = 10;
-
-/// A longer command of `with`, in characters, makes the line too long to read.
-const MOST_OF_COMMAND: usize = 80;
 
 /// How this program was run. Its text is the start of the next command, for the same cluster and the same
 /// holder.
@@ -53,12 +59,15 @@ pub(crate) struct Program {
     /// `None` if there are too many, or they came from standard input.
     nodes: Option<String>,
     reason: Option<String>,
-    ticket: String,
+    /// The other flags that are repeated.
+    flags: String,
     /// A dry run leads to another one. Empty if it is none.
     dry_run: String,
     waits: bool,
     /// The command of `with`, quoted for a shell. `None` if it is too long, or can't be repeated.
     command: Option<String>,
+    /// The nodes that follow the value of `-m`, and that value with them.
+    unquoted: Option<(Vec<String>, String)>,
     /// The holder of the `with` that this runs under.
     outer: Option<String>,
 }
@@ -66,26 +75,28 @@ pub(crate) struct Program {
 impl Program {
     /// The program, run with `matches`.
     pub(crate) fn new(matches: &ArgMatches) -> Self {
-        let place = PLACE
-            .into_iter()
-            .filter_map(|(id, flag)| option(matches, id, flag));
+        let options = |matches, flags: &[(&str, &str)]| -> String {
+            let flags = flags.iter();
+            flags
+                .filter_map(|(id, flag)| option(matches, id, flag))
+                .collect()
+        };
         let (verb, typed) = matches.subcommand().unwrap_or(("", matches));
-        // A reason that has to be escaped can't be repeated.
         let reason = values(typed, "message").and_then(|mut reasons| reasons.pop());
-        let reason = reason.filter(|reason| !reason.is_empty() && escape(reason) == *reason);
         Self {
-            place: place.collect(),
+            place: options(matches, &PLACE),
             holder: option(matches, "holder", "--holder").unwrap_or_default(),
             verb: verb.to_owned(),
             nodes: nodes(typed),
-            reason: reason.map(|reason| for_shell(&reason)),
-            ticket: option(typed, "ticket", "--ticket").unwrap_or_default(),
+            reason: reason.and_then(|reason| repeatable(&reason)),
+            flags: options(typed, &REPEATED),
             dry_run: values(typed, "dry_run")
                 .and_then(|mut modes| modes.pop())
                 .map(|mode| format!(" --dry-run={}", for_shell(&mode)))
                 .unwrap_or_default(),
             waits: is_set(typed, "wait"),
             command: (verb == "with").then(|| command(typed)).flatten(),
+            unquoted: unquoted(typed),
             outer: None,
         }
     }
@@ -126,29 +137,35 @@ impl Program {
         }
     }
 
-    /// The same verb with `flag`, for the given nodes, else for `node`.
-    pub(crate) fn same_command(&self, node: &str, flag: &str) -> String {
-        let (verb, nodes) = (&self.verb, self.nodes(node));
+    /// Another verb for the same nodes, with the given reason, else that of `lease`, else a placeholder.
+    pub(crate) fn of_verb(&self, verb: &str, lease: Option<&NodeLease>) -> Self {
+        let reason = lease.and_then(NodeLease::reason).and_then(repeatable);
+        let reason = self.reason.clone().or(reason);
+        Self {
+            verb: verb.to_owned(),
+            reason: reason.or(Some(NO_REASON.to_owned())),
+            flags: String::new(),
+            dry_run: String::new(),
+            ..self.clone()
+        }
+    }
+
+    /// The same command, with `flag`.
+    pub(crate) fn same_command(&self, flag: &str) -> String {
+        let (verb, nodes, flags) = (&self.verb, self.nodes(MANY), &self.flags);
         let reason = self.reason.as_ref().map(|reason| format!(" -m {reason}"));
-        let flag = match flag {
-            "" => String::new(),
-            flag => format!(" {flag}"),
+        let reason = reason.unwrap_or_default();
+        // A dry run does not wait.
+        let dry_run = match flag {
+            "--wait" => "",
+            _ => &self.dry_run,
         };
+        let space = if flag.is_empty() { "" } else { " " };
         let command = match &**verb {
             "with" => format!(" -- {}", self.command.as_deref().unwrap_or("COMMAND")),
             _ => String::new(),
         };
-        // A dry run does not wait.
-        let dry_run = match flag.trim() {
-            "--wait" => "",
-            _ => &self.dry_run,
-        };
-        format!(
-            "{self} {verb} {nodes}{}{}{}{flag}{command}",
-            dry_run,
-            reason.unwrap_or_default(),
-            self.ticket,
-        )
+        format!("{self} {verb} {nodes}{dry_run}{reason}{flags}{space}{flag}{command}")
     }
 
     /// The given nodes, else `node`.
@@ -156,17 +173,28 @@ impl Program {
         self.nodes.as_deref().unwrap_or(node)
     }
 
+    /// What to type if one of `nodes`, which can't be nodes, belongs to a reason that was not quoted.
+    pub(crate) fn unquoted_reason(&self, nodes: &[String]) -> Option<String> {
+        let (after, reason) = self.unquoted.as_ref()?;
+        let word = nodes.iter().find(|node| after.contains(node))?;
+        Some(format!(
+            "if \"{}\" belongs to the reason, quote it: -m {}",
+            shown(word),
+            for_shell(reason)
+        ))
+    }
+
     /// The flag of a dry run after a space; empty if it is none.
     pub(crate) fn dry_run(&self) -> &str {
         &self.dry_run
     }
 
-    /// The given reason, quoted for a shell.
+    /// The given reason, quoted for a shell, if it can be repeated.
     pub(crate) fn reason(&self) -> Option<&str> {
         self.reason.as_deref()
     }
 
-    /// The given reason, else a placeholder.
+    /// The same, else a placeholder.
     pub(crate) fn why(&self) -> &str {
         self.reason().unwrap_or(NO_REASON)
     }
@@ -189,64 +217,9 @@ impl fmt::Display for Program {
     }
 }
 
-/// The values of an argument, if it was typed. Each verb defines only some.
-fn values(matches: &ArgMatches, id: &str) -> Option<Vec<String>> {
-    let exists = matches.try_contains_id(id).unwrap_or(false);
-    let is_typed = exists && matches.value_source(id) == Some(ValueSource::CommandLine);
-    let values = is_typed.then(|| matches.get_raw(id)).flatten()?;
-    Some(
-        values
-            .map(|value| value.to_string_lossy().into_owned())
-            .collect(),
-    )
-}
-
-/// An option after a space, with each of its values.
-fn option(matches: &ArgMatches, id: &str, flag: &str) -> Option<String> {
-    let values = values(matches, id)?;
-    let values = values
-        .iter()
-        .map(|value| format!(" {flag} {}", for_shell(value)));
-    Some(values.collect())
-}
-
-fn is_set(matches: &ArgMatches, id: &str) -> bool {
-    values(matches, id).is_some() && matches.get_flag(id)
-}
-
-/// The nodes as typed, each once.
-fn nodes(typed: &ArgMatches) -> Option<String> {
-    let option = |id, flag| option(typed, id, flag).map(|option| option.trim().to_owned());
-    let named = values(typed, "nodes").and_then(|typed| {
-        let mut names: Vec<String> = Vec::new();
-        for node in typed {
-            let node = for_shell(node.rsplit_once('/').map_or(&node, |(_, name)| name));
-            if !names.contains(&node) {
-                names.push(node);
-            }
-        }
-        listed(&names)
-    });
-    named
-        .or_else(|| option("selector", "-l"))
-        .or_else(|| option("nodes_from", "--nodes-from").filter(|from| !from.ends_with(" -")))
-        .or_else(|| is_set(typed, "all").then(|| "--all".to_owned()))
-}
-
-/// The command of `with` in one line. Only a part of it would be dangerous to paste.
-fn command(typed: &ArgMatches) -> Option<String> {
-    let words: Vec<_> = typed.get_raw("command")?.map(OsStr::to_str).collect();
-    let words: Option<Vec<&str>> = words.into_iter().collect();
-    let words = words?;
-    let line: Vec<String> = words.iter().map(|word| for_shell(word)).collect();
-    let line = line.join(" ");
-    let is_exact = words.iter().all(|word| escape(word) == **word);
-    (is_exact && line.chars().count() <= MOST_OF_COMMAND).then_some(line)
-}
-
-/// `nodes` in one line, unless there are too many.
-fn listed(nodes: &[String]) -> Option<String> {
-    (nodes.len() <= MOST_NODES).then(|| nodes.join(" "))
+/// A reason, quoted for a shell. One that has to be escaped can't be repeated.
+fn repeatable(reason: &str) -> Option<String> {
+    (!reason.is_empty() && escape(reason) == reason).then(|| for_shell(reason))
 }
 
 #[cfg(test)]
@@ -281,26 +254,26 @@ mod tests {
     }
 
     #[test]
-    fn the_same_verb_has_its_nodes_and_reason_and_nothing_else() {
+    fn the_same_command_has_its_nodes_reason_and_duration_and_nothing_else() {
         let acquire = run("acquire a node/b a -m it's --duration 1h -o json");
         assert_eq!(
-            acquire.same_command("a", "--wait"),
-            r"kubectl maint acquire a b -m 'it'\''s' --wait"
+            acquire.same_command("--wait"),
+            r"kubectl maint acquire a b -m 'it'\''s' --duration 1h --wait"
         );
         assert!(!acquire.waits());
         let selected = run("hold -l rack=7,zone!=a -m x --wait");
         assert_eq!(
-            selected.same_command("a", ""),
+            selected.same_command(""),
             "kubectl maint hold -l 'rack=7,zone!=a' -m x"
         );
         assert!(selected.waits());
         assert_eq!(
-            run("with a -- sudo $(reboot)").same_command("a", "--wait"),
+            run("with a -- sudo $(reboot)").same_command("--wait"),
             "kubectl maint with a --wait -- sudo '$(reboot)'"
         );
         for hidden in ["x".repeat(81), "a\u{1b}b".to_owned()] {
             assert_eq!(
-                run(&format!("with a -- {hidden}")).same_command("a", "--wait"),
+                run(&format!("with a -- {hidden}")).same_command("--wait"),
                 "kubectl maint with a --wait -- COMMAND"
             );
         }
@@ -315,6 +288,18 @@ mod tests {
         assert_eq!(some("acquire a b c -m x", &["b"]), "b");
         assert_eq!(some("acquire -l pool=gpu", &["a", "b"]), "a b");
         assert_eq!(some("acquire --all", &["a"; 11]), "NODE...");
+    }
+
+    #[test]
+    fn words_after_a_reason_may_belong_to_it() {
+        let hint = |line: &str, node: &str| run(line).unquoted_reason(&[node.to_owned()]);
+        assert_eq!(
+            hint("acquire a -m disk errors again --wait", "again").as_deref(),
+            Some(r#"if "again" belongs to the reason, quote it: -m 'disk errors again'"#)
+        );
+        assert_eq!(hint("acquire a -m disk errors", "a"), None);
+        assert_eq!(hint("acquire -m disk --wait a", "a"), None);
+        assert_eq!(hint("release a", "a"), None);
     }
 
     #[test]

@@ -2,12 +2,15 @@
 
 use chrono::SecondsFormat;
 
-use super::hint_command::Program;
+use super::hint_command::{NODE_KINDS, Program};
 use super::time::{length, span};
-use crate::error::InputError;
+use crate::error::{InputError, Verb};
 use crate::text::{for_shell, shown};
 
 const ONLY_ONE: &str = "use only one of them";
+
+const NODE_NAMES: &str =
+    "node names have only lower-case letters, digits, - and ., at most 253 characters";
 
 const ONE_ON_EACH_LINE: &str = "put one node on each line";
 
@@ -45,7 +48,7 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
                 true => "a node name must not be empty".to_owned(),
                 false => format!("\"{}\" is not a valid node name", shown(name)),
             },
-            "node names have only lower-case letters, digits, - and ., at most 253 characters",
+            program.unquoted_reason(std::slice::from_ref(name)).unwrap_or_else(|| NODE_NAMES.to_owned()),
         ),
         InputError::NodeNames(names) => both(
             format!("\"{}\" is not a valid node name", shown(names)),
@@ -93,12 +96,7 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
         ),
         InputError::FarUntil { time } => both(
             "--until is more than 1h from now: a lock lasts at most 1h",
-            format!(
-                "use a hold, which does not expire: `{program} hold {} -m {} --expect-until {}`",
-                program.nodes("NODE..."),
-                program.why(),
-                time.to_rfc3339_opts(SecondsFormat::Secs, true)
-            ),
+            hold_instead(program, &time.to_rfc3339_opts(SecondsFormat::Secs, true)),
         ),
         InputError::ShortLease {
             lease,
@@ -186,13 +184,33 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
         ),
         InputError::NotExplained { typed } => both(
             format!("why cannot explain {}", shown(typed)),
-            "use pod/NAME, pvc/NAME or namespace/NAME; list its pods with `kubectl get pods`",
+            match node_of(typed) {
+                Some(node) => format!(
+                    "show what is stuck there with `{program} status --pods {node}`, or its lock and health \
+                     with `{program} describe {node}`"
+                ),
+                None => "use pod/NAME, pvc/NAME or namespace/NAME; list its pods with `kubectl get pods`"
+                    .to_owned(),
+            },
         ),
         InputError::NotOneObject => both(
             "why explains one object at a time",
             "run it once for each object",
         ),
     }
+}
+
+/// The hold to use if a lock can't last until `end`, a time or a duration.
+pub(crate) fn hold_instead(program: &Program, end: &str) -> String {
+    let hold = program.of_verb(Verb::Hold.name(), None);
+    let hold = hold.same_command(&format!("--expect-until {end}"));
+    format!("use a hold, which does not expire: `{hold}`")
+}
+
+/// The name in a reference to a node, such as `node/worker-1`.
+fn node_of(typed: &str) -> Option<String> {
+    let (kind, name) = typed.split_once(['/', ' '])?;
+    (NODE_KINDS.contains(&kind) && !name.is_empty()).then(|| for_shell(name))
 }
 
 fn both(message: impl Into<String>, hint: impl Into<String>) -> (String, String) {

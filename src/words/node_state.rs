@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use maintenance_lease::protocol::{Now, Refusal, State};
+use maintenance_lease::protocol::{Now, Refusal, State, identity};
 use maintenance_lease::{Blocked, NodeLease, Refused, Subject};
 
 use super::holder::person;
@@ -15,7 +15,7 @@ const MOST: usize = 10;
 
 /// The state of a node: free, or who holds it, why, since when and until when.
 pub(crate) fn line(node: &str, lease: Option<&NodeLease>, now: Now) -> String {
-    format!("node/{node} {}", state(lease, now))
+    format!("node/{node} {}", state(lease, "", now))
 }
 
 /// The lock that a script verified.
@@ -25,8 +25,8 @@ pub(crate) fn still_locked(lease: &NodeLease, now: Now) -> String {
     format!("node/{node} is still locked by {}{about}", person(lease))
 }
 
-/// The same without the node.
-pub(crate) fn state(lease: Option<&NodeLease>, now: Now) -> String {
+/// The same without the node. Locks of `caller` are theirs.
+pub(crate) fn state(lease: Option<&NodeLease>, caller: &str, now: Now) -> String {
     let (lease, state) = match lease.map(|lease| (lease, lease.state(now))) {
         Some((lease, State::Free)) if lease.is_deleting() => {
             return "has a Lease that is being deleted".to_owned();
@@ -39,7 +39,12 @@ pub(crate) fn state(lease: Option<&NodeLease>, now: Now) -> String {
         State::AdminHold => "is on hold by",
         State::Free | State::Held { .. } => "is locked by",
     };
-    format!("{how} {}{}", person(lease), about(lease, state, now))
+    let (holder, about) = (person(lease), about(lease, state, now));
+    match lease.holder().map(identity::person) == Some(caller) {
+        true if matches!(state, State::Expired { .. }) => format!("{how} yours ({holder}){about}"),
+        true => format!("{how} you ({holder}){about}"),
+        false => format!("{how} {holder}{about}"),
+    }
 }
 
 /// Why no lock id is printed.
@@ -96,6 +101,8 @@ pub(crate) struct AwaitedNodes<'a> {
     /// How many there were.
     pub(crate) all: usize,
     pub(crate) awaited: Awaited,
+    /// Who waits.
+    pub(crate) caller: &'a str,
 }
 
 impl AwaitedNodes<'_> {
@@ -109,7 +116,7 @@ impl AwaitedNodes<'_> {
         format!(
             "waiting for node/{node} to be {}: it {}",
             self.awaited,
-            state(lease, now)
+            state(lease, self.caller, now)
         )
     }
 

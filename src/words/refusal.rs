@@ -12,14 +12,15 @@ use super::lock::{about, why};
 use super::request::RequestContext;
 use super::state::node_problem;
 use super::time::{clock, length, remaining};
-use crate::error::Verb;
+use crate::error::{Awaited, Verb};
 use crate::holder::HoldingCommand;
 use crate::text::{escape, for_shell};
-use crate::words::hint_command::{NO_REASON, Program};
+use crate::words::hint_command::{MANY, NO_REASON, Program};
 
 /// The two lines, the second without its `hint:`.
 pub(crate) fn lines(refused: &Refused, request: RequestContext<'_>) -> (String, String) {
-    (message(refused, request), hint(refused, request))
+    let hint = hint(refused, std::slice::from_ref(&refused.node), request);
+    (message(refused, request), hint)
 }
 
 /// The first of them: what failed, and why.
@@ -50,6 +51,9 @@ pub(super) fn cause_with(refused: &Refused, about: &str, request: RequestContext
     let caller = escape(request.caller);
     match refused.refusal {
         Refusal::Held => format!("locked by {holder}{about}"),
+        Refusal::HeldByCaller if request.verb == Verb::Wait => {
+            format!("locked by you ({holder}){about}")
+        }
         Refusal::HeldByCaller => format!("you already hold this lock ({holder}){about}"),
         Refusal::Expired if request.verb == Verb::Verify => format!("it has expired{about}"),
         Refusal::Expired => format!("the lock of {holder} has expired{about}"),
@@ -101,31 +105,38 @@ pub(super) fn cause_with(refused: &Refused, about: &str, request: RequestContext
     }
 }
 
-fn hint(refused: &Refused, request: RequestContext<'_>) -> String {
+/// What to do about `nodes`, which were all refused like the one in `refused`.
+pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<'_>) -> String {
     let fenced = fenced::hold(refused, request);
-    if let Some(hint) = fenced.and_then(|lease| fenced::hint(refused, lease, request)) {
+    if let Some(hint) = fenced.and_then(|lease| fenced::hint(refused, lease, nodes, request)) {
         return hint;
     }
-    let node = &refused.node;
     let RequestContext { verb, program, .. } = request;
-    let holder = refused.lease.as_ref().and_then(NodeLease::holder);
-    let whom = refused
-        .lease
-        .as_ref()
-        .map_or_else(|| "the holder".to_owned(), person);
+    let named = program.narrowed(nodes);
+    // A set is locked as a whole. Other verbs act on each node by itself.
+    let same = match verb {
+        Verb::Acquire | Verb::With => program,
+        _ => &named,
+    };
+    let to_lock = match verb {
+        Verb::Acquire | Verb::With | Verb::Hold => same.clone(),
+        _ => named.of_verb(Verb::Acquire.name(), None),
+    };
+    let node = named.nodes(MANY);
+    let it = if nodes.len() == 1 { "it" } else { "them" };
+    let lease = refused.lease.as_ref();
+    let holder = lease.and_then(NodeLease::holder);
+    let whom = lease.map_or_else(|| "the holder".to_owned(), person);
     let why = match verb {
         Verb::Release | Verb::Renew => program.why(),
         _ => NO_REASON,
     };
     let by_force = format!("`{program} release {node} --force -m {why}`");
     let waits = request.waited || program.waits();
-    // The reason to acquire with, if one was given.
-    let reason = program.reason().map(|reason| format!(" -m {reason}"));
-    let reason = reason.unwrap_or_default();
     // Don't suggest waiting for a lock that lasts longer than maintenance may take.
     let overlong = is_overlong(refused, request.now);
     let can_wait = !waits && !overlong;
-    let if_nobody = format!("if nobody works there, release it with {by_force}");
+    let if_nobody = format!("if nobody works there, release {it} with {by_force}");
     let or_by_force = match overlong {
         true => format!("; {if_nobody}"),
         false => String::new(),
@@ -135,25 +146,27 @@ fn hint(refused: &Refused, request: RequestContext<'_>) -> String {
         Refusal::Held | Refusal::NotHolder | Refusal::AdminHold
     );
     if let Some(holder) = holder.filter(|holder| others && program.is_under(holder)) {
-        return under(holder, request, node);
+        return under(holder, verb, same);
     }
     if let Some((running, words)) = holder
         .filter(|_| others)
         .and_then(|holder| running_command(holder, request.caller))
     {
+        let line = match verb {
+            Verb::Acquire | Verb::With | Verb::Hold if !waits => same.same_command("--wait"),
+            _ => format!("{program} wait {node}"),
+        };
         return match running {
-            HoldingCommand::With => format!("{words}; take it over with {by_force}"),
-            HoldingCommand::ForceDelete => {
-                format!("{words}; {}", once_it_is_free(request, node, waits))
-            }
+            HoldingCommand::With => format!("{words}; take {it} over with {by_force}"),
+            HoldingCommand::ForceDelete => format!("{words}; wait for {it} with `{line}`"),
         };
     }
     if let Some(holder) = holder.filter(|holder| others && is_same_user(holder, request.caller)) {
         let person = identity::person(holder);
-        let as_holder = program.as_holder(person);
+        let as_holder = same.as_holder(person);
         let line = match verb {
-            Verb::Hold => as_holder.same_command(node, ""),
-            Verb::With => as_holder.same_command(node, "--reentry"),
+            Verb::Hold => as_holder.same_command(""),
+            Verb::With => as_holder.same_command("--reentry"),
             Verb::Fence | Verb::Unfence => {
                 let flag = format!("--holder {}", for_shell(person));
                 return format!("if you are {whom}, add `{flag}`{or_by_force}");
@@ -165,65 +178,66 @@ fn hint(refused: &Refused, request: RequestContext<'_>) -> String {
     match (refused.refusal, verb) {
         (_, Verb::Verify) => STOP.to_owned(),
         (Refusal::Held | Refusal::AdminHold, Verb::Hold) => {
-            let take_over = program.same_command(node, "--take-over");
+            let take_over = same.same_command("--take-over");
             match can_wait {
                 true => format!(
-                    "wait for it with `{}`, or take it over with `{take_over}`",
-                    program.same_command(node, "--wait")
+                    "wait for {it} with `{}`, or take {it} over with `{take_over}`",
+                    same.same_command("--wait")
                 ),
-                false => format!("take it over with `{take_over}`{or_by_force}"),
+                false => format!("take {it} over with `{take_over}`{or_by_force}"),
             }
         }
-        (Refusal::Held | Refusal::AdminHold, Verb::Fence | Verb::Unfence) => {
-            format!(
-                "take it over first with `{program} hold {node} --take-over -m {why}`{or_by_force}"
-            )
-        }
-        (Refusal::AdminHold, Verb::Acquire | Verb::With) if can_wait => format!(
-            "wait for it with `{}`, or end the hold with `{program} unhold {node}`",
-            program.same_command(node, "--wait")
+        (Refusal::Held | Refusal::AdminHold, Verb::Fence | Verb::Unfence) => format!(
+            "take it over first with `{}`{or_by_force}",
+            named
+                .of_verb(Verb::Hold.name(), None)
+                .same_command("--take-over")
         ),
-        (Refusal::AdminHold, _) => by_unhold(request, &whom, node),
+        (Refusal::AdminHold, Verb::Acquire | Verb::With) if can_wait => format!(
+            "wait for {it} with `{}`, or end the hold with `{program} unhold {node}`",
+            same.same_command("--wait")
+        ),
+        (Refusal::AdminHold, _) => by_unhold(program, &whom, node),
         (Refusal::NotHolder, _) if refused.state == State::AdminHold => {
-            by_unhold(request, &whom, node)
+            by_unhold(program, &whom, node)
         }
-        (Refusal::NotHolder, Verb::Release) => {
-            format!("ask {whom} to release it, or take it over with {by_force}")
+        (Refusal::NotAHold, _) if holder == Some(request.caller) => {
+            format!("release your lock with `{program} release {node}`")
+        }
+        (Refusal::NotHolder, Verb::Release) | (Refusal::NotAHold, _) => {
+            format!("ask {whom} to release {it}, or take {it} over with {by_force}")
         }
         (Refusal::Held | Refusal::NotHolder, _) if overlong => {
             format!("ask {whom}; {if_nobody}")
         }
         (Refusal::HeldByCaller, Verb::Wait) => {
-            format!("this is your own lock; release it with `{program} release {node}`")
+            format!("you hold {it} yourself; release {it} with `{program} release {node}`")
         }
         (Refusal::OwnHold, Verb::Wait) => {
-            format!("this is your own hold; end it with `{program} unhold {node}`")
+            format!("you hold {it} yourself; end the hold with `{program} unhold {node}`")
         }
         (Refusal::Held | Refusal::NotHolder, _) => match refused.state {
-            State::Held { .. } if verb == Verb::Wait => {
-                format!("wait longer with `{program} wait {node} --timeout 1h`")
+            State::Held { .. } if verb == Verb::Wait => wait_longer(Awaited::Free, nodes, program),
+            State::Held { .. } => {
+                let how = match request.waited {
+                    true => "wait without a limit".to_owned(),
+                    false => format!("wait for {it}"),
+                };
+                format!("{how} with `{}`", to_lock.same_command("--wait"))
             }
-            State::Held { .. } if request.waited => format!(
-                "wait without a limit with `{}`",
-                take(request, node, "--wait")
-            ),
-            State::Held { .. } => format!("wait for it with `{}`", take(request, node, "--wait")),
-            _ => format!("acquire it with `{}`", take(request, node, "")),
+            _ => format!("acquire {it} with `{}`", to_lock.same_command("")),
         },
         (Refusal::HeldByCaller | Refusal::OwnHold, Verb::With) => {
             let whose = identity::person(holder.unwrap_or_default());
-            let program =
-                match HoldingCommand::of(request.caller).map(|(_, whose)| whose) == Some(whose) {
-                    true => program.clone(),
-                    false => program.as_holder(whose),
-                };
-            format!(
-                "work under it with `{}`",
-                program.same_command(node, "--reentry")
-            )
+            let is_caller = HoldingCommand::of(request.caller).is_some_and(|(_, own)| own == whose);
+            let same = match is_caller {
+                true => same.clone(),
+                false => same.as_holder(whose),
+            };
+            format!("work under it with `{}`", same.same_command("--reentry"))
         }
         (Refusal::HeldByCaller, _) => format!(
-            "extend it with `{program} renew {node}`, or add --reentry to keep working under it"
+            "extend {it} with `{program} renew {node}`, or add --reentry to keep working under {it}"
         ),
         (Refusal::Unfinished { .. }, _) => {
             let whom = match holder {
@@ -232,33 +246,30 @@ fn hint(refused: &Refused, request: RequestContext<'_>) -> String {
             };
             format!(
                 "check what {whom} left unfinished, then run `{}`",
-                program.same_command(node, "--take-expired")
+                to_lock.same_command("--take-expired")
             )
         }
         (Refusal::Expired, _) => format!(
-            "check what {whom} left unfinished, then run `{program} acquire {node}{reason}`"
+            "check what {whom} left unfinished, then run `{}`",
+            to_lock.same_command("")
         ),
         (Refusal::OwnHold, Verb::Acquire) => format!(
-            "end it with `{program} unhold {node}`, or add --reentry to keep working under it"
+            "end {it} with `{program} unhold {node}`, or add --reentry to keep working under {it}"
         ),
-        (Refusal::OwnHold, Verb::Renew) => format!(
-            "a hold does not expire; set its expected end with `{program} hold {node} -m {why} --expect-until TIME`"
-        ),
+        (Refusal::OwnHold, Verb::Renew) => {
+            let hold = named.of_verb(Verb::Hold.name(), lease);
+            let hold = hold.same_command("--expect-until TIME");
+            format!("a hold does not expire; set its expected end with `{hold}`")
+        }
         (Refusal::OwnHold, _) => format!("end the hold with `{program} unhold {node}`"),
         (Refusal::ChangedHands, Verb::Renew) => STOP.to_owned(),
         (Refusal::ChangedHands, _) => {
             format!("show the current lock with `{program} status {node}`")
         }
-        (Refusal::NotHeld, _) => format!("acquire it with `{program} acquire {node}{reason}`"),
-        (Refusal::NotAHold, _) if holder == Some(request.caller) => {
-            format!("release your lock with `{program} release {node}`")
-        }
-        (Refusal::NotAHold, _) => {
-            format!("ask {whom} to release it, or take it over with {by_force}")
-        }
-        (Refusal::TooLong { left, .. }, _) => possible_extension(node, left.to_duration(), program),
+        (Refusal::NotHeld, _) => format!("acquire {it} with `{}`", to_lock.same_command("")),
+        (Refusal::TooLong { left, .. }, _) => possible_extension(left.to_duration(), &named, lease),
         (Refusal::Elected | Refusal::Foreign, _) => format!(
-            "inspect it with `{} get lease -n {} {node} -o yaml`",
+            "inspect {it} with `{} get lease -n {} {node} -o yaml`",
             program.kubectl(),
             maintenance_lease::NAMESPACE
         ),
@@ -268,17 +279,29 @@ fn hint(refused: &Refused, request: RequestContext<'_>) -> String {
     }
 }
 
+/// How to wait for `nodes` once more, after a wait that timed out.
+pub(super) fn wait_longer(awaited: Awaited, nodes: &[String], program: &Program) -> String {
+    let named = program.narrowed(nodes);
+    let condition = match awaited {
+        Awaited::Free => "",
+        Awaited::Locked => " --for=locked",
+        Awaited::Expired => " --for=expired",
+        Awaited::OnHold => " --for=on-hold",
+    };
+    let nodes = named.nodes(MANY);
+    format!("wait longer with `{program} wait {nodes}{condition} --timeout 1h`")
+}
+
 /// What to do after losing a lock that the work depends on.
 const STOP: &str = "stop the work that relied on this lock";
 
-/// What to do about the lock of the `with` that this runs under.
-fn under(holder: &str, request: RequestContext<'_>, node: &str) -> String {
-    let program = request.program;
-    let flag = match request.verb {
+/// What to do about the lock of the `with` that this runs under. `same` is the same command.
+fn under(holder: &str, verb: Verb, same: &Program) -> String {
+    let flag = match verb {
         Verb::Hold => {
             return format!(
                 "this runs inside `with`, which has the lock; exit it, then run `{}`",
-                program.same_command(node, "")
+                same.same_command("")
             );
         }
         Verb::Release => {
@@ -295,9 +318,7 @@ fn under(holder: &str, request: RequestContext<'_>, node: &str) -> String {
     };
     format!(
         "this runs inside `with`, which has the lock; act as its holder with `{}`",
-        program
-            .as_holder(identity::person(holder))
-            .same_command(node, flag)
+        same.as_holder(identity::person(holder)).same_command(flag)
     )
 }
 
@@ -312,34 +333,8 @@ pub(crate) fn running_command(holder: &str, caller: &str) -> Option<(HoldingComm
     })
 }
 
-/// What to do about a node that becomes free by itself.
-fn once_it_is_free(request: RequestContext<'_>, node: &str, waits: bool) -> String {
-    let program = request.program;
-    match request.verb {
-        Verb::Acquire | Verb::With | Verb::Hold if !waits => {
-            format!(
-                "wait for it with `{}`",
-                program.same_command(node, "--wait")
-            )
-        }
-        _ => format!("wait for it with `{program} wait {node}`"),
-    }
-}
-
-/// How to acquire a node once it is free.
-fn take(request: RequestContext<'_>, node: &str, flag: &str) -> String {
-    match (request.verb, flag) {
-        (Verb::Acquire | Verb::With | Verb::Hold, flag) => request.program.same_command(node, flag),
-        (_, "") => format!("{} acquire {node}", request.program),
-        (_, flag) => format!("{} acquire {node} {flag}", request.program),
-    }
-}
-
-fn by_unhold(request: RequestContext<'_>, whom: &str, node: &str) -> String {
-    format!(
-        "ask {whom} to end the hold, or end it with `{} unhold {node}`",
-        request.program
-    )
+fn by_unhold(program: &Program, whom: &str, node: &str) -> String {
+    format!("ask {whom} to end the hold, or end it with `{program} unhold {node}`")
 }
 
 /// What to do if the holder is the same user on another host.
@@ -358,20 +353,24 @@ fn is_overlong(refused: &Refused, now: Now) -> bool {
     lease.is_some_and(|lease| lease.flags(now).overlong)
 }
 
-/// How much can be added to the lock on `node` if this much time is `left`.
-fn possible_extension(node: &str, left: Duration, program: &Program) -> String {
-    let longer = format!(
-        "for longer, run `{program} hold {node} -m {}`",
-        program.why()
-    );
+/// How much can be added to a lock if this much time is `left`: for the nodes of `named`, with the reason
+/// in `lease` if there is no new one.
+pub(super) fn possible_extension(
+    left: Duration,
+    named: &Program,
+    lease: Option<&NodeLease>,
+) -> String {
+    let hold = named.of_verb(Verb::Hold.name(), lease).same_command("");
+    let longer = format!("for longer, run `{hold}`");
     let possible = match LONGEST_DURATION.saturating_sub(left).as_secs() {
         0 => return longer,
         seconds @ 1..60 => seconds,
         seconds => seconds / 60 * 60,
     };
     format!(
-        "add at most {} with `{program} renew {node} --duration +{0}`; {longer}",
-        length(Duration::from_secs(possible).into())
+        "add at most {} with `{named} renew {} --duration +{0}`; {longer}",
+        length(Duration::from_secs(possible).into()),
+        named.nodes(MANY),
     )
 }
 

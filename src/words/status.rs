@@ -1,5 +1,7 @@
 //! What `status` says beside its table.
 
+use pod_safety::node_health::Health;
+
 use super::confirmation::nodes;
 use super::state::ShownState;
 
@@ -36,25 +38,40 @@ impl LeftOut {
 }
 
 /// How many nodes are in which state, such as `12 nodes: 9 free, 2 locked, 1 on hold`, and how many are
-/// left out.
-pub(crate) fn summary(states: &[ShownState], left_out: LeftOut) -> String {
-    let counts = || counts(states);
-    match (states.len(), left_out.nodes) {
+/// left out. Of a free node, its health is why it is in the table.
+pub(crate) fn summary(nodes: &[(ShownState, Option<&Health>)], left_out: LeftOut) -> String {
+    let counts = || counts(nodes);
+    match (nodes.len(), left_out.nodes) {
         (0, _) => left_out.words(0),
         (_, 0) => counts(),
         (shown, _) => format!("{}. {}", counts(), left_out.words(shown)),
     }
 }
 
-fn counts(states: &[ShownState]) -> String {
-    let count = |label| states.iter().filter(|state| **state == label).count();
+fn counts(all: &[(ShownState, Option<&Health>)]) -> String {
+    let count = |label| all.iter().filter(|(state, _)| *state == label).count();
+    let free = |is_so: fn(&Health) -> bool| {
+        let free = all.iter().filter(|(state, _)| *state == ShownState::Free);
+        free.filter(|(_, health)| health.is_some_and(is_so)).count()
+    };
+    let not_ready =
+        free(|health| matches!(health, Health::NotReady { .. } | Health::Unreachable { .. }));
+    let out_of_service = free(|health| {
+        use Health::{KubeletAlive, OutOfService, Restarted};
+        matches!(
+            health,
+            OutOfService { .. } | Restarted { .. } | KubeletAlive { .. }
+        )
+    });
     let overdue = count(ShownState::OnHoldOverdue);
     let on_hold = match overdue {
         0 => "on hold".to_owned(),
         _ => format!("on hold ({overdue} overdue)"),
     };
     let parts: Vec<String> = [
-        (count(ShownState::Free), "free"),
+        (count(ShownState::Free) - not_ready - out_of_service, "free"),
+        (not_ready, "free but not ready"),
+        (out_of_service, "free but out of service"),
         (count(ShownState::Locked), "locked"),
         (count(ShownState::Expired), "expired"),
         (count(ShownState::OnHold) + overdue, &on_hold),
@@ -63,5 +80,31 @@ fn counts(states: &[ShownState]) -> String {
     .filter(|&(count, _)| count > 0)
     .map(|(count, word)| format!("{count} {word}"))
     .collect();
-    format!("{}: {}", nodes(states.len()), parts.join(", "))
+    format!("{}: {}", nodes(all.len()), parts.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_summary_says_why_a_free_node_is_shown() {
+        let (not_ready, restarted) = (
+            Health::NotReady { reporting: false },
+            Health::Restarted {
+                by: "bob".to_owned(),
+            },
+        );
+        let shown = [
+            (ShownState::Free, Some(&Health::Ready)),
+            (ShownState::Free, Some(&not_ready)),
+            (ShownState::Free, Some(&restarted)),
+            (ShownState::Free, None),
+            (ShownState::Locked, Some(&not_ready)),
+        ];
+        assert_eq!(
+            summary(&shown, LeftOut::default()),
+            "5 nodes: 2 free, 1 free but not ready, 1 free but out of service, 1 locked"
+        );
+    }
 }

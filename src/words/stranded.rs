@@ -103,12 +103,19 @@ pub(crate) fn blocked(namespace: &BlockedNamespace, now: Now) -> String {
     )
 }
 
+/// Whether a pod on an unhealthy node was never started there, and nothing evicts it.
+fn only_waits(pod: &StrandedPod) -> bool {
+    pod.found.state == State::Pending && pod.found.reasons.contains(&Reason::Unevicted)
+}
+
 /// The totals, such as `1 unhealthy node, 3 stuck pods, 1 orphaned volume`. `node` is the only node that was
 /// read.
 pub(crate) fn summary(stranded: &Stranded, node: Option<&str>) -> String {
     let mut parts = Vec::new();
+    let pending = stranded.pods.iter().filter(|pod| only_waits(pod)).count();
     for (number, word) in [
-        (stranded.pods.len(), "stuck pod"),
+        (stranded.pods.len() - pending, "stuck pod"),
+        (pending, "pending pod"),
         (stranded.waiting.len(), "pending replacement"),
         (stranded.volumes.len(), "orphaned volume"),
         (stranded.namespaces.len(), "blocked namespace"),

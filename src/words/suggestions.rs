@@ -23,6 +23,9 @@ pub(crate) fn near_misses<'a>(
 /// What to type instead of the nodes in `unknown`, which don't exist: known names, a line for each, else how to
 /// list all.
 pub(crate) fn instead_of(unknown: &[String], known: &[&str], program: &Program) -> Vec<String> {
+    if let Some(hint) = program.unquoted_reason(unknown) {
+        return vec![hint];
+    }
     let hints = unknown.iter().filter_map(|typed| {
         let near = near_misses(typed, known.iter().copied());
         let whose = match unknown {

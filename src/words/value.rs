@@ -25,7 +25,7 @@ impl fmt::Display for InvalidValue {
             Self::NotADuration => "not a duration, e.g. 90s, 30m or 1h",
             Self::BeyondClocks => "must not be longer than 3650d",
             Self::Added => "must not begin with +: only renew adds to the time that is left",
-            Self::LongLock => "must not be longer than 1h; use `with` or `hold` for longer",
+            Self::LongLock => "must not be longer than 1h",
             Self::LongLease => {
                 "must not be longer than 1h; the lock is renewed until the command ends"
             }

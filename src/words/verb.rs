@@ -86,7 +86,8 @@ impl Verb {
     /// The state of nodes after it succeeded.
     fn state(self) -> &'static str {
         match self {
-            Self::Acquire | Self::Renew | Self::With | Self::Verify => "locked",
+            Self::Acquire | Self::With | Self::Verify => "locked",
+            Self::Renew => "renewed",
             Self::Hold | Self::Fence => "on hold",
             Self::Release | Self::Unhold | Self::Unfence | Self::Wait => "free",
         }
@@ -126,17 +127,26 @@ impl Verb {
         }
     }
 
-    /// How many nodes are locked, or would be in a `dry_run`; `None` if the result of a single node said
-    /// it.
+    /// What an interrupted command reports if it changed nothing.
+    pub(crate) fn nothing_done(self) -> String {
+        match self {
+            Self::Acquire | Self::With => "nothing was locked".to_owned(),
+            _ => format!("nothing was {}", self.participle()),
+        }
+    }
+
+    /// How many nodes are locked or renewed, or would be in a `dry_run`; `None` if the result of a single node
+    /// says it.
     pub(crate) fn summary(self, outcomes: &Outcomes, dry_run: bool) -> Option<String> {
         let Outcomes { done, left, open } = outcomes;
         let all = done.len() + left.len() + open.len();
         if all < 2 {
             return None;
         }
-        let (are, state, be) = match dry_run {
-            true => ("", format!("would be {}", self.state()), "would be"),
-            false => ("are ", self.state().to_owned(), "was"),
+        let (are, state, be) = match (dry_run, self) {
+            (true, _) => ("", format!("would be {}", self.state()), "would be"),
+            (false, Self::Renew) => ("", self.state().to_owned(), "was"),
+            (false, _) => ("are ", self.state().to_owned(), "was"),
         };
         let participle = self.participle();
         let known = match (self, &done[..], &left[..], &open[..]) {
@@ -152,7 +162,7 @@ impl Verb {
                 left.len(),
                 list(left)
             ),
-            (Self::Release | Self::Unhold, _, [_, ..], _) => format!(
+            (Self::Renew | Self::Release | Self::Unhold, _, [_, ..], _) => format!(
                 "{} of {all} nodes {state}; not {participle}: {}",
                 done.len(),
                 list(left)
@@ -203,7 +213,11 @@ mod tests {
         );
         assert_eq!(
             summary(Verb::Renew, &["a"], &["b", "c"], &[]),
-            "1 of 3 nodes locked: a"
+            "1 of 3 nodes renewed; not renewed: b, c"
+        );
+        assert_eq!(
+            summary(Verb::Renew, &["a", "b"], &[], &[]),
+            "all 2 nodes renewed"
         );
         assert_eq!(
             summary(Verb::Release, &["a", "b"], &["c"], &[]),

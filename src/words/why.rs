@@ -9,7 +9,7 @@ use pod_safety::node_health::Health;
 use pod_safety::why::{Blocked, Diagnosis, Eviction, Finalizer, Reason, State, Unread, User};
 use pod_safety::words::few;
 
-pub(crate) use self::next::{Step, steps, volume_steps};
+pub(crate) use self::next::{Step, pod_step, steps, volume_steps};
 pub(crate) use self::subject::{Kind, Subject};
 use super::time::{length, remaining, span};
 use crate::text::escape;

@@ -132,7 +132,7 @@ fn a_command_in_a_hint_has_the_flags_of_this_run() {
         $ kubectl maint renew worker-1 --context [context] --holder ops@laptop
         -- stderr
         error: cannot renew node/worker-1: locked by our ops: "new kernel" (since [time], until [time], [length] left); you are ops@laptop
-        hint: wait for it with `kubectl maint --context [context] --holder ops@laptop acquire worker-1 --wait`
+        hint: wait for it with `kubectl maint --context [context] --holder ops@laptop acquire worker-1 -m WHY --wait`
         -- exit code 3
         "#);
     });
@@ -667,7 +667,7 @@ fn a_next_command_is_for_all_that_was_asked_for() {
         $ kubectl maint acquire worker-1 worker-2 -m "new kernel" --duration 1h
         -- stderr
         error: cannot acquire node/worker-2: locked by bob@laptop (since [time], until [time], [length] left)
-        hint: wait for it with `kubectl maint acquire worker-1 worker-2 -m 'new kernel' --wait`
+        hint: wait for it with `kubectl maint acquire worker-1 worker-2 -m 'new kernel' --duration 1h --wait`
         none of the 2 nodes was acquired
         -- exit code 3
         "#);
@@ -724,8 +724,8 @@ fn beside_an_own_lock_the_next_command_is_for_the_others() {
         $ kubectl maint acquire worker-1 worker-2 worker-3
         -- stderr
         error: cannot acquire node/worker-1: you already hold this lock (alice@bastion) (since [time], until [time], [length] left)
-        hint: extend it with `kubectl maint renew worker-1`, or add --reentry to keep working under it
         error: cannot acquire node/worker-2: locked by bob@laptop (since [time], until [time], [length] left)
+        hint: extend it with `kubectl maint renew worker-1`, or add --reentry to keep working under it
         hint: wait for it with `kubectl maint acquire worker-2 worker-3 --wait`
         none of the 3 nodes was acquired
         -- exit code 3
@@ -749,12 +749,12 @@ fn many_nodes_of_one_holder_take_one_line() {
         $ kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 worker-7 worker-8 worker-9
         -- stderr
         error: cannot acquire node/worker-1: locked by bob@laptop: "rack moves" (since [time], until [time], [length] left)
-        hint: wait for it with `kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 worker-7 worker-8 worker-9 --wait`
         error: cannot acquire node/worker-2: locked by bob@laptop: "rack moves" (since [time], until [time], [length] left)
         error: cannot acquire node/worker-3: locked by bob@laptop: "rack moves" (since [time], until [time], [length] left)
         error: cannot acquire node/worker-7: locked by carol@desk: "rack moves" (since [time], until [time], [length] left)
         error: cannot acquire node/worker-8: locked by carol@desk: "rack moves" (since [time], until [time], [length] left)
         error: cannot acquire 3 more nodes: locked by bob@laptop: "rack moves" (until [time] at the latest): worker-4, worker-5, worker-6
+        hint: wait for them with `kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 worker-7 worker-8 worker-9 --wait`
         none of the 9 nodes was acquired
         -- exit code 3
         "#);
@@ -763,16 +763,13 @@ fn many_nodes_of_one_holder_take_one_line() {
         node/worker-9 already free
         -- stderr
         error: cannot release node/worker-1: locked by bob@laptop: "rack moves" (since [time], until [time], [length] left); you are alice@bastion
-        hint: ask bob@laptop to release it, or take it over with `kubectl maint release worker-1 --force -m WHY`
         error: cannot release node/worker-2: locked by bob@laptop: "rack moves" (since [time], until [time], [length] left); you are alice@bastion
-        hint: ask bob@laptop to release it, or take it over with `kubectl maint release worker-2 --force -m WHY`
         error: cannot release node/worker-3: locked by bob@laptop: "rack moves" (since [time], until [time], [length] left); you are alice@bastion
-        hint: ask bob@laptop to release it, or take it over with `kubectl maint release worker-3 --force -m WHY`
         error: cannot release node/worker-7: locked by carol@desk: "rack moves" (since [time], until [time], [length] left); you are alice@bastion
-        hint: ask carol@desk to release it, or take it over with `kubectl maint release worker-7 --force -m WHY`
         error: cannot release node/worker-8: locked by carol@desk: "rack moves" (since [time], until [time], [length] left); you are alice@bastion
-        hint: ask carol@desk to release it, or take it over with `kubectl maint release worker-8 --force -m WHY`
         error: cannot release 3 more nodes: locked by bob@laptop: "rack moves" (until [time] at the latest); you are alice@bastion: worker-4, worker-5, worker-6
+        hint: ask bob@laptop to release them, or take them over with `kubectl maint release worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 --force -m WHY`
+        hint: ask carol@desk to release them, or take them over with `kubectl maint release worker-7 worker-8 --force -m WHY`
         1 of 9 nodes free; not released: worker-1, worker-2, worker-3, worker-4, worker-5, worker-6, worker-7, worker-8
         -- exit code 3
         "#);

@@ -290,6 +290,7 @@ fn ctrl_c_while_it_waits_leaves_nothing() {
             -- stderr
             waiting for node/worker-1: locked by bob@laptop: "disk" (since [time], until [time], [length] left); free when released, or at [time] unless renewed
             error: interrupted
+            nothing was locked
             -- exit code 130
             "#);
             assert_eq!(cluster.lease_of(&node), before);

@@ -73,8 +73,8 @@ fn of_several_nodes_each_is_held_on_its_own() {
         node/worker-1 on hold by alice@bastion
         -- stderr
         error: cannot put node/worker-2 on hold: locked by bob@laptop (since [time], until [time], [length] left)
-        hint: wait for it with `kubectl maint hold worker-2 worker-3 -m rack --wait`, or take it over with `kubectl maint hold worker-2 worker-3 -m rack --take-over`
         error: cannot put node/worker-3 on hold: locked by bob@laptop (since [time], until [time], [length] left)
+        hint: wait for them with `kubectl maint hold worker-2 worker-3 -m rack --wait`, or take them over with `kubectl maint hold worker-2 worker-3 -m rack --take-over`
         Holds do not expire. To end them: kubectl maint unhold worker-4 worker-1
         2 of 4 nodes on hold: worker-4, worker-1
         -- exit code 3

@@ -19,6 +19,7 @@ mod confirmation;
 mod credential_plugin;
 mod describe;
 mod fencing;
+mod hints;
 mod hold;
 mod holder;
 mod interrupted;

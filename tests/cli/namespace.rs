@@ -7,7 +7,9 @@ use insta::assert_snapshot;
 use rexpect::session::PtySession;
 
 use crate::fencing::unreachable;
-use crate::support::{Cluster, LEASES, as_text, at_a_terminal, holder_of, in_memory, requests};
+use crate::support::{
+    Cluster, LEASES, as_text, at_a_terminal, holder_of, in_memory, in_one_line, requests,
+};
 
 const NAMESPACE: &str = "/api/v1/namespaces/kube-node-maintenance";
 
@@ -40,7 +42,7 @@ fn a_script_creates_it_only_with_the_flag() {
         $ kubectl maint acquire worker-1 worker-2
         -- stderr
         error: namespace kube-node-maintenance does not exist
-        hint: create it with `kubectl maint install`, or add --create-namespace
+        hint: to create it, run `kubectl maint acquire worker-1 worker-2 --create-namespace`; for a real cluster, run `kubectl maint install` first
         none of the 2 nodes was acquired
         -- exit code 1
         ");
@@ -48,21 +50,21 @@ fn a_script_creates_it_only_with_the_flag() {
         $ kubectl maint hold worker-1 -m disk --yes
         -- stderr
         error: namespace kube-node-maintenance does not exist
-        hint: create it with `kubectl maint install`, or add --create-namespace
+        hint: to create it, run `kubectl maint hold worker-1 -m disk --create-namespace`; for a real cluster, run `kubectl maint install` first
         -- exit code 1
         ");
         assert_snapshot!(cluster.maint(["with", &node, "--", "true"]).run(), @"
         $ kubectl maint with worker-1 -- true
         -- stderr
         error: namespace kube-node-maintenance does not exist
-        hint: create it with `kubectl maint install`, or add --create-namespace
+        hint: to create it, run `kubectl maint with worker-1 --create-namespace -- true`; for a real cluster, run `kubectl maint install` first
         -- exit code 125
         ");
         assert_snapshot!(cluster.maint(["acquire", &node, "--dry-run=server"]).run(), @"
         $ kubectl maint acquire worker-1 --dry-run=server
         -- stderr
         error: namespace kube-node-maintenance does not exist
-        hint: create it with `kubectl maint install`, or add --create-namespace
+        hint: to create it, run `kubectl maint acquire worker-1 --dry-run=server --create-namespace`; for a real cluster, run `kubectl maint install` first
         -- exit code 1
         ");
         assert_snapshot!(cluster.maint(["acquire", &node, "-o", "json"]).run(), @r#"
@@ -78,14 +80,14 @@ fn a_script_creates_it_only_with_the_flag() {
               "error": {
                 "code": "NotFound",
                 "message": "namespace kube-node-maintenance does not exist",
-                "hint": "create it with `kubectl maint install`, or add --create-namespace"
+                "hint": "to create it, run `kubectl maint acquire worker-1 --create-namespace`; for a real cluster, run `kubectl maint install` first"
               }
             }
           ]
         }
         -- stderr
         error: namespace kube-node-maintenance does not exist
-        hint: create it with `kubectl maint install`, or add --create-namespace
+        hint: to create it, run `kubectl maint acquire worker-1 --create-namespace`; for a real cluster, run `kubectl maint install` first
         -- exit code 1
         "#);
         assert!(!exists(cluster));
@@ -156,7 +158,7 @@ fn asked(cluster: &Cluster, arguments: &[&str]) -> PtySession {
     let facts = terminal
         .exp_string("Create the namespace? [y/N]")
         .expect("a question");
-    let facts = as_text(&facts);
+    let facts = in_one_line(&as_text(&facts));
     assert!(
         facts.contains("namespace kube-node-maintenance does not exist"),
         "{facts}"
@@ -204,7 +206,7 @@ fn yes_and_a_dry_run_do_not_ask() {
         for flag in ["--yes", "--dry-run=server"] {
             let mut terminal = at_a_terminal(cluster.maint(["acquire", &node, flag]));
             let said = as_text(&terminal.exp_eof().expect("it ends"));
-            assert!(said.contains("add --create-namespace"), "{said}");
+            assert!(said.contains("--create-namespace`"), "{said}");
         }
         assert!(!exists(cluster));
     });
@@ -221,6 +223,12 @@ fn fence_and_force_delete_do_not_create_it_either() {
             let run = cluster.maint(command).run();
             assert!(run.stderr.contains("add --create-namespace"), "{run}");
             assert_eq!(run.code, 1, "{run}");
+        }
+        for suspect in [&[][..], &["--suspect"]] {
+            let mut terminal = at_a_terminal(cluster.maint(fence).args(suspect));
+            let said = as_text(&terminal.exp_eof().expect("it ends"));
+            assert!(said.contains("add --create-namespace"), "{said}");
+            assert!(!said.contains("type its name"), "{said}");
         }
         assert!(!exists(cluster));
         cluster.maint(fence).arg("--create-namespace").succeeds();

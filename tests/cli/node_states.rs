@@ -122,7 +122,7 @@ fn every_state_of_a_node_is_shown() {
         f-alive     Free     -               -        -     -      OutOfService, kubelet alive
         g-gone      Locked   alice@bastion   -        30m   30m    Gone
         -- stderr
-        7 nodes: 6 free, 1 locked
+        7 nodes: 1 free, 2 free but not ready, 3 free but out of service, 1 locked
         -- exit code 0
         ");
     });

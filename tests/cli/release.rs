@@ -429,8 +429,17 @@ fn nodes_from_standard_input_are_never_asked_about() {
 #[test]
 fn all_nodes_take_a_confirmation() {
     on_both("release-every", |cluster| {
-        cluster.node("worker-1");
-        let run = cluster.maint(["release", "--all"]).run();
+        let node = cluster.node("worker-1");
+        let me = cluster.name("me");
+        let release = || cluster.maint(["release", "--all"]).holder(&me).run();
+        assert_snapshot!(release(), @"
+        $ kubectl maint release --all
+        -- stderr
+        nothing to release: you (me) have no lock
+        -- exit code 0
+        ");
+        cluster.maint(["acquire", &node]).holder(&me).succeeds();
+        let run = release();
         assert_eq!(run.code, 6, "{run}");
         assert!(run.stderr.contains(": release all "), "{run}");
     });
@@ -581,7 +590,7 @@ fn the_next_holder_sees_the_note_and_the_old_one_who_released_the_lock() {
         $ kubectl maint renew worker-1
         -- stderr
         error: cannot renew node/worker-1: it is free: your lock was released by alice@bastion at [time]: "bob is on holiday"
-        hint: acquire it with `kubectl maint acquire worker-1`
+        hint: acquire it with `kubectl maint acquire worker-1 -m WHY`
         -- exit code 3
         "#);
         assert_snapshot!(run(&["with", &node, "--", "true"], "carol@desk"), @r#"

@@ -28,9 +28,9 @@ fn ones_own_lease_is_extended_and_never_shortened() {
         );
         assert_snapshot!(cluster.maint(["renew", &node, "--duration", "1m"]).run(), @"
         $ kubectl maint renew worker-1 --duration 1m
-        node/worker-1 unchanged, locked by alice@bastion until [time] (1h)
+        node/worker-1 not extended: locked by alice@bastion until [time] (1h)
         -- stderr
-        node/worker-1 is already locked for longer than 60s. For more than 1h: kubectl maint hold worker-1 -m WHY
+        node/worker-1 has more than [length] left and was not extended; for longer, run `kubectl maint hold worker-1 -m firmware`
         -- exit code 0
         ");
         let duration = cluster.lease_of(&node)["spec"]["leaseDurationSeconds"].as_u64();
@@ -47,9 +47,9 @@ fn a_shorter_renewal_has_a_hint_to_add_time() {
         let run = cluster.maint(["renew", &node, "--duration", "5m"]).run();
         assert_snapshot!(run, @"
         $ kubectl maint renew worker-1 --duration 5m
-        node/worker-1 unchanged, locked by alice@bastion until [time] (30m)
+        node/worker-1 not extended: locked by alice@bastion until [time] (30m)
         -- stderr
-        node/worker-1 is already locked for longer than 5m. To add 5m: kubectl maint renew worker-1 --duration +5m
+        node/worker-1 has more than [length] left and was not extended; to add 5m, run `kubectl maint renew worker-1 --duration +5m`
         -- exit code 0
         ");
         assert_snapshot!(cluster.maint(run.next_command()).run(), @"
@@ -61,9 +61,9 @@ fn a_shorter_renewal_has_a_hint_to_add_time() {
         let shorter = ["renew", &node, "--duration", "5m", "-m", "firmware"];
         assert_snapshot!(cluster.maint(shorter).run(), @"
         $ kubectl maint renew worker-1 --duration 5m -m firmware
-        node/worker-1 reason updated, still locked by alice@bastion until [time] (35m)
+        node/worker-1 reason updated, not extended: locked by alice@bastion until [time] (35m)
         -- stderr
-        node/worker-1 is already locked for longer than 5m. To add 5m: kubectl maint renew worker-1 --duration +5m
+        node/worker-1 has more than [length] left and was not extended; to add 5m, run `kubectl maint renew worker-1 --duration +5m`
         -- exit code 0
         ");
     });
@@ -101,7 +101,7 @@ fn time_is_added_to_what_is_left_up_to_an_hour_from_now() {
         -- stderr
         error: cannot renew node/worker-2: 45m are left, and with 20m more it would last longer than 1h
         hint: add at most 15m with `kubectl maint renew worker-2 --duration +15m`; for longer, run `kubectl maint hold worker-2 -m WHY`
-        1 of 2 nodes locked: worker-1
+        1 of 2 nodes renewed; not renewed: worker-2
         -- exit code 1
         ");
         assert_eq!(cluster.lease_of(long), before);
@@ -137,7 +137,7 @@ fn time_is_added_from_now_on_if_nothing_is_left() {
         $ kubectl maint renew worker-1 --duration +10m
         -- stderr
         error: cannot renew node/worker-1: the lock of alice@bastion has expired (since [time], expired at [time], [length] ago); you are bob@laptop
-        hint: acquire it with `kubectl maint acquire worker-1`
+        hint: acquire it with `kubectl maint acquire worker-1 -m WHY`
         -- exit code 3
         ");
         assert_snapshot!(add("alice@bastion"), @"
@@ -186,7 +186,7 @@ fn the_end_may_be_a_time_of_day() {
         assert!((2390..=2401).contains(&seconds()), "{}", seconds());
         // It never ends earlier.
         let earlier = run(&["renew", &node], &at(5));
-        assert!(earlier.contains("unchanged, locked by"), "{earlier}");
+        assert!(earlier.contains("not extended: locked by"), "{earlier}");
         assert!((2390..=2401).contains(&seconds()), "{}", seconds());
         let too_late = run(&["renew", &node, "-m", "disk"], &at(90));
         let (_, rest) = too_late.split_once("--expect-until ").expect("a hold");
@@ -243,7 +243,7 @@ fn what_is_not_ones_own_is_refused() {
         $ kubectl maint renew worker-1
         -- stderr
         error: cannot renew node/worker-1: it is free
-        hint: acquire it with `kubectl maint acquire worker-1`
+        hint: acquire it with `kubectl maint acquire worker-1 -m WHY`
         -- exit code 3
         ");
         let gone = cluster.name("decommissioned");
@@ -262,7 +262,7 @@ fn what_is_not_ones_own_is_refused() {
         $ kubectl maint renew worker-1
         -- stderr
         error: cannot renew node/worker-1: locked by bob@laptop (since [time], until [time], [length] left); you are alice@bastion
-        hint: wait for it with `kubectl maint acquire worker-1 --wait`
+        hint: wait for it with `kubectl maint acquire worker-1 -m WHY --wait`
         -- exit code 3
         ");
         assert_snapshot!(
@@ -364,12 +364,12 @@ fn mine_are_those_that_the_caller_holds_as_a_lease() {
             .maint(["hold", &nodes[2], "-m", "disk"])
             .holder(&me)
             .succeeds();
-        assert_snapshot!(cluster.maint(["renew", "--mine"]).holder(&me).run(), @r"
+        assert_snapshot!(cluster.maint(["renew", "--mine"]).holder(&me).run(), @"
         $ kubectl maint renew --mine
         node/worker-1 renewed by me until [time] (30m)
         node/worker-2 renewed by me until [time] (30m)
         -- stderr
-        all 2 nodes are locked
+        all 2 nodes renewed
         -- exit code 0
         ");
         assert_snapshot!(cluster.maint(["release", "--mine"]).holder(&me).run(), @"
@@ -384,7 +384,7 @@ fn mine_are_those_that_the_caller_holds_as_a_lease() {
         $ kubectl maint renew worker-1
         -- stderr
         error: cannot renew node/worker-1: it is free: your lock was released at [time]
-        hint: acquire it with `kubectl maint acquire worker-1`
+        hint: acquire it with `kubectl maint acquire worker-1 -m WHY`
         -- exit code 3
         ");
         assert_snapshot!(cluster.maint(["renew", "--mine"]).holder(&me).run(), @"

@@ -145,9 +145,14 @@ fn pods_on_an_unreachable_node_are_described() {
         -- stderr
         1 unhealthy node, 4 stuck pods, 1 orphaned volume
         Next:
-          kubectl wait --for=delete volumeattachment csi-1 --timeout=10m   # by default, Kubernetes detaches volumes of a dead node after 6m
-          kubectl describe volumeattachment csi-1                          # read why the driver cannot detach it
-          kubectl maint fence worker-1 -- HOOK                             # power it off; its volumes are then detached at once
+          # explain one of the pods
+          kubectl maint why pod/db-0 -n apps
+          # by default, Kubernetes detaches volumes of a dead node after 6m
+          kubectl wait --for=delete volumeattachment csi-1 --timeout=10m
+          # read why the driver cannot detach it
+          kubectl describe volumeattachment csi-1
+          # power it off, and its volumes are detached at once
+          kubectl maint fence worker-1 -- HOOK
         -- exit code 0
         ");
         let counted = cluster.maint(["status", "--pods", &node, "-v6"]).run();
@@ -234,6 +239,9 @@ fn pods_that_do_not_end_on_a_ready_node_are_shown_with_what_waits_for_them() {
         apps   pod/web-3   -                         Pending, unschedulable: 0/3 nodes are available: 3 Insufficient cpu, pvc/data does not exist
         -- stderr
         node/worker-1 is healthy, 1 stuck pod, 1 pending replacement
+        Next:
+          # explain one of the pods
+          kubectl maint why pod/web-1 -n apps
         -- exit code 0
         ");
         let json = cluster.maint(["status", "--pods", &node, "-o", "json"]);
@@ -276,6 +284,9 @@ fn pods_of_a_node_that_is_gone_are_found() {
         apps   pod/left-0   gone   Pending, NodeGone, deleted by PodGC soon
         -- stderr
         1 unhealthy node, 1 stuck pod
+        Next:
+          # explain one of the pods
+          kubectl maint why pod/left-0 -n apps
         -- exit code 0
         ");
         let all = cluster.maint(["status", "--pods"]).succeeds();
@@ -357,6 +368,9 @@ fn what_may_not_be_read_is_not_taken_for_well() {
         apps   pod/web-1   worker-1   Pending, NodeUnreachable, eviction in [length]
         -- stderr
         1 unhealthy node, 1 stuck pod
+        Next:
+          # explain one of the pods
+          kubectl maint why pod/web-1 -n apps
         Warning: could not read heartbeats (no permission to get heartbeats), volume attachments (no permission to list volumeattachments.storage.k8s.io), namespaces (no permission to list namespaces)
         -- exit code 0
         ");

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use crate::support::Treatment::{Keep, Pass};
 use crate::support::{
-    Cluster, LEASES, Running, ago, as_text, at_a_terminal, holder_of, on_both, on_real, requests,
+    Cluster, LEASES, Running, ago, as_text, at_a_terminal, holder_of, in_one_line, on_both,
+    on_real, requests,
 };
 
 /// What bob left an hour ago.
@@ -239,7 +240,7 @@ fn the_lock_is_checked_again_when_it_is_written() {
 fn asked(cluster: &Cluster, arguments: &[&str]) -> (PtySession, String) {
     let mut terminal = at_a_terminal(cluster.maint(arguments));
     let facts = terminal.exp_string("[y/N]").expect("a question");
-    (terminal, as_text(&facts))
+    (terminal, in_one_line(&as_text(&facts)))
 }
 
 /// What it says after `answer`.

@@ -89,6 +89,7 @@ fn a_time_out_says_how_it_stands() {
         $ kubectl maint wait worker-1 --for=on-hold --timeout=0
         -- stderr
         error: node/worker-1 is not on hold: it is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
+        hint: wait longer with `kubectl maint wait worker-1 --for=on-hold --timeout 1h`
         -- exit code 4
         "#);
         let free = free(cluster, "worker-2");
@@ -97,6 +98,7 @@ fn a_time_out_says_how_it_stands() {
         $ kubectl maint wait worker-2 --for=locked --timeout=1s -q
         -- stderr
         error: timed out after 1s waiting for node/worker-2 to be locked: it is free
+        hint: wait longer with `kubectl maint wait worker-2 --for=locked --timeout 1h`
         -- exit code 4
         ");
     });
@@ -148,24 +150,20 @@ fn of_many_nodes_that_time_out_the_first_are_reported_and_the_others_counted() {
         $ kubectl maint wait --all --timeout=1s -q
         -- stderr
         error: timed out after 1s waiting for node/n-10 to be free: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
-        hint: wait longer with `kubectl maint wait n-10 --timeout 1h`
         error: timed out after 1s waiting for node/n-11 to be free: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
-        hint: wait longer with `kubectl maint wait n-11 --timeout 1h`
         error: timed out after 1s waiting for node/n-12 to be free: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
-        hint: wait longer with `kubectl maint wait n-12 --timeout 1h`
         error: timed out after 1s waiting for 5 more nodes to be free: locked by bob@laptop: "disk" (until [time] at the latest): n-13, n-14, n-15, n-16, n-17
+        hint: wait longer with `kubectl maint wait n-10 n-11 n-12 n-13 n-14 n-15 n-16 n-17 --timeout 1h`
         -- exit code 4
         "#);
         assert_snapshot!(cluster.maint(["wait", "--all", "--timeout=0"]).run(), @r#"
         $ kubectl maint wait --all --timeout=0
         -- stderr
         error: node/n-10 is not free: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
-        hint: wait longer with `kubectl maint wait n-10 --timeout 1h`
         error: node/n-11 is not free: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
-        hint: wait longer with `kubectl maint wait n-11 --timeout 1h`
         error: node/n-12 is not free: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
-        hint: wait longer with `kubectl maint wait n-12 --timeout 1h`
         error: 5 more nodes are not free: locked by bob@laptop: "disk" (until [time] at the latest): n-13, n-14, n-15, n-16, n-17
+        hint: wait longer with `kubectl maint wait n-10 n-11 n-12 n-13 n-14 n-15 n-16 n-17 --timeout 1h`
         -- exit code 4
         "#);
         let hold = ["wait", "--all", "--for=on-hold", "--timeout=0"];
@@ -176,6 +174,7 @@ fn of_many_nodes_that_time_out_the_first_are_reported_and_the_others_counted() {
         error: node/n-11 is not on hold: it is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
         error: node/n-12 is not on hold: it is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
         error: 5 more nodes are not on hold: n-13, n-14, n-15, n-16, n-17
+        hint: wait longer with `kubectl maint wait n-10 n-11 n-12 n-13 n-14 n-15 n-16 n-17 --for=on-hold --timeout 1h`
         -- exit code 4
         "#);
         let json = ["wait", "--all", "--timeout=0", "-o", "json"];
@@ -256,8 +255,8 @@ fn ones_own_lock_is_not_free() {
         assert_snapshot!(cluster.maint(["wait", &node, "--timeout=0"]).run(), @"
         $ kubectl maint wait worker-1 --timeout=0
         -- stderr
-        error: node/worker-1 is not free: you already hold this lock (alice@bastion) (since [time], until [time], [length] left)
-        hint: this is your own lock; release it with `kubectl maint release worker-1`
+        error: node/worker-1 is not free: locked by you (alice@bastion) (since [time], until [time], [length] left)
+        hint: you hold it yourself; release it with `kubectl maint release worker-1`
         -- exit code 4
         ");
         cluster.maint(["hold", &node, "-m", "disk"]).succeeds();
@@ -265,7 +264,7 @@ fn ones_own_lock_is_not_free() {
         $ kubectl maint wait worker-1 --timeout=0
         -- stderr
         error: node/worker-1 is not free: on hold by you (alice@bastion): "disk" (since [time])
-        hint: this is your own hold; end it with `kubectl maint unhold worker-1`
+        hint: you hold it yourself; end the hold with `kubectl maint unhold worker-1`
         -- exit code 4
         "#);
     });

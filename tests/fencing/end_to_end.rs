@@ -34,7 +34,7 @@ fn an_unreachable_node_is_fenced_and_its_pod_comes_back_elsewhere() {
     });
     assert_eq!(pod(&stage).expect("it hangs")["metadata"]["uid"], before);
 
-    let run = stage
+    let mut running = stage
         .maint([
             "fence",
             unreachable,
@@ -43,7 +43,11 @@ fn an_unreachable_node_is_fenced_and_its_pod_comes_back_elsewhere() {
             "--powered-off=dark",
             "-v6",
         ])
-        .succeeds();
+        .start();
+    running.says("for 1 pod to run again");
+    let after = runs_on(&stage, other);
+    let run = running.ends();
+    assert_eq!(run.code, 0, "{run}");
     assert_eq!(
         run.stdout,
         format!("node/{unreachable} fenced by alice@bastion, powered off: dark\n")
@@ -57,7 +61,6 @@ fn an_unreachable_node_is_fenced_and_its_pod_comes_back_elsewhere() {
     assert_eq!(record["how"], json!({"poweredOff": "dark"}));
     let boot_id = &stage.node(unreachable)["status"]["nodeInfo"]["bootID"];
     assert_eq!(&record["bootID"], boot_id);
-    let after = runs_on(&stage, other);
     assert_ne!(after, before);
 
     let run = stage.maint(["unfence", unreachable]).run();

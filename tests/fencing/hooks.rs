@@ -26,6 +26,7 @@ fn a_hook_gets_its_variables_and_its_output_is_kept() {
     -- stderr
     lease/worker-1 created
     node/worker-1 on hold until it is unfenced
+    MAINT_FENCING_NUMBER=[number]
     MAINT_FENCING_TOKEN=[number]
     MAINT_HOLDER=alice@bastion
     MAINT_LEASE_UID=[uid]

@@ -242,7 +242,8 @@ fn an_administrator_needs_nothing_prepared_but_has_to_say_so() {
         (
             1,
             "error: namespace kube-node-maintenance does not exist\n\
-             hint: create it with `kubectl maint install`, or add --create-namespace\n"
+             hint: to create it, run `kubectl maint hold first -m 'new disk' --create-namespace`; for a real \
+             cluster, run `kubectl maint install` first\n"
         )
     );
     let namespaces = plane.kubectl(&["get", "namespaces", "-o", "name"]);

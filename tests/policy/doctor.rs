@@ -59,11 +59,12 @@ fn problems_are_named_with_what_to_do() {
         "note     policies       you may not see the policies\nan administrator can check with \
          `kubectl maint doctor`"
     );
-    let run = doctor(&admin, 0);
+    let run = doctor(&admin, 1);
     assert_eq!(
         lines(&run, "namespace"),
-        "note     namespace      kube-node-maintenance does not exist\ncreate it with `kubectl maint install`, \
-         or with --create-namespace when you lock a node"
+        "problem  namespace      kube-node-maintenance does not exist, so no node can be locked\ncreate it with \
+         `kubectl maint install`, or, without the policies, with `kubectl create namespace \
+         kube-node-maintenance`"
     );
     for policy in ["lease policy", "node policy"] {
         assert_eq!(

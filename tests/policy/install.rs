@@ -91,6 +91,7 @@ fn what_is_printed_is_deploy_and_needs_no_server() {
         "flow-schema.yaml",
         "lease-policy.yaml",
         "node-policy.yaml",
+        "pod-policy.yaml",
     ];
     let texts = files.map(|name| std::fs::read_to_string(manifest(name)).expect("a file"));
     assert_eq!(printed.stdout, texts.join("---\n"));
@@ -131,6 +132,8 @@ fn installed_policies_keep_their_mode_until_they_are_removed() {
     );
     await_denial(&admin, false);
     assert_eq!(shown(&admin), both("audit"));
+    let warns = || admin.get(&format!("{BINDINGS}/kubectl-maint-pods"))["spec"].clone();
+    assert_eq!(warns()["validationActions"], json!(["Warn"]));
 
     let warned = admin.succeeds(&["enforce", "warn"]);
     assert_eq!(warned.stdout, both("warn (was audit)"));
@@ -159,6 +162,11 @@ fn installed_policies_keep_their_mode_until_they_are_removed() {
     assert_eq!(off.stdout, both("off (was deny)"));
     await_denial(&admin, false);
     assert_eq!(shown(&admin), both("off"));
+    assert_eq!(
+        warns()["validationActions"],
+        json!(["Warn"]),
+        "it has no mode"
+    );
     let again = admin.succeeds(&["install"]);
     let hint = format!(
         "hint: the policies stay switched off; to switch them on, run `{program} enforce audit`\n"
@@ -175,7 +183,7 @@ fn installed_policies_keep_their_mode_until_they_are_removed() {
     let unasked = admin.maint(&["uninstall"]);
     assert_eq!(unasked.code, 6, "{unasked:?}");
     let removed = admin.succeeds(&["uninstall", "--yes"]);
-    let first: Vec<&str> = removed.stdout.lines().take(2).collect();
+    let first: Vec<&str> = removed.stdout.lines().take(3).collect();
     assert!(
         first
             .iter()
@@ -245,8 +253,13 @@ fn what_kubectl_applied_can_be_enforced_and_installed_again() {
         assert_eq!((&*off.stdout, &*off.stderr), (&*both("off (was warn)"), ""));
         admin.succeeds(&["uninstall", "--yes"]);
     }
-    // What somebody edited is not overwritten.
+    // Who switched the warning off does not get it back.
     admin.succeeds(&["install"]);
+    let warning = "validatingadmissionpolicybinding/kubectl-maint-pods";
+    plane.kubectl(&["delete", warning]).expect("it is there");
+    assert_eq!(admin.succeeds(&["install"]).stderr, "");
+    assert!(plane.kubectl(&["get", warning]).is_err());
+    // What somebody edited is not overwritten.
     let path = format!(
         "{}/kubectl-maint-leases",
         BINDINGS.replace("policybindings", "policies")
@@ -433,10 +446,10 @@ fn a_check_that_fails_is_no_proof_that_the_policies_are_off() {
     await_denial(&admin, true);
     let before = ours(&plane).len();
     let deleted = unchecked(&["uninstall", "--yes"]);
-    assert_eq!(deleted.matches("binding").count(), 2, "{deleted}");
-    assert_eq!(deleted.lines().count(), 2, "{deleted}");
+    assert_eq!(deleted.matches("binding").count(), 3, "{deleted}");
+    assert_eq!(deleted.lines().count(), 3, "{deleted}");
     assert_eq!(unchecked(&["uninstall", "--yes"]), "");
-    assert_eq!(ours(&plane).len(), before - 2);
+    assert_eq!(ours(&plane).len(), before - 3);
     await_denial(&admin, false);
     admin.succeeds(&["uninstall", "--yes"]);
     assert_eq!(ours(&plane), ["namespace/kube-node-maintenance"]);

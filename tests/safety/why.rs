@@ -93,9 +93,12 @@ fn a_pod_of_an_unreachable_node_waits_for_its_kubelet() {
         can end the pod or confirm that it ended. StatefulSet/web cannot replace it before it is gone.
 
         Next:
-          kubectl maint describe worker-1                # see since when, and who works on it
-          kubectl maint fence worker-1 -- HOOK           # power it off, then let its pods run elsewhere
-          kubectl maint force-delete pod/web-0 -n shop   # check the risks if you cannot fence it; deletes nothing yet
+          # see since when, and who works on it
+          kubectl maint describe worker-1
+          # power it off, then let its pods run elsewhere
+          kubectl maint fence worker-1 -- HOOK
+          # if you cannot fence it, check the risks: this deletes nothing yet
+          kubectl maint force-delete pod/web-0 -n shop
         -- exit code 0
         ");
         let run = fixture.why(&["pod", "web-0", "-o", "wide"]);
@@ -106,9 +109,12 @@ fn a_pod_of_an_unreachable_node_waits_for_its_kubelet() {
         StatefulSet/web cannot replace it before it is gone.
 
         Next:
-          kubectl maint describe worker-1                # see since when, and who works on it
-          kubectl maint fence worker-1 -- HOOK           # power it off, then let its pods run elsewhere
-          kubectl maint force-delete pod/web-0 -n shop   # check the risks if you cannot fence it; deletes nothing yet
+          # see since when, and who works on it
+          kubectl maint describe worker-1
+          # power it off, then let its pods run elsewhere
+          kubectl maint fence worker-1 -- HOOK
+          # if you cannot fence it, check the risks: this deletes nothing yet
+          kubectl maint force-delete pod/web-0 -n shop
         -- exit code 0
         ");
         let run = fixture.why(&["pod/web-0", "-o", "json"]);
@@ -176,7 +182,8 @@ fn a_finalizer_is_named_with_who_removes_it() {
         Finalizer example.com/backup: its controller has to remove it; backup-operator added it.
 
         Next:
-          kubectl get pod job-1 -o yaml --show-managed-fields -n shop   # see who added it, and check that this controller runs
+          # see who added it, and check that this controller runs
+          kubectl get pod job-1 -o yaml --show-managed-fields -n shop
         -- exit code 0
         ");
         assert_eq!(fixture.codes("pod/job-1"), ["Finalizer", "Finalizer"]);
@@ -204,7 +211,8 @@ fn on_a_live_node_the_kubelet_has_time_or_hangs() {
         container main may still run.
 
         Next:
-          kubectl wait --for=delete pod/slow -n shop   # wait until it is gone
+          # wait until it is gone
+          kubectl wait --for=delete pod/slow -n shop
         -- exit code 0
         ");
 
@@ -230,8 +238,10 @@ fn on_a_live_node_the_kubelet_has_time_or_hangs() {
         container main. Often a process hangs in the kernel, for example on storage that does not answer.
 
         Next:
-          kubectl describe pod hung -n shop       # read its events
-          kubectl maint acquire worker-4 -m WHY   # lock the node, then drain and restart it
+          # read its events
+          kubectl describe pod hung -n shop
+          # lock the node, then drain and restart it
+          kubectl maint acquire worker-4 -m WHY
         -- exit code 0
         ");
         fixture.report("hung", &state(&json!({"terminated": {"exitCode": 137}})));
@@ -242,8 +252,10 @@ fn on_a_live_node_the_kubelet_has_time_or_hangs() {
         node/worker-4 has not unmounted its volumes (claim data) yet.
 
         Next:
-          kubectl describe pod hung -n shop       # read its events
-          kubectl maint acquire worker-4 -m WHY   # lock the node, then drain and restart it
+          # read its events
+          kubectl describe pod hung -n shop
+          # lock the node, then drain and restart it
+          kubectl maint acquire worker-4 -m WHY
         -- exit code 0
         ");
     });
@@ -283,9 +295,12 @@ fn a_volume_of_a_node_that_is_down_keeps_a_pod_pending() {
         node/worker-1 (not ready).
 
         Next:
-          kubectl describe pod down -n shop   # read its events
-          kubectl describe pv down            # see its node affinity
-          kubectl maint describe worker-1     # show the node's state and who works on it
+          # read its events
+          kubectl describe pod down -n shop
+          # see its node affinity
+          kubectl describe pv down
+          # show its state, and who works on it
+          kubectl maint describe worker-1
         -- exit code 0
         ");
         let run = fixture.why(&["pod/nowhere"]);
@@ -317,7 +332,8 @@ fn what_may_not_be_read_is_one_line_and_no_failure() {
         it ended. StatefulSet/web cannot replace it before it is gone.
 
         Next:
-          kubectl describe pod web-0 -n shop   # read its events
+          # read its events
+          kubectl describe pod web-0 -n shop
         -- stderr
         Warning: could not read nodes (no permission to get nodes), events (no permission to list events in namespace shop), namespaces (no permission to get namespaces)
         -- exit code 0

@@ -138,7 +138,7 @@ impl Arguments {
 async fn show(cluster: &SandboxCluster, path: &OsString) -> Result<()> {
     let mut waiting: Option<(Waiter, &str)> = None;
     for step in STEPS {
-        print(format_args!("\n# {}", step.says));
+        print(comment(step.says));
         print(format_args!("{} $ {}", step.who, step.command));
         let mut command = Command::new("sh");
         command
@@ -164,13 +164,28 @@ async fn show(cluster: &SandboxCluster, path: &OsString) -> Result<()> {
             print(format_args!("(exit code {code})"));
         }
         if let Some((waiter, then)) = waiting.take() {
-            print(format_args!("\n# {then}"));
+            print(comment(then));
             let status = waiter.ends().await?;
             ensure!(status.success(), "what waited ended with {status}");
         }
     }
     print("\nThe cluster is removed. To try it yourself: cargo xtask try --shell");
     Ok(())
+}
+
+/// `text` after an empty line, as comments of at most 80 columns.
+fn comment(text: &str) -> String {
+    let mut lines = "\n#".to_owned();
+    let mut length = 1;
+    for word in text.split(' ') {
+        if length + 1 + word.len() > 80 {
+            lines.push_str("\n#");
+            length = 1;
+        }
+        lines = lines + " " + word;
+        length += 1 + word.len();
+    }
+    lines
 }
 
 /// A command that waits for a lock.

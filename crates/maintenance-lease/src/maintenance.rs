@@ -194,6 +194,15 @@ impl Maintenance {
         })
     }
 
+    /// The same handle for dry runs: the server checks each write and stores nothing.
+    #[must_use]
+    pub fn in_dry_run(&self) -> Self {
+        let mut handle = self.clone();
+        handle.write_options.dry_run = true;
+        handle.dry_run = DryRun::Server;
+        handle
+    }
+
     /// The same handle for a holder that had the name `earlier` before. Locks of that name count as the
     /// holder's own, too. New locks get the present name.
     #[must_use]

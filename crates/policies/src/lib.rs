@@ -8,13 +8,17 @@
 use serde_json::{Value, json};
 
 /// The files, in the order in which they are applied.
-const FILES: [&str; 5] = [
+const FILES: [&str; 6] = [
     include_str!("../../../deploy/namespace.yaml"),
     include_str!("../../../deploy/rbac.yaml"),
     include_str!("../../../deploy/flow-schema.yaml"),
     include_str!("../../../deploy/lease-policy.yaml"),
     include_str!("../../../deploy/node-policy.yaml"),
+    include_str!("../../../deploy/pod-policy.yaml"),
 ];
+
+/// The policy that warns, and does nothing else.
+const WARNS_ONLY: &str = "kubectl-maint-pods";
 
 /// The oldest minor version of Kubernetes 1 on which the policies were tested.
 pub const OLDEST_MINOR: u32 = 30;
@@ -189,6 +193,12 @@ impl Manifest {
         self.kind() == "ValidatingAdmissionPolicy"
     }
 
+    /// Whether it is a policy, or the binding of one, whose mode can be set. The others only warn.
+    #[must_use]
+    pub fn has_mode(&self) -> bool {
+        (self.is_binding() || self.is_policy()) && self.name() != WARNS_ONLY
+    }
+
     /// Whether it is the namespace of the Leases, which `uninstall` keeps.
     #[must_use]
     pub fn is_namespace(&self) -> bool {
@@ -338,10 +348,14 @@ mod tests {
             .iter()
             .filter(|manifest| manifest.is_binding())
             .collect();
-        assert_eq!(bindings.len(), 2);
+        assert_eq!(bindings.len(), 3);
         for binding in bindings {
             let spec = &binding.object()["spec"];
-            assert_eq!(spec["validationActions"], Mode::Audit.actions());
+            let actions = match binding.has_mode() {
+                true => Mode::Audit.actions(),
+                false => json!(["Warn"]),
+            };
+            assert_eq!(spec["validationActions"], actions);
             let is_policy = |manifest: &&Manifest| {
                 manifest.is_policy() && spec["policyName"] == manifest.name()
             };

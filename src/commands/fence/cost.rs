@@ -1,5 +1,6 @@
 //! Reports what a fencing costs before anything is changed.
 
+use pod_safety::cluster::Removed;
 use pod_safety::fencing::Cost;
 use pod_safety::fencing::steps::Step;
 
@@ -21,7 +22,9 @@ impl FenceRun<'_> {
         let target = self.target;
         let reading = async { Ok(target.reader.pods_of_node(&target.node).await?) };
         let pods = target.or_interrupted(reading).await?;
-        let found = Cost::of(&pods, &observed.evidence.signs.out_of_service);
+        let taint = &observed.evidence.signs.out_of_service;
+        self.leaving = Removed::by_fencing(&pods, taint, target.now());
+        let found = Cost::of(&pods, taint);
         for line in cost(&target.node, &found) {
             target.session.terminal.remark(line);
         }

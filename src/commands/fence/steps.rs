@@ -2,16 +2,18 @@
 
 use std::time::Duration;
 
+use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::protocol::LockId;
 use maintenance_lease::{Change, NodeLease};
 use pod_safety::Known;
+use pod_safety::cluster::Removed;
 use pod_safety::fencing::steps::{Lock, Step, Unread};
 use pod_safety::fencing::{
-    How, Proof, Record, Recording, Remains, UnchangedHeartbeat, Written, is_of_fencing,
+    How, Proof, Record, Recording, Remains, UnchangedHeartbeat, Watched, Written, is_of_fencing,
 };
 
 use super::args::FenceArgs;
-use crate::error::{Failure, FencingRefusal, FencingWrite, Obstacle};
+use crate::error::{Failure, FencingRefusal, FencingWrite};
 use crate::output::fencing::Fencing;
 use crate::run::fencing::{Attempts, FencingTarget, Hook, LeaseEnd, Observed, Timeout};
 use crate::ui::Terminal;
@@ -55,6 +57,8 @@ pub(super) struct FenceRun<'a> {
     pub(super) is_confirmed: bool,
     /// Whether the cost was reported already, and accepted if necessary.
     pub(super) is_weighed: bool,
+    /// The pods that were to be removed when the cost was reported.
+    pub(super) leaving: Vec<Removed>,
     /// When the lease ends under which the node is fenced; `None` if that is a hold.
     pub(super) lease_end: Option<LeaseEnd>,
     /// The risks that could not be read.
@@ -84,6 +88,7 @@ impl<'a> FenceRun<'a> {
             suspect_timeout: None,
             is_confirmed: false,
             is_weighed: false,
+            leaving: Vec::new(),
             lease_end: None,
             unread: Vec::new(),
             retries: Timeout::of(Duration::ZERO),
@@ -178,9 +183,13 @@ impl FenceRun<'_> {
                 .await;
         }
         (self.taken, self.proof, self.has_found_hold) = (None, None, false);
+        let unchanged = self.unchanged.as_ref();
         Err(Failure::Fencing(FencingRefusal::StillReports {
             node: node.clone(),
             waited: self.args.common.timeout,
+            watched: unchanged.map_or(Watched::Reports, |unchanged| {
+                unchanged.watched(Machine.boot())
+            }),
         }))
     }
 
@@ -188,7 +197,7 @@ impl FenceRun<'_> {
     /// script that names the node has confirmed it, unless the node still reports.
     ///
     /// # Errors
-    /// If another name is given, or if nobody can answer.
+    /// If the hold would be refused, if another name is given, or if nobody can answer.
     async fn confirm(&mut self, step: Step) -> Result<bool, Failure> {
         let target = self.target;
         if self.is_confirmed || matches!(step, Step::HoldAgain | Step::Follow) {
@@ -197,6 +206,10 @@ impl FenceRun<'_> {
         self.is_confirmed = true;
         if self.args.common.yes || !(self.args.suspect || Terminal::can_ask()) {
             return Ok(false);
+        }
+        if step == Step::Hold && Terminal::can_ask() {
+            let ticket = self.args.ticket.ticket.as_deref();
+            target.may_hold(self.hold_reason(), ticket).await?;
         }
         let place = target.session.place();
         let question = Question::to_fence(&place, &target.node, self.args.suspect);
@@ -308,7 +321,7 @@ impl FenceRun<'_> {
     }
 
     /// Warns if the hold of the fencing was ended, and somebody else has the lock now.
-    fn warn_of_lost_hold(&self, observed: &Observed) {
+    pub(super) fn warn_of_lost_hold(&self, observed: &Observed) {
         let target = self.target;
         let record = observed.evidence.signs.record.as_ref();
         let took_hold = record.is_some_and(|record| record.hold.is_some());
@@ -376,7 +389,7 @@ impl FenceRun<'_> {
 
     /// Warns if the lock that the node had at first was ended while this run waited. What can't be read now
     /// is not reported: the next command reads it again.
-    async fn check_lock_at_end(&self, first: &Observed) {
+    pub(super) async fn check_lock_at_end(&self, first: &Observed) {
         let target = self.target;
         let reading = async { Ok(target.session.locks.get(&target.node).await?) };
         let (Lock::Callers, Ok(Some(lease))) = (
@@ -392,39 +405,6 @@ impl FenceRun<'_> {
                 Lock::Others => hold_lost(&target.node, &person(&lease)),
                 Lock::Callers | Lock::Nobodys => hold_ended(&target.node, &lease),
             });
-        }
-    }
-
-    async fn follow(&mut self, observed: &Observed) -> Result<(), Failure> {
-        if let Some(record) = &observed.evidence.signs.record
-            && !self.recording.is_there()
-        {
-            self.report(observed, record, true).await;
-        }
-        self.warn_of_lost_hold(observed);
-        let target = self.target;
-        target.mark(observed.lease.as_ref(), true).await;
-        let remains = target
-            .follow(
-                &observed.evidence.signs.out_of_service,
-                self.args.common.timeout,
-            )
-            .await?;
-        self.check_lock_at_end(observed).await;
-        if remains.is_over() {
-            let terminal = target.session.terminal;
-            terminal.remark(fencing::nothing_left(&target.node));
-        }
-        if let Some(record) = &observed.evidence.signs.record {
-            self.outcome = Some(Fencing::fenced(&target.node, record, &remains));
-        }
-        match remains.is_over() {
-            true => Ok(()),
-            false => Err(Failure::TimedOut {
-                node: target.node.clone(),
-                waited: self.args.common.timeout,
-                obstacle: Some(Obstacle::Remains(Box::new(remains))),
-            }),
         }
     }
 }

@@ -13,8 +13,8 @@ use pod_safety::facts::Lock;
 use pod_safety::facts::locks::LASTING;
 
 use super::context::Run;
-use super::read::{Findings, is_forbidden};
-use crate::error::{Failure, Kind, LockAfter};
+use super::read::Findings;
+use crate::error::{Failure, Kind, LockAfter, is_forbidden};
 use crate::run::interruption::Interruption;
 use crate::run::side_effects::SideEffects;
 use crate::words::force_deletion as words;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures::future::{join, try_join_all};
 use k8s_openapi::api::core::v1::Pod;
 use maintenance_lease::protocol::Now;
-use maintenance_lease::{ApiError, Error, NodeLease};
+use maintenance_lease::{Error, NodeLease};
 use pod_safety::Known;
 use pod_safety::cluster::SameController;
 use pod_safety::facts::{Evidence, Facts, Lock, NodeFacts, NodeSnapshot};
@@ -255,13 +255,4 @@ fn there(evidence: &Evidence) -> BTreeSet<String> {
         .filter(|(_, node)| !matches!(node.node, Known::Yes(None)))
         .map(|(name, _)| name.clone())
         .collect()
-}
-
-/// Whether the error is a missing right.
-pub(super) fn is_forbidden(error: &Error) -> bool {
-    match error {
-        Error::MissingRight { .. } => true,
-        Error::Api(source) => ApiError::is_forbidden(source),
-        _ => false,
-    }
 }

@@ -4,19 +4,18 @@ use std::time::Duration;
 
 use futures::future::{join, join_all};
 use k8s_openapi::api::core::v1::Pod;
-use pod_safety::cluster::{AfterDeletion, Taken};
+use pod_safety::cluster::{Following, Removed};
 use pod_safety::constants::JOB_TRACKING;
 use pod_safety::facts::{NodeSnapshot, Owner, Promise};
 use pod_safety::known::Known;
 use pod_safety::outcome::Outcome;
-use pod_safety::why::Reason;
 use tokio::time::Instant;
 
 use super::context::Run;
 use super::deleted::{Deleted, ReadPod};
-use super::read::is_forbidden;
 use super::targets::Targets;
 use crate::run::interruption::Interruption;
+use crate::run::replacements::became;
 use crate::words::force_deletion as words;
 
 /// How long to wait for replacements.
@@ -42,14 +41,15 @@ impl Run<'_> {
             let remark = words::waiting_for_replacements(many, limit);
             self.session.terminal.remark(remark);
         }
-        let taken = Taken::default();
+        let following = Following::of(deleted.len(), limit);
         let seeing = deleted.iter().map(|one| async {
             match &one.seen {
                 Some(seen) if one.is_open() => {
+                    let removed = removed(seen);
                     tokio::select! {
                         biased;
                         () = ended.came() => Outcome::Unwatched,
-                        outcome = self.became(seen, &taken) => outcome,
+                        outcome = became(self.reader, &removed, &following) => outcome,
                     }
                 }
                 None if one.is_open() && one.report.target.kind == "node" => {
@@ -121,50 +121,6 @@ impl Run<'_> {
             tokio::time::sleep(PERIOD.min(self.timeout())).await;
         }
     }
-
-    /// Why a pod of this name does not run yet, as far as it can be read.
-    async fn waits_for(&self, name: &str) -> Vec<Reason> {
-        let found = self.reader.why_pod(self.namespace(), name).await;
-        let mut reasons = found
-            .ok()
-            .flatten()
-            .map_or(Vec::new(), |found| found.reasons);
-        // The outcome says this already.
-        reasons.retain(|reason| !matches!(reason, Reason::NotCreatedYet { .. }));
-        reasons
-    }
-
-    async fn became(&self, seen: &ReadPod, taken: &Taken) -> Outcome {
-        let expected = is_expected(seen);
-        // A pod of a StatefulSet is only replaced by one of the same name.
-        let same_controller = seen.same_controller.as_ref().filter(|_| !is_of_a_set(seen));
-        let after_deletion = self.reader.after_deletion(
-            &seen.facts.pod,
-            same_controller,
-            taken,
-            expected,
-            self.timeout(),
-        );
-        match after_deletion.await {
-            Ok(AfterDeletion::Gone) if expected => Outcome::Unreplaced {
-                reasons: self.waits_for(&seen.facts.pod.name).await,
-            },
-            Ok(AfterDeletion::Gone) => Outcome::Deleted,
-            Ok(AfterDeletion::Held { finalizers }) => Outcome::Held { finalizers },
-            Ok(AfterDeletion::Replaced(replacement)) => Outcome::Replaced {
-                reasons: match replacement.is_back {
-                    true => Vec::new(),
-                    false => self.waits_for(&replacement.name).await,
-                },
-                replacement,
-            },
-            // Without permission to read other pods, report only this one.
-            Err(error) if is_forbidden(&error) && !expected => Outcome::Deleted,
-            Err(error) => Outcome::Unseen {
-                error: error.to_string(),
-            },
-        }
-    }
 }
 
 /// The name of a pod, as `NAMESPACE/NAME`.
@@ -196,8 +152,12 @@ fn promise(seen: &ReadPod) -> Option<Promise> {
     }
 }
 
-fn is_of_a_set(seen: &ReadPod) -> bool {
-    promise(seen) == Some(Promise::OneOfEachName)
+fn removed(seen: &ReadPod) -> Removed {
+    Removed {
+        pod: seen.facts.pod.clone(),
+        same_controller: seen.same_controller.clone(),
+        is_expected: is_expected(seen),
+    }
 }
 
 /// Whether a replacement is created only now. Other controllers create it as soon as a pod is terminating.

@@ -14,7 +14,7 @@ use crate::output::{print, why};
 use crate::run::problems::Problems;
 use crate::run::session::{Session, Start};
 use crate::words::stranded::summary;
-use crate::words::why::{unread, volume_steps};
+use crate::words::why::{Step, pod_step, unread, volume_steps};
 
 pub(super) async fn run(
     selection: &Selection,
@@ -40,7 +40,9 @@ pub(super) async fn run(
         }
         _ => {
             session.terminal.remark(summary(&stranded, node));
-            let steps = volume_steps(&stranded.volumes, session.program);
+            let pod = pod_step(&stranded, session.program);
+            let volumes = volume_steps(&stranded.volumes, session.program);
+            let steps: Vec<Step> = pod.into_iter().chain(volumes).collect();
             if let Some(next) = why::next(&steps) {
                 session.terminal.remark(next);
             }

@@ -43,7 +43,7 @@ pub(crate) enum Condition {
     /// Expired: the lock ended without a release
     Expired,
     /// OnHold: somebody has the node on hold
-    #[value(alias = "hold")]
+    #[value(aliases = ["hold", "onhold"])]
     OnHold,
 }
 
@@ -222,6 +222,7 @@ impl<'a> Wait<'a> {
                 .collect(),
             all: self.all,
             awaited: self.condition.awaited(),
+            caller: self.session.locks.identity(),
         };
         let terminal = self.session.terminal;
         if unmet.are_many() {

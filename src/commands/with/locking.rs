@@ -121,7 +121,10 @@ impl Locking<'_> {
         if !is_clean(&results) {
             self.release_acquired(&mut results).await;
         }
-        let problems = Problems::changing(session, self.command.verb);
+        let mut problems = Problems::changing(session, self.command.verb);
+        if let Some(nodes) = results.to_retry(nodes, self.command.verb) {
+            problems.retry_for(&nodes);
+        }
         let mut changes = Vec::new();
         for node in nodes {
             match results.by_node.remove(node) {
@@ -134,6 +137,7 @@ impl Locking<'_> {
         }
         if results.interrupted && !problems.any() {
             problems.report(&Failure::Interrupted);
+            session.terminal.remark(self.command.verb.nothing_done());
         }
         if problems.any() {
             return Err(problems.end_as_failure().await);

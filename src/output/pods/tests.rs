@@ -227,7 +227,7 @@ fn every_reason_is_in_a_few_words() {
     apps        pod/web-7d4c-x   worker-1   ReplicaSet/web-7d4c   NodeUnreachable, eviction in 3m12s
     apps        pod/web-7d4c-y   worker-1   ReplicaSet/web-7d4c   NodeNotReady, eviction due 2m10s ago
     ");
-    assert_snapshot!(summary(&all(), None), @"1 unhealthy node, 10 stuck pods, 2 pending replacements, 4 orphaned volumes, 1 blocked namespace");
+    assert_snapshot!(summary(&all(), None), @"1 unhealthy node, 9 stuck pods, 1 pending pod, 2 pending replacements, 4 orphaned volumes, 1 blocked namespace");
 }
 
 #[test]
@@ -248,13 +248,20 @@ fn orphaned_volumes_have_a_remedy_each() {
     let steps = volume_steps(&all().volumes, &Program::default());
     assert_snapshot!(next(&steps).expect("commands"), @"
     Next:
-      kubectl wait --for=delete volumeattachment csi-1 csi-2 --timeout=10m   # by default, Kubernetes detaches volumes of a dead node after 6m
-      kubectl wait --for=delete volumeattachment csi-4 --timeout=10m         # by default, Kubernetes detaches volumes of a dead node after 6m
-      kubectl describe volumeattachment csi-1 csi-2                          # read why the driver cannot detach it
-      kubectl describe volumeattachment csi-3                                # read why the driver cannot detach it
-      kubectl describe volumeattachment csi-4                                # read why the driver cannot detach it
-      kubectl maint fence worker-1 -- HOOK                                   # power it off; its volumes are then detached at once
-      kubectl delete volumeattachment csi-1 csi-2                            # only if the machine is off: tells the driver to detach it
+      # by default, Kubernetes detaches volumes of a dead node after 6m
+      kubectl wait --for=delete volumeattachment csi-1 csi-2 --timeout=10m
+      # by default, Kubernetes detaches volumes of a dead node after 6m
+      kubectl wait --for=delete volumeattachment csi-4 --timeout=10m
+      # read why the driver cannot detach it
+      kubectl describe volumeattachment csi-1 csi-2
+      # read why the driver cannot detach it
+      kubectl describe volumeattachment csi-3
+      # read why the driver cannot detach it
+      kubectl describe volumeattachment csi-4
+      # power it off, and its volumes are detached at once
+      kubectl maint fence worker-1 -- HOOK
+      # only if the machine is off: tells the driver to detach it
+      kubectl delete volumeattachment csi-1 csi-2
     ");
 }
 

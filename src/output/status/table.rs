@@ -126,10 +126,11 @@ impl Column {
         }
     }
 
-    /// The least useful width, for narrow terminals. The names of nodes are never cut.
-    fn least(self) -> Option<u16> {
+    /// The least useful width, for narrow terminals. The names of nodes and their health are never cut.
+    fn least(self) -> Option<usize> {
         match self {
-            Self::Holder | Self::Reason | Self::Status => Some(8),
+            Self::Holder => Some(6),
+            Self::Reason => Some(3),
             _ => None,
         }
     }

@@ -175,9 +175,9 @@ async fn every_state_reads_well() {
     j-odd-text     Locked           \u{202e}mallory   \u{1b}[31mred\nalert   30m         60s                Ready
     k-released     Free             -                 -                      -           -                  Ready
     ");
-    let states: Vec<ShownState> = views
+    let states: Vec<_> = views
         .iter()
-        .map(|view| ShownState::of(view.lease, noon()))
+        .map(|view| (ShownState::of(view.lease, noon()), view.health))
         .collect();
     assert_snapshot!(summary(&states, LeftOut::default()), @"11 nodes: 2 free, 5 locked, 2 expired, 2 on hold (1 overdue)");
 }
@@ -250,10 +250,14 @@ async fn a_terminal_shortens_reasons_and_holders_only_if_that_is_enough() {
     worker-1   Locked   alice@bastion…   new kernel, …   30m   60s    Ready
     ");
     assert_snapshot!(at(&leases, Some(60)), @"
+    NODE       STATE    HOLDER     REASON    AGE   LEFT   STATUS
+    worker-1   Locked   alice@b…   new ke…   30m   60s    Ready
+    ");
+    assert_snapshot!(at(&leases, Some(50)), @"
     NODE       STATE    HOLDER                  REASON                                                   AGE   LEFT   STATUS
     worker-1   Locked   alice@bastion.example   new kernel, then the drivers, then a look at the disks   30m   60s    Ready
     ");
-    for fit in 61..100 {
+    for fit in 54..100 {
         let widest = at(&leases, Some(fit))
             .lines()
             .map(UnicodeWidthStr::width)
@@ -382,20 +386,20 @@ async fn at_80(held: bool) -> [String; 2] {
 async fn a_reason_outlasts_the_status_and_following_makes_room_for_one() {
     let [once, _] = at_80(true).await;
     assert_snapshot!(once, @"
-    NODE              STATE    HOLDER         REASON       AGE   LEFT   STATUS
-    control-plane-1   Free     -              -            -     -      Ready
-    worker-1          Locked   alice@basti…   new kernel   30m   60s    Ready,Sched…
+    NODE              STATE    HOLDER   REA…   AGE   LEFT   STATUS
+    control-plane-1   Free     -        -      -     -      Ready
+    worker-1          Locked   alice…   new…   30m   60s    Ready,SchedulingDisabled
     ");
     let [once, followed] = at_80(false).await;
     assert_snapshot!(followed, @"
-    NODE              STATE     HOLDER       REASON      AGE     LEFT      STATUS
-    control-plane-1   Free      -            -           -       -         Ready
-    worker-1          Free      -            -           -       -         Ready,Sc…
+    NODE              STATE   HOLDER   REAS…   AGE   LEFT   STATUS
+    control-plane-1   Free    -        -       -     -      Ready
+    worker-1          Free    -        -       -     -      Ready,SchedulingDisabled
     ");
     assert_snapshot!(once, @"
-    NODE              STATE   HOLDER   REASON   AGE   LEFT   STATUS
-    control-plane-1   Free    -        -        -     -      Ready
-    worker-1          Free    -        -        -     -      Ready,SchedulingDisabl…
+    NODE              STATE   HOLDER   REAS…   AGE   LEFT   STATUS
+    control-plane-1   Free    -        -       -     -      Ready
+    worker-1          Free    -        -       -     -      Ready,SchedulingDisabled
     ");
 }
 

@@ -1,7 +1,5 @@
 //! Watches a fenced node until Kubernetes has removed everything from it.
 
-use std::time::Duration;
-
 use maintenance_lease::env::{Env as _, Machine};
 use pod_safety::fencing::Remains;
 use pod_safety::fencing::steps::Refusal;
@@ -14,7 +12,7 @@ use crate::error::{Failure, FencingRefusal};
 use crate::words::fencing;
 
 impl FencingTarget<'_> {
-    /// Waits up to `limit` until everything that can be removed from the node is gone. Prints what is left
+    /// Waits until everything that can be removed from the node is gone. Prints what is left
     /// whenever that changes, and returns what is left at the end.
     ///
     /// # Errors
@@ -22,10 +20,9 @@ impl FencingTarget<'_> {
     pub(crate) async fn follow(
         &self,
         taint: &OutOfService,
-        limit: Duration,
+        timeout: &mut Timeout,
     ) -> Result<Remains, Failure> {
         let terminal = self.session.terminal;
-        let mut timeout = Timeout::of(limit);
         let mut is_unheard = false;
         let mut reported = Remains::default();
         loop {

@@ -43,6 +43,22 @@ impl FencingTarget<'_> {
         is_held_by(lease, self.outer) && is_acquired_by(lease, &self.node, self.inherited.as_ref())
     }
 
+    /// Checks, before anybody is asked, that the server would accept the hold.
+    ///
+    /// # Errors
+    /// For example, if the namespace of the Leases is missing, or if it was interrupted.
+    pub(crate) async fn may_hold(
+        &self,
+        reason: String,
+        ticket: Option<&str>,
+    ) -> Result<(), Failure> {
+        let locks = self.session.locks.in_dry_run();
+        let options = hold_options(reason, ticket);
+        let holding = locks.hold_seen(&self.node, &options, None, None);
+        self.or_interrupted(async { Ok(holding.await.map(drop)?) })
+            .await
+    }
+
     /// Puts the node on hold for as long as it is fenced. After Ctrl-C it waits a moment for the answer.
     ///
     /// # Errors
@@ -52,10 +68,7 @@ impl FencingTarget<'_> {
         reason: String,
         ticket: Option<&str>,
     ) -> Result<Change, Failure> {
-        let mut options = Hold::new(reason).purpose(PURPOSE);
-        if let Some(ticket) = ticket {
-            options = options.ticket(ticket);
-        }
+        let options = hold_options(reason, ticket);
         let locks = &self.session.locks;
         let change = self
             .write_lock(locks.hold_seen(&self.node, &options, None, None))
@@ -184,6 +197,14 @@ impl FencingTarget<'_> {
             needed,
         }
         .into())
+    }
+}
+
+fn hold_options(reason: String, ticket: Option<&str>) -> Hold {
+    let options = Hold::new(reason).purpose(PURPOSE);
+    match ticket {
+        Some(ticket) => options.ticket(ticket),
+        None => options,
     }
 }
 

@@ -9,6 +9,7 @@ mod machine;
 mod progress;
 mod refusal;
 mod remains;
+mod replacements;
 mod retry;
 
 pub(crate) use self::confirmation::Question;
@@ -30,4 +31,7 @@ pub(crate) use self::progress::{
 pub(crate) use self::refusal::refusal;
 pub(crate) use self::remains::{
     count, counts, left, life_unknown, nothing_left, still_there, tolerating, unsure,
+};
+pub(crate) use self::replacements::{
+    awaiting_replacements, back, not_back, not_followed, still_not_back,
 };

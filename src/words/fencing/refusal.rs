@@ -5,7 +5,7 @@ use std::time::Duration;
 use maintenance_lease::protocol::Span;
 use pod_safety::Why;
 use pod_safety::fencing::record::{ANNOTATION, How};
-use pod_safety::fencing::{back, steps};
+use pod_safety::fencing::{Watched, back, steps};
 use pod_safety::node_health::Status;
 
 use super::machine::another;
@@ -18,20 +18,48 @@ use crate::words::hint_command::Program;
 use crate::words::refusal::fenced;
 use crate::words::time::length;
 
+/// Nothing shows that the suspect `node` has stopped reporting.
+fn not_silent(
+    node: &str,
+    waited: Duration,
+    watched: Watched,
+    program: &Program,
+) -> (String, String) {
+    let waited = length(Span::from(waited));
+    let (why, next) = match watched {
+        Watched::Reports => (
+            format!("it still reports to Kubernetes after {waited}, so it is not off"),
+            format!("check the machine, then {RETRY}"),
+        ),
+        Watched::Stopped => (
+            format!(
+                "it has stopped reporting, but Kubernetes does not call it unreachable after {waited}"
+            ),
+            RETRY.to_owned(),
+        ),
+        Watched::TooShort { time, needed } => (
+            format!(
+                "unknown whether it has stopped reporting: watched for only {}; this needs {}",
+                length(time),
+                length(needed)
+            ),
+            format!("{RETRY} with a longer --timeout"),
+        ),
+    };
+    let hint = format!("it stays on hold; {next}; or end the hold with `{program} unfence {node}`");
+    (format!("node/{node} was not fenced: {why}"), hint)
+}
+
 /// Message and hint.
 pub(crate) fn refusal(refusal: &FencingRefusal, program: &Program) -> (String, String) {
     match refusal {
         FencingRefusal::Fence { node, why } => not_fenced(node, why, program),
         FencingRefusal::Unfence { node, why } => stays(node, why, program),
-        FencingRefusal::StillReports { node, waited } => (
-            format!(
-                "node/{node} was not fenced: it still reports to Kubernetes after {}, so it is not off",
-                length(Span::from(*waited))
-            ),
-            format!(
-                "it stays on hold; check the machine, then {RETRY}; or end the hold with `{program} unfence {node}`"
-            ),
-        ),
+        FencingRefusal::StillReports {
+            node,
+            waited,
+            watched,
+        } => not_silent(node, *waited, *watched, program),
         FencingRefusal::NoOwner { node, pods } => (
             format!(
                 "cannot fence node/{node}: nothing recreates {} ({})",

@@ -70,10 +70,11 @@ pub(crate) fn to_end(node: &str, program: &Program) -> String {
     format!("return the node to service and end the hold with `{program} unfence {node}`")
 }
 
-/// The hint; `None` if the caller may work under the hold, or take it over.
+/// The hint for `nodes`; `None` if the caller may work under the hold, or take it over.
 pub(super) fn hint(
     refused: &Refused,
     lease: &NodeLease,
+    nodes: &[String],
     request: RequestContext<'_>,
 ) -> Option<String> {
     let RequestContext { verb, program, .. } = request;
@@ -85,7 +86,11 @@ pub(super) fn hint(
         Verb::Acquire | Verb::With if is_under => return None,
         _ => {}
     }
-    let to_end = to_end(lease.node(), program);
+    let to_end = match nodes {
+        [node] => to_end(node, program),
+        // It takes one node.
+        _ => to_end("NODE", program),
+    };
     let waits = request.waited || program.waits();
     Some(match (refused.refusal, verb) {
         (Refusal::OwnHold, Verb::Acquire | Verb::With) => {

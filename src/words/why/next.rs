@@ -1,7 +1,7 @@
 //! What to run next about a stuck object, the safest first.
 
 use pod_safety::node_health::Health;
-use pod_safety::stranded::{Orphan, StrandedVolume};
+use pod_safety::stranded::{Orphan, Stranded, StrandedVolume};
 use pod_safety::why::{Diagnosis, Reason, State};
 
 use super::subject::{Kind, Subject};
@@ -14,7 +14,8 @@ pub(crate) struct Step {
     risk: Risk,
     /// The command line.
     pub(crate) command: String,
-    /// What it is for.
+    /// What it is for: a comment in a shell. zsh runs a pasted comment as a command, so it must not have an
+    /// effect there.
     pub(crate) about: &'static str,
 }
 
@@ -53,6 +54,17 @@ pub(crate) fn steps(subject: &Subject, found: &Diagnosis, program: &Program) -> 
         commands.of(reason, found.state);
     }
     safest_first(commands.steps)
+}
+
+/// What to run next about the first of the pods that are stuck, or wait for one.
+pub(crate) fn pod_step(stranded: &Stranded, program: &Program) -> Option<Step> {
+    let pod = stranded.pods.iter().chain(&stranded.waiting).next()?;
+    let (namespace, name) = (for_shell(&pod.namespace), for_shell(&pod.name));
+    Some(Step {
+        risk: Risk::Look,
+        command: format!("{program} why pod/{name} -n {namespace}"),
+        about: "explain one of the pods",
+    })
 }
 
 /// What to run next about attachments that nobody needs.
@@ -96,7 +108,7 @@ pub(crate) fn volume_steps(volumes: &[StrandedVolume], program: &Program) -> Vec
                 add(
                     Risk::Fence,
                     command,
-                    "power it off; its volumes are then detached at once",
+                    "power it off, and its volumes are detached at once",
                 );
             }
             _ => {}
@@ -168,11 +180,7 @@ impl Commands<'_> {
             Health::Ready => {}
             Health::NotReady { .. } | Health::KubeletAlive { .. } => {
                 let command = format!("{program} describe {node}");
-                self.add(
-                    Risk::Look,
-                    command,
-                    "show the node's state and who works on it",
-                );
+                self.add(Risk::Look, command, "show its state, and who works on it");
             }
             Health::Unreachable { .. } => {
                 let command = format!("{program} describe {node}");
@@ -189,7 +197,7 @@ impl Commands<'_> {
                         for_shell(&self.subject.shown()),
                         self.in_namespace()
                     );
-                    let about = "check the risks if you cannot fence it; deletes nothing yet";
+                    let about = "if you cannot fence it, check the risks: this deletes nothing yet";
                     self.add(Risk::Force, command, about);
                 }
             }
@@ -238,11 +246,7 @@ impl Commands<'_> {
                 self.add(Risk::Look, command, "see its node affinity");
                 for (node, _) in nodes.iter().take(1) {
                     let command = format!("{} describe {node}", self.program);
-                    self.add(
-                        Risk::Look,
-                        command,
-                        "show the node's state and who works on it",
-                    );
+                    self.add(Risk::Look, command, "show its state, and who works on it");
                 }
             }
             Reason::MultiAttach {
@@ -269,7 +273,7 @@ impl Commands<'_> {
             }
             Reason::Eviction(_) => self.kubectl(
                 "get pdb",
-                "see the budgets; wait until more pods are healthy",
+                "see the budgets, and wait until more pods are healthy",
             ),
             Reason::UsedBy { pods } => {
                 for user in pods.iter().take(3) {
@@ -280,7 +284,7 @@ impl Commands<'_> {
                         self.add(
                             Risk::Repair,
                             command,
-                            "it has finished; this frees the claim",
+                            "it has finished, and this frees the claim",
                         );
                     } else {
                         self.why(&pod);
@@ -326,7 +330,7 @@ impl Commands<'_> {
             Reason::NotCreated { message, .. } if message.contains("exceeded quota") => {
                 self.kubectl(
                     "describe quota",
-                    "see what is used; free some, or raise the quota",
+                    "see what is used, then free some or raise the quota",
                 );
             }
             Reason::NotCreated { owner, .. } => {

@@ -107,7 +107,7 @@ fn a_timeout_releases_the_acquired_nodes() {
         $ kubectl maint hold -m rack --wait --timeout 1s -q worker-1 worker-2
         -- stderr
         error: timed out after 1s waiting for node/worker-2: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
-        hint: take it over with `kubectl maint hold worker-1 worker-2 -m rack --take-over`
+        hint: take it over with `kubectl maint hold worker-2 -m rack --take-over`
         -- exit code 4
         "#);
         assert_eq!(holder_of(cluster, &first), None);

@@ -285,28 +285,28 @@ fn what_other_tools_and_verbs_have() {
     $ kubectl maint acquire worker-1 --force
     -- stderr
     error: acquire has no flag --force
-    hint: to end somebody else's lock, run `kubectl maint release NODE --force -m WHY`
+    hint: to end somebody else's lock, run `kubectl maint release worker-1 -m WHY --force`
     -- exit code 2
     ");
     assert_snapshot!(said("acquire worker-1 --take-over"), @"
     $ kubectl maint acquire worker-1 --take-over
     -- stderr
     error: acquire has no flag --take-over
-    hint: to take over somebody else's lock, run `kubectl maint hold NODE --take-over -m WHY`
+    hint: to take over somebody else's lock, run `kubectl maint hold worker-1 -m WHY --take-over`
     -- exit code 2
     ");
     assert_snapshot!(said("hold worker-1 -m fire --force"), @"
     $ kubectl maint hold worker-1 -m fire --force
     -- stderr
     error: hold has no flag --force
-    hint: to take over somebody else's lock, run `kubectl maint hold NODE --take-over -m WHY`
+    hint: to take over somebody else's lock, run `kubectl maint hold worker-1 -m fire --take-over`
     -- exit code 2
     ");
     assert_snapshot!(said("release worker-1 --take-over"), @"
     $ kubectl maint release worker-1 --take-over
     -- stderr
     error: release has no flag --take-over
-    hint: to end somebody else's lock, run `kubectl maint release NODE --force -m WHY`
+    hint: to end somebody else's lock, run `kubectl maint release worker-1 -m WHY --force`
     -- exit code 2
     ");
     assert_snapshot!(said("with worker-1 --duration 2h -- bash"), @"

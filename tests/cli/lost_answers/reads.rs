@@ -78,6 +78,7 @@ fn an_interrupt_ends_the_wait_for_a_busy_server() {
         $ kubectl maint renew worker-1 --request-timeout=1h
         -- stderr
         error: interrupted
+        nothing was renewed
         -- exit code 130
         ");
     });

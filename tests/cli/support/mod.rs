@@ -16,4 +16,4 @@ pub(crate) use plugin::Plugin;
 pub(crate) use proxy::{Kept, Proxy, Treatment};
 pub(crate) use queries::{events_of, holder_of, requests};
 pub(crate) use run::{Maint, Run, Running};
-pub(crate) use terminal::{as_text, at_a_terminal};
+pub(crate) use terminal::{as_text, at_a_terminal, in_one_line};

@@ -27,6 +27,11 @@ pub(crate) fn at_a_terminal(maint: Maint) -> PtySession {
     spawn_command(shell, Some(LIMIT)).expect("a terminal")
 }
 
+/// `text` without the breaks that a narrow terminal needs.
+pub(crate) fn in_one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// What was read from a terminal, which is read byte by byte.
 pub(crate) fn as_text(read: &str) -> String {
     let bytes = read.chars().map(|c| u8::try_from(c).expect("a byte"));

@@ -111,7 +111,8 @@ fn the_command_gets_variables_of_the_lock() {
         );
         let version = lease["metadata"]["resourceVersion"].as_str();
         let version: u64 = version.and_then(|v| v.parse().ok()).expect("a number");
-        let fencing: u64 = said("MAINT_FENCING_TOKEN=").parse().expect("a number");
+        let fencing: u64 = said("MAINT_FENCING_NUMBER=").parse().expect("a number");
+        assert_eq!(said("MAINT_FENCING_TOKEN="), fencing.to_string());
         assert!(fencing < version, "the release came later: {run}");
     });
 }
@@ -121,7 +122,7 @@ fn fencing_numbers_rise() {
     on_both("with-fencing", |cluster| {
         let node = cluster.node("worker-1");
         let number = || -> u64 {
-            let script = "echo $MAINT_FENCING_TOKEN";
+            let script = "echo $MAINT_FENCING_NUMBER";
             let run = with(cluster, slice::from_ref(&node), script).succeeds();
             run.stdout.trim().parse().expect("a number")
         };
@@ -144,6 +145,7 @@ fn several_nodes_are_printed_in_pairs() {
         assert_snapshot!(
             with(cluster, &nodes, script)
                 .env("MAINT_NODE", "of an outer one")
+                .env("MAINT_FENCING_NUMBER", "of an outer one")
                 .env("MAINT_FENCING_TOKEN", "of an outer one")
                 .run(),
             @r#"

@@ -102,14 +102,14 @@ fn an_inherited_fencing_number_is_not_taken_for_that_of_a_lock_that_was_there() 
         let acquired = cluster
             .maint(["acquire", &node, "-o", "lock-id"])
             .succeeds();
-        let script = "echo ${MAINT_FENCING_TOKEN-none} $MAINT_LOCK_ID";
+        let script = "echo ${MAINT_FENCING_NUMBER-none} $MAINT_LOCK_ID";
         let again = ["with", &node, "--reentry", "--", "sh", "-c", script];
         let id = acquired.stdout.trim_end();
         // The lock id may come from a script, and the number from a `with` around that.
         let run = cluster
             .maint(again)
             .env("MAINT_LOCK_ID", id)
-            .env("MAINT_FENCING_TOKEN", "7")
+            .env("MAINT_FENCING_NUMBER", "7")
             .succeeds();
         assert_eq!(run.stdout.trim_end(), format!("none {id}"));
     });

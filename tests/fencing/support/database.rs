@@ -8,18 +8,37 @@ const DRIVER: &str = "disk.example.com";
 
 /// A StatefulSet of one pod with a volume, whose pod is evicted from an unreachable node at once.
 pub(crate) fn database(stage: &Stage) {
+    let volume = json!({"csi": {"driver": DRIVER, "volumeHandle": stage.own()}});
+    database_on(stage, &volume);
+}
+
+/// The same with a disk that only nodes with the label `disk=here` have.
+pub(crate) fn local_database(stage: &Stage) {
+    let here = json!({"key": "disk", "operator": "In", "values": ["here"]});
+    database_on(
+        stage,
+        &json!({
+            "local": {"path": "/disk"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}},
+        }),
+    );
+}
+
+fn database_on(stage: &Stage, volume: &Value) {
     let namespace = stage.own();
     let storage = json!({"storage": "1Gi"});
+    let mut spec = json!({
+        "capacity": storage, "accessModes": ["ReadWriteOnce"], "storageClassName": "",
+        "claimRef": {"namespace": namespace, "name": "data"},
+    });
+    let fields = volume.as_object().expect("fields").clone();
+    spec.as_object_mut().expect("an object").extend(fields);
     stage.create(&[
         stage.namespace(),
         json!({
             "apiVersion": "v1", "kind": "PersistentVolume",
             "metadata": {"name": namespace},
-            "spec": {
-                "capacity": storage, "accessModes": ["ReadWriteOnce"], "storageClassName": "",
-                "csi": {"driver": DRIVER, "volumeHandle": namespace},
-                "claimRef": {"namespace": namespace, "name": "data"},
-            },
+            "spec": spec,
         }),
         json!({
             "apiVersion": "v1", "kind": "PersistentVolumeClaim",
@@ -55,8 +74,8 @@ pub(crate) fn pod(stage: &Stage) -> Option<Value> {
     stage.get(&["pod", "db-0", "-n", stage.own()])
 }
 
-/// Places the pod and waits until it runs there, with its volume. Returns its uid.
-pub(crate) fn runs_on(stage: &Stage, node: &str) -> Value {
+/// Places the pod and waits until it runs there.
+pub(crate) fn placed_on(stage: &Stage, node: &str) {
     eventually("the set makes a pod", || pod(stage).is_some());
     stage
         .plane
@@ -65,6 +84,11 @@ pub(crate) fn runs_on(stage: &Stage, node: &str) -> Value {
     eventually("the pod runs", || {
         pod(stage).is_some_and(|pod| pod["status"]["phase"] == "Running")
     });
+}
+
+/// The same, with its volume. Returns its uid.
+pub(crate) fn runs_on(stage: &Stage, node: &str) -> Value {
+    placed_on(stage, node);
     eventually("its volume is attached and in use", || {
         is_attached(stage, node) && stage.node(node)["status"]["volumesInUse"].is_array()
     });

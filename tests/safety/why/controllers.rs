@@ -185,7 +185,8 @@ fn a_volume_that_is_attached_elsewhere_is_shown_with_its_pod() {
         one node at a time, and is attached to node/worker-1, where pod/old uses it.
 
         Next:
-          kubectl maint why pod/old -n shop   # see how it is
+          # see how it is
+          kubectl maint why pod/old -n shop
         -- exit code 0
         ");
         let run = stage.why(&["pod/new", "-o", "json"]);
@@ -217,7 +218,8 @@ fn a_stuck_namespace_is_explained_by_what_is_left_in_it() {
         example.com/backup is on 1 object in it: its controller has to remove it.
 
         Next:
-          kubectl get configmaps -n shop   # see what is left
+          # see what is left
+          kubectl get configmaps -n shop
         -- exit code 0
         ");
         let none = json!({"metadata": {"finalizers": null}});
@@ -246,7 +248,8 @@ fn a_claim_in_use_is_shown_with_its_pods() {
         by pod/user.
 
         Next:
-          kubectl maint why pod/user -n shop   # see how it is
+          # see how it is
+          kubectl maint why pod/user -n shop
         -- exit code 0
         ");
         let pod = stage.at("/api/v1", "pods/user");
@@ -293,7 +296,8 @@ fn a_quota_that_keeps_a_set_from_creating_a_pod_is_quoted() {
         limited: pods=0.
 
         Next:
-          kubectl describe quota -n shop   # see what is used; free some, or raise the quota
+          # see what is used, then free some or raise the quota
+          kubectl describe quota -n shop
         -- exit code 0
         "#);
         let run = stage.why(&["pod/web-1", "-o", "json"]);
@@ -402,7 +406,8 @@ fn a_budget_is_explained_by_the_rules_of_the_eviction_api() {
         healthy pod and has 1.
 
         Next:
-          kubectl get pdb -n shop   # see the budgets; wait until more pods are healthy
+          # see the budgets, and wait until more pods are healthy
+          kubectl get pdb -n shop
         -- exit code 0
         ");
         let eviction = json!({

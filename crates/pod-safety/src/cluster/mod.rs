@@ -15,4 +15,4 @@ mod why;
 pub use deletion::{Deletion, DeletionRequest};
 pub use fencing::Evidence;
 pub use reader::Reader;
-pub use replacement::{AfterDeletion, Replacement, SameController, Taken};
+pub use replacement::{AfterDeletion, Following, Removed, Replacement, SameController};

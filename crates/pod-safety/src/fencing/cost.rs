@@ -25,18 +25,12 @@ impl Cost {
     /// it already has.
     #[must_use]
     pub fn of(pods: &[Pod], taint: &OutOfService) -> Self {
-        let ours = OutOfService::Evicting(NoExecute {
-            key: OUT_OF_SERVICE.to_owned(),
-            value: OUT_OF_SERVICE_VALUE.to_owned(),
-            added: None,
-        });
-        let taint = if taint.is_evicting() { taint } else { &ours };
         let mut cost = Self::default();
         for pod in pods {
             if pod.metadata.deletion_timestamp.is_some() || has_ended(pod) {
                 continue;
             }
-            if stays(pod, taint) {
+            if !leaves(pod, taint) {
                 cost.staying.push(name(pod));
                 continue;
             }
@@ -49,6 +43,17 @@ impl Cost {
         }
         cost
     }
+}
+
+/// Whether `pod` runs, as far as is known, and leaves its node once that is fenced.
+pub(crate) fn leaves(pod: &Pod, taint: &OutOfService) -> bool {
+    let ours = OutOfService::Evicting(NoExecute {
+        key: OUT_OF_SERVICE.to_owned(),
+        value: OUT_OF_SERVICE_VALUE.to_owned(),
+        added: None,
+    });
+    let taint = if taint.is_evicting() { taint } else { &ours };
+    !has_ended(pod) && !stays(pod, taint)
 }
 
 #[cfg(test)]

@@ -19,4 +19,4 @@ pub use proof::{Machine, Proof};
 pub use record::{How, Record};
 pub use recording::{Recording, Written};
 pub use remains::Remains;
-pub use unchanged_heartbeat::UnchangedHeartbeat;
+pub use unchanged_heartbeat::{UnchangedHeartbeat, Watched};

@@ -1,7 +1,8 @@
 //! Whether a suspect has stopped sending heartbeats.
 
-use maintenance_lease::protocol::BootInstant;
+use maintenance_lease::protocol::{BootInstant, Span};
 
+use crate::constants::HEARTBEAT_LASTS;
 use crate::known::Known;
 use crate::node_health::Heartbeat;
 
@@ -11,6 +12,24 @@ use crate::node_health::Heartbeat;
 pub struct UnchangedHeartbeat {
     heartbeat: Known<Option<Heartbeat>>,
     since: BootInstant,
+    /// It was seen to change.
+    has_changed: bool,
+}
+
+/// What watching the heartbeat has shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Watched {
+    /// The kubelet reported.
+    Reports,
+    /// The kubelet has stopped.
+    Stopped,
+    /// Nothing: a live kubelet may not have reported within this time.
+    TooShort {
+        /// For how long the heartbeat was watched.
+        time: Span,
+        /// For how long it must be.
+        needed: Span,
+    },
 }
 
 impl UnchangedHeartbeat {
@@ -21,12 +40,31 @@ impl UnchangedHeartbeat {
         heartbeat: &Known<Option<Heartbeat>>,
         at: BootInstant,
     ) -> Self {
+        let has_changed = earlier.as_ref().is_some_and(|unchanged| {
+            let both = unchanged.heartbeat.yes().zip(heartbeat.yes());
+            unchanged.has_changed || both.is_some_and(|(before, now)| before != now)
+        });
         earlier
             .filter(|unchanged| unchanged.heartbeat == *heartbeat)
             .unwrap_or_else(|| Self {
                 heartbeat: heartbeat.clone(),
                 since: at,
+                has_changed,
             })
+    }
+
+    /// What is known `at` the end.
+    #[must_use]
+    pub fn watched(&self, at: BootInstant) -> Watched {
+        let heartbeat = self.heartbeat.yes().copied().flatten();
+        match (self.is_over(at), self.has_changed) {
+            (true, _) => Watched::Stopped,
+            (false, true) => Watched::Reports,
+            (false, false) => Watched::TooShort {
+                time: at.since(self.since),
+                needed: heartbeat.map_or(HEARTBEAT_LASTS, |heartbeat| heartbeat.lasts),
+            },
+        }
     }
 
     /// Whether a live kubelet would have renewed it before `at`, when the last read began. What could not be
@@ -59,28 +97,35 @@ mod tests {
             }))
         };
         let unread = Known::Unknown(Why::NotRead);
-        for (reads, now, is_over) in [
-            (vec![(beat(1), 100)], 139, false),
-            (vec![(beat(1), 100)], 140, true),
-            (vec![(beat(1), 100), (beat(1), 120)], 140, true),
+        let seconds = Span::seconds;
+        let short = |time| Watched::TooShort {
+            time: seconds(time),
+            needed: seconds(40),
+        };
+        for (reads, now, watched) in [
+            (vec![(beat(1), 100)], 139, short(39)),
+            (vec![(beat(1), 100)], 140, Watched::Stopped),
+            (vec![(beat(1), 100), (beat(1), 120)], 140, Watched::Stopped),
             // The kubelet reported, by whatever clock.
-            (vec![(beat(1), 100), (beat(2), 120)], 140, false),
-            (vec![(beat(2), 100), (beat(1), 120)], 159, false),
-            (vec![(beat(2), 100), (beat(1), 120)], 160, true),
+            (vec![(beat(1), 100), (beat(2), 120)], 140, Watched::Reports),
+            (vec![(beat(2), 100), (beat(1), 120)], 159, Watched::Reports),
+            (vec![(beat(2), 100), (beat(1), 120)], 160, Watched::Stopped),
             // Nobody knows what happened in between.
             (
                 vec![(beat(1), 100), (unread.clone(), 120), (beat(1), 121)],
                 160,
-                false,
+                short(39),
             ),
-            (vec![(unread.clone(), 100)], 999, false),
+            (vec![(unread.clone(), 100)], 999, short(899)),
             // Only the control plane tells of it.
-            (vec![(Known::Yes(None), 100)], 100, true),
+            (vec![(Known::Yes(None), 100)], 100, Watched::Stopped),
         ] {
             let unchanged = reads.iter().fold(None, |earlier, (heartbeat, read)| {
                 Some(UnchangedHeartbeat::after(earlier, heartbeat, at(*read)))
             });
             let unchanged = unchanged.expect("a read");
+            assert_eq!(unchanged.watched(at(now)), watched, "{reads:?} {now}");
+            let is_over = watched == Watched::Stopped;
             assert_eq!(unchanged.is_over(at(now)), is_over, "{reads:?} {now}");
         }
     }

@@ -1,0 +1,97 @@
+//! Waits until the node is empty, and until the pods that were removed from it run again.
+
+use futures::future::join_all;
+use pod_safety::cluster::{Following, Removed};
+use pod_safety::outcome::Outcome;
+
+use super::steps::FenceRun;
+use crate::error::{Failure, Obstacle};
+use crate::output::fencing::Fencing;
+use crate::run::fencing::{Observed, Timeout};
+use crate::run::replacements::became;
+use crate::words::fencing;
+
+impl FenceRun<'_> {
+    pub(super) async fn follow(&mut self, observed: &Observed) -> Result<(), Failure> {
+        if let Some(record) = &observed.evidence.signs.record
+            && !self.recording.is_there()
+        {
+            self.report(observed, record, true).await;
+        }
+        self.warn_of_lost_hold(observed);
+        let target = self.target;
+        target.mark(observed.lease.as_ref(), true).await;
+        let mut timeout = Timeout::of(self.args.common.timeout);
+        let taint = &observed.evidence.signs.out_of_service;
+        if !self.is_weighed {
+            let reading = async || {
+                let pods = async { Ok(target.reader.pods_of_node(&target.node).await?) };
+                target.or_interrupted(pods).await
+            };
+            let pods = timeout.read(target, reading).await?;
+            self.leaving = Removed::by_fencing(&pods, taint, target.now());
+        }
+        let remains = target.follow(taint, &mut timeout).await?;
+        self.check_lock_at_end(observed).await;
+        let is_empty = remains.is_over();
+        if let Some(record) = &observed.evidence.signs.record {
+            self.outcome = Some(Fencing::fenced(&target.node, record, &remains));
+        }
+        if !is_empty {
+            return Err(self.timed_out(Obstacle::Remains(Box::new(remains))));
+        }
+        let terminal = target.session.terminal;
+        terminal.remark(fencing::nothing_left(&target.node));
+        self.follow_replacements(&timeout).await
+    }
+
+    /// Waits until the pods that were removed run again, or until their controllers want no replacement.
+    ///
+    /// # Errors
+    /// If some do not run again in time, or if it was interrupted.
+    async fn follow_replacements(&mut self, timeout: &Timeout) -> Result<(), Failure> {
+        let removed = std::mem::take(&mut self.leaving);
+        if removed.is_empty() {
+            return Ok(());
+        }
+        let target = self.target;
+        let terminal = target.session.terminal;
+        let (count, rest) = (removed.len(), timeout.rest());
+        if !rest.is_zero() {
+            terminal.remark(fencing::awaiting_replacements(&target.node, count, rest));
+        }
+        let following = Following::of(count, rest);
+        let outcomes = { removed.iter() }.map(|pod| became(&target.reader, pod, &following));
+        let outcomes = async { Ok(join_all(outcomes).await) };
+        let outcomes = target.or_interrupted(outcomes).await?;
+        let pods: Vec<(Removed, Outcome)> = removed.into_iter().zip(outcomes).collect();
+        let now = target.now();
+        let outcome = self.outcome.take();
+        self.outcome = outcome.map(|outcome| outcome.with_removed(&pods, now));
+        for (pod, outcome) in &pods {
+            if let Outcome::Unseen { error } = outcome {
+                terminal.warn(fencing::not_followed(pod, error));
+            }
+        }
+        if pods.iter().any(|(_, outcome)| outcome.is_unfinished()) {
+            for line in fencing::not_back(&pods, now) {
+                terminal.remark(line);
+            }
+            return Err(self.timed_out(Obstacle::NotBack(pods)));
+        }
+        let is_back =
+            |(_, outcome): &&(Removed, Outcome)| matches!(outcome, Outcome::Replaced { .. });
+        if let back @ 1.. = pods.iter().filter(is_back).count() {
+            terminal.remark(fencing::back(&target.node, back));
+        }
+        Ok(())
+    }
+
+    fn timed_out(&self, obstacle: Obstacle) -> Failure {
+        Failure::TimedOut {
+            node: self.target.node.clone(),
+            waited: self.args.common.timeout,
+            obstacle: Some(obstacle),
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What became of a pod or Node that was removed, as data.
+
+use pod_safety::cluster;
+use pod_safety::outcome;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// What became of it.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub(super) enum Outcome {
+    /// It was deleted.
+    Deleted,
+    /// It was gone before the request came.
+    WasGone,
+    /// A dry run.
+    WouldBeDeleted,
+    /// It was deleted, and the expected replacement did not appear in time.
+    Unreplaced,
+    /// It was deleted; whether it was replaced, or a Node's pods are gone, could not be checked, because of
+    /// `error`.
+    Unseen,
+    /// It was deleted, and the wait for what follows was interrupted.
+    Unwatched,
+    /// There was no answer, because of `error`. The request may still take effect.
+    Unknown,
+    /// The pod of a Job was marked `Failed`, but not deleted, because of `error`.
+    MarkedFailed,
+    /// It stays, for `finalizers`.
+    Held,
+    /// The same, but it had been deleted before: nothing was done.
+    StillHeld,
+    /// The Node is gone, and `pods` are left.
+    PodsLeft,
+    /// It was deleted, and `replacement` is there.
+    Replaced,
+}
+
+impl Outcome {
+    pub(super) fn of(outcome: &outcome::Outcome) -> Self {
+        match outcome {
+            outcome::Outcome::Deleted => Self::Deleted,
+            outcome::Outcome::WasGone => Self::WasGone,
+            outcome::Outcome::WouldBeDeleted => Self::WouldBeDeleted,
+            outcome::Outcome::Unreplaced { .. } => Self::Unreplaced,
+            outcome::Outcome::Unseen { .. } => Self::Unseen,
+            outcome::Outcome::Unwatched => Self::Unwatched,
+            outcome::Outcome::Unknown { .. } => Self::Unknown,
+            outcome::Outcome::Marked { .. } => Self::MarkedFailed,
+            outcome::Outcome::Held { .. } => Self::Held,
+            outcome::Outcome::StillHeld { .. } => Self::StillHeld,
+            outcome::Outcome::PodsLeft { .. } => Self::PodsLeft,
+            outcome::Outcome::Replaced { .. } => Self::Replaced,
+        }
+    }
+}
+
+/// The pod that replaces another.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Replacement {
+    name: String,
+    uid: String,
+    /// Absent if it has none yet.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<String>,
+    /// It runs, or has run already.
+    pub(super) running: bool,
+}
+
+impl Replacement {
+    pub(super) fn of(replacement: &cluster::Replacement) -> Self {
+        Self {
+            name: replacement.name.clone(),
+            uid: replacement.uid.clone(),
+            node: replacement.node.clone(),
+            running: replacement.is_back,
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Whether the pods that a fencing removed run again.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use maintenance_lease::protocol::{Now, Span};
+use pod_safety::cluster::Removed;
+use pod_safety::outcome::Outcome;
+use pod_safety::why::Reason;
+
+use super::remains::{count, list};
+use crate::text::{escape, for_shell};
+use crate::words::hint_command::Program;
+use crate::words::time::length;
+use crate::words::why::sentence;
+
+/// The command waits until this many pods of `node` run again.
+pub(crate) fn awaiting_replacements(node: &str, pods: usize, limit: Duration) -> String {
+    let (limit, pods) = (length(Span::from(limit)), count(pods, "pod"));
+    format!("node/{node}: waiting up to {limit} for {pods} to run again")
+}
+
+/// All pods of `node` that were to come back run again.
+pub(crate) fn back(node: &str, pods: usize) -> String {
+    let are = if pods == 1 { "runs" } else { "run" };
+    format!("node/{node}: {} {are} again", count(pods, "pod"))
+}
+
+/// It could not be checked whether `pod` runs again.
+pub(crate) fn not_followed(pod: &Removed, error: &str) -> String {
+    let error = escape(error);
+    format!("could not check whether {} runs again: {error}", name(pod))
+}
+
+/// Why the pods do not run again yet: a line for each reason.
+pub(crate) fn not_back(pods: &[(Removed, Outcome)], now: Now) -> Vec<String> {
+    let mut lines: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (pod, outcome) in pods {
+        if outcome.is_unfinished() {
+            let shown = match outcome {
+                Outcome::Replaced { replacement, .. } if replacement.name != pod.pod.name => {
+                    format!("{} (now {})", name(pod), replacement.name)
+                }
+                _ => name(pod),
+            };
+            lines.entry(why(outcome, now)).or_default().push(shown);
+        }
+    }
+    let lines = lines.iter();
+    lines
+        .map(|(why, pods)| format!("{} not run again yet: {why}", does(pods)))
+        .collect()
+}
+
+/// At the end of the wait, some pods of `node` do not run again; and how to find out more.
+pub(crate) fn still_not_back(
+    node: &str,
+    pods: &[(Removed, Outcome)],
+    program: &Program,
+) -> (String, String) {
+    let missing = pods.iter().filter(|(_, outcome)| outcome.is_unfinished());
+    let names: Vec<String> = missing.clone().map(|(pod, _)| name(pod)).collect();
+    let do_not = if names.len() == 1 { "does" } else { "do" };
+    let message = format!(
+        "node/{node} is fenced, but {} ({}) {do_not} not run again yet",
+        count(names.len(), "pod"),
+        list(&names)
+    );
+    let mut explained = missing.clone().filter_map(|(pod, outcome)| {
+        let name = match outcome {
+            Outcome::Replaced { replacement, .. } => &replacement.name,
+            // The others get a new name, so nothing is known of them yet.
+            _ if pod.keeps_name() => &pod.pod.name,
+            _ => return None,
+        };
+        Some((&pod.pod.namespace, name))
+    });
+    let hint = match (explained.next(), missing.clone().next()) {
+        (Some((namespace, name)), _) => {
+            let (name, namespace) = (for_shell(name), for_shell(namespace));
+            format!("see why with `{program} why pod/{name} -n {namespace}`")
+        }
+        (None, first) => {
+            let namespace = first.map_or("", |(pod, _)| &pod.pod.namespace);
+            let namespace = for_shell(namespace);
+            format!(
+                "see why with `kubectl get events -n {namespace} --field-selector=type=Warning`"
+            )
+        }
+    };
+    (message, hint)
+}
+
+fn name(pod: &Removed) -> String {
+    format!("{}/{}", pod.pod.namespace, pod.pod.name)
+}
+
+fn does(pods: &[String]) -> String {
+    let does = if pods.len() == 1 { "does" } else { "do" };
+    format!("{} {does}", list(pods))
+}
+
+fn why(outcome: &Outcome, now: Now) -> String {
+    let sentences = |reasons: &[Reason]| {
+        let all: Vec<String> = reasons.iter().map(|one| sentence(one, now)).collect();
+        all.join(" ")
+    };
+    match outcome {
+        Outcome::Unreplaced { reasons } if reasons.is_empty() => {
+            "no replacement was created yet".to_owned()
+        }
+        Outcome::Unreplaced { reasons } => sentences(reasons),
+        Outcome::Replaced {
+            reasons,
+            replacement,
+        } if reasons.is_empty() => match &replacement.node {
+            Some(node) => format!("it is not Running yet on node/{}", escape(node)),
+            None => "it has no node yet".to_owned(),
+        },
+        Outcome::Replaced { reasons, .. } => sentences(reasons),
+        Outcome::Held { finalizers } => format!("held by finalizer {}", list(finalizers)),
+        _ => String::new(),
+    }
+}

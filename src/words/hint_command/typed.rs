@@ -1,0 +1,89 @@
+//! What was typed, for the next command.
+
+use std::ffi::OsStr;
+
+use clap::ArgMatches;
+use clap::parser::ValueSource;
+
+use crate::text::{escape, for_shell};
+
+/// With more nodes, a line is too long to read.
+const MOST_NODES: usize = 10;
+
+/// A longer command of `with`, in characters, makes the line too long to read.
+const MOST_OF_COMMAND: usize = 80;
+
+/// The nodes right after the value of `-m`, and both as one reason.
+pub(super) fn unquoted(typed: &ArgMatches) -> Option<(Vec<String>, String)> {
+    let (mut reason, nodes) = (values(typed, "message")?.pop()?, values(typed, "nodes")?);
+    let mut next = typed.indices_of("message")?.next_back()? + 1;
+    let mut after = Vec::new();
+    for (node, index) in nodes.into_iter().zip(typed.indices_of("nodes")?) {
+        if index == next {
+            reason = format!("{reason} {node}");
+            after.push(node);
+            next += 1;
+        }
+    }
+    (!after.is_empty()).then_some((after, reason))
+}
+
+/// The values of an argument, if it was typed. Each verb defines only some.
+pub(super) fn values(matches: &ArgMatches, id: &str) -> Option<Vec<String>> {
+    let exists = matches.try_contains_id(id).unwrap_or(false);
+    let is_typed = exists && matches.value_source(id) == Some(ValueSource::CommandLine);
+    let values = is_typed.then(|| matches.get_raw(id)).flatten()?;
+    Some(
+        values
+            .map(|value| value.to_string_lossy().into_owned())
+            .collect(),
+    )
+}
+
+/// An option after a space, with each of its values.
+pub(super) fn option(matches: &ArgMatches, id: &str, flag: &str) -> Option<String> {
+    let values = values(matches, id)?;
+    let values = values
+        .iter()
+        .map(|value| format!(" {flag} {}", for_shell(value)));
+    Some(values.collect())
+}
+
+pub(super) fn is_set(matches: &ArgMatches, id: &str) -> bool {
+    values(matches, id).is_some() && matches.get_flag(id)
+}
+
+/// The nodes as typed, each once.
+pub(super) fn nodes(typed: &ArgMatches) -> Option<String> {
+    let option = |id, flag| option(typed, id, flag).map(|option| option.trim().to_owned());
+    let named = values(typed, "nodes").and_then(|typed| {
+        let mut names: Vec<String> = Vec::new();
+        for node in typed {
+            let node = for_shell(node.rsplit_once('/').map_or(&node, |(_, name)| name));
+            if !names.contains(&node) {
+                names.push(node);
+            }
+        }
+        listed(&names)
+    });
+    named
+        .or_else(|| option("selector", "-l"))
+        .or_else(|| option("nodes_from", "--nodes-from").filter(|from| !from.ends_with(" -")))
+        .or_else(|| is_set(typed, "all").then(|| "--all".to_owned()))
+}
+
+/// The command of `with` in one line. Only a part of it would be dangerous to paste.
+pub(super) fn command(typed: &ArgMatches) -> Option<String> {
+    let words: Vec<_> = typed.get_raw("command")?.map(OsStr::to_str).collect();
+    let words: Option<Vec<&str>> = words.into_iter().collect();
+    let words = words?;
+    let line: Vec<String> = words.iter().map(|word| for_shell(word)).collect();
+    let line = line.join(" ");
+    let is_exact = words.iter().all(|word| escape(word) == **word);
+    (is_exact && line.chars().count() <= MOST_OF_COMMAND).then_some(line)
+}
+
+/// `nodes` in one line, unless there are too many.
+pub(super) fn listed(nodes: &[String]) -> Option<String> {
+    (nodes.len() <= MOST_NODES).then(|| nodes.join(" "))
+}

@@ -1,0 +1,250 @@
+//! The commands in hints: for the nodes that they can act on, with the reason, and only once.
+
+use insta::assert_snapshot;
+
+use crate::support::{Cluster, Run, as_text, at_a_terminal, in_memory, on_both};
+
+/// The commands that a hint names, as words.
+fn commands(run: &Run) -> Vec<Vec<String>> {
+    let hints = run.stderr.lines().filter(|line| line.starts_with("hint: "));
+    let commands = hints.flat_map(|line| line.split('`').skip(1).step_by(2));
+    let words = |command: &str| -> Vec<String> {
+        let words = command.trim_start_matches("kubectl maint ").split(' ');
+        words
+            .map(|word| word.trim_matches('\'').to_owned())
+            .collect()
+    };
+    commands.map(words).collect()
+}
+
+fn bob(cluster: &Cluster, nodes: &[&String]) {
+    let maint = cluster.maint(["acquire", "-m", "disk"]).args(nodes);
+    maint.holder("bob@laptop").succeeds();
+}
+
+#[test]
+fn a_wait_is_only_for_nodes_that_exist() {
+    on_both("hints-missing", |cluster| {
+        let node = cluster.node("worker-1");
+        bob(cluster, &[&node]);
+        let missing = format!("{node}0");
+        assert_snapshot!(cluster.maint(["acquire", &node, &missing, "-m", "kernel"]).run(), @r#"
+        $ kubectl maint acquire worker-1 worker-10 -m kernel
+        -- stderr
+        error: cannot acquire node/worker-1: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
+        Error from server (NotFound): nodes "worker-10" not found
+        hint: wait for it with `kubectl maint acquire worker-1 -m kernel --wait`
+        none of the 2 nodes was acquired
+        hint: did you mean worker-1?
+        -- exit code 1
+        "#);
+    });
+}
+
+#[test]
+fn refused_nodes_have_one_hint_for_all_of_them() {
+    on_both("hints-groups", |cluster| {
+        let nodes = ["worker-1", "worker-2", "worker-3"].map(|short| cluster.node(short));
+        let [one, two, free] = &nodes;
+        bob(cluster, &[one, two]);
+        assert_snapshot!(cluster.maint(["renew"]).args(&nodes).run(), @r#"
+        $ kubectl maint renew worker-1 worker-2 worker-3
+        -- stderr
+        error: cannot renew node/worker-1: locked by bob@laptop: "disk" (since [time], until [time], [length] left); you are alice@bastion
+        error: cannot renew node/worker-2: locked by bob@laptop: "disk" (since [time], until [time], [length] left); you are alice@bastion
+        error: cannot renew node/worker-3: it is free: never locked, or its Lease was deleted with its node
+        hint: wait for them with `kubectl maint acquire worker-1 worker-2 -m WHY --wait`
+        hint: acquire it with `kubectl maint acquire worker-3 -m WHY`
+        none of the 3 nodes was renewed
+        -- exit code 3
+        "#);
+        assert_snapshot!(cluster.maint(["wait", one, two, "--timeout=0"]).run(), @r#"
+        $ kubectl maint wait worker-1 worker-2 --timeout=0
+        -- stderr
+        error: node/worker-1 is not free: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
+        error: node/worker-2 is not free: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
+        hint: wait longer with `kubectl maint wait worker-1 worker-2 --timeout 1h`
+        -- exit code 4
+        "#);
+        cluster.maint(["acquire", free]).succeeds();
+        let own = ["wait", free, "--for=OnHold", "--timeout=0"];
+        assert_snapshot!(cluster.maint(own).run(), @"
+        $ kubectl maint wait worker-3 --for=OnHold --timeout=0
+        -- stderr
+        error: node/worker-3 is not on hold: it is locked by you (alice@bastion) (since [time], until [time], [length] left)
+        hint: wait longer with `kubectl maint wait worker-3 --for=on-hold --timeout 1h`
+        -- exit code 4
+        ");
+    });
+}
+
+#[test]
+fn several_own_locks_have_one_hint() {
+    in_memory("hints-own", |cluster| {
+        let nodes = ["worker-1", "worker-2", "worker-3"].map(|short| cluster.node(short));
+        cluster.maint(["acquire"]).args(&nodes).succeeds();
+        let wait = cluster.maint(["wait", "--timeout=0"]).args(&nodes);
+        assert_snapshot!(wait.run(), @"
+        $ kubectl maint wait --timeout=0 worker-1 worker-2 worker-3
+        -- stderr
+        error: node/worker-1 is not free: locked by you (alice@bastion) (since [time], until [time], [length] left)
+        error: node/worker-2 is not free: locked by you (alice@bastion) (since [time], until [time], [length] left)
+        error: node/worker-3 is not free: locked by you (alice@bastion) (since [time], until [time], [length] left)
+        hint: you hold them yourself; release them with `kubectl maint release worker-1 worker-2 worker-3`
+        -- exit code 4
+        ");
+    });
+}
+
+#[test]
+fn a_lock_beyond_the_limit_leads_to_a_hold() {
+    in_memory("hints-long", |cluster| {
+        let node = cluster.node("worker-1");
+        let acquire = ["acquire", &node, "-m", "disk", "--duration"];
+        for words in [&["2h"][..], &["2h", "--wait"]] {
+            let run = cluster.maint(acquire).args(words).run();
+            assert_eq!(run.code, 2, "{run}");
+            let expected = ["hold", &node, "-m", "disk", "--expect-until", "2h"];
+            assert_eq!(commands(&run), [expected], "{run}");
+            cluster.maint(&commands(&run)[0]).succeeds();
+        }
+        assert_snapshot!(cluster.maint(acquire).arg("2h").run(), @"
+        $ kubectl maint acquire worker-1 -m disk --duration 2h
+        -- stderr
+        error: --duration 2h: must not be longer than 1h
+        hint: use a hold, which does not expire: `kubectl maint hold worker-1 -m disk --expect-until 2h`
+        -- exit code 2
+        ");
+        let renew = ["renew", "--mine", "--duration=+90m"];
+        assert_snapshot!(cluster.maint(renew).run(), @"
+        $ kubectl maint renew --mine --duration=+90m
+        -- stderr
+        error: --duration +90m: must not be longer than 1h
+        hint: use a hold, which does not expire: `kubectl maint hold NODE... -m WHY --expect-until 90m`
+        -- exit code 2
+        ");
+        let take_over = ["acquire", &node, "-m", "my disk", "--take-over"];
+        assert_snapshot!(cluster.maint(take_over).run(), @r#"
+        $ kubectl maint acquire worker-1 -m "my disk" --take-over
+        -- stderr
+        error: acquire has no flag --take-over
+        hint: to take over somebody else's lock, run `kubectl maint hold worker-1 -m 'my disk' --take-over`
+        -- exit code 2
+        "#);
+    });
+}
+
+#[test]
+fn a_reason_without_quotes_is_recognised() {
+    in_memory("hints-quotes", |cluster| {
+        let node = cluster.node("worker-1");
+        let acquire = ["acquire", &node, "-m", "disk", "errors"];
+        assert_snapshot!(cluster.maint(acquire).run(), @r#"
+        $ kubectl maint acquire worker-1 -m disk errors
+        -- stderr
+        Error from server (NotFound): nodes "errors" not found
+        none of the 2 nodes was acquired
+        hint: if "errors" belongs to the reason, quote it: -m 'disk errors'
+        -- exit code 1
+        "#);
+        let acquire = ["acquire", &node, "-m", "disk", "Errors!"];
+        assert_snapshot!(cluster.maint(acquire).run(), @r#"
+        $ kubectl maint acquire worker-1 -m disk Errors!
+        -- stderr
+        error: "Errors!" is not a valid node name
+        hint: if "Errors!" belongs to the reason, quote it: -m 'disk Errors!'
+        -- exit code 2
+        "#);
+    });
+}
+
+#[test]
+fn what_is_wrong_is_said_before_anything_is_asked() {
+    in_memory("hints-unasked", |cluster| {
+        let node = cluster.node("worker-1");
+        let until = ["acquire", "--all", "--until=2000-01-01T00:00Z"];
+        assert_snapshot!(cluster.maint(until).run(), @"
+        $ kubectl maint acquire --all --until=2000-01-01T00:00Z
+        -- stderr
+        error: --until is in the past, by the API server's clock
+        hint: use a time in the future
+        -- exit code 2
+        ");
+        bob(cluster, &[&node]);
+        let until = ["--expect-until=2000-01-01T00:00Z", "--take-over"];
+        let hold = cluster.maint(["hold", &node, "-m", "disk"]).args(until);
+        assert_snapshot!(hold.run(), @"
+        $ kubectl maint hold worker-1 -m disk --expect-until=2000-01-01T00:00Z --take-over
+        -- stderr
+        error: --expect-until is in the past, by the API server's clock
+        hint: use a time in the future
+        -- exit code 2
+        ");
+        assert_snapshot!(cluster.maint(["release", "--all"]).run(), @"
+        $ kubectl maint release --all
+        -- stderr
+        nothing to release: you (alice@bastion) have no lock
+        -- exit code 0
+        ");
+    });
+}
+
+#[test]
+fn a_node_is_explained_by_other_commands() {
+    in_memory("hints-why", |cluster| {
+        let node = cluster.node("worker-1");
+        for words in [vec![format!("node/{node}")], vec!["no".to_owned(), node]] {
+            let run = cluster.maint(["why"]).args(words).run();
+            assert_eq!(run.code, 2, "{run}");
+            for command in commands(&run) {
+                cluster.maint(&command).succeeds();
+            }
+        }
+        assert_snapshot!(cluster.maint(["why", "node/worker-1"]).run(), @"
+        $ kubectl maint why node/worker-1
+        -- stderr
+        error: why cannot explain node/worker-1
+        hint: show what is stuck there with `kubectl maint status --pods worker-1`, or its lock and health with `kubectl maint describe worker-1`
+        -- exit code 2
+        ");
+        assert_snapshot!(cluster.maint(["status", "-A"]).run(), @"
+        $ kubectl maint status -A
+        -- stderr
+        error: --all-namespaces requires --pods
+        hint: nodes have no namespace: remove it, or add --pods to show stuck pods
+        -- exit code 2
+        ");
+    });
+}
+
+#[test]
+fn a_template_without_text_is_no_riddle_at_a_terminal() {
+    in_memory("hints-template", |cluster| {
+        let node = cluster.node("worker-1");
+        let status = ["status", &node, "-o", "jsonpath={.state}"];
+        let mut terminal = at_a_terminal(cluster.maint(status));
+        let said = as_text(&terminal.exp_eof().expect("it ends"));
+        assert!(said.contains("the template gives no text"), "{said}");
+        let run = cluster.maint(status).run();
+        assert_eq!((&*run.stdout, &*run.stderr), ("", ""), "{run}");
+    });
+}
+
+#[test]
+fn prompts_and_doctor_break_no_word_at_80_columns() {
+    in_memory("hints-wrap", |cluster| {
+        let node = cluster.node("worker-1");
+        let reason = "the disk controller reports errors, and a replacement was ordered";
+        let acquire = cluster.maint(["acquire", &node, "-m", reason]);
+        acquire.holder("bob@laptop").succeeds();
+        let release = ["release", &node, "--force", "-m", "he is away"];
+        let mut terminal = at_a_terminal(cluster.maint(release));
+        let facts = as_text(&terminal.exp_string("[y/N]").expect("a question"));
+        let mut doctor = at_a_terminal(cluster.maint(["doctor"]));
+        let found = as_text(&doctor.exp_eof().expect("it ends"));
+        for line in facts.lines().chain(found.lines()) {
+            let is_command = line.trim_start().starts_with('`');
+            assert!(line.chars().count() <= 80 || is_command, "{line:?}");
+        }
+    });
+}

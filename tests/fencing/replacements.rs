@@ -1,0 +1,194 @@
+//! After the pods of a fenced node are gone, `fence` waits until they run again on other nodes.
+
+use control_plane::Kubelets;
+use serde_json::{Value, json};
+
+use crate::support::database::{database, local_database, placed_on, pod, runs_on};
+use crate::support::{HEARTBEAT_AGE, Stage, eventually};
+
+/// Three nodes with kubelets.
+fn nodes(prefix: &str) -> (Stage, [String; 3], Kubelets) {
+    let stage = Stage::new(prefix);
+    let nodes = ["worker-1", "worker-2", "worker-3"].map(|name| stage.name(name));
+    let kubelets = stage.kubelets(&nodes.each_ref().map(String::as_str));
+    (stage, nodes, kubelets)
+}
+
+/// A Deployment of one pod in the namespace of the test.
+fn deployment(stage: &Stage) {
+    stage.create(&[json!({
+        "apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": stage.own()},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": {
+                    "terminationGracePeriodSeconds": 1,
+                    "containers": [{"name": "c", "image": "none"}],
+                },
+            },
+        },
+    })]);
+}
+
+/// The names of the pods of the Deployment: those on `node`, or those without a node.
+fn web(stage: &Stage, node: Option<&str>) -> Vec<String> {
+    let pods = stage.get(&["pods", "-n", stage.own(), "-l", "app=web"]);
+    let pods = pods.unwrap_or_default();
+    let pods = pods["items"].as_array().into_iter().flatten();
+    let there = pods.filter(|pod| pod["spec"]["nodeName"].as_str() == node);
+    let name = |pod: &Value| pod["metadata"]["name"].as_str().expect("a name").to_owned();
+    there.map(name).collect()
+}
+
+/// Places the pod of the Deployment that has no node. Returns its name.
+fn place_web(stage: &Stage, node: &str) -> String {
+    eventually("the Deployment makes a pod", || {
+        !web(stage, None).is_empty()
+    });
+    let name = web(stage, None).remove(0);
+    let placed = stage.plane.bind_pod(stage.own(), &name, node);
+    placed.expect("it is placed");
+    name
+}
+
+#[test]
+fn the_pods_of_a_fenced_node_are_followed_until_they_run_again() {
+    let (mut stage, [unreachable, other, _], kubelets) = nodes("back");
+    let _logs = stage.plane.keep_logs_on_panic("fencing-back");
+    database(&stage);
+    deployment(&stage);
+    runs_on(&stage, &unreachable);
+    let web_before = place_web(&stage, &unreachable);
+    kubelets
+        .stop_heartbeats(&unreachable, HEARTBEAT_AGE)
+        .expect("its heartbeats stop");
+    stage.is_reported_unreachable(&unreachable);
+
+    let fence = ["fence", &unreachable, "--powered-off=dark", "-o", "json"];
+    let mut running = stage.maint(fence).start();
+    running.says("for 2 pods to run again");
+    let db_after = runs_on(&stage, &other);
+    assert!(!running.is_over());
+    let web_after = place_web(&stage, &other);
+    let run = running.ends();
+    assert_eq!(run.code, 0, "{run}");
+    let told = format!("node/{unreachable}: 2 pods run again\n");
+    assert!(run.stderr.ends_with(&told), "{run}");
+    let item = run.item();
+    let removed = item["removedPods"].as_array().expect("a list");
+    let replacement = |name: &str| {
+        let pod = removed.iter().find(|pod| pod["name"] == name);
+        let pod = pod.unwrap_or_else(|| panic!("{name}: {item:#}"));
+        assert_eq!(pod["outcome"], "Replaced", "{item:#}");
+        assert_eq!(pod["replacement"]["node"], *other, "{item:#}");
+        assert_eq!(pod["replacement"]["running"], true, "{item:#}");
+        pod["replacement"].clone()
+    };
+    assert_eq!(replacement("db-0")["uid"], db_after);
+    assert_eq!(replacement(&web_before)["name"], *web_after);
+
+    // What is gone is not followed again.
+    let run = stage
+        .maint(["fence", &unreachable, "--powered-off=dark"])
+        .succeeds();
+    assert!(!run.stderr.contains("run again"), "{run}");
+    stage.keep(kubelets);
+}
+
+/// The fencer's role is enough to read why.
+#[test]
+fn a_pod_that_cannot_run_elsewhere_is_told_with_its_reason() {
+    let (mut stage, [unreachable, ..], kubelets) = nodes("stranded");
+    let _logs = stage.plane.keep_logs_on_panic("fencing-stranded");
+    let [namespace, rbac] = [
+        concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/namespace.yaml"),
+        concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/rbac.yaml"),
+    ];
+    stage.kubectl(&["apply", "-f", namespace, "-f", rbac]);
+    let groups = ["kubectl-maint:users", "kubectl-maint:fencers"];
+    let user = stage.name("fay");
+    let fencer = stage.plane.user(&user, &groups).expect("a kubeconfig");
+    for right in ["pods", "statefulsets", "persistentvolumeclaims"] {
+        let may = ["auth", "can-i", "-q", "get", right, "--as=somebody"];
+        let may = [&may[..], &["--as-group=kubectl-maint:fencers"]].concat();
+        eventually("the roles are heeded", || stage.plane.kubectl(&may).is_ok());
+    }
+    stage.kubectl(&["label", "node", &unreachable, "disk=here"]);
+    local_database(&stage);
+    placed_on(&stage, &unreachable);
+    let before = pod(&stage).expect("it runs")["metadata"]["uid"].clone();
+    kubelets
+        .stop_heartbeats(&unreachable, HEARTBEAT_AGE)
+        .expect("its heartbeats stop");
+    stage.is_reported_unreachable(&unreachable);
+
+    let fence = ["fence", &unreachable, "--powered-off=dark", "-o", "json"];
+    let mut running = stage
+        .maint(fence)
+        .arg("--timeout=60s")
+        .kubeconfig(fencer)
+        .start();
+    running.says("for 1 pod to run again");
+    let run = running.ends();
+    assert_eq!(run.code, 4, "{run}");
+    let name = format!("{}/db-0", stage.own());
+    let told = format!(
+        "{name} does not run again yet: Volume {} (claim data) can only be used on node/{unreachable} (not ready).\n",
+        stage.own()
+    );
+    assert!(run.stderr.contains(&told), "{run}");
+    let told = format!(
+        "error: timed out after 60s waiting for its pods to run again: node/{unreachable} is fenced, but 1 pod ({name}) \
+         does not run again yet\nhint: see why with `kubectl maint why pod/db-0 -n {}`\n",
+        stage.own()
+    );
+    assert!(run.stderr.ends_with(&told), "{run}");
+    let item = run.item();
+    assert_eq!(
+        (&item["fenced"], &item["error"]["code"]),
+        (&json!(true), &json!("TimedOut"))
+    );
+    let removed = &item["removedPods"][0];
+    assert_eq!(removed["outcome"], "Replaced", "{item:#}");
+    assert_ne!(removed["replacement"]["uid"], before, "{item:#}");
+    assert_eq!(removed["replacement"]["running"], false, "{item:#}");
+    assert_eq!(
+        removed["reasons"][0]["code"], "VolumeNodeAffinity",
+        "{item:#}"
+    );
+    stage.keep(kubelets);
+}
+
+/// Nothing comes after it, so nothing is waited for.
+#[test]
+fn a_pod_that_its_controller_no_longer_wants_is_not_awaited() {
+    let (mut stage, [unreachable, ..], kubelets) = nodes("unwanted");
+    let _logs = stage.plane.keep_logs_on_panic("fencing-unwanted");
+    stage.create(&[stage.namespace()]);
+    deployment(&stage);
+    let pod = place_web(&stage, &unreachable);
+    kubelets
+        .stop_heartbeats(&unreachable, HEARTBEAT_AGE)
+        .expect("its heartbeats stop");
+    stage.is_reported_unreachable(&unreachable);
+    let down = [
+        "scale",
+        "deployment",
+        "web",
+        "--replicas=0",
+        "-n",
+        stage.own(),
+    ];
+    stage.kubectl(&down);
+    let fence = ["fence", &unreachable, "--powered-off=dark", "-o", "json"];
+    let run = stage.maint(fence).succeeds();
+    let removed = &run.item()["removedPods"][0];
+    assert_eq!(
+        (&removed["name"], &removed["outcome"]),
+        (&json!(pod), &json!("Deleted"))
+    );
+    stage.keep(kubelets);
+}
