@@ -33,7 +33,7 @@ fn not_silent(
         ),
         Watched::Stopped => (
             format!(
-                "it has stopped reporting, but Kubernetes does not call it unreachable after {waited}"
+                "it has stopped reporting, but Kubernetes does not report it unreachable after {waited}"
             ),
             RETRY.to_owned(),
         ),
