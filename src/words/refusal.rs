@@ -363,8 +363,8 @@ pub(super) fn possible_extension(
     let hold = named.of_verb(Verb::Hold.name(), lease).same_command("");
     let longer = format!("for longer, run `{hold}`");
     let possible = match LONGEST_DURATION.saturating_sub(left).as_secs() {
-        0 => return longer,
-        seconds @ 1..60 => seconds,
+        // Seconds are not worth a command.
+        0..60 => return longer,
         seconds => seconds / 60 * 60,
     };
     format!(
