@@ -33,7 +33,7 @@ const NO_SPACE: u8 = 2;
 /// A request for completions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Question {
-    asker: Asker,
+    client: Client,
     /// The command line: the command and its arguments. The last word, or the one under the cursor, is
     /// incomplete.
     words: Vec<OsString>,
@@ -42,7 +42,7 @@ pub(crate) struct Question {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Asker {
+enum Client {
     Kubectl,
     Shell(String),
 }
@@ -53,7 +53,7 @@ impl Question {
         let name = arguments.first().map(Path::new).and_then(Path::file_name);
         if name.is_some_and(|name| name.to_string_lossy().starts_with(COMPLETER)) {
             return Some(Self {
-                asker: Asker::Kubectl,
+                client: Client::Kubectl,
                 cursor: arguments.len() - 1,
                 words: arguments,
             });
@@ -66,7 +66,7 @@ impl Question {
         let words: Vec<OsString> = words.collect();
         let index = environment.get(INDEX).and_then(|index| index.parse().ok());
         Some(Self {
-            asker: Asker::Shell(shell),
+            client: Client::Shell(shell),
             cursor: index.unwrap_or(words.len().saturating_sub(1)),
             words,
         })
@@ -87,14 +87,14 @@ impl Question {
             false => completing(definition, &self.words),
         };
         let here = std::env::current_dir().ok();
-        match self.asker {
-            Asker::Kubectl if is_foreign => format!(":{FILES}\n").into_bytes(),
-            Asker::Kubectl => {
+        match self.client {
+            Client::Kubectl if is_foreign => format!(":{FILES}\n").into_bytes(),
+            Client::Kubectl => {
                 let typed = self.words[self.cursor].to_string_lossy().into_owned();
                 let candidates = complete(&mut command, self.words, self.cursor, here.as_deref());
                 for_kubectl(&candidates.unwrap_or_default(), &typed).into_bytes()
             }
-            Asker::Shell(shell) => {
+            Client::Shell(shell) => {
                 let mut text = Vec::new();
                 if let Some(shell) = Shells::builtins().completer(&shell)
                     && !self.words.is_empty()
@@ -268,7 +268,7 @@ mod tests {
         let asked = of(&own, &[(VARIABLE, "fish")]).expect("a question");
         assert_eq!(asked.words, words(&["kubectl-maint", "acq"]));
         assert_eq!(asked.cursor, 1);
-        assert_eq!(asked.asker, Asker::Shell("fish".to_owned()));
+        assert_eq!(asked.client, Client::Shell("fish".to_owned()));
         let asked = of(&own, &[(VARIABLE, "bash"), (INDEX, "0")]).expect("a question");
         assert_eq!(asked.cursor, 0);
     }
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_are_completed_once_begun_or_where_nothing_else_can_come() {
+    fn flags_are_completed_after_a_dash_or_if_nothing_else_fits() {
         assert_eq!(candidates(&["acquire", "--free"]), ["--free-only"]);
         assert_eq!(candidates(&["lock", "--free"]), ["--free-only"]);
         assert_eq!(candidates(&["acquire", "--conte"]), ["--context"]);

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_has_a_name_of_its_own_that_tells_whose_it_is() {
+    fn the_holder_name_of_a_process_shows_its_user() {
         let with = || HoldingCommand::With.holder("a/b@c");
         let (one, other) = (with(), with());
         assert_ne!(one, other);

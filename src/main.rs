@@ -74,7 +74,7 @@ fn main() -> ExitCode {
 
 fn parse(line: &[OsString]) -> Result<(Cli, ArgMatches), clap::Error> {
     let read = |line: Vec<&OsString>| Cli::command().try_get_matches_from(line);
-    // What it says of an error needs all commands.
+    // Error messages suggest similar commands, so they need the definitions of all commands.
     let matches = match Cli::command_for(line).try_get_matches_from(line) {
         Ok(matches) => matches,
         Err(_) => match read(line.iter().collect()) {

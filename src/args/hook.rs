@@ -20,10 +20,10 @@ pub(crate) struct HookArgs {
     )]
     pub(crate) hook_timeout: Duration,
 
-    /// Run HOOK now, although the run with this ID was recorded: you know that it has ended
+    /// Run HOOK now: the run with this ID has ended
     ///
-    /// After a crash, HOOK may still be running. Without --resume, it is not run again until the
-    /// --hook-timeout of that run is over. The message that refuses it prints the ID.
+    /// After a crash, the HOOK of that run may still be running. Without --resume, HOOK is not run again before
+    /// the --hook-timeout of that run has passed. The error prints the ID.
     #[arg(long, value_name = "ID", require_equals = true)]
     pub(crate) resume: Option<String>,
 

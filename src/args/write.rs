@@ -40,10 +40,10 @@ pub(crate) struct WriteArgs {
 /// The flag of the verbs that lock nodes.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct NamespaceArgs {
-    /// Create the namespace kube-node-maintenance if it does not exist
+    /// Create the namespace of the locks if it does not exist
     ///
-    /// Without this flag, acquire, hold and with ask on a terminal. In a script, and for fence and force-delete, a
-    /// missing namespace is an error.
+    /// Without this flag, a missing namespace is an error. On a terminal, the commands `acquire`, `hold` and `with`
+    /// ask whether to create it, unless you add --yes.
     #[arg(long, hide_short_help = true)]
     create_namespace: bool,
 }
@@ -75,7 +75,7 @@ pub(crate) fn reason(typed: &str) -> Result<String, InvalidValue> {
 }
 
 /// Parses a reason that must not be empty; else it is `missing`.
-pub(crate) fn given(typed: &str, missing: InvalidValue) -> Result<String, InvalidValue> {
+pub(crate) fn non_empty_reason(typed: &str, missing: InvalidValue) -> Result<String, InvalidValue> {
     match typed.trim() {
         "" => Err(missing),
         _ => reason(typed),

@@ -16,8 +16,8 @@ use crate::words::policies::{self as words, Enforcement};
 /// Without MODE, shows the mode of each policy. audit records such writes in the audit log, warn also warns the user,
 /// and deny refuses them. off deletes the bindings of the policies: then nothing is checked.
 ///
-/// If another tool such as Argo CD manages the bindings, set the mode there; only off works. Without this program,
-/// switch the policies off with: kubectl delete validatingadmissionpolicybinding kubectl-maint-leases
+/// If another tool such as Argo CD manages the bindings, set the mode there: here, only off works. To switch the
+/// policies off without this program: kubectl delete validatingadmissionpolicybinding kubectl-maint-leases
 /// kubectl-maint-nodes
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Examples:

@@ -9,7 +9,7 @@ use crate::args::change::ChangingArgs;
 use crate::args::take_expired::TakeExpiredArgs;
 use crate::args::until::{End, Until, until};
 use crate::args::wait::WaitingArgs;
-use crate::args::write::{NamespaceArgs, TicketArgs, given};
+use crate::args::write::{NamespaceArgs, TicketArgs, non_empty_reason};
 use crate::error::{Failure, InvalidValue, Verb};
 use crate::exit::Code;
 use crate::run::confirm::Confirmed;
@@ -101,7 +101,7 @@ fn opt_outs(typed: &str) -> Result<OptOuts, InvalidValue> {
 }
 
 fn given_reason(typed: &str) -> Result<String, InvalidValue> {
-    given(typed, InvalidValue::NoReason)
+    non_empty_reason(typed, InvalidValue::NoReason)
 }
 
 pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Failure> {

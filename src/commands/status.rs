@@ -28,7 +28,7 @@ use crate::run::problems::Problems;
 use crate::run::session::{Session, Start};
 use crate::ui::Terminal;
 use crate::words::node_state;
-use crate::words::state::Label;
+use crate::words::state::ShownState;
 use crate::words::status::{NOTHING_FOUND, UNLISTED, summary};
 
 /// Show the locks of nodes: holder, reason and time left
@@ -44,7 +44,7 @@ use crate::words::status::{NOTHING_FOUND, UNLISTED, summary};
 /// and yaml show who fenced a node, when, how and why, and the hook that is running for it.
 ///
 /// --pods shows the stuck pods of all namespaces, on one node or on all, and why they are stuck. It also
-/// shows what waits for them: replacements, namespaces that cannot be deleted, and volumes that stay attached.
+/// shows replacements and namespaces that wait for these pods, and volumes that stay attached.
 #[derive(Args, Debug)]
 #[command(
     mut_arg("quiet", |quiet| quiet.help("Print no summary and no remarks")),
@@ -118,7 +118,7 @@ pub(crate) struct StatusArgs {
     #[arg(long, hide_short_help = true, conflicts_with = "mine")]
     pub(crate) check_taints: bool,
 
-    /// Show the pods that are stuck in all namespaces, and why
+    /// Show stuck pods of all namespaces, and why they are stuck
     #[arg(long, conflicts_with_all = [
         "watch", "state", "locked", "mine", "abandoned", "sort_by", "label_columns", "check_taints",
         "selector", "all", "nodes_from",
@@ -299,7 +299,7 @@ impl StatusRun<'_> {
         {
             let states: Vec<_> = views
                 .iter()
-                .map(|view| (Label::of(view.lease, now), view.health))
+                .map(|view| (ShownState::of(view.lease, now), view.health))
                 .collect();
             terminal.remark(summary(&states, left_out));
         } else if is_table(self.format) && views.is_empty() && !problems.any() {

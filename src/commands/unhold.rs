@@ -15,7 +15,7 @@ use crate::run::targets::Target;
 
 /// End holds
 ///
-/// The held label and the cordon of `hold --cordon` are removed, too.
+/// The held label is removed, too. If `hold --cordon` cordoned the node, it is uncordoned.
 ///
 /// It is not an error if a node is already free. If the hold is not yours, or was made by hand with
 /// kubectl, you are shown whose it is and are asked to confirm.

@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unfinished_line_is_read_up_to_where_it_breaks() {
+    fn an_unfinished_line_is_read_up_to_its_end() {
         assert_eq!(read(&["unlock", "a", ""]).verb, "release");
         let line = read(&["acquire", "--kubeconfig", "/k", "node/a", "-m", ""]);
         assert_eq!(

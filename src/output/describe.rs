@@ -11,7 +11,7 @@ use crate::words::cells::{last_reason, left, none, unknown, unreadable};
 use crate::words::health;
 use crate::words::holder::of_node;
 use crate::words::next_steps::{self, Reader};
-use crate::words::state::{Label, flag_words};
+use crate::words::state::{ShownState, flag_words};
 use crate::words::time::{remaining, span};
 
 /// A part of the page: a headline, and keys with their values. A value may have several lines.
@@ -69,7 +69,7 @@ pub(crate) fn page(view: &View<'_>, reader: &Reader<'_>, now: Now) -> String {
 
 fn lock(view: &View<'_>, now: Now) -> Section {
     let mut section = Section::new("Lock");
-    section.add("State", Label::of(view.lease, now).word());
+    section.add("State", ShownState::of(view.lease, now).word());
     let Some(lease) = view.lease else {
         return section;
     };
@@ -141,7 +141,11 @@ fn node(view: &View<'_>, now: Now) -> Section {
             Heartbeat::Unknown => unknown(),
         },
     );
-    section.add_some("Fencing", view.marks.and_then(|marks| marks.words(now)));
+    section.add_some(
+        "Fencing",
+        view.annotations
+            .and_then(|annotations| annotations.words(now)),
+    );
     let findings = view.findings.unwrap_or_default().iter();
     let findings: Vec<String> = findings.map(|it| activity::words(it, now)).collect();
     section.add_some(

@@ -244,11 +244,16 @@ impl Item {
         }
     }
 
-    /// Adds the fencing marks on the Node at `now`.
-    pub(crate) fn with_marks(self, marks: Option<&FencingAnnotations>, now: Now) -> Self {
+    /// Adds the fencing annotations on the Node at `now`.
+    pub(crate) fn with_annotations(
+        self,
+        annotations: Option<&FencingAnnotations>,
+        now: Now,
+    ) -> Self {
         Self {
-            fencing_record: marks.and_then(|marks| marks.record.as_ref().map(FencingRecord::of)),
-            hook: marks.and_then(|marks| marks.hook(now).map(RunningHook::of)),
+            fencing_record: annotations
+                .and_then(|annotations| annotations.record.as_ref().map(FencingRecord::of)),
+            hook: annotations.and_then(|annotations| annotations.hook(now).map(RunningHook::of)),
             ..self
         }
     }

@@ -15,7 +15,7 @@ use super::grid::{self, Grid};
 use crate::text::escape;
 use crate::words::cells::{none, text, time_left, unknown};
 use crate::words::holder::{named, of_node};
-use crate::words::state::Label;
+use crate::words::state::ShownState;
 use crate::words::time::span;
 
 /// Which columns are shown.
@@ -79,9 +79,9 @@ impl Column {
         match self {
             Self::Namespace => escape(entry.namespace()),
             Self::Name => escape(entry.name()),
-            Self::State => {
-                lease.map_or_else(none, |lease| Label::of(Some(lease), now).word().to_owned())
-            }
+            Self::State => lease.map_or_else(none, |lease| {
+                ShownState::of(Some(lease), now).word().to_owned()
+            }),
             Self::Holder => any.and_then(person).unwrap_or_else(none),
             Self::Age => entry
                 .since()

@@ -8,7 +8,7 @@ use pod_safety::words::few;
 
 use crate::text::{escape, hanging};
 use crate::words::fencing::count;
-use crate::words::force_deletion::{ALL_PODS, and_more, checks_ok, heading, level, way_out};
+use crate::words::force_deletion::{ALL_PODS, and_more, blocker_hint, checks_ok, heading, level};
 
 /// How many findings that could not be read are listed.
 const MOST_UNREAD: usize = 8;
@@ -139,13 +139,13 @@ impl Line<'_> {
         if !self.names.is_empty() {
             words = format!("{words}: {}", few(&self.names));
         }
-        let way_out = match self.level {
-            Level::Blocker => format!(" ({})", way_out(self.id, self.is_final, is_overridden)),
+        let blocker_hint = match self.level {
+            Level::Blocker => format!(" ({})", blocker_hint(self.id, self.is_final, is_overridden)),
             _ => String::new(),
         };
         hanging(
             &format!("  {level:<7}  {:<width$}  ", self.id),
-            &escape(&format!("{}{words}{way_out}", self.subject(reports))),
+            &escape(&format!("{}{words}{blocker_hint}", self.subject(reports))),
             columns,
         )
     }

@@ -1,4 +1,4 @@
-//! Confirmations: what would be done, where, to whose locks, and the question.
+//! Confirmations: what will change, in which cluster, whose locks are affected, and the question.
 
 use std::collections::HashMap;
 
@@ -152,7 +152,7 @@ impl LockCommand<'_> {
                 leases.collect()
             }
         };
-        // The answer took time: a node may have been cordoned meanwhile.
+        // A node may have been cordoned before the user answered.
         let unread = targets.into_iter().map(|target| Target::from(target.node));
         Ok((self.read(unread.collect(), true).await?, confirmed))
     }
@@ -167,7 +167,8 @@ impl LockCommand<'_> {
         self.or_failed(nodes, answer)
     }
 
-    /// Whether somebody can answer a question that --yes does not answer: scripts have a flag of its own for it.
+    /// Whether to ask a question that --yes does not answer, such as whether to create the namespace. Scripts use its
+    /// flag instead.
     pub(super) fn can_ask(&self) -> bool {
         !self.args.yes && !self.args.nodes.reads_stdin() && Terminal::can_ask()
     }

@@ -155,9 +155,9 @@ impl LockCommand<'_> {
         self.session.locks.set_creates_namespace(true);
         let failed = |node: &String| !matches!(results.by_node.get(node), Some(Ok(_)));
         let failed = nodes.into_iter().filter(failed).map(Target::from).collect();
-        let again = lock(failed).await;
-        results.by_node.extend(again.by_node);
-        results.interrupted = again.interrupted;
+        let retried = lock(failed).await;
+        results.by_node.extend(retried.by_node);
+        results.interrupted = retried.interrupted;
         Ok(results)
     }
 }

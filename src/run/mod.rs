@@ -2,7 +2,7 @@
 //!
 //! A command opens a [`session`]. One that changes locks is a [`lock_command`]: it finds its nodes
 //! ([`targets`]), asks ([`confirm`]), locks them as a set ([`lock_set`]) or works on each of them
-//! ([`parallel`]), and reports what became of them ([`report`]). Failures are printed by [`problems`], and
+//! ([`parallel`]), and reports their outcomes ([`report`]). Failures are printed by [`problems`], and
 //! [`interruption`] notices Ctrl-C.
 
 pub(crate) mod confirm;

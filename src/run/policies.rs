@@ -141,8 +141,8 @@ impl<'a> Installed<'a> {
         })
     }
 
-    /// Sets the mode of a policy, whoever manages its binding; `None` switches it off. If the answer is lost, looks
-    /// whether the change was made.
+    /// Sets the mode of a policy, even if another tool manages its binding; `None` switches it off. If the answer is
+    /// lost, reads whether the change was made.
     ///
     /// # Errors
     /// If the server refuses, or if it is unknown whether the change was made.

@@ -29,9 +29,9 @@ pub(crate) struct Problems<'a> {
     session: &'a Session<'a>,
     verb: Option<Verb>,
     /// How to run the program again, if not for everything that was requested.
-    again: Option<Program>,
+    retry: Option<Program>,
     worst: Cell<Option<Kind>>,
-    /// Nodes that don't exist, as they were named; only the first are told.
+    /// Nodes that don't exist, as they were named; only the first are printed.
     unknown: RefCell<Vec<String>>,
     /// Failures by their cause. Beyond the first of each, they are reported together at the end.
     groups: RefCell<FailureGroups>,
@@ -56,7 +56,7 @@ impl<'a> Problems<'a> {
         Self {
             session,
             verb,
-            again: None,
+            retry: None,
             worst: Cell::new(None),
             unknown: RefCell::default(),
             groups: RefCell::default(),
@@ -67,7 +67,7 @@ impl<'a> Problems<'a> {
 
     /// From here on, the next command in a hint is for these nodes.
     pub(crate) fn retry_for(&mut self, nodes: &[String]) {
-        self.again = Some(self.session.program.narrowed(nodes));
+        self.retry = Some(self.session.program.narrowed(nodes));
     }
 
     /// Reports a problem, and returns it for programs. Of many with the same cause, only the first are reported
@@ -152,7 +152,7 @@ impl<'a> Problems<'a> {
     }
 
     fn program(&self) -> &Program {
-        self.again.as_ref().unwrap_or(self.session.program)
+        self.retry.as_ref().unwrap_or(self.session.program)
     }
 
     fn request_context(&self) -> Option<RequestContext<'_>> {

@@ -1,6 +1,6 @@
 //! What replaces pods that were removed, and whether it runs.
 
-use pod_safety::cluster::{Aftermath, Following, Reader, Removed};
+use pod_safety::cluster::{AfterDeletion, Following, Reader, Removed};
 use pod_safety::outcome::Outcome;
 use pod_safety::why::Reason;
 
@@ -9,13 +9,13 @@ use crate::error::is_forbidden;
 /// What became of a pod, and what its replacement waits for.
 pub(crate) async fn became(reader: &Reader, removed: &Removed, following: &Following) -> Outcome {
     let pod = &removed.pod;
-    match reader.aftermath(removed, following).await {
-        Ok(Aftermath::Gone) if removed.is_expected => Outcome::Unreplaced {
+    match reader.after_deletion(removed, following).await {
+        Ok(AfterDeletion::Gone) if removed.is_expected => Outcome::Unreplaced {
             reasons: waits_for(reader, &pod.namespace, &pod.name).await,
         },
-        Ok(Aftermath::Gone | Aftermath::Unwanted) => Outcome::Deleted,
-        Ok(Aftermath::Held { finalizers }) => Outcome::Held { finalizers },
-        Ok(Aftermath::Replaced(replacement)) => Outcome::Replaced {
+        Ok(AfterDeletion::Gone | AfterDeletion::Unwanted) => Outcome::Deleted,
+        Ok(AfterDeletion::Held { finalizers }) => Outcome::Held { finalizers },
+        Ok(AfterDeletion::Replaced(replacement)) => Outcome::Replaced {
             reasons: match replacement.is_back {
                 true => Vec::new(),
                 false => waits_for(reader, &pod.namespace, &replacement.name).await,

@@ -1,4 +1,4 @@
-//! Reports what became of each node: in words and as data, with the next step, the Events and the exit code.
+//! Reports the outcome for each node: in words and as data, with the next step, the Events and the exit code.
 
 use std::time::Duration;
 

@@ -34,7 +34,7 @@ pub(crate) fn text(text: Option<&str>) -> String {
     }
 }
 
-/// Why a free Lease was held, or the message that was left when it was released.
+/// The note of the last release, or the reason of the last lock.
 pub(crate) fn last_reason(lease: &NodeLease) -> Option<&str> {
     lease.reason().filter(|_| lease.holder().is_none())
 }
@@ -51,7 +51,7 @@ pub(crate) fn time_left(lease: &NodeLease, now: Now) -> String {
     }
 }
 
-/// The same with the oddities of that time.
+/// The same, with what is wrong with that time, such as `clock ahead`.
 pub(crate) fn left(lease: &NodeLease, now: Now) -> String {
     let end = lease.expected_end(now);
     match lease.state(now) {

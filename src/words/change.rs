@@ -117,14 +117,14 @@ fn date_before(change: &Change, now: Now) -> String {
 }
 
 /// Whether `asked` would end earlier than the current lock. Then the lock stays unchanged.
-fn is_shorter(change: &Change, asked: Option<Duration>) -> bool {
+fn is_shorter(change: &Change, requested: Option<Duration>) -> bool {
     let written = change.lease.as_ref().map(NodeLease::duration_seconds);
-    asked
+    requested
         .zip(written)
-        .is_some_and(|(asked, written)| asked.as_secs() < written.into())
+        .is_some_and(|(requested, written)| requested.as_secs() < written.into())
 }
 
-/// What became of a lock whose result could not be written.
+/// The lock was released because its result could not be written.
 pub(crate) fn given_back(node: &str) -> String {
     format!("node/{node} was released again, because the result could not be written")
 }
@@ -132,17 +132,17 @@ pub(crate) fn given_back(node: &str) -> String {
 /// Why a renewal did not change the lock, and how to add the time to what is left.
 pub(crate) fn stays(
     change: &Change,
-    asked: Option<Duration>,
+    requested: Option<Duration>,
     now: Now,
     program: &Program,
 ) -> Option<String> {
-    let asked =
-        asked.filter(|&asked| change.done == Done::Renewed && is_shorter(change, Some(asked)))?;
+    let requested = requested
+        .filter(|&requested| change.done == Done::Renewed && is_shorter(change, Some(requested)))?;
     let node = &change.node;
-    let wanted = change.until()? + Span::from(asked) - now.latest;
-    let asked = length(asked.into());
+    let wanted = change.until()? + Span::from(requested) - now.latest;
+    let requested = length(requested.into());
     let to_extend = match wanted <= LONGEST_DURATION.into() {
-        true => format!("to add {asked}, run `{program} renew {node} --duration +{asked}`"),
+        true => format!("to add {requested}, run `{program} renew {node} --duration +{requested}`"),
         false => {
             let left = (change.until()? - now.latest).to_duration();
             let named = program.narrowed(std::slice::from_ref(node));
@@ -150,7 +150,7 @@ pub(crate) fn stays(
         }
     };
     Some(format!(
-        "node/{node} has more than {asked} left and was not extended; {to_extend}"
+        "node/{node} has more than {requested} left and was not extended; {to_extend}"
     ))
 }
 

@@ -13,7 +13,7 @@ use super::time::clock_and_utc;
 
 /// The question if the namespace of the locks is missing, and what is shown before it.
 pub(crate) const NO_NAMESPACE: &str = "namespace kube-node-maintenance does not exist";
-pub(crate) const CREATE_NAMESPACE: &str = "Create it?";
+pub(crate) const CREATE_NAMESPACE: &str = "Create the namespace?";
 
 /// How many locks are listed; of more, only their number is shown.
 const SHOWN: usize = 20;

@@ -5,7 +5,9 @@ use crate::error::Deprecated;
 /// The old name, and the new one.
 pub(crate) fn warning(deprecated: Deprecated) -> String {
     let (old, new) = match deprecated {
-        Deprecated::UnreadRisk(old) => return format!("the risk {old} is deprecated: use unread"),
+        Deprecated::UnreadRisk(old) => {
+            return format!("--accept-risk={old} is deprecated: use --accept-risk=unread");
+        }
         Deprecated::LockIdAsToken => ("--token for a lock id", "--lock-id"),
         Deprecated::TokenFormat => ("-o token", "-o lock-id"),
         Deprecated::Override => ("--override", "--accept-risk"),

@@ -1,4 +1,4 @@
-//! The marks of a fencing on a Node, in words.
+//! The fencing annotations of a Node, in words.
 
 use maintenance_lease::protocol::{Instant, Now, Span};
 use pod_safety::fencing::{Attempt, Record};
@@ -53,7 +53,7 @@ mod tests {
 
     const NOW: Instant = Instant::from_micros(1_772_366_400_000_000);
 
-    fn marks() -> FencingAnnotations {
+    fn annotations() -> FencingAnnotations {
         FencingAnnotations {
             record: Some(Record {
                 who: "carol\u{1b}@desk".to_owned(),
@@ -75,8 +75,8 @@ mod tests {
     }
 
     #[test]
-    fn who_fenced_it_and_what_is_at_work_are_told_with_anybodys_text_escaped() {
-        let words = marks().words(Now::at(NOW));
+    fn fencing_and_hook_are_shown_with_escaped_texts() {
+        let words = annotations().words(Now::at(NOW));
         assert_eq!(
             words.as_deref(),
             Some(
@@ -88,13 +88,13 @@ mod tests {
 
     #[test]
     fn a_hook_whose_time_is_over_is_not_at_work() {
-        let marks = marks();
+        let annotations = annotations();
         let end = NOW + Span::seconds(60);
-        assert!(marks.hook(Now::at(end)).is_some());
-        let next = marks.next_change(Now::at(end)).expect("it ends");
-        assert_eq!(marks.hook(Now::at(next)), None);
-        assert_eq!(marks.next_change(Now::at(next)), None);
-        let words = marks.words(Now::at(next)).expect("the record stays");
+        assert!(annotations.hook(Now::at(end)).is_some());
+        let next = annotations.next_change(Now::at(end)).expect("it ends");
+        assert_eq!(annotations.hook(Now::at(next)), None);
+        assert_eq!(annotations.next_change(Now::at(next)), None);
+        let words = annotations.words(Now::at(next)).expect("the record stays");
         assert!(words.starts_with("by carol"), "{words}");
     }
 }

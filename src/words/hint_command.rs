@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn some_of_the_nodes_are_named_whatever_way_they_were_given() {
+    fn hints_name_some_nodes_for_every_kind_of_selection() {
         let some = |line: &str, nodes: &[&str]| {
             let nodes: Vec<String> = nodes.iter().map(|&node| node.to_owned()).collect();
             run(line).narrowed(&nodes).nodes("NODE...").to_owned()

@@ -206,10 +206,10 @@ mod tests {
         );
         let sooner = said(&own, "bob@vm", "11:55:30").await;
         assert!(sooner.starts_with("taken over by bob@vm: "), "{sooner}");
-        let namesake = said(&own, "bob@vm/with-7-c0ffee", "11:55:30").await;
+        let same_holder = said(&own, "bob@vm/with-7-c0ffee", "11:55:30").await;
         assert!(
-            namesake.contains("it was acquired again as bob@vm"),
-            "{namesake}"
+            same_holder.contains("it was acquired again as bob@vm"),
+            "{same_holder}"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! What became of the label, the cordon and the opt-outs that a hold sets on its Node, in words.
+//! The outcome of writing the label, the cordon and the opt-outs of a hold, in words.
 
 use other_tools::{Conflict, tools};
 

@@ -47,7 +47,7 @@ pub(crate) fn state(lease: Option<&NodeLease>, caller: &str, now: Now) -> String
     }
 }
 
-/// Why nothing is printed where a lock id is wanted.
+/// Why no lock id is printed.
 pub(crate) fn without_lock_id(lease: &NodeLease) -> String {
     format!(
         "node/{} is locked by {}, but without a lock id: another tool locked it, or the Lease was edited",

@@ -31,7 +31,7 @@ impl From<State> for LockState {
 
 /// A state as shown to people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Label {
+pub(crate) enum ShownState {
     Free,
     Locked,
     Expired,
@@ -39,7 +39,7 @@ pub(crate) enum Label {
     OnHoldOverdue,
 }
 
-impl Label {
+impl ShownState {
     pub(crate) fn of(lease: Option<&NodeLease>, now: Now) -> Self {
         let Some(lease) = lease else {
             return Self::Free;

@@ -3,7 +3,7 @@
 use pod_safety::node_health::Health;
 
 use super::confirmation::nodes;
-use super::state::Label;
+use super::state::ShownState;
 
 /// kubectl's words for an empty table.
 pub(crate) const NOTHING_FOUND: &str = "No resources found";
@@ -39,7 +39,7 @@ impl LeftOut {
 
 /// How many nodes are in which state, such as `12 nodes: 9 free, 2 locked, 1 on hold`, and how many are
 /// left out. Of a free node, its health is why it is in the table.
-pub(crate) fn summary(nodes: &[(Label, Option<&Health>)], left_out: LeftOut) -> String {
+pub(crate) fn summary(nodes: &[(ShownState, Option<&Health>)], left_out: LeftOut) -> String {
     let counts = || counts(nodes);
     match (nodes.len(), left_out.nodes) {
         (0, _) => left_out.words(0),
@@ -48,10 +48,10 @@ pub(crate) fn summary(nodes: &[(Label, Option<&Health>)], left_out: LeftOut) -> 
     }
 }
 
-fn counts(all: &[(Label, Option<&Health>)]) -> String {
+fn counts(all: &[(ShownState, Option<&Health>)]) -> String {
     let count = |label| all.iter().filter(|(state, _)| *state == label).count();
     let free = |is_so: fn(&Health) -> bool| {
-        let free = all.iter().filter(|(state, _)| *state == Label::Free);
+        let free = all.iter().filter(|(state, _)| *state == ShownState::Free);
         free.filter(|(_, health)| health.is_some_and(is_so)).count()
     };
     let not_ready =
@@ -63,18 +63,18 @@ fn counts(all: &[(Label, Option<&Health>)]) -> String {
             OutOfService { .. } | Restarted { .. } | KubeletAlive { .. }
         )
     });
-    let overdue = count(Label::OnHoldOverdue);
+    let overdue = count(ShownState::OnHoldOverdue);
     let on_hold = match overdue {
         0 => "on hold".to_owned(),
         _ => format!("on hold ({overdue} overdue)"),
     };
     let parts: Vec<String> = [
-        (count(Label::Free) - not_ready - out_of_service, "free"),
+        (count(ShownState::Free) - not_ready - out_of_service, "free"),
         (not_ready, "free but not ready"),
         (out_of_service, "free but out of service"),
-        (count(Label::Locked), "locked"),
-        (count(Label::Expired), "expired"),
-        (count(Label::OnHold) + overdue, &on_hold),
+        (count(ShownState::Locked), "locked"),
+        (count(ShownState::Expired), "expired"),
+        (count(ShownState::OnHold) + overdue, &on_hold),
     ]
     .into_iter()
     .filter(|&(count, _)| count > 0)
@@ -96,11 +96,11 @@ mod tests {
             },
         );
         let shown = [
-            (Label::Free, Some(&Health::Ready)),
-            (Label::Free, Some(&not_ready)),
-            (Label::Free, Some(&restarted)),
-            (Label::Free, None),
-            (Label::Locked, Some(&not_ready)),
+            (ShownState::Free, Some(&Health::Ready)),
+            (ShownState::Free, Some(&not_ready)),
+            (ShownState::Free, Some(&restarted)),
+            (ShownState::Free, None),
+            (ShownState::Locked, Some(&not_ready)),
         ];
         assert_eq!(
             summary(&shown, LeftOut::default()),

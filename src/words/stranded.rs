@@ -53,7 +53,7 @@ fn brief(reason: &Reason, now: Now) -> String {
         Reason::Containers { names, .. } => {
             let s = if names.len() == 1 { "" } else { "s" };
             let names = escape(&few(names));
-            format!("container{s} {names} cannot be ended")
+            format!("container{s} {names} cannot be stopped")
         }
         Reason::Unmount { .. } => "its volumes are still mounted".to_owned(),
         Reason::Unconfirmed { .. } => "its end is not confirmed".to_owned(),
@@ -88,9 +88,9 @@ fn brief(reason: &Reason, now: Now) -> String {
 /// Why nobody needs a volume's attachment.
 pub(crate) fn orphan(volume: &StrandedVolume) -> &'static str {
     match volume.orphan {
-        Orphan::NodeGone => "Attached, its node is gone",
-        Orphan::Detaching => "Waits to be detached",
-        Orphan::Unused => "Still attached, no pod there uses it",
+        Orphan::NodeGone => "Attached to a node that is gone",
+        Orphan::Detaching => "Waiting to be detached",
+        Orphan::Unused => "Still attached, but no pod there uses it",
     }
 }
 

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_date_shows_where_it_is_another_day() {
+    fn times_on_another_day_have_a_date() {
         let at =
             |text: &str| Instant::from(text.parse::<DateTime<Utc>>().expect("a time of the test"));
         let zone = FixedOffset::east_opt(2 * 3600).expect("an offset");

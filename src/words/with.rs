@@ -1,4 +1,4 @@
-//! What `with` is about to do, and what becomes of its locks.
+//! What `with` is about to do, and what happens to its locks.
 
 use std::ffi::OsString;
 

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn two_at_once_are_found_whoever_is_recorded_first() {
+    fn two_holders_are_found_in_any_order_of_their_records() {
         let at_once = ["a and b ran at once"];
         assert_eq!(
             found(&[run("a", 100, 201), run("b", 200, 300)], &[]),
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn who_came_before_a_lock_was_broken_may_not_have_come() {
+    fn an_acquisition_before_a_takeover_may_have_failed() {
         let runs = [lost("a", 100, 400), run("b", 139, 500)];
         let events = [broken("a", 140, 160)];
         assert_eq!(found(&runs, &events), ["a and b ran at once"]);

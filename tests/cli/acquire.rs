@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::{Cluster, Run, ago, holder_of, on_both, on_real, requests};
 
 #[test]
-fn a_free_node_is_acquired_and_the_next_one_is_told_everything() {
+fn a_free_node_is_acquired_and_the_next_caller_sees_all_details() {
     on_both("acquire-free", |cluster| {
         let node = cluster.node("worker-1");
         assert_snapshot!(
@@ -40,7 +40,7 @@ fn a_free_node_is_acquired_and_the_next_one_is_told_everything() {
 
 /// A script that follows the help's example must not work on a node that it did not get.
 #[test]
-fn the_example_with_a_lock_id_ends_where_the_lock_is_refused() {
+fn the_example_with_a_lock_id_ends_if_the_lock_is_refused() {
     on_both("acquire-example", |cluster| {
         let node = cluster.node("worker-1");
         let help = cluster.maint(["acquire", "--help"]).succeeds();
@@ -68,7 +68,7 @@ kubectl maint verify {node} -q --lock-id \"$LOCK_ID\" && echo went on"
 }
 
 #[test]
-fn who_has_it_already_is_told_how_to_go_on() {
+fn your_own_lock_has_a_hint_to_continue() {
     on_both("acquire-again", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
@@ -99,7 +99,7 @@ fn who_has_it_already_is_told_how_to_go_on() {
 }
 
 #[test]
-fn a_line_of_a_hint_goes_where_this_one_went() {
+fn a_command_in_a_hint_has_the_flags_of_this_run() {
     on_both("acquire-hint", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
@@ -644,7 +644,7 @@ fn take(cluster: &Cluster, holder: &str, nodes: &[String]) -> Run {
     cluster.maint(["acquire"]).args(nodes).holder(holder).run()
 }
 
-/// A lease of bob's that ran out an hour ago.
+/// A lock of bob that expired an hour ago.
 fn expired_lease() -> serde_json::Value {
     json!({
         "holderIdentity": "bob@laptop",

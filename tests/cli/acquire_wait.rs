@@ -167,7 +167,7 @@ fn another_holder_is_something_new() {
 
 /// Another command of theirs may have it, and end.
 #[test]
-fn who_waits_for_themselves_is_told_how_to_go_on() {
+fn waiting_for_your_own_lock_has_a_hint_to_continue() {
     on_both("wait-own", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
@@ -328,10 +328,10 @@ fn ctrl_c_while_a_write_hangs_says_that_it_may_land() {
 }
 
 #[test]
-fn ctrl_c_while_a_write_lands_gives_back() {
+fn ctrl_c_during_a_successful_write_releases() {
     on_both("wait-lands", |cluster| {
         let node = held_by_bob(cluster, "worker-1");
-        let proxy = cluster.gate_for_writes(&[Keep]);
+        let proxy = cluster.proxy_for_writes(&[Keep]);
         let (run, kept) = about_to_take(cluster, &node, &proxy);
         run.interrupt();
         assert_eq!(kept.passes(), 200);
@@ -348,7 +348,7 @@ fn ctrl_c_while_a_write_lands_gives_back() {
 }
 
 #[test]
-fn who_may_not_watch_waits_all_the_same() {
+fn without_the_right_to_watch_it_still_waits() {
     on_both("wait-blind", |cluster| {
         let node = held_by_bob(cluster, "worker-1");
         let proxy = cluster.proxy_for(Answer(403, None), |_, path| path.contains("watch=true"));

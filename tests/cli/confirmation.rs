@@ -131,7 +131,7 @@ fn process_that_asks(terminal: &mut PtySession) -> Pid {
 }
 
 #[test]
-fn who_is_asked_to_end_waits_for_no_answer_and_restores_the_terminal() {
+fn term_at_a_prompt_ends_and_restores_the_terminal() {
     on_real("confirm-term", |cluster| {
         let node = held_by_bob(cluster);
         let signals = [

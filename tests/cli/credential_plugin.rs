@@ -76,7 +76,7 @@ fn keeps_no_verb_from_its_end() {
 }
 
 #[test]
-fn is_ended_where_a_request_took_too_long() {
+fn is_ended_if_a_request_took_too_long() {
     on_both("login-late", |cluster| {
         let node = cluster.node("worker-1");
         let plugin = cluster.plugin(1);

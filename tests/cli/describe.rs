@@ -129,7 +129,7 @@ fn a_page_has_the_lock_the_node_and_what_to_run_next() {
 }
 
 #[test]
-fn an_expired_lock_tells_its_holder_and_others_what_to_do() {
+fn an_expired_lock_has_hints_for_its_holder_and_for_others() {
     on_both("describe-expired", |cluster| {
         let node = cluster.node("worker-1");
         let expired = json!({

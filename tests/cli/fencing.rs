@@ -11,8 +11,8 @@ use crate::support::{Cluster, Treatment, ago, holder_of, on_real};
 
 const HEARTBEATS: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
 
-/// A silent node beside one that is well, in a zone of their own.
-pub(crate) fn silent(cluster: &Cluster) -> String {
+/// An unreachable node and a healthy one, in a zone of their own.
+pub(crate) fn unreachable(cluster: &Cluster) -> String {
     let zone = json!({"topology.kubernetes.io/zone": cluster.name("zone")});
     cluster.node_with("worker-2", &zone, &json!({}));
     let node = cluster.node_with("worker-1", &zone, &json!({}));
@@ -54,7 +54,7 @@ fn keeps(method: &Method, path: &str) -> Treatment {
     }
 }
 
-/// What is written to Nodes is written, and nobody hears of it.
+/// Writes to Nodes succeed, but their answers are lost.
 fn loses(method: &Method, path: &str) -> Treatment {
     match is_write(method, path) {
         true => Treatment::LoseAnswer,
@@ -65,7 +65,7 @@ fn loses(method: &Method, path: &str) -> Treatment {
 #[test]
 fn a_lost_answer_ends_as_the_success_that_it_was() {
     on_real("fence-lost", |cluster| {
-        let node = silent(cluster);
+        let node = unreachable(cluster);
         let proxy = cluster.proxy(loses);
         let fence = ["fence", &node, "--powered-off=dark"];
         let run = cluster
@@ -93,11 +93,11 @@ fn a_lost_answer_ends_as_the_success_that_it_was() {
     });
 }
 
-/// The hook, too, is run once, though nobody hears that its announcement was written.
+/// The hook is run once, although the answer to the write of its annotation is lost.
 #[test]
 fn a_hook_is_run_once_though_answers_are_lost() {
     on_real("hook-lost", |cluster| {
-        let node = silent(cluster);
+        let node = unreachable(cluster);
         let proxy = cluster.proxy(loses);
         let ran = cluster.directory().join(format!("{node}-ran"));
         let script = format!("echo once >> '{}'", ran.display());
@@ -115,7 +115,7 @@ fn a_hook_is_run_once_though_answers_are_lost() {
 #[test]
 fn a_node_that_reports_while_its_record_is_under_way_is_not_fenced() {
     on_real("fence-reports", |cluster| {
-        let node = silent(cluster);
+        let node = unreachable(cluster);
         let proxy = cluster.proxy(keeps);
         let fence = cluster.maint(["fence", &node, "--powered-off=dark"]);
         let running = fence.kubeconfig(&proxy.kubeconfig).start();
@@ -126,8 +126,8 @@ fn a_node_that_reports_while_its_record_is_under_way_is_not_fenced() {
         assert_eq!(kept.passes(), 409);
         let run = running.ends();
         assert_eq!(run.code, 6, "{run}");
-        let told = format!("cannot fence node/{node}: its kubelet is alive (last heartbeat ");
-        assert!(run.stderr.contains(&told), "{run}");
+        let message = format!("cannot fence node/{node}: its kubelet is alive (last heartbeat ");
+        assert!(run.stderr.contains(&message), "{run}");
         assert!(!is_recorded(cluster, &node));
         assert_eq!(holder_of(cluster, &node), None);
     });
@@ -137,9 +137,9 @@ fn a_node_that_reports_while_its_record_is_under_way_is_not_fenced() {
 #[test]
 fn a_node_that_comes_back_while_it_is_put_on_hold_is_not_fenced() {
     on_real("fence-late", |cluster| {
-        let node = silent(cluster);
+        let node = unreachable(cluster);
         cluster.lease(&node, &json!({}));
-        let proxy = cluster.gate_for_writes(&[Treatment::Keep]);
+        let proxy = cluster.proxy_for_writes(&[Treatment::Keep]);
         let fence = cluster.maint(["fence", &node, "--powered-off=dark"]);
         let running = fence.kubeconfig(&proxy.kubeconfig).start();
         let kept = proxy.kept();
@@ -147,8 +147,8 @@ fn a_node_that_comes_back_while_it_is_put_on_hold_is_not_fenced() {
         assert_eq!(kept.passes(), 200);
         let run = running.ends();
         assert_eq!(run.code, 6, "{run}");
-        let told = format!("cannot fence node/{node}: its kubelet is alive (last heartbeat ");
-        assert!(run.stderr.contains(&told), "{run}");
+        let message = format!("cannot fence node/{node}: its kubelet is alive (last heartbeat ");
+        assert!(run.stderr.contains(&message), "{run}");
         assert!(!is_recorded(cluster, &node));
         assert_eq!(holder_of(cluster, &node), None);
     });
@@ -158,7 +158,7 @@ fn a_node_that_comes_back_while_it_is_put_on_hold_is_not_fenced() {
 #[test]
 fn after_a_crash_behind_the_hold_it_goes_on() {
     on_real("fence-killed", |cluster| {
-        let node = silent(cluster);
+        let node = unreachable(cluster);
         let proxy = cluster.proxy(keeps);
         let fence = || cluster.maint(["fence", &node, "--powered-off=dark"]);
         let running = fence().kubeconfig(&proxy.kubeconfig).start();
@@ -185,9 +185,9 @@ fn after_a_crash_behind_the_hold_it_goes_on() {
 /// A heartbeat alone does not change the Node. If one comes between the last read and the write, the node
 /// is fenced, and the output says so at once.
 #[test]
-fn a_heartbeat_while_the_record_is_under_way_is_told_of_at_once() {
+fn a_heartbeat_during_the_write_of_the_record_is_reported_at_once() {
     on_real("fence-beats", |cluster| {
-        let node = silent(cluster);
+        let node = unreachable(cluster);
         let proxy = cluster.proxy(keeps);
         // Until no controller comes in between, which changes the Node.
         let run = loop {
@@ -204,8 +204,8 @@ fn a_heartbeat_while_the_record_is_under_way_is_told_of_at_once() {
             }
             beats(cluster, &node, 300);
         };
-        let told = format!("node/{node} is fenced, but its kubelet is alive");
-        assert!(run.stderr.contains(&told), "{run}");
+        let message = format!("node/{node} is fenced, but its kubelet is alive");
+        assert!(run.stderr.contains(&message), "{run}");
         assert!(is_recorded(cluster, &node));
         let holder = holder_of(cluster, &node);
         assert_eq!(holder.as_deref(), Some("kubeadm:alice@bastion"));

@@ -94,7 +94,7 @@ fn while_a_write_hangs() {
     on_both("ctrl-write", |cluster| {
         let node = cluster.node("worker-1");
         cluster.released(&node);
-        let proxy = cluster.gate_for_writes(&[Keep]);
+        let proxy = cluster.proxy_for_writes(&[Keep]);
         let (run, kept) = proxy.holds_up(cluster.maint(["acquire", &node]));
         run.interrupt();
         // It may still take effect.
@@ -119,7 +119,7 @@ fn while_a_write_lands() {
     on_both("ctrl-lands", |cluster| {
         let node = cluster.node("worker-1");
         cluster.released(&node);
-        let proxy = cluster.gate_for_writes(&[Keep]);
+        let proxy = cluster.proxy_for_writes(&[Keep]);
         let (run, kept) = proxy.holds_up(cluster.maint(["acquire", &node]));
         run.interrupt();
         assert_eq!(kept.passes(), 200);
@@ -141,7 +141,7 @@ fn while_a_release_hangs() {
     on_both("ctrl-release", |cluster| {
         let node = cluster.node("worker-1");
         cluster.maint(["acquire", &node]).succeeds();
-        let proxy = cluster.gate_for_writes(&[Keep]);
+        let proxy = cluster.proxy_for_writes(&[Keep]);
         let (run, _kept) = proxy.holds_up(cluster.maint(["release", &node]));
         run.interrupt();
         // It may still take effect.
@@ -193,10 +193,10 @@ fn while_the_second_of_two_hangs() {
 }
 
 #[test]
-fn a_hangup_is_survived_where_that_is_wanted() {
+fn a_hangup_is_ignored_if_requested() {
     on_both("hup-ignored", |cluster| {
         let node = cluster.node("worker-1");
-        let proxy = cluster.gate_for_writes(&[Keep]);
+        let proxy = cluster.proxy_for_writes(&[Keep]);
         let acquire = cluster.maint(["acquire", &node]);
         let (run, kept) = proxy.holds_up(acquire.ignoring("HUP"));
         run.is_sent(Signal::HUP);

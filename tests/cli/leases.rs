@@ -58,7 +58,7 @@ fn rows(run: &Run, cluster: &Cluster) -> String {
 }
 
 #[test]
-fn every_kind_is_told_in_words() {
+fn every_kind_has_words() {
     on_both("leases-kinds", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &held("kubeadm:carol@desk", 1805, 1));
@@ -97,8 +97,8 @@ fn every_kind_is_told_in_words() {
         kube-system | scheduler | kubeadm-0 | 30m | 10m ago | leader election
         ");
         assert!(all.stdout.starts_with("NAMESPACE "), "{all}");
-        let silent = cluster.maint(["leases", "-A", "--heartbeats"]).succeeds();
-        assert_snapshot!(rows(&silent, cluster), @"
+        let unreachable = cluster.maint(["leases", "-A", "--heartbeats"]).succeeds();
+        assert_snapshot!(rows(&unreachable, cluster), @"
         kube-node-lease | worker-1 | worker-1 | 30m | 14m ago | node heartbeat
         kube-node-maintenance | worker-1 | carol@desk | 30m | never | node maintenance
         kube-system | apiserver | it | 30m | 1h | API server on master-1
@@ -168,8 +168,8 @@ fn a_namespace_is_looked_in_as_kubectl_does() {
         }
         -- exit code 0
         "#);
-        let silent = cluster.maint(["leases", "-n", "kube-node-lease"]).run();
-        assert_snapshot!(silent, @"
+        let unreachable = cluster.maint(["leases", "-n", "kube-node-lease"]).run();
+        assert_snapshot!(unreachable, @"
         $ kubectl maint leases -n kube-node-lease
         -- stderr
         No resources found: add --heartbeats to show heartbeats
@@ -187,7 +187,7 @@ fn a_namespace_is_looked_in_as_kubectl_does() {
 }
 
 #[test]
-fn elections_of_the_library_are_told_from_its_locks_also_between_two_leaders() {
+fn elections_of_the_library_are_distinguished_from_its_locks() {
     on_both("leases-elected", |cluster| {
         let namespace = namespace(cluster, "apps");
         let what = || {
@@ -245,7 +245,7 @@ fn leases_come_a_page_at_a_time_and_heartbeats_only_when_asked_for() {
 }
 
 #[test]
-fn who_may_list_leases_needs_no_right_on_candidates() {
+fn leases_can_be_listed_without_the_right_on_candidates() {
     on_real("leases-rights", |cluster| {
         let namespace = namespace(cluster, "apps");
         lease(

@@ -1,4 +1,4 @@
-//! A lease that lasts for longer than maintenance may take: whom it keeps off is told how to break it.
+//! A lease that lasts longer than a lock may: refusals have a hint to take it over.
 
 use insta::assert_snapshot;
 use serde_json::json;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use insta::assert_snapshot;
 use rexpect::session::PtySession;
 
-use crate::fencing::silent;
+use crate::fencing::unreachable;
 use crate::support::{
     Cluster, LEASES, as_text, at_a_terminal, holder_of, in_memory, in_one_line, requests,
 };
@@ -138,7 +138,7 @@ fn verbs_that_lock_nothing_do_not_need_it() {
 }
 
 #[test]
-fn where_it_exists_the_flag_costs_no_request() {
+fn create_namespace_costs_no_request_if_it_exists() {
     in_memory("namespace-cost", |cluster| {
         let sent = |short, extra: &[&str]| {
             let node = cluster.node(short);
@@ -155,7 +155,9 @@ fn where_it_exists_the_flag_costs_no_request() {
 /// A run at a terminal, up to its question.
 fn asked(cluster: &Cluster, arguments: &[&str]) -> PtySession {
     let mut terminal = at_a_terminal(cluster.maint(arguments));
-    let facts = terminal.exp_string("Create it? [y/N]").expect("a question");
+    let facts = terminal
+        .exp_string("Create the namespace? [y/N]")
+        .expect("a question");
     let facts = in_one_line(&as_text(&facts));
     assert!(
         facts.contains("namespace kube-node-maintenance does not exist"),
@@ -213,7 +215,7 @@ fn yes_and_a_dry_run_do_not_ask() {
 #[test]
 fn fence_and_force_delete_do_not_create_it_either() {
     without_namespace("namespace-fence", |cluster| {
-        let node = silent(cluster);
+        let node = unreachable(cluster);
         let fence = ["fence", &node, "--powered-off=dark", "--timeout=0"];
         let target = format!("node/{node}");
         let force_delete = ["force-delete", &target, "--accept-risk=none", "-m", "dark"];

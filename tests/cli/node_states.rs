@@ -72,8 +72,8 @@ fn node(
 /// A node in each state, by name; the last is no more.
 fn all_states(cluster: &Cluster) -> Vec<String> {
     let none = json!([]);
-    let silent = || ready("Unknown", 740);
-    let fenced = node(cluster, "d-fenced", &silent(), &fence(), 790);
+    let unreachable = || ready("Unknown", 740);
+    let fenced = node(cluster, "d-fenced", &unreachable(), &fence(), 790);
     let record = json!({
         "who": "carol@desk",
         "when": ago(700),
@@ -98,16 +98,16 @@ fn all_states(cluster: &Cluster) -> Vec<String> {
     vec![
         node(cluster, "a-ready", &ready("True", 9000), &none, 5),
         node(cluster, "b-reports", &ready("False", 740), &none, 5),
-        node(cluster, "c-silent", &silent(), &none, 790),
+        node(cluster, "c-silent", &unreachable(), &none, 790),
         fenced,
-        node(cluster, "e-tainted", &silent(), &fence(), 790),
+        node(cluster, "e-tainted", &unreachable(), &fence(), 790),
         node(cluster, "f-alive", &ready("True", 9000), &fence(), 5),
         gone,
     ]
 }
 
 #[test]
-fn every_state_of_a_node_is_told() {
+fn every_state_of_a_node_is_shown() {
     on_both("node-states", |cluster| {
         let nodes = all_states(cluster);
         let named = std::iter::once("status").chain(nodes.iter().map(String::as_str));
@@ -179,7 +179,7 @@ fn only_suspicious_nodes_are_read_whole() {
         let none = json!([]);
         node(cluster, "a-ready", &ready("True", 9000), &none, 5);
         node(cluster, "b-ready", &ready("True", 9000), &none, 5);
-        let silent = node(cluster, "c-silent", &ready("Unknown", 740), &none, 790);
+        let unreachable = node(cluster, "c-silent", &ready("Unknown", 740), &none, 790);
         let late = node(cluster, "d-late", &ready("True", 9000), &none, 790);
         let label = cluster.name("all");
         let wholes = |arguments: &[&str]| -> (usize, Vec<String>) {
@@ -193,11 +193,14 @@ fn only_suspicious_nodes_are_read_whole() {
             nodes.sort_unstable();
             (requests(&run).len(), nodes)
         };
-        let both = vec![silent.clone(), late.clone()];
+        let both = vec![unreachable.clone(), late.clone()];
         // The two lists, the Node and its heartbeat; heartbeats are listed where they are shown.
-        assert_eq!(wholes(&["status", "-l", &label]), (4, vec![silent.clone()]));
+        assert_eq!(
+            wholes(&["status", "-l", &label]),
+            (4, vec![unreachable.clone()])
+        );
         assert_eq!(wholes(&["status", "-l", &label, "-o", "wide"]), (5, both));
-        assert_eq!(wholes(&["status", &silent]), (3, vec![silent]));
+        assert_eq!(wholes(&["status", &unreachable]), (3, vec![unreachable]));
         assert_eq!(wholes(&["status", &late]), (2, vec![late]));
     });
 }
@@ -210,7 +213,7 @@ fn many_nodes_are_read_whole_by_a_list() {
         }
         let none = json!([]);
         node(cluster, "alive", &ready("True", 9000), &fence(), 5);
-        node(cluster, "silent", &ready("Unknown", 740), &none, 790);
+        node(cluster, "unreachable", &ready("Unknown", 740), &none, 790);
         let arguments = ["status", "--all", "--check-taints", "-v6"];
         let run = cluster.maint(arguments).succeeds();
         assert_eq!(
@@ -218,8 +221,8 @@ fn many_nodes_are_read_whole_by_a_list() {
             ["GET"; 5],
             "Leases, rows, two pages of Nodes and, since one is not ready, heartbeats"
         );
-        for told in ["OutOfService, kubelet alive", "Unreachable 12m"] {
-            assert!(run.stdout.contains(told), "{run}");
+        for expected in ["OutOfService, kubelet alive", "Unreachable 12m"] {
+            assert!(run.stdout.contains(expected), "{run}");
         }
         assert_eq!(run.stdout.matches("   Ready\n").count(), 500, "{run}");
     });
@@ -254,7 +257,7 @@ fn the_states_are_data_too() {
 }
 
 #[test]
-fn who_fenced_a_node_and_which_hook_is_at_work_is_told_in_full() {
+fn fencing_and_running_hook_are_shown_in_full() {
     on_both("node-marks", |cluster| {
         let fenced = node(cluster, "fenced", &ready("Unknown", 740), &fence(), 790);
         let record = json!({
@@ -281,10 +284,10 @@ fn who_fenced_a_node_and_which_hook_is_at_work_is_told_in_full() {
         let status = |more: &[&str]| cluster.maint(["status", &fenced]).args(more).succeeds();
 
         let wide = status(&["-o", "wide"]);
-        let told = "hook ./reconnect of bob@laptop may be running until 2099-01-01T00:00:00Z; by \
+        let expected = "hook ./reconnect of bob@laptop may be running until 2099-01-01T00:00:00Z; by \
                     carol\\u{1b}[31m@desk at 2026-01-02T03:04:05.75Z, isolated with ./isolate: \
                     \"no\\nanswer\"   -\n";
-        assert!(wide.stdout.ends_with(told), "{wide}");
+        assert!(wide.stdout.ends_with(expected), "{wide}");
 
         let json = status(&["-o", "json"]);
         let item = json.item();

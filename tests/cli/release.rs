@@ -86,7 +86,7 @@ fn the_words_of_a_release_are_not_those_of_who_takes_it_next() {
 }
 
 #[test]
-fn what_is_given_back_has_no_lock_id() {
+fn a_released_node_has_no_lock_id() {
     let cluster = Cluster::nowhere();
     assert_snapshot!(cluster.maint(["release", "worker-1", "-o", "lock-id"]).run(), @"
     $ kubectl maint release worker-1 -o lock-id
@@ -239,7 +239,7 @@ fn lock_and_unlock_are_acquire_and_release() {
 }
 
 #[test]
-fn a_lock_id_gives_back_that_very_acquisition_or_nothing() {
+fn a_lock_id_releases_only_its_acquisition() {
     on_both("release-token", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));

@@ -39,7 +39,7 @@ fn ones_own_lease_is_extended_and_never_shortened() {
 }
 
 #[test]
-fn who_asks_for_less_than_what_is_left_is_told_how_to_add_it() {
+fn a_shorter_renewal_has_a_hint_to_add_time() {
     on_both("renew-add", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
@@ -418,7 +418,7 @@ fn it_takes_two_requests_a_node_or_one_list_and_one_each() {
     });
 }
 
-/// Another tool wrote a length of years, and it ran out all the same: that is not asked for again.
+/// Another tool wrote a duration of years, and the lock expired all the same: this duration is not used again.
 #[test]
 fn a_lease_of_years_is_renewed_for_as_long_as_maintenance_may_take() {
     on_both("renew-years", |cluster| {

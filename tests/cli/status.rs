@@ -711,7 +711,7 @@ fn as_user(cluster: &Cluster, rights: &[Rule], arguments: &[&str]) -> Run {
 const LEASE_GROUP: &str = "coordination.k8s.io";
 
 #[test]
-fn who_may_not_read_nodes_sees_the_leases() {
+fn without_the_right_to_read_nodes_the_leases_are_shown() {
     on_real("status-no-nodes", |cluster| {
         all_states(cluster, "status-no-nodes");
         let rights = [Rule::new(LEASE_GROUP, &["leases"], &["get", "list"])];
@@ -748,7 +748,7 @@ fn who_may_not_read_nodes_sees_the_leases() {
 }
 
 #[test]
-fn who_may_not_list_reads_by_name() {
+fn without_the_right_to_list_nodes_are_read_by_name() {
     on_real("status-no-lists", |cluster| {
         all_states(cluster, "status-no-lists");
         let rights = [

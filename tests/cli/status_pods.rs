@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use crate::support::{Cluster, Run, ago, in_memory, on_real, requests};
 
 /// Makes a node of which nobody has heard for a while; its taint evicts what does not tolerate it.
-fn silent_node(cluster: &Cluster, short: &str) -> String {
+fn unreachable_node(cluster: &Cluster, short: &str) -> String {
     let name = cluster.name(short);
     let seconds = |time: String| format!("{}Z", time.split('.').next().expect("seconds"));
-    let (silent, tainted) = (seconds(ago(740)), seconds(ago(108)));
+    let (unreachable, tainted) = (seconds(ago(740)), seconds(ago(108)));
     cluster.create(
         "/api/v1/nodes",
         &json!({
@@ -30,8 +30,8 @@ fn silent_node(cluster: &Cluster, short: &str) -> String {
                 "status": "Unknown",
                 "reason": "NodeStatusUnknown",
                 "message": "Kubelet stopped posting node status.",
-                "lastHeartbeatTime": silent,
-                "lastTransitionTime": silent,
+                "lastHeartbeatTime": unreachable,
+                "lastTransitionTime": unreachable,
             }]},
         }),
     );
@@ -100,9 +100,9 @@ fn shown(run: &Run) -> String {
 }
 
 #[test]
-fn pods_on_a_silent_node_are_told_in_words() {
+fn pods_on_an_unreachable_node_are_described() {
     on_real("stranded", |cluster| {
-        let node = silent_node(cluster, "worker-1");
+        let node = unreachable_node(cluster, "worker-1");
         let namespace = namespace(cluster);
         let forever = json!([{"operator": "Exists"}]);
         let make = |name: &str, change: &Value| pod(cluster, &namespace, name, &node, change);
@@ -141,7 +141,7 @@ fn pods_on_a_silent_node_are_told_in_words() {
         apps   pod/held-0     worker-1   held by finalizer example.com/backup
         apps   pod/logs-1     worker-1   Pending, NodeUnreachable, never evicted
         apps   pod/web-1      worker-1   Pending, NodeUnreachable, eviction in [length]
-        -               pv/none-such   worker-1   Still attached, no pod there uses it
+        -               pv/none-such   worker-1   Still attached, but no pod there uses it
         -- stderr
         1 unhealthy node, 4 stuck pods, 1 orphaned volume
         Next:
@@ -235,7 +235,7 @@ fn pods_that_do_not_end_on_a_ready_node_are_shown_with_what_waits_for_them() {
         assert_snapshot!(shown(&stuck()), @"
         $ kubectl maint status --pods -A worker-1
         NAMESPACE             NAME        NODE                      STATE
-        apps   pod/web-1   worker-1   Terminating, [length] overdue, container main cannot be ended
+        apps   pod/web-1   worker-1   Terminating, [length] overdue, container main cannot be stopped
         apps   pod/web-3   -                         Pending, unschedulable: 0/3 nodes are available: 3 Insufficient cpu, pvc/data does not exist
         -- stderr
         node/worker-1 is healthy, 1 stuck pod, 1 pending replacement
@@ -291,10 +291,10 @@ fn pods_of_a_node_that_is_gone_are_found() {
         ");
         let all = cluster.maint(["status", "--pods"]).succeeds();
         assert!(all.stdout.contains("pod/left-0"), "{all}");
-        let node = silent_node(cluster, "worker-9");
+        let node = unreachable_node(cluster, "worker-9");
         let none = cluster.maint(["status", "--pods", &node]).succeeds();
-        let told = format!("no pods are stuck on node/{node}\n");
-        assert_eq!((&*none.stdout, none.stderr), ("", told));
+        let expected = format!("no pods are stuck on node/{node}\n");
+        assert_eq!((&*none.stdout, none.stderr), ("", expected));
     });
 }
 
@@ -312,7 +312,7 @@ fn that_all_is_well_is_said() {
 }
 
 #[test]
-fn nothing_is_stranded_where_all_is_well() {
+fn nothing_is_stranded_on_healthy_nodes() {
     on_real("stranded-well", |cluster| {
         let node = cluster.node("worker-1");
         let namespace = namespace(cluster);
@@ -344,7 +344,7 @@ fn nothing_is_stranded_where_all_is_well() {
 #[test]
 fn what_may_not_be_read_is_not_taken_for_well() {
     on_real("stranded-rights", |cluster| {
-        let node = silent_node(cluster, "worker-1");
+        let node = unreachable_node(cluster, "worker-1");
         let namespace = namespace(cluster);
         pod(cluster, &namespace, "web-1", &node, &json!({}));
         let plane = cluster.plane();

@@ -217,7 +217,7 @@ fn the_lock_is_checked_again_when_it_is_written() {
         let node = cluster.node_with("worker-1", &json!({}), &json!({"unschedulable": true}));
         cluster.lease(&node, &json!({}));
         for verb in [&["acquire"][..], &["hold", "-m", "disk"]] {
-            let proxy = cluster.gate_for_writes(&[Keep, Pass]);
+            let proxy = cluster.proxy_for_writes(&[Keep, Pass]);
             let (run, kept) = proxy.holds_up(cluster.maint(verb).args([&node]));
             cluster.patch(
                 &format!("{LEASES}/{node}"),

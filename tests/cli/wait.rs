@@ -283,7 +283,7 @@ fn what_is_free_has_no_lock_id() {
 }
 
 #[test]
-fn each_of_several_nodes_is_told_as_it_gets_there() {
+fn each_of_several_nodes_is_printed_when_it_reaches_the_state() {
     on_both("for-several", |cluster| {
         let nodes = ["worker-1", "worker-2"].map(|short| held_by_bob(cluster, short));
         let third = free(cluster, "worker-3");

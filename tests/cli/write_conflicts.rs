@@ -15,8 +15,8 @@ fn stirs(cluster: &Cluster, node: &str, round: usize) {
 }
 
 #[test]
-fn a_storm_that_lasts_ends_at_the_time_limit() {
-    on_both("storm-lasts", |cluster| {
+fn repeated_conflicts_end_at_the_time_limit() {
+    on_both("conflicts-lasts", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         let proxy = cluster.proxy_for(Answer(409, None), |method, _| method != Method::GET);
@@ -39,11 +39,11 @@ fn a_storm_that_lasts_ends_at_the_time_limit() {
 }
 
 #[test]
-fn a_storm_that_passes_ends_in_the_acquisition() {
-    on_both("storm-passes", |cluster| {
+fn conflicts_that_stop_end_in_the_acquisition() {
+    on_both("conflicts-passes", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
-        let proxy = cluster.gate_for_writes(&[Keep; 5]);
+        let proxy = cluster.proxy_for_writes(&[Keep; 5]);
         let run = cluster
             .maint(["acquire", &node])
             .kubeconfig(&proxy.kubeconfig)
@@ -67,11 +67,11 @@ fn a_storm_that_passes_ends_in_the_acquisition() {
 }
 
 #[test]
-fn a_storm_that_another_wins_ends_in_a_refusal() {
-    on_both("storm-lost", |cluster| {
+fn conflicts_that_another_client_wins_end_in_a_refusal() {
+    on_both("conflicts-lost", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
-        let proxy = cluster.gate_for_writes(&[Keep; 2]);
+        let proxy = cluster.proxy_for_writes(&[Keep; 2]);
         let (run, kept) = proxy.holds_up(cluster.maint(["acquire", &node]));
         stirs(cluster, &node, 1);
         assert_eq!(kept.passes(), 409);

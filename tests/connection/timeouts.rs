@@ -3,9 +3,9 @@
 use crate::support::maint::Maint;
 use crate::support::server::Server;
 
-/// A server that accepts and says nothing is given up after the request's time.
+/// A server that accepts the connection but does not answer.
 #[test]
-fn silent_server_is_given_up() {
+fn server_without_an_answer_times_out() {
     let server = Server::silent();
     let run = Maint::version().args(["--request-timeout=300ms", "--server", &server.address.to_string()]).fails(
         "Unable to connect to the server: net/http: request canceled (Client.Timeout exceeded while awaiting headers)",
@@ -19,7 +19,7 @@ fn silent_server_is_given_up() {
 
 /// A handshake that never ends counts, too.
 #[test]
-fn silent_handshake_is_given_up() {
+fn handshake_without_an_answer_times_out() {
     let server = Server::silent();
     Maint::version().args(["--request-timeout=300ms", "--server", &format!("https://{}", server.address)]).fails(
         "Unable to connect to the server: net/http: request canceled (Client.Timeout exceeded while awaiting headers)",
@@ -28,7 +28,7 @@ fn silent_handshake_is_given_up() {
 
 /// The server hears when we will have gone.
 #[test]
-fn server_is_told_the_limit() {
+fn server_gets_the_limit() {
     let server = Server::plain("");
     let address = server.address.to_string();
     for (flags, query) in [

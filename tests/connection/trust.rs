@@ -77,7 +77,7 @@ fn wrong_authority_is_refused() {
 
 /// If the kubeconfig names no authority, the system's authorities are used, and ours is not one of them.
 #[test]
-fn systems_authorities_count_where_none_is_named() {
+fn system_authorities_count_if_none_is_given() {
     let config = Kubeconfig::new(&format!("{{server: {:?}}}", shared().url()), "{}");
     Maint::version()
         .kubeconfig(&config.path())

@@ -73,7 +73,7 @@ fn fields_select_by_name_and_namespace_only() {
 }
 
 #[test]
-fn pages_go_on_where_the_last_ended() {
+fn the_next_page_begins_after_the_last() {
     agree(async |api| {
         let leases = leases(api, "list-pages").await;
         let first = api.get(&format!("{leases}?limit=3")).await.is(200);

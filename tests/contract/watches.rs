@@ -20,7 +20,7 @@ async fn leases(api: &Api, namespace: &str) -> String {
 }
 
 /// The types and names of events.
-fn told(events: &[Value]) -> Vec<String> {
+fn summaries(events: &[Value]) -> Vec<String> {
     events
         .iter()
         .map(|event| {
@@ -57,18 +57,18 @@ fn changes_come_in_their_order_from_any_version_on() {
         change(api, &leases).await;
         let path = format!("{leases}?watch=true&timeoutSeconds=1&resourceVersion={since}");
         let events = api.watch(&path).await;
-        assert_eq!(told(&events), ["MODIFIED a", "DELETED b", "ADDED c"]);
+        assert_eq!(summaries(&events), ["MODIFIED a", "DELETED b", "ADDED c"]);
     });
 }
 
 #[test]
-fn changes_are_told_as_they_happen() {
+fn changes_are_reported_when_they_happen() {
     agree(async |api| {
         let leases = leases(api, "watch-live").await;
         let since = api.get(&format!("{leases}/b")).await.version();
         let path = format!("{leases}?watch=true&timeoutSeconds=3&resourceVersion={since}");
         let (events, ()) = tokio::join!(api.watch(&path), change(api, &leases));
-        assert_eq!(told(&events), ["MODIFIED a", "DELETED b", "ADDED c"]);
+        assert_eq!(summaries(&events), ["MODIFIED a", "DELETED b", "ADDED c"]);
     });
 }
 
@@ -80,13 +80,13 @@ fn a_selector_makes_changes_look_like_coming_and_going() {
         change(api, &leases).await;
         let path = format!("{leases}?watch=true&timeoutSeconds=1&resourceVersion={since}");
         let x = api.watch(&format!("{path}&labelSelector=holder%3Dx")).await;
-        assert_eq!(told(&x), ["DELETED a"]);
+        assert_eq!(summaries(&x), ["DELETED a"]);
         let y = api.watch(&format!("{path}&labelSelector=holder%3Dy")).await;
-        assert_eq!(told(&y), ["ADDED a", "DELETED b"]);
+        assert_eq!(summaries(&y), ["ADDED a", "DELETED b"]);
         let one = api
             .watch(&format!("{path}&fieldSelector=metadata.name%3Dc"))
             .await;
-        assert_eq!(told(&one), ["ADDED c"]);
+        assert_eq!(summaries(&one), ["ADDED c"]);
     });
 }
 
@@ -96,13 +96,13 @@ fn without_a_version_a_watch_begins_with_what_is_there() {
         let leases = leases(api, "watch-initial").await;
         for version in ["", "&resourceVersion=0"] {
             let path = format!("{leases}?watch=true&timeoutSeconds=1{version}");
-            assert_eq!(told(&api.watch(&path).await), ["ADDED a", "ADDED b"]);
+            assert_eq!(summaries(&api.watch(&path).await), ["ADDED a", "ADDED b"]);
         }
     });
 }
 
 #[test]
-fn initial_events_end_with_a_bookmark_where_they_are_asked_for() {
+fn initial_events_end_with_a_bookmark_if_requested() {
     agree(async |api| {
         let leases = leases(api, "watch-list").await;
         let path = format!(
@@ -110,7 +110,10 @@ fn initial_events_end_with_a_bookmark_where_they_are_asked_for() {
              &resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
         );
         let events = api.watch(&path).await;
-        assert_eq!(told(&events[..3]), ["ADDED a", "ADDED b", "BOOKMARK -"]);
+        assert_eq!(
+            summaries(&events[..3]),
+            ["ADDED a", "ADDED b", "BOOKMARK -"]
+        );
         let end = &events[2]["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"];
         assert_eq!(end, "true");
     });
@@ -149,11 +152,11 @@ fn a_version_that_is_too_old_ends_a_watch_and_refuses_a_list() {
         // The real server watches and lists events in etcd itself, past its cache.
         let events = "/api/v1/namespaces/default/events";
         let path = format!("{events}?watch=true&timeoutSeconds=1&resourceVersion=2");
-        let told = api.watch(&path).await;
-        assert_eq!(told.len(), 1);
-        assert_eq!(told[0]["type"], "ERROR");
-        assert_eq!(told[0]["object"]["code"], 410);
-        assert_eq!(told[0]["object"]["reason"], "Expired");
+        let answer = api.watch(&path).await;
+        assert_eq!(answer.len(), 1);
+        assert_eq!(answer[0]["type"], "ERROR");
+        assert_eq!(answer[0]["object"]["code"], 410);
+        assert_eq!(answer[0]["object"]["reason"], "Expired");
         api.get(&format!(
             "{events}?resourceVersion=2&resourceVersionMatch=Exact"
         ))

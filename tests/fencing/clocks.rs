@@ -3,7 +3,7 @@
 use control_plane::{NodeSpec, Readiness};
 
 use crate::support::Treatment::Ahead;
-use crate::support::{Run, SILENCE, Stage};
+use crate::support::{HEARTBEAT_AGE, Run, Stage};
 
 /// A run whose local clock is so many seconds behind the server's.
 fn behind(stage: &Stage, seconds: i64, words: &[&str]) -> Run {
@@ -15,16 +15,16 @@ fn behind(stage: &Stage, seconds: i64, words: &[&str]) -> Run {
 #[track_caller]
 fn is_told(run: &Run, way: &str, code: i32) {
     assert_eq!(run.code, code, "{run}");
-    let told = run.stderr.lines().filter(|line| {
+    let message = run.stderr.lines().filter(|line| {
         line.starts_with("Warning: the local clock is ")
             && line.ends_with(&format!(" {way} the API server's; server time is used"))
     });
-    assert_eq!(told.count(), 1, "{run}");
+    assert_eq!(message.count(), 1, "{run}");
 }
 
 #[test]
-fn a_local_clock_that_is_off_is_told_of_by_fence_and_unfence() {
-    let (stage, node) = Stage::with_silent_node("odd-clock");
+fn fence_and_unfence_warn_about_a_wrong_local_clock() {
+    let (stage, node) = Stage::with_unreachable_node("odd-clock");
     let fence = ["fence", &node, "--powered-off=dark"];
     for dry_run in ["--dry-run=client", "--dry-run=server"] {
         let run = behind(&stage, 10, &[&fence[..], &[dry_run]].concat());
@@ -38,16 +38,16 @@ fn a_local_clock_that_is_off_is_told_of_by_fence_and_unfence() {
 }
 
 #[test]
-fn a_local_clock_that_is_off_is_told_of_beside_the_report_of_a_forced_deletion() {
+fn force_delete_warns_about_a_wrong_local_clock() {
     let stage = Stage::new("odd-report");
-    let silent = NodeSpec {
+    let unreachable = NodeSpec {
         name: stage.name("worker-1"),
         ready: Readiness::Unknown,
-        heartbeat_age: SILENCE,
+        heartbeat_age: HEARTBEAT_AGE,
         ..NodeSpec::default()
     };
-    let target = format!("node/{}", silent.name);
-    stage.plane.create_nodes(&[silent]).expect("a node");
+    let target = format!("node/{}", unreachable.name);
+    stage.plane.create_nodes(&[unreachable]).expect("a node");
     let force = ["force-delete", &target];
     is_told(&behind(&stage, 10, &force), "behind", 6);
     let dry_run = [&force[..], &["--dry-run=server"]].concat();

@@ -8,10 +8,10 @@ use crate::support::Stage;
 /// How long a prompt or an end may be in coming, in milliseconds.
 const LIMIT: u64 = 60_000;
 
-/// A node that comes back meanwhile is fit when the answer comes, however silent it was at first.
+/// If the node comes back before the answer, it can be unfenced, although it was unreachable at first.
 #[test]
 fn a_node_is_looked_at_again_behind_the_answer() {
-    let (stage, node) = Stage::with_silent_node("thought");
+    let (stage, node) = Stage::with_unreachable_node("thought");
     stage.fence(&node);
     let unfence = stage.maint(["unfence", &node]).holder("bob@laptop");
     let unfence = unfence.env("TERM", "xterm").command();

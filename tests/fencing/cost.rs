@@ -16,7 +16,7 @@ fn patient(stage: &Stage, name: &str, node: &str) -> Value {
 
 #[test]
 fn pods_that_nothing_recreates_are_lost_only_with_consent() {
-    let (stage, node) = Stage::with_silent_node("cost");
+    let (stage, node) = Stage::with_unreachable_node("cost");
     let mut proxy = stage.pod("proxy", &node);
     proxy["spec"]["tolerations"] = json!([{"operator": "Exists"}]);
     stage.create(&[stage.namespace(), patient(&stage, "tool", &node), proxy]);

@@ -17,8 +17,8 @@ fn hook_that_kills() -> [String; 4] {
 /// Nobody knows whether the hook of a run that was killed still runs: the next one waits until its time
 /// is over, or is told that it doesn't.
 #[test]
-fn after_a_crash_in_the_hook_it_goes_on_where_that_is_said_and_knows_the_hold_as_its_own() {
-    let (stage, node) = Stage::with_silent_node("held-crash");
+fn after_a_crash_in_the_hook_resume_continues_under_the_same_hold() {
+    let (stage, node) = Stage::with_unreachable_node("held-crash");
     let fence = || stage.maint(["fence", &node]);
     fence().args(hook_that_kills()).start().ends_killed();
     assert_eq!(stage.record(&node), None);
@@ -34,7 +34,7 @@ fn after_a_crash_in_the_hook_it_goes_on_where_that_is_said_and_knows_the_hold_as
     assert_snapshot!(fence().args([&resume, "--", "sh", "-c", "exit 7"]).run(), @r#"
     $ kubectl maint fence worker-1 --resume=[id] -- sh -c "exit 7"
     -- stderr
-    Warning: node/worker-1 stays on hold: an earlier fence was interrupted, and the result of its hook is unknown; when the node is well, run `kubectl maint unfence worker-1`
+    Warning: node/worker-1 stays on hold: an earlier fence was interrupted, and the result of its hook is unknown; when the node is healthy, run `kubectl maint unfence worker-1`
     error: the hook failed with exit code 7: nothing was changed in the cluster
     hint: check node/worker-1: what the hook did is unknown; it printed nothing
     -- exit code 1
@@ -72,7 +72,7 @@ fn after_a_crash_in_the_hook_it_goes_on_where_that_is_said_and_knows_the_hold_as
 /// end.
 #[test]
 fn after_a_crash_in_the_hook_somebody_else_ends_the_hold_after_a_confirmation() {
-    let (stage, node) = Stage::with_silent_node("given-up");
+    let (stage, node) = Stage::with_unreachable_node("given-up");
     let fence = stage.maint(["fence", &node]).args(hook_that_kills());
     fence.start().ends_killed();
     let unfence = |more: &[&str]| {
@@ -109,8 +109,8 @@ fn after_a_crash_in_the_hook_somebody_else_ends_the_hold_after_a_confirmation() 
 }
 
 #[test]
-fn after_a_crash_in_the_hook_it_goes_on_by_itself_once_the_time_of_that_is_over() {
-    let (stage, node) = Stage::with_silent_node("late-crash");
+fn after_a_crash_in_the_hook_it_continues_after_the_time_limit() {
+    let (stage, node) = Stage::with_unreachable_node("late-crash");
     let fence = || stage.maint(["fence", &node]);
     fence().args(hook_that_kills()).start().ends_killed();
     let mut hook = stage.hook(&node).expect("it was announced");
@@ -135,7 +135,7 @@ fn after_a_crash_in_the_hook_it_goes_on_by_itself_once_the_time_of_that_is_over(
 /// The hook has done all that it does, and nobody is left to record it: it is run again.
 #[test]
 fn after_a_crash_between_hook_and_record_the_hook_is_run_again() {
-    let (stage, node) = Stage::with_silent_node("unrecorded");
+    let (stage, node) = Stage::with_unreachable_node("unrecorded");
     let ran = stage.directory().join("ran");
     let powers_off = format!("echo off >> '{}'", ran.display());
     let script = format!("{powers_off}; {KILLS}");
@@ -153,7 +153,7 @@ fn after_a_crash_between_hook_and_record_the_hook_is_run_again() {
 
 #[test]
 fn after_a_crash_behind_the_record_it_follows_on_and_runs_no_hook() {
-    let (stage, node) = Stage::with_silent_node("told-crash");
+    let (stage, node) = Stage::with_unreachable_node("message-crash");
     let mut pod = stage.pod("stays", &node);
     pod["metadata"]["finalizers"] = json!(["example.com/backup"]);
     stage.create(&[stage.namespace(), pod]);
@@ -176,7 +176,7 @@ fn after_a_crash_behind_the_record_it_follows_on_and_runs_no_hook() {
         "{run}"
     );
     assert!(
-        run.stderr.contains("1 pod (told-crash/stays) is left"),
+        run.stderr.contains("1 pod (message-crash/stays) is left"),
         "{run}"
     );
     let hint = format!(
@@ -188,7 +188,8 @@ fn after_a_crash_behind_the_record_it_follows_on_and_runs_no_hook() {
     let outcome = run.item();
     assert_eq!(outcome["fenced"], true);
     assert_eq!(outcome["error"]["code"], "TimedOut");
-    let left = json!({"pods": ["told-crash/stays"], "heldByFinalizers": ["told-crash/stays"]});
+    let left =
+        json!({"pods": ["message-crash/stays"], "heldByFinalizers": ["message-crash/stays"]});
     assert_eq!(outcome["left"], left);
     assert!(!ran.exists());
     assert_eq!(stage.record(&node), record);
@@ -212,7 +213,7 @@ fn after_a_crash_behind_the_record_it_follows_on_and_runs_no_hook() {
 
 #[test]
 fn an_unfencing_goes_on_after_a_crash_in_its_hook_and_before_the_end_of_the_hold() {
-    let (stage, node) = Stage::with_silent_node("back-crash");
+    let (stage, node) = Stage::with_unreachable_node("back-crash");
     stage.maint(["fence", &node, "--", "true"]).succeeds();
     let unfence = stage.maint(["unfence", &node]).args(hook_that_kills());
     unfence.start().ends_killed();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{SILENCE, Stage, eventually};
+use crate::support::{HEARTBEAT_AGE, Stage, eventually};
 
 const DRIVER: &str = "disk.example.com";
 
@@ -75,11 +75,11 @@ fn attached(stage: &Stage, node: &str) -> String {
 /// A second writer of a shared volume starts at once; one of an exclusive disk waits, with a driver or
 /// without; and `fence` waits for the disk that has none.
 #[test]
-fn a_report_tells_which_volume_a_second_node_gets_at_once() {
+fn a_report_shows_which_volumes_attach_to_a_second_node_at_once() {
     let mut stage = Stage::new("disks");
     let _logs = stage.plane.keep_logs_on_panic("fencing-disks");
     let nodes = ["worker-1", "worker-2", "worker-3"].map(|name| stage.name(name));
-    let [silent, other, _] = nodes.each_ref().map(String::as_str);
+    let [unreachable, other, _] = nodes.each_ref().map(String::as_str);
     let kubelets = stage.kubelets(&nodes.each_ref().map(String::as_str));
     let csi = |handle: &str| json!({"csi": {"driver": DRIVER, "volumeHandle": stage.name(handle)}});
     let iscsi = json!({"iscsi": {
@@ -108,14 +108,16 @@ fn a_report_tells_which_volume_a_second_node_gets_at_once() {
     stage.create(&[stage.namespace()]);
     let before = sets.each_ref().map(|(name, mode, source, volume)| {
         stage.create(&set(&stage, name, mode, source));
-        let uid = place(&stage, name, &Value::Null, silent);
+        let uid = place(&stage, name, &Value::Null, unreachable);
         eventually("its volume is attached and in use", || {
-            let status = &stage.node(silent)["status"];
+            let status = &stage.node(unreachable)["status"];
             status["volumesInUse"].to_string().contains(volume)
         });
         uid
     });
-    kubelets.silence(silent, SILENCE).expect("it falls silent");
+    kubelets
+        .stop_heartbeats(unreachable, HEARTBEAT_AGE)
+        .expect("its heartbeats stop");
     let lines = ["volume-unguarded", "volume-attached", "volume-attached"];
     for (((name, ..), uid), id) in sets.iter().zip(&before).zip(lines) {
         let line = format!("RISK     {id}");
@@ -141,16 +143,21 @@ fn a_report_tells_which_volume_a_second_node_gets_at_once() {
     eventually("the shared volume is attached to both", || {
         attached(&stage, other).contains(crowd)
     });
-    assert!(attached(&stage, silent).contains(crowd));
+    assert!(attached(&stage, unreachable).contains(crowd));
     for volume in [alone, block] {
-        assert!(attached(&stage, silent).contains(volume), "{volume}");
+        assert!(attached(&stage, unreachable).contains(volume), "{volume}");
         assert!(!attached(&stage, other).contains(volume), "{volume}");
     }
 
     // Fencing detaches them, and waits for the disk without a VolumeAttachment.
-    let run = stage.maint(["fence", silent, "--powered-off=dark"]).run();
+    let run = stage
+        .maint(["fence", unreachable, "--powered-off=dark"])
+        .run();
     assert_eq!(run.code, 0, "{run}");
-    assert_eq!(stage.node(silent)["status"]["volumesAttached"], Value::Null);
+    assert_eq!(
+        stage.node(unreachable)["status"]["volumesAttached"],
+        Value::Null
+    );
     for volume in [alone, block] {
         eventually("the other node gets it", || {
             attached(&stage, other).contains(volume)

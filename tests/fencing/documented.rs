@@ -165,7 +165,7 @@ fn no_hook_is_untested_and_each_is_well_formed() {
 
 #[test]
 fn ipmi_powers_off_and_on() {
-    let (stage, node) = Stage::with_silent_node("doc-ipmi");
+    let (stage, node) = Stage::with_unreachable_node("doc-ipmi");
     let desk = Desk::new(&stage);
     fences(&desk, &node, &[], "power-off-ipmi");
     let bmc = "ipmitool -I lanplus -H bmc-worker-1 -U admin -E chassis power";
@@ -180,7 +180,7 @@ fn ipmi_powers_off_and_on() {
 
 #[test]
 fn a_cloud_stops_an_instance() {
-    let (stage, node) = Stage::with_silent_node("doc-cloud");
+    let (stage, node) = Stage::with_unreachable_node("doc-cloud");
     let desk = Desk::new(&stage);
     fences(&desk, &node, &[], "stop-instance");
     assert_eq!(
@@ -192,7 +192,7 @@ fn a_cloud_stops_an_instance() {
 
 #[test]
 fn a_switch_closes_ports_and_opens_them() {
-    let (stage, node) = Stage::with_silent_node("doc-switch");
+    let (stage, node) = Stage::with_unreachable_node("doc-switch");
     for switch in ["switch-a", "switch-b"] {
         let port = stage.directory().join(format!("state-{switch}-{node}"));
         fs::write(port, "open").expect("a state");
@@ -214,7 +214,7 @@ fn a_switch_closes_ports_and_opens_them() {
 
 #[test]
 fn a_storage_host_denies() {
-    let (stage, node) = Stage::with_silent_node("doc-storage");
+    let (stage, node) = Stage::with_unreachable_node("doc-storage");
     let desk = Desk::new(&stage);
     fences(&desk, &node, &["--isolated"], "deny-storage");
     let asked = desk.asked();

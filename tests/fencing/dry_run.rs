@@ -33,7 +33,7 @@ fn written(stage: &Stage, name: &str) -> Written {
 
 #[test]
 fn a_dry_run_prints_the_hook_and_never_runs_it() {
-    let (stage, node) = Stage::with_silent_node("rehearsal");
+    let (stage, node) = Stage::with_unreachable_node("rehearsal");
     stage.maint(["acquire", &node]).succeeds();
     stage.maint(["release", &node]).succeeds();
     let before = written(&stage, &node);
@@ -70,23 +70,26 @@ fn a_dry_run_prints_the_hook_and_never_runs_it() {
         run.succeeds().item()
     };
     let fence = ["fence", &node, "--powered-off=dark"];
-    let told = rehearsed(&fence);
+    let message = rehearsed(&fence);
     assert_eq!(
-        (&told["fenced"], &told["dryRun"]),
+        (&message["fenced"], &message["dryRun"]),
         (&json!(true), &json!(true))
     );
-    assert_eq!(told["fencingRecord"]["how"], json!({"poweredOff": "dark"}));
+    assert_eq!(
+        message["fencingRecord"]["how"],
+        json!({"poweredOff": "dark"})
+    );
     let name = ["--dry-run=client", "-o", "name"];
     let run = stage.maint(fence).args(name).succeeds();
     assert_eq!(run.stdout, format!("node/{node}\n"));
     stage.fence(&node);
-    let told = rehearsed(&fence);
+    let message = rehearsed(&fence);
     assert_eq!(
-        (&told["fenced"], &told["dryRun"]),
+        (&message["fenced"], &message["dryRun"]),
         (&json!(true), &json!(true))
     );
-    let (told, record) = (
-        &told["fencingRecord"],
+    let (message, record) = (
+        &message["fencingRecord"],
         stage.record(&node).expect("a record"),
     );
     for (field, stored) in [
@@ -98,7 +101,7 @@ fn a_dry_run_prints_the_hook_and_never_runs_it() {
         ("nodeUid", "nodeUid"),
         ("lockId", "hold"),
     ] {
-        assert_eq!(told[field], record[stored], "{field}");
+        assert_eq!(message[field], record[stored], "{field}");
     }
     stage.comes_back(&node, "boot-2");
     let before = written(&stage, &node);
@@ -112,9 +115,9 @@ fn a_dry_run_prints_the_hook_and_never_runs_it() {
         assert_eq!(written(&stage, &node), before, "{mode}");
     }
     assert!(!ran.exists());
-    let told = rehearsed(&["unfence", &node]);
+    let message = rehearsed(&["unfence", &node]);
     assert_eq!(
-        (&told["fenced"], &told["dryRun"]),
+        (&message["fenced"], &message["dryRun"]),
         (&json!(false), &json!(true))
     );
     assert_snapshot!(stage.maint(["unfence", &node, "--dry-run"]).run(), @"
@@ -129,7 +132,7 @@ fn a_dry_run_prints_the_hook_and_never_runs_it() {
 /// Of what would be made on the way, too, it is said that nothing was.
 #[test]
 fn a_dry_run_on_the_server_makes_no_lease_and_says_so() {
-    let (stage, node) = Stage::with_silent_node("rehearsed-lease");
+    let (stage, node) = Stage::with_unreachable_node("rehearsed-lease");
     // Without a namespace the server would not say what becomes of a Lease there.
     stage.maint(["acquire", &stage.name("worker-2")]).succeeds();
     let fence = ["fence", &node, "--dry-run=server", "--powered-off=dark"];

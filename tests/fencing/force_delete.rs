@@ -1,10 +1,10 @@
-//! `force-delete` on a silent node, and what the controllers make of it.
+//! `force-delete` on an unreachable node, and what the controllers make of it.
 
 use crate::support::database::{database, is_attached, pod, runs_on};
-use crate::support::{SILENCE, Stage, eventually};
+use crate::support::{HEARTBEAT_AGE, Stage, eventually};
 
 /// The pod hangs until its deletion was confirmed; then it is replaced, and its volume stays attached
-/// to the silent node, as the report said.
+/// to the unreachable node, as the report said.
 #[test]
 fn a_hanging_pod_is_replaced_once_its_deletion_was_confirmed() {
     let stage = Stage::new("forced");
@@ -12,15 +12,17 @@ fn a_hanging_pod_is_replaced_once_its_deletion_was_confirmed() {
     let nodes = ["worker-1", "worker-2", "worker-3"].map(|name| stage.name(name));
     let names = nodes.each_ref().map(String::as_str);
     let kubelets = stage.kubelets(&names);
-    let [silent, ..] = names;
+    let [unreachable, ..] = names;
     database(&stage);
-    let before = runs_on(&stage, silent);
+    let before = runs_on(&stage, unreachable);
     let force = ["force-delete", "pod/db-0", "-n", stage.own()];
     let run = stage.maint(force).run();
     assert_eq!(run.code, 6, "{run}");
     assert!(run.to_string().contains("BLOCKER  node-alive"), "{run}");
 
-    kubelets.silence(silent, SILENCE).expect("it falls silent");
+    kubelets
+        .stop_heartbeats(unreachable, HEARTBEAT_AGE)
+        .expect("its heartbeats stop");
     let mut report = String::new();
     eventually("nothing is refused any more", || {
         let run = stage.maint(force).run();
@@ -50,7 +52,7 @@ fn a_hanging_pod_is_replaced_once_its_deletion_was_confirmed() {
         pod(&stage).is_some_and(|pod| pod["metadata"]["uid"] != before)
     });
     assert!(
-        is_attached(&stage, silent),
+        is_attached(&stage, unreachable),
         "its volume may still be written to"
     );
 }

@@ -1,4 +1,4 @@
-//! Who meets the hold of a fencing: by whatever verb, they are told what it is there for, and what ends it.
+//! Every verb that finds the hold of a fencing shows its purpose, and how to end it.
 
 use http::Method;
 use insta::assert_snapshot;
@@ -9,7 +9,7 @@ use crate::verbs::kept_off;
 
 #[test]
 fn every_verb_names_what_ends_the_hold() {
-    let (stage, node) = Stage::with_silent_node("met");
+    let (stage, node) = Stage::with_unreachable_node("met");
     stage.fence(&node);
     let by_force = [
         vec!["release", &node, "--force", "--yes"],
@@ -48,7 +48,7 @@ fn every_verb_names_what_ends_the_hold() {
 /// Its reason says who fences the node and why, and an end that it is meant to have would be a lie.
 #[test]
 fn hold_changes_nothing_of_a_hold_that_fencing_took() {
-    let (stage, node) = Stage::with_silent_node("kept");
+    let (stage, node) = Stage::with_unreachable_node("kept");
     stage.fence(&node);
     let other = stage.name("worker-2");
     stage.maint(["hold", &other, "-m", "disk"]).succeeds();
@@ -79,8 +79,8 @@ fn hold_changes_nothing_of_a_hold_that_fencing_took() {
 }
 
 #[test]
-fn who_would_take_the_hold_over_is_told_what_it_is_there_for() {
-    let (stage, node) = Stage::with_silent_node("asked");
+fn taking_over_a_fencing_hold_shows_its_purpose() {
+    let (stage, node) = Stage::with_unreachable_node("asked");
     stage.fence(&node);
     let hold = ["hold", &node, "-m", "mine", "--take-over"];
     assert_snapshot!(stage.maint(hold).holder("bob@laptop").run(), @r#"
@@ -97,7 +97,7 @@ fn who_would_take_the_hold_over_is_told_what_it_is_there_for() {
 
 #[test]
 fn a_forced_deletion_names_what_ends_the_hold() {
-    let (stage, node) = Stage::with_silent_node("forced-met");
+    let (stage, node) = Stage::with_unreachable_node("forced-met");
     stage.fence(&node);
     let target = format!("node/{node}");
     let force = stage.maint(["force-delete", &target, "-m", "burnt"]);
@@ -116,7 +116,7 @@ fn a_forced_deletion_names_what_ends_the_hold() {
 /// Somebody begins to fence the node between the report and the lock.
 #[test]
 fn a_forced_deletion_that_a_fencing_comes_before_names_what_ends_the_hold() {
-    let (stage, node) = Stage::with_silent_node("forced-late");
+    let (stage, node) = Stage::with_unreachable_node("forced-late");
     stage.maint(["acquire", &node]).succeeds();
     stage.maint(["release", &node]).succeeds();
     let (proxy, _cluster) = stage.proxy(|method, path| {
@@ -143,7 +143,7 @@ fn a_forced_deletion_that_a_fencing_comes_before_names_what_ends_the_hold() {
 /// There is no record yet, so a message that the node is already fenced would be wrong.
 #[test]
 fn before_the_hook_has_ended_the_node_is_being_fenced() {
-    let (stage, node) = Stage::with_silent_node("being");
+    let (stage, node) = Stage::with_unreachable_node("being");
     let proxy = stage.directory().join("proxy");
     let waits = "echo begun; until [ -e \"$GATE\" ]; do sleep 0.1; done";
     let fence = stage.maint(["fence", &node, "--", "sh", "-c", waits]);

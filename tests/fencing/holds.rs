@@ -17,7 +17,7 @@ fn fence(stage: &Stage, node: &str) -> Run {
 /// It would leave record and taint behind, and nobody would know of the node's lock.
 #[test]
 fn unhold_leaves_the_hold_of_a_fencing_to_unfence() {
-    let (stage, node) = Stage::with_silent_node("not-unheld");
+    let (stage, node) = Stage::with_unreachable_node("not-unheld");
     stage.fence(&node);
     let other = stage.name("worker-2");
     stage.maint(["hold", &other, "-m", "disk"]).succeeds();
@@ -46,7 +46,7 @@ fn unhold_leaves_the_hold_of_a_fencing_to_unfence() {
 /// As by a release with plain kubectl.
 #[test]
 fn a_hold_that_was_ended_is_taken_again() {
-    let (stage, node) = Stage::with_silent_node("held-again");
+    let (stage, node) = Stage::with_unreachable_node("held-again");
     stage.fence(&node);
     stage.frees(&node);
     assert_eq!(stage.holder(&node), None);
@@ -77,7 +77,7 @@ fn a_hold_that_was_ended_is_taken_again() {
 /// What is theirs is left alone, and it is said.
 #[test]
 fn a_hold_that_somebody_took_over_is_theirs() {
-    let (stage, node) = Stage::with_silent_node("lost");
+    let (stage, node) = Stage::with_unreachable_node("lost");
     stage.fence(&node);
     takes_over(&stage, &node);
     assert_snapshot!(fence(&stage, &node), @"
@@ -111,8 +111,8 @@ fn a_hold_that_somebody_took_over_is_theirs() {
 
 /// The machine is off, and nothing in the cluster says so: then the command does.
 #[test]
-fn a_hook_that_succeeded_and_can_not_be_recorded_is_told_of() {
-    let (stage, node) = Stage::with_silent_node("unrecorded-hook");
+fn a_hook_that_succeeded_but_cannot_be_recorded_is_reported() {
+    let (stage, node) = Stage::with_unreachable_node("unrecorded-hook");
     let proxy = stage.directory().join("proxy");
     let waits = "echo begun; until [ -e \"$GATE\" ]; do sleep 0.1; done";
     let fence = stage.maint(["fence", &node, "--", "sh", "-c", waits]);
@@ -141,7 +141,7 @@ fn a_hook_that_succeeded_and_can_not_be_recorded_is_told_of() {
 /// The record and the taint would stand on a node that nothing keeps others off.
 #[test]
 fn the_lock_of_a_fenced_node_is_ended_by_unfence_alone() {
-    let (stage, node) = Stage::with_silent_node("protected");
+    let (stage, node) = Stage::with_unreachable_node("protected");
     stage.fence(&node);
     takes_over(&stage, &node);
     let mallory = |words: &[&str]| stage.maint(words).holder("mallory@laptop");
@@ -174,7 +174,7 @@ fn the_lock_of_a_fenced_node_is_ended_by_unfence_alone() {
 
 #[test]
 fn a_lease_that_a_node_was_fenced_under_is_not_released_either() {
-    let (stage, node) = Stage::with_silent_node("protected-lease");
+    let (stage, node) = Stage::with_unreachable_node("protected-lease");
     stage.maint(["acquire", &node]).succeeds();
     stage.fence(&node);
     assert_snapshot!(stage.maint(["release", &node]).run(), @"
@@ -196,8 +196,8 @@ fn a_lease_that_a_node_was_fenced_under_is_not_released_either() {
 
 /// Its lock keeps others off it, so it is not refused.
 #[test]
-fn who_locks_a_fenced_node_is_told_so() {
-    let (stage, node) = Stage::with_silent_node("locked-fenced");
+fn locking_a_fenced_node_warns() {
+    let (stage, node) = Stage::with_unreachable_node("locked-fenced");
     stage.fence(&node);
     stage.frees(&node);
     let bob = |words: &[&str]| stage.maint(words).holder("bob@laptop").succeeds();
@@ -233,7 +233,7 @@ fn who_locks_a_fenced_node_is_told_so() {
 /// Somebody had the node in the meantime, and may have started its machine again.
 #[test]
 fn a_hold_that_was_taken_over_and_ended_during_the_hook_leaves_no_proof() {
-    let (stage, node) = Stage::with_silent_node("ended-between");
+    let (stage, node) = Stage::with_unreachable_node("ended-between");
     let hook = PatientHook::new(&stage);
     let running = hook.begins(stage.maint(["fence", &node]));
     takes_over(&stage, &node);
@@ -251,8 +251,8 @@ fn a_hold_that_was_taken_over_and_ended_during_the_hook_leaves_no_proof() {
 
 /// The lock that this run waits under may be ended, too.
 #[test]
-fn a_hold_that_ends_while_fence_waits_is_told_of() {
-    let (stage, node) = Stage::with_silent_node("ended-waiting");
+fn a_hold_that_ends_while_fence_waits_is_reported() {
+    let (stage, node) = Stage::with_unreachable_node("ended-waiting");
     let mut pod = stage.pod("stays", &node);
     pod["metadata"]["finalizers"] = serde_json::json!(["example.com/backup"]);
     stage.create(&[stage.namespace(), pod]);
@@ -276,8 +276,8 @@ fn a_hold_that_ends_while_fence_waits_is_told_of() {
 }
 
 #[test]
-fn who_takes_over_from_a_running_fence_is_told_of_its_hook() {
-    let (stage, node) = Stage::with_silent_node("taken-running");
+fn taking_over_from_a_running_fence_warns_about_its_hook() {
+    let (stage, node) = Stage::with_unreachable_node("taken-running");
     let hook = PatientHook::new(&stage);
     let running = hook.begins(stage.maint(["fence", &node]));
     let bob = |words: &[&str]| stage.maint(words).holder("bob@laptop").run();

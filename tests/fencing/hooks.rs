@@ -1,12 +1,12 @@
-//! Hooks: what they are told, what is kept of them, and what becomes of those that fail.
+//! Hooks: their variables, what is kept of their output, and what happens if they fail.
 
 use insta::assert_snapshot;
 
 use crate::support::{Stage, eventually};
 
 #[test]
-fn a_hook_is_told_what_it_takes_and_its_output_is_kept() {
-    let (stage, node) = Stage::with_silent_node("told");
+fn a_hook_gets_its_variables_and_its_output_is_kept() {
+    let (stage, node) = Stage::with_unreachable_node("message");
     let script = "env | grep ^MAINT_ | sort; echo 'Chassis Power Control: Down/Off' >&2";
     let hook = ["fence", &node, "--", "sh", "-c", script];
     let run = stage
@@ -58,7 +58,7 @@ fn a_hook_is_told_what_it_takes_and_its_output_is_kept() {
 /// A hook that fails has changed nothing and leaves nothing behind.
 #[test]
 fn a_hook_that_fails_changes_nothing() {
-    let (stage, node) = Stage::with_silent_node("fails");
+    let (stage, node) = Stage::with_unreachable_node("fails");
     let fence = |options: &[&str], hook: &[&str]| {
         stage
             .maint(["fence", &node])
@@ -93,7 +93,7 @@ fn a_hook_that_fails_changes_nothing() {
 /// A hook that can't be run is found out before anything is written, and by a dry run too.
 #[test]
 fn a_hook_that_is_not_there_changes_nothing() {
-    let (stage, node) = Stage::with_silent_node("nope");
+    let (stage, node) = Stage::with_unreachable_node("nope");
     assert_snapshot!(stage.maint(["fence", &node, "--", "./nope"]).run(), @"
     $ kubectl maint fence worker-1 -- ./nope
     -- stderr
@@ -134,7 +134,7 @@ fn runs(stage: &Stage) -> bool {
 /// A lease that may run out under the hook is no lock for it.
 #[test]
 fn a_lease_has_to_last_as_long_as_the_hook_may() {
-    let (stage, node) = Stage::with_silent_node("lasts");
+    let (stage, node) = Stage::with_unreachable_node("lasts");
     stage.maint(["acquire", &node, "--duration=5m"]).succeeds();
     let ran = stage.directory().join("ran");
     let hook = ["--", "touch", ran.to_str().expect("a path")];
@@ -164,7 +164,7 @@ fn a_lease_has_to_last_as_long_as_the_hook_may() {
 /// At a terminal, Ctrl-C goes to the hook alone.
 #[test]
 fn a_hook_that_ctrl_c_ends_was_interrupted() {
-    let (stage, node) = Stage::with_silent_node("ctrl-c-alone");
+    let (stage, node) = Stage::with_unreachable_node("ctrl-c-alone");
     for script in ["kill -INT $$", "exit 130"] {
         let run = stage
             .maint(["fence", &node, "--", "sh", "-c", script])
@@ -177,7 +177,7 @@ fn a_hook_that_ctrl_c_ends_was_interrupted() {
 
 #[test]
 fn an_interrupted_hook_changes_nothing() {
-    let (stage, node) = Stage::with_silent_node("ctrl-c");
+    let (stage, node) = Stage::with_unreachable_node("ctrl-c");
     let hook = [
         "fence",
         &node,

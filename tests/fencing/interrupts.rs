@@ -43,9 +43,9 @@ fn keeping_nodes(method: &Method, path: &str) -> Treatment {
     }
 }
 
-/// A silent node whose Lease is there already, so that its hold is a patch.
+/// An unreachable node whose Lease is there already, so that its hold is a patch.
 fn with_lease(prefix: &str) -> (Stage, String) {
-    let (stage, node) = Stage::with_silent_node(prefix);
+    let (stage, node) = Stage::with_unreachable_node(prefix);
     stage.maint(["acquire", &node]).succeeds();
     stage.maint(["release", &node]).succeeds();
     (stage, node)
@@ -53,7 +53,7 @@ fn with_lease(prefix: &str) -> (Stage, String) {
 
 /// Nobody waits for as long as a request may take: and then the hold is there, and there is a way to end it.
 #[test]
-fn who_interrupts_the_hold_is_told_that_it_may_land_and_what_ends_it() {
+fn an_interrupted_hold_may_still_take_effect() {
     let (stage, node) = with_lease("late-hold");
     let (proxy, _cluster) = stage.proxy(keeping_after(0));
     let fence = ["fence", &node, "--powered-off=dark"];
@@ -80,7 +80,7 @@ fn who_interrupts_the_hold_is_told_that_it_may_land_and_what_ends_it() {
 
 /// An answer that comes within that moment is heard, and what was taken is given back.
 #[test]
-fn a_hold_that_lands_after_an_interrupt_is_given_back() {
+fn a_hold_that_succeeds_after_an_interrupt_is_ended() {
     let (stage, node) = with_lease("given-back");
     let (proxy, _cluster) = stage.proxy(keeping_first());
     let fence = ["fence", &node, "--powered-off=dark"];
@@ -110,18 +110,18 @@ fn a_hold_that_gets_no_answer_may_still_be_written() {
     let fence = ["fence", &node, "--powered-off=dark", "--request-timeout=2s"];
     let run = stage.maint(fence).kubeconfig(&proxy.kubeconfig).run();
     assert_eq!(run.code, 1, "{run}");
-    let told = format!(
+    let message = format!(
         "error: unknown whether node/{node} was put on hold: the write may still take effect ("
     );
-    assert!(run.stderr.contains(&told), "{run}");
+    assert!(run.stderr.contains(&message), "{run}");
     let ends = format!("; to undo it, run `kubectl maint unfence {node}`\n");
     assert!(run.stderr.contains(&ends), "{run}");
 }
 
 /// Record and taint are gone by then: it is unfenced, and the hold ends when its end lands.
 #[test]
-fn who_interrupts_the_end_of_the_hold_is_told_that_it_may_land() {
-    let (stage, node) = Stage::with_silent_node("late-end");
+fn an_interrupted_end_of_the_hold_may_still_take_effect() {
+    let (stage, node) = Stage::with_unreachable_node("late-end");
     stage.fence(&node);
     stage.comes_back(&node, "boot-2");
     let (proxy, _cluster) = stage.proxy(keeping_after(0));
@@ -151,7 +151,7 @@ fn who_interrupts_the_end_of_the_hold_is_told_that_it_may_land() {
 /// as with other verbs.
 #[test]
 fn an_unfence_that_is_done_after_an_interrupt_was_interrupted() {
-    let (stage, node) = Stage::with_silent_node("done-late");
+    let (stage, node) = Stage::with_unreachable_node("done-late");
     stage.fence(&node);
     stage.comes_back(&node, "boot-2");
     let (proxy, _cluster) = stage.proxy(keeping_first());
@@ -174,7 +174,7 @@ fn an_unfence_that_is_done_after_an_interrupt_was_interrupted() {
 
 /// So it is with the hold of a run that failed, which is given back.
 #[test]
-fn a_hold_that_may_still_be_given_back_is_told_of() {
+fn a_hold_whose_end_is_unknown_is_reported() {
     let (stage, node) = with_lease("late-return");
     let (proxy, _cluster) = stage.proxy(keeping_after(1));
     let fence = ["fence", &node, "--", "false"];
@@ -197,7 +197,7 @@ fn a_hold_that_may_still_be_given_back_is_told_of() {
 /// Somebody took the node over while record and taint were on their way: it is unfenced, and theirs.
 #[test]
 fn a_hold_that_somebody_takes_meanwhile_keeps_no_node_fenced() {
-    let (stage, node) = Stage::with_silent_node("taken-end");
+    let (stage, node) = Stage::with_unreachable_node("taken-end");
     stage.fence(&node);
     stage.comes_back(&node, "boot-2");
     let (proxy, _cluster) = stage.proxy(keeping_nodes);
@@ -208,7 +208,7 @@ fn a_hold_that_somebody_takes_meanwhile_keeps_no_node_fenced() {
     let mut kept = proxy.kept();
     let hold = ["hold", &node, "-m", "mine", "--take-over", "--yes"];
     stage.maint(hold).holder("mallory@laptop").succeeds();
-    // The control plane may write to the Node as well: the return is sent once more then.
+    // The control plane may also write to the Node: `unfence` then repeats its write.
     while kept.passes() == 409 {
         kept = proxy.kept();
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{SILENCE, Stage, eventually};
+use crate::support::{HEARTBEAT_AGE, Stage, eventually};
 
 const TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
@@ -60,8 +60,8 @@ fn stranded(stage: &mut Stage) -> (String, Value) {
         read().is_some_and(|pod| pod["status"]["phase"] == "Running")
     });
     kubelets
-        .silence(names[0], SILENCE)
-        .expect("it falls silent");
+        .stop_heartbeats(names[0], HEARTBEAT_AGE)
+        .expect("its heartbeats stop");
     eventually("the pod is evicted", || {
         read().is_some_and(|pod| pod["metadata"]["deletionTimestamp"].is_string())
     });
@@ -104,8 +104,8 @@ fn a_job_that_replaces_only_failed_pods_gets_one_that_has_failed() {
     assert!(shown.contains("-- exit code 4"), "{shown}");
     eventually("the Job makes another", || !others(&stage, &uid).is_empty());
     let other = others(&stage, &uid).remove(0);
-    let told = format!("pod/{pod} force-deleted; replaced by pod/{}", name(&other));
-    assert!(shown.contains(&told), "{shown}");
+    let message = format!("pod/{pod} force-deleted; replaced by pod/{}", name(&other));
+    assert!(shown.contains(&message), "{shown}");
     assert_eq!(stage.get(&["pod", &pod, "-n", stage.own()]), None);
     // The failure policy ignores disruptions, so the Job has not failed.
     let job = stage.get(&["job", "copy", "-n", stage.own()]).expect("it");

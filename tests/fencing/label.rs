@@ -19,7 +19,7 @@ fn held(stage: &Stage, node: &str) -> (Value, Value) {
 
 #[test]
 fn the_node_is_labelled_until_it_is_unfenced() {
-    let (stage, node) = Stage::with_silent_node("label");
+    let (stage, node) = Stage::with_unreachable_node("label");
     let fence = [
         "fence",
         &node,
@@ -52,7 +52,7 @@ fn the_node_is_labelled_until_it_is_unfenced() {
 
 #[test]
 fn the_label_goes_with_the_hold_if_the_hook_fails() {
-    let (stage, node) = Stage::with_silent_node("label-fails");
+    let (stage, node) = Stage::with_unreachable_node("label-fails");
     let is_labelled = "kubectl get node -o name -l kubectl-maint.dev/held | grep .; exit 7";
     let hook = stage
         .maint(["fence", &node, "--", "sh", "-c", is_labelled])
@@ -65,7 +65,7 @@ fn the_label_goes_with_the_hold_if_the_hook_fails() {
 /// Without permission, for example.
 #[test]
 fn a_node_that_cannot_be_labelled_is_fenced_all_the_same() {
-    let (stage, node) = Stage::with_silent_node("label-not");
+    let (stage, node) = Stage::with_unreachable_node("label-not");
     let (proxy, cluster) =
         stage.proxy(
             |method, path| match *method == Method::PATCH && path.contains(LABELLING) {
@@ -76,8 +76,8 @@ fn a_node_that_cannot_be_labelled_is_fenced_all_the_same() {
     let fence = ["fence", &node, "--powered-off=dark"];
     let run = stage.maint(fence).kubeconfig(&proxy.kubeconfig).run();
     assert_eq!(run.code, 0, "{run}");
-    let told = format!("node/{node} is on hold without the held label: ");
-    assert_eq!(run.stderr.matches(&told).count(), 1, "{run}");
+    let message = format!("node/{node} is on hold without the held label: ");
+    assert_eq!(run.stderr.matches(&message).count(), 1, "{run}");
     assert!(stage.is_tainted(&node));
     assert_eq!(held(&stage, &node), (Value::Null, json!({})));
     stage.comes_back(&node, "boot-2");

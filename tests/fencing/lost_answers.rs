@@ -43,17 +43,17 @@ fn fencing(stage: &Stage, node: &str, proxy: &Proxy, more: &[&str]) -> (Running,
     proxy.holds_up(fence.args(more))
 }
 
-/// Lets a write to the Node through. The control plane may write to it as well: it is sent once more then.
+/// Lets a write to the Node through. The control plane may also write to it: the write is then repeated.
 fn passes(mut kept: Kept, proxy: &Proxy) {
     while kept.passes() == 409 {
         kept = proxy.kept();
     }
 }
 
-/// The server falls silent over the record: the node may be fenced at any time.
+/// The server does not answer the write of the record: the node may be fenced at any time.
 #[test]
 fn a_record_that_gets_no_answer_may_still_be_written_and_the_hold_stays() {
-    let (stage, node) = Stage::with_silent_node("no-answer");
+    let (stage, node) = Stage::with_unreachable_node("no-answer");
     let is_hit = Arc::new(AtomicBool::new(false));
     let (proxy, _cluster) = stage.proxy(move |method, path| {
         if is_write(method, path) {
@@ -80,7 +80,7 @@ fn a_record_that_gets_no_answer_may_still_be_written_and_the_hold_stays() {
 /// What was for another version of the Node will not be written any more.
 #[test]
 fn a_record_without_an_answer_is_written_again_for_another_version() {
-    let (stage, node) = Stage::with_silent_node("outdated");
+    let (stage, node) = Stage::with_unreachable_node("outdated");
     let (proxy, _cluster) = stage.proxy(keeping_first());
     let (run, kept) = fencing(&stage, &node, &proxy, &["--request-timeout=2s"]);
     let label = json!({"metadata": {"labels": {"touched": "yes"}}});
@@ -94,8 +94,8 @@ fn a_record_without_an_answer_is_written_again_for_another_version() {
 }
 
 #[test]
-fn a_record_that_is_written_after_an_interrupt_is_told() {
-    let (stage, node) = Stage::with_silent_node("late-record");
+fn a_record_that_is_written_after_an_interrupt_is_reported() {
+    let (stage, node) = Stage::with_unreachable_node("late-record");
     let (proxy, _cluster) = stage.proxy(keeping);
     let interrupted = || {
         let (run, kept) = fencing(&stage, &node, &proxy, &[]);
@@ -118,8 +118,8 @@ fn a_record_that_is_written_after_an_interrupt_is_told() {
 }
 
 #[test]
-fn who_interrupts_the_record_is_told_that_it_may_land() {
-    let (stage, node) = Stage::with_silent_node("interrupted-record");
+fn an_interrupted_record_may_still_take_effect() {
+    let (stage, node) = Stage::with_unreachable_node("interrupted-record");
     let (proxy, _cluster) = stage.proxy(keeping);
     let (run, kept) = fencing(&stage, &node, &proxy, &[]);
     run.interrupt();
@@ -136,8 +136,8 @@ fn who_interrupts_the_record_is_told_that_it_may_land() {
 
 /// The hook has succeeded, and is announced until its record comes: the way on is named, and goes on.
 #[test]
-fn who_interrupts_the_record_of_a_hook_is_told_how_to_go_on() {
-    let (stage, node) = Stage::with_silent_node("interrupted-hook");
+fn an_interrupted_record_of_a_hook_has_a_hint_to_continue() {
+    let (stage, node) = Stage::with_unreachable_node("interrupted-hook");
     stage.maint(["hold", &node, "-m", "dark"]).succeeds();
     let (proxy, _cluster) = stage.proxy(keeping);
     let fence = || stage.maint(["fence", &node, "--timeout=1m", "--", "echo", "off"]);
@@ -172,8 +172,8 @@ fn who_interrupts_the_record_of_a_hook_is_told_how_to_go_on() {
 }
 
 #[test]
-fn whose_announcement_stays_is_told_how_to_go_on() {
-    let (stage, node) = Stage::with_silent_node("announced");
+fn a_hook_annotation_that_stays_has_a_hint_to_continue() {
+    let (stage, node) = Stage::with_unreachable_node("announced");
     stage.maint(["hold", &node, "-m", "dark"]).succeeds();
     let (proxy, _cluster) = stage.proxy(keeping);
     let fence = stage.maint(["fence", &node, "--isolated", "--", "false"]);
@@ -194,8 +194,8 @@ fn whose_announcement_stays_is_told_how_to_go_on() {
 }
 
 #[test]
-fn who_interrupts_the_return_of_a_node_is_told_that_it_may_land() {
-    let (stage, node) = Stage::with_silent_node("interrupted-return");
+fn an_interrupted_unfence_may_still_take_effect() {
+    let (stage, node) = Stage::with_unreachable_node("interrupted-return");
     stage.fence(&node);
     stage.comes_back(&node, "boot-2");
     let (proxy, _cluster) = stage.proxy(keeping);
@@ -213,7 +213,7 @@ fn who_interrupts_the_return_of_a_node_is_told_that_it_may_land() {
 /// The lock was the caller's own, and ended in another window while the record was on its way.
 #[test]
 fn a_node_whose_lock_ends_while_it_is_fenced_is_on_hold_for_it() {
-    let (stage, node) = Stage::with_silent_node("ended-lock");
+    let (stage, node) = Stage::with_unreachable_node("ended-lock");
     stage.maint(["hold", &node, "-m", "dark"]).succeeds();
     let (proxy, _cluster) = stage.proxy(keeping_first());
     let (run, kept) = fencing(&stage, &node, &proxy, &[]);
@@ -255,7 +255,7 @@ fn after_a_hook_has_succeeded_its_record_is_tried_until_the_server_is_back() {
         ("away-zone", "/nodes?", 3),
         ("away-beat", "/kube-node-lease/", 3),
     ] {
-        let (stage, node) = Stage::with_silent_node(prefix);
+        let (stage, node) = Stage::with_unreachable_node(prefix);
         let ran = stage.directory().join("ran");
         let hook_ran = ran.clone();
         let refused = AtomicUsize::new(0);
@@ -271,15 +271,15 @@ fn after_a_hook_has_succeeded_its_record_is_tried_until_the_server_is_back() {
         let run = fence.kubeconfig(&proxy.kubeconfig).succeeds();
         let line = format!("node/{node} fenced by alice@bastion, with sh\n");
         assert_eq!(run.stdout, line, "{run}");
-        let told = format!("Warning: could not read node/{node}; retrying (");
-        assert!(run.stderr.contains(&told), "{run}");
+        let message = format!("Warning: could not read node/{node}; retrying (");
+        assert!(run.stderr.contains(&message), "{run}");
         assert_eq!(std::fs::read_to_string(ran).expect("it ran"), "once\n");
     }
 }
 
 #[test]
-fn what_is_left_is_asked_again_where_the_server_was_away() {
-    let (stage, node) = Stage::with_silent_node("away-follow");
+fn reads_of_the_remains_are_retried_if_the_server_was_away() {
+    let (stage, node) = Stage::with_unreachable_node("away-follow");
     let (proxy, _cluster) = stage.proxy(away_once(|_, path| path.contains("/volumeattachments")));
     let fence = stage.maint(["fence", &node, "--powered-off=dark"]);
     let run = fence.kubeconfig(&proxy.kubeconfig).run();
@@ -291,8 +291,8 @@ fn what_is_left_is_asked_again_where_the_server_was_away() {
 }
 
 #[test]
-fn a_node_that_is_to_come_back_is_asked_for_again_where_the_server_was_away() {
-    let (stage, node) = Stage::with_silent_node("away-back");
+fn reads_of_a_returning_node_are_retried_if_the_server_was_away() {
+    let (stage, node) = Stage::with_unreachable_node("away-back");
     stage.fence(&node);
     stage.comes_back(&node, "boot-2");
     let ran = stage.directory().join("ran");

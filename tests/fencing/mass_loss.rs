@@ -1,6 +1,6 @@
 //! The loss of zones, beside the real node lifecycle controller, which suspects itself in the same cases.
 
-use crate::support::{Plane, Run, SILENCE, Stage, eventually};
+use crate::support::{HEARTBEAT_AGE, Plane, Run, Stage, eventually};
 
 const ZONE: &str = "topology.kubernetes.io/zone";
 
@@ -40,24 +40,24 @@ fn zones_of_one_and_three_nodes_and_all_zones() {
             .expect("nodes");
         (names, kubelets)
     });
-    let silence = |zone: usize, number: usize| {
+    let stop_heartbeats = |zone: usize, number: usize| {
         let (names, kubelets) = &zones[zone];
         kubelets
-            .silence(&names[number], SILENCE)
-            .expect("it falls silent");
-        stage.is_called_silent(&names[number]);
+            .stop_heartbeats(&names[number], HEARTBEAT_AGE)
+            .expect("its heartbeats stop");
+        stage.is_reported_unreachable(&names[number]);
         names[number].as_str()
     };
 
     // A small zone is no reason to doubt the network, as long as another one answers.
-    let a = silence(0, 0);
+    let a = stop_heartbeats(0, 0);
     assert_eq!(fence(&stage, a).code, 0);
     eventually("its pods are evicted", || is_evicted(&stage, a));
-    let b = silence(1, 0);
-    silence(1, 1);
+    let b = stop_heartbeats(1, 0);
+    stop_heartbeats(1, 1);
     assert_eq!(fence(&stage, b).code, 0);
     eventually("its pods are evicted", || is_evicted(&stage, b));
-    silence(1, 2);
+    stop_heartbeats(1, 2);
     is_suspect(
         &fence(&stage, b),
         "3 of 3 nodes of zone b are unreachable: 1 of 3 nodes in other zones are too, and the zone may be cut off \
@@ -80,9 +80,9 @@ fn zones_of_one_and_three_nodes_and_all_zones() {
     assert_eq!(fence(&stage, &zones[1].0[1]).code, 0);
 
     // Without any node that answers, Kubernetes stops evicting too.
-    let c = silence(2, 0);
+    let c = stop_heartbeats(2, 0);
     assert_eq!(fence(&stage, c).code, 0);
-    silence(2, 1);
+    stop_heartbeats(2, 1);
     is_suspect(
         &fence(&stage, c),
         "2 of 2 nodes of zone c are unreachable: 2 of 2 nodes in other zones are too, and the control plane itself \

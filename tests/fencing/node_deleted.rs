@@ -60,8 +60,8 @@ fn keeping(method: &Method, path: &str) -> Treatment {
 
 /// The machine is on again, and Kubernetes knows of none: whatever comes next can't be done to it.
 #[test]
-fn a_node_that_is_deleted_under_the_hook_of_its_return_is_told_of() {
-    let (stage, node) = Stage::with_silent_node("deleted-back");
+fn a_node_that_is_deleted_during_the_hook_of_unfence_is_reported() {
+    let (stage, node) = Stage::with_unreachable_node("deleted-back");
     stage.fence(&node);
     assert_snapshot!(deleted_meanwhile(&stage, "unfence", &node), @r#"
     $ kubectl maint unfence worker-1 -- sh -c "echo begun; until [ -e \"$GATE\" ]; do sleep 0.1; done"
@@ -77,23 +77,23 @@ fn a_node_that_is_deleted_under_the_hook_of_its_return_is_told_of() {
 
 /// Nor is there anything to wait for once it goes while it is waited for.
 #[test]
-fn a_node_that_is_deleted_while_it_is_waited_for_is_told_of() {
-    let (stage, node) = Stage::with_silent_node("deleted-awaited");
+fn a_node_that_is_deleted_during_the_wait_is_reported() {
+    let (stage, node) = Stage::with_unreachable_node("deleted-awaited");
     stage.fence(&node);
     let mut run = stage.maint(["unfence", &node, "--", "true"]).start();
     run.says("waiting up to 5m for it to come back");
     delete(&stage, &node);
     let run = run.ends();
     assert_eq!(run.code, 1, "{run}");
-    let told = format!("error: the hook succeeded, but node/{node} was deleted:");
-    assert!(run.stderr.contains(&told), "{run}");
+    let message = format!("error: the hook succeeded, but node/{node} was deleted:");
+    assert!(run.stderr.contains(&message), "{run}");
     is_free(&stage, &node);
 }
 
-/// Without a hook nothing succeeded that would have to be told.
+/// Without a hook, nothing succeeded that must be reported.
 #[test]
 fn a_node_that_is_deleted_while_its_record_is_taken_away_leaves_no_hold() {
-    let (stage, node) = Stage::with_silent_node("deleted-cleared");
+    let (stage, node) = Stage::with_unreachable_node("deleted-cleared");
     stage.fence(&node);
     stage.comes_back(&node, "boot-2");
     let (proxy, _cluster) = stage.proxy(keeping);
@@ -116,8 +116,8 @@ fn a_node_that_is_deleted_while_its_record_is_taken_away_leaves_no_hold() {
 
 /// What the hook did stays done, and nobody is sent to another node.
 #[test]
-fn a_node_that_is_deleted_under_the_hook_of_its_fencing_is_told_of() {
-    let (stage, node) = Stage::with_silent_node("deleted-hook");
+fn a_node_that_is_deleted_during_the_hook_of_fence_is_reported() {
+    let (stage, node) = Stage::with_unreachable_node("deleted-hook");
     assert_snapshot!(deleted_meanwhile(&stage, "fence", &node), @r#"
     $ kubectl maint fence worker-1 -- sh -c "echo begun; until [ -e \"$GATE\" ]; do sleep 0.1; done"
     -- stderr
@@ -135,7 +135,7 @@ fn a_node_that_is_deleted_under_the_hook_of_its_fencing_is_told_of() {
 /// A record without an answer will not be written any more, and the hold needs not stay for it.
 #[test]
 fn a_record_that_gets_no_answer_before_its_node_is_deleted_leaves_no_hold() {
-    let (stage, node) = Stage::with_silent_node("deleted-record");
+    let (stage, node) = Stage::with_unreachable_node("deleted-record");
     let (proxy, _cluster) = stage.proxy(keeping);
     let fence = ["fence", &node, "--powered-off=dark", "--request-timeout=2s"];
     let run = stage.maint(fence).kubeconfig(&proxy.kubeconfig).start();
@@ -156,8 +156,8 @@ fn a_record_that_gets_no_answer_before_its_node_is_deleted_leaves_no_hold() {
 
 /// No Lease is made for one that is gone by then.
 #[test]
-fn a_node_that_is_deleted_before_it_is_held_is_told_of() {
-    let (stage, node) = Stage::with_silent_node("deleted-unheld");
+fn a_node_that_is_deleted_before_its_hold_is_reported() {
+    let (stage, node) = Stage::with_unreachable_node("deleted-unheld");
     let reads = AtomicUsize::new(0);
     let path = format!("/api/v1/nodes/{node}");
     let (proxy, _cluster) = stage.proxy(move |method, asked| {

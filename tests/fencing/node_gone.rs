@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::support::database::{database, is_attached, pod, runs_on};
-use crate::support::{SILENCE, Stage, eventually};
+use crate::support::{HEARTBEAT_AGE, Stage, eventually};
 
 /// The pods of the Node go with it, by the pod garbage collector, and its StatefulSet brings another.
 #[test]
@@ -13,11 +13,13 @@ fn pods_of_a_deleted_node_are_collected_and_replaced() {
     let nodes = ["worker-1", "worker-2", "worker-3"].map(|name| stage.name(name));
     let names = nodes.each_ref().map(String::as_str);
     let kubelets = stage.kubelets(&names);
-    let [silent, ..] = names;
+    let [unreachable, ..] = names;
     database(&stage);
-    let before = runs_on(&stage, silent);
-    kubelets.silence(silent, SILENCE).expect("it falls silent");
-    let target = format!("node/{silent}");
+    let before = runs_on(&stage, unreachable);
+    kubelets
+        .stop_heartbeats(unreachable, HEARTBEAT_AGE)
+        .expect("its heartbeats stop");
+    let target = format!("node/{unreachable}");
     let force = ["force-delete", &target];
     eventually("nothing is refused any more", || {
         let run = stage.maint(force).run();
@@ -28,17 +30,17 @@ fn pods_of_a_deleted_node_are_collected_and_replaced() {
 
     let confirmed = ["--accept-risk", "-m", "the machine is scrap"];
     let run = stage.maint(force).args(confirmed).succeeds();
-    let told = format!("{target} force-deleted; its lease and its pods are deleted with it\n");
-    assert!(run.stdout.ends_with(&told), "{run}");
+    let message = format!("{target} force-deleted; its lease and its pods are deleted with it\n");
+    assert!(run.stdout.ends_with(&message), "{run}");
     let waiting = format!("{target}: waiting up to 2m for 1 pod to be deleted\n");
     assert!(run.stderr.contains(&waiting), "{run}");
     assert!(run.to_string().contains("RISK     owner"), "{run}");
-    assert!(stage.get(&["node", silent]).is_none(), "{run}");
+    assert!(stage.get(&["node", unreachable]).is_none(), "{run}");
     eventually("the set makes another", || {
         pod(&stage).is_some_and(|pod| pod["metadata"]["uid"] != before)
     });
     assert!(
-        is_attached(&stage, silent),
+        is_attached(&stage, unreachable),
         "its volume may still be written to"
     );
 }
@@ -46,7 +48,7 @@ fn pods_of_a_deleted_node_are_collected_and_replaced() {
 /// A kubelet that registers its Node again keeps its pods: nobody collects the pods of a Node that exists.
 #[test]
 fn pods_of_a_node_that_registers_again_stay() {
-    let (stage, node) = Stage::with_silent_node("again");
+    let (stage, node) = Stage::with_unreachable_node("again");
     stage.create(&[stage.namespace(), stage.pod("web", &node)]);
     eventually("the control plane has tainted it", || {
         let taints = stage.node(&node)["spec"]["taints"].to_string();
@@ -67,9 +69,9 @@ fn pods_of_a_node_that_registers_again_stay() {
     stage.create(&[json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}})]);
     let run = run.ends();
     assert_eq!(run.code, 4, "{run}");
-    let told = format!(
+    let message = format!(
         "{target} force-deleted; 1 pod left: again/web; it has registered again, so they stay until its kubelet ends \
          them\n"
     );
-    assert!(run.stdout.ends_with(&told), "{run}");
+    assert!(run.stdout.ends_with(&message), "{run}");
 }

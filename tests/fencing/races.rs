@@ -8,29 +8,29 @@ use crate::support::{PatientHook, Stage, eventually};
 /// Its heartbeat alone tells: the Node is as it was.
 #[test]
 fn a_node_that_came_back_is_not_called_fenced() {
-    let (stage, node) = Stage::with_silent_node("came-back");
+    let (stage, node) = Stage::with_unreachable_node("came-back");
     let hook = PatientHook::new(&stage);
     let running = hook.begins(stage.maint(["fence", &node]));
     stage.beats(&node);
     hook.may_end();
     let run = running.ends();
     assert_eq!(run.code, 6, "{run}");
-    let told = format!("cannot fence node/{node}: its kubelet is alive (last heartbeat ");
-    assert!(run.stderr.contains(&told), "{run}");
+    let message = format!("cannot fence node/{node}: its kubelet is alive (last heartbeat ");
+    assert!(run.stderr.contains(&message), "{run}");
     stage.is_untouched(&node);
 }
 
 #[test]
-fn of_two_fencers_one_is_told_of_the_other() {
-    let (stage, node) = Stage::with_silent_node("two");
+fn of_two_fencers_one_sees_the_hook_of_the_other() {
+    let (stage, node) = Stage::with_unreachable_node("two");
     let hook = PatientHook::new(&stage);
     let first = hook.begins(stage.maint(["fence", &node]));
     let second = stage.maint(["fence", &node, "--powered-off=dark"]);
     let run = second.holder("bob@laptop").run();
     assert_eq!(run.code, 3, "{run}");
-    let told =
+    let message =
         format!("a hook may still be running for node/{node}: sh, started by alice@bastion at ");
-    assert!(run.stderr.contains(&told), "{run}");
+    assert!(run.stderr.contains(&message), "{run}");
     hook.may_end();
     let run = first.ends();
     assert_eq!(run.code, 0, "{run}");
@@ -50,7 +50,7 @@ fn of_two_fencers_one_is_told_of_the_other() {
 /// What is undone is the fencing that was agreed to, not one that came meanwhile.
 #[test]
 fn a_node_that_is_fenced_anew_meanwhile_stays_fenced() {
-    let (stage, node) = Stage::with_silent_node("anew-race");
+    let (stage, node) = Stage::with_unreachable_node("anew-race");
     stage
         .maint(["fence", &node, "--isolated", "--", "true"])
         .succeeds();
@@ -75,17 +75,17 @@ fn a_node_that_is_fenced_anew_meanwhile_stays_fenced() {
 /// A fence that is in its hook keeps its hold, from its own person and from others.
 #[test]
 fn unfencing_does_not_end_the_hold_of_a_fence_at_work() {
-    let (stage, node) = Stage::with_silent_node("at-work");
+    let (stage, node) = Stage::with_unreachable_node("at-work");
     let hook = PatientHook::new(&stage);
     let fence = hook.begins(stage.maint(["fence", &node]));
     for person in ["alice@bastion", "bob@laptop"] {
         let unfence = stage.maint(["unfence", &node, "--yes"]);
         let run = unfence.holder(person).run();
         assert_eq!(run.code, 3, "{run}");
-        let told = format!(
+        let message = format!(
             "a hook may still be running for node/{node}: sh, started by alice@bastion at "
         );
-        assert!(run.stderr.contains(&told), "{run}");
+        assert!(run.stderr.contains(&message), "{run}");
         let holder = stage.holder(&node);
         assert_eq!(holder.as_deref(), Some("kubeadm:alice@bastion"));
     }
@@ -97,7 +97,7 @@ fn unfencing_does_not_end_the_hold_of_a_fence_at_work() {
 /// The same person in two windows has the hold in both: only one of them runs a hook at a time.
 #[test]
 fn of_two_runs_of_one_fencer_one_runs_its_hook() {
-    let (stage, node) = Stage::with_silent_node("twice");
+    let (stage, node) = Stage::with_unreachable_node("twice");
     let ran = stage.directory().join("ran");
     let hook = PatientHook::new(&stage).that(&format!("echo once >> '{}'", ran.display()));
     let first = hook.begins(stage.maint(["fence", &node]));
@@ -126,7 +126,7 @@ fn of_two_runs_of_one_fencer_one_runs_its_hook() {
 /// The first to continue an interrupted run replaces its announcement. The others are refused.
 #[test]
 fn of_those_who_continue_an_interrupted_run_one_runs_its_hook() {
-    let (stage, node) = Stage::with_silent_node("resumers");
+    let (stage, node) = Stage::with_unreachable_node("resumers");
     let kills = "kill -9 $(cut -d' ' -f4 /proc/$PPID/stat); sleep 600";
     let killed = stage.maint(["fence", &node, "--", "sh", "-c", kills]);
     killed.start().ends_killed();
@@ -152,7 +152,7 @@ fn of_those_who_continue_an_interrupted_run_one_runs_its_hook() {
 /// Two that begin at once: the announcement of one is refused, and it looks again.
 #[test]
 fn of_hooks_that_begin_at_once_one_runs() {
-    let (stage, node) = Stage::with_silent_node("at-once");
+    let (stage, node) = Stage::with_unreachable_node("at-once");
     // Under a lock that is there already nothing else keeps them apart.
     stage.maint(["hold", &node, "-m", "dark"]).succeeds();
     let ran = stage.directory().join("ran");
@@ -160,7 +160,7 @@ fn of_hooks_that_begin_at_once_one_runs() {
     let mut runs: Vec<_> = (0..5)
         .map(|_| hook.of(stage.maint(["fence", &node])).start())
         .collect();
-    eventually("four are told of the fifth", || {
+    eventually("four see the hook of the fifth", || {
         runs.iter_mut()
             .filter_map(|run| run.is_over().then_some(()))
             .count()
@@ -176,7 +176,7 @@ fn of_hooks_that_begin_at_once_one_runs() {
 /// The opposite hook, too, runs alone.
 #[test]
 fn of_two_unfencings_one_runs_its_hook() {
-    let (stage, node) = Stage::with_silent_node("undo-twice");
+    let (stage, node) = Stage::with_unreachable_node("undo-twice");
     stage
         .maint(["fence", &node, "--isolated", "--", "true"])
         .succeeds();

@@ -16,28 +16,28 @@ fn fence(stage: &Stage, node: &str, more: &[&str]) -> Run {
 /// Of a node that beats, nothing is asserted.
 #[test]
 fn a_node_that_gives_signs_of_life_is_not_fenced() {
-    let (stage, node) = Stage::with_silent_node("alive");
+    let (stage, node) = Stage::with_unreachable_node("alive");
     stage.beats(&node);
     let run = fence(&stage, &node, &[]);
     assert_eq!(run.code, 6, "{run}");
-    let told = format!("cannot fence node/{node}: its kubelet is alive (last heartbeat ");
-    assert!(run.stderr.contains(&told), "{run}");
+    let message = format!("cannot fence node/{node}: its kubelet is alive (last heartbeat ");
+    assert!(run.stderr.contains(&message), "{run}");
     stage.is_untouched(&node);
 }
 
-/// Where most of a zone is silent, only who knows better goes on.
+/// If most of a zone is unreachable, only an accepted risk lets `fence` continue.
 #[test]
 fn the_loss_of_most_of_a_zone_is_suspect() {
-    let (stage, node) = Stage::with_silent_node("rack-7");
-    stage.falls_silent(&stage.name("worker-2"));
+    let (stage, node) = Stage::with_unreachable_node("rack-7");
+    stage.stops_heartbeats(&stage.name("worker-2"));
     let run = fence(&stage, &node, &["--dry-run=client"]);
     assert_eq!(run.code, 0, "{run}");
-    stage.falls_silent(&stage.name("worker-3"));
+    stage.stops_heartbeats(&stage.name("worker-3"));
     let run = fence(&stage, &node, &[]);
     assert_eq!(run.code, 6, "{run}");
-    let told =
+    let message =
         format!("error: cannot fence node/{node}: 3 of 3 nodes of zone rack-7 are unreachable: ");
-    assert!(run.stderr.contains(&told), "{run}");
+    assert!(run.stderr.contains(&message), "{run}");
     let hint = "hint: if you know that they are down, add --accept-risk=mass-loss -m \"WHY\"\n";
     assert!(run.stderr.ends_with(hint), "{run}");
     stage.is_untouched(&node);
@@ -77,8 +77,8 @@ fn the_loss_of_most_of_a_zone_is_suspect() {
 
 /// Who may not see the other nodes knows better or goes no further.
 #[test]
-fn a_zone_that_nobody_may_read_is_a_doubt_of_its_own() {
-    let (stage, node) = Stage::with_silent_node("unseen");
+fn an_unread_zone_is_a_separate_unknown() {
+    let (stage, node) = Stage::with_unreachable_node("unseen");
     let rules = [
         Rule::new("", &["nodes"], &["get", "patch"]),
         Rule::new("", &["pods"], &["list"]),
@@ -101,7 +101,7 @@ fn a_zone_that_nobody_may_read_is_a_doubt_of_its_own() {
     $ kubectl maint fence worker-1 --powered-off=dark
     -- stderr
     error: cannot fence node/worker-1: unknown how many other nodes are unreachable: no permission to list nodes
-    hint: to fence it without this check, add --accept-risk=unread -m "WHY"
+    hint: to fence it anyway, add --accept-risk=unread -m "WHY"
     -- exit code 6
     "#);
     let another = fence(&["--accept-risk=mass-loss", "-m", "I see them"]);
@@ -115,7 +115,7 @@ fn a_zone_that_nobody_may_read_is_a_doubt_of_its_own() {
         dry_run,
     ]);
     assert_eq!(earlier.code, 0, "{earlier}");
-    let renamed = "Warning: the risk zone-unknown is deprecated: use unread\n";
+    let renamed = "Warning: --accept-risk=zone-unknown is deprecated: use --accept-risk=unread\n";
     assert!(earlier.stderr.contains(renamed), "{earlier}");
     let run = fence(&["--accept-risk=unread", "-m", "I see them"]);
     assert_eq!(run.code, 0, "{run}");
@@ -130,7 +130,7 @@ fn a_zone_that_nobody_may_read_is_a_doubt_of_its_own() {
 /// Who has the lock is named.
 #[test]
 fn what_somebody_else_holds_is_theirs() {
-    let (stage, node) = Stage::with_silent_node("held");
+    let (stage, node) = Stage::with_unreachable_node("held");
     let acquire = stage.maint(["acquire", &node, "-m", "new disk"]);
     acquire.holder("bob@laptop").succeeds();
     assert_snapshot!(fence(&stage, &node, &[]), @r#"
@@ -147,7 +147,7 @@ fn what_somebody_else_holds_is_theirs() {
 /// Another tool that is at work on the node doesn't know of holds.
 #[test]
 fn a_remediation_is_not_disturbed() {
-    let (stage, node) = Stage::with_silent_node("remedy");
+    let (stage, node) = Stage::with_unreachable_node("remedy");
     let now = chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
     stage.create(&[
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "medik8s-leases"}}),
@@ -163,7 +163,7 @@ fn a_remediation_is_not_disturbed() {
     assert_snapshot!(fence(&stage, &node, &[]), @"
     $ kubectl maint fence worker-1 --powered-off=dark
     -- stderr
-    error: cannot fence node/worker-1: another tool is already remediating it: self-node-remediation
+    error: cannot fence node/worker-1: another tool is already repairing it: self-node-remediation
     hint: wait until it has finished, or stop it first
     -- exit code 6
     ");
@@ -183,8 +183,8 @@ fn a_remediation_is_not_disturbed() {
         let run = fence(&stage, &node, &[]);
         assert_eq!(run.code, 6, "{run}");
         let (said, _) = taint.split_once(':').expect("an effect");
-        let told = format!("another tool is already remediating it: {said}");
-        assert!(run.stderr.contains(&told), "{run}");
+        let message = format!("another tool is already repairing it: {said}");
+        assert!(run.stderr.contains(&message), "{run}");
         stage.is_untouched(&node);
         stage.kubectl(&["taint", "node", &node, &format!("{taint}-")]);
     }
@@ -193,8 +193,8 @@ fn a_remediation_is_not_disturbed() {
 /// What deploy/rbac.yaml grants users and fencers is all that it takes; users alone are told what is
 /// missing, and nothing is changed.
 #[test]
-fn fencers_have_the_rights_and_users_are_told_what_they_lack() {
-    let (stage, node) = Stage::with_silent_node("rights");
+fn fencers_have_the_rights_and_users_see_which_are_missing() {
+    let (stage, node) = Stage::with_unreachable_node("rights");
     let [namespace, rbac] = [
         concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/namespace.yaml"),
         concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/rbac.yaml"),
@@ -229,16 +229,16 @@ fn fencers_have_the_rights_and_users_are_told_what_they_lack() {
     assert_snapshot!(stage.maint(fence).kubeconfig(&user).run(), @r#"
     $ kubectl maint fence worker-1 --powered-off=dark
     -- stderr
-    error: cannot fence node/worker-1: unknown whether another tool is remediating it: no permission to get leases.coordination.k8s.io in namespace medik8s-leases
-    hint: to fence it without this check, add --accept-risk=unread -m "WHY"
+    error: cannot fence node/worker-1: unknown whether another tool is repairing it: no permission to get leases.coordination.k8s.io in namespace medik8s-leases
+    hint: to fence it anyway, add --accept-risk=unread -m "WHY"
     -- exit code 6
     "#);
     let insist = ["--accept-risk=unread", "-m", "no medik8s here"];
     let run = stage.maint(fence).args(insist).kubeconfig(&user).run();
     assert_eq!(run.code, 1, "{run}");
-    let told = "hint: ask an administrator for permission to list pods, for example with the group \
+    let message = "hint: ask an administrator for permission to list pods, for example with the group \
                 kubectl-maint:fencers\n";
-    assert!(run.stderr.contains(told), "{run}");
+    assert!(run.stderr.contains(message), "{run}");
     let pods = Rule::new("", &["pods"], &["list"]);
     stage.plane.grant("uma", &[pods]).expect("rights");
     let run = stage
@@ -252,7 +252,7 @@ fn fencers_have_the_rights_and_users_are_told_what_they_lack() {
     assert_snapshot!(stage.maint(fence).args(insist).kubeconfig(user).run(), @r#"
     $ kubectl maint fence worker-1 --powered-off=dark --accept-risk=unread -m "no medik8s here"
     -- stderr
-    Warning: unknown whether another tool is remediating node/worker-1: no permission to get leases.coordination.k8s.io in namespace medik8s-leases
+    Warning: unknown whether another tool is repairing node/worker-1: no permission to get leases.coordination.k8s.io in namespace medik8s-leases
     node/worker-1 on hold until it is unfenced
     node/worker-1 is on hold without the held label: Error from server (Forbidden): nodes "worker-1" is forbidden: User "uma" cannot patch resource "nodes" in API group "" at the cluster scope
     node/worker-1: fencing hold ended
@@ -275,7 +275,7 @@ fn fencers_have_the_rights_and_users_are_told_what_they_lack() {
 /// One of the two proofs, and not both, of a node that is there.
 #[test]
 fn how_it_is_known_has_to_be_said() {
-    let (stage, node) = Stage::with_silent_node("usage");
+    let (stage, node) = Stage::with_unreachable_node("usage");
     assert_snapshot!(stage.maint(["fence", &node]).run(), @r#"
     $ kubectl maint fence worker-1
     -- stderr

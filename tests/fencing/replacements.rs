@@ -4,7 +4,7 @@ use control_plane::Kubelets;
 use serde_json::{Value, json};
 
 use crate::support::database::{database, local_database, placed_on, pod, runs_on};
-use crate::support::{SILENCE, Stage, eventually};
+use crate::support::{HEARTBEAT_AGE, Stage, eventually};
 
 /// Three nodes with kubelets.
 fn nodes(prefix: &str) -> (Stage, [String; 3], Kubelets) {
@@ -56,16 +56,18 @@ fn place_web(stage: &Stage, node: &str) -> String {
 
 #[test]
 fn the_pods_of_a_fenced_node_are_followed_until_they_run_again() {
-    let (mut stage, [silent, other, _], kubelets) = nodes("back");
+    let (mut stage, [unreachable, other, _], kubelets) = nodes("back");
     let _logs = stage.plane.keep_logs_on_panic("fencing-back");
     database(&stage);
     deployment(&stage);
-    runs_on(&stage, &silent);
-    let web_before = place_web(&stage, &silent);
-    kubelets.silence(&silent, SILENCE).expect("it falls silent");
-    stage.is_called_silent(&silent);
+    runs_on(&stage, &unreachable);
+    let web_before = place_web(&stage, &unreachable);
+    kubelets
+        .stop_heartbeats(&unreachable, HEARTBEAT_AGE)
+        .expect("its heartbeats stop");
+    stage.is_reported_unreachable(&unreachable);
 
-    let fence = ["fence", &silent, "--powered-off=dark", "-o", "json"];
+    let fence = ["fence", &unreachable, "--powered-off=dark", "-o", "json"];
     let mut running = stage.maint(fence).start();
     running.says("for 2 pods to run again");
     let db_after = runs_on(&stage, &other);
@@ -73,7 +75,7 @@ fn the_pods_of_a_fenced_node_are_followed_until_they_run_again() {
     let web_after = place_web(&stage, &other);
     let run = running.ends();
     assert_eq!(run.code, 0, "{run}");
-    let told = format!("node/{silent}: 2 pods run again\n");
+    let told = format!("node/{unreachable}: 2 pods run again\n");
     assert!(run.stderr.ends_with(&told), "{run}");
     let item = run.item();
     let removed = item["removedPods"].as_array().expect("a list");
@@ -90,7 +92,7 @@ fn the_pods_of_a_fenced_node_are_followed_until_they_run_again() {
 
     // What is gone is not followed again.
     let run = stage
-        .maint(["fence", &silent, "--powered-off=dark"])
+        .maint(["fence", &unreachable, "--powered-off=dark"])
         .succeeds();
     assert!(!run.stderr.contains("run again"), "{run}");
     stage.keep(kubelets);
@@ -99,7 +101,7 @@ fn the_pods_of_a_fenced_node_are_followed_until_they_run_again() {
 /// The fencer's role is enough to read why.
 #[test]
 fn a_pod_that_cannot_run_elsewhere_is_told_with_its_reason() {
-    let (mut stage, [silent, ..], kubelets) = nodes("stranded");
+    let (mut stage, [unreachable, ..], kubelets) = nodes("stranded");
     let _logs = stage.plane.keep_logs_on_panic("fencing-stranded");
     let [namespace, rbac] = [
         concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/namespace.yaml"),
@@ -114,14 +116,16 @@ fn a_pod_that_cannot_run_elsewhere_is_told_with_its_reason() {
         let may = [&may[..], &["--as-group=kubectl-maint:fencers"]].concat();
         eventually("the roles are heeded", || stage.plane.kubectl(&may).is_ok());
     }
-    stage.kubectl(&["label", "node", &silent, "disk=here"]);
+    stage.kubectl(&["label", "node", &unreachable, "disk=here"]);
     local_database(&stage);
-    placed_on(&stage, &silent);
+    placed_on(&stage, &unreachable);
     let before = pod(&stage).expect("it runs")["metadata"]["uid"].clone();
-    kubelets.silence(&silent, SILENCE).expect("it falls silent");
-    stage.is_called_silent(&silent);
+    kubelets
+        .stop_heartbeats(&unreachable, HEARTBEAT_AGE)
+        .expect("its heartbeats stop");
+    stage.is_reported_unreachable(&unreachable);
 
-    let fence = ["fence", &silent, "--powered-off=dark", "-o", "json"];
+    let fence = ["fence", &unreachable, "--powered-off=dark", "-o", "json"];
     let mut running = stage
         .maint(fence)
         .arg("--timeout=60s")
@@ -132,12 +136,12 @@ fn a_pod_that_cannot_run_elsewhere_is_told_with_its_reason() {
     assert_eq!(run.code, 4, "{run}");
     let name = format!("{}/db-0", stage.own());
     let told = format!(
-        "{name} does not run again yet: Volume {} (claim data) can only be used on node/{silent} (not ready).\n",
+        "{name} does not run again yet: Volume {} (claim data) can only be used on node/{unreachable} (not ready).\n",
         stage.own()
     );
     assert!(run.stderr.contains(&told), "{run}");
     let told = format!(
-        "error: timed out after 60s waiting for its pods to run again: node/{silent} is fenced, but 1 pod ({name}) \
+        "error: timed out after 60s waiting for its pods to run again: node/{unreachable} is fenced, but 1 pod ({name}) \
          does not run again yet\nhint: see why with `kubectl maint why pod/db-0 -n {}`\n",
         stage.own()
     );
@@ -161,13 +165,15 @@ fn a_pod_that_cannot_run_elsewhere_is_told_with_its_reason() {
 /// Nothing comes after it, so nothing is waited for.
 #[test]
 fn a_pod_that_its_controller_no_longer_wants_is_not_awaited() {
-    let (mut stage, [silent, ..], kubelets) = nodes("unwanted");
+    let (mut stage, [unreachable, ..], kubelets) = nodes("unwanted");
     let _logs = stage.plane.keep_logs_on_panic("fencing-unwanted");
     stage.create(&[stage.namespace()]);
     deployment(&stage);
-    let pod = place_web(&stage, &silent);
-    kubelets.silence(&silent, SILENCE).expect("it falls silent");
-    stage.is_called_silent(&silent);
+    let pod = place_web(&stage, &unreachable);
+    kubelets
+        .stop_heartbeats(&unreachable, HEARTBEAT_AGE)
+        .expect("its heartbeats stop");
+    stage.is_reported_unreachable(&unreachable);
     let down = [
         "scale",
         "deployment",
@@ -177,7 +183,7 @@ fn a_pod_that_its_controller_no_longer_wants_is_not_awaited() {
         stage.own(),
     ];
     stage.kubectl(&down);
-    let fence = ["fence", &silent, "--powered-off=dark", "-o", "json"];
+    let fence = ["fence", &unreachable, "--powered-off=dark", "-o", "json"];
     let run = stage.maint(fence).succeeds();
     let removed = &run.item()["removedPods"][0];
     assert_eq!(

@@ -15,18 +15,21 @@ fn row(stage: &Stage, node: &str) -> String {
 /// Also where no hold tells that it was fenced, and where its lock is given back meanwhile.
 #[test]
 fn a_fenced_node_that_is_ready_again_is_shown_as_fenced() {
-    let (stage, node) = Stage::with_silent_node("shown");
+    let (stage, node) = Stage::with_unreachable_node("shown");
     stage.maint(["acquire", &node]).succeeds();
     stage.fence(&node);
-    let silent = row(&stage, &node);
+    let unreachable = row(&stage, &node);
     assert!(
-        silent.contains("OutOfService (asserted by alice"),
-        "{silent}"
+        unreachable.contains("OutOfService (asserted by alice"),
+        "{unreachable}"
     );
     let restarted = json!({"status": {"nodeInfo": {"bootID": "boot-2"}}});
     stage.patch_status(&node, &restarted);
-    let silent = row(&stage, &node);
-    assert!(silent.contains(" for an earlier boot)"), "{silent}");
+    let unreachable = row(&stage, &node);
+    assert!(
+        unreachable.contains(" for an earlier boot)"),
+        "{unreachable}"
+    );
     stage.comes_back(&node, "boot-2");
     let ready = json!({"status": {"conditions": [{
         "type": "Ready", "status": "True", "reason": "KubeletReady", "message": "as the test says",

@@ -10,9 +10,9 @@ use crate::support::{Maint, PatientHook, Stage};
 /// How long a prompt or an end may be in coming, in milliseconds.
 const LIMIT: u64 = 60_000;
 
-/// A node that is well, with a heartbeat that lasts for 3 seconds.
+/// A healthy node, with a heartbeat that lasts for 3 seconds.
 fn reporting(prefix: &str) -> (Stage, String) {
-    let (stage, _) = Stage::with_silent_node(prefix);
+    let (stage, _) = Stage::with_unreachable_node(prefix);
     let node = stage.name("worker-2");
     heartbeat_lasts(&stage, &node, 3);
     (stage, node)
@@ -43,7 +43,7 @@ fn a_suspect_is_recorded_and_tainted_only_after_it_has_stopped_reporting() {
     hook.may_end();
     running.says("waiting up to 5m for it to stop reporting");
     assert_eq!((stage.record(&node), stage.taint(&node)), (None, None));
-    stage.falls_silent(&node);
+    stage.stops_heartbeats(&node);
     let run = running.ends();
     assert_snapshot!(run.stderr, @"
     lease/suspect-worker-2 created
@@ -106,7 +106,7 @@ fn a_suspect_that_goes_on_reporting_is_never_tainted() {
 /// wrong: only time tells them apart.
 #[test]
 fn a_suspect_that_looks_unreachable_is_watched_for_one_lease_duration() {
-    let (stage, node) = Stage::with_silent_node("suspect-still");
+    let (stage, node) = Stage::with_unreachable_node("suspect-still");
     let suspect = |limit| {
         let suspect = ["fence", &node, "--suspect", "--yes", limit, "--", "true"];
         stage.maint(suspect).run()
@@ -137,7 +137,7 @@ fn a_suspect_is_left_alone_unless_it_is_confirmed() {
     };
     let run = suspect().run();
     assert_eq!(run.code, 6, "{run}");
-    let fact = format!("  node/{node} still reports to Kubernetes: its pods may be working");
+    let fact = format!("  node/{node} still reports to Kubernetes: its pods may still be running");
     for words in [&*fact, "error: not confirmed", "hint: add --yes to confirm"] {
         assert!(run.stderr.contains(words), "{run}");
     }
@@ -151,7 +151,7 @@ fn a_suspect_is_left_alone_unless_it_is_confirmed() {
 /// On a terminal somebody can answer, so every fencing is confirmed there.
 #[test]
 fn a_fencing_on_a_terminal_is_confirmed_with_the_name_of_the_node() {
-    let (stage, node) = Stage::with_silent_node("typed");
+    let (stage, node) = Stage::with_unreachable_node("typed");
     for (answer, code) in [("y", 6), (&*node, 0)] {
         let fence = stage.maint(["fence", &node, "--powered-off=dark"]);
         let said = answers(fence, answer, code);

@@ -19,7 +19,7 @@ fn taints(stage: &Stage, node: &str) -> Vec<(Value, Value)> {
 /// Only one of effect NoExecute evicts pods.
 #[test]
 fn a_taint_that_evicts_nothing_is_not_enough() {
-    let (stage, node) = Stage::with_silent_node("no-eviction");
+    let (stage, node) = Stage::with_unreachable_node("no-eviction");
     stage.kubectl(&["taint", "node", &node, &format!("{KEY}=x:NoSchedule")]);
     let both = [
         ("x".into(), "NoSchedule".into()),
@@ -40,7 +40,7 @@ fn a_taint_that_evicts_nothing_is_not_enough() {
 /// One that evicts is as good as ours.
 #[test]
 fn a_taint_that_evicts_is_left_as_it_is() {
-    let (stage, node) = Stage::with_silent_node("eviction");
+    let (stage, node) = Stage::with_unreachable_node("eviction");
     stage.kubectl(&["taint", "node", &node, &format!("{KEY}=x:NoExecute")]);
     stage.fence(&node);
     assert_eq!(taints(&stage, &node), [("x".into(), "NoExecute".into())]);
@@ -53,7 +53,7 @@ fn a_taint_that_evicts_is_left_as_it_is() {
 /// Two people gave their word, and the record has room for one.
 #[test]
 fn a_proof_that_replaces_a_recorded_one_says_so() {
-    let (stage, node) = Stage::with_silent_node("two-proofs");
+    let (stage, node) = Stage::with_unreachable_node("two-proofs");
     stage.fence(&node);
     stage.kubectl(&["taint", "node", &node, &format!("{KEY}:NoExecute-")]);
     let fence = ["fence", &node, "--powered-off=I saw it"];

@@ -8,7 +8,7 @@ use crate::support::{PatientHook, Stage, eventually};
 /// A lease that was there before counts as the lock, and stays.
 #[test]
 fn a_lock_that_was_there_is_left_as_found() {
-    let (stage, node) = Stage::with_silent_node("found");
+    let (stage, node) = Stage::with_unreachable_node("found");
     stage.maint(["acquire", &node]).succeeds();
     assert_snapshot!(stage.maint(["fence", &node, "--powered-off=dark"]).run(), @"
     $ kubectl maint fence worker-1 --powered-off=dark
@@ -30,7 +30,7 @@ fn a_lock_that_was_there_is_left_as_found() {
 /// The lease of a `with` lasts as long as that does: nobody can say until when.
 #[test]
 fn the_lease_of_an_outer_command_ends_with_it() {
-    let (stage, node) = Stage::with_silent_node("outer");
+    let (stage, node) = Stage::with_unreachable_node("outer");
     let holder = "alice@bastion/with-1";
     let acquire = stage.maint(["acquire", &node, "-o", "lock-id"]);
     let acquired = acquire.holder(holder).succeeds();
@@ -51,7 +51,7 @@ fn the_lease_of_an_outer_command_ends_with_it() {
 /// A hold that somebody made by hand is theirs, whatever they wrote as its reason.
 #[test]
 fn a_hold_that_was_there_is_left_as_found() {
-    let (stage, node) = Stage::with_silent_node("by-hand");
+    let (stage, node) = Stage::with_unreachable_node("by-hand");
     stage
         .maint(["hold", &node, "-m", "fencing: the rack"])
         .succeeds();
@@ -70,7 +70,7 @@ fn a_hold_that_was_there_is_left_as_found() {
 /// A kubelet whose clock is a minute behind is seen to renew its heartbeat.
 #[test]
 fn a_kubelet_with_a_slow_clock_is_back_when_its_heartbeat_changes() {
-    let (stage, node) = Stage::with_silent_node("slow-clock");
+    let (stage, node) = Stage::with_unreachable_node("slow-clock");
     stage.fence(&node);
     let status = json!({"status": {"nodeInfo": {"bootID": "boot-2"}}});
     stage.patch_status(&node, &status);
@@ -93,7 +93,7 @@ fn a_kubelet_with_a_slow_clock_is_back_when_its_heartbeat_changes() {
 /// by a hook or on somebody's word, it doesn't.
 #[test]
 fn the_opposite_hook_brings_back_what_was_cut_off() {
-    let (stage, node) = Stage::with_silent_node("undo");
+    let (stage, node) = Stage::with_unreachable_node("undo");
     stage
         .maint(["fence", &node, "--isolated", "--", "true"])
         .succeeds();
@@ -118,7 +118,7 @@ fn the_opposite_hook_brings_back_what_was_cut_off() {
     "#);
     stage.is_untouched(&node);
 
-    let (stage, node) = Stage::with_silent_node("no-undo");
+    let (stage, node) = Stage::with_unreachable_node("no-undo");
     stage.maint(["fence", &node, "--", "true"]).succeeds();
     assert_snapshot!(stage.maint(["unfence", &node, "--timeout=1s", "--", "true"]).run(), @"
     $ kubectl maint unfence worker-1 --timeout=1s -- true
@@ -158,7 +158,7 @@ fn the_opposite_hook_brings_back_what_was_cut_off() {
 /// taint of the first, its uid says nothing about the machine: its boot ID does.
 #[test]
 fn a_new_node_of_that_name_goes_back() {
-    let (stage, node) = Stage::with_silent_node("anew");
+    let (stage, node) = Stage::with_unreachable_node("anew");
     for is_copy in [false, true] {
         stage.fence(&node);
         let mut again = stage.node(&node);
@@ -185,8 +185,8 @@ fn a_new_node_of_that_name_goes_back() {
             stage.comes_back(&node, "boot-1");
             let refusal = stage.maint(["unfence", &node]).run();
             assert_eq!(refusal.code, 6, "{refusal}");
-            let told = "it has not been restarted since alice@bastion fenced it";
-            assert!(refusal.stderr.contains(told), "{refusal}");
+            let message = "it has not been restarted since alice@bastion fenced it";
+            assert!(refusal.stderr.contains(message), "{refusal}");
             assert!(stage.is_tainted(&node));
             stage.comes_back(&node, "boot-2");
         }
@@ -200,7 +200,7 @@ fn a_new_node_of_that_name_goes_back() {
 /// The hold of somebody else's fencing is ended by who says so.
 #[test]
 fn somebody_else_may_bring_it_back_after_a_confirmation() {
-    let (stage, node) = Stage::with_silent_node("theirs");
+    let (stage, node) = Stage::with_unreachable_node("theirs");
     stage.fence(&node);
     stage.comes_back(&node, "boot-2");
     let unfence = || stage.maint(["unfence", &node]).holder("bob@laptop");
@@ -226,7 +226,7 @@ fn somebody_else_may_bring_it_back_after_a_confirmation() {
 /// A taint without a record was set by a person on purpose, so a person has to remove it.
 #[test]
 fn a_taint_without_a_record_takes_somebody_who_knows() {
-    let (stage, node) = Stage::with_silent_node("bare");
+    let (stage, node) = Stage::with_unreachable_node("bare");
     let taint = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute";
     stage.kubectl(&["taint", "node", &node, taint]);
     stage.comes_back(&node, "boot-2");
@@ -272,7 +272,7 @@ fn a_taint_without_a_record_takes_somebody_who_knows() {
 /// Pods that tolerate the taint stay, and are named.
 #[test]
 fn pods_that_tolerate_the_taint_are_named() {
-    let (stage, node) = Stage::with_silent_node("stay");
+    let (stage, node) = Stage::with_unreachable_node("stay");
     let mut proxy = stage.pod("proxy", &node);
     proxy["spec"]["tolerations"] = json!([{"operator": "Exists"}]);
     stage.create(&[stage.namespace(), proxy]);
@@ -300,7 +300,7 @@ fn pods_that_tolerate_the_taint_are_named() {
 /// The machine is installed anew by the hook: its Node is another one, of which nobody said anything.
 #[test]
 fn a_node_that_its_hook_replaces_is_not_fenced_any_more() {
-    let (stage, node) = Stage::with_silent_node("replaced");
+    let (stage, node) = Stage::with_unreachable_node("replaced");
     stage.fence(&node);
     let hook = PatientHook::new(&stage);
     let unfence = hook.begins(stage.maint(["unfence", &node]));
@@ -318,7 +318,7 @@ fn a_node_that_its_hook_replaces_is_not_fenced_any_more() {
 /// A heartbeat that lies far ahead of the clock is none of just now: it would be one until then.
 #[test]
 fn a_clock_that_is_ahead_brings_no_node_back() {
-    let (stage, node) = Stage::with_silent_node("ahead");
+    let (stage, node) = Stage::with_unreachable_node("ahead");
     stage.fence(&node);
     let status = json!({"status": {"nodeInfo": {"bootID": "boot-2"}}});
     stage.patch_status(&node, &status);
@@ -349,8 +349,8 @@ fn a_clock_that_is_ahead_brings_no_node_back() {
 
 /// Kubernetes makes nothing of an annotation alone.
 #[test]
-fn a_silent_node_with_a_record_and_no_taint_is_not_called_fenced() {
-    let (stage, node) = Stage::with_silent_node("untainted");
+fn an_unreachable_node_with_a_record_and_no_taint_is_not_called_fenced() {
+    let (stage, node) = Stage::with_unreachable_node("untainted");
     stage.annotate(&node, "kubectl-maint.dev/fenced", &json!("yes"));
     assert_snapshot!(stage.maint(["unfence", &node]).run(), @"
     $ kubectl maint unfence worker-1
@@ -364,7 +364,7 @@ fn a_silent_node_with_a_record_and_no_taint_is_not_called_fenced() {
 /// Under a lock of the caller's own there is no hold of the fencing yet, but a hook.
 #[test]
 fn a_node_whose_hook_runs_is_not_called_unfenced() {
-    let (stage, node) = Stage::with_silent_node("hook-runs");
+    let (stage, node) = Stage::with_unreachable_node("hook-runs");
     stage.maint(["hold", &node, "-m", "dark"]).succeeds();
     let hook = PatientHook::new(&stage);
     let running = hook.begins(stage.maint(["fence", &node]));

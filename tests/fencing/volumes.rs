@@ -34,7 +34,7 @@ fn attached(stage: &Stage, node: &str, claim: &str) -> [Value; 2] {
 
 #[test]
 fn volumes_stay_only_for_the_pods_that_use_them() {
-    let (stage, node) = Stage::with_silent_node("volumes-stay");
+    let (stage, node) = Stage::with_unreachable_node("volumes-stay");
     let namespace = stage.own();
     let mut proxy = stage.pod("proxy", &node);
     proxy["spec"]["tolerations"] = json!([{"operator": "Exists"}]);
@@ -47,8 +47,8 @@ fn volumes_stay_only_for_the_pods_that_use_them() {
     let run = stage.maint(fence).run();
     assert_eq!(run.code, 4, "{run}");
     let (stays, goes) = (stage.name("cache"), stage.name("database"));
-    let told = format!("{namespace}/proxy; its volumes stay attached: {stays}\n");
-    assert!(run.stderr.contains(&told), "{run}");
+    let message = format!("{namespace}/proxy; its volumes stay attached: {stays}\n");
+    assert!(run.stderr.contains(&message), "{run}");
     let left = format!("1 volume attachment ({goes})");
     assert!(run.stderr.contains(&left), "{run}");
 

@@ -192,7 +192,7 @@ fn flags_on_the_line_say_which_cluster() {
 }
 
 #[test]
-fn verbs_that_give_back_offer_what_can_be_given_back() {
+fn release_and_unhold_complete_what_the_caller_holds() {
     nodes(&["back-1", "back-2", "back-3"]);
     let config = shared().admin_kubeconfig();
     let acquire = ["acquire", "back-2", "--holder", "bea", "-m", "new kernel"];
@@ -278,7 +278,7 @@ fn words_of_a_program_are_left_to_the_shell() {
 }
 
 #[test]
-fn whatever_goes_wrong_is_silent() {
+fn failures_of_completion_print_nothing() {
     let free_port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     let refusing = format!("https://{}", free_port.expect("a port"));
     for words in [

@@ -155,7 +155,7 @@ fn holders_set_opt_outs_and_users_hold_without() {
 }
 
 #[test]
-fn users_do_whatever_the_verbs_do_where_the_namespace_is() {
+fn users_can_run_every_verb_if_the_namespace_exists() {
     let plane = deployed();
     let _logs = plane.keep_logs_on_panic("users");
     plane

@@ -377,7 +377,7 @@ fn a_live_lock_keeps_its_owners_and_annotations() {
     }
 }
 
-/// Whoever takes a lock corrects the owner of its Lease.
+/// An acquisition corrects the owner of the Lease.
 #[test]
 fn an_acquisition_brings_its_owners_and_annotations() {
     let Some(plane) = denying() else { return };

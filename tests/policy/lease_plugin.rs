@@ -24,7 +24,7 @@ fn words(line: &str) -> Vec<&str> {
     line.split(' ').collect()
 }
 
-/// A hold of `node` by `holder`, whoever has the lock.
+/// Puts `node` on hold for `holder`, even if somebody else has the lock.
 fn take_over<'a>(node: &'a str, holder: &'a str) -> [&'a str; 8] {
     [
         "hold",
@@ -311,8 +311,8 @@ fn a_user_who_is_another_than_the_credentials_say_is_asked_for_again() {
 #[test]
 fn a_lock_of_ones_name_and_another_api_user_is_explained() {
     let Some(plane) = denying() else { return };
-    let _logs = plane.keep_logs_on_panic("plugin-namesake");
-    let node = "plugin-namesake";
+    let _logs = plane.keep_logs_on_panic("plugin-same-name");
+    let node = "plugin-same-name";
     self::node(plane, node);
     let uma = person(plane, "uma", &[USERS]);
     let ugo = person(plane, "ugo", &[USERS]);
@@ -327,7 +327,7 @@ fn a_lock_of_ones_name_and_another_api_user_is_explained() {
     let refused = ugo.maint(&["renew", node, "-m", "mine", "--holder", "ops"]);
     assert_eq!(refused.code, 3, "{refused:?}");
     let hint = " UTC (maint-live-lock)\nhint: only that API user can change the reason; extend it with \
-                `kubectl maint --holder ops renew plugin-namesake`\n";
+                `kubectl maint --holder ops renew plugin-same-name`\n";
     assert!(refused.stderr.ends_with(hint), "{refused:?}");
     assert_eq!(user_of(plane, node), "1-uma");
     let ada = person(plane, "ada", &[ADMINISTRATORS]);

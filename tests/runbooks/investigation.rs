@@ -126,7 +126,7 @@ fn a_node_with_evidence_missing_stays_on_hold() {
 }
 
 #[test]
-fn nothing_is_collected_where_somebody_is_at_work() {
+fn nothing_is_collected_while_somebody_holds_the_lock() {
     let machine = TestMachine::new("collect-held");
     let acquired = machine.maint("bob", &["acquire", &machine.node]);
     assert_eq!(acquired.code, Some(0), "{acquired:?}");

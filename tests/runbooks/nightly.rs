@@ -40,7 +40,7 @@ fn there_is_no_update_during_a_snapshot() {
 }
 
 #[test]
-fn there_is_no_snapshot_during_an_update_also_where_its_script_was_killed() {
+fn there_is_no_snapshot_during_an_update_even_if_its_script_was_killed() {
     let machine = TestMachine::new("night-update");
     let (running, ssh) = machine.runbook("nightly-update.sh").stops_at(UPDATE);
     let snapshot = || machine.runbook("nightly-snapshot.sh").env("WAITING", "0");

@@ -100,7 +100,7 @@ fn killed_after_the_reboot_it_finishes_at_the_next_start() {
 }
 
 #[test]
-fn what_is_finished_stays_so_where_somebody_came_before_the_release() {
+fn finished_work_is_kept_if_somebody_acquired_before_the_release() {
     let machine = TestMachine::new("own-over");
     own_update(&machine).succeeds();
     machine.becomes_ready();

@@ -152,7 +152,7 @@ fn a_boot_id_that_was_not_learnt_is_no_other_boot() {
 }
 
 #[test]
-fn where_the_keeper_of_the_lock_is_killed_the_run_ends_with_it() {
+fn the_run_ends_if_the_keeper_of_the_lock_is_killed() {
     let machine = TestMachine::new("reboot-with");
     let (running, _) = machine.runbook("reboot.sh").stops_at("kubectl drain");
     kill(running.pid());

@@ -20,7 +20,7 @@ fn the_release_in_the_trap_finds_the_node_free() {
 }
 
 #[test]
-fn the_trap_gives_the_node_back_where_a_step_was_killed() {
+fn the_trap_releases_the_node_if_a_step_was_killed() {
     let machine = TestMachine::new("trim-ssh");
     let (running, ssh) = machine.runbook("trim.sh").stops_at("ssh sudo fstrim");
     assert_eq!(machine.status(), "Locked Ready");
@@ -50,7 +50,7 @@ fn the_trap_leaves_alone_who_took_the_node_meanwhile() {
 }
 
 #[test]
-fn where_no_trap_can_run_the_lease_says_who_did_not_finish() {
+fn if_no_trap_can_run_the_lease_shows_the_holder() {
     let machine = TestMachine::new("trim-killed");
     let (running, ssh) = machine.runbook("trim.sh").stops_at("ssh sudo fstrim");
     kill(running.pid());

@@ -5,14 +5,14 @@ use std::time::Duration;
 use control_plane::Readiness;
 use serde_json::{Value, json};
 
-use crate::scene::{owned_by, scene};
+use crate::fixture::{fixture, owned_by};
 use crate::support::ago;
 
 #[test]
-fn a_pod_of_which_nothing_is_given_up() {
-    scene("harmless", |scene| {
-        scene.harmless_pod("web-1");
-        let levels = scene.levels("web-1");
+fn a_pod_without_risks() {
+    fixture("harmless", |fixture| {
+        fixture.harmless_pod("web-1");
+        let levels = fixture.levels("web-1");
         levels.are(&[
             ("target", Some("Ok")),
             ("mirror", None),
@@ -34,20 +34,20 @@ fn a_pod_of_which_nothing_is_given_up() {
             ("rights", Some("Ok")),
         ]);
         assert_eq!(levels.confirm(), "--accept-risk=none");
-        assert!(scene.is_there("web-1"), "a report deletes nothing");
+        assert!(fixture.is_there("web-1"), "a report deletes nothing");
     });
 }
 
 #[test]
 fn what_was_not_asked_to_end_or_is_in_its_grace_is_refused() {
-    scene("grace", |scene| {
+    fixture("grace", |fixture| {
         let spec = json!({"spec": {"terminationGracePeriodSeconds": 600}});
-        scene.make_pod("web-1", &spec);
-        scene
+        fixture.make_pod("web-1", &spec);
+        fixture
             .levels("web-1")
             .are(&[("not-deleting", Some("Blocker")), ("in-grace", None)]);
-        scene.cluster.delete(&scene.pod_path("web-1"));
-        let levels = scene.levels("web-1");
+        fixture.cluster.delete(&fixture.pod_path("web-1"));
+        let levels = fixture.levels("web-1");
         levels.are(&[("not-deleting", None), ("in-grace", Some("Blocker"))]);
         assert!(
             levels.words("in-grace").contains("of 600s left"),
@@ -56,31 +56,31 @@ fn what_was_not_asked_to_end_or_is_in_its_grace_is_refused() {
         );
         // Who knows better says so.
         let all = ["--accept-risk", "-m", "why", "--override=in-grace"];
-        scene.force_delete("web-1", &all).succeeds();
-        assert!(!scene.is_there("web-1"));
+        fixture.force_delete("web-1", &all).succeeds();
+        assert!(!fixture.is_there("web-1"));
     });
 }
 
 #[test]
-fn static_pods_are_refused_whatever_is_said() {
-    scene("mirror", |scene| {
+fn static_pods_are_refused_even_with_all_flags() {
+    fixture("mirror", |fixture| {
         let metadata = json!({"metadata": {"annotations": {"kubernetes.io/config.mirror": "x"}}});
-        scene.make_pod("etcd", &metadata);
-        scene.levels("etcd").are(&[("mirror", Some("Blocker"))]);
+        fixture.make_pod("etcd", &metadata);
+        fixture.levels("etcd").are(&[("mirror", Some("Blocker"))]);
         let all = ["--accept-risk", "-m", "why", "--override=not-deleting"];
-        let run = scene.force_delete("etcd", &all).run();
+        let run = fixture.force_delete("etcd", &all).run();
         assert_eq!(run.code, 6, "{run}");
         assert!(run.stderr.contains("refused: mirror"), "{run}");
-        assert!(scene.is_there("etcd"));
+        assert!(fixture.is_there("etcd"));
     });
 }
 
 #[test]
-fn a_live_kubelet_is_refused_also_where_it_is_not_ready() {
-    scene("alive", |scene| {
-        scene.harmless_pod("web-1");
-        scene.heartbeat();
-        scene
+fn a_live_kubelet_is_refused_even_if_its_node_is_not_ready() {
+    fixture("alive", |fixture| {
+        fixture.harmless_pod("web-1");
+        fixture.heartbeat();
+        fixture
             .levels("web-1")
             .are(&[("node-alive", Some("Blocker")), ("node-unreachable", None)]);
         for (short, ready, age, expected) in [
@@ -88,45 +88,45 @@ fn a_live_kubelet_is_refused_also_where_it_is_not_ready() {
             ("unwell", Readiness::NotReady, 0, Some("Blocker")),
             ("unheard", Readiness::NotReady, 600, None),
         ] {
-            let node = scene.make_node(short, ready, Duration::from_secs(age));
-            let set = scene.replica_set(short);
-            scene.ended_pod(short, Some(&set), &json!({"spec": {"nodeName": node}}));
-            scene.levels(short).are(&[("node-alive", expected)]);
+            let node = fixture.make_node(short, ready, Duration::from_secs(age));
+            let set = fixture.replica_set(short);
+            fixture.ended_pod(short, Some(&set), &json!({"spec": {"nodeName": node}}));
+            fixture.levels(short).are(&[("node-alive", expected)]);
         }
     });
 }
 
 #[test]
-fn where_the_node_is_gone_only_a_heartbeat_is_in_the_way() {
-    scene("gone", |scene| {
-        scene.harmless_pod("web-1");
-        scene
+fn a_missing_node_is_blocked_only_by_a_heartbeat() {
+    fixture("gone", |fixture| {
+        fixture.harmless_pod("web-1");
+        fixture
             .cluster
-            .delete(&format!("/api/v1/nodes/{}", scene.node));
-        scene.levels("web-1").are(&[
+            .delete(&format!("/api/v1/nodes/{}", fixture.node));
+        fixture.levels("web-1").are(&[
             ("node-gone", Some("Info")),
             ("node-unreachable", None),
             ("lease", Some("Ok")),
         ]);
-        scene.heartbeat();
-        scene
+        fixture.heartbeat();
+        fixture
             .levels("web-1")
             .are(&[("node-gone", None), ("node-alive", Some("Blocker"))]);
     });
 }
 
 #[test]
-fn a_recorded_fencing_lowers_what_is_given_up() {
-    scene("fenced", |scene| {
-        scene.ended_member(1, 0);
-        let path = format!("/api/v1/nodes/{}", scene.node);
+fn a_recorded_fencing_lowers_the_risks() {
+    fixture("fenced", |fixture| {
+        fixture.ended_member(1, 0);
+        let path = format!("/api/v1/nodes/{}", fixture.node);
         let taint = json!({"spec": {"taints": [
             {"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"},
         ]}});
         let booted = json!({"status": {"nodeInfo": {"bootID": "boot-1"}}});
-        scene.cluster.patch(&format!("{path}/status"), &booted);
-        let node = scene.cluster.patch(&path, &taint);
-        scene
+        fixture.cluster.patch(&format!("{path}/status"), &booted);
+        let node = fixture.cluster.patch(&path, &taint);
+        fixture
             .levels("web-0")
             .are(&[("fenced", Some("Info")), ("owner", Some("Risk"))]);
         let record = json!({
@@ -136,8 +136,8 @@ fn a_recorded_fencing_lowers_what_is_given_up() {
         let annotations = json!({"metadata": {"annotations": {
             "kubectl-maint.dev/fenced": record.to_string(),
         }}});
-        scene.cluster.patch(&path, &annotations);
-        let levels = scene.levels("web-0");
+        fixture.cluster.patch(&path, &annotations);
+        let levels = fixture.levels("web-0");
         levels.are(&[("fenced", Some("Ok")), ("owner", Some("Info"))]);
         assert_eq!(
             levels.words("fenced"),
@@ -150,18 +150,18 @@ fn a_recorded_fencing_lowers_what_is_given_up() {
         let annotate = |record: &Value| {
             let record = json!({"kubectl-maint.dev/fenced": record.to_string()});
             let annotations = json!({"metadata": {"annotations": record}});
-            scene.cluster.patch(&path, &annotations);
+            fixture.cluster.patch(&path, &annotations);
         };
         annotate(&isolated);
-        let levels = scene.levels("web-0");
+        let levels = fixture.levels("web-0");
         levels.are(&[("fenced", Some("Ok")), ("owner", Some("Risk"))]);
-        let told = "bob@laptop fenced it: isolated with isolate; it was not powered off, so its pods may still \
+        let message = "bob@laptop fenced it: isolated with isolate; it was not powered off, so its pods may still \
                     be running";
-        assert_eq!(levels.words("fenced"), told);
+        assert_eq!(levels.words("fenced"), message);
         annotate(&record);
         // It comes back, and was not restarted: the record is wrong, and lifts nothing.
-        scene.heartbeat();
-        let levels = scene.levels("web-0");
+        fixture.heartbeat();
+        let levels = fixture.levels("web-0");
         levels.are(&[
             ("node-alive", Some("Blocker")),
             ("fenced", Some("Info")),
@@ -172,16 +172,16 @@ fn a_recorded_fencing_lowers_what_is_given_up() {
                             the node was not restarted";
         assert_eq!(words, contradicted);
         let words = ["--override=node-alive", "--accept-risk=none", "-m", "why"];
-        let run = scene.force_delete("web-0", &words).run();
+        let run = fixture.force_delete("web-0", &words).run();
         assert_eq!(run.code, 6, "{run}");
         assert!(run.stderr.contains("risks not accepted: owner"), "{run}");
-        assert!(scene.is_there("web-0"));
+        assert!(fixture.is_there("web-0"));
     });
 }
 
 #[test]
 fn owners_keep_their_promises() {
-    scene("owners", |scene| {
+    fixture("owners", |fixture| {
         let job = |name: &str, policy: &str| {
             let job = json!({
                 "apiVersion": "batch/v1", "kind": "Job",
@@ -193,13 +193,13 @@ fn owners_keep_their_promises() {
                     },
                 }},
             });
-            scene
+            fixture
                 .cluster
-                .create(&scene.at("/apis/batch/v1", "jobs"), &job)
+                .create(&fixture.at("/apis/batch/v1", "jobs"), &job)
         };
         let unknown = |api_version: &str, kind: &str| json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "it", "uid": "u-1"}});
         for (name, owner, id, level) in [
-            ("set", scene.stateful_set("set", 1, 0), "owner", "Risk"),
+            ("set", fixture.stateful_set("set", 1, 0), "owner", "Risk"),
             ("strict", job("strict", "Failed"), "owner", "Risk"),
             ("loose", job("loose", "TerminatingOrFailed"), "owner", "Ok"),
             ("daemon", unknown("apps/v1", "DaemonSet"), "owner", "Ok"),
@@ -222,11 +222,11 @@ fn owners_keep_their_promises() {
                 "Risk",
             ),
         ] {
-            scene.ended_pod(name, Some(&owner), &json!({}));
-            scene.levels(name).are(&[(id, Some(level))]);
+            fixture.ended_pod(name, Some(&owner), &json!({}));
+            fixture.levels(name).are(&[(id, Some(level))]);
         }
-        scene.ended_pod("alone", None, &json!({}));
-        scene
+        fixture.ended_pod("alone", None, &json!({}));
+        fixture
             .levels("alone")
             .are(&[("no-owner", Some("Risk")), ("owner", None)]);
     });
@@ -234,16 +234,16 @@ fn owners_keep_their_promises() {
 
 #[test]
 fn a_member_without_which_there_is_no_majority_is_confirmed() {
-    scene("quorum", |scene| {
+    fixture("quorum", |fixture| {
         for (name, replicas, ready, level) in [
             ("many", 3, 2, "Info"),
             ("few", 3, 1, "Risk"),
             ("primary", 2, 1, "Info"),
             ("last", 2, 0, "Risk"),
         ] {
-            let set = scene.stateful_set(name, replicas, ready);
-            scene.ended_pod(name, Some(&set), &json!({}));
-            scene.levels(name).are(&[("quorum", Some(level))]);
+            let set = fixture.stateful_set(name, replicas, ready);
+            fixture.ended_pod(name, Some(&set), &json!({}));
+            fixture.levels(name).are(&[("quorum", Some(level))]);
         }
     });
 }
@@ -251,15 +251,15 @@ fn a_member_without_which_there_is_no_majority_is_confirmed() {
 /// As by `kubectl replace --force`: the new one waits for the name.
 #[test]
 fn a_set_that_was_made_anew_may_start_a_second_pod() {
-    scene("anew", |scene| {
-        scene.ended_member(3, 1);
-        let sets = scene.at("/apis/apps/v1", "statefulsets");
-        scene.cluster.delete(&format!("{sets}/web"));
-        scene
+    fixture("anew", |fixture| {
+        fixture.ended_member(3, 1);
+        let sets = fixture.at("/apis/apps/v1", "statefulsets");
+        fixture.cluster.delete(&format!("{sets}/web"));
+        fixture
             .levels("web-0")
             .are(&[("owner", None), ("no-owner", Some("Risk"))]);
-        scene.stateful_set("web", 3, 1);
-        let levels = scene.levels("web-0");
+        fixture.stateful_set("web", 3, 1);
+        let levels = fixture.levels("web-0");
         levels.are(&[
             ("owner", Some("Risk")),
             ("no-owner", None),
@@ -271,9 +271,9 @@ fn a_set_that_was_made_anew_may_start_a_second_pod() {
 }
 
 #[test]
-fn whoever_works_on_the_node_is_not_disturbed() {
-    scene("leases", |scene| {
-        scene.harmless_pod("web-1");
+fn a_holder_of_the_node_is_not_disturbed() {
+    fixture("leases", |fixture| {
+        fixture.harmless_pod("web-1");
         let held = |seconds, holder: &str| {
             json!({
                 "holderIdentity": holder,
@@ -282,15 +282,17 @@ fn whoever_works_on_the_node_is_not_disturbed() {
                 "renewTime": ago(seconds),
             })
         };
-        scene.cluster.lease(&scene.node, &held(60, "bob@laptop"));
-        let levels = scene.levels("web-1");
+        fixture
+            .cluster
+            .lease(&fixture.node, &held(60, "bob@laptop"));
+        let levels = fixture.levels("web-1");
         levels.are(&[("lease", Some("Blocker"))]);
         assert!(
             levels
                 .words("lease")
                 .contains("bob@laptop has the lock for")
         );
-        let lease = format!("{}/{}", crate::support::LEASES, scene.node);
+        let lease = format!("{}/{}", crate::support::LEASES, fixture.node);
         for (spec, check, level) in [
             (held(60, "kubeadm:bob@laptop"), "lease", "Blocker"),
             (held(60, "alice@bastion"), "lease", "Ok"),
@@ -298,32 +300,32 @@ fn whoever_works_on_the_node_is_not_disturbed() {
             (held(3600, "alice@bastion"), "lease", "Ok"),
             (held(3600, "bob@laptop"), "lease-expired", "Risk"),
         ] {
-            scene.cluster.patch(&lease, &json!({"spec": spec}));
-            scene.levels("web-1").are(&[(check, Some(level))]);
+            fixture.cluster.patch(&lease, &json!({"spec": spec}));
+            fixture.levels("web-1").are(&[(check, Some(level))]);
         }
-        scene
+        fixture
             .cluster
             .patch(&lease, &json!({"spec": {"holderIdentity": null}}));
         let namespace = json!({"metadata": {"name": "medik8s-leases"}});
-        scene.cluster.create("/api/v1/namespaces", &namespace);
+        fixture.cluster.create("/api/v1/namespaces", &namespace);
         let remediation = |seconds| {
             json!({
-                "metadata": {"name": format!("node-{}", scene.node)},
+                "metadata": {"name": format!("node-{}", fixture.node)},
                 "spec": held(seconds, "node-maintenance"),
             })
         };
         let leases = "/apis/coordination.k8s.io/v1/namespaces/medik8s-leases/leases";
-        scene.cluster.create(leases, &remediation(60));
-        let levels = scene.levels("web-1");
+        fixture.cluster.create(leases, &remediation(60));
+        let levels = fixture.levels("web-1");
         levels.are(&[("lease", Some("Ok")), ("remediation", Some("Blocker"))]);
         assert!(
             levels
                 .words("remediation")
-                .starts_with("node-maintenance is remediating the node")
+                .starts_with("node-maintenance is repairing the node")
         );
-        let path = format!("{leases}/node-{}", scene.node);
-        scene.cluster.patch(&path, &remediation(3600));
-        scene
+        let path = format!("{leases}/node-{}", fixture.node);
+        fixture.cluster.patch(&path, &remediation(3600));
+        fixture
             .levels("web-1")
             .are(&[("lease", Some("Ok")), ("remediation", None)]);
     });
@@ -331,14 +333,14 @@ fn whoever_works_on_the_node_is_not_disturbed() {
 
 #[test]
 fn an_operator_that_says_by_a_taint_that_it_is_at_work_is_left_to_finish() {
-    scene("tainted", |scene| {
-        scene.harmless_pod("web-1");
-        let path = format!("/api/v1/nodes/{}", scene.node);
+    fixture("tainted", |fixture| {
+        fixture.harmless_pod("web-1");
+        let path = format!("/api/v1/nodes/{}", fixture.node);
         let tainted = |key: &str| {
             let taint = json!({"key": key, "value": "yes", "effect": "NoSchedule"});
             let taints = json!({"spec": {"taints": [taint]}});
-            scene.cluster.patch(&path, &taints);
-            scene.levels("web-1")
+            fixture.cluster.patch(&path, &taints);
+            fixture.levels("web-1")
         };
         tainted("example.com/remediation").are(&[("remediation", None)]);
         let levels = tainted("medik8s.io/remediation");
@@ -349,29 +351,29 @@ fn an_operator_that_says_by_a_taint_that_it_is_at_work_is_left_to_finish() {
             "{words}"
         );
         let words = ["--accept-risk=none", "-m", "why"];
-        let run = scene.force_delete("web-1", &words).run();
+        let run = fixture.force_delete("web-1", &words).run();
         assert_eq!(run.code, 6, "{run}");
         assert!(run.stderr.contains("refused: remediation"), "{run}");
-        assert!(scene.is_there("web-1"));
+        assert!(fixture.is_there("web-1"));
         // Who knows better says so.
-        let run = scene.force_delete("web-1", &words);
+        let run = fixture.force_delete("web-1", &words);
         run.arg("--override=remediation").succeeds();
-        assert!(!scene.is_there("web-1"));
+        assert!(!fixture.is_there("web-1"));
     });
 }
 
 #[test]
 fn a_spent_budget_and_finalizers_are_warned_of() {
-    scene("warned", |scene| {
-        scene.harmless_pod("web-1");
-        let budgets = scene.at("/apis/policy/v1", "poddisruptionbudgets");
+    fixture("warned", |fixture| {
+        fixture.harmless_pod("web-1");
+        let budgets = fixture.at("/apis/policy/v1", "poddisruptionbudgets");
         let budget = json!({
             "metadata": {"name": "web", "generation": 1},
             "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "web"}}},
         });
-        scene.cluster.create(&budgets, &budget);
+        fixture.cluster.create(&budgets, &budget);
         let allowed = |allowed: u32| {
-            scene.cluster.patch(
+            fixture.cluster.patch(
                 &format!("{budgets}/web/status"),
                 &json!({"status": {
                     "disruptionsAllowed": allowed, "currentHealthy": 1, "desiredHealthy": 1,
@@ -380,29 +382,29 @@ fn a_spent_budget_and_finalizers_are_warned_of() {
             );
         };
         allowed(1);
-        scene
+        fixture
             .levels("web-1")
             .are(&[("pdb", Some("Ok")), ("finalizers", Some("Ok"))]);
         allowed(0);
         let kept = json!({"metadata": {"finalizers": ["example.com/keep"]}});
         // A pod that is being deleted gets no new finalizers.
-        let set = scene.replica_set("kept");
-        scene.ended_pod("kept", Some(&set), &kept);
-        let levels = scene.levels("kept");
+        let set = fixture.replica_set("kept");
+        fixture.ended_pod("kept", Some(&set), &kept);
+        let levels = fixture.levels("kept");
         levels.are(&[("pdb", Some("Info")), ("finalizers", Some("Info"))]);
         assert_eq!(levels.confirm(), "--accept-risk=none");
     });
 }
 
 #[test]
-fn where_most_of_the_zone_is_silent_the_control_plane_is_suspected() {
-    scene("zone", |scene| {
-        scene.harmless_pod("web-1");
-        scene.make_node("worker-4", Readiness::Unknown, Duration::from_secs(600));
+fn mass_loss_is_a_risk_if_most_of_the_zone_is_unreachable() {
+    fixture("zone", |fixture| {
+        fixture.harmless_pod("web-1");
+        fixture.make_node("worker-4", Readiness::Unknown, Duration::from_secs(600));
         // Two of four.
-        scene.levels("web-1").are(&[("mass-loss", Some("Ok"))]);
-        scene.make_node("worker-5", Readiness::Unknown, Duration::from_secs(600));
-        let levels = scene.levels("web-1");
+        fixture.levels("web-1").are(&[("mass-loss", Some("Ok"))]);
+        fixture.make_node("worker-5", Readiness::Unknown, Duration::from_secs(600));
+        let levels = fixture.levels("web-1");
         levels.are(&[("mass-loss", Some("Risk"))]);
         assert!(
             levels
@@ -414,16 +416,16 @@ fn where_most_of_the_zone_is_silent_the_control_plane_is_suspected() {
 
 #[test]
 fn a_pod_that_was_never_placed_runs_nowhere() {
-    scene("unplaced", |scene| {
+    fixture("unplaced", |fixture| {
         // Once it was asked to end it would go at once.
-        let set = scene.stateful_set("web", 3, 0);
+        let set = fixture.stateful_set("web", 3, 0);
         let mut pod = owned_by(&set);
         pod["spec"] = json!({
             "nodeName": null,
             "volumes": [{"name": "data", "nfs": {"server": "nfs-1", "path": "/web"}}],
         });
-        scene.make_pod("web-1", &pod);
-        scene.levels("web-1").are(&[
+        fixture.make_pod("web-1", &pod);
+        fixture.levels("web-1").are(&[
             ("node-unreachable", Some("Ok")),
             ("owner", Some("Ok")),
             ("quorum", Some("Ok")),
@@ -438,9 +440,9 @@ fn a_pod_that_was_never_placed_runs_nowhere() {
 
 /// For each of these pods, the replacement waits or is never created.
 #[test]
-fn what_keeps_a_replacement_away_is_told_before() {
-    scene("replaceable", |scene| {
-        let set = scene.stateful_set("web", 2, 0);
+fn blockers_of_a_replacement_are_reported_before_the_deletion() {
+    fixture("replaceable", |fixture| {
+        let set = fixture.stateful_set("web", 2, 0);
         for (pod, words) in [
             (
                 "web-1",
@@ -451,12 +453,12 @@ fn what_keeps_a_replacement_away_is_told_before() {
                 "no replacement comes: its set has fewer members: StatefulSet/web (2 replicas from web-0)",
             ),
         ] {
-            scene.ended_pod(pod, Some(&set), &json!({}));
-            let levels = scene.levels(pod);
+            fixture.ended_pod(pod, Some(&set), &json!({}));
+            let levels = fixture.levels(pod);
             levels.are(&[("replacement", Some("Info"))]);
             assert_eq!(levels.words("replacement"), words);
         }
-        scene.ended_pod("web-0", Some(&set), &json!({}));
-        scene.levels("web-0").are(&[("replacement", None)]);
+        fixture.ended_pod("web-0", Some(&set), &json!({}));
+        fixture.levels("web-0").are(&[("replacement", None)]);
     });
 }

@@ -5,12 +5,12 @@ use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::scene::{Scene, TRACKING, owned_by, scene};
+use crate::fixture::{Fixture, TRACKING, fixture, owned_by};
 use crate::support::{Run, events_of, holder_of};
 
 /// The notes of the Events in the namespace that are about `name`.
-fn evidence(scene: &Scene, kind: &str, name: &str) -> Vec<String> {
-    let events = scene.events();
+fn evidence(fixture: &Fixture, kind: &str, name: &str) -> Vec<String> {
+    let events = fixture.events();
     let about = events.iter().filter(|event| {
         let regarding = &event["regarding"];
         regarding["kind"] == kind && regarding["name"] == name
@@ -21,11 +21,11 @@ fn evidence(scene: &Scene, kind: &str, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_report_says_what_is_given_up_and_what_to_type() {
-    scene("report", |scene| {
-        scene.ended_member(3, 1);
-        let run = scene.force_delete("web-0", &[]).run();
-        assert_snapshot!(scene.shown(&run), @r#"
+fn the_report_shows_the_risks_and_the_next_command() {
+    fixture("report", |fixture| {
+        fixture.ended_member(3, 1);
+        let run = fixture.force_delete("web-0", &[]).run();
+        assert_snapshot!(fixture.shown(&run), @r#"
         $ kubectl maint force-delete pod/web-0 -n shop
         context [context], server [server], user admin
         pod/web-0 in namespace shop on node/worker-1
@@ -39,8 +39,8 @@ fn the_report_says_what_is_given_up_and_what_to_type() {
         hint: to accept these risks and delete: kubectl maint force-delete pod/web-0 -n shop --accept-risk=owner,quorum -m "WHY"
         -- exit code 6
         "#);
-        assert!(scene.is_there("web-0"));
-        let yaml = scene.force_delete("web-0", &["-o", "yaml"]).run();
+        assert!(fixture.is_there("web-0"));
+        let yaml = fixture.force_delete("web-0", &["-o", "yaml"]).run();
         assert!(
             yaml.stdout
                 .contains("acceptRisk: --accept-risk=owner,quorum"),
@@ -54,8 +54,8 @@ fn the_report_says_what_is_given_up_and_what_to_type() {
         let line = line.trim_end().replace("-m \"WHY\"", "-m why --timeout=0");
         let words: Vec<&str> = line.split(' ').collect();
         let line = std::iter::once("force-delete").chain(words);
-        let run = scene.cluster.maint(line).ends_unfinished();
-        assert_snapshot!(scene.shown(&run), @"
+        let run = fixture.cluster.maint(line).ends_unfinished();
+        assert_snapshot!(fixture.shown(&run), @"
         $ kubectl maint force-delete pod/web-0 -n shop --accept-risk=owner,quorum -m why --timeout=0
         context [context], server [server], user admin
         pod/web-0 in namespace shop on node/worker-1
@@ -69,8 +69,8 @@ fn the_report_says_what_is_given_up_and_what_to_type() {
         node/worker-1 locked by alice@bastion during the deletion
         -- exit code 4
         ");
-        assert!(!scene.is_there("web-0"));
-        let notes = evidence(scene, "StatefulSet", "web");
+        assert!(!fixture.is_there("web-0"));
+        let notes = evidence(fixture, "StatefulSet", "web");
         assert_eq!(notes.len(), 1);
         let note = &notes[0];
         assert!(
@@ -88,8 +88,8 @@ fn the_report_says_what_is_given_up_and_what_to_type() {
             "{note}"
         );
         // The node's lease was taken and given back.
-        assert_eq!(holder_of(&scene.cluster, &scene.node), None);
-        let lease = scene.cluster.lease_of(&scene.node);
+        assert_eq!(holder_of(&fixture.cluster, &fixture.node), None);
+        let lease = fixture.cluster.lease_of(&fixture.node);
         assert_eq!(lease["spec"]["leaseTransitions"], 1);
     });
 }
@@ -102,8 +102,8 @@ fn line_of(run: &Run) -> &str {
 
 #[test]
 fn the_next_command_keeps_the_targets_the_reason_and_the_dry_run() {
-    scene("again", |scene| {
-        scene.ended_member(3, 1);
+    fixture("again", |fixture| {
+        fixture.ended_member(3, 1);
         let words = [
             "--as=root",
             "--as-group=system:masters",
@@ -116,12 +116,12 @@ fn the_next_command_keeps_the_targets_the_reason_and_the_dry_run() {
             "--accept-risk=owner",
             "--override=in-grace",
         ];
-        let run = scene.force_delete("web-0", &words).run();
+        let run = fixture.force_delete("web-0", &words).run();
         assert_eq!(run.code, 6, "{run}");
         let line = format!(
             "--as root --as-group system:masters force-delete pod/web-0 -n {} --dry-run=server --accept-risk=owner,quorum --override=in-grace \
              -m 'it'\\''s unplugged'",
-            scene.namespace
+            fixture.namespace
         );
         assert_eq!(line_of(&run), line, "{run}");
     });
@@ -129,114 +129,114 @@ fn the_next_command_keeps_the_targets_the_reason_and_the_dry_run() {
 
 #[test]
 fn under_a_lock_of_with_the_line_acts_as_its_holder() {
-    scene("under", |scene| {
-        scene.harmless_pod("web-1");
+    fixture("under", |fixture| {
+        fixture.harmless_pod("web-1");
         let script = format!(
             r#"PATH=/usr/bin:/bin
             said=$("$PLUGIN" force-delete pod/web-1 -n {} --accept-risk=none -m why 2>&1 >/dev/null)
             echo "$said"
             eval "\"$PLUGIN\" ${{said##*kubectl maint }}""#,
-            scene.namespace
+            fixture.namespace
         );
-        let with = ["with", &scene.node, "--", "/bin/sh", "-c", &script];
-        let run = scene.cluster.maint(with).succeeds();
+        let with = ["with", &fixture.node, "--", "/bin/sh", "-c", &script];
+        let run = fixture.cluster.maint(with).succeeds();
         let refused = "error: refused: lease; nothing was deleted\n\
                        hint: this runs inside `with`, which has the lock; act as its holder: kubectl maint \
                        --holder alice@bastion/with-";
         assert!(run.stdout.contains(refused), "{run}");
         assert!(run.stdout.contains("\n  9 checks ok\n"), "{run}");
-        assert!(!scene.is_there("web-1"));
+        assert!(!fixture.is_there("web-1"));
     });
 }
 
 /// The one behind it, since nobody can be a holder whose name begins as a hold's does.
 #[test]
 fn under_a_hold_the_line_acts_as_the_person_who_has_it() {
-    scene("under-hold", |scene| {
-        scene.harmless_pod("web-1");
-        let hold = ["hold", &scene.node, "-m", "scrapped"];
-        scene.cluster.maint(hold).succeeds();
+    fixture("under-hold", |fixture| {
+        fixture.harmless_pod("web-1");
+        let hold = ["hold", &fixture.node, "-m", "scrapped"];
+        fixture.cluster.maint(hold).succeeds();
         let script = format!(
             r#"PATH=/usr/bin:/bin KUBECTL_MAINT_HOLDER=root@vm
             said=$("$PLUGIN" force-delete pod/web-1 -n {} --accept-risk=none -m why 2>&1 >/dev/null)
             echo "$said"
             eval "\"$PLUGIN\" ${{said##*kubectl maint }}""#,
-            scene.namespace
+            fixture.namespace
         );
-        let with = ["with", &scene.node, "--reentry", "--"];
-        let with = scene.cluster.maint(with);
+        let with = ["with", &fixture.node, "--reentry", "--"];
+        let with = fixture.cluster.maint(with);
         let run = with.args(["/bin/sh", "-c", &script]).succeeds();
         let refused = "error: refused: lease; nothing was deleted\n\
                        hint: this runs inside `with`, which has the lock; act as its holder: kubectl maint \
                        --holder alice@bastion force-delete pod/web-1 ";
         assert!(run.stdout.contains(refused), "{run}");
-        assert!(!scene.is_there("web-1"));
+        assert!(!fixture.is_there("web-1"));
     });
 }
 
 #[test]
-fn what_is_not_named_is_not_given_up() {
-    scene("named", |scene| {
-        scene.ended_member(3, 1);
+fn a_risk_that_is_not_named_is_not_accepted() {
+    fixture("named", |fixture| {
+        fixture.ended_member(3, 1);
         let some = ["--accept-risk=owner", "-m", "why"];
-        let run = scene.force_delete("web-0", &some).run();
+        let run = fixture.force_delete("web-0", &some).run();
         assert_eq!(run.code, 6, "{run}");
         assert!(
             run.stderr
                 .contains("risks not accepted: quorum; nothing was deleted"),
             "{run}"
         );
-        assert!(scene.is_there("web-0"));
-        assert_eq!(holder_of(&scene.cluster, &scene.node), None);
+        assert!(fixture.is_there("web-0"));
+        assert_eq!(holder_of(&fixture.cluster, &fixture.node), None);
         let bare = ["--accept-risk", "-m", "why", "--timeout=0"];
-        scene.force_delete("web-0", &bare).ends_unfinished();
-        assert!(!scene.is_there("web-0"));
+        fixture.force_delete("web-0", &bare).ends_unfinished();
+        assert!(!fixture.is_there("web-0"));
     });
 }
 
 #[test]
 fn a_dry_run_deletes_nothing() {
-    scene("dry", |scene| {
-        scene.harmless_pod("web-1");
+    fixture("dry", |fixture| {
+        fixture.harmless_pod("web-1");
         for (mode, suffix) in [("client", "(dry run)"), ("server", "(server dry run)")] {
             let words = ["--accept-risk", "-m", "why", &format!("--dry-run={mode}")];
-            let run = scene.force_delete("web-1", &words).succeeds();
+            let run = fixture.force_delete("web-1", &words).succeeds();
             let line = format!("pod/web-1 force-deleted {suffix}");
             assert!(run.stdout.contains(&line), "{run}");
-            assert!(scene.is_there("web-1"), "{mode}");
+            assert!(fixture.is_there("web-1"), "{mode}");
         }
-        assert_eq!(holder_of(&scene.cluster, &scene.node), None);
-        assert_eq!(evidence(scene, "ReplicaSet", "web-1"), [""; 0]);
+        assert_eq!(holder_of(&fixture.cluster, &fixture.node), None);
+        assert_eq!(evidence(fixture, "ReplicaSet", "web-1"), [""; 0]);
     });
 }
 
 #[test]
 fn a_finalizer_holds_the_object() {
-    scene("held", |scene| {
+    fixture("held", |fixture| {
         // A replacement of the name is not waited for: it can't come.
-        let set = scene.stateful_set("web", 1, 0);
+        let set = fixture.stateful_set("web", 1, 0);
         let kept = json!({"metadata": {"finalizers": ["example.com/keep"]}});
-        scene.ended_pod("web-1", Some(&set), &kept);
+        fixture.ended_pod("web-1", Some(&set), &kept);
         let words = ["--accept-risk=owner", "-m", "why", "--timeout=-1s"];
-        let run = scene.force_delete("web-1", &words).ends_unfinished();
+        let run = fixture.force_delete("web-1", &words).ends_unfinished();
         let line = "pod/web-1 force-deleted, but held by finalizer example.com/keep";
         assert!(run.stdout.contains(line), "{run}");
-        let pod = scene.cluster.get(&scene.pod_path("web-1"));
+        let pod = fixture.cluster.get(&fixture.pod_path("web-1"));
         assert_eq!(pod["metadata"]["finalizers"][0], "example.com/keep");
-        assert_eq!(evidence(scene, "StatefulSet", "web").len(), 1);
+        assert_eq!(evidence(fixture, "StatefulSet", "web").len(), 1);
 
         // Once more there is nothing to do, nor to confirm.
         for words in [&words[..], &["-o", "wide"]] {
-            let run = scene.force_delete("web-1", words).ends_unfinished();
-            let line = "pod/web-1 is already deleted, but held by finalizer example.com/keep; its name \
+            let run = fixture.force_delete("web-1", words).ends_unfinished();
+            let line = "pod/web-1 is already being deleted, but held by finalizer example.com/keep; its name \
                         is free when its controller removes the finalizer\n";
             assert!(run.stdout.ends_with(line), "{run}");
             assert!(!run.stdout.contains("\n\n"), "{run}");
         }
-        assert_eq!(evidence(scene, "StatefulSet", "web").len(), 1);
-        let lease = scene.cluster.lease_of(&scene.node);
+        assert_eq!(evidence(fixture, "StatefulSet", "web").len(), 1);
+        let lease = fixture.cluster.lease_of(&fixture.node);
         assert_eq!(lease["spec"]["leaseTransitions"], 1);
-        let data = scene
+        let data = fixture
             .force_delete("web-1", &["-o", "json"])
             .ends_unfinished();
         let data: Value = serde_json::from_str(&data.stdout).expect("JSON");
@@ -244,8 +244,8 @@ fn a_finalizer_holds_the_object() {
             data["items"][0]["outcome"], "StillHeldByFinalizer",
             "{data:#}"
         );
-        scene.cluster.patch(
-            &scene.pod_path("web-1"),
+        fixture.cluster.patch(
+            &fixture.pod_path("web-1"),
             &json!({"metadata": {"finalizers": null}}),
         );
     });
@@ -254,31 +254,28 @@ fn a_finalizer_holds_the_object() {
 /// As in pod garbage collection: the Job waits for a phase that no kubelet reports.
 #[test]
 fn a_pod_that_its_job_keeps_is_set_to_failed_first() {
-    scene("tracked", |scene| {
-        scene.ended_job_pod("copy-1");
-        let path = scene.pod_path("copy-1");
-        let levels = scene.levels("copy-1");
+    fixture("tracked", |fixture| {
+        fixture.ended_job_pod("copy-1");
+        let path = fixture.pod_path("copy-1");
+        let levels = fixture.levels("copy-1");
         levels.are(&[("owner", Some("Risk")), ("finalizers", Some("Info"))]);
         let words = ["--accept-risk=owner", "-m", "why", "--timeout=0"];
-        let dry_run = scene
+        let dry_run = fixture
             .force_delete("copy-1", &words)
             .args(["--dry-run=server"]);
-        let told = "pod/copy-1 force-deleted (server dry run)\n";
-        assert!(dry_run.succeeds().stdout.ends_with(told));
-        assert_eq!(scene.cluster.get(&path)["status"]["phase"], "Running");
+        let message = "pod/copy-1 force-deleted (server dry run)\n";
+        assert!(dry_run.succeeds().stdout.ends_with(message));
+        assert_eq!(fixture.cluster.get(&path)["status"]["phase"], "Running");
 
-        let run = scene.force_delete("copy-1", &words).ends_unfinished();
+        let run = fixture.force_delete("copy-1", &words).ends_unfinished();
         let held = format!("pod/copy-1 force-deleted, but held by finalizer {TRACKING}\n");
         assert!(run.stdout.ends_with(&held), "{run}");
-        let pod = scene.cluster.get(&path);
+        let pod = fixture.cluster.get(&path);
         assert_eq!(pod["status"]["phase"], "Failed");
         assert_eq!(pod["metadata"]["deletionGracePeriodSeconds"], 0);
         let conditions = pod["status"]["conditions"].as_array().expect("a list");
         let kind = |one: &&Value| one["type"] == "DisruptionTarget";
-        let disrupted = conditions
-            .iter()
-            .find(kind)
-            .expect("it is told to the policy");
+        let disrupted = conditions.iter().find(kind).expect("the policy sees it");
         assert_eq!(
             (&disrupted["status"], &disrupted["reason"]),
             (&json!("True"), &json!("ForceDeleted"))
@@ -289,54 +286,57 @@ fn a_pod_that_its_job_keeps_is_set_to_failed_first() {
         );
 
         // Only finalizers keep it, so there is nothing left to do.
-        let run = scene.force_delete("copy-1", &words).ends_unfinished();
+        let run = fixture.force_delete("copy-1", &words).ends_unfinished();
         assert!(
             run.stdout
-                .contains("pod/copy-1 is already deleted, but held by"),
+                .contains("pod/copy-1 is already being deleted, but held by"),
             "{run}"
         );
     });
 }
 
 #[test]
-fn a_pod_that_was_marked_failed_and_not_deleted_is_told_so() {
-    scene("marked", |scene| {
-        scene.ended_job_pod("copy-1");
+fn a_pod_that_was_marked_failed_but_not_deleted_is_reported() {
+    fixture("marked", |fixture| {
+        fixture.ended_job_pod("copy-1");
         let rules = [
             Rule::new("", &["pods"], &["get"]),
             Rule::new("", &["pods/status"], &["patch"]),
         ];
-        let user = scene.user("vic", &rules);
+        let user = fixture.user("vic", &rules);
         let words = ["--accept-risk", "--override=rights", "-m", "why"];
-        let run = scene.force_delete("copy-1", &words).kubeconfig(&user).run();
+        let run = fixture
+            .force_delete("copy-1", &words)
+            .kubeconfig(&user)
+            .run();
         assert_eq!(run.code, 1, "{run}");
-        let told = "pod/copy-1 was marked Failed, but not deleted: ";
-        assert!(run.stdout.contains(told), "{run}");
-        let pod = scene.cluster.get(&scene.pod_path("copy-1"));
+        let message = "pod/copy-1 was marked Failed, but not deleted: ";
+        assert!(run.stdout.contains(message), "{run}");
+        let pod = fixture.cluster.get(&fixture.pod_path("copy-1"));
         assert_eq!(pod["status"]["phase"], "Failed");
         assert_eq!(pod["metadata"]["deletionGracePeriodSeconds"], 1);
         let freed = json!({"metadata": {"finalizers": null}});
-        scene.cluster.patch(&scene.pod_path("copy-1"), &freed);
+        fixture.cluster.patch(&fixture.pod_path("copy-1"), &freed);
     });
 }
 
 #[test]
 fn a_pod_that_its_job_keeps_takes_the_right_to_set_its_phase() {
-    scene("phase", |scene| {
-        scene.ended_job_pod("copy-1");
+    fixture("phase", |fixture| {
+        fixture.ended_job_pod("copy-1");
         let rules = [Rule::new("", &["pods"], &["get", "delete"])];
-        let user = scene.user("vic", &rules);
-        let levels = scene.levels_for(&user, "copy-1");
+        let user = fixture.user("vic", &rules);
+        let levels = fixture.levels_for(&user, "copy-1");
         assert_eq!(levels.all("rights"), ["Ok", "Blocker"]);
-        let told = "you do not have permission to patch pods/status";
-        assert!(levels.has("rights", told));
+        let message = "you do not have permission to patch pods/status";
+        assert!(levels.has("rights", message));
     });
 }
 
 #[test]
-fn it_waits_for_the_replacement_and_says_where_it_is() {
-    scene("replaced", |scene| {
-        scene.ended_member(1, 0);
+fn it_waits_for_the_replacement_and_prints_its_node() {
+    fixture("replaced", |fixture| {
+        fixture.ended_member(1, 0);
         let words = [
             "--accept-risk=owner",
             "-m",
@@ -345,13 +345,13 @@ fn it_waits_for_the_replacement_and_says_where_it_is() {
             "-o",
             "json",
         ];
-        let run = scene.force_delete("web-0", &words).start();
-        while scene.is_there("web-0") {
+        let run = fixture.force_delete("web-0", &words).start();
+        while fixture.is_there("web-0") {
             std::thread::yield_now();
         }
         // As the StatefulSet's controller and the scheduler do.
-        let node = scene.cluster.name("worker-2");
-        scene.make_pod("web-0", &json!({"spec": {"nodeName": node}}));
+        let node = fixture.cluster.name("worker-2");
+        fixture.make_pod("web-0", &json!({"spec": {"nodeName": node}}));
         let run = run.ends();
         assert_eq!(run.code, 0, "{run}");
         let data: Value = serde_json::from_str(&run.stdout).expect("JSON");
@@ -364,63 +364,63 @@ fn it_waits_for_the_replacement_and_says_where_it_is() {
 }
 
 #[test]
-fn a_replacement_that_does_not_run_is_told_with_what_it_waits_for() {
-    scene("pending", |scene| {
-        scene.ended_member(1, 0);
+fn a_replacement_that_is_not_running_is_reported_with_the_reason() {
+    fixture("pending", |fixture| {
+        fixture.ended_member(1, 0);
         let words = ["--accept-risk=owner", "-m", "why", "--timeout=3s"];
-        let run = scene.force_delete("web-0", &words).start();
-        while scene.is_there("web-0") {
+        let run = fixture.force_delete("web-0", &words).start();
+        while fixture.is_there("web-0") {
             std::thread::yield_now();
         }
         let pod = json!({"metadata": {"name": "web-0"}, "spec": {
             "schedulingGates": [{"name": "example.com/wait"}],
             "containers": [{"name": "main", "image": "registry.example/web:1"}],
         }});
-        scene.cluster.create(&scene.at("/api/v1", "pods"), &pod);
+        fixture.cluster.create(&fixture.at("/api/v1", "pods"), &pod);
         let run = run.ends();
         assert_eq!(run.code, 4, "{run}");
-        let told = "pod/web-0 force-deleted; replaced by a pod that has no node yet, not Running yet. It is not \
+        let message = "pod/web-0 force-deleted; replaced by a pod that has no node yet, not Running yet. It is not \
                     scheduled before its scheduling gates are removed: example.com/wait.\n";
-        assert!(run.stdout.ends_with(told), "{run}");
+        assert!(run.stdout.ends_with(message), "{run}");
     });
 }
 
-/// A pod on the other node that is well, made as by the controller `owner` and the scheduler.
-fn replacement(scene: &Scene, name: &str, owner: &Value) {
+/// A pod on the other, healthy node, as created by the controller `owner` and the scheduler.
+fn replacement(fixture: &Fixture, name: &str, owner: &Value) {
     let mut pod = owned_by(owner);
-    pod["spec"] = json!({"nodeName": scene.cluster.name("worker-2")});
-    scene.make_pod(name, &pod);
+    pod["spec"] = json!({"nodeName": fixture.cluster.name("worker-2")});
+    fixture.make_pod(name, &pod);
 }
 
 #[test]
 fn a_replacement_of_another_name_is_one_of_the_same_controller() {
-    scene("namesake", |scene| {
-        let owner = scene.replica_set("web");
-        let other = scene.replica_set("other");
-        let node = scene.cluster.name("worker-2");
+    fixture("same-name", |fixture| {
+        let owner = fixture.replica_set("web");
+        let other = fixture.replica_set("other");
+        let node = fixture.cluster.name("worker-2");
         let names = ["web-1", "web-2"];
         for name in names {
-            scene.ended_pod(name, Some(&owner), &json!({}));
+            fixture.ended_pod(name, Some(&owner), &json!({}));
         }
         for (name, owner) in [("web-3", &owner), ("web-4", &owner), ("other-1", &other)] {
-            replacement(scene, name, owner);
+            replacement(fixture, name, owner);
         }
         let pods = names.map(|name| format!("pod/{name}"));
-        let run = scene
+        let run = fixture
             .cluster
-            .maint(["force-delete", &pods[0], &pods[1], "-n", &scene.namespace])
+            .maint(["force-delete", &pods[0], &pods[1], "-n", &fixture.namespace])
             .args(["--accept-risk=none", "-m", "why"])
             .succeeds();
-        // Which replaces which nobody can say: each is told of another.
-        let told = |first, second| {
+        // It is unknown which pod replaces which: each is reported with another one.
+        let message = |first, second| {
             format!(
                 "pod/web-1 force-deleted; replaced by pod/{first} on node/{node}\n\
                  pod/web-2 force-deleted; replaced by pod/{second} on node/{node}\n"
             )
         };
-        let either = [told("web-3", "web-4"), told("web-4", "web-3")];
+        let either = [message("web-3", "web-4"), message("web-4", "web-3")];
         assert!(
-            either.iter().any(|told| run.stdout.ends_with(told)),
+            either.iter().any(|message| run.stdout.ends_with(message)),
             "{run}"
         );
     });
@@ -428,7 +428,7 @@ fn a_replacement_of_another_name_is_one_of_the_same_controller() {
 
 #[test]
 fn it_waits_for_a_job_that_replaces_only_what_has_ended() {
-    scene("job", |scene| {
+    fixture("job", |fixture| {
         let template = json!({"spec": {
             "restartPolicy": "Never",
             "containers": [{"name": "main", "image": "registry.example/web:1"}],
@@ -437,76 +437,77 @@ fn it_waits_for_a_job_that_replaces_only_what_has_ended() {
             "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "copy"},
             "spec": {"podReplacementPolicy": "Failed", "template": template},
         });
-        let job = scene
+        let job = fixture
             .cluster
-            .create(&scene.at("/apis/batch/v1", "jobs"), &job);
-        scene.ended_pod("copy-1", Some(&job), &json!({}));
+            .create(&fixture.at("/apis/batch/v1", "jobs"), &job);
+        fixture.ended_pod("copy-1", Some(&job), &json!({}));
         let words = ["--accept-risk=owner", "-m", "why", "--timeout=-1s"];
-        let run = scene
+        let run = fixture
             .force_delete("copy-1", &words)
             .until_it_says("waiting up to 168h for the replacement");
-        let node = scene.cluster.name("worker-2");
-        replacement(scene, "copy-2", &job);
+        let node = fixture.cluster.name("worker-2");
+        replacement(fixture, "copy-2", &job);
         let run = run.ends();
         assert_eq!(run.code, 0, "{run}");
-        let told = format!("pod/copy-1 force-deleted; replaced by pod/copy-2 on node/{node}\n");
-        assert!(run.stdout.ends_with(&told), "{run}");
+        let message = format!("pod/copy-1 force-deleted; replaced by pod/copy-2 on node/{node}\n");
+        assert!(run.stdout.ends_with(&message), "{run}");
     });
 }
 
 #[test]
-fn whoever_ends_the_waiting_has_the_evidence_and_no_lease() {
-    scene("waiting", |scene| {
-        let set = scene.stateful_set("web", 1, 0);
+fn an_interrupted_wait_leaves_the_event_and_no_lease() {
+    fixture("waiting", |fixture| {
+        let set = fixture.stateful_set("web", 1, 0);
         for signal in [Signal::INT, Signal::TERM] {
-            scene.ended_pod("web-0", Some(&set), &json!({}));
+            fixture.ended_pod("web-0", Some(&set), &json!({}));
             let words = ["--accept-risk=owner", "-m", "why", "--timeout=-1s"];
-            let run = scene
+            let run = fixture
                 .force_delete("web-0", &words)
                 .until_it_says("waiting up to 168h for the replacement");
-            assert_eq!(holder_of(&scene.cluster, &scene.node), None);
-            let notes = evidence(scene, "StatefulSet", "web");
+            assert_eq!(holder_of(&fixture.cluster, &fixture.node), None);
+            let notes = evidence(fixture, "StatefulSet", "web");
             run.is_sent(signal);
             let run = run.ends();
             assert_eq!(run.code, 130, "{run}");
-            let told = "pod/web-0 force-deleted; interrupted before the check for a replacement\n";
-            assert!(run.stdout.ends_with(told), "{run}");
-            assert_eq!(evidence(scene, "StatefulSet", "web"), notes);
+            let message =
+                "pod/web-0 force-deleted; interrupted before the check for a replacement\n";
+            assert!(run.stdout.ends_with(message), "{run}");
+            assert_eq!(evidence(fixture, "StatefulSet", "web"), notes);
             assert!(!notes.is_empty());
         }
-        assert_eq!(evidence(scene, "StatefulSet", "web").len(), 2);
+        assert_eq!(evidence(fixture, "StatefulSet", "web").len(), 2);
     });
 }
 
 #[test]
 fn an_own_lease_is_left_as_found() {
-    scene("own", |scene| {
-        scene.harmless_pod("web-1");
-        scene
+    fixture("own", |fixture| {
+        fixture.harmless_pod("web-1");
+        fixture
             .cluster
-            .maint(["hold", &scene.node, "-m", "mine"])
+            .maint(["hold", &fixture.node, "-m", "mine"])
             .succeeds();
         let words = ["--accept-risk=none", "-m", "why"];
-        scene.force_delete("web-1", &words).succeeds();
-        let holder = holder_of(&scene.cluster, &scene.node);
+        fixture.force_delete("web-1", &words).succeeds();
+        let holder = holder_of(&fixture.cluster, &fixture.node);
         assert_eq!(holder.as_deref(), Some("kubeadm:alice@bastion"));
     });
 }
 
 #[test]
 fn of_several_pods_all_or_none_go() {
-    scene("several", |scene| {
-        scene.harmless_pod("web-1");
-        scene.ended_member(1, 0);
+    fixture("several", |fixture| {
+        fixture.harmless_pod("web-1");
+        fixture.ended_member(1, 0);
         let force_delete = |words: &[&str]| {
-            scene
+            fixture
                 .cluster
-                .maint(["force-delete", "-l", "app=web", "-n", &scene.namespace])
+                .maint(["force-delete", "-l", "app=web", "-n", &fixture.namespace])
                 .args(words)
         };
         let run = force_delete(&["--accept-risk=none", "-m", "why"]).run();
         assert_eq!(run.code, 6, "{run}");
-        assert!(scene.is_there("web-0") && scene.is_there("web-1"));
+        assert!(fixture.is_there("web-0") && fixture.is_there("web-1"));
         let run = force_delete(&[
             "--accept-risk=owner",
             "-m",
@@ -516,22 +517,22 @@ fn of_several_pods_all_or_none_go() {
             "name",
         ]);
         assert_eq!(run.ends_unfinished().stdout, "pod/web-0\npod/web-1\n");
-        assert!(!scene.is_there("web-0") && !scene.is_there("web-1"));
+        assert!(!fixture.is_there("web-0") && !fixture.is_there("web-1"));
     });
 }
 
 #[test]
-fn evidence_that_is_too_long_for_the_server_is_cut_where_it_says_so() {
-    scene("long", |scene| {
-        let set = scene.stateful_set("web", 3, 1);
+fn evidence_that_is_too_long_for_the_server_is_cut_with_a_note() {
+    fixture("long", |fixture| {
+        let set = fixture.stateful_set("web", 3, 1);
         let finalizers: Vec<String> = (0..10)
             .map(|n| format!("example.com/{}-{n}", "k".repeat(60)))
             .collect();
         let kept = json!({"metadata": {"finalizers": finalizers}});
-        scene.ended_pod("web-0", Some(&set), &kept);
+        fixture.ended_pod("web-0", Some(&set), &kept);
         let words = ["--accept-risk=owner,quorum", "-m", &"w".repeat(1000)];
-        scene.force_delete("web-0", &words).ends_unfinished();
-        let notes = evidence(scene, "StatefulSet", "web");
+        fixture.force_delete("web-0", &words).ends_unfinished();
+        let notes = evidence(fixture, "StatefulSet", "web");
         let [note] = &notes[..] else {
             panic!("{notes:?}");
         };
@@ -542,17 +543,17 @@ fn evidence_that_is_too_long_for_the_server_is_cut_where_it_says_so() {
         assert!(note.contains("; finalizers: "), "{note}");
         assert!(note.ends_with('…') && note.len() <= 1024, "{note}");
         let free = json!({"metadata": {"finalizers": null}});
-        scene.cluster.patch(&scene.pod_path("web-0"), &free);
+        fixture.cluster.patch(&fixture.pod_path("web-0"), &free);
     });
 }
 
 #[test]
-fn where_nothing_recreates_it_the_node_keeps_the_evidence() {
-    scene("alone", |scene| {
-        scene.ended_pod("alone", None, &json!({}));
+fn without_an_owner_the_evidence_is_on_the_node() {
+    fixture("alone", |fixture| {
+        fixture.ended_pod("alone", None, &json!({}));
         let words = ["--accept-risk=no-owner", "-m", "why"];
-        scene.force_delete("alone", &words).succeeds();
-        let events = events_of(&scene.cluster, &scene.node);
+        fixture.force_delete("alone", &words).succeeds();
+        let events = events_of(&fixture.cluster, &fixture.node);
         assert!(
             events.starts_with("Warning ForceDeleted: alice@bastion force-deleted pod/alone "),
             "{events}"

@@ -3,24 +3,24 @@
 use http::Method;
 use serde_json::json;
 
-use crate::scene::{Scene, scene};
+use crate::fixture::{Fixture, fixture};
 use crate::support::{Maint, Proxy, Treatment, holder_of};
 
 /// A proxy that keeps the requests to delete pods.
-fn proxy(scene: &Scene) -> Proxy {
-    scene.cluster.proxy_for(Treatment::Keep, |method, path| {
+fn proxy(fixture: &Fixture) -> Proxy {
+    fixture.cluster.proxy_for(Treatment::Keep, |method, path| {
         *method == Method::DELETE && path.contains("/pods/")
     })
 }
 
 /// Deletes two pods, one after the other.
-fn two(scene: &Scene) -> Maint {
-    scene.cluster.maint([
+fn two(fixture: &Fixture) -> Maint {
+    fixture.cluster.maint([
         "force-delete",
         "pod/web-1",
         "pod/web-2",
         "-n",
-        &scene.namespace,
+        &fixture.namespace,
         "--accept-risk=none",
         "-m",
         "why",
@@ -30,45 +30,45 @@ fn two(scene: &Scene) -> Maint {
 
 #[test]
 fn a_second_run_of_the_same_person_keeps_off() {
-    scene("second", |scene| {
+    fixture("second", |fixture| {
         for pod in ["web-1", "web-2"] {
-            scene.harmless_pod(pod);
+            fixture.harmless_pod(pod);
         }
-        let node = &scene.node;
+        let node = &fixture.node;
         let words = ["--accept-risk=none", "-m", "why", "--timeout=0"];
-        let proxy = proxy(scene);
-        let (first, kept) = proxy.holds_up(scene.force_delete("web-1", &words));
-        let second = scene.force_delete("web-2", &words).run();
+        let proxy = proxy(fixture);
+        let (first, kept) = proxy.holds_up(fixture.force_delete("web-1", &words));
+        let second = fixture.force_delete("web-2", &words).run();
         assert_eq!(second.code, 6, "{second}");
         let refused = format!(
             "error: refused: lease; nothing was deleted\n\
              hint: a running `force-delete` of alice@bastion has the lock; then: \
              kubectl maint force-delete pod/web-2 -n {} ",
-            scene.namespace
+            fixture.namespace
         );
         assert!(second.stderr.contains(&refused), "{second}");
-        assert!(scene.is_there("web-2"));
+        assert!(fixture.is_there("web-2"));
 
         // Nor is it an own lease to others of that person.
         let wait = "hint: a running `force-delete` of alice@bastion has the lock; \
                     wait for it with `kubectl maint ";
-        let acquired = scene.cluster.maint(["acquire", node]).run();
+        let acquired = fixture.cluster.maint(["acquire", node]).run();
         assert_eq!(acquired.code, 3, "{acquired}");
         let line = format!("{wait}acquire {node} --wait`\n");
         assert!(acquired.stderr.contains(&line), "{acquired}");
         let fence = ["fence", node, "--powered-off=unplugged", "-m", "why"];
-        let fenced = scene.cluster.maint(fence).run();
+        let fenced = fixture.cluster.maint(fence).run();
         assert_eq!(fenced.code, 3, "{fenced}");
         let line = format!("{wait}wait {node}`\n");
         assert!(fenced.stderr.contains(&line), "{fenced}");
-        let released = scene.cluster.maint(["release", node]).run();
+        let released = fixture.cluster.maint(["release", node]).run();
         assert_eq!(released.code, 3, "{released}");
         assert!(released.stderr.contains(&line), "{released}");
 
         assert_eq!(kept.passes(), 200);
         assert_eq!(first.ends().code, 0);
-        assert_eq!(holder_of(&scene.cluster, node), None);
-        scene.force_delete("web-2", &words).succeeds();
+        assert_eq!(holder_of(&fixture.cluster, node), None);
+        fixture.force_delete("web-2", &words).succeeds();
     });
 }
 
@@ -77,18 +77,18 @@ fn a_second_run_of_the_same_person_keeps_off() {
 #[test]
 fn a_lock_that_is_taken_over_meanwhile_is_left_to_its_holder() {
     for (name, had_before) in [("broken", false), ("broken-own", true)] {
-        scene(name, |scene| {
+        fixture(name, |fixture| {
             for pod in ["web-1", "web-2"] {
-                scene.harmless_pod(pod);
+                fixture.harmless_pod(pod);
             }
-            let node = &scene.node;
+            let node = &fixture.node;
             if had_before {
-                scene.cluster.maint(["acquire", node]).succeeds();
+                fixture.cluster.maint(["acquire", node]).succeeds();
             }
-            let proxy = proxy(scene);
-            let (run, kept) = proxy.holds_up(two(scene));
+            let proxy = proxy(fixture);
+            let (run, kept) = proxy.holds_up(two(fixture));
             let take_over = ["hold", node, "-m", "my turn", "--take-over", "--yes"];
-            scene
+            fixture
                 .cluster
                 .maint(take_over)
                 .holder("bob@laptop")
@@ -100,8 +100,8 @@ fn a_lock_that_is_taken_over_meanwhile_is_left_to_its_holder() {
             for wrong in ["could not release", "was released"] {
                 assert!(!run.stderr.contains(wrong), "{run}");
             }
-            assert!(!scene.is_there("web-1") && !scene.is_there("web-2"));
-            let holder = holder_of(&scene.cluster, node);
+            assert!(!fixture.is_there("web-1") && !fixture.is_there("web-2"));
+            let holder = holder_of(&fixture.cluster, node);
             assert_eq!(holder.as_deref(), Some("kubeadm:bob@laptop"));
         });
     }
@@ -110,19 +110,19 @@ fn a_lock_that_is_taken_over_meanwhile_is_left_to_its_holder() {
 /// An earlier lock names an API user, too: that is not left to the lock of the deletion.
 #[test]
 fn the_lock_names_the_api_user_of_the_caller() {
-    scene("signed", |scene| {
-        scene.harmless_pod("web-1");
-        let node = &scene.node;
-        scene.cluster.maint(["acquire", node]).succeeds();
-        scene.cluster.maint(["release", node]).succeeds();
+    fixture("signed", |fixture| {
+        fixture.harmless_pod("web-1");
+        let node = &fixture.node;
+        fixture.cluster.maint(["acquire", node]).succeeds();
+        fixture.cluster.maint(["release", node]).succeeds();
         let user = || {
-            let lease = scene.cluster.lease_of(node);
+            let lease = fixture.cluster.lease_of(node);
             lease["metadata"]["annotations"]["kubectl-maint.dev/user"].clone()
         };
         assert_eq!(user(), "1-admin");
-        let proxy = proxy(scene);
+        let proxy = proxy(fixture);
         let words = ["--accept-risk=none", "-m", "why", "--timeout=0"];
-        let (run, kept) = proxy.holds_up(scene.force_delete("web-1", &words));
+        let (run, kept) = proxy.holds_up(fixture.force_delete("web-1", &words));
         assert_eq!(user(), "2-admin");
         assert_eq!(kept.passes(), 200);
         assert_eq!(run.ends().code, 0);
@@ -131,33 +131,33 @@ fn the_lock_names_the_api_user_of_the_caller() {
 
 #[test]
 fn an_expired_lock_of_somebody_else_must_be_accepted() {
-    scene("expired", |scene| {
-        scene.harmless_pod("web-1");
+    fixture("expired", |fixture| {
+        fixture.harmless_pod("web-1");
         let hour_ago = (chrono::Utc::now() - chrono::TimeDelta::hours(1))
             .to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
         let spec = json!({
             "holderIdentity": "bob@laptop", "leaseDurationSeconds": 60,
             "acquireTime": hour_ago, "renewTime": hour_ago,
         });
-        scene.cluster.lease(&scene.node, &spec);
+        fixture.cluster.lease(&fixture.node, &spec);
 
-        let refused = scene
+        let refused = fixture
             .force_delete("web-1", &["--accept-risk=none", "-m", "why"])
             .run();
         assert_eq!(refused.code, 6, "{refused}");
-        let told = "the lock of bob@laptop has expired, so they may not have finished: ask them";
-        assert!(refused.to_string().contains(told), "{refused}");
+        let message = "the lock of bob@laptop has expired, so they may not have finished: ask them";
+        assert!(refused.to_string().contains(message), "{refused}");
         assert!(
             refused.stderr.contains("--accept-risk=lease-expired"),
             "{refused}"
         );
-        assert!(scene.is_there("web-1"));
-        let holder = holder_of(&scene.cluster, &scene.node);
+        assert!(fixture.is_there("web-1"));
+        let holder = holder_of(&fixture.cluster, &fixture.node);
         assert_eq!(holder.as_deref(), Some("bob@laptop"));
 
-        scene
+        fixture
             .force_delete("web-1", &["--accept-risk=lease-expired", "-m", "why"])
             .succeeds();
-        assert!(!scene.is_there("web-1"));
+        assert!(!fixture.is_there("web-1"));
     });
 }

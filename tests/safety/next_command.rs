@@ -2,14 +2,14 @@
 
 use serde_json::json;
 
-use crate::scene::{Scene, scene};
+use crate::fixture::{Fixture, fixture};
 use crate::support::{Maint, Run};
 
 /// `force-delete -l app=web` with more words.
-fn labelled(scene: &Scene, words: &[&str]) -> Maint {
-    scene
+fn labelled(fixture: &Fixture, words: &[&str]) -> Maint {
+    fixture
         .cluster
-        .maint(["force-delete", "-l", "app=web", "-n", &scene.namespace])
+        .maint(["force-delete", "-l", "app=web", "-n", &fixture.namespace])
         .args(words)
 }
 
@@ -26,33 +26,33 @@ fn line_of(run: &Run) -> Vec<&str> {
 
 #[test]
 fn the_line_of_a_selector_names_the_pods_of_the_report() {
-    scene("shown", |scene| {
-        let set = scene.stateful_set("web", 1, 0);
-        scene.ended_pod("web-0", Some(&set), &json!({}));
-        scene.harmless_pod("web-1");
-        let run = labelled(scene, &["--accept-risk=none", "-m", "why", "--timeout=0"]).run();
+    fixture("shown", |fixture| {
+        let set = fixture.stateful_set("web", 1, 0);
+        fixture.ended_pod("web-0", Some(&set), &json!({}));
+        fixture.harmless_pod("web-1");
+        let run = labelled(fixture, &["--accept-risk=none", "-m", "why", "--timeout=0"]).run();
         assert_eq!(run.code, 6, "{run}");
-        scene.ended_pod("web-2", Some(&set), &json!({}));
-        let run = scene.cluster.maint(line_of(&run)).ends_unfinished();
+        fixture.ended_pod("web-2", Some(&set), &json!({}));
+        let run = fixture.cluster.maint(line_of(&run)).ends_unfinished();
         assert!(
-            !scene.is_there("web-0") && !scene.is_there("web-1"),
+            !fixture.is_there("web-0") && !fixture.is_there("web-1"),
             "{run}"
         );
-        assert!(scene.is_there("web-2"), "no report showed it: {run}");
+        assert!(fixture.is_there("web-2"), "no report showed it: {run}");
     });
 }
 
 #[test]
-fn whoever_asks_for_no_report_is_shown_what_they_would_give_up() {
-    scene("unshown", |scene| {
-        scene.ended_member(1, 0);
-        scene.harmless_pod("web-1");
+fn without_a_report_the_risks_are_shown() {
+    fixture("unshown", |fixture| {
+        fixture.ended_member(1, 0);
+        fixture.harmless_pod("web-1");
         for words in [&["-q"][..], &["-o", "name"], &["-o", "name", "-q"]] {
-            let run = labelled(scene, words).run();
+            let run = labelled(fixture, words).run();
             assert_eq!((run.code, &*run.stdout), (6, ""), "{run}");
             for shown in [
                 "server https://",
-                &format!("2 pods in namespace {} on node/", scene.namespace),
+                &format!("2 pods in namespace {} on node/", fixture.namespace),
                 "  RISK     owner             pod/web-0: a second pod of the same name may start",
                 "risks not accepted: owner; nothing was deleted",
             ] {
@@ -63,7 +63,7 @@ fn whoever_asks_for_no_report_is_shown_what_they_would_give_up() {
         // Also where it goes on at once; and what gives nothing up prints nothing.
         let deleting = |pod: &str, flag: &str| {
             let words = [flag, "-m", "why", "--timeout=0", "-q"];
-            scene.force_delete(pod, &words)
+            fixture.force_delete(pod, &words)
         };
         let run = deleting("web-0", "--accept-risk").ends_unfinished();
         assert!(run.stderr.contains("  RISK     owner "), "{run}");
@@ -73,18 +73,18 @@ fn whoever_asks_for_no_report_is_shown_what_they_would_give_up() {
 }
 
 #[test]
-fn where_nothing_is_given_up_the_line_says_so() {
-    scene("nothing", |scene| {
-        scene.harmless_pod("web-1");
-        let run = scene.force_delete("web-1", &[]).run();
+fn the_next_command_accepts_none_if_there_are_no_risks() {
+    fixture("nothing", |fixture| {
+        fixture.harmless_pod("web-1");
+        let run = fixture.force_delete("web-1", &[]).run();
         assert_eq!(run.code, 6, "{run}");
         let hint = format!(
             "error: nothing was deleted: this was only the report\n\
              hint: safer, if you can power off or isolate node/{node}: kubectl maint fence {node} -- HOOK\n\
              hint: no risks found; to delete: kubectl maint force-delete pod/web-1 -n {} \
              --accept-risk=none -m \"WHY\"\n",
-            scene.namespace,
-            node = scene.node,
+            fixture.namespace,
+            node = fixture.node,
         );
         assert!(run.stderr.ends_with(&hint), "{run}");
     });

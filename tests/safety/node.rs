@@ -1,33 +1,33 @@
-//! The Node object of a silent node, with all that goes with it.
+//! The Node object of an unreachable node, with all that goes with it.
 
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::scene::{Levels, Scene, owned_by, scene};
+use crate::fixture::{Fixture, Levels, fixture, owned_by};
 use crate::support::{Maint, ago, holder_of};
 
-fn force_delete(scene: &Scene, words: &[&str]) -> Maint {
-    let node = format!("node/{}", scene.node);
-    scene.cluster.maint(["force-delete", &node]).args(words)
+fn force_delete(fixture: &Fixture, words: &[&str]) -> Maint {
+    let node = format!("node/{}", fixture.node);
+    fixture.cluster.maint(["force-delete", &node]).args(words)
 }
 
-fn is_there(scene: &Scene) -> bool {
-    let path = format!("/api/v1/nodes/{}", scene.node);
-    scene.cluster.try_send("GET", &path, None).is_ok()
+fn is_there(fixture: &Fixture) -> bool {
+    let path = format!("/api/v1/nodes/{}", fixture.node);
+    fixture.cluster.try_send("GET", &path, None).is_ok()
 }
 
 #[test]
 fn every_pod_is_reported_on_and_the_node_goes() {
-    scene("scrap", |scene| {
-        let set = scene.stateful_set("db", 1, 0);
+    fixture("scrap", |fixture| {
+        let set = fixture.stateful_set("db", 1, 0);
         // Neither was asked to end: they go with their Node.
-        scene.make_pod("db-0", &owned_by(&set));
-        let set = scene.replica_set("web");
-        scene.make_pod("web-1", &owned_by(&set));
+        fixture.make_pod("db-0", &owned_by(&set));
+        let set = fixture.replica_set("web");
+        fixture.make_pod("web-1", &owned_by(&set));
         let mirror = json!({"metadata": {"annotations": {"kubernetes.io/config.mirror": "x"}}});
-        scene.make_pod("zz-static", &mirror);
-        let run = force_delete(scene, &[]).run();
-        assert_snapshot!(scene.shown(&run), @r#"
+        fixture.make_pod("zz-static", &mirror);
+        let run = force_delete(fixture, &[]).run();
+        assert_snapshot!(fixture.shown(&run), @r#"
         $ kubectl maint force-delete node/worker-1
         context [context], server [server], user admin
         node/worker-1 with 3 pods
@@ -40,21 +40,21 @@ fn every_pod_is_reported_on_and_the_node_goes() {
         hint: to accept these risks and delete: kubectl maint force-delete node/worker-1 --accept-risk=owner -m "WHY"
         -- exit code 6
         "#);
-        assert!(is_there(scene));
+        assert!(is_there(fixture));
         let dry = ["--accept-risk=owner", "-m", "scrapped", "--dry-run=server"];
-        force_delete(scene, &dry).succeeds();
-        assert!(is_there(scene), "a dry run deletes nothing");
+        force_delete(fixture, &dry).succeeds();
+        assert!(is_there(fixture), "a dry run deletes nothing");
         let words = ["--accept-risk=owner", "-m", "scrapped", "--timeout=0"];
-        let run = force_delete(scene, &words).ends_unfinished();
-        let shop = &scene.namespace;
-        let told = format!(
+        let run = force_delete(fixture, &words).ends_unfinished();
+        let shop = &fixture.namespace;
+        let message = format!(
             "node/{} force-deleted; 3 pods left: {shop}/db-0, {shop}/web-1, {shop}/zz-static; usually deleted within \
              80s\n",
-            scene.node
+            fixture.node
         );
-        assert!(run.stdout.ends_with(&told), "{run}");
-        assert!(!is_there(scene));
-        let events = scene
+        assert!(run.stdout.ends_with(&message), "{run}");
+        assert!(!is_there(fixture));
+        let events = fixture
             .cluster
             .get("/apis/events.k8s.io/v1/namespaces/default/events");
         let event = events["items"]
@@ -62,62 +62,62 @@ fn every_pod_is_reported_on_and_the_node_goes() {
             .expect("a list")
             .iter()
             .find(|event| {
-                event["regarding"]["name"] == scene.node.as_str()
+                event["regarding"]["name"] == fixture.node.as_str()
                     && event["reason"] == "ForceDeleted"
             });
         let note = event.map(|event| event["note"].as_str().expect("a note"));
         let note = note.unwrap_or_else(|| panic!("{events:#}"));
-        let given_up = format!(
+        let accepted = format!(
             "Accepted risks: owner. Why: scrapped. Accepted risks of pods: {}/db-0 (owner). \
              Known at that time: owner of db-0: a second pod of the same name may start",
-            scene.namespace
+            fixture.namespace
         );
-        assert!(note.contains(&given_up), "{note}");
+        assert!(note.contains(&accepted), "{note}");
     });
 }
 
 #[test]
 fn the_pods_that_are_left_are_listed_for_programs() {
-    scene("listed", |scene| {
-        scene.make_pod("web-1", &owned_by(&scene.replica_set("web")));
+    fixture("listed", |fixture| {
+        fixture.make_pod("web-1", &owned_by(&fixture.replica_set("web")));
         let words = ["--accept-risk=none", "-m", "scrapped", "--timeout=0"];
-        let run = force_delete(scene, &words).args(["-o", "json"]);
+        let run = force_delete(fixture, &words).args(["-o", "json"]);
         let data: Value = serde_json::from_str(&run.ends_unfinished().stdout).expect("JSON");
         let node = &data["items"][0];
         assert_eq!(node["outcome"], "PodsLeft", "{data:#}");
-        let pods = json!([format!("{}/web-1", scene.namespace)]);
+        let pods = json!([format!("{}/web-1", fixture.namespace)]);
         assert_eq!(node["pods"], pods, "{data:#}");
         assert_eq!(node.get("registeredAgain"), None, "{data:#}");
     });
 }
 
 #[test]
-fn a_node_that_its_finalizers_hold_is_not_told_to_be_gone() {
-    scene("bound", |scene| {
-        let path = format!("/api/v1/nodes/{}", scene.node);
+fn a_node_that_its_finalizers_hold_is_not_reported_as_gone() {
+    fixture("bound", |fixture| {
+        let path = format!("/api/v1/nodes/{}", fixture.node);
         let kept = json!({"metadata": {"finalizers": ["example.com/keep"]}});
-        scene.cluster.patch(&path, &kept);
-        let levels = Levels::of(force_delete(scene, &["-o", "json"]));
+        fixture.cluster.patch(&path, &kept);
+        let levels = Levels::of(force_delete(fixture, &["-o", "json"]));
         levels.are(&[("finalizers", Some("Info"))]);
         let words = ["--accept-risk=none", "-m", "scrapped"];
-        let run = force_delete(scene, &words).ends_unfinished();
-        let told = format!(
+        let run = force_delete(fixture, &words).ends_unfinished();
+        let message = format!(
             "node/{} is marked for deletion, but held by finalizer example.com/keep; its pods stay until \
              it is gone\n",
-            scene.node
+            fixture.node
         );
-        assert!(run.stdout.ends_with(&told), "{run}");
-        assert!(is_there(scene));
+        assert!(run.stdout.ends_with(&message), "{run}");
+        assert!(is_there(fixture));
         // It is there, and so is its lease.
-        assert_eq!(holder_of(&scene.cluster, &scene.node), None);
-        let run = force_delete(scene, &words).ends_unfinished();
-        let told = format!(
-            "node/{} is already deleted, but held by finalizer example.com/keep; it is gone when its \
+        assert_eq!(holder_of(&fixture.cluster, &fixture.node), None);
+        let run = force_delete(fixture, &words).ends_unfinished();
+        let message = format!(
+            "node/{} is already being deleted, but held by finalizer example.com/keep; it is gone when its \
              controller removes the finalizer\n",
-            scene.node
+            fixture.node
         );
-        assert!(run.stdout.ends_with(&told), "{run}");
-        scene
+        assert!(run.stdout.ends_with(&message), "{run}");
+        fixture
             .cluster
             .patch(&path, &json!({"metadata": {"finalizers": null}}));
     });
@@ -125,14 +125,14 @@ fn a_node_that_its_finalizers_hold_is_not_told_to_be_gone() {
 
 #[test]
 fn a_node_that_lives_or_is_somebody_elses_stays_unless_that_is_overridden() {
-    scene("kept", |scene| {
+    fixture("kept", |fixture| {
         let held = json!({
             "holderIdentity": "bob@laptop", "leaseDurationSeconds": 1800,
             "acquireTime": ago(60), "renewTime": ago(60),
         });
-        scene.cluster.lease(&scene.node, &held);
-        scene.heartbeat();
-        let levels = Levels::of(force_delete(scene, &["-o", "json"]));
+        fixture.cluster.lease(&fixture.node, &held);
+        fixture.heartbeat();
+        let levels = Levels::of(force_delete(fixture, &["-o", "json"]));
         levels.are(&[
             ("target", Some("Ok")),
             ("node-alive", Some("Blocker")),
@@ -143,43 +143,46 @@ fn a_node_that_lives_or_is_somebody_elses_stays_unless_that_is_overridden() {
         let words = levels.words("lease-goes");
         assert!(words.contains("bob@laptop may still act for"), "{words}");
         let all = ["--accept-risk", "-m", "why"];
-        let run = force_delete(scene, &all).run();
+        let run = force_delete(fixture, &all).run();
         assert_eq!(run.code, 6, "{run}");
         assert!(run.stderr.contains("refused: node-alive, lease"), "{run}");
-        assert!(is_there(scene));
-        // Who breaks the lock is told of whom.
+        assert!(is_there(fixture));
+        // A takeover shows whose lock it is.
         let anyway = ["--override=node-alive", "--override=lease"];
-        let run = force_delete(scene, &all).args(anyway).succeeds();
-        let told = format!(
+        let run = force_delete(fixture, &all).args(anyway).succeeds();
+        let message = format!(
             "Warning: bob@laptop may still act on node/{} until ",
-            scene.node
+            fixture.node
         );
-        assert!(run.stderr.contains(&told), "{run}");
-        assert!(!is_there(scene));
+        assert!(run.stderr.contains(&message), "{run}");
+        assert!(!is_there(fixture));
     });
 }
 
 #[test]
 fn the_finalizers_of_a_node_are_warned_of() {
-    scene("final", |scene| {
-        let path = format!("/api/v1/nodes/{}", scene.node);
-        let report = || Levels::of(force_delete(scene, &["-o", "json"]));
+    fixture("final", |fixture| {
+        let path = format!("/api/v1/nodes/{}", fixture.node);
+        let report = || Levels::of(force_delete(fixture, &["-o", "json"]));
         report().are(&[("finalizers", Some("Ok"))]);
         let kept = |finalizers| json!({"metadata": {"finalizers": finalizers}});
         let of_another = json!(["example.com/machine"]);
-        scene.cluster.patch(&path, &kept(of_another));
+        fixture.cluster.patch(&path, &kept(of_another));
         let levels = report();
         levels.are(&[("finalizers", Some("Info"))]);
         let words = levels.words("finalizers");
         assert!(words.ends_with(": example.com/machine"), "{words}");
-        scene.cluster.patch(&path, &kept(json!(null)));
+        fixture.cluster.patch(&path, &kept(json!(null)));
     });
 }
 
 #[test]
 fn a_node_that_is_not_there_is_named() {
-    scene("absent", |scene| {
-        let run = scene.cluster.maint(["force-delete", "node/worker-9"]).run();
+    fixture("absent", |fixture| {
+        let run = fixture
+            .cluster
+            .maint(["force-delete", "node/worker-9"])
+            .run();
         assert_eq!(run.code, 1, "{run}");
         assert!(run.stderr.contains("nodes \"worker-9\" not found"), "{run}");
     });

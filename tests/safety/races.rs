@@ -7,7 +7,7 @@ use http::Method;
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::scene::{Scene, scene};
+use crate::fixture::{Fixture, fixture};
 use crate::support::{Kept, LEASES, Proxy, Run, Running, Treatment, ago, holder_of};
 
 fn deletes_a_pod(method: &Method, path: &str) -> bool {
@@ -15,36 +15,38 @@ fn deletes_a_pod(method: &Method, path: &str) -> bool {
 }
 
 /// A proxy that keeps the requests to delete.
-fn proxy(scene: &Scene) -> Proxy {
-    scene.cluster.proxy_for(Treatment::Keep, deletes_a_pod)
+fn proxy(fixture: &Fixture) -> Proxy {
+    fixture.cluster.proxy_for(Treatment::Keep, deletes_a_pod)
 }
 
 /// A proxy that keeps the requests by `kept`.
-fn keeping(scene: &Scene, kept: Method) -> Proxy {
-    scene
+fn keeping(fixture: &Fixture, kept: Method) -> Proxy {
+    fixture
         .cluster
         .proxy_for(Treatment::Keep, move |method, _| *method == kept)
 }
 
 /// A proxy that keeps the first request by `kept` alone.
-fn keeping_first(scene: &Scene, kept: Method) -> Proxy {
+fn keeping_first(fixture: &Fixture, kept: Method) -> Proxy {
     let met = AtomicUsize::new(0);
-    scene.cluster.proxy_for(Treatment::Keep, move |method, _| {
-        *method == kept && met.fetch_add(1, Ordering::SeqCst) == 0
-    })
+    fixture
+        .cluster
+        .proxy_for(Treatment::Keep, move |method, _| {
+            *method == kept && met.fetch_add(1, Ordering::SeqCst) == 0
+        })
 }
 
 /// Starts to delete `pod`, up to the first request that `proxy` keeps.
-fn held_up(proxy: &Proxy, scene: &Scene, pod: &str, words: &[&str]) -> (Running, Kept) {
-    proxy.holds_up(scene.force_delete(pod, words))
+fn held_up(proxy: &Proxy, fixture: &Fixture, pod: &str, words: &[&str]) -> (Running, Kept) {
+    proxy.holds_up(fixture.force_delete(pod, words))
 }
 
 /// Deletes `pod` with everything confirmed, while `meanwhile` happens before the first request to
 /// delete arrives; later ones arrive at once.
-fn deleting(scene: &Scene, pod: &str, meanwhile: impl FnOnce(), later: usize) -> Run {
-    let proxy = proxy(scene);
+fn deleting(fixture: &Fixture, pod: &str, meanwhile: impl FnOnce(), later: usize) -> Run {
+    let proxy = proxy(fixture);
     let words = ["--accept-risk", "-m", "why", "--timeout=0"];
-    let (run, kept) = held_up(&proxy, scene, pod, &words);
+    let (run, kept) = held_up(&proxy, fixture, pod, &words);
     meanwhile();
     kept.passes();
     for _ in 0..later {
@@ -54,25 +56,25 @@ fn deleting(scene: &Scene, pod: &str, meanwhile: impl FnOnce(), later: usize) ->
 }
 
 /// Has something about `pod` changed that nobody looks at.
-fn touch(scene: &Scene, pod: &str) {
+fn touch(fixture: &Fixture, pod: &str) {
     let label = json!({"metadata": {"labels": {"touched": "yes"}}});
-    scene.cluster.patch(&scene.pod_path(pod), &label);
+    fixture.cluster.patch(&fixture.pod_path(pod), &label);
 }
 
 #[test]
 fn a_pod_that_was_replaced_is_not_deleted() {
-    scene("swapped", |scene| {
-        scene.harmless_pod("web-1");
+    fixture("swapped", |fixture| {
+        fixture.harmless_pod("web-1");
         let gone = json!({"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0});
         let run = deleting(
-            scene,
+            fixture,
             "web-1",
             || {
-                scene
+                fixture
                     .cluster
-                    .try_send("DELETE", &scene.pod_path("web-1"), Some(&gone))
+                    .try_send("DELETE", &fixture.pod_path("web-1"), Some(&gone))
                     .expect("it goes");
-                scene.make_pod("web-1", &json!({}));
+                fixture.make_pod("web-1", &json!({}));
             },
             0,
         );
@@ -84,29 +86,29 @@ fn a_pod_that_was_replaced_is_not_deleted() {
             "{run}"
         );
         assert!(run.stderr.contains("nothing was deleted"), "{run}");
-        assert!(scene.is_there("web-1"));
-        assert_eq!(holder_of(&scene.cluster, &scene.node), None);
+        assert!(fixture.is_there("web-1"));
+        assert_eq!(holder_of(&fixture.cluster, &fixture.node), None);
     });
 }
 
 #[test]
-fn a_pod_that_went_by_itself_is_told_as_that() {
-    scene("went", |scene| {
-        scene.harmless_pod("web-1");
+fn a_pod_that_disappeared_by_itself_is_reported_so() {
+    fixture("went", |fixture| {
+        fixture.harmless_pod("web-1");
         let gone = json!({"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0});
         let go = || {
-            scene
+            fixture
                 .cluster
-                .try_send("DELETE", &scene.pod_path("web-1"), Some(&gone))
+                .try_send("DELETE", &fixture.pod_path("web-1"), Some(&gone))
                 .expect("it goes");
         };
-        let run = deleting(scene, "web-1", go, 0);
+        let run = deleting(fixture, "web-1", go, 0);
         assert_eq!(run.code, 0, "{run}");
         assert!(
             run.stdout.ends_with("pod/web-1 was already gone\n"),
             "{run}"
         );
-        let events = scene.events();
+        let events = fixture.events();
         assert!(
             events.iter().all(|event| event["reason"] != "ForceDeleted"),
             "{events:#?}"
@@ -115,18 +117,18 @@ fn a_pod_that_went_by_itself_is_told_as_that() {
 }
 
 /// Starts to delete `web-1` to `web-3` with nothing to accept, up to the deletion of `web-2`.
-fn at_the_second(scene: &Scene, words: &[&str]) -> (Proxy, Running, Kept) {
-    let owner = scene.replica_set("web");
+fn at_the_second(fixture: &Fixture, words: &[&str]) -> (Proxy, Running, Kept) {
+    let owner = fixture.replica_set("web");
     for name in ["web-1", "web-2", "web-3"] {
-        scene.ended_pod(name, Some(&owner), &json!({}));
+        fixture.ended_pod(name, Some(&owner), &json!({}));
     }
-    let proxy = scene.cluster.proxy_for(Treatment::Keep, |method, path| {
+    let proxy = fixture.cluster.proxy_for(Treatment::Keep, |method, path| {
         deletes_a_pod(method, path) && path.contains("/pods/web-2")
     });
     let pods = ["pod/web-1", "pod/web-2", "pod/web-3"];
-    let maint = scene
+    let maint = fixture
         .cluster
-        .maint(["force-delete", "-n", &scene.namespace]);
+        .maint(["force-delete", "-n", &fixture.namespace]);
     let maint = maint.args(pods).args(["-m", "why", "--timeout=0"]);
     let (run, kept) = proxy.holds_up(maint.args(words));
     (proxy, run, kept)
@@ -135,120 +137,120 @@ fn at_the_second(scene: &Scene, words: &[&str]) -> (Proxy, Running, Kept) {
 /// The data about the other pods is just as old.
 #[test]
 fn a_pod_that_changed_ends_the_deletion_of_the_others() {
-    scene("touched", |scene| {
-        let (_proxy, run, kept) = at_the_second(scene, &["--accept-risk=none"]);
-        touch(scene, "web-2");
+    fixture("touched", |fixture| {
+        let (_proxy, run, kept) = at_the_second(fixture, &["--accept-risk=none"]);
+        touch(fixture, "web-2");
         assert_eq!(kept.passes(), 409);
         let run = run.ends();
         assert_eq!(run.code, 6, "{run}");
-        let told = format!(
+        let message = format!(
             "error: pod/web-2 changed after the check; nothing more was deleted\n\
              hint: to check again and delete: kubectl maint force-delete pod/web-2 pod/web-3 -n {} \
              --accept-risk=none -m why\n\
              error: not deleted: pod/web-2, pod/web-3\n",
-            scene.namespace
+            fixture.namespace
         );
-        assert!(run.stderr.ends_with(&told), "{run}");
+        assert!(run.stderr.ends_with(&message), "{run}");
         assert!(run.stdout.ends_with("pod/web-1 force-deleted\n"), "{run}");
-        assert!(scene.is_there("web-2") && scene.is_there("web-3"));
-        assert_eq!(holder_of(&scene.cluster, &scene.node), None);
+        assert!(fixture.is_there("web-2") && fixture.is_there("web-3"));
+        assert_eq!(holder_of(&fixture.cluster, &fixture.node), None);
     });
 }
 
 #[test]
 fn a_pod_that_went_by_itself_leaves_the_others_to_be_deleted() {
-    scene("others", |scene| {
-        let (_proxy, run, kept) = at_the_second(scene, &["--accept-risk=none"]);
+    fixture("others", |fixture| {
+        let (_proxy, run, kept) = at_the_second(fixture, &["--accept-risk=none"]);
         let gone = json!({"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0});
-        let path = scene.pod_path("web-2");
-        let went = scene.cluster.try_send("DELETE", &path, Some(&gone));
+        let path = fixture.pod_path("web-2");
+        let went = fixture.cluster.try_send("DELETE", &path, Some(&gone));
         went.expect("it goes");
         assert_eq!(kept.passes(), 404);
         let run = run.ends();
         assert_eq!(run.code, 0, "{run}");
-        let told = "pod/web-2 was already gone\npod/web-3 force-deleted\n";
-        assert!(run.stdout.ends_with(told), "{run}");
+        let message = "pod/web-2 was already gone\npod/web-3 force-deleted\n";
+        assert!(run.stdout.ends_with(message), "{run}");
     });
 }
 
 /// Its clock is so far behind that the heartbeat looks old.
 #[test]
-fn a_heartbeat_ends_the_deletion_whatever_its_clock_says() {
-    scene("behind", |scene| {
-        let (_proxy, run, kept) = at_the_second(scene, &["--accept-risk=none"]);
+fn a_heartbeat_ends_the_deletion_even_with_a_wrong_clock() {
+    fixture("behind", |fixture| {
+        let (_proxy, run, kept) = at_the_second(fixture, &["--accept-risk=none"]);
         let heartbeat = format!(
             "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{}",
-            scene.node
+            fixture.node
         );
         let renewed = json!({"spec": {"renewTime": ago(60)}});
-        scene.cluster.patch(&heartbeat, &renewed);
+        fixture.cluster.patch(&heartbeat, &renewed);
         assert_eq!(kept.passes(), 200);
         let run = run.ends();
         assert_eq!(run.code, 6, "{run}");
-        let told = "error: refused: node-alive; nothing more was deleted\n";
-        assert!(run.stderr.contains(told), "{run}");
+        let message = "error: refused: node-alive; nothing more was deleted\n";
+        assert!(run.stderr.contains(message), "{run}");
         assert!(run.stderr.contains("its last heartbeat is 0s old"), "{run}");
         let left = "error: not deleted: pod/web-3\n";
         assert!(run.stderr.ends_with(left), "{run}");
         let deleted = "pod/web-1 force-deleted\npod/web-2 force-deleted\n";
         assert!(run.stdout.ends_with(deleted), "{run}");
-        assert!(!scene.is_there("web-2") && scene.is_there("web-3"));
+        assert!(!fixture.is_there("web-2") && fixture.is_there("web-3"));
     });
 }
 
 #[test]
-fn who_accepts_that_the_kubelet_is_alive_is_not_stopped_by_its_heartbeats() {
-    scene("beating", |scene| {
-        scene.heartbeat();
-        let (_proxy, run, kept) = at_the_second(scene, &["--override=node-alive"]);
-        scene.heartbeat();
+fn with_node_alive_overridden_heartbeats_do_not_stop_the_deletion() {
+    fixture("beating", |fixture| {
+        fixture.heartbeat();
+        let (_proxy, run, kept) = at_the_second(fixture, &["--override=node-alive"]);
+        fixture.heartbeat();
         assert_eq!(kept.passes(), 200);
         let run = run.ends();
         assert_eq!(run.code, 0, "{run}");
-        assert!(!scene.is_there("web-3"));
+        assert!(!fixture.is_there("web-3"));
     });
 }
 
 #[test]
 fn a_node_that_comes_back_meanwhile_stops_it() {
-    scene("revived", |scene| {
-        scene.harmless_pod("web-1");
+    fixture("revived", |fixture| {
+        fixture.harmless_pod("web-1");
         let revive = || {
-            scene.heartbeat();
-            touch(scene, "web-1");
+            fixture.heartbeat();
+            touch(fixture, "web-1");
         };
-        let run = deleting(scene, "web-1", revive, 0);
+        let run = deleting(fixture, "web-1", revive, 0);
         assert_eq!(run.code, 6, "{run}");
         assert!(
             run.stderr
                 .contains("refused: node-alive; nothing was deleted"),
             "{run}"
         );
-        assert!(scene.is_there("web-1"));
+        assert!(fixture.is_there("web-1"));
     });
 }
 
 #[test]
 fn a_node_that_changed_is_looked_at_again_before_it_goes() {
-    scene("returned", |scene| {
-        let path = format!("/api/v1/nodes/{}", scene.node);
-        let is_there = || scene.cluster.try_send("GET", &path, None).is_ok();
-        let proxy = scene.cluster.proxy_for(Treatment::Keep, |method, path| {
+    fixture("returned", |fixture| {
+        let path = format!("/api/v1/nodes/{}", fixture.node);
+        let is_there = || fixture.cluster.try_send("GET", &path, None).is_ok();
+        let proxy = fixture.cluster.proxy_for(Treatment::Keep, |method, path| {
             *method == Method::DELETE && path.contains("/nodes/")
         });
         let deleting = |more: &[&str]| {
-            let node = format!("node/{}", scene.node);
+            let node = format!("node/{}", fixture.node);
             let words = ["force-delete", &node, "--accept-risk", "-m", "why"];
-            proxy.holds_up(scene.cluster.maint(words).args(more))
+            proxy.holds_up(fixture.cluster.maint(words).args(more))
         };
         let touch = |text: &str| {
             let label = json!({"metadata": {"labels": {"touched": text}}});
-            scene.cluster.patch(&path, &label);
+            fixture.cluster.patch(&path, &label);
         };
 
         // Its kubelet is back.
         let (run, kept) = deleting(&[]);
-        scene.heartbeat();
+        fixture.heartbeat();
         touch("returned");
         assert_eq!(kept.passes(), 409);
         let run = run.ends();
@@ -270,116 +272,121 @@ fn a_node_that_changed_is_looked_at_again_before_it_goes() {
 }
 
 #[test]
-fn what_is_given_up_only_now_was_not_confirmed() {
-    scene("appeared", |scene| {
-        scene.ended_member(3, 2);
+fn a_new_risk_was_not_confirmed() {
+    fixture("appeared", |fixture| {
+        fixture.ended_member(3, 2);
         let lose_one = || {
-            let path = scene.at("/apis/apps/v1", "statefulsets/web/status");
+            let path = fixture.at("/apis/apps/v1", "statefulsets/web/status");
             let status = json!({"status": {"replicas": 3, "readyReplicas": 1}});
-            scene.cluster.patch(&path, &status);
-            touch(scene, "web-0");
+            fixture.cluster.patch(&path, &status);
+            touch(fixture, "web-0");
         };
-        let run = deleting(scene, "web-0", lose_one, 0);
+        let run = deleting(fixture, "web-0", lose_one, 0);
         assert_eq!(run.code, 6, "{run}");
         assert!(
             run.stderr
                 .contains("risks not accepted: quorum; nothing was deleted"),
             "{run}"
         );
-        assert!(scene.is_there("web-0"));
+        assert!(fixture.is_there("web-0"));
     });
 }
 
 #[test]
 fn a_deletion_whose_answer_was_lost_is_the_success_that_it_was() {
-    scene("lost", |scene| {
-        scene.harmless_pod("web-1");
-        let proxy = scene
+    fixture("lost", |fixture| {
+        fixture.harmless_pod("web-1");
+        let proxy = fixture
             .cluster
             .proxy_for(Treatment::LoseAnswer, deletes_a_pod);
         let words = ["--accept-risk", "-m", "why"];
-        let run = scene
+        let run = fixture
             .force_delete("web-1", &words)
             .kubeconfig(&proxy.kubeconfig)
             .succeeds();
         assert!(run.stdout.contains("pod/web-1 force-deleted"), "{run}");
-        assert!(!scene.is_there("web-1"));
+        assert!(!fixture.is_there("web-1"));
     });
 }
 
 #[test]
 fn killed_under_its_lock_it_has_deleted_nothing_and_keeps_others_away_for_a_while() {
-    scene("killed", |scene| {
-        scene.harmless_pod("web-1");
-        let proxy = proxy(scene);
+    fixture("killed", |fixture| {
+        fixture.harmless_pod("web-1");
+        let proxy = proxy(fixture);
         let words = ["--accept-risk=none", "-m", "why"];
-        let (run, kept) = held_up(&proxy, scene, "web-1", &words);
+        let (run, kept) = held_up(&proxy, fixture, "web-1", &words);
         run.is_sent(Signal::KILL);
         run.ends_killed();
         drop(kept);
-        assert!(scene.is_there("web-1"));
-        let holder = || holder_of(&scene.cluster, &scene.node);
+        assert!(fixture.is_there("web-1"));
+        let holder = || holder_of(&fixture.cluster, &fixture.node);
         let held_by = holder().expect("it is held");
         assert!(
             held_by.starts_with("alice@bastion/force-delete-"),
             "{held_by}"
         );
         // As its time passes.
-        let path = format!("{LEASES}/{}", scene.node);
+        let path = format!("{LEASES}/{}", fixture.node);
         let passed = json!({"spec": {"renewTime": ago(600)}});
-        scene.cluster.patch(&path, &passed);
+        fixture.cluster.patch(&path, &passed);
         let words = ["--accept-risk=lease-expired", "-m", "why"];
-        let again = scene.force_delete("web-1", &words).holder("bob@laptop");
+        let again = fixture.force_delete("web-1", &words).holder("bob@laptop");
         again.succeeds();
-        assert!(!scene.is_there("web-1"));
+        assert!(!fixture.is_there("web-1"));
         assert_eq!(holder(), None);
     });
 }
 
 #[test]
 fn an_own_lease_that_ends_after_the_report_stops_it() {
-    scene("lapsed", |scene| {
-        scene.harmless_pod("web-1");
+    fixture("lapsed", |fixture| {
+        fixture.harmless_pod("web-1");
         let own = |seconds| {
             json!({
                 "holderIdentity": "alice@bastion", "leaseDurationSeconds": 1800,
                 "acquireTime": ago(seconds), "renewTime": ago(seconds),
             })
         };
-        scene.cluster.lease(&scene.node, &own(60));
+        fixture.cluster.lease(&fixture.node, &own(60));
         let looks = AtomicUsize::new(0);
-        let proxy = scene
+        let proxy = fixture
             .cluster
             .proxy_for(Treatment::Keep, move |method, path| {
                 let is_look = *method == Method::GET && path.contains("/pods/web-1");
                 is_look && looks.fetch_add(1, Ordering::Relaxed) == 1
             });
-        let (run, kept) = held_up(&proxy, scene, "web-1", &["--accept-risk=none", "-m", "why"]);
-        let path = format!("{LEASES}/{}", scene.node);
-        scene.cluster.patch(&path, &json!({"spec": own(3600)}));
+        let (run, kept) = held_up(
+            &proxy,
+            fixture,
+            "web-1",
+            &["--accept-risk=none", "-m", "why"],
+        );
+        let path = format!("{LEASES}/{}", fixture.node);
+        fixture.cluster.patch(&path, &json!({"spec": own(3600)}));
         assert_eq!(kept.passes(), 200);
         let run = run.ends();
         assert_eq!(run.code, 6, "{run}");
-        let told = format!(
+        let message = format!(
             "refused: lease: your lock on node/{} has expired; nothing was deleted",
-            scene.node
+            fixture.node
         );
-        assert!(run.stderr.contains(&told), "{run}");
-        assert!(scene.is_there("web-1"));
+        assert!(run.stderr.contains(&message), "{run}");
+        assert!(fixture.is_there("web-1"));
     });
 }
 
 #[test]
 fn a_lease_that_somebody_takes_meanwhile_stops_it() {
-    scene("taken", |scene| {
-        scene.harmless_pod("web-1");
-        scene.cluster.released(&scene.node);
-        let proxy = keeping(scene, Method::PATCH);
+    fixture("taken", |fixture| {
+        fixture.harmless_pod("web-1");
+        fixture.cluster.released(&fixture.node);
+        let proxy = keeping(fixture, Method::PATCH);
         let words = ["--accept-risk", "-m", "why"];
-        let (run, kept) = held_up(&proxy, scene, "web-1", &words);
-        scene
+        let (run, kept) = held_up(&proxy, fixture, "web-1", &words);
+        fixture
             .cluster
-            .maint(["acquire", &scene.node])
+            .maint(["acquire", &fixture.node])
             .holder("bob@laptop")
             .succeeds();
         assert_eq!(kept.passes(), 409);
@@ -387,67 +394,67 @@ fn a_lease_that_somebody_takes_meanwhile_stops_it() {
         assert_eq!(run.code, 6, "{run}");
         let locked = format!(
             "refused: lease: node/{} is locked by bob@laptop (since ",
-            scene.node
+            fixture.node
         );
         assert!(run.stderr.contains(&locked), "{run}");
         assert!(run.stderr.contains(" left); nothing was deleted"), "{run}");
-        assert!(scene.is_there("web-1"));
+        assert!(fixture.is_there("web-1"));
     });
 }
 
 #[test]
 fn a_deletion_that_comes_out_after_an_interrupt_leaves_its_evidence_and_is_the_last() {
-    scene("last", |scene| {
+    fixture("last", |fixture| {
         let pods = ["web-1", "web-2"];
         for pod in pods {
-            scene.harmless_pod(pod);
+            fixture.harmless_pod(pod);
         }
-        let proxy = proxy(scene);
+        let proxy = proxy(fixture);
         let pods = pods.map(|pod| format!("pod/{pod}"));
         let deletion =
-            scene
+            fixture
                 .cluster
-                .maint(["force-delete", &pods[0], &pods[1], "-n", &scene.namespace]);
+                .maint(["force-delete", &pods[0], &pods[1], "-n", &fixture.namespace]);
         let (run, kept) = proxy.holds_up(deletion.args(["--accept-risk", "-m", "why"]));
         run.interrupt();
         assert_eq!(kept.passes(), 200);
         let run = run.ends();
         assert_eq!(run.code, 130, "{run}");
-        let told = "pod/web-1 force-deleted; interrupted before the check for a replacement\n";
-        assert!(run.stdout.ends_with(told), "{run}");
-        assert!(!scene.is_there("web-1") && scene.is_there("web-2"));
-        let events = scene.events();
+        let message = "pod/web-1 force-deleted; interrupted before the check for a replacement\n";
+        assert!(run.stdout.ends_with(message), "{run}");
+        assert!(!fixture.is_there("web-1") && fixture.is_there("web-2"));
+        let events = fixture.events();
         assert_eq!(events.len(), 1, "{events:#?}");
-        assert_eq!(holder_of(&scene.cluster, &scene.node), None);
+        assert_eq!(holder_of(&fixture.cluster, &fixture.node), None);
     });
 }
 
 #[test]
-fn who_interrupts_a_deletion_is_told_that_it_may_land() {
-    scene("interrupted", |scene| {
-        scene.harmless_pod("web-1");
-        let proxy = proxy(scene);
+fn an_interrupted_deletion_may_still_take_effect() {
+    fixture("interrupted", |fixture| {
+        fixture.harmless_pod("web-1");
+        let proxy = proxy(fixture);
         let words = ["--accept-risk", "-m", "why"];
-        let (run, kept) = held_up(&proxy, scene, "web-1", &words);
+        let (run, kept) = held_up(&proxy, fixture, "web-1", &words);
         run.interrupt();
         let run = run.ends();
         assert_eq!(run.code, 130, "{run}");
         let line = "unknown whether pod/web-1 was force-deleted: the request may still take effect (interrupted)";
         assert!(run.stderr.contains(line), "{run}");
-        assert_eq!(holder_of(&scene.cluster, &scene.node), None);
+        assert_eq!(holder_of(&fixture.cluster, &fixture.node), None);
         drop(kept);
-        assert!(scene.is_there("web-1"));
+        assert!(fixture.is_there("web-1"));
     });
 }
 
 /// A server that takes a request and then answers nothing any more.
 #[test]
 fn a_deletion_that_gets_no_answer_may_still_take_effect() {
-    scene("no-answer", |scene| {
-        scene.harmless_pod("web-1");
+    fixture("no-answer", |fixture| {
+        fixture.harmless_pod("web-1");
         let deleting = Arc::new(AtomicBool::new(false));
         let is_hit = deleting.clone();
-        let proxy = scene.cluster.proxy(move |method, path| {
+        let proxy = fixture.cluster.proxy(move |method, path| {
             if *method == Method::DELETE {
                 is_hit.store(true, Ordering::SeqCst);
                 return Treatment::Keep;
@@ -458,7 +465,7 @@ fn a_deletion_that_gets_no_answer_may_still_take_effect() {
             }
         });
         let words = ["--accept-risk", "-m", "why", "--request-timeout=2s"];
-        let (run, kept) = held_up(&proxy, scene, "web-1", &words);
+        let (run, kept) = held_up(&proxy, fixture, "web-1", &words);
         let run = run.ends();
         assert_eq!(run.code, 1, "{run}");
         assert!(deleting.load(Ordering::SeqCst));
@@ -466,10 +473,10 @@ fn a_deletion_that_gets_no_answer_may_still_take_effect() {
         assert!(run.stderr.contains(line), "{run}");
         let hint = format!(
             "hint: check with `kubectl get pod/web-1 -n {}`",
-            scene.namespace
+            fixture.namespace
         );
         assert!(run.stderr.contains(&hint), "{run}");
-        let notes = notes(scene);
+        let notes = notes(fixture);
         let [note] = &notes[..] else {
             panic!("{notes:?}");
         };
@@ -477,65 +484,65 @@ fn a_deletion_that_gets_no_answer_may_still_take_effect() {
             note.contains("tried to force-delete pod/web-1 (uid "),
             "{note}"
         );
-        assert_eq!(holder_of(&scene.cluster, &scene.node), None);
-        assert!(scene.is_there("web-1"));
+        assert_eq!(holder_of(&fixture.cluster, &fixture.node), None);
+        assert!(fixture.is_there("web-1"));
         assert_eq!(kept.passes(), 200);
-        assert!(!scene.is_there("web-1"));
+        assert!(!fixture.is_there("web-1"));
     });
 }
 
 /// If a request got no answer and can no longer take effect, it counts as refused.
 #[test]
 fn a_deletion_without_an_answer_is_left_at_another_version() {
-    scene("outdated", |scene| {
-        scene.harmless_pod("web-1");
-        let proxy = keeping_first(scene, Method::DELETE);
+    fixture("outdated", |fixture| {
+        fixture.harmless_pod("web-1");
+        let proxy = keeping_first(fixture, Method::DELETE);
         let words = ["--accept-risk", "-m", "why", "--request-timeout=2s"];
-        let (run, kept) = held_up(&proxy, scene, "web-1", &words);
-        touch(scene, "web-1");
+        let (run, kept) = held_up(&proxy, fixture, "web-1", &words);
+        touch(fixture, "web-1");
         let run = run.ends();
         assert_eq!(run.code, 6, "{run}");
-        let told = "error: pod/web-1 changed after the check; nothing was deleted\n";
-        assert!(run.stderr.contains(told), "{run}");
-        assert!(scene.is_there("web-1"));
+        let message = "error: pod/web-1 changed after the check; nothing was deleted\n";
+        assert!(run.stderr.contains(message), "{run}");
+        assert!(fixture.is_there("web-1"));
         drop(kept);
     });
 }
 
 #[test]
-fn a_lock_that_is_taken_after_an_interrupt_is_given_back() {
-    scene("late", |scene| {
-        scene.harmless_pod("web-1");
-        scene.cluster.released(&scene.node);
-        let proxy = keeping_first(scene, Method::PATCH);
+fn a_lock_that_is_acquired_after_an_interrupt_is_released() {
+    fixture("late", |fixture| {
+        fixture.harmless_pod("web-1");
+        fixture.cluster.released(&fixture.node);
+        let proxy = keeping_first(fixture, Method::PATCH);
         let words = ["--accept-risk", "-m", "why"];
-        let (run, kept) = held_up(&proxy, scene, "web-1", &words);
+        let (run, kept) = held_up(&proxy, fixture, "web-1", &words);
         run.interrupt();
         assert_eq!(kept.passes(), 200);
         let run = run.ends();
         assert_eq!(run.code, 130, "{run}");
-        assert_eq!(holder_of(&scene.cluster, &scene.node), None);
-        assert!(scene.is_there("web-1"));
+        assert_eq!(holder_of(&fixture.cluster, &fixture.node), None);
+        assert!(fixture.is_there("web-1"));
     });
 }
 
 #[test]
-fn who_interrupts_the_locking_is_told_that_it_may_land() {
-    scene("locking", |scene| {
-        scene.harmless_pod("web-1");
-        scene.cluster.released(&scene.node);
-        let proxy = keeping(scene, Method::PATCH);
+fn an_interrupted_lock_may_still_take_effect() {
+    fixture("locking", |fixture| {
+        fixture.harmless_pod("web-1");
+        fixture.cluster.released(&fixture.node);
+        let proxy = keeping(fixture, Method::PATCH);
         let words = ["--accept-risk", "-m", "why"];
-        let (run, kept) = held_up(&proxy, scene, "web-1", &words);
+        let (run, kept) = held_up(&proxy, fixture, "web-1", &words);
         run.interrupt();
         let run = run.ends();
         assert_eq!(run.code, 130, "{run}");
         let line = format!(
             "interrupted: nothing was deleted; node/{} may stay locked for 300s",
-            scene.node
+            fixture.node
         );
         assert!(run.stderr.contains(&line), "{run}");
-        assert!(scene.is_there("web-1"));
+        assert!(fixture.is_there("web-1"));
         drop(kept);
     });
 }
@@ -544,21 +551,21 @@ fn who_interrupts_the_locking_is_told_that_it_may_land() {
 /// by those who want to know what was deleted.
 #[test]
 fn after_an_interrupt_the_outcome_comes_before_the_locks_go_back() {
-    scene("hanging", |scene| {
-        scene.harmless_pod("web-1");
-        let proxy = scene.cluster.proxy_for(Treatment::Keep, |method, path| {
+    fixture("hanging", |fixture| {
+        fixture.harmless_pod("web-1");
+        let proxy = fixture.cluster.proxy_for(Treatment::Keep, |method, path| {
             let is_release = *method == Method::PATCH && path.contains("/leases/");
             deletes_a_pod(method, path) || is_release
         });
         let words = ["--accept-risk", "-m", "why"];
-        let (mut run, deletion) = held_up(&proxy, scene, "web-1", &words);
+        let (mut run, deletion) = held_up(&proxy, fixture, "web-1", &words);
         run.interrupt();
         assert_eq!(deletion.passes(), 200);
-        let told = "pod/web-1 force-deleted; interrupted before the check for a replacement";
+        let message = "pod/web-1 force-deleted; interrupted before the check for a replacement";
         loop {
             let line = run.line();
-            assert!(!line.is_empty(), "it never told");
-            if line == told {
+            assert!(!line.is_empty(), "it never message");
+            if line == message {
                 break;
             }
         }
@@ -568,43 +575,43 @@ fn after_an_interrupt_the_outcome_comes_before_the_locks_go_back() {
         assert_eq!(run.code, 130, "{run}");
         let line = format!(
             "unknown whether the lock on node/{} was released",
-            scene.node
+            fixture.node
         );
         assert!(run.stderr.contains(&line), "{run}");
-        assert!(!scene.is_there("web-1"));
+        assert!(!fixture.is_there("web-1"));
         drop(release);
     });
 }
 
 #[test]
-fn a_pod_that_no_longer_matches_is_left_and_told() {
-    scene("unlabelled", |scene| {
+fn a_pod_that_no_longer_matches_stays_and_is_reported() {
+    fixture("unlabelled", |fixture| {
         for pod in ["web-1", "web-2"] {
-            scene.harmless_pod(pod);
+            fixture.harmless_pod(pod);
         }
-        let proxy = scene.cluster.proxy_for(Treatment::Keep, |method, path| {
+        let proxy = fixture.cluster.proxy_for(Treatment::Keep, |method, path| {
             *method == Method::POST && path.contains("/leases")
         });
         let deletion =
-            scene
+            fixture
                 .cluster
-                .maint(["force-delete", "-l", "app=web", "-n", &scene.namespace]);
+                .maint(["force-delete", "-l", "app=web", "-n", &fixture.namespace]);
         let (run, kept) = proxy.holds_up(deletion.args(["--accept-risk", "-m", "why"]));
         let label = json!({"metadata": {"labels": {"app": "quarantine"}}});
-        scene.cluster.patch(&scene.pod_path("web-1"), &label);
+        fixture.cluster.patch(&fixture.pod_path("web-1"), &label);
         kept.passes();
         let run = run.ends();
         assert_eq!(run.code, 6, "{run}");
         let line = "error: pod/web-1 was not deleted: it no longer matches -l app=web";
         assert!(run.stderr.contains(line), "{run}");
         assert!(!run.stdout.contains("already gone"), "{run}");
-        assert!(scene.is_there("web-1") && !scene.is_there("web-2"));
+        assert!(fixture.is_there("web-1") && !fixture.is_there("web-2"));
     });
 }
 
 /// What the Events of the namespace keep.
-fn notes(scene: &Scene) -> Vec<String> {
-    let events = scene.events();
+fn notes(fixture: &Fixture) -> Vec<String> {
+    let events = fixture.events();
     let notes = events.iter().filter_map(|event| event["note"].as_str());
     notes.map(ToOwned::to_owned).collect()
 }

@@ -2,23 +2,23 @@
 
 use serde_json::{Value, json};
 
-use crate::scene::{Scene, owned_by, scene};
+use crate::fixture::{Fixture, fixture, owned_by};
 use crate::support::requests;
 
-/// How many requests the report on the silent node sends.
-fn cost(scene: &Scene) -> usize {
-    let node = format!("node/{}", scene.node);
-    let run = scene.cluster.maint(["force-delete", &node, "-v6"]).run();
+/// How many requests the report on the unreachable node sends.
+fn cost(fixture: &Fixture) -> usize {
+    let node = format!("node/{}", fixture.node);
+    let run = fixture.cluster.maint(["force-delete", &node, "-v6"]).run();
     assert_eq!(run.code, 6, "{run}");
     // The Nodes that other tests have fenced are read as well.
     let of_others = run.stderr.lines().filter(|line| {
-        line.contains("verb=\"") && line.contains("/nodes/") && !line.contains(&*scene.node)
+        line.contains("verb=\"") && line.contains("/nodes/") && !line.contains(&*fixture.node)
     });
     requests(&run).len() - of_others.count()
 }
 
 /// Makes so many pods of `owner` in its namespace, each with a claim, beside those before.
-fn make_pods(scene: &Scene, owner: &Value, count: usize) {
+fn make_pods(fixture: &Fixture, owner: &Value, count: usize) {
     let (kind, namespace) = (&owner["kind"], &owner["metadata"]["namespace"]);
     let path = format!(
         "/api/v1/namespaces/{}/pods",
@@ -29,16 +29,16 @@ fn make_pods(scene: &Scene, owner: &Value, count: usize) {
         let mut pod = owned_by(owner);
         pod["metadata"]["generateName"] = json!(format!("{prefix}-"));
         pod["spec"] = json!({
-            "nodeName": scene.node,
+            "nodeName": fixture.node,
             "containers": [{"name": "main", "image": "registry.example/web:1"}],
             "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
         });
-        scene.cluster.create(&path, &pod);
+        fixture.cluster.create(&path, &pod);
     }
 }
 
 /// A controller of this kind in a namespace.
-fn owner(scene: &Scene, namespace: &str, kind: &str) -> Value {
+fn owner(fixture: &Fixture, namespace: &str, kind: &str) -> Value {
     let (group, plural) = match kind {
         "Job" => ("batch/v1", "jobs"),
         "ReplicaSet" => ("apps/v1", "replicasets"),
@@ -59,19 +59,19 @@ fn owner(scene: &Scene, namespace: &str, kind: &str) -> Value {
         owner["spec"]["selector"] = json!({"matchLabels": labels});
     }
     let path = format!("/apis/{group}/namespaces/{namespace}/{plural}");
-    scene.cluster.create(&path, &owner)
+    fixture.cluster.create(&path, &owner)
 }
 
 #[test]
 fn a_hundred_pods_cost_as_many_requests_as_two() {
-    scene("costs", |scene| {
-        let set = owner(scene, &scene.namespace, "StatefulSet");
-        make_pods(scene, &set, 2);
-        let of_two = cost(scene);
-        make_pods(scene, &set, 108);
-        assert_eq!(cost(scene), of_two);
-        let node = format!("node/{}", scene.node);
-        let report = scene.cluster.maint(["force-delete", &node]).run();
+    fixture("costs", |fixture| {
+        let set = owner(fixture, &fixture.namespace, "StatefulSet");
+        make_pods(fixture, &set, 2);
+        let of_two = cost(fixture);
+        make_pods(fixture, &set, 108);
+        assert_eq!(cost(fixture), of_two);
+        let node = format!("node/{}", fixture.node);
+        let report = fixture.cluster.maint(["force-delete", &node]).run();
         let lines = report.stdout.lines().count() + report.stderr.lines().count();
         assert!(lines <= 40, "{lines}: {report}");
         assert!(report.stdout.contains(" with 110 pods\n"), "{report}");
@@ -89,42 +89,42 @@ fn a_hundred_pods_cost_as_many_requests_as_two() {
 
 #[test]
 fn requests_grow_with_kinds_and_namespaces_and_not_with_their_pods() {
-    scene("kinds", |scene| {
-        let other = scene.cluster.name("bank");
-        scene
+    fixture("kinds", |fixture| {
+        let other = fixture.cluster.name("bank");
+        fixture
             .cluster
             .create("/api/v1/namespaces", &json!({"metadata": {"name": other}}));
         let mut owners = Vec::new();
         let mut expected = 18;
         for (namespace, kind, more) in [
-            (&scene.namespace, "StatefulSet", 0),
-            (&scene.namespace, "ReplicaSet", 1),
-            (&scene.namespace, "Job", 1),
+            (&fixture.namespace, "StatefulSet", 0),
+            (&fixture.namespace, "ReplicaSet", 1),
+            (&fixture.namespace, "Job", 1),
             // A namespace has a right, claims, quotas and budgets, too.
             (&other, "StatefulSet", 5),
             (&other, "Job", 1),
         ] {
-            let owner = owner(scene, namespace, kind);
-            make_pods(scene, &owner, 1);
+            let owner = owner(fixture, namespace, kind);
+            make_pods(fixture, &owner, 1);
             expected += more;
-            assert_eq!(cost(scene), expected, "{kind} in {namespace}");
+            assert_eq!(cost(fixture), expected, "{kind} in {namespace}");
             owners.push(owner);
         }
         for owner in &owners {
-            make_pods(scene, owner, 5);
+            make_pods(fixture, owner, 5);
         }
-        assert_eq!(cost(scene), expected);
+        assert_eq!(cost(fixture), expected);
     });
 }
 
-/// How many requests `status --pods` sends for the silent node, or for all.
-fn cost_of_status(scene: &Scene, nodes: &[&str]) -> usize {
-    let run = scene.cluster.maint(["status", "--pods", "-v6"]);
+/// How many requests `status --pods` sends for the unreachable node, or for all.
+fn cost_of_status(fixture: &Fixture, nodes: &[&str]) -> usize {
+    let run = fixture.cluster.maint(["status", "--pods", "-v6"]);
     requests(&run.args(nodes).succeeds()).len()
 }
 
 /// A pod of `owner` that no node takes, with a claim.
-fn make_pending(scene: &Scene, owner: &Value) {
+fn make_pending(fixture: &Fixture, owner: &Value) {
     let mut pod = owned_by(owner);
     pod["metadata"]["generateName"] = json!("pending-");
     pod["spec"] = json!({
@@ -133,30 +133,30 @@ fn make_pending(scene: &Scene, owner: &Value) {
     });
     let namespace = owner["metadata"]["namespace"].as_str().expect("one");
     let path = format!("/api/v1/namespaces/{namespace}/pods");
-    scene.cluster.create(&path, &pod);
+    fixture.cluster.create(&path, &pod);
 }
 
 #[test]
 fn status_of_a_hundred_pods_costs_as_many_requests_as_of_two() {
-    scene("status-costs", |scene| {
-        let set = owner(scene, &scene.namespace, "ReplicaSet");
-        make_pods(scene, &set, 2);
-        make_pending(scene, &set);
-        let node = [&*scene.node];
-        let of_two = cost_of_status(scene, &node);
-        make_pods(scene, &set, 108);
+    fixture("status-costs", |fixture| {
+        let set = owner(fixture, &fixture.namespace, "ReplicaSet");
+        make_pods(fixture, &set, 2);
+        make_pending(fixture, &set);
+        let node = [&*fixture.node];
+        let of_two = cost_of_status(fixture, &node);
+        make_pods(fixture, &set, 108);
         for _ in 0..10 {
-            make_pending(scene, &set);
+            make_pending(fixture, &set);
         }
-        assert_eq!(cost_of_status(scene, &node), of_two);
+        assert_eq!(cost_of_status(fixture, &node), of_two);
         // Node, heartbeat, its pods, Pending pods, attachments, namespaces; claims of the namespace.
         assert_eq!(of_two, 7);
-        let other = scene.cluster.name("bank");
+        let other = fixture.cluster.name("bank");
         let object = json!({"metadata": {"name": other}});
-        scene.cluster.create("/api/v1/namespaces", &object);
-        let of_other = owner(scene, &other, "ReplicaSet");
-        make_pods(scene, &of_other, 1);
-        make_pending(scene, &of_other);
-        assert_eq!(cost_of_status(scene, &node), of_two + 1, "its claims");
+        fixture.cluster.create("/api/v1/namespaces", &object);
+        let of_other = owner(fixture, &other, "ReplicaSet");
+        make_pods(fixture, &of_other, 1);
+        make_pending(fixture, &of_other);
+        assert_eq!(cost_of_status(fixture, &node), of_two + 1, "its claims");
     });
 }

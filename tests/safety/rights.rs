@@ -5,7 +5,7 @@ use control_plane::Rule;
 use http::Method;
 use serde_json::json;
 
-use crate::scene::scene;
+use crate::fixture::fixture;
 use crate::support::Treatment;
 
 fn pods(verbs: &[&str]) -> Rule {
@@ -14,10 +14,10 @@ fn pods(verbs: &[&str]) -> Rule {
 
 #[test]
 fn with_rights_on_pods_alone_everything_else_is_unknown_and_it_works() {
-    scene("owner", |scene| {
-        scene.ended_member_with_volume();
-        let user = scene.user("dev", &[pods(&["get", "delete"])]);
-        let levels = scene.levels_for(&user, "web-0");
+    fixture("owner", |fixture| {
+        fixture.ended_member_with_volume();
+        let user = fixture.user("dev", &[pods(&["get", "delete"])]);
+        let levels = fixture.levels_for(&user, "web-0");
         levels.are(&[
             ("in-grace", Some("Ok")),
             ("node-alive", Some("Unread")),
@@ -42,15 +42,15 @@ fn with_rights_on_pods_alone_everything_else_is_unknown_and_it_works() {
         let confirm = levels.confirm().to_owned();
         assert!(confirm.contains("unread"), "{confirm}");
 
-        // As the control plane marks what it evicts from a silent node.
-        scene.cluster.patch(
-            &format!("{}/status", scene.pod_path("web-0")),
+        // As the control plane marks what it evicts from an unreachable node.
+        fixture.cluster.patch(
+            &format!("{}/status", fixture.pod_path("web-0")),
             &json!({"status": {"reason": "NodeLost", "conditions": [
                 {"type": "Ready", "status": "False", "lastTransitionTime": crate::support::ago(600)},
                 {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByTaintManager"},
             ]}}),
         );
-        let levels = scene.levels_for(&user, "web-0");
+        let levels = fixture.levels_for(&user, "web-0");
         let words = levels.words("node-alive");
         assert!(
             words.contains("NodeLost, evicted because of a taint"),
@@ -58,44 +58,44 @@ fn with_rights_on_pods_alone_everything_else_is_unknown_and_it_works() {
         );
 
         let all = [&confirm, "-m", "the rack burnt", "--timeout=0"];
-        let run = scene
+        let run = fixture
             .force_delete("web-0", &all)
             .kubeconfig(&user)
             .ends_unfinished();
         assert!(
             run.stderr
-                .contains("could not keep the evidence in an Event"),
+                .contains("could not record the evidence in an Event"),
             "{run}"
         );
-        assert!(!scene.is_there("web-0"));
+        assert!(!fixture.is_there("web-0"));
     });
 }
 
 #[test]
-fn a_pod_that_counts_as_ready_tells_of_a_live_node() {
-    scene("ready", |scene| {
-        scene.harmless_pod("web-1");
-        scene.cluster.patch(
-            &format!("{}/status", scene.pod_path("web-1")),
+fn a_ready_pod_shows_that_its_node_is_alive() {
+    fixture("ready", |fixture| {
+        fixture.harmless_pod("web-1");
+        fixture.cluster.patch(
+            &format!("{}/status", fixture.pod_path("web-1")),
             &json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}}),
         );
-        let user = scene.user("dev", &[pods(&["get", "delete"])]);
-        scene
+        let user = fixture.user("dev", &[pods(&["get", "delete"])]);
+        fixture
             .levels_for(&user, "web-1")
             .are(&[("node-alive", Some("Blocker"))]);
     });
 }
 
 #[test]
-fn without_heartbeats_a_node_that_is_called_silent_is_unknown() {
-    scene("heartless", |scene| {
-        scene.harmless_pod("web-1");
+fn without_heartbeats_a_node_that_is_reported_unreachable_is_unknown() {
+    fixture("heartless", |fixture| {
+        fixture.harmless_pod("web-1");
         let rules = [
             pods(&["get", "delete"]),
             Rule::new("", &["nodes"], &["get", "list"]),
         ];
-        let user = scene.user("dev", &rules);
-        let report = || scene.levels_for(&user, "web-1");
+        let user = fixture.user("dev", &rules);
+        let report = || fixture.levels_for(&user, "web-1");
         report().are(&[
             ("node-alive", Some("Unread")),
             ("node-unreachable", None),
@@ -104,34 +104,34 @@ fn without_heartbeats_a_node_that_is_called_silent_is_unknown() {
             // What a ReplicaSet promises is known without reading it.
             ("owner", Some("Ok")),
         ]);
-        scene
+        fixture
             .cluster
-            .delete(&format!("/api/v1/nodes/{}", scene.node));
+            .delete(&format!("/api/v1/nodes/{}", fixture.node));
         report().are(&[("node-alive", Some("Unread")), ("node-gone", None)]);
     });
 }
 
 #[test]
 fn a_fresh_heartbeat_counts_without_the_right_to_read_its_node() {
-    scene("nodeless", |scene| {
-        scene.harmless_pod("web-1");
+    fixture("nodeless", |fixture| {
+        fixture.harmless_pod("web-1");
         let rules = [
             pods(&["get", "delete"]),
             Rule::new("coordination.k8s.io", &["leases"], &["get"]),
         ];
-        let user = scene.user("dev", &rules);
-        let report = || scene.levels_for(&user, "web-1");
+        let user = fixture.user("dev", &rules);
+        let report = || fixture.levels_for(&user, "web-1");
         report().are(&[("node-alive", Some("Unread"))]);
-        scene.heartbeat();
+        fixture.heartbeat();
         report().are(&[("node-alive", Some("Blocker"))]);
     });
 }
 
 #[test]
-fn who_may_not_even_read_the_target_is_told_what_it_takes() {
-    scene("nobody", |scene| {
-        let user = scene.user("dev", &[pods(&["watch"])]);
-        let (namespace, node) = (&*scene.namespace, &*scene.node);
+fn without_the_right_to_read_the_target_the_right_is_named() {
+    fixture("nobody", |fixture| {
+        let user = fixture.user("dev", &[pods(&["watch"])]);
+        let (namespace, node) = (&*fixture.namespace, &*fixture.node);
         let target = format!("node/{node}");
         for (words, right, group) in [
             (
@@ -156,7 +156,7 @@ fn who_may_not_even_read_the_target_is_told_what_it_takes() {
                 "users",
             ),
         ] {
-            let run = scene.cluster.maint(words).kubeconfig(&user).run();
+            let run = fixture.cluster.maint(words).kubeconfig(&user).run();
             assert_eq!(run.code, 1, "{run}");
             let hint = format!(
                 "hint: ask an administrator for permission to {right}, for example with the group \
@@ -168,18 +168,18 @@ fn who_may_not_even_read_the_target_is_told_what_it_takes() {
 }
 
 #[test]
-fn a_missing_right_is_told_before_anything_is_tried() {
-    scene("powerless", |scene| {
-        scene.harmless_pod("web-1");
-        let user = scene.user("dev", &[pods(&["get"])]);
-        let levels = scene.levels_for(&user, "web-1");
+fn a_missing_right_is_reported_before_any_write() {
+    fixture("powerless", |fixture| {
+        fixture.harmless_pod("web-1");
+        let user = fixture.user("dev", &[pods(&["get"])]);
+        let levels = fixture.levels_for(&user, "web-1");
         levels.are(&[("rights", Some("Blocker"))]);
         assert_eq!(
             levels.words("rights"),
             "you do not have permission to delete pods"
         );
         let confirmed = ["--accept-risk", "-m", "why"];
-        let run = scene
+        let run = fixture
             .force_delete("web-1", &confirmed)
             .kubeconfig(&user)
             .run();
@@ -188,34 +188,34 @@ fn a_missing_right_is_told_before_anything_is_tried() {
 }
 
 #[test]
-fn who_may_not_make_a_lease_that_is_missing_does_not_know_of_it() {
-    scene("makeless", |scene| {
-        scene.harmless_pod("web-1");
+fn without_the_right_to_create_a_missing_lease_is_unknown() {
+    fixture("makeless", |fixture| {
+        fixture.harmless_pod("web-1");
         let rules = [
             pods(&["get", "delete"]),
             Rule::new("coordination.k8s.io", &["leases"], &["get", "patch"]),
         ];
-        let user = scene.user("dev", &rules);
-        let report = || scene.levels_for(&user, "web-1");
+        let user = fixture.user("dev", &rules);
+        let report = || fixture.levels_for(&user, "web-1");
         let levels = report();
         levels.are(&[("lease", Some("Unread"))]);
         let words = levels.words("lease");
         assert!(words.contains("no permission to create leases"), "{words}");
-        scene.cluster.released(&scene.node);
+        fixture.cluster.released(&fixture.node);
         report().are(&[("lease", Some("Ok"))]);
     });
 }
 
 #[test]
 fn a_lock_that_nobody_promises_is_unknown() {
-    scene("promised", |scene| {
-        scene.harmless_pod("web-1");
-        let proxy = scene
+    fixture("promised", |fixture| {
+        fixture.harmless_pod("web-1");
+        let proxy = fixture
             .cluster
             .proxy_for(Treatment::Answer(503, None), |_, path| {
                 path.contains("/selfsubjectaccessreviews")
             });
-        scene
+        fixture
             .levels_for(&proxy.kubeconfig, "web-1")
             .are(&[("lease", Some("Unread"))]);
     });
@@ -223,16 +223,16 @@ fn a_lock_that_nobody_promises_is_unknown() {
 
 #[test]
 fn a_lock_that_is_refused_only_when_it_is_taken_stops_it_unless_that_was_named() {
-    scene("lockless", |scene| {
-        scene.harmless_pod("web-1");
-        scene.cluster.released(&scene.node);
-        let proxy = scene
+    fixture("lockless", |fixture| {
+        fixture.harmless_pod("web-1");
+        fixture.cluster.released(&fixture.node);
+        let proxy = fixture
             .cluster
             .proxy_for(Treatment::Answer(403, None), |method, _| {
                 *method == Method::PATCH
             });
         let force_delete = |confirm| {
-            scene
+            fixture
                 .force_delete("web-1", &[confirm, "-m", "why"])
                 .kubeconfig(&proxy.kubeconfig)
                 .run()
@@ -240,27 +240,27 @@ fn a_lock_that_is_refused_only_when_it_is_taken_stops_it_unless_that_was_named()
         let run = force_delete("--accept-risk");
         assert_eq!(run.code, 6, "{run}");
         assert!(run.stderr.contains("risks not accepted: unread: "), "{run}");
-        assert!(scene.is_there("web-1"));
+        assert!(fixture.is_there("web-1"));
         let run = force_delete("--accept-risk=unread");
         assert_eq!(run.code, 0, "{run}");
         assert!(
             run.stderr.contains("is not locked during the deletion: "),
             "{run}"
         );
-        assert!(!scene.is_there("web-1"));
+        assert!(!fixture.is_there("web-1"));
     });
 }
 
 #[test]
 fn what_does_not_answer_is_unknown_too() {
-    scene("mute", |scene| {
-        scene.harmless_pod("web-1");
-        let proxy = scene
+    fixture("mute", |fixture| {
+        fixture.harmless_pod("web-1");
+        let proxy = fixture
             .cluster
             .proxy_for(Treatment::Answer(503, None), |_, path| {
                 path.contains("/poddisruptionbudgets") || path.contains("/kube-node-lease/")
             });
-        let levels = scene.levels_for(&proxy.kubeconfig, "web-1");
+        let levels = fixture.levels_for(&proxy.kubeconfig, "web-1");
         levels.are(&[
             ("pdb", Some("Unread")),
             ("node-alive", Some("Unread")),

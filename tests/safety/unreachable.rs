@@ -1,11 +1,11 @@
-//! When a node counts as silent: the same for every verb.
+//! When a node counts as unreachable: the same for every verb.
 
 use std::time::{Duration, Instant};
 
 use control_plane::{Readiness, Rule};
 use serde_json::json;
 
-use crate::scene::{Levels, Scene, scene};
+use crate::fixture::{Fixture, Levels, fixture};
 use crate::support::{Run, ago};
 
 /// An age at which a heartbeat still counts, for [`LEEWAY`] at least.
@@ -15,17 +15,17 @@ const LEEWAY: Duration = Duration::from_secs(10);
 const OLD: i64 = 41;
 
 /// The node's kubelet renewed its heartbeat so many seconds ago.
-fn beat(scene: &Scene, node: &str, age: i64) {
-    scene
+fn beat(fixture: &Fixture, node: &str, age: i64) {
+    fixture
         .cluster
         .patch(&lease_path(node), &json!({"spec": {"renewTime": ago(age)}}));
 }
 
 /// It reported its condition so many seconds ago.
-fn report(scene: &Scene, node: &str, status: &str, age: i64) {
+fn report(fixture: &Fixture, node: &str, status: &str, age: i64) {
     let at = ago(age);
     let at = format!("{}Z", at.split('.').next().expect("seconds"));
-    scene.cluster.patch(
+    fixture.cluster.patch(
         &format!("/api/v1/nodes/{node}/status"),
         &json!({"status": {"conditions": [{
             "type": "Ready", "status": status, "reason": "Told", "message": "as the test says",
@@ -48,17 +48,17 @@ fn in_time<T>(set: impl Fn(), look: impl Fn() -> T) -> T {
 }
 
 /// What `fence` says of the node, which it leaves as it is.
-fn fence(scene: &Scene, node: &str) -> Run {
+fn fence(fixture: &Fixture, node: &str) -> Run {
     let words = ["fence", node, "--powered-off=dark", "--dry-run=client"];
-    scene.cluster.maint(words).run()
+    fixture.cluster.maint(words).run()
 }
 
 /// A node with a pod of its name that was asked to end.
-fn node_with_pod(scene: &Scene, name: &str, ready: Readiness) -> String {
-    let node = scene.make_node(name, ready, Duration::from_secs(600));
-    let set = scene.replica_set(name);
+fn node_with_pod(fixture: &Fixture, name: &str, ready: Readiness) -> String {
+    let node = fixture.make_node(name, ready, Duration::from_secs(600));
+    let set = fixture.replica_set(name);
     let placed = json!({"spec": {"nodeName": node}});
-    scene.ended_pod(name, Some(&set), &placed);
+    fixture.ended_pod(name, Some(&set), &placed);
     node
 }
 
@@ -68,8 +68,8 @@ fn lease_path(node: &str) -> String {
 
 /// If the node is not ready, its kubelet may still send heartbeats: `fence` waits for the control plane.
 #[test]
-fn a_node_that_is_not_ready_is_silent_once_its_heartbeat_is_old() {
-    scene("silence", |scene| {
+fn a_node_that_is_not_ready_is_unreachable_when_its_heartbeat_is_old() {
+    fixture("unreachable", |fixture| {
         let words =
             "the kubelet has reported the node as not ready for 10m, and its last heartbeat is";
         for (short, ready, words, fenced) in [
@@ -81,25 +81,25 @@ fn a_node_that_is_not_ready_is_silent_once_its_heartbeat_is_old() {
             ),
             ("unwell", Readiness::NotReady, words, 6),
         ] {
-            let node = node_with_pod(scene, short, ready);
-            let alive = || (scene.levels(short), fence(scene, &node));
-            let (levels, run) = in_time(|| beat(scene, &node, YOUNG), alive);
+            let node = node_with_pod(fixture, short, ready);
+            let alive = || (fixture.levels(short), fence(fixture, &node));
+            let (levels, run) = in_time(|| beat(fixture, &node, YOUNG), alive);
             levels.are(&[("node-alive", Some("Blocker")), ("node-unreachable", None)]);
             assert_eq!(run.code, 6, "{run}");
             assert!(run.stderr.contains("its kubelet is alive"), "{run}");
 
-            beat(scene, &node, OLD);
-            let levels = scene.levels(short);
+            beat(fixture, &node, OLD);
+            let levels = fixture.levels(short);
             levels.are(&[("node-alive", None), ("node-unreachable", Some("Info"))]);
             let found = levels.words("node-unreachable");
             assert!(found.starts_with(words), "{found}");
-            let run = fence(scene, &node);
+            let run = fence(fixture, &node);
             assert_eq!(run.code, fenced, "{run}");
             let called =
                 format!("cannot fence node/{short}: Kubernetes does not report it unreachable yet");
             assert_eq!(run.to_string().contains(&called), fenced == 6, "{run}");
-            // Two silent ones would be a loss of the zone.
-            scene.cluster.delete(&format!("/api/v1/nodes/{node}"));
+            // Two unreachable ones would be a loss of the zone.
+            fixture.cluster.delete(&format!("/api/v1/nodes/{node}"));
         }
     });
 }
@@ -107,13 +107,13 @@ fn a_node_that_is_not_ready_is_silent_once_its_heartbeat_is_old() {
 /// The time that it writes looks old, but it changes.
 #[test]
 fn a_kubelet_whose_clock_is_behind_is_alive() {
-    scene("late-clock", |scene| {
-        let node = node_with_pod(scene, "unwell", Readiness::NotReady);
-        beat(scene, &node, 90);
-        let report = scene.force_delete("unwell", &["-o", "json"]);
-        let told = format!("node/{node}: watching its heartbeat for up to 12s");
-        let run = report.until_it_says(&told);
-        beat(scene, &node, 81);
+    fixture("late-clock", |fixture| {
+        let node = node_with_pod(fixture, "unwell", Readiness::NotReady);
+        beat(fixture, &node, 90);
+        let report = fixture.force_delete("unwell", &["-o", "json"]);
+        let expected = format!("node/{node}: watching its heartbeat for up to 12s");
+        let run = report.until_it_says(&expected);
+        beat(fixture, &node, 81);
         let levels = Levels::of_run(&run.ends());
         levels.are(&[("node-alive", Some("Blocker")), ("node-unreachable", None)]);
     });
@@ -121,64 +121,64 @@ fn a_kubelet_whose_clock_is_behind_is_alive() {
 
 #[test]
 fn a_heartbeat_is_as_long_a_sign_of_life_as_its_lease_says() {
-    scene("long-lease", |scene| {
-        scene.harmless_pod("web-1");
-        beat(scene, &scene.node, 100);
+    fixture("long-lease", |fixture| {
+        fixture.harmless_pod("web-1");
+        beat(fixture, &fixture.node, 100);
         let long = json!({"spec": {"leaseDurationSeconds": 120}});
-        scene.cluster.patch(&lease_path(&scene.node), &long);
-        let levels = scene.levels("web-1");
+        fixture.cluster.patch(&lease_path(&fixture.node), &long);
+        let levels = fixture.levels("web-1");
         levels.are(&[("node-alive", Some("Blocker"))]);
         let words = levels.words("node-alive");
         assert!(
             words.ends_with("and its heartbeat is 2m or older"),
             "{words}"
         );
-        let run = fence(scene, &scene.node);
+        let run = fence(fixture, &fixture.node);
         assert!(run.stderr.contains("its kubelet is alive"), "{run}");
     });
 }
 
 #[test]
-fn a_node_that_has_no_heartbeat_is_silent_only_where_the_control_plane_says_so() {
-    scene("unheard", |scene| {
+fn a_node_without_a_heartbeat_is_unreachable_only_if_the_control_plane_says_so() {
+    fixture("unheard", |fixture| {
         for (short, status, level) in [
             ("unwell", Some("False"), ("node-alive", "Unread")),
             ("unset", None, ("node-alive", "Unread")),
             ("unheard", Some("Unknown"), ("node-unreachable", "Info")),
         ] {
-            let node = node_with_pod(scene, short, Readiness::NotReady);
-            scene.cluster.delete(&lease_path(&node));
+            let node = node_with_pod(fixture, short, Readiness::NotReady);
+            fixture.cluster.delete(&lease_path(&node));
             match status {
-                Some(status) => report(scene, &node, status, 60),
+                Some(status) => report(fixture, &node, status, 60),
                 None => {
                     let none = json!({"status": {"conditions": null}});
                     let path = format!("/api/v1/nodes/{node}/status");
-                    scene.cluster.patch(&path, &none);
+                    fixture.cluster.patch(&path, &none);
                 }
             }
-            let levels = scene.levels(short);
+            let levels = fixture.levels(short);
             let (id, level) = level;
             levels.are(&[(id, Some(level))]);
             assert!(!levels.all("node-alive").contains(&"Blocker"));
-            let run = fence(scene, &node);
-            let (code, told) = match status {
+            let run = fence(fixture, &node);
+            let (code, expected) = match status {
                 Some("Unknown") => (0, "(dry run)"),
                 Some(_) => (6, "its Ready condition is still False, set by its kubelet"),
                 None => (6, "its Ready condition is missing"),
             };
             assert_eq!(run.code, code, "{run}");
-            assert!(run.to_string().contains(told), "{run}");
-            scene.cluster.delete(&format!("/api/v1/nodes/{node}"));
+            assert!(run.to_string().contains(expected), "{run}");
+            fixture.cluster.delete(&format!("/api/v1/nodes/{node}"));
         }
     });
 }
 
 #[test]
 fn a_heartbeat_far_ahead_of_the_clock_proves_nothing() {
-    scene("ahead", |scene| {
-        scene.harmless_pod("web-1");
-        beat(scene, &scene.node, -4255);
-        let levels = scene.levels("web-1");
+    fixture("ahead", |fixture| {
+        fixture.harmless_pod("web-1");
+        beat(fixture, &fixture.node, -4255);
+        let levels = fixture.levels("web-1");
         levels.are(&[("node-unreachable", None), ("node-alive", Some("Unread"))]);
         let words = levels.words("node-alive");
         assert!(
@@ -186,60 +186,60 @@ fn a_heartbeat_far_ahead_of_the_clock_proves_nothing() {
             "{words}"
         );
         let words = ["--accept-risk=unread", "-m", "why", "--timeout=0"];
-        scene.force_delete("web-1", &words).succeeds();
-        assert!(!scene.is_there("web-1"));
+        fixture.force_delete("web-1", &words).succeeds();
+        assert!(!fixture.is_there("web-1"));
 
-        let words = ["fence", &scene.node, "--powered-off=dark", "--timeout=0"];
-        let run = scene.cluster.maint(words).succeeds();
-        let told = "is unreachable, but its heartbeat is 70m ahead of the clock";
-        assert!(run.stderr.contains(told), "{run}");
+        let words = ["fence", &fixture.node, "--powered-off=dark", "--timeout=0"];
+        let run = fixture.cluster.maint(words).succeeds();
+        let expected = "is unreachable, but its heartbeat is 70m ahead of the clock";
+        assert!(run.stderr.contains(expected), "{run}");
     });
 }
 
 #[test]
-fn a_node_that_is_called_ready_is_not_silent_and_counts_as_lost() {
-    scene("fading", |scene| {
-        scene.harmless_pod("web-1");
+fn a_ready_node_with_an_old_heartbeat_is_not_unreachable_and_counts_as_lost() {
+    fixture("fading", |fixture| {
+        fixture.harmless_pod("web-1");
         for short in ["worker-2", "worker-3"] {
-            beat(scene, &scene.cluster.name(short), OLD);
+            beat(fixture, &fixture.cluster.name(short), OLD);
         }
-        scene.levels("web-1").are(&[("mass-loss", Some("Risk"))]);
-        let run = scene
+        fixture.levels("web-1").are(&[("mass-loss", Some("Risk"))]);
+        let run = fixture
             .cluster
             .maint([
                 "fence",
-                &scene.node,
+                &fixture.node,
                 "--powered-off=dark",
                 "--dry-run=client",
             ])
             .run();
         assert_eq!(run.code, 6, "{run}");
         assert!(run.stderr.contains("3 of 3 nodes"), "{run}");
-        let fading = scene.cluster.name("worker-2");
-        let run = scene
+        let fading = fixture.cluster.name("worker-2");
+        let run = fixture
             .cluster
             .maint(["fence", &fading, "--powered-off=dark", "--dry-run=client"])
             .run();
         assert_eq!(run.code, 6, "{run}");
-        let told = "its Ready condition is still True";
-        assert!(run.stderr.contains(told), "{run}");
+        let expected = "its Ready condition is still True";
+        assert!(run.stderr.contains(expected), "{run}");
     });
 }
 
 #[test]
-fn who_may_not_read_heartbeats_goes_by_the_conditions_that_the_kubelet_reports() {
-    scene("reported", |scene| {
-        scene.harmless_pod("web-1");
+fn without_heartbeats_the_reported_conditions_count() {
+    fixture("reported", |fixture| {
+        fixture.harmless_pod("web-1");
         let rules = [
             Rule::new("", &["pods"], &["get", "delete"]),
             Rule::new("", &["nodes"], &["get", "list"]),
         ];
-        let user = scene.user("dev", &rules);
-        let levels = || scene.levels_for(&user, "web-1");
-        let young = || report(scene, &scene.node, "Unknown", YOUNG);
+        let user = fixture.user("dev", &rules);
+        let levels = || fixture.levels_for(&user, "web-1");
+        let young = || report(fixture, &fixture.node, "Unknown", YOUNG);
         in_time(young, levels).are(&[("node-alive", Some("Blocker"))]);
         // A live kubelet may have nothing to report for minutes.
-        report(scene, &scene.node, "Unknown", OLD);
+        report(fixture, &fixture.node, "Unknown", OLD);
         levels().are(&[("node-alive", Some("Unread"))]);
     });
 }

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::scene::scene;
+use crate::fixture::fixture;
 use crate::support::{Cluster, as_text, at_a_terminal};
 
 #[test]
@@ -167,9 +167,9 @@ fn the_help_offers_what_the_verb_takes() {
 
 #[test]
 fn at_a_terminal_every_line_of_the_report_fits() {
-    scene("narrow", |scene| {
-        scene.harmless_pod("web-1");
-        let mut terminal = at_a_terminal(scene.force_delete("web-1", &[]));
+    fixture("narrow", |fixture| {
+        fixture.harmless_pod("web-1");
+        let mut terminal = at_a_terminal(fixture.force_delete("web-1", &[]));
         let report = as_text(&terminal.exp_eof().expect("it ends"));
         let lines: Vec<&str> = report.lines().map(str::trim_end).collect();
         let begins = lines

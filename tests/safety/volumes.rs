@@ -5,17 +5,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use control_plane::Rule;
 use serde_json::{Value, json};
 
-use crate::scene::{Scene, scene};
+use crate::fixture::{Fixture, fixture};
 use crate::support::Treatment;
 
 /// A claim bound to a volume of this source.
-fn claim(scene: &Scene, name: &str, source: &Value) {
-    claim_as(scene, name, "ReadWriteOnce", source);
+fn claim(fixture: &Fixture, name: &str, source: &Value) {
+    claim_as(fixture, name, "ReadWriteOnce", source);
 }
 
 /// The same, of this access mode.
-fn claim_as(scene: &Scene, name: &str, mode: &str, source: &Value) {
-    let volume = scene.cluster.name(name);
+fn claim_as(fixture: &Fixture, name: &str, mode: &str, source: &Value) {
+    let volume = fixture.cluster.name(name);
     let mut spec = json!({
         "capacity": {"storage": "1Gi"},
         "accessModes": [mode],
@@ -24,12 +24,12 @@ fn claim_as(scene: &Scene, name: &str, mode: &str, source: &Value) {
     let object = spec.as_object_mut().expect("an object");
     object.extend(source.as_object().expect("a source").clone());
     let metadata = json!({"name": volume});
-    scene.cluster.create(
+    fixture.cluster.create(
         "/api/v1/persistentvolumes",
         &json!({"metadata": metadata, "spec": spec}),
     );
-    scene.cluster.create(
-        &scene.at("/api/v1", "persistentvolumeclaims"),
+    fixture.cluster.create(
+        &fixture.at("/api/v1", "persistentvolumeclaims"),
         &json!({
             "metadata": {"name": name},
             "spec": {
@@ -42,51 +42,56 @@ fn claim_as(scene: &Scene, name: &str, mode: &str, source: &Value) {
     );
 }
 
-fn driver(scene: &Scene, name: &str, attach_required: bool) -> String {
-    let driver = format!("{}.example.com", scene.cluster.name(name));
+fn driver(fixture: &Fixture, name: &str, attach_required: bool) -> String {
+    let driver = format!("{}.example.com", fixture.cluster.name(name));
     let object = json!({
         "metadata": {"name": driver},
         "spec": {"attachRequired": attach_required},
     });
-    scene
+    fixture
         .cluster
         .create("/apis/storage.k8s.io/v1/csidrivers", &object);
     driver
 }
 
-fn attach(scene: &Scene, driver: &str, claim: &str, node: &str) {
+fn attach(fixture: &Fixture, driver: &str, claim: &str, node: &str) {
     let object = json!({
-        "metadata": {"name": scene.cluster.name(&format!("{claim}-attachment"))},
+        "metadata": {"name": fixture.cluster.name(&format!("{claim}-attachment"))},
         "spec": {
             "attacher": driver,
             "nodeName": node,
-            "source": {"persistentVolumeName": scene.cluster.name(claim)},
+            "source": {"persistentVolumeName": fixture.cluster.name(claim)},
         },
     });
-    scene
+    fixture
         .cluster
         .create("/apis/storage.k8s.io/v1/volumeattachments", &object);
 }
 
-fn pod_with(scene: &Scene, name: &str, volume: &Value) {
-    let set = scene.replica_set(name);
+fn pod_with(fixture: &Fixture, name: &str, volume: &Value) {
+    let set = fixture.replica_set(name);
     let spec = json!({"spec": {"volumes": [volume]}});
-    scene.ended_pod(name, Some(&set), &spec);
+    fixture.ended_pod(name, Some(&set), &spec);
 }
 
 #[test]
 fn attached_volumes_are_detached_by_force() {
-    scene("attached", |scene| {
-        let driver = driver(scene, "disk", true);
+    fixture("attached", |fixture| {
+        let driver = driver(fixture, "disk", true);
         let source = |handle: &str| json!({"csi": {"driver": driver, "volumeHandle": handle}});
         for name in ["here", "elsewhere", "nowhere"] {
-            claim(scene, name, &source(name));
+            claim(fixture, name, &source(name));
             let volume = json!({"name": "data", "persistentVolumeClaim": {"claimName": name}});
-            pod_with(scene, name, &volume);
+            pod_with(fixture, name, &volume);
         }
-        attach(scene, &driver, "here", &scene.node);
-        attach(scene, &driver, "elsewhere", &scene.cluster.name("worker-2"));
-        let levels = scene.levels("here");
+        attach(fixture, &driver, "here", &fixture.node);
+        attach(
+            fixture,
+            &driver,
+            "elsewhere",
+            &fixture.cluster.name("worker-2"),
+        );
+        let levels = fixture.levels("here");
         levels.are(&[
             ("volume-attached", Some("Risk")),
             ("volume-unguarded", None),
@@ -98,7 +103,7 @@ fn attached_volumes_are_detached_by_force() {
         assert!(words.contains(forced), "{words}");
         assert_eq!(levels.confirm(), "--accept-risk=volume-attached");
         for name in ["elsewhere", "nowhere"] {
-            scene
+            fixture
                 .levels(name)
                 .are(&[("volume-attached", Some("Ok")), ("volume-unguarded", None)]);
         }
@@ -108,36 +113,36 @@ fn attached_volumes_are_detached_by_force() {
 /// Access modes don't protect mounted volumes, and Kubernetes attaches volumes with some modes to two nodes
 /// at a time.
 #[test]
-fn the_access_modes_of_a_volume_tell_who_may_write_beside_it() {
-    scene("modes", |scene| {
-        let driver = driver(scene, "disk", true);
+fn the_access_modes_of_a_volume_show_whether_two_nodes_may_write() {
+    fixture("modes", |fixture| {
+        let driver = driver(fixture, "disk", true);
         let csi = |handle: &str| json!({"csi": {"driver": driver, "volumeHandle": handle}});
         let nfs = json!({"nfs": {"server": "nfs.example.com", "path": "/export"}});
-        claim_as(scene, "library", "ReadOnlyMany", &nfs);
-        claim_as(scene, "printed", "ReadOnlyMany", &csi("printed"));
-        claim_as(scene, "alone", "ReadWriteOncePod", &csi("alone"));
-        claim_as(scene, "crowd", "ReadWriteMany", &csi("crowd"));
-        claim_as(scene, "share", "ReadWriteOncePod", &nfs);
+        claim_as(fixture, "library", "ReadOnlyMany", &nfs);
+        claim_as(fixture, "printed", "ReadOnlyMany", &csi("printed"));
+        claim_as(fixture, "alone", "ReadWriteOncePod", &csi("alone"));
+        claim_as(fixture, "crowd", "ReadWriteMany", &csi("crowd"));
+        claim_as(fixture, "share", "ReadWriteOncePod", &nfs);
         for name in ["library", "printed", "alone", "crowd", "share"] {
             let volume = json!({"name": "data", "persistentVolumeClaim": {"claimName": name}});
-            pod_with(scene, name, &volume);
+            pod_with(fixture, name, &volume);
         }
         for name in ["printed", "alone", "crowd"] {
-            attach(scene, &driver, name, &scene.node);
+            attach(fixture, &driver, name, &fixture.node);
         }
         for name in ["library", "printed"] {
-            let levels = scene.levels(name);
+            let levels = fixture.levels(name);
             levels.are(&[
                 ("volume-unguarded", Some("Unread")),
                 ("volume-attached", None),
             ]);
-            let told = format!(
+            let message = format!(
                 "whether anything prevents two writers on {name}: it should only be read, but nothing \
                  prevents writing"
             );
-            assert_eq!(levels.words("volume-unguarded"), told);
+            assert_eq!(levels.words("volume-unguarded"), message);
         }
-        let levels = scene.levels("alone");
+        let levels = fixture.levels("alone");
         levels.are(&[
             ("volume-attached", Some("Risk")),
             ("volume-unguarded", None),
@@ -145,16 +150,16 @@ fn the_access_modes_of_a_volume_tell_who_may_write_beside_it() {
         let words = levels.words("volume-attached");
         assert!(words.ends_with(": alone (ReadWriteOncePod)"), "{words}");
         // No replacement waits for a detach.
-        let levels = scene.levels("crowd");
+        let levels = fixture.levels("crowd");
         levels.are(&[
             ("volume-unguarded", Some("Risk")),
             ("volume-attached", None),
         ]);
         let words = levels.words("volume-unguarded");
-        let told = "crowd (ReadWriteMany: a second node gets it at once)";
-        assert!(words.contains(told), "{words}");
+        let message = "crowd (ReadWriteMany: a second node gets it at once)";
+        assert!(words.contains(message), "{words}");
         // The mode is the scheduler's promise about pods that are there: a server of files knows no pods.
-        scene
+        fixture
             .levels("share")
             .are(&[("volume-unguarded", Some("Risk"))]);
     });
@@ -163,35 +168,35 @@ fn the_access_modes_of_a_volume_tell_who_may_write_beside_it() {
 /// The control plane attaches iSCSI and Fibre Channel disks itself, without a VolumeAttachment.
 #[test]
 fn disks_without_a_driver_are_attached_too() {
-    scene("in-tree", |scene| {
+    fixture("in-tree", |fixture| {
         let iscsi =
             json!({"targetPortal": "10.0.0.9:3260", "iqn": "iqn.2001-04.com.example:a", "lun": 0});
-        claim(scene, "block", &json!({"iscsi": iscsi}));
+        claim(fixture, "block", &json!({"iscsi": iscsi}));
         claim(
-            scene,
+            fixture,
             "fabric",
             &json!({"fc": {"targetWWNs": ["5005"], "lun": 1}}),
         );
         for name in ["block", "fabric"] {
             let volume = json!({"name": "data", "persistentVolumeClaim": {"claimName": name}});
-            pod_with(scene, name, &volume);
+            pod_with(fixture, name, &volume);
         }
-        pod_with(scene, "inline", &json!({"name": "data", "iscsi": iscsi}));
-        let status = format!("/api/v1/nodes/{}/status", scene.node);
+        pod_with(fixture, "inline", &json!({"name": "data", "iscsi": iscsi}));
+        let status = format!("/api/v1/nodes/{}/status", fixture.node);
         let name = "kubernetes.io/iscsi/10.0.0.9:3260:iqn.2001-04.com.example:a:0";
         let attached = json!({"status": {"volumesAttached": [{"name": name, "devicePath": ""}]}});
-        scene.cluster.patch(&status, &attached);
+        fixture.cluster.patch(&status, &attached);
         for (pod, level) in [("block", "Risk"), ("fabric", "Ok")] {
-            scene
+            fixture
                 .levels(pod)
                 .are(&[("volume-attached", Some(level)), ("volume-unguarded", None)]);
         }
-        let words = scene.levels("block");
+        let words = fixture.levels("block");
         let words = words.words("volume-attached");
         let uncut = "; the detach does not keep the old pod from writing on to iSCSI: block";
         assert!(words.contains(uncut), "{words}");
         // Without a PersistentVolume, it is attached to as many nodes as want it.
-        scene.levels("inline").are(&[
+        fixture.levels("inline").are(&[
             ("volume-attached", None),
             ("volume-unguarded", Some("Risk")),
         ]);
@@ -200,43 +205,47 @@ fn disks_without_a_driver_are_attached_too() {
 
 #[test]
 fn a_path_of_the_node_may_be_a_mount_that_others_reach() {
-    scene("host-path", |scene| {
+    fixture("host-path", |fixture| {
         let path = json!({"name": "data", "hostPath": {"path": "/mnt/share"}});
-        pod_with(scene, "web-1", &path);
-        let levels = scene.levels("web-1");
+        pod_with(fixture, "web-1", &path);
+        let levels = fixture.levels("web-1");
         levels.are(&[("volume-unguarded", Some("Unread"))]);
-        let told = "whether anything prevents two writers on data: a path of the node may be a mount that \
+        let message = "whether anything prevents two writers on data: a path of the node may be a mount that \
                     other nodes reach";
-        assert_eq!(levels.words("volume-unguarded"), told);
+        assert_eq!(levels.words("volume-unguarded"), message);
         let daemon = json!({
             "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d", "uid": "d-1"},
         });
-        scene.ended_pod("logs", Some(&daemon), &json!({"spec": {"volumes": [path]}}));
-        scene
+        fixture.ended_pod("logs", Some(&daemon), &json!({"spec": {"volumes": [path]}}));
+        fixture
             .levels("logs")
             .are(&[("volume-unguarded", None), ("volume-attached", Some("Ok"))]);
     });
 }
 
 #[test]
-fn where_nothing_has_to_be_attached_nothing_stops_two_writers() {
-    scene("unguarded", |scene| {
+fn volumes_without_attachment_allow_two_writers() {
+    fixture("unguarded", |fixture| {
         let nfs = json!({"server": "nfs.example.com", "path": "/export"});
-        claim(scene, "share", &json!({"nfs": nfs}));
-        let loose = driver(scene, "loose", false);
+        claim(fixture, "share", &json!({"nfs": nfs}));
+        let loose = driver(fixture, "loose", false);
         let csi = json!({"driver": loose, "volumeHandle": "v"});
-        claim(scene, "loose", &json!({"csi": csi}));
+        claim(fixture, "loose", &json!({"csi": csi}));
         for name in ["share", "loose"] {
             let volume = json!({"name": "data", "persistentVolumeClaim": {"claimName": name}});
-            pod_with(scene, name, &volume);
+            pod_with(fixture, name, &volume);
         }
         let mut read_only = nfs.clone();
         read_only["readOnly"] = true.into();
-        pod_with(scene, "inline", &json!({"name": "data", "nfs": nfs}));
-        pod_with(scene, "reading", &json!({"name": "data", "nfs": read_only}));
-        pod_with(scene, "scratch", &json!({"name": "data", "emptyDir": {}}));
+        pod_with(fixture, "inline", &json!({"name": "data", "nfs": nfs}));
+        pod_with(
+            fixture,
+            "reading",
+            &json!({"name": "data", "nfs": read_only}),
+        );
+        pod_with(fixture, "scratch", &json!({"name": "data", "emptyDir": {}}));
         for name in ["share", "loose", "inline"] {
-            let levels = scene.levels(name);
+            let levels = fixture.levels(name);
             levels.are(&[
                 ("volume-unguarded", Some("Risk")),
                 ("volume-attached", None),
@@ -245,7 +254,7 @@ fn where_nothing_has_to_be_attached_nothing_stops_two_writers() {
             assert!(words.starts_with("NOTHING STOPS TWO WRITERS"), "{words}");
         }
         for name in ["reading", "scratch"] {
-            scene
+            fixture
                 .levels(name)
                 .are(&[("volume-unguarded", None), ("volume-attached", Some("Ok"))]);
         }
@@ -254,13 +263,13 @@ fn where_nothing_has_to_be_attached_nothing_stops_two_writers() {
 
 #[test]
 fn a_claim_that_leads_to_no_volume_is_unknown() {
-    scene("unresolved", |scene| {
-        let csi = json!({"csi": {"driver": driver(scene, "disk", true), "volumeHandle": "v"}});
+    fixture("unresolved", |fixture| {
+        let csi = json!({"csi": {"driver": driver(fixture, "disk", true), "volumeHandle": "v"}});
         for name in ["bound", "volumeless"] {
-            claim(scene, name, &csi);
+            claim(fixture, name, &csi);
         }
-        scene.cluster.create(
-            &scene.at("/api/v1", "persistentvolumeclaims"),
+        fixture.cluster.create(
+            &fixture.at("/api/v1", "persistentvolumeclaims"),
             &json!({
                 "metadata": {"name": "unbound"},
                 "spec": {
@@ -272,17 +281,17 @@ fn a_claim_that_leads_to_no_volume_is_unknown() {
         );
         for name in ["bound", "volumeless", "unbound", "claimless"] {
             let volume = json!({"name": "data", "persistentVolumeClaim": {"claimName": name}});
-            pod_with(scene, name, &volume);
+            pod_with(fixture, name, &volume);
         }
         let gone = format!(
             "/api/v1/persistentvolumes/{}",
-            scene.cluster.name("volumeless")
+            fixture.cluster.name("volumeless")
         );
-        scene.cluster.delete(&gone);
+        fixture.cluster.delete(&gone);
         // As it goes once somebody takes away what protects it.
         let unprotected = json!({"metadata": {"finalizers": null}});
-        let _ = scene.cluster.try_send("PATCH", &gone, Some(&unprotected));
-        scene
+        let _ = fixture.cluster.try_send("PATCH", &gone, Some(&unprotected));
+        fixture
             .levels("bound")
             .are(&[("volume-attached", Some("Ok")), ("volume-unguarded", None)]);
         for (name, why) in [
@@ -290,7 +299,7 @@ fn a_claim_that_leads_to_no_volume_is_unknown() {
             ("unbound", "claim unbound is bound to no volume"),
             ("volumeless", "the volume of claim volumeless, is missing"),
         ] {
-            let levels = scene.levels(name);
+            let levels = fixture.levels(name);
             levels.are(&[
                 ("volume-attached", Some("Unread")),
                 ("volume-unguarded", Some("Unread")),
@@ -304,11 +313,11 @@ fn a_claim_that_leads_to_no_volume_is_unknown() {
 
 #[test]
 fn volumes_without_a_claim_are_judged_by_their_kind() {
-    scene("inline", |scene| {
+    fixture("inline", |fixture| {
         let disk = |driver: &str| {
             json!({"spec": {
                 "attacher": driver,
-                "nodeName": scene.node,
+                "nodeName": fixture.node,
                 "source": {"inlineVolumeSpec": {
                     "accessModes": ["ReadWriteOnce"],
                     "csi": {"driver": driver, "volumeHandle": "disk-1"},
@@ -316,8 +325,8 @@ fn volumes_without_a_claim_are_judged_by_their_kind() {
             }})
         };
         let mut attachment = disk("ebs.csi.aws.com");
-        attachment["metadata"]["name"] = scene.cluster.name("inline").into();
-        scene
+        attachment["metadata"]["name"] = fixture.cluster.name("inline").into();
+        fixture
             .cluster
             .create("/apis/storage.k8s.io/v1/volumeattachments", &attachment);
         for (name, volume, expected) in [
@@ -357,7 +366,7 @@ fn volumes_without_a_claim_are_judged_by_their_kind() {
             ),
             (
                 "csi-share",
-                json!({"csi": {"driver": driver(scene, "share", false)}}),
+                json!({"csi": {"driver": driver(fixture, "share", false)}}),
                 [
                     ("volume-attached", None),
                     ("volume-unguarded", Some("Risk")),
@@ -365,56 +374,56 @@ fn volumes_without_a_claim_are_judged_by_their_kind() {
             ),
             (
                 "csi-disk",
-                json!({"csi": {"driver": driver(scene, "disk", true)}}),
+                json!({"csi": {"driver": driver(fixture, "disk", true)}}),
                 [("volume-attached", Some("Ok")), ("volume-unguarded", None)],
             ),
         ] {
             let mut volume = volume;
             volume["name"] = "data".into();
-            pod_with(scene, name, &volume);
-            scene.levels(name).are(&expected);
+            pod_with(fixture, name, &volume);
+            fixture.levels(name).are(&expected);
         }
         // Who may not read drivers knows of none whether many nodes reach its volumes.
         let pods = Rule::new("", &["pods"], &["get", "delete"]);
-        let blind = scene.user("blind", &[pods]);
+        let blind = fixture.user("blind", &[pods]);
         for (name, unguarded) in [("csi-share", Some("Unread")), ("secrets", None)] {
-            let levels = scene.levels_for(&blind, name);
+            let levels = fixture.levels_for(&blind, name);
             levels.are(&[("volume-unguarded", unguarded)]);
         }
     });
 }
 
 #[test]
-fn who_confirmed_what_is_not_known_is_asked_again_once_it_is() {
-    scene("worse", |scene| {
+fn an_accepted_unknown_is_confirmed_again_when_it_is_known() {
+    fixture("worse", |fixture| {
         let nfs = json!({"server": "nfs.example.com", "path": "/export"});
-        claim(scene, "share", &json!({"nfs": nfs}));
+        claim(fixture, "share", &json!({"nfs": nfs}));
         let volume = json!({"name": "data", "persistentVolumeClaim": {"claimName": "share"}});
-        pod_with(scene, "web-1", &volume);
+        pod_with(fixture, "web-1", &volume);
         for confirm in [
             "--accept-risk",
             "--accept-risk=unread,volume-unguarded,volume-attached",
         ] {
             let failed = AtomicBool::new(false);
-            let proxy = scene
+            let proxy = fixture
                 .cluster
                 .proxy_for(Treatment::Answer(500, None), move |_, path| {
                     path.contains("/persistentvolumeclaims")
                         && !failed.swap(true, Ordering::Relaxed)
                 });
-            let run = scene
+            let run = fixture
                 .force_delete("web-1", &[confirm, "-m", "why", "--timeout=0"])
                 .kubeconfig(&proxy.kubeconfig)
                 .run();
             assert_eq!(run.code, 6, "{run}");
             assert!(run.stdout.contains("RISK     unread"), "{run}");
             assert!(run.stderr.contains("NOTHING STOPS TWO WRITERS"), "{run}");
-            let told = "risks not accepted: volume-unguarded; nothing was deleted";
-            assert!(run.stderr.contains(told), "{run}");
-            assert!(scene.is_there("web-1"));
+            let message = "risks not accepted: volume-unguarded; nothing was deleted";
+            assert!(run.stderr.contains(message), "{run}");
+            assert!(fixture.is_there("web-1"));
         }
         let words = ["--accept-risk=volume-unguarded", "-m", "why", "--timeout=0"];
-        scene.force_delete("web-1", &words).succeeds();
-        assert!(!scene.is_there("web-1"));
+        fixture.force_delete("web-1", &words).succeeds();
+        assert!(!fixture.is_there("web-1"));
     });
 }

@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use control_plane::Readiness;
 use serde_json::json;
 
-use crate::scene::{Scene, scene};
+use crate::fixture::{Fixture, fixture};
 
 const POLICY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/pod-policy.yaml");
 
 /// How the warning begins.
 const WARNED: &str = "nothing checks that the processes of this pod have ended on node ";
 
-impl Scene {
+impl Fixture {
     /// What kubectl prints on stderr when these words delete pods of the namespace, as a dry run.
     fn kubectl_delete(&self, words: &[&str]) -> String {
         let mut kubectl: Command = self.cluster.plane().kubectl_command().expect("kubectl");
@@ -33,15 +33,15 @@ impl Scene {
 
 #[test]
 fn people_are_warned_of_a_forced_deletion_and_controllers_are_not() {
-    scene("warning", |scene| {
-        let plane = scene.cluster.plane();
+    fixture("warning", |fixture| {
+        let plane = fixture.cluster.plane();
         plane
             .kubectl(&["apply", "-f", POLICY])
             .expect("it is valid");
-        scene.harmless_pod("web-1");
-        scene.make_pod("unplaced", &json!({"spec": {"nodeName": null}}));
+        fixture.harmless_pod("web-1");
+        fixture.make_pod("unplaced", &json!({"spec": {"nodeName": null}}));
         let force = ["--force", "--grace-period=0"];
-        let forced = |more: &[&str]| scene.kubectl_delete(&[&force[..], more].concat());
+        let forced = |more: &[&str]| fixture.kubectl_delete(&[&force[..], more].concat());
         let end = Instant::now() + Duration::from_secs(60);
         while !forced(&["pod/web-1"]).contains(WARNED) {
             assert!(Instant::now() < end, "the policy takes no effect");
@@ -49,7 +49,7 @@ fn people_are_warned_of_a_forced_deletion_and_controllers_are_not() {
         let warning = forced(&["pod/web-1", "--as=bob", "--as-group=system:masters"]);
         let careful = format!(
             "kubectl maint force-delete pod/web-1 -n {}",
-            scene.namespace
+            fixture.namespace
         );
         assert!(warning.contains(&careful), "{warning}");
         assert!(forced(&["pod", "--all"]).contains(WARNED));
@@ -64,23 +64,23 @@ fn people_are_warned_of_a_forced_deletion_and_controllers_are_not() {
         ] {
             let user = format!("--as={user}");
             let group = format!("--as-group={group}");
-            let told = forced(&["pod/web-1", &user, &group, "--as-group=system:masters"]);
-            assert!(!told.contains(WARNED), "{user}: {told}");
+            let message = forced(&["pod/web-1", &user, &group, "--as-group=system:masters"]);
+            assert!(!message.contains(WARNED), "{user}: {message}");
         }
         assert!(!forced(&["pod/unplaced"]).contains(WARNED));
         for grace in ["--grace-period=1", "--grace-period=-1"] {
-            let told = scene.kubectl_delete(&["pod/web-1", grace]);
-            assert!(!told.contains(WARNED), "{grace}: {told}");
+            let message = fixture.kubectl_delete(&["pod/web-1", grace]);
+            assert!(!message.contains(WARNED), "{grace}: {message}");
         }
         // It names the uid that it has checked.
         let words = ["--accept-risk", "-m", "why", "--timeout=0"];
-        let run = scene.force_delete("web-1", &words).run();
+        let run = fixture.force_delete("web-1", &words).run();
         assert!(!run.stderr.contains(WARNED), "{run}");
-        assert!(!scene.is_there("web-1"), "{run}");
-        let node = scene.make_node("worker-4", Readiness::Ready, Duration::ZERO);
-        scene.make_pod("done", &json!({"spec": {"nodeName": node}}));
-        let path = format!("{}/status", scene.pod_path("done"));
-        scene
+        assert!(!fixture.is_there("web-1"), "{run}");
+        let node = fixture.make_node("worker-4", Readiness::Ready, Duration::ZERO);
+        fixture.make_pod("done", &json!({"spec": {"nodeName": node}}));
+        let path = format!("{}/status", fixture.pod_path("done"));
+        fixture
             .cluster
             .patch(&path, &json!({"status": {"phase": "Succeeded"}}));
         assert!(!forced(&["pod/done"]).contains(WARNED));

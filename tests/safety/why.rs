@@ -8,10 +8,10 @@ use control_plane::{Readiness, Rule};
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::scene::{Scene, scene};
+use crate::fixture::{Fixture, fixture};
 use crate::support::{Run, requests};
 
-impl Scene {
+impl Fixture {
     /// `why` with these words, in the namespace of the test.
     fn why(&self, words: &[&str]) -> Run {
         let run = self
@@ -81,13 +81,13 @@ fn using(claim: &str) -> Value {
 
 #[test]
 fn a_pod_of_an_unreachable_node_waits_for_its_kubelet() {
-    scene("why-down", |scene| {
-        scene.ended_member(3, 2);
-        let run = scene.why(&["pod/web-0", "-v6"]);
+    fixture("why-down", |fixture| {
+        fixture.ended_member(3, 2);
+        let run = fixture.why(&["pod/web-0", "-v6"]);
         // Pod, Node, heartbeat, namespace and Events.
         assert_eq!(requests(&run), ["GET"; 5], "{run}");
-        let run = scene.why(&["pod/web-0"]);
-        assert_snapshot!(scene.shown(&run), @"
+        let run = fixture.why(&["pod/web-0"]);
+        assert_snapshot!(fixture.shown(&run), @"
         $ kubectl maint why -n shop pod/web-0
         pod/web-0 should have ended [length] ago. node/worker-1 has been unreachable for 10m, so nobody
         can end the pod or confirm that it ended. StatefulSet/web cannot replace it before it is gone.
@@ -101,8 +101,8 @@ fn a_pod_of_an_unreachable_node_waits_for_its_kubelet() {
           kubectl maint force-delete pod/web-0 -n shop
         -- exit code 0
         ");
-        let run = scene.why(&["pod", "web-0", "-o", "wide"]);
-        assert_snapshot!(scene.shown(&run), @"
+        let run = fixture.why(&["pod", "web-0", "-o", "wide"]);
+        assert_snapshot!(fixture.shown(&run), @"
         $ kubectl maint why -n shop pod web-0 -o wide
         pod/web-0 should have ended [length] ago.
           NodeUnreachable   node/worker-1 has been unreachable for 10m, so nobody can end the pod or confirm that it ended.
@@ -117,62 +117,65 @@ fn a_pod_of_an_unreachable_node_waits_for_its_kubelet() {
           kubectl maint force-delete pod/web-0 -n shop
         -- exit code 0
         ");
-        let run = scene.why(&["pod/web-0", "-o", "json"]);
+        let run = fixture.why(&["pod/web-0", "-o", "json"]);
         let item = run.item();
         assert_eq!(item["state"], "Terminating");
-        assert_eq!(item["node"], scene.node);
+        assert_eq!(item["node"], fixture.node);
         let next = item["next"].as_array().expect("commands");
         let last = next.last().expect("a command")["command"].as_str();
         assert!(
             last.is_some_and(|last| last.contains(" force-delete pod/web-0 ")),
             "{run}"
         );
-        scene
+        fixture
             .cluster
-            .delete(&format!("/api/v1/namespaces/{}", scene.namespace));
-        let run = scene.why(&["pod/web-0"]);
+            .delete(&format!("/api/v1/namespaces/{}", fixture.namespace));
+        let run = fixture.why(&["pod/web-0"]);
         assert!(run.stdout.contains("and waits for it."), "{run}");
     });
 }
 
 #[test]
 fn a_pod_that_was_not_asked_to_end_says_when_it_will_be() {
-    scene("why-tolerating", |scene| {
+    fixture("why-tolerating", |fixture| {
         let taint = json!({"spec": {"taints": [{
             "key": "node.kubernetes.io/unreachable", "effect": "NoExecute",
             "timeAdded": crate::support::ago(60).split('.').next().map(|time| format!("{time}Z")),
         }]}});
-        scene
+        fixture
             .cluster
-            .patch(&format!("/api/v1/nodes/{}", scene.node), &taint);
-        scene.make_pod("web-1", &json!({}));
-        let run = scene.why(&["pod/web-1"]);
+            .patch(&format!("/api/v1/nodes/{}", fixture.node), &taint);
+        fixture.make_pod("web-1", &json!({}));
+        let run = fixture.why(&["pod/web-1"]);
         // The lines break where the name of the node makes them.
         let text = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(text.contains("It will be evicted in "), "{run}");
         assert!(!run.stdout.contains("force-delete"), "{run}");
         let forever = json!({"spec": {"tolerations": [{"operator": "Exists"}]}});
-        scene.make_pod("logs", &forever);
-        assert_eq!(scene.codes("pod/logs"), ["NodeUnreachable", "NeverEvicted"]);
+        fixture.make_pod("logs", &forever);
+        assert_eq!(
+            fixture.codes("pod/logs"),
+            ["NodeUnreachable", "NeverEvicted"]
+        );
     });
 }
 
 #[test]
 fn a_finalizer_is_named_with_who_removes_it() {
-    scene("why-finalizer", |scene| {
+    fixture("why-finalizer", |fixture| {
         let finalizers = json!(["batch.kubernetes.io/job-tracking", "example.com/backup"]);
-        scene.make_pod("job-1", &json!({}));
+        fixture.make_pod("job-1", &json!({}));
         // Before it is in such a phase, its Job does not remove the finalizer.
-        scene.report("job-1", &json!({"phase": "Failed"}));
+        fixture.report("job-1", &json!({"phase": "Failed"}));
         let patch = json!({"metadata": {"finalizers": finalizers}});
-        let path = format!("{}?fieldManager=backup-operator", scene.pod_path("job-1"));
-        scene.cluster.patch(&path, &patch);
-        let path = format!("{}?gracePeriodSeconds=0", scene.pod_path("job-1"));
-        scene.cluster.delete(&path);
-        let run = scene.why(&["pod/job-1", "-v6"]);
+        let path = format!("{}?fieldManager=backup-operator", fixture.pod_path("job-1"));
+        fixture.cluster.patch(&path, &patch);
+        let path = format!("{}?gracePeriodSeconds=0", fixture.pod_path("job-1"));
+        fixture.cluster.delete(&path);
+        let run = fixture.why(&["pod/job-1", "-v6"]);
         assert_eq!(requests(&run), ["GET"; 2], "pod and namespace: {run}");
-        let run = scene.why(&["pod/job-1"]);
-        assert_snapshot!(scene.shown(&run), @"
+        let run = fixture.why(&["pod/job-1"]);
+        assert_snapshot!(fixture.shown(&run), @"
         $ kubectl maint why -n shop pod/job-1
         pod/job-1 ended [length] ago, and only its finalizers keep it. Finalizer batch.kubernetes.io/job-tracking:
         the Job controller removes it when the pod is in phase Succeeded or Failed and was counted.
@@ -183,26 +186,26 @@ fn a_finalizer_is_named_with_who_removes_it() {
           kubectl get pod job-1 -o yaml --show-managed-fields -n shop
         -- exit code 0
         ");
-        assert_eq!(scene.codes("pod/job-1"), ["Finalizer", "Finalizer"]);
+        assert_eq!(fixture.codes("pod/job-1"), ["Finalizer", "Finalizer"]);
     });
 }
 
 #[test]
 fn on_a_live_node_the_kubelet_has_time_or_hangs() {
-    scene("why-alive", |scene| {
-        scene.heartbeat();
-        let node = scene.make_node("worker-4", Readiness::Ready, Duration::ZERO);
+    fixture("why-alive", |fixture| {
+        fixture.heartbeat();
+        let node = fixture.make_node("worker-4", Readiness::Ready, Duration::ZERO);
         let hook = json!({"exec": {"command": ["sleep", "60"]}});
         let container = json!([{"name": "main", "image": "none", "lifecycle": {"preStop": hook}}]);
-        scene.make_pod(
+        fixture.make_pod(
             "slow",
             &json!({"spec": {
                 "nodeName": node, "containers": container, "terminationGracePeriodSeconds": 7200,
             }}),
         );
-        scene.cluster.delete(&scene.pod_path("slow"));
-        let run = scene.why(&["pod/slow"]);
-        assert_snapshot!(scene.shown(&run), @"
+        fixture.cluster.delete(&fixture.pod_path("slow"));
+        let run = fixture.why(&["pod/slow"]);
+        assert_snapshot!(fixture.shown(&run), @"
         $ kubectl maint why -n shop pod/slow
         pod/slow is being deleted. It has 2h of its grace period left, in which the preStop hook of
         container main may still run.
@@ -213,23 +216,23 @@ fn on_a_live_node_the_kubelet_has_time_or_hangs() {
         -- exit code 0
         ");
 
-        scene.bound_claim(
+        fixture.bound_claim(
             "data",
             &json!({"csi": {"driver": "d", "volumeHandle": "h"}}),
         );
         let mut spec = using("data");
         spec["nodeName"] = json!(node);
-        scene.ended_pod("hung", None, &json!({"spec": spec}));
-        assert_eq!(scene.codes("pod/hung"), ["Unconfirmed"]);
+        fixture.ended_pod("hung", None, &json!({"spec": spec}));
+        assert_eq!(fixture.codes("pod/hung"), ["Unconfirmed"]);
         let state = |state: &Value| {
             json!({"containerStatuses": [{
                 "name": "main", "image": "none", "imageID": "", "ready": false,
                 "restartCount": 0, "state": state,
             }]})
         };
-        scene.report("hung", &state(&json!({"running": {}})));
-        let run = scene.why(&["pod/hung"]);
-        assert_snapshot!(scene.shown(&run), @"
+        fixture.report("hung", &state(&json!({"running": {}})));
+        let run = fixture.why(&["pod/hung"]);
+        assert_snapshot!(fixture.shown(&run), @"
         $ kubectl maint why -n shop pod/hung
         pod/hung should have ended [length] ago. The kubelet on node/worker-4 has not been able to end
         container main. Often a process hangs in the kernel, for example on storage that does not answer.
@@ -241,9 +244,9 @@ fn on_a_live_node_the_kubelet_has_time_or_hangs() {
           kubectl maint acquire worker-4 -m WHY
         -- exit code 0
         ");
-        scene.report("hung", &state(&json!({"terminated": {"exitCode": 137}})));
-        let run = scene.why(&["pod/hung"]);
-        assert_snapshot!(scene.shown(&run), @"
+        fixture.report("hung", &state(&json!({"terminated": {"exitCode": 137}})));
+        let run = fixture.why(&["pod/hung"]);
+        assert_snapshot!(fixture.shown(&run), @"
         $ kubectl maint why -n shop pod/hung
         pod/hung should have ended [length] ago. Its containers have ended, and the kubelet on
         node/worker-4 has not unmounted its volumes (claim data) yet.
@@ -260,7 +263,7 @@ fn on_a_live_node_the_kubelet_has_time_or_hangs() {
 
 #[test]
 fn a_volume_of_a_node_that_is_down_keeps_a_pod_pending() {
-    scene("why-affinity", |scene| {
+    fixture("why-affinity", |fixture| {
         let affinity = |node: &str| {
             json!({
                 "local": {"path": "/mnt/a"},
@@ -269,23 +272,23 @@ fn a_volume_of_a_node_that_is_down_keeps_a_pod_pending() {
                 ]}]}},
             })
         };
-        for (claim, node) in [("down", &*scene.node), ("nowhere", "none-such")] {
-            scene.bound_claim(claim, &affinity(node));
+        for (claim, node) in [("down", &*fixture.node), ("nowhere", "none-such")] {
+            fixture.bound_claim(claim, &affinity(node));
             let mut spec = using(claim);
             spec["nodeName"] = Value::Null;
-            scene.make_pod(claim, &json!({"spec": spec}));
+            fixture.make_pod(claim, &json!({"spec": spec}));
             let condition = json!({
                 "type": "PodScheduled", "status": "False", "reason": "Unschedulable",
                 "message": "0/3 nodes are available: 3 node(s) had volume node affinity conflict.",
             });
             let status = json!({"phase": "Pending", "conditions": [condition]});
-            scene.report(claim, &status);
+            fixture.report(claim, &status);
         }
-        let run = scene.why(&["pod/down", "-v6"]);
+        let run = fixture.why(&["pod/down", "-v6"]);
         // Pod, claim, volume and nodes.
         assert_eq!(requests(&run), ["GET"; 4], "{run}");
-        let run = scene.why(&["pod/down"]);
-        assert_snapshot!(scene.shown(&run), @"
+        let run = fixture.why(&["pod/down"]);
+        assert_snapshot!(fixture.shown(&run), @"
         $ kubectl maint why -n shop pod/down
         pod/down is Pending and has no node. The scheduler says: 0/3 nodes are available: 3 node(s) had
         volume node affinity conflict. Volume down (claim down) can only be used on
@@ -300,13 +303,13 @@ fn a_volume_of_a_node_that_is_down_keeps_a_pod_pending() {
           kubectl maint describe worker-1
         -- exit code 0
         ");
-        let run = scene.why(&["pod/nowhere"]);
+        let run = fixture.why(&["pod/nowhere"]);
         assert!(
             run.stdout.contains("its node affinity matches none."),
             "{run}"
         );
         assert_eq!(
-            scene.codes("pod/nowhere"),
+            fixture.codes("pod/nowhere"),
             ["Unschedulable", "VolumeNodeAffinity"]
         );
     });
@@ -314,16 +317,16 @@ fn a_volume_of_a_node_that_is_down_keeps_a_pod_pending() {
 
 #[test]
 fn what_may_not_be_read_is_one_line_and_no_failure() {
-    scene("why-rights", |scene| {
-        scene.ended_member(3, 2);
-        let user = scene.user("dev", &[Rule::new("", &["pods"], &["get"])]);
+    fixture("why-rights", |fixture| {
+        fixture.ended_member(3, 2);
+        let user = fixture.user("dev", &[Rule::new("", &["pods"], &["get"])]);
         let why = |words: &[&str]| {
-            let run = scene.cluster.maint(["why", "-n", &scene.namespace]);
+            let run = fixture.cluster.maint(["why", "-n", &fixture.namespace]);
             run.args(words).kubeconfig(&user).run()
         };
         let run = why(&["pod/web-0"]);
         assert_eq!(run.code, 0, "{run}");
-        assert_snapshot!(scene.shown(&run), @"
+        assert_snapshot!(fixture.shown(&run), @"
         $ kubectl maint why -n shop pod/web-0
         pod/web-0 should have ended [length] ago. The kubelet on node/worker-1 has not confirmed that
         it ended. StatefulSet/web cannot replace it before it is gone.
@@ -347,17 +350,17 @@ fn what_may_not_be_read_is_one_line_and_no_failure() {
 
 #[test]
 fn a_pod_that_nothing_hinders_is_said_to_be_well() {
-    scene("why-well", |scene| {
-        let node = scene.make_node("worker-4", Readiness::Ready, Duration::ZERO);
-        scene.make_pod("web-1", &json!({"spec": {"nodeName": node}}));
-        let run = scene.why(&["pod/web-1"]);
+    fixture("why-well", |fixture| {
+        let node = fixture.make_node("worker-4", Readiness::Ready, Duration::ZERO);
+        fixture.make_pod("web-1", &json!({"spec": {"nodeName": node}}));
+        let run = fixture.why(&["pod/web-1"]);
         assert!(
             run.stdout.ends_with("Nothing was found that blocks it.\n"),
             "{run}"
         );
-        let nothing = scene.why(&["pod/web-1", "-o", "jsonpath={.items[*].nosuch}"]);
+        let nothing = fixture.why(&["pod/web-1", "-o", "jsonpath={.items[*].nosuch}"]);
         assert_eq!(nothing.stdout, "", "{nothing}");
-        let run = scene.cluster.maint(["why", "pod/a", "pod/b"]).run();
+        let run = fixture.cluster.maint(["why", "pod/a", "pod/b"]).run();
         assert_eq!(run.code, 2, "{run}");
         assert!(
             run.stderr
@@ -366,14 +369,14 @@ fn a_pod_that_nothing_hinders_is_said_to_be_well() {
         );
         let hint = "hint: give the namespace with -n; find it with `kubectl get pods -A`\n";
         for verb in ["why", "force-delete"] {
-            let run = scene.cluster.maint([verb, "pod/none-such"]).run();
+            let run = fixture.cluster.maint([verb, "pod/none-such"]).run();
             assert_eq!(run.code, 1, "{run}");
             assert!(run.stderr.ends_with(hint), "{run}");
-            let elsewhere = [verb, "pod/none-such", "-n", &scene.namespace];
-            let run = scene.cluster.maint(elsewhere).run();
+            let elsewhere = [verb, "pod/none-such", "-n", &fixture.namespace];
+            let run = fixture.cluster.maint(elsewhere).run();
             assert!(!run.stderr.contains("hint:"), "{run}");
         }
-        let run = scene.cluster.maint(["why", "node/a"]).run();
+        let run = fixture.cluster.maint(["why", "node/a"]).run();
         assert_eq!(run.code, 2, "{run}");
     });
 }

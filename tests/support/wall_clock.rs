@@ -7,7 +7,7 @@ use crate::faketime;
 /// With this variable, tests that need libfaketime are left out where it is not installed.
 const WITHOUT: &str = "CHAOS_WITHOUT_FAKETIME";
 
-/// `None` if the test is to be left out, which is told.
+/// `None` if the test is skipped, which is printed.
 pub(crate) fn library() -> Option<PathBuf> {
     let found = faketime::library();
     if found.is_none() {

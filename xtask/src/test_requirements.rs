@@ -86,13 +86,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_is_found_where_it_is() {
+    fn a_program_is_found_by_its_path() {
         assert!(is_on_path("sh"));
         assert!(!is_on_path("no-such-shell"));
     }
 
     #[test]
-    fn what_is_lost_is_told_with_what_is_missing() {
+    fn losses_are_reported_with_what_could_not_be_read() {
         let requirement = REQUIREMENTS
             .iter()
             .find(|requirement| requirement.what == "zsh")

@@ -1,6 +1,6 @@
 //! The API user of the caller, as far as the credentials show it.
 //!
-//! kube does not say as whom its client acts. Asking the API server takes a request, and Kubernetes 1.28.
+//! A kube client does not expose its user. To ask the API server takes a request, and needs Kubernetes 1.28.
 
 use std::fs;
 

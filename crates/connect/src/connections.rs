@@ -26,12 +26,12 @@ use super::proxy;
 use super::selection::Target;
 use super::tls::{self, Identity};
 
-/// A connection that stays silent this long is asked whether it is still there.
+/// A connection without data for this long gets a keep-alive request.
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
-/// And given up after this much more.
+/// The time limit of the answer to a keep-alive request.
 const KEEP_ALIVE_ANSWER: Duration = Duration::from_secs(15);
 
-/// At each failure of a handshake one of those who wait for it begins another: more don't wait at once for the first.
+/// How often a request is retried after the handshake of another request failed.
 const MOST_FAILED_FOR_OTHERS: u8 = 8;
 
 type HttpClient<C> = legacy::Client<C, Body>;
@@ -171,7 +171,7 @@ impl Connections {
     }
 }
 
-/// A request that waits for its answer. Dropped before it came, it gave up.
+/// A request that waits for its answer. It was cancelled if this is dropped before the answer.
 struct Waiting<'a> {
     connections: &'a Connections,
     /// Of the clients that it was sent by.

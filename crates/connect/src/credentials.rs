@@ -192,8 +192,8 @@ pub(super) struct PluginCredentials {
     last: Mutex<Option<Login>>,
 }
 
-/// One run of the plugin. All requests wait for the same one, and those who give up leave it to the next: a login may
-/// take longer than a request. It ends with the last handle on it, of which the credentials have one.
+/// One run of the plugin. All requests wait for the same run. If a request times out, the run continues for the next one,
+/// because a login may take longer than a request. It ends with its last handle; the credentials have one.
 #[derive(Clone)]
 struct Login {
     since: tokio::time::Instant,
@@ -394,7 +394,7 @@ mod tests {
         let begun = pin!(made(file("runs")));
         match select(pin!(credentials.header()), begun).await {
             Either::Left(_) => panic!("it was not told to go on"),
-            // This request gives up.
+            // This request is cancelled.
             Either::Right(_) => {}
         }
         fs::write(file("go"), "").expect("a file");

@@ -24,7 +24,7 @@ use tower::{Service, ServiceExt as _};
 
 use super::error::{causes, in_words};
 
-/// A connection attempt is given up after this, even where requests have no limit.
+/// The time limit of a connection attempt, even if requests have no limit.
 const LONGEST_DIAL: Duration = Duration::from_secs(30);
 
 /// A stream that carries HTTP or TLS to the API server. The stream itself uses TLS only if the proxy

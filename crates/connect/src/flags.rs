@@ -175,8 +175,8 @@ impl Default for Timeout {
     }
 }
 
-/// Reads `--request-timeout`: whole seconds, or a duration as Go writes it. The server, which is told, reads none
-/// that is longer than Go's.
+/// Reads `--request-timeout`: whole seconds, or a duration as Go writes it. The server gets this limit,
+/// and cannot parse one that is longer than Go's.
 fn request_timeout(typed: &str) -> Result<Timeout, String> {
     let time = match typed.parse::<u64>() {
         Ok(seconds) => {

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_found_where_kubectl_finds_them() {
+    fn kubeconfig_files_are_found_like_kubectl_does() {
         let directory = tempfile::tempdir().unwrap();
         let home = directory.path().to_str().unwrap();
         write(directory.path(), ".kube/config", "current-context: home");

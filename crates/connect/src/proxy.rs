@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kubeconfigs_proxy_holds_whatever_the_environment_says() {
+    fn the_proxy_of_the_kubeconfig_overrides_the_environment() {
         let environment =
             Environment::of_variables([("NO_PROXY", "*"), ("HTTPS_PROXY", "http://other:1")]);
         let chosen = choose(

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warning_is_told_once() {
+    fn a_warning_is_printed_once() {
         let told = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&told);
         let warnings = Warnings::new(Arc::new(move |notice| sink.lock().unwrap().push(notice)));

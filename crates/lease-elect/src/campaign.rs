@@ -110,7 +110,7 @@ pub(crate) async fn withdraw(
     let has_led = match timeout(LAST_CHANCE, candidacy).await {
         Ok(Ok(held)) => match timeout(LAST_CHANCE, held.release()).await {
             Ok(Ok(_) | Err(Error::Lost(_) | Error::Refused(_))) => {
-                log::line("the lead that came too late was given back");
+                log::line("the lease was acquired too late and released");
                 return;
             }
             Ok(Err(_)) | Err(_) => true,

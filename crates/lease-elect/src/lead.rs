@@ -100,7 +100,7 @@ impl Lead {
         let held_state = self.held.held_state();
         let left = held_state.deadline.since(Machine.boot()).to_duration();
         let Ok(released) = timeout(left, self.held.release()).await else {
-            log::line("the lease could not be released before it ran out");
+            log::line("the lease could not be released before it expired");
             return false;
         };
         match released {

@@ -1,5 +1,5 @@
-//! What differs between operating systems. Without supervised commands this program does nothing, so the
-//! stand-in is never used.
+//! What differs between operating systems. Elsewhere, this program does nothing because commands cannot be
+//! supervised, so the stand-in is never used.
 
 #[cfg(not(unix))]
 pub(crate) use elsewhere::SignalListener;

@@ -166,7 +166,7 @@ impl Follower {
                 let left = at.since(env.boot()).to_duration();
                 env.sleep(left)
             });
-            let news = tokio::select! {
+            let change = tokio::select! {
                 biased;
                 Some(read) = OptionFuture::from(self.reading.as_mut()) => {
                     self.reading = None;
@@ -178,8 +178,8 @@ impl Follower {
                     None
                 }
             };
-            if let Some(news) = news {
-                return Ok(news);
+            if let Some(change) = change {
+                return Ok(change);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The handle through which a program uses maintenance locks.
 
-mod mark;
+mod fenced_note;
 mod reads;
 pub(crate) mod verbs;
 
@@ -15,7 +15,7 @@ use crate::cluster::change::DryRun;
 use crate::cluster::error::ApiError;
 use crate::cluster::events::{Event, NodeEvent};
 use crate::cluster::requests::Requests;
-use crate::cluster::server_time::{OnDoubt, ServerTime};
+use crate::cluster::server_time::{OnSuspectedPause, ServerTime};
 use crate::cluster::writes::WriteOptions;
 use crate::env::{Env, Machine};
 use crate::lease::NodeLease;
@@ -81,7 +81,7 @@ pub struct Builder {
     repository: Repository,
     dry_run: DryRun,
     env: Arc<dyn Env>,
-    on_doubt: OnDoubt,
+    on_suspected_pause: OnSuspectedPause,
 }
 
 impl Builder {
@@ -127,7 +127,7 @@ impl Builder {
     /// It is called while the clocks are compared, so it must not block or use this handle.
     #[must_use]
     pub fn reconnect(mut self, reconnect: impl Fn() + Send + Sync + 'static) -> Self {
-        self.on_doubt = Arc::new(reconnect);
+        self.on_suspected_pause = Arc::new(reconnect);
         self
     }
 
@@ -143,7 +143,7 @@ impl Builder {
                 self.env,
                 self.request_timeout,
                 self.repository,
-                self.on_doubt,
+                self.on_suspected_pause,
             ),
             identity: self.identity,
             earlier_identity: None,
@@ -176,7 +176,7 @@ impl Maintenance {
             repository: Repository::default(),
             dry_run: DryRun::None,
             env: Arc::new(Machine),
-            on_doubt: Arc::new(|| ()),
+            on_suspected_pause: Arc::new(|| ()),
         }
     }
 

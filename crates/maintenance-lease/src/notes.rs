@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_without_a_mark_count_whoever_wrote_them() {
+    fn notes_without_an_acquisition_count_for_any_writer() {
         let notes = notes(None).of_count(7);
         assert_eq!(notes.reason.as_deref(), Some("new kernel"));
         assert!(notes.hold_until.is_some());

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn api_servers_are_told_by_their_label() {
+    fn api_server_leases_are_found_by_their_label() {
         let program = "kube-apiserver";
         let named = labels(&[(IDENTITY, program), (HOSTNAME, "master-1")]);
         let host = Some("master-1");

@@ -153,7 +153,7 @@ mod tests {
     const FLATCAR: &str = "flatcar-linux-update.v1.flatcar-linux.net/reboot-paused";
 
     #[test]
-    fn each_tool_has_its_key_where_it_reads_it() {
+    fn each_tool_has_its_key_in_the_right_place() {
         let any = node(&json!({}));
         for (tool, key, is_label) in [
             ("cluster-autoscaler", AUTOSCALER, false),

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn just_what_is_named_is_given_up() {
+    fn only_named_risks_are_accepted() {
         let report = report(&[
             ("target", Level::Ok, false),
             ("node-unreachable", Level::Info, false),
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn who_accepted_a_risk_need_not_accept_that_it_can_no_longer_be_read() {
+    fn an_accepted_risk_covers_that_it_can_no_longer_be_read() {
         let consent = Consent::new(these(&["owner"]), BTreeSet::new());
         let shown = report(&[("owner", Level::Risk, false)]);
         let later = report(&[("owner", Level::Unread, false)]);
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_report_was_about_is_given_up_by_name_alone() {
+    fn risks_without_a_report_are_accepted_only_by_name() {
         let owner = report(&[("owner", Level::Risk, false)]);
         let missing = |confirmed| {
             let consent = Consent::new(confirmed, BTreeSet::new());
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_is_given_up_the_flag_says_so() {
+    fn the_flag_is_none_if_there_are_no_risks() {
         let fine = report(&[("target", Level::Ok, false)]);
         assert_eq!(flags([&fine], None, None), "--accept-risk=none");
         assert_eq!(missing(these(&[NONE]), &[], &fine), None);

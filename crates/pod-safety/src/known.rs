@@ -1,10 +1,10 @@
-//! What is known, and what is not and why: what nobody could read is never taken for well.
+//! Facts that may be unknown, and why. What could not be read never counts as ok.
 
 use std::fmt;
 
 use maintenance_lease::ApiError;
 
-/// A fact, or why it is none.
+/// A fact, or why it is unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Known<T> {
     /// It was read.
@@ -18,12 +18,12 @@ pub enum Known<T> {
 pub enum Why {
     /// The user lacks this right, such as `get nodes`.
     Forbidden(String),
-    /// No answer, or none that could be read: how that went, in kubectl's words.
+    /// There was no valid answer; the error, in kubectl's words.
     NoAnswer(String),
-    /// Nobody asked.
+    /// It was not read.
     NotRead,
-    /// What was read does not tell: what is missing there.
-    Untold(String),
+    /// The objects that were read do not show it; what is missing or wrong.
+    Inconclusive(String),
 }
 
 impl<T> Known<T> {
@@ -74,7 +74,7 @@ impl fmt::Display for Why {
         match self {
             Self::Forbidden(right) => write!(f, "no permission to {right}"),
             Self::NoAnswer(how) => f.write_str(how),
-            Self::Untold(what) => f.write_str(what),
+            Self::Inconclusive(what) => f.write_str(what),
             Self::NotRead => f.write_str("it was not read"),
         }
     }

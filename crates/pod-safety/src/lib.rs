@@ -1,11 +1,11 @@
-//! What is known of pods and nodes that are not well, judged purely, and the way to their cluster.
+//! Checks of stuck pods and unhealthy nodes.
 //!
-//! Deleting a pod by force, or a node that is silent, tells Kubernetes that its processes will never
-//! run again, and nothing checks that it is true. This library gathers the evidence, says which
-//! guarantees a deletion gives up, and knows a node that was fenced from one that only seems dead.
+//! A forced deletion of a pod, or of an unreachable node, tells Kubernetes that its processes will never run again.
+//! Nothing checks that this is true. This library reads the evidence, finds the risks of a deletion, and distinguishes
+//! a fenced node from one that only seems dead.
 //!
-//! [`cluster`] is the only code that talks to the API server. Everything else takes what was read and
-//! the present as arguments.
+//! [`cluster`] is the only code that sends requests. Everything else is pure: it takes the objects and the present
+//! time as arguments.
 
 #![warn(missing_docs)]
 

@@ -1,4 +1,4 @@
-//! How a node is, as told from its conditions, its kubelet's heartbeat, its taints and our record.
+//! The health of a node, by its conditions, its kubelet's heartbeat, its taints and our record.
 
 use std::time::Duration;
 
@@ -28,10 +28,10 @@ pub enum Health {
     },
     /// Unreachable: it may be dead, or still run behind a broken network.
     Unreachable {
-        /// Since when it is called silent.
+        /// Since when it is reported unreachable.
         since: Option<Instant>,
     },
-    /// It is silent, and somebody asserts that nothing runs there any more.
+    /// It is unreachable, and somebody asserts that nothing runs there any more.
     OutOfService {
         /// Who, where our record says so.
         by: Option<String>,
@@ -176,36 +176,36 @@ impl Signs {
         self.since == Some(Since::SameBoot) && self.out_of_service.is_asserted()
     }
 
-    /// The heartbeat as far as it tells anything: see [`trusted`].
+    /// The heartbeat, unless it is inconclusive: see [`trusted`].
     #[must_use]
-    pub fn heard(&self, now: Now) -> Known<Option<Heartbeat>> {
+    pub fn trusted_heartbeat(&self, now: Now) -> Known<Option<Heartbeat>> {
         trusted(&self.heartbeat, now)
     }
 
-    /// Whether the kubelet gave a sign of life just now; `None` if that is not known: a report of a
-    /// condition is one as well, but it comes too seldom for its age to tell anything.
+    /// Whether the kubelet has a fresh heartbeat; `None` if that is unknown. A fresh report of a condition also
+    /// counts. An old one shows nothing, because conditions are rarely reported.
     #[must_use]
     pub fn is_fresh(&self, now: Now) -> Option<bool> {
-        match self.heard(now) {
+        match self.trusted_heartbeat(now) {
             Known::Yes(heartbeat) => Some(is_fresh(heartbeat.or(self.last_report()), now)),
             Known::Unknown(_) => is_fresh(self.last_report(), now).then_some(true),
         }
     }
 
-    /// What is heard of the kubelet; `None` if that is not known. Where its heartbeat tells nothing,
-    /// there is still what the control plane makes of it: that calls a node unknown which it does not
-    /// hear. A kubelet that has no heartbeat and once called its node not ready may be alive or not.
+    /// Whether the kubelet is alive; `None` if that is unknown. If its heartbeat is inconclusive, the Ready
+    /// condition counts: the control plane sets it to Unknown if it gets no heartbeat. A kubelet without a
+    /// heartbeat that once reported its node as not ready may be alive or not.
     #[must_use]
-    pub fn pulse(&self, now: Now) -> Option<Pulse> {
+    pub fn kubelet_state(&self, now: Now) -> Option<KubeletState> {
         if self.is_fresh(now) == Some(true) {
-            return Some(Pulse::Alive);
+            return Some(KubeletState::Alive);
         }
-        match (self.heard(now), self.status()) {
-            (Known::Unknown(_), Some(Status::True | Status::False)) => Some(Pulse::Alive),
+        match (self.trusted_heartbeat(now), self.status()) {
+            (Known::Unknown(_), Some(Status::True | Status::False)) => Some(KubeletState::Alive),
             (Known::Unknown(_), _) | (Known::Yes(None), Some(Status::False) | None) => None,
             (Known::Yes(heartbeat), status) => {
                 let heartbeat = heartbeat.or(self.last_report());
-                Some(pulse(status == Some(Status::True), heartbeat, now))
+                Some(kubelet_state(status == Some(Status::True), heartbeat, now))
             }
         }
     }
@@ -235,18 +235,24 @@ impl Signs {
     /// How the node is at `now`.
     #[must_use]
     pub fn health(&self, now: Now) -> Health {
-        let pulse = self.pulse(now);
+        let kubelet_state = self.kubelet_state(now);
         if self.out_of_service.is_asserted() {
             let by = self.record.as_ref().map(|record| record.who.clone());
-            return match (pulse, self.since, by) {
-                (Some(Pulse::Alive | Pulse::Fading), Some(Since::Restarted), Some(by)) => {
-                    Health::Restarted { by }
+            return match (kubelet_state, self.since, by) {
+                (
+                    Some(KubeletState::Alive | KubeletState::Late),
+                    Some(Since::Restarted),
+                    Some(by),
+                ) => Health::Restarted { by },
+                (Some(KubeletState::Alive | KubeletState::Late), _, by) => {
+                    Health::KubeletAlive { by }
                 }
-                (Some(Pulse::Alive | Pulse::Fading), _, by) => Health::KubeletAlive { by },
-                (Some(Pulse::Silent) | None, since, by) => Health::OutOfService { by, since },
+                (Some(KubeletState::Unreachable) | None, since, by) => {
+                    Health::OutOfService { by, since }
+                }
             };
         }
-        let reporting = pulse == Some(Pulse::Alive);
+        let reporting = kubelet_state == Some(KubeletState::Alive);
         match self.ready {
             Some(Ready {
                 status: Status::True,
@@ -261,27 +267,27 @@ impl Signs {
     }
 }
 
-/// What is heard of a kubelet.
+/// Whether a kubelet is alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pulse {
-    /// It gave a sign of life just now, be its node ready or not.
+pub enum KubeletState {
+    /// Its heartbeat is fresh, whether its node is ready or not.
     Alive,
-    /// Its heartbeat is old, and the control plane has not called its node silent yet.
-    Fading,
+    /// Its heartbeat is old, and the control plane has not reported its node unreachable yet.
+    Late,
     /// Its node is not ready and unreachable.
-    Silent,
+    Unreachable,
 }
 
-/// What is heard of a kubelet whose node is ready or not, by the last heartbeat (`None`: it has none).
-/// This is the only place that decides whether a node is silent. What never had a heartbeat, or has one
-/// that tells nothing, is judged by what is said of it.
+/// Whether a kubelet is alive, by its last heartbeat (`None`: it has none) and whether its node is ready.
+/// This is the only place that decides whether a node is unreachable. If the heartbeat is missing or inconclusive,
+/// only `is_ready` counts.
 #[must_use]
-pub fn pulse(is_ready: bool, heartbeat: Option<Heartbeat>, now: Now) -> Pulse {
+pub fn kubelet_state(is_ready: bool, heartbeat: Option<Heartbeat>, now: Now) -> KubeletState {
     match (is_ready, heartbeat.filter(|one| one.ahead(now).is_none())) {
-        (_, Some(_)) if is_fresh(heartbeat, now) => Pulse::Alive,
-        (true, None) => Pulse::Alive,
-        (true, Some(_)) => Pulse::Fading,
-        (false, _) => Pulse::Silent,
+        (_, Some(_)) if is_fresh(heartbeat, now) => KubeletState::Alive,
+        (true, None) => KubeletState::Alive,
+        (true, Some(_)) => KubeletState::Late,
+        (false, _) => KubeletState::Unreachable,
     }
 }
 
@@ -300,7 +306,7 @@ pub fn is_fresh(heartbeat: Option<Heartbeat>, now: Now) -> bool {
 pub fn trusted(heartbeat: &Known<Option<Heartbeat>>, now: Now) -> Known<Option<Heartbeat>> {
     match heartbeat {
         Known::Yes(Some(at)) => match at.ahead(now) {
-            Some(by) => Known::Unknown(Why::Untold(format!(
+            Some(by) => Known::Unknown(Why::Inconclusive(format!(
                 "its heartbeat is {} ahead of the clock",
                 age(by)
             ))),
@@ -337,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn the_heartbeat_tells_silence_from_trouble() {
+    fn an_old_heartbeat_means_unreachable_and_a_fresh_one_not_ready() {
         use Status::{False, True, Unknown};
         let unread = || Known::Unknown(Why::Forbidden("get leases".to_owned()));
         let beat = |seconds| Known::Yes(Some(ago(seconds).into()));
@@ -373,17 +379,17 @@ mod tests {
     }
 
     #[test]
-    fn silent_is_what_is_not_ready_and_has_no_young_heartbeat() {
+    fn a_node_is_unreachable_if_it_is_not_ready_and_has_no_fresh_heartbeat() {
         let of = |is_ready, age: Option<u32>| {
-            pulse(is_ready, age.map(|age| ago(age).into()), Now::at(NOW))
+            kubelet_state(is_ready, age.map(|age| ago(age).into()), Now::at(NOW))
         };
         for (is_ready, age, expected) in [
-            (true, Some(39), Pulse::Alive),
-            (true, Some(40), Pulse::Fading),
-            (true, None, Pulse::Alive),
-            (false, Some(39), Pulse::Alive),
-            (false, Some(40), Pulse::Silent),
-            (false, None, Pulse::Silent),
+            (true, Some(39), KubeletState::Alive),
+            (true, Some(40), KubeletState::Late),
+            (true, None, KubeletState::Alive),
+            (false, Some(39), KubeletState::Alive),
+            (false, Some(40), KubeletState::Unreachable),
+            (false, None, KubeletState::Unreachable),
         ] {
             assert_eq!(of(is_ready, age), expected, "{is_ready} {age:?}");
         }
@@ -394,61 +400,77 @@ mod tests {
         use Status::{False, Unknown};
         let unread = || Known::Unknown(Why::Forbidden("get leases".to_owned()));
         for (ready, heartbeat, reported, expected) in [
-            (Unknown, unread(), 39, Some(Pulse::Alive)),
+            (Unknown, unread(), 39, Some(KubeletState::Alive)),
             (Unknown, unread(), 40, None),
-            (False, unread(), 40, Some(Pulse::Alive)),
-            (Unknown, Known::Yes(None), 39, Some(Pulse::Alive)),
-            (Unknown, Known::Yes(None), 40, Some(Pulse::Silent)),
-            // Not ready is what a kubelet says; without a heartbeat nobody knows when it fell silent.
-            (False, Known::Yes(None), 39, Some(Pulse::Alive)),
+            (False, unread(), 40, Some(KubeletState::Alive)),
+            (Unknown, Known::Yes(None), 39, Some(KubeletState::Alive)),
+            (
+                Unknown,
+                Known::Yes(None),
+                40,
+                Some(KubeletState::Unreachable),
+            ),
+            // Not ready is what a kubelet says; without a heartbeat it is unknown when it stopped reporting.
+            (False, Known::Yes(None), 39, Some(KubeletState::Alive)),
             (False, Known::Yes(None), 60, None),
             (
                 False,
                 Known::Yes(Some(ago(40).into())),
                 60,
-                Some(Pulse::Silent),
+                Some(KubeletState::Unreachable),
             ),
             // If there is a heartbeat, only the heartbeat counts.
             (
                 Unknown,
                 Known::Yes(Some(ago(40).into())),
                 5,
-                Some(Pulse::Silent),
+                Some(KubeletState::Unreachable),
             ),
         ] {
             let signs = Signs {
                 reported: Some(ago(reported)),
                 ..signs(Some(ready), heartbeat)
             };
-            assert_eq!(signs.pulse(Now::at(NOW)), expected, "{signs:?}");
+            assert_eq!(signs.kubelet_state(Now::at(NOW)), expected, "{signs:?}");
         }
     }
 
     #[test]
-    fn a_heartbeat_far_ahead_of_the_clock_tells_neither_life_nor_silence() {
+    fn a_heartbeat_far_ahead_of_the_clock_shows_neither_alive_nor_unreachable() {
         use Status::{False, True, Unknown};
         let ahead = |seconds| Known::Yes(Some((NOW + Span::seconds(seconds)).into()));
         for (ready, heartbeat, fresh, expected) in [
-            (Some(Unknown), ahead(40), Some(true), Some(Pulse::Alive)),
+            (
+                Some(Unknown),
+                ahead(40),
+                Some(true),
+                Some(KubeletState::Alive),
+            ),
             (Some(Unknown), ahead(41), None, None),
-            (Some(False), ahead(41), None, Some(Pulse::Alive)),
-            (Some(True), ahead(41), None, Some(Pulse::Alive)),
+            (Some(False), ahead(41), None, Some(KubeletState::Alive)),
+            (Some(True), ahead(41), None, Some(KubeletState::Alive)),
             (None, ahead(41), None, None),
         ] {
             let signs = signs(ready, heartbeat);
             let now = Now::at(NOW);
-            let found = (signs.is_fresh(now), signs.pulse(now));
+            let found = (signs.is_fresh(now), signs.kubelet_state(now));
             assert_eq!(found, (fresh, expected), "{signs:?}");
         }
         let ahead = Some((NOW + Span::seconds(41)).into());
-        assert_eq!(pulse(true, ahead, Now::at(NOW)), Pulse::Alive);
-        assert_eq!(pulse(false, ahead, Now::at(NOW)), Pulse::Silent);
+        assert_eq!(
+            kubelet_state(true, ahead, Now::at(NOW)),
+            KubeletState::Alive
+        );
+        assert_eq!(
+            kubelet_state(false, ahead, Now::at(NOW)),
+            KubeletState::Unreachable
+        );
     }
 
     #[test]
     fn of_a_node_without_heartbeat_and_conditions_nothing_is_known() {
         let never = signs(None, Known::Yes(None));
-        assert_eq!(never.pulse(Now::at(NOW)), None);
+        assert_eq!(never.kubelet_state(Now::at(NOW)), None);
     }
 
     #[test]
@@ -507,16 +529,16 @@ mod tests {
             signs.health(Now::at(NOW))
         };
         let unread = || Known::Unknown(Why::NotRead);
-        let silent = Health::OutOfService {
+        let unreachable = Health::OutOfService {
             by: None,
             since: None,
         };
         let live = Health::KubeletAlive { by: None };
         assert_eq!(
             fenced(Status::Unknown, Known::Yes(Some(ago(90).into()))),
-            silent
+            unreachable
         );
-        assert_eq!(fenced(Status::Unknown, unread()), silent);
+        assert_eq!(fenced(Status::Unknown, unread()), unreachable);
         assert_eq!(
             fenced(Status::Unknown, Known::Yes(Some(ago(9).into()))),
             live
@@ -526,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn a_live_node_is_no_mistake_where_it_was_restarted_since_it_was_fenced() {
+    fn a_live_node_is_expected_if_it_was_restarted_since_it_was_fenced() {
         let record = Record {
             who: "alice".to_owned(),
             why: None,
@@ -538,7 +560,7 @@ mod tests {
         };
         let by = || "alice".to_owned();
         let mistake = || Health::KubeletAlive { by: Some(by()) };
-        let silent = Known::Yes(Some(ago(90).into()));
+        let unreachable = Known::Yes(Some(ago(90).into()));
         for (status, heartbeat, since, expected) in [
             (
                 Status::True,
@@ -568,7 +590,7 @@ mod tests {
             out_of_service: OutOfService::Asserted,
             record: Some(record),
             since: Some(Since::Restarted),
-            ..signs(Some(Status::Unknown), silent)
+            ..signs(Some(Status::Unknown), unreachable)
         };
         let since = Some(Since::Restarted);
         let by = Some(by());
@@ -579,7 +601,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_stands_for_its_own_node_and_boot_while_kubernetes_is_told() {
+    fn a_record_counts_only_for_its_node_and_boot_while_the_taint_is_set() {
         for (since, out_of_service, is_fenced) in [
             (Some(Since::SameBoot), OutOfService::Asserted, true),
             (Some(Since::NewNode), OutOfService::Asserted, false),

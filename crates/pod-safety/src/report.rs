@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use maintenance_lease::protocol::Now;
 
 use crate::checks::{self, FENCED, Level, UNREACHABLE, Verdict};
-use crate::facts::{Facts, NodeFacts, NodeSight, PodSight};
+use crate::facts::{Facts, NodeFacts, NodeSnapshot, PodSnapshot};
 use crate::known::Known;
 
 /// What is to be deleted, or goes with it.
@@ -70,8 +70,8 @@ impl Report {
             let mut checks = self.checks.iter();
             checks.any(|verdict| verdict.id == id && verdict.level == level)
         };
-        let is_silent = found(UNREACHABLE, Level::Info) && !found(FENCED, Level::Ok);
-        self.target.node().filter(|_| is_silent)
+        let is_unreachable = found(UNREACHABLE, Level::Info) && !found(FENCED, Level::Ok);
+        self.target.node().filter(|_| is_unreachable)
     }
 
     /// The ids of the risks to accept, once each.
@@ -107,7 +107,7 @@ impl Target {
         }
     }
 
-    fn of_pod(pod: &PodSight) -> Self {
+    fn of_pod(pod: &PodSnapshot) -> Self {
         Self {
             kind: "pod",
             namespace: Some(pod.namespace.clone()),
@@ -118,9 +118,9 @@ impl Target {
         }
     }
 
-    fn of_node(name: &str, node: &Known<NodeSight>) -> Self {
+    fn of_node(name: &str, node: &Known<NodeSnapshot>) -> Self {
         let (uid, resource_version) = match node {
-            Known::Yes(NodeSight::There(there)) => (there.uid.clone(), there.version.clone()),
+            Known::Yes(NodeSnapshot::Present(there)) => (there.uid.clone(), there.version.clone()),
             _ => Default::default(),
         };
         Self {
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_silent_node_could_be_fenced_unless_it_was() {
+    fn an_unreachable_node_could_be_fenced_unless_it_was() {
         let target = |kind, name: &str, node: Option<&str>| Target {
             kind,
             namespace: None,
@@ -155,13 +155,13 @@ mod tests {
             resource_version: String::new(),
             node: node.map(ToOwned::to_owned),
         };
-        let silent = || Verdict::info(UNREACHABLE, "the node is unreachable");
+        let unreachable = || Verdict::info(UNREACHABLE, "the node is unreachable");
         let placed = || target("pod", "web-0", Some("worker-1"));
         for (target, checks, expected) in [
-            (placed(), vec![silent()], Some("worker-1")),
+            (placed(), vec![unreachable()], Some("worker-1")),
             (
                 target("node", "worker-1", None),
-                vec![silent()],
+                vec![unreachable()],
                 Some("worker-1"),
             ),
             (placed(), vec![], None),
@@ -172,12 +172,12 @@ mod tests {
             ),
             (
                 placed(),
-                vec![silent(), Verdict::ok(FENCED, "it was fenced")],
+                vec![unreachable(), Verdict::ok(FENCED, "it was fenced")],
                 None,
             ),
             (
                 placed(),
-                vec![silent(), Verdict::info(FENCED, "an earlier boot was")],
+                vec![unreachable(), Verdict::info(FENCED, "an earlier boot was")],
                 Some("worker-1"),
             ),
         ] {

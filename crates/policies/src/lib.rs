@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_applies_it_again_and_again_manages_it() {
+    fn a_tool_that_applies_repeatedly_is_the_manager() {
         let manager = |entries: Value| {
             let found = json!({"metadata": {"managedFields": entries}});
             policy().other_manager(&found).map(ToOwned::to_owned)

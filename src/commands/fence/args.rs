@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 use crate::args::fencing::FencingArgs;
 use crate::args::output::offers_no_lock_id;
 use crate::args::risks::EARLIER_UNREAD;
-use crate::args::write::{NamespaceArgs, TicketArgs, given};
+use crate::args::write::{NamespaceArgs, TicketArgs, non_empty_reason};
 use crate::error::InvalidValue;
 
 /// Fence an unreachable node to let its pods run elsewhere
@@ -14,14 +14,14 @@ use crate::error::InvalidValue;
 /// fence proves that they are not, and then tells Kubernetes. The proof is either a HOOK that powers the
 /// node off (or cuts it off, with --isolated), or your word (--powered-off).
 ///
-/// On a terminal, you are asked for the name of the node. It is put on hold until unfence. HOOK runs on this machine, without a shell. Its result is
-/// recorded on the Node, which gets the taint node.kubernetes.io/out-of-service. Kubernetes then
-/// deletes the pods and detaches the volumes. If HOOK fails, the node is not fenced. After a crash,
-/// run the same command again.
+/// On a terminal, you confirm by typing the name of the node. The node stays on hold until you unfence it.
+/// HOOK runs on this machine, without a shell. If it succeeds, this is recorded on the Node, which gets the
+/// taint node.kubernetes.io/out-of-service. Kubernetes then deletes the pods and detaches the volumes. If
+/// HOOK fails, the node is not fenced. After a crash, run the same command again.
 ///
-/// The command refuses (exit code 6) if the kubelet is alive, if most nodes of a larger zone or all nodes
-/// are unreachable, if another tool is repairing the node, or if nothing recreates some of its pods.
-/// docs/fencing.md explains the checks, the exit codes, the variables for HOOK, and how to write one.
+/// The command refuses (exit code 6) if the kubelet is alive, if too many nodes are unreachable, if another
+/// tool is repairing the node, or if nothing recreates some of its pods. docs/fencing.md explains the checks,
+/// the exit codes, the variables for HOOK, and how to write one.
 #[derive(Args, Debug)]
 #[command(
     mut_arg("format", offers_no_lock_id),
@@ -35,13 +35,7 @@ use crate::error::InvalidValue;
   kubectl maint fence worker-1 --dry-run -- ./power-off-ipmi"
 )]
 pub(crate) struct FenceArgs {
-    #[command(flatten)]
-    pub(crate) common: FencingArgs<Risk>,
-
-    #[command(flatten)]
-    pub(crate) ticket: TicketArgs,
-
-    /// Fence without a hook: how you know that it is off
+    /// Without a hook: how you know that the node is off
     #[arg(
         long,
         value_name = "HOW",
@@ -66,15 +60,21 @@ pub(crate) struct FenceArgs {
     pub(crate) suspect: bool,
 
     #[command(flatten)]
+    pub(crate) common: FencingArgs<Risk>,
+
+    #[command(flatten)]
+    pub(crate) ticket: TicketArgs,
+
+    #[command(flatten)]
     pub(crate) namespace: NamespaceArgs,
 }
 
-/// The risks that an operator may know better about.
+/// The risks that an operator can accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Risk {
     /// Most nodes of the zone, or all nodes, are unreachable
     MassLoss,
-    /// The other nodes, or whether another tool is repairing the node, could not be read
+    /// Could not check the other nodes, or whether another tool is repairing the node
     #[value(aliases = EARLIER_UNREAD)]
     Unread,
     /// Pods of the node are lost, because nothing recreates them
@@ -82,5 +82,5 @@ pub(crate) enum Risk {
 }
 
 fn how(typed: &str) -> Result<String, InvalidValue> {
-    given(typed, InvalidValue::NoProof)
+    non_empty_reason(typed, InvalidValue::NoProof)
 }

@@ -4,7 +4,7 @@ use maintenance_lease::NodeLease;
 use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::protocol::BootInstant;
 use pod_safety::fencing::steps::{self, AcceptedRisks, FencingEvidence, Step};
-use pod_safety::fencing::{How, Proof, Quiet, Recording};
+use pod_safety::fencing::{How, Proof, Recording, UnchangedHeartbeat};
 
 use super::args::Risk;
 use super::steps::FenceRun;
@@ -73,7 +73,11 @@ impl FenceRun<'_> {
     fn watch_suspect(&mut self, observed: &Observed) {
         if self.args.suspect && self.proof.is_some() {
             let heartbeat = &observed.evidence.signs.heartbeat;
-            self.quiet = Some(Quiet::after(self.quiet.take(), heartbeat, Machine.boot()));
+            self.unchanged = Some(UnchangedHeartbeat::after(
+                self.unchanged.take(),
+                heartbeat,
+                Machine.boot(),
+            ));
         }
     }
 
@@ -129,10 +133,10 @@ impl FenceRun<'_> {
             lock: target.lock(observed.lease.as_ref()),
             is_lost: self.has_lost_lock(observed),
             is_suspect: self.args.suspect,
-            is_quiet: self
-                .quiet
+            has_stopped_reporting: self
+                .unchanged
                 .as_ref()
-                .is_some_and(|quiet| quiet.is_over(begun)),
+                .is_some_and(|unchanged| unchanged.is_over(begun)),
             hook: self.hook.other(observed),
             proof: self.proof.clone(),
             is_recorded: self.recording.is_there(),
@@ -146,7 +150,7 @@ impl FenceRun<'_> {
         self.warn_of_replaced(&evidence);
         self.unread = evidence.unread();
         if let Err(steps::Refusal::OtherMachine { proof, now }) = &next {
-            // The proof and the marks on the Node belong to another machine. Nothing is known about this
+            // The proof and the annotations on the Node belong to another machine. Nothing is known about this
             // one.
             self.proof = None;
             if proof.of.uid != now.uid {

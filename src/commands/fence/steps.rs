@@ -9,7 +9,7 @@ use pod_safety::Known;
 use pod_safety::cluster::Removed;
 use pod_safety::fencing::steps::{Lock, Step, Unread};
 use pod_safety::fencing::{
-    How, Proof, Quiet, Record, Recording, Remains, Watched, Written, is_of_fencing,
+    How, Proof, Record, Recording, Remains, UnchangedHeartbeat, Watched, Written, is_of_fencing,
 };
 
 use super::args::FenceArgs;
@@ -49,10 +49,10 @@ pub(super) struct FenceRun<'a> {
     pub(super) has_found_hold: bool,
     /// Whether a doubtful heartbeat was watched already.
     pub(super) is_watched: bool,
-    /// How long the node has been silent, if it is a suspect.
-    pub(super) quiet: Option<Quiet>,
+    /// How long the node has been unreachable, if it is a suspect.
+    pub(super) unchanged: Option<UnchangedHeartbeat>,
     /// How long to wait for that, once the node is proven to be off.
-    pub(super) silence: Option<Timeout>,
+    pub(super) suspect_timeout: Option<Timeout>,
     /// Whether the operator has confirmed the fencing, or nobody has to.
     pub(super) is_confirmed: bool,
     /// Whether the cost was reported already, and accepted if necessary.
@@ -84,8 +84,8 @@ impl<'a> FenceRun<'a> {
             recording: Recording::Absent,
             has_found_hold: false,
             is_watched: false,
-            quiet: None,
-            silence: None,
+            unchanged: None,
+            suspect_timeout: None,
             is_confirmed: false,
             is_weighed: false,
             leaving: Vec::new(),
@@ -114,7 +114,7 @@ impl FenceRun<'_> {
                 continue;
             }
             match (step, self.proof.clone()) {
-                (Step::AwaitSilence, _) => self.await_silence(&observed).await?,
+                (Step::AwaitReportsToStop, _) => self.await_reports_to_stop(&observed).await?,
                 (Step::Hold, _) => {
                     self.warn_of_unknown(&observed);
                     let change = self.hold().await?;
@@ -162,28 +162,34 @@ impl FenceRun<'_> {
     /// # Errors
     /// If it has reported for too long after it was proven to be off. Its hold stays: the proof was wrong, and
     /// the operator has to find out why.
-    async fn await_silence(&mut self, observed: &Observed) -> Result<(), Failure> {
+    async fn await_reports_to_stop(&mut self, observed: &Observed) -> Result<(), Failure> {
         let target = self.target;
         let (node, terminal) = (&target.node, target.session.terminal);
         self.works_under(observed);
-        let timeout = match &self.silence {
+        let timeout = match &self.suspect_timeout {
             Some(timeout) => timeout,
             None => {
-                terminal.remark(fencing::silence_awaited(node, self.args.common.timeout));
-                self.silence.insert(Timeout::of(self.args.common.timeout))
+                terminal.remark(fencing::waits_for_reports_to_stop(
+                    node,
+                    self.args.common.timeout,
+                ));
+                self.suspect_timeout
+                    .insert(Timeout::of(self.args.common.timeout))
             }
         };
         if !timeout.rest().is_zero() {
             return timeout
-                .pause_with(target, &fencing::awaiting_silence(node))
+                .pause_with(target, &fencing::waiting_for_reports_to_stop(node))
                 .await;
         }
         (self.taken, self.proof, self.has_found_hold) = (None, None, false);
-        let quiet = self.quiet.as_ref();
+        let unchanged = self.unchanged.as_ref();
         Err(Failure::Fencing(FencingRefusal::StillReports {
             node: node.clone(),
             waited: self.args.common.timeout,
-            watched: quiet.map_or(Watched::Reports, |quiet| quiet.watched(Machine.boot())),
+            watched: unchanged.map_or(Watched::Reports, |unchanged| {
+                unchanged.watched(Machine.boot())
+            }),
         }))
     }
 
@@ -304,7 +310,9 @@ impl FenceRun<'_> {
     fn warn_of_unknown(&self, observed: &Observed) {
         let (node, terminal) = (&self.target.node, self.target.session.terminal);
         let signs = &observed.evidence.signs;
-        if let (Known::Yes(_), Known::Unknown(why)) = (&signs.heartbeat, signs.heard(observed.at)) {
+        if let (Known::Yes(_), Known::Unknown(why)) =
+            (&signs.heartbeat, signs.trusted_heartbeat(observed.at))
+        {
             terminal.warn(fencing::odd_clock(node, &why));
         }
         for unread in &self.unread {

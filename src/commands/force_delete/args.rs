@@ -47,7 +47,8 @@ pub(crate) struct ForceDeleteArgs {
     /// Accept these risks, by the IDs of the report, and delete
     ///
     /// An ID is the one in a RISK line. --accept-risk without IDs accepts all risks that the report shows.
-    /// --accept-risk=none accepts nothing, and deletes only if there is no risk to accept. For node/NAME, an ID counts for all pods of the node, also for those that came after the report.
+    /// --accept-risk=none accepts nothing, and deletes only if there is no risk to accept. For node/NAME, an ID
+    /// counts for all pods of the node, also for those that came after the report.
     #[arg(
         long,
         value_name = "ID,...",

@@ -21,7 +21,7 @@ use crate::exit::Code;
 use crate::run::interruption::Interruption;
 use crate::words::fencing::watching;
 
-/// The exit code for what became of everything that was deleted.
+/// The exit code for the outcomes of all deletions.
 fn code(deleted: &[Deleted]) -> Code {
     match deleted.iter().any(|one| one.outcome.is_unfinished()) {
         true => Code::TIMED_OUT,

@@ -1,6 +1,6 @@
 //! A target that was deleted, and what was known about it before.
 
-use pod_safety::cluster::Kin;
+use pod_safety::cluster::SameController;
 use pod_safety::facts::Facts;
 use pod_safety::outcome::Outcome;
 use pod_safety::report::Report;
@@ -38,5 +38,5 @@ impl Deleted {
 pub(super) struct ReadPod {
     pub(super) facts: Facts,
     /// The pods that may include its replacement.
-    pub(super) kin: Option<Kin>,
+    pub(super) same_controller: Option<SameController>,
 }

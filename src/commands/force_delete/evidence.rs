@@ -1,10 +1,10 @@
-//! The Events that keep the evidence where operators look for it later.
+//! The Events that keep the evidence.
 
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::ObjectReference;
 use maintenance_lease::{ApiError, Event};
 use pod_safety::Known;
-use pod_safety::facts::{NodeSight, Owner};
+use pod_safety::facts::{NodeSnapshot, Owner};
 use pod_safety::outcome::Outcome;
 
 use super::context::Run;
@@ -68,7 +68,7 @@ fn regarding(one: &Deleted) -> ObjectReference {
     let facts = &seen.facts;
     match (&facts.owner, &facts.node) {
         (Owner::Controller { reference, .. }, _) => (**reference).clone(),
-        (_, Known::Yes(NodeSight::There(there))) => of_node(&facts.pod.node, &there.uid),
+        (_, Known::Yes(NodeSnapshot::Present(there))) => of_node(&facts.pod.node, &there.uid),
         _ => ObjectReference {
             api_version: Some("v1".to_owned()),
             kind: Some("Pod".to_owned()),

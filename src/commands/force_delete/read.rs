@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::Pod;
 use maintenance_lease::protocol::Now;
 use maintenance_lease::{Error, NodeLease};
 use pod_safety::Known;
-use pod_safety::cluster::Kin;
-use pod_safety::facts::{Evidence, Facts, Lock, NodeFacts, NodeSight};
+use pod_safety::cluster::SameController;
+use pod_safety::facts::{Evidence, Facts, Lock, NodeFacts, NodeSnapshot};
 use pod_safety::node_health::Heartbeat;
 use pod_safety::report::{Report, Target};
 
@@ -111,7 +111,7 @@ impl Run<'_> {
             findings.reports.push(report);
             findings.pods.push(ReadPod {
                 facts,
-                kin: Kin::of(pod, now),
+                same_controller: SameController::of(pod, now),
             });
         }
         findings
@@ -131,7 +131,7 @@ impl Run<'_> {
         };
         let facts = NodeFacts::of(read, may_delete);
         match &facts.node {
-            Known::Yes(NodeSight::Gone { .. }) if first.is_none() => {
+            Known::Yes(NodeSnapshot::Gone { .. }) if first.is_none() => {
                 return Err(Failure::Lock(Error::NodeNotFound(node.to_owned())));
             }
             Known::Unknown(why) => {
@@ -144,7 +144,7 @@ impl Run<'_> {
         let report = Report::on_node(node, &facts, uid.map(String::as_str), now);
         let mut findings = Findings::of(&evidence, now);
         match &facts.node {
-            Known::Yes(NodeSight::There(there)) if there.deleting => {
+            Known::Yes(NodeSnapshot::Present(there)) if there.deleting => {
                 let finalizers = there.finalizers.clone();
                 findings.held.push(Deleted::before(report, finalizers));
             }
@@ -241,8 +241,10 @@ fn locks(evidence: &Evidence) -> BTreeMap<String, Known<Lock>> {
 fn to_watch(evidence: &Evidence, now: Now) -> Vec<(String, Heartbeat)> {
     let nodes = evidence.nodes.iter();
     let to_watch = nodes.filter_map(|(name, node)| match node.sight() {
-        Known::Yes(NodeSight::There(there)) => Some((name.clone(), there.signs.to_watch(now)?)),
-        Known::Yes(NodeSight::Gone { .. }) | Known::Unknown(_) => None,
+        Known::Yes(NodeSnapshot::Present(there)) => {
+            Some((name.clone(), there.signs.to_watch(now)?))
+        }
+        Known::Yes(NodeSnapshot::Gone { .. }) | Known::Unknown(_) => None,
     });
     to_watch.collect()
 }

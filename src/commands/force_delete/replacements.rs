@@ -1,4 +1,4 @@
-//! What became of the pods that were deleted.
+//! The replacements of pods that were deleted.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use futures::future::{join, join_all};
 use k8s_openapi::api::core::v1::Pod;
 use pod_safety::cluster::{Following, Removed};
 use pod_safety::constants::JOB_TRACKING;
-use pod_safety::facts::{NodeSight, Owner, Promise};
+use pod_safety::facts::{NodeSnapshot, Owner, Promise};
 use pod_safety::known::Known;
 use pod_safety::outcome::Outcome;
 use tokio::time::Instant;
@@ -155,7 +155,7 @@ fn promise(seen: &ReadPod) -> Option<Promise> {
 fn removed(seen: &ReadPod) -> Removed {
     Removed {
         pod: seen.facts.pod.clone(),
-        kin: seen.kin.clone(),
+        same_controller: seen.same_controller.clone(),
         is_expected: is_expected(seen),
     }
 }
@@ -164,7 +164,9 @@ fn removed(seen: &ReadPod) -> Removed {
 fn is_expected(seen: &ReadPod) -> bool {
     match promise(seen) {
         Some(Promise::OneOfEachName | Promise::NoneBeforeTheEnd) => true,
-        Some(Promise::OnePerNode) => matches!(seen.facts.node, Known::Yes(NodeSight::There(_))),
+        Some(Promise::OnePerNode) => {
+            matches!(seen.facts.node, Known::Yes(NodeSnapshot::Present(_)))
+        }
         Some(Promise::None | Promise::Perhaps) | None => false,
     }
 }

@@ -1,8 +1,8 @@
 //! The request to delete one target, and what is known about it afterwards.
 
 use maintenance_lease::{ApiError, DryRun};
-use pod_safety::cluster::{Deletion, Exactly};
-use pod_safety::facts::PodSight;
+use pod_safety::cluster::{Deletion, DeletionRequest};
+use pod_safety::facts::PodSnapshot;
 use pod_safety::outcome::Outcome;
 use pod_safety::report::Target;
 
@@ -30,7 +30,7 @@ impl Run<'_> {
     pub(super) async fn request(
         &self,
         target: &Target,
-        pod: Option<&PodSight>,
+        pod: Option<&PodSnapshot>,
         ended: &Interruption,
     ) -> Result<Answer, Failure> {
         match ended.or_soon(self.delete_one(target, pod)).await {
@@ -59,7 +59,11 @@ impl Run<'_> {
         }
     }
 
-    async fn delete_one(&self, target: &Target, pod: Option<&PodSight>) -> Result<Answer, Failure> {
+    async fn delete_one(
+        &self,
+        target: &Target,
+        pod: Option<&PodSnapshot>,
+    ) -> Result<Answer, Failure> {
         if self.args.write.dry_run == DryRun::Client {
             return Ok(Answer::Is(Deletion::Done));
         }
@@ -81,7 +85,7 @@ impl Run<'_> {
         // Node changes all the time.
         let lives = self.args.overrides("node-alive");
         let is_any = target.namespace.is_none() && lives;
-        let exactly = Exactly {
+        let request = DeletionRequest {
             uid: &target.uid,
             // The phase that was set above changed the version, and what the Job does then changes it again.
             version: (!is_any && job_waits.is_none()).then_some(&*target.resource_version),
@@ -91,14 +95,14 @@ impl Run<'_> {
         let sent = match &target.namespace {
             Some(namespace) => {
                 self.reader
-                    .delete_pod(namespace, &target.name, exactly)
+                    .delete_pod(namespace, &target.name, request)
                     .await
             }
-            None => self.reader.delete_node(&target.name, exactly).await,
+            None => self.reader.delete_node(&target.name, request).await,
         };
         match sent {
             Err(error) if error.leaves_writes_unknown() && !dry_run => {
-                Ok(self.settle(target, exactly, error).await)
+                Ok(self.settle(target, request, error).await)
             }
             Err(error) if job_waits.is_some() && !dry_run => Ok(Answer::Marked(error.into())),
             // The Job removed its finalizer, and the pod was already deleted.
@@ -108,14 +112,19 @@ impl Run<'_> {
     }
 
     /// Finds out whether a deletion took effect if its answer was lost.
-    async fn settle(&self, target: &Target, exactly: Exactly<'_>, error: ApiError) -> Answer {
+    async fn settle(
+        &self,
+        target: &Target,
+        request: DeletionRequest<'_>,
+        error: ApiError,
+    ) -> Answer {
         let lost = Answer::Lost(Some(error));
         let read = match &target.namespace {
             Some(namespace) => {
                 let pod = self.reader.pod(namespace, &target.name).await.ok();
                 pod.map(|pod| {
                     pod.map(|pod| {
-                        let is_deleted = PodSight::of(&pod).was_forced();
+                        let is_deleted = PodSnapshot::of(&pod).was_forced();
                         (pod.metadata, is_deleted)
                     })
                 })
@@ -134,12 +143,12 @@ impl Run<'_> {
             None => lost,
             Some(Some((metadata, is_deleted))) if metadata.uid.as_ref() == Some(&target.uid) => {
                 let version = metadata.resource_version.as_deref();
-                match (is_deleted, exactly.version) {
+                match (is_deleted, request.version) {
                     (true, _) => Answer::Is(Deletion::Held {
                         finalizers: metadata.finalizers.unwrap_or_default(),
                     }),
                     // The request can't take effect any more, because it was for another version.
-                    (false, Some(_)) if version != exactly.version => Answer::Is(Deletion::Changed),
+                    (false, Some(_)) if version != request.version => Answer::Is(Deletion::Changed),
                     (false, _) => lost,
                 }
             }

@@ -11,9 +11,9 @@ use crate::args::output::offers_no_lock_id;
 /// there before fence stays. The command refuses (exit code 6) unless the kubelet is alive and the
 /// node was restarted after it was fenced, that is, its boot ID has changed.
 ///
-/// If you give a HOOK, it runs first; then the node has --timeout to come back (exit code 4). If the
-/// node was powered off, HOOK should power it on. If it was cut off with --isolated, HOOK reconnects
-/// it and must first stop whatever was running there: the node then does not need a restart.
+/// If you give a HOOK, it runs first. The node must then come back within --timeout (else exit code 4). If
+/// the node was powered off, HOOK should power it on. If it was cut off with --isolated, HOOK must stop
+/// everything that was running there, and then reconnect it. The node then does not need a restart.
 ///
 /// You are asked to confirm if somebody else fenced the node, or if fencing stopped before it was
 /// recorded.
@@ -32,7 +32,7 @@ pub(crate) struct UnfenceArgs {
     pub(crate) common: FencingArgs<Risk>,
 }
 
-/// The risks that an operator may know better about.
+/// The risks that an operator can accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Risk {
     /// The node may not have been restarted since it was fenced

@@ -188,7 +188,8 @@ impl UnfenceRun<'_> {
             let Err(refusal) = self.may_return(&observed) else {
                 return Ok(observed);
             };
-            let is_doubtful = matches!(refusal, Refusal::Silent | Refusal::HeartbeatUnknown(_));
+            let is_doubtful =
+                matches!(refusal, Refusal::Unreachable | Refusal::HeartbeatUnknown(_));
             if is_doubtful && !is_watched && limit.is_zero() {
                 is_watched = true;
                 if target.watch_heartbeat(&observed).await? {
@@ -198,7 +199,7 @@ impl UnfenceRun<'_> {
             }
             if timeout.rest().is_zero() {
                 return Err(match refusal {
-                    Refusal::Silent if !limit.is_zero() => {
+                    Refusal::Unreachable if !limit.is_zero() => {
                         Failure::Hook(HookError::StillUnreachable {
                             node: target.node.clone(),
                             waited: limit,

@@ -209,16 +209,16 @@ fn every_reason_is_in_a_few_words() {
     apps        pod/kept-0       worker-2   held by finalizer
                                             example.com/\u{1b}[31mbackup
     apps        pod/hung-0       worker-2   Terminating, 20s overdue, container main
-                                            cannot be ended
+                                            cannot be stopped
     apps        pod/web-7d4c-w   -          Pending, unschedulable: 0/3 nodes are
                                             available: 1 node(s) had untolerated
                                             taint, 2 Insufficient cpu
     apps        pod/web-7d4c-v   worker-2   Pending, volume pvc-7d2e is attached to
                                             worker-1
-    -           pv/pvc-7d2e      worker-1   Attached, its node is gone
-    -           pv/pvc-7d2e      worker-1   Attached, its node is gone
-    -           pv/pvc-7d2e      worker-1   Waits to be detached
-    -           pv/pvc-7d2e      worker-1   Still attached, no pod there uses it
+    -           pv/pvc-7d2e      worker-1   Attached to a node that is gone
+    -           pv/pvc-7d2e      worker-1   Attached to a node that is gone
+    -           pv/pvc-7d2e      worker-1   Waiting to be detached
+    -           pv/pvc-7d2e      worker-1   Still attached, but no pod there uses it
     -           namespace/apps   -          Terminating 9m, blocked by 9 pods
     ");
     let wide = shown(true, None);

@@ -12,7 +12,7 @@ use crate::words::activity;
 use crate::words::cells::{last_reason, left, none, reason_and_ticket, text, unknown, unreadable};
 use crate::words::health;
 use crate::words::holder::of_node;
-use crate::words::state::Label;
+use crate::words::state::ShownState;
 use crate::words::time::span;
 
 /// A column.
@@ -73,7 +73,7 @@ impl Column {
         let held = view.lease.filter(|lease| lease.holder().is_some());
         match self {
             Self::Node => escape(view.node),
-            Self::State => Label::of(view.lease, now).word().to_owned(),
+            Self::State => ShownState::of(view.lease, now).word().to_owned(),
             Self::Holder => held.and_then(NodeLease::holder).map_or_else(none, of_node),
             Self::Reason => held.map_or_else(none, reason_and_ticket),
             Self::Age => match held {
@@ -105,8 +105,8 @@ impl Column {
                 .filter(|last| !last.is_empty())
                 .map_or_else(none, of_node),
             Self::LastReason => text(view.lease.and_then(last_reason)),
-            Self::Fencing => match (view.marks, view.health) {
-                (Some(marks), _) => marks.words(now).unwrap_or_else(none),
+            Self::Fencing => match (view.annotations, view.health) {
+                (Some(annotations), _) => annotations.words(now).unwrap_or_else(none),
                 (None, Some(_)) => none(),
                 (None, None) => unknown(),
             },

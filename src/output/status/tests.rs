@@ -13,7 +13,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::output::status::*;
 use crate::words::fencing_annotations::FencingAnnotations;
-use crate::words::state::Label;
+use crate::words::state::ShownState;
 use crate::words::status::{LeftOut, summary};
 
 impl Rows {
@@ -149,7 +149,7 @@ fn views<'a>(leases: &'a HashMap<String, NodeLease>, row: &'a NodeLookup) -> Vec
             row,
             heartbeat: Heartbeat::At(noon().latest - Span::seconds(4)),
             health: None,
-            marks: None,
+            annotations: None,
             findings: None,
         })
         .collect()
@@ -177,13 +177,13 @@ async fn every_state_reads_well() {
     ");
     let states: Vec<_> = views
         .iter()
-        .map(|view| (Label::of(view.lease, noon()), view.health))
+        .map(|view| (ShownState::of(view.lease, noon()), view.health))
         .collect();
     assert_snapshot!(summary(&states, LeftOut::default()), @"11 nodes: 2 free, 5 locked, 2 expired, 2 on hold (1 overdue)");
 }
 
 #[tokio::test]
-async fn wide_tells_more() {
+async fn wide_shows_more() {
     let leases = all_states().await;
     let missing = NodeLookup::Missing;
     let mut views = views(&leases, &missing);
@@ -191,13 +191,13 @@ async fn wide_tells_more() {
     views[1].heartbeat = Heartbeat::Missing;
     // Its row alone shows that it is healthy, so its whole Node was not read.
     views[1].health = Some(&Health::Ready);
-    let marks = FencingAnnotations {
+    let annotations = FencingAnnotations {
         record: Record::parse(
             r#"{"who":"dave","when":"noon","how":{"poweredOff":"dark"},"nodeUid":"u"}"#,
         ),
         hook: None,
     };
-    views[2].marks = Some(&marks);
+    views[2].annotations = Some(&annotations);
     let mut table = Table::new(true, true, &[], true, None);
     assert_snapshot!(table.rows(&[&views[..3], &views[10..]].concat(), noon()).text(), @"
     NODE         STATE     HOLDER          REASON       AGE   LEFT      STATUS   HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON          FENCING                              OTHER TOOLS
@@ -232,7 +232,7 @@ async fn held_by(holder: &str, reason: &str) -> HashMap<String, NodeLease> {
 const LONG: &str = "new kernel, then the drivers, then a look at the disks";
 
 #[tokio::test]
-async fn a_terminal_cuts_reasons_and_holders_and_nothing_where_that_would_not_do() {
+async fn a_terminal_shortens_reasons_and_holders_only_if_that_is_enough() {
     let ready = row("Ready");
     let mut leases = held_by("alice@bastion.example", LONG).await;
     let at = |leases: &HashMap<String, NodeLease>, fit| {

@@ -17,8 +17,8 @@ pub(crate) struct View<'a> {
     pub(crate) heartbeat: Heartbeat,
     /// `None`: nothing is known beyond its row.
     pub(crate) health: Option<&'a Health>,
-    /// The fencing marks on the Node; `None`: the whole object was not read.
-    pub(crate) marks: Option<&'a FencingAnnotations>,
+    /// The fencing annotations on the Node; `None`: the whole object was not read.
+    pub(crate) annotations: Option<&'a FencingAnnotations>,
     /// What other tools do to the node; `None`: the whole object was not read.
     pub(crate) findings: Option<&'a [Finding]>,
 }

@@ -33,7 +33,7 @@ pub(crate) struct DetailsRead {
 #[derive(Clone, Debug)]
 pub(crate) struct NodeDetails {
     pub(crate) health: Health,
-    pub(crate) marks: FencingAnnotations,
+    pub(crate) annotations: FencingAnnotations,
     /// What other tools do to it.
     pub(crate) findings: Vec<Finding>,
 }
@@ -41,7 +41,7 @@ pub(crate) struct NodeDetails {
 impl NodeDetails {
     const GONE: Self = Self {
         health: Health::Gone,
-        marks: FencingAnnotations {
+        annotations: FencingAnnotations {
             record: None,
             hook: None,
         },
@@ -202,7 +202,7 @@ fn seen(name: &str, node: &Node, signs: &Signs, now: Now) -> DetailsRead {
         row: NodeLookup::Row(row(name, node, signs)),
         node_details: Some(NodeDetails {
             health: signs.health(now),
-            marks: FencingAnnotations {
+            annotations: FencingAnnotations {
                 record: signs.record.clone(),
                 hook: Attempt::on(node),
             },

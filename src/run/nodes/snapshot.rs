@@ -91,11 +91,11 @@ impl Snapshot {
         }
     }
 
-    /// The fencing marks on the Node, if the whole object was read.
-    fn marks(&self, node: &str) -> Option<&FencingAnnotations> {
+    /// The fencing annotations on the Node, if the whole object was read.
+    fn annotations(&self, node: &str) -> Option<&FencingAnnotations> {
         self.details
             .get(node)
-            .map(|node_details| &node_details.marks)
+            .map(|node_details| &node_details.annotations)
     }
 
     /// What other tools do to the Node, if the whole object was read.
@@ -131,7 +131,7 @@ impl Snapshot {
                     .map_or(Heartbeat::Missing, |&at| Heartbeat::At(at)),
             },
             health: self.health(node),
-            marks: self.marks(node),
+            annotations: self.annotations(node),
             findings: self.findings(node),
         }
     }
@@ -142,7 +142,7 @@ impl Snapshot {
         let heartbeat = heartbeats.and_then(|heartbeats| heartbeats.get(node).copied());
         Item::new(node, self.leases.get(node), self.row(node), now)
             .with_health(self.health(node))
-            .with_marks(self.marks(node), now)
+            .with_annotations(self.annotations(node), now)
             .with_findings(self.findings(node).unwrap_or_default())
             .with_heartbeat(heartbeat)
     }
@@ -151,7 +151,9 @@ impl Snapshot {
     pub(crate) fn next_change(&self, node: &str, now: Now) -> Option<Instant> {
         let of_lease = self.leases.get(node);
         let of_lease = of_lease.and_then(|lease| lease.next_change(now));
-        let of_node = self.marks(node).and_then(|marks| marks.next_change(now));
+        let of_node = self
+            .annotations(node)
+            .and_then(|annotations| annotations.next_change(now));
         of_lease.into_iter().chain(of_node).min()
     }
 
@@ -180,10 +182,10 @@ impl Snapshot {
     /// not count.
     pub(crate) fn needs_attention(&self, node: &str, now: Now) -> bool {
         let lease = self.leases.get(node);
-        let is_marked = |marks: &FencingAnnotations| marks.words(now).is_some();
+        let has_annotations = |annotations: &FencingAnnotations| annotations.words(now).is_some();
         self.is_locked(node)
             || lease.is_some_and(|lease| !lock_flags(lease, now).is_empty())
             || self.health(node) != Some(&Health::Ready)
-            || self.marks(node).is_some_and(is_marked)
+            || self.annotations(node).is_some_and(has_annotations)
     }
 }

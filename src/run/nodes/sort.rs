@@ -6,7 +6,7 @@ use maintenance_lease::protocol::{Instant, Now};
 
 use super::snapshot::Snapshot;
 use crate::words::holder::of_node;
-use crate::words::state::Label;
+use crate::words::state::ShownState;
 
 /// What rows are sorted by. Rows without the value come last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -36,7 +36,7 @@ impl SortKey {
             let held = lease.filter(|lease| lease.holder().is_some());
             match self {
                 Self::Node => (0, node.clone()),
-                Self::State => (Label::of(lease, now).urgency(), String::new()),
+                Self::State => (ShownState::of(lease, now).urgency(), String::new()),
                 Self::Holder => match held.and_then(NodeLease::holder) {
                     Some(holder) => (0, of_node(holder)),
                     None => (1, String::new()),

@@ -27,9 +27,7 @@ impl Question {
     /// Before `node` is fenced; its name is the answer.
     pub(crate) fn to_fence(place: &str, node: &str, is_suspect: bool) -> Self {
         let suspected = is_suspect.then(|| {
-            format!(
-                "node/{node} still reports to Kubernetes: its pods may be working until it is off"
-            )
+            format!("node/{node} still reports to Kubernetes: its pods may still be running")
         });
         Self::new(
             place,

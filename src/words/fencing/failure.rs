@@ -22,7 +22,7 @@ pub(crate) const PROCESSES_LEFT: &str =
 
 /// It is unknown how a hook ends.
 pub(crate) fn hook_not_followed(error: &impl Display) -> String {
-    format!("could not follow the hook: {error}")
+    format!("could not wait for the hook to end: {error}")
 }
 
 /// Message and hint about a hook.

@@ -62,7 +62,7 @@ pub(crate) fn not_marked(node: &str, fenced: bool, failure: &Failure) -> String 
 pub(crate) fn hold_stays(node: &str, program: &Program) -> String {
     format!(
         "node/{node} stays on hold: an earlier fence was interrupted, and the result of its hook is \
-         unknown; when the node is well, run `{program} unfence {node}`"
+         unknown; when the node is healthy, run `{program} unfence {node}`"
     )
 }
 

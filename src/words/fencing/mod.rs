@@ -24,9 +24,9 @@ pub(crate) use self::hold::{
     not_marked, on_hold, taken_by,
 };
 pub(crate) use self::progress::{
-    awaited, awaiting, awaiting_silence, fenced, lease_ends, lease_ends_with_outer, not_fenced,
-    not_known, odd_clock, replaced, silence_awaited, story, unfenced, unrecorded, waited, watching,
-    would_run,
+    awaited, awaiting, fenced, lease_ends, lease_ends_with_outer, not_fenced, not_known, odd_clock,
+    replaced, story, unfenced, unrecorded, waited, waiting_for_reports_to_stop,
+    waits_for_reports_to_stop, watching, would_run,
 };
 pub(crate) use self::refusal::refusal;
 pub(crate) use self::remains::{

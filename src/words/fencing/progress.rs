@@ -96,7 +96,7 @@ pub(crate) fn not_fenced(node: &str) -> String {
     format!("node/{node} is not fenced")
 }
 
-/// `node` is unreachable, but its heartbeat tells nothing.
+/// `node` is unreachable, but its heartbeat is inconclusive.
 pub(crate) fn odd_clock(node: &str, why: &Why) -> String {
     format!(
         "node/{node} is unreachable, but {}",
@@ -108,19 +108,19 @@ pub(crate) fn odd_clock(node: &str, why: &Why) -> String {
 pub(crate) fn not_known(node: &str, unread: &Unread) -> String {
     let what = match unread {
         Unread::Zone(_) => "how many other nodes are unreachable".to_owned(),
-        Unread::Remediation(_) => format!("whether another tool is remediating {node}"),
+        Unread::Remediation(_) => format!("whether another tool is repairing {node}"),
     };
     format!("unknown {what}: {}", escape(&unread.why().to_string()))
 }
 
-/// After its hook, waits for a suspect to fall silent, for at most `limit`.
-pub(crate) fn silence_awaited(node: &str, limit: Duration) -> String {
+/// After its hook, waits for a suspect to stop reporting, for at most `limit`.
+pub(crate) fn waits_for_reports_to_stop(node: &str, limit: Duration) -> String {
     let limit = length(Span::from(limit));
     format!("node/{node}: waiting up to {limit} for it to stop reporting; it is not fenced before")
 }
 
 /// The same as a line that is updated.
-pub(crate) fn awaiting_silence(node: &str) -> String {
+pub(crate) fn waiting_for_reports_to_stop(node: &str) -> String {
     format!("waiting for node/{node} to stop reporting")
 }
 

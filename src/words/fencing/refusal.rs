@@ -33,7 +33,7 @@ fn not_silent(
         ),
         Watched::Stopped => (
             format!(
-                "it has stopped reporting, but Kubernetes does not call it unreachable after {waited}"
+                "it has stopped reporting, but Kubernetes does not report it unreachable after {waited}"
             ),
             RETRY.to_owned(),
         ),
@@ -134,7 +134,7 @@ fn not_fenced(node: &str, refusal: &steps::Refusal, program: &Program) -> (Strin
         ),
         Remediation(who) => (
             format!(
-                "cannot fence node/{node}: another tool is already remediating it: {}",
+                "cannot fence node/{node}: another tool is already repairing it: {}",
                 escape(who)
             ),
             "wait until it has finished, or stop it first".to_owned(),
@@ -142,10 +142,7 @@ fn not_fenced(node: &str, refusal: &steps::Refusal, program: &Program) -> (Strin
         Unread(unread) => (
             format!("cannot fence node/{node}: {}", all_unread(unread)),
             match unread.iter().all(steps::Unread::is_acceptable) {
-                true => format!(
-                    "to fence it without this check, {}",
-                    accepting(program, "unread")
-                ),
+                true => format!("to fence it anyway, {}", accepting(program, "unread")),
                 false => RETRY.to_owned(),
             },
         ),
@@ -158,7 +155,7 @@ fn all_unread(unread: &[steps::Unread]) -> String {
     all.join("; ")
 }
 
-/// A fenced node shows signs of life.
+/// The kubelet of a fenced node is alive.
 fn back_alive(node: &str, age: Span, program: &Program) -> (String, String) {
     (
         format!(
@@ -196,7 +193,9 @@ fn not_called_unreachable(
 /// What to do if it is unknown whether `node` is alive, because of `why`.
 fn unknown_hint(node: &str, why: &Why) -> String {
     match why {
-        Why::Untold(_) => format!("set the clock of node/{node}, and check that its kubelet runs"),
+        Why::Inconclusive(_) => {
+            format!("set the clock of node/{node}, and check that its kubelet runs")
+        }
         Why::Forbidden(_) => "ask an administrator for the group kubectl-maint:fencers".to_owned(),
         Why::NoAnswer(_) | Why::NotRead => RETRY.to_owned(),
     }
@@ -206,7 +205,7 @@ fn unknown_hint(node: &str, why: &Why) -> String {
 fn stays(node: &str, refusal: &back::Refusal, program: &Program) -> (String, String) {
     let accepting = || accepting(program, "boot-id");
     match refusal {
-        back::Refusal::Silent => (
+        back::Refusal::Unreachable => (
             format!("cannot unfence node/{node}: it is still unreachable"),
             format!(
                 "start it first, or let a hook start it with `{program} unfence {node} -- HOOK`"

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_reason_leaves_room_for_what_was_given_up() {
+    fn a_long_reason_leaves_room_for_the_accepted_risks() {
         let report = report("pod", "web-0", &[("owner", Level::Risk)]);
         let note = note(
             &"a".repeat(900),
@@ -202,15 +202,15 @@ mod tests {
             &[],
             &Outcome::Deleted,
         );
-        let given_up = note.find(" Accepted risks: owner.").expect("it is told");
-        assert!(given_up < 300, "{note}");
-        let words = note.find("so it is with owner").expect("it is told");
+        let risks = note.find(" Accepted risks: owner.").expect("the risks");
+        assert!(risks < 300, "{note}");
+        let words = note.find("so it is with owner").expect("the reason");
         assert!(words < 600, "{note}");
         assert!(note.contains("w…. Known at that time"), "{note}");
     }
 
     #[test]
-    fn what_got_no_answer_is_not_told_as_done() {
+    fn a_write_without_an_answer_is_not_reported_as_done() {
         let report = report("pod", "web-0", &[]);
         let outcome = Outcome::Unknown {
             error: Some("no answer within 10s".to_owned()),

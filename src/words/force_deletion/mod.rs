@@ -1,4 +1,4 @@
-//! What `force-delete` says: what it found, what is missing, and what became of the targets.
+//! What `force-delete` prints: its findings, the risks that are not accepted, and the outcomes.
 
 mod event;
 mod outcome;
@@ -13,7 +13,7 @@ use pod_safety::report::Target;
 
 pub(crate) use self::event::note;
 pub(crate) use self::outcome::{no_answer, outcome};
-pub(crate) use self::report::{ALL_PODS, and_more, checks_ok, heading, level, way_out};
+pub(crate) use self::report::{ALL_PODS, and_more, blocker_hint, checks_ok, heading, level};
 use super::fencing::count;
 use super::hint_command::Program;
 use super::time::length;
@@ -175,5 +175,5 @@ pub(crate) fn waiting_for_pods(node: &str, pods: usize, limit: Duration) -> Stri
 /// The Events could not be written.
 pub(crate) fn no_event(error: &maintenance_lease::ApiError) -> String {
     let error = escape(&error.to_string());
-    format!("could not keep the evidence in an Event: {error}")
+    format!("could not record the evidence in an Event: {error}")
 }

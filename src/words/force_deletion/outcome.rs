@@ -1,4 +1,4 @@
-//! What became of a pod or Node whose deletion was requested.
+//! The outcome of a requested deletion, in words.
 
 use maintenance_lease::protocol::Now;
 use pod_safety::constants::POD_GC;
@@ -73,7 +73,7 @@ pub(crate) fn outcome(target: &Target, outcome: &Outcome, now: Now) -> String {
                 "its name is free"
             };
             format!(
-                "is already deleted, but held by {}; {freed} when its controller removes the finalizer",
+                "is already being deleted, but held by {}; {freed} when its controller removes the finalizer",
                 held_by(finalizers)
             )
         }

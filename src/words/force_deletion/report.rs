@@ -63,7 +63,7 @@ pub(crate) fn level(level: Level) -> &'static str {
 }
 
 /// How to go on despite the blocker with this id.
-pub(crate) fn way_out(id: &str, is_final: bool, is_overridden: bool) -> String {
+pub(crate) fn blocker_hint(id: &str, is_final: bool, is_overridden: bool) -> String {
     match is_overridden {
         _ if is_final => "cannot be overridden".to_owned(),
         true => "overridden".to_owned(),

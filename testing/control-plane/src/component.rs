@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn other_failures_are_told_at_once_with_the_log() {
+    fn other_failures_are_reported_at_once_with_the_log() {
         let directory = tempfile::tempdir().unwrap();
         let (attempts, component) = start(directory.path(), 1, "no such flag");
         assert_eq!(attempts, 1);

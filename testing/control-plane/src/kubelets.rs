@@ -1,4 +1,4 @@
-//! Stand-ins for kubelets, which can fall silent and come back.
+//! Stand-ins for kubelets, which can stop sending heartbeats and come back.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -22,14 +22,14 @@ const PERIOD: Duration = Duration::from_millis(500);
 ///
 /// Which pod goes to which node is the test's to say: [`ControlPlane::bind_pod`].
 ///
-/// Dropping it silences them all.
+/// Dropping it ends them all.
 #[derive(Debug)]
 pub struct Kubelets {
     orders: Option<Sender<(Order, Sender<Result<()>>)>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// After which silence a node comes back.
+/// How a node comes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Return {
     /// It was only cut off: the kernel that ran before still runs.
@@ -40,7 +40,7 @@ pub enum Return {
 
 #[derive(Debug)]
 enum Order {
-    Silence { node: String, since: Duration },
+    StopHeartbeats { node: String, since: Duration },
     Return { node: String, how: Return },
 }
 
@@ -87,16 +87,16 @@ impl ControlPlane {
 }
 
 impl Kubelets {
-    /// Silences a node: it does nothing any more, and its last heartbeat is `since` ago.
+    /// Stops the kubelet of a node, and sets its last heartbeat to `since` ago.
     ///
     /// # Errors
     /// If the API server refuses.
-    pub fn silence(&self, node: &str, since: Duration) -> Result<()> {
+    pub fn stop_heartbeats(&self, node: &str, since: Duration) -> Result<()> {
         let node = node.to_owned();
-        self.order(Order::Silence { node, since })
+        self.order(Order::StopHeartbeats { node, since })
     }
 
-    /// Brings a silent node back. It reports itself ready.
+    /// Brings an unreachable node back. It reports itself ready.
     ///
     /// # Errors
     /// If the API server refuses.
@@ -132,7 +132,7 @@ impl Drop for Kubelets {
 
 struct Kubelet {
     boot_id: String,
-    silent: bool,
+    unreachable: bool,
 }
 
 struct Work {
@@ -187,7 +187,7 @@ impl Work {
         self.report(name, &boot_id)?;
         let kubelet = Kubelet {
             boot_id,
-            silent: false,
+            unreachable: false,
         };
         self.nodes.insert(name.to_owned(), kubelet);
         Ok(())
@@ -195,8 +195,8 @@ impl Work {
 
     fn carry_out(&mut self, order: Order) -> Result<()> {
         match order {
-            Order::Silence { node, since } => {
-                self.kubelet(&node)?.silent = true;
+            Order::StopHeartbeats { node, since } => {
+                self.kubelet(&node)?.unreachable = true;
                 let last = Timestamp::now() - SignedDuration::try_from(since)?;
                 self.beat(&node, last)?;
             }
@@ -205,7 +205,7 @@ impl Work {
                 if how == Return::Rebooted {
                     kubelet.boot_id = new_boot_id();
                 }
-                kubelet.silent = false;
+                kubelet.unreachable = false;
                 let boot_id = kubelet.boot_id.clone();
                 self.beat(&node, Timestamp::now())?;
                 self.report(&node, &boot_id)?;
@@ -225,7 +225,7 @@ impl Work {
         let alive: BTreeSet<&str> = self
             .nodes
             .iter()
-            .filter(|(_, kubelet)| !kubelet.silent)
+            .filter(|(_, kubelet)| !kubelet.unreachable)
             .map(|(name, _)| name.as_str())
             .collect();
         for node in &alive {
@@ -322,7 +322,7 @@ impl Work {
             .patch(&format!("/api/v1/nodes/{node}/status"), &status)
     }
 
-    /// Says that it is ready wherever somebody called it silent meanwhile, as after a pause of the
+    /// Says that it is ready wherever somebody reported it unreachable meanwhile, as after a pause of the
     /// machine; and which volumes are in use: those that are attached, once a pod has them.
     fn look_after_node(&self, node: &str, has_pods: bool) -> Answer {
         let path = format!("/api/v1/nodes/{node}");

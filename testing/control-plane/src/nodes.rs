@@ -18,7 +18,7 @@ const PARALLEL: usize = 32;
 /// A node's Ready condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Readiness {
-    /// `True`: the kubelet says that all is well.
+    /// `True`: the kubelet reports that the node is ready.
     #[default]
     Ready,
     /// `False`: the kubelet is alive, and says that something is wrong.
@@ -35,7 +35,7 @@ pub struct NodeSpec {
     /// Its Ready condition.
     pub ready: Readiness,
     /// How long ago the kubelet last gave a sign of life. A controller manager makes a node unknown
-    /// that it has itself seen silent for its grace period, which is a day here where no flag says
+    /// that it has itself seen unreachable for its grace period, which is a day here where no flag says
     /// otherwise.
     pub heartbeat_age: Duration,
     /// Whether it is cordoned.

@@ -34,8 +34,8 @@ impl Builder {
 
     /// One more flag for kube-controller-manager; it wins over one of ours.
     ///
-    /// By default no node is found silent for a day, because there are no kubelets. For a test of
-    /// silence: `--node-monitor-period=1s` and `--node-monitor-grace-period=2s`.
+    /// By default no node is found unreachable for a day, because there are no kubelets. For a test of
+    /// unreachable nodes: `--node-monitor-period=1s` and `--node-monitor-grace-period=2s`.
     #[must_use]
     pub fn controller_manager_flag(mut self, flag: &str) -> Self {
         self.controller_manager_flags.push(flag.to_owned());
@@ -54,7 +54,7 @@ impl Builder {
     /// collection. Deployments, replica sets, stateful sets, daemon sets and jobs replace theirs, and
     /// volumes are attached and detached. Nothing else runs.
     #[must_use]
-    pub fn for_silent_nodes(self) -> Self {
+    pub fn for_unreachable_nodes(self) -> Self {
         self.controllers(&[
             "node-lifecycle-controller",
             "taint-eviction-controller",

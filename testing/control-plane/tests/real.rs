@@ -218,31 +218,34 @@ fn controller_manager_collects_what_a_deleted_node_owned() {
 }
 
 #[test]
-fn controller_manager_with_a_short_grace_period_finds_a_silent_node() {
+fn controller_manager_with_a_short_grace_period_finds_an_unreachable_node() {
     let control_plane = ControlPlane::builder()
         .controller_manager_flag("--node-monitor-period=1s")
         .controller_manager_flag("--node-monitor-grace-period=2s")
         .start()
         .unwrap();
-    let _logs = control_plane.keep_logs_on_panic("silent-node");
-    let silent = NodeSpec {
+    let _logs = control_plane.keep_logs_on_panic("unreachable-node");
+    let unreachable = NodeSpec {
         heartbeat_age: Duration::from_secs(3600),
-        ..NodeSpec::ready("silent")
+        ..NodeSpec::ready("unreachable")
     };
-    control_plane.create_nodes(&[silent]).unwrap();
-    eventually("the node is found silent", || {
+    control_plane.create_nodes(&[unreachable]).unwrap();
+    eventually("the node is found unreachable", || {
         let status = "jsonpath={.status.conditions[?(@.type=='Ready')].status}";
         control_plane
-            .kubectl(&["get", "node", "silent", "-o", status])
+            .kubectl(&["get", "node", "unreachable", "-o", status])
             .unwrap()
             == "Unknown"
     });
 }
 
-/// What everything about fencing rests on: a silent node's pod is neither gone nor replaced.
+/// What everything about fencing rests on: an unreachable node's pod is neither gone nor replaced.
 #[test]
-fn stand_ins_run_pods_until_they_fall_silent() {
-    let control_plane = ControlPlane::builder().for_silent_nodes().start().unwrap();
+fn stand_ins_run_pods_until_their_heartbeats_stop() {
+    let control_plane = ControlPlane::builder()
+        .for_unreachable_nodes()
+        .start()
+        .unwrap();
     let _logs = control_plane.keep_logs_on_panic("stand-ins");
     let kubelets = control_plane
         .kubelets(&["alive", "mute"], &[("topology.kubernetes.io/zone", "a")])
@@ -268,8 +271,12 @@ fn stand_ins_run_pods_until_they_fall_silent() {
     }
     let boot_id = get(&["node", "mute"], "{.status.nodeInfo.bootID}");
 
-    kubelets.silence("mute", Duration::from_secs(120)).unwrap();
-    eventually("the node is found silent", || ready("mute") == "Unknown");
+    kubelets
+        .stop_heartbeats("mute", Duration::from_secs(120))
+        .unwrap();
+    eventually("the node is found unreachable", || {
+        ready("mute") == "Unknown"
+    });
     assert_eq!(ready("alive"), "True");
     eventually("its pod is evicted", || {
         !get(&["pod", "long"], "{.metadata.deletionTimestamp}").is_empty()
@@ -444,7 +451,7 @@ fn killing_its_process_ends_the_control_plane_as_well() {
 }
 
 #[test]
-fn logs_are_kept_where_a_test_panics_and_nowhere_else() {
+fn logs_are_kept_only_if_a_test_panics() {
     let run = |name: &'static str, fails: bool| {
         let outcome = panic::catch_unwind(|| {
             let control_plane = ControlPlane::builder()

@@ -61,7 +61,7 @@ impl Node {
         self
     }
 
-    /// The kubelet is silent: the node's state is unknown.
+    /// The kubelet is unreachable: the node's state is unknown.
     pub fn not_ready(mut self) -> Self {
         self.ready = false;
         self

@@ -121,7 +121,7 @@ async fn a_lease_goes_shortly_after_its_node() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_tells_changes_in_their_order_and_ends_at_its_timeout() {
+async fn a_watch_sends_changes_in_order_and_ends_at_its_timeout() {
     let sandbox = Sandbox::new();
     let leases = leases(&sandbox);
     leases

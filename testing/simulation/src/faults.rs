@@ -12,7 +12,7 @@ pub enum Fault {
     Delay,
     /// A request never got there.
     LostRequest,
-    /// A request got there long after its sender had given up.
+    /// A request arrived long after its sender had timed out.
     LateRequest,
     /// An answer did not come back.
     LostAnswer,
@@ -35,7 +35,7 @@ pub enum Fault {
     /// A restart ended a request on its way.
     CutRequest,
     /// Another tool's writes made conflicts of a client's, again and again.
-    ConflictStorm,
+    RepeatedConflicts,
     /// A client's wall clock was further off than clocks may be apart.
     ClockOffset,
     /// A client's clocks ran too fast or too slowly.
@@ -98,7 +98,7 @@ impl Fault {
         (Self::RepeatedEvent, "watch events repeated"),
         (Self::ApiRestart, "API server restarts"),
         (Self::CutRequest, "requests cut by a restart"),
-        (Self::ConflictStorm, "storms of conflicts"),
+        (Self::RepeatedConflicts, "repeated conflicts"),
         (Self::ClockOffset, "clocks off by over 3 s"),
         (Self::Drift, "clocks that drift"),
         (Self::ClockStep, "clocks stepped"),

@@ -62,7 +62,7 @@ pub enum ScheduledEvent {
     Restart(Duration),
     /// Old resource versions can't be watched from any more.
     Compact,
-    /// Another tool annotates a Lease in a storm.
+    /// Another tool annotates a Lease repeatedly.
     Storm(u8, u32, Duration),
     /// A Lease is shortened by hand.
     Shorten(u8),

@@ -207,7 +207,7 @@ impl<'a> World<'a> {
             ScheduledEvent::Storm(node, times, pause) => {
                 let node = name(node);
                 self.troubles
-                    .spawn(async move { outside.storm(&node, times, pause).await });
+                    .spawn(async move { outside.annotate_repeatedly(&node, times, pause).await });
             }
             ScheduledEvent::Shorten(node) => outside.shorten(&name(node)),
             ScheduledEvent::Usurp(node) => outside.usurp(&name(node)),

@@ -13,7 +13,7 @@ const SEEDS: u64 = 2_000;
 const SEEDS_FOR_OTHERS: u64 = 200;
 
 #[test]
-fn every_planted_bug_is_caught_and_none_where_there_is_none() {
+fn every_seeded_bug_is_found_and_no_other() {
     let mut uncaught = Vec::new();
     for bug in Bug::ALL {
         let has_to = bug.catcher() != Catcher::Model;

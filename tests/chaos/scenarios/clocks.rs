@@ -37,7 +37,7 @@ fn a_server_whose_clock_is_an_hour_from_everybodys() {
 
 /// What it wrote holds for an hour by everybody else's clock; who gives it back is succeeded at once.
 #[test]
-fn a_holder_that_is_told_a_time_an_hour_ahead() {
+fn a_holder_that_sees_a_server_time_an_hour_ahead() {
     let access = Access::shared();
     let mut scenario = Scenario::new(&access, "holder-ahead");
     let proxy = scenario.proxy(HOUR);
@@ -73,12 +73,12 @@ fn contenders_whose_own_clocks_are_hours_apart() {
     scenario.is_cut_off(&holder);
     assert_eq!(holder.first_exit(), Exit::Killed);
     scenario.all_have_a_turn();
-    let told = [&holder, &behind, &right].map(Contender::first_log);
+    let log = [&holder, &behind, &right].map(Contender::first_log);
     scenario.ends();
     let off = |how: &str| format!("{how} the API server's;");
-    assert!(told[0].contains(&off("ahead of")), "{}", told[0]);
-    assert!(told[1].contains(&off("behind")), "{}", told[1]);
-    assert!(!told[2].contains("the local clock is"), "{}", told[2]);
+    assert!(log[0].contains(&off("ahead of")), "{}", log[0]);
+    assert!(log[1].contains(&off("behind")), "{}", log[1]);
+    assert!(!log[2].contains("the local clock is"), "{}", log[2]);
 }
 
 /// Wall clocks that jump look like pauses. A contender whose clock is an hour ahead as well does not believe
@@ -108,10 +108,10 @@ fn clocks_that_jump_ahead_again_and_again() {
     holder.finishes();
     assert_eq!(holder.first_exit(), DONE);
     scenario.all_have_a_turn();
-    let told = holder.first_log();
+    let log = holder.first_log();
     let waited = waiter.first_log();
     scenario.ends();
-    assert!(told.contains("this machine may have been paused"), "{told}");
+    assert!(log.contains("this machine may have been paused"), "{log}");
     assert!(waited.contains("the local clock is"), "{waited}");
 }
 

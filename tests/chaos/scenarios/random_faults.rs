@@ -13,7 +13,7 @@ use crate::support::tcp_proxy::{Flow, TcpProxy};
 /// How long it lasts.
 const STORM: Duration = Duration::from_secs(20);
 
-/// Another storm is another seed: `CHAOS_SEED`. (The same one brings the same faults, not the same
+/// Another seed brings other faults: `CHAOS_SEED`. (The same one brings the same faults, not the same
 /// course: the processes are real.)
 fn seed() -> u64 {
     let given = std::env::var("CHAOS_SEED").ok();
@@ -38,9 +38,9 @@ fn strike(rng: &mut Rng, contender: &Contender, link: &TcpProxy) {
 }
 
 #[test]
-fn a_storm_of_faults() {
+fn random_faults_break_no_guarantee() {
     let access = Access::shared();
-    let mut scenario = Scenario::new(&access, "storm");
+    let mut scenario = Scenario::new(&access, "random-faults");
     let contenders = ["a", "b", "c"].map(|name| {
         let link = scenario.link();
         let options = ContenderOptions {

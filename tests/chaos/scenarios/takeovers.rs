@@ -23,7 +23,7 @@ fn a_forced_release_ends_the_command() {
     scenario.ends();
 }
 
-/// The holder can't be told: the others may meet it.
+/// The holder cannot learn of it: it and the others may act at the same time.
 #[test]
 fn a_forced_release_behind_a_partition_allows_company_until_the_deadline() {
     let access = Access::shared();

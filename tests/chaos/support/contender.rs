@@ -42,7 +42,7 @@ pub(super) struct SharedState {
     pub(super) mark: (String, String),
     pub(super) is_over: AtomicBool,
     records: Mutex<Records>,
-    news: Condvar,
+    changed: Condvar,
 }
 
 #[derive(Debug, Default)]
@@ -69,7 +69,7 @@ impl SharedState {
             mark,
             is_over: AtomicBool::new(false),
             records: Mutex::default(),
-            news: Condvar::new(),
+            changed: Condvar::new(),
         })
     }
 
@@ -79,7 +79,7 @@ impl SharedState {
 
     fn change(&self, change: impl FnOnce(&mut Records)) {
         change(&mut self.records.lock().expect("no panic under this lock"));
-        self.news.notify_all();
+        self.changed.notify_all();
     }
 
     /// Waits for `find` to find something.
@@ -87,12 +87,12 @@ impl SharedState {
     fn wait<T>(&self, what: &str, find: impl Fn(&Records) -> Option<T>) -> T {
         let records = self.records.lock().expect("no panic under this lock");
         let (records, _) = self
-            .news
+            .changed
             .wait_timeout_while(records, TIME_LIMIT, |records| find(records).is_none())
             .expect("no panic under this lock");
         let found = find(&records);
         drop(records);
-        found.unwrap_or_else(|| panic!("waited in vain for {what}"))
+        found.unwrap_or_else(|| panic!("timed out waiting for {what}"))
     }
 
     /// Waits until all contenders are done, and returns their runs.
@@ -105,7 +105,7 @@ impl SharedState {
 }
 
 impl Contender {
-    /// Begins with a command that works until it is told to finish, where `is_long`.
+    /// Begins with a command that runs until it is ended, if `is_long`.
     pub(super) fn start(
         name: &str,
         options: ContenderOptions,

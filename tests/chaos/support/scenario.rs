@@ -116,7 +116,7 @@ impl Scenario {
         let line = format!("begin {} ", contender.first_run());
         let deadline = Instant::now() + TIME_LIMIT;
         while !self.journal().contains(&line) {
-            assert!(Instant::now() < deadline, "waited in vain for {line}");
+            assert!(Instant::now() < deadline, "timed out waiting for {line}");
             thread::sleep(Duration::from_millis(10));
         }
     }

@@ -1,4 +1,4 @@
-//! A proxy that ends TLS before the API server, and says another date than it.
+//! A proxy that terminates TLS in front of the API server, and changes the `Date` of its answers.
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};

@@ -45,7 +45,7 @@ fn a_lease_that_only_the_local_clock_has_expired_is_not_taken() {
         checks.store(true, Ordering::SeqCst);
         clock.set(HOUR + 5);
         let check = proxy.kept();
-        // It is shown the Lease once more.
+        // It gets the Lease again.
         let note = json!({"metadata": {"annotations": {"example.com/note": "seen"}}});
         cluster.patch(&format!("{LEASES}/{b}"), &note);
         sleep(Duration::from_millis(1500));

@@ -83,7 +83,7 @@ fn two_callers_who_overlap_never_wait_for_each_other() {
 }
 
 #[test]
-fn a_time_out_gives_back_what_was_taken() {
+fn a_timeout_releases_the_acquired_nodes() {
     on_both("turn-timeout", |cluster| {
         let first = free(cluster, "worker-1");
         let second = held_by_bob(cluster, "worker-2");
@@ -131,7 +131,7 @@ fn what_was_held_before_stays_as_found() {
 }
 
 #[test]
-fn a_lease_that_became_a_hold_is_not_given_up() {
+fn a_lease_that_became_a_hold_stays_after_a_failure() {
     on_both("turn-hold", |cluster| {
         let first = free(cluster, "worker-1");
         cluster.maint(["acquire", &first]).succeeds();
@@ -150,7 +150,7 @@ fn a_lease_that_became_a_hold_is_not_given_up() {
 }
 
 #[test]
-fn ctrl_c_gives_back_what_was_taken() {
+fn ctrl_c_releases_the_acquired_nodes() {
     for (prefix, signal) in [("turn-int", Signal::INT), ("turn-quit", Signal::QUIT)] {
         on_both(prefix, |cluster| {
             let first = free(cluster, "worker-1");
@@ -174,7 +174,7 @@ fn ctrl_c_gives_back_what_was_taken() {
 
 /// Until the command of `with` runs, there is nobody to pass a signal on to.
 #[test]
-fn who_is_asked_to_end_before_its_command_runs_gives_back_what_was_taken() {
+fn term_before_the_command_runs_releases_the_nodes() {
     for (prefix, signal) in [
         ("turn-with-int", Signal::INT),
         ("turn-with-quit", Signal::QUIT),
@@ -193,7 +193,7 @@ fn who_is_asked_to_end_before_its_command_runs_gives_back_what_was_taken() {
 }
 
 #[test]
-fn the_loss_of_one_gives_back_the_others() {
+fn the_loss_of_one_lock_releases_the_others() {
     on_both("turn-loss", |cluster| {
         let first = free(cluster, "worker-1");
         let second = free(cluster, "worker-2");

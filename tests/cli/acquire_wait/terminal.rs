@@ -50,7 +50,7 @@ fn one_line_says_whom_and_one_counts_down_in_place() {
 }
 
 #[test]
-fn who_waits_for_themselves_is_reminded_in_place() {
+fn waiting_for_your_own_lock_is_shown_in_the_countdown() {
     on_real("tty-own", |cluster| {
         let node = cluster.node("w1");
         cluster.maint(["acquire", &node]).succeeds();

@@ -143,7 +143,7 @@ fn a_login_page_is_in_the_way() {
     on_both("server-page", |cluster| {
         let node = cluster.node("worker-1");
         cluster.maint(["acquire", &node]).succeeds();
-        let proxy = cluster.gate_for_writes(&[Treatment::Page; 100]);
+        let proxy = cluster.proxy_for_writes(&[Treatment::Page; 100]);
         let renew = ["renew", &node, "--request-timeout=1s"];
         // It may have been asked for once the server had the write.
         assert_snapshot!(cluster.maint(renew).kubeconfig(&proxy.kubeconfig).run(), @r#"
@@ -154,7 +154,7 @@ fn a_login_page_is_in_the_way() {
         -- exit code 1
         "#);
         let proxy = cluster.proxy(|_, _| Treatment::Page);
-        // Nothing was sent that could hang in the air; and nobody is told that there are no nodes.
+        // No write was sent, and the error does not say that there are no nodes.
         assert_snapshot!(cluster.maint(renew).kubeconfig(&proxy.kubeconfig).run(), @r#"
         $ kubectl maint renew worker-1 --request-timeout=1s
         -- stderr

@@ -4,7 +4,7 @@
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use super::{is_recorded, keeps, silent};
+use super::{is_recorded, keeps, unreachable};
 use crate::support::{Cluster, LEASES, Run, holder_of, on_both};
 
 /// A hook that says that it has begun, and succeeds once there is a file.
@@ -58,7 +58,7 @@ fn is_not_fenced(cluster: &Cluster, node: &str) {
 #[test]
 fn a_hook_proves_nothing_of_a_machine_that_was_started_since() {
     on_both("fence-rebooted", |cluster| {
-        let node = silent(cluster);
+        let node = unreachable(cluster);
         let run = fenced_while(cluster, &node, &[], || is_booted(cluster, &node, "boot-2"));
         assert_snapshot!(run, @r#"
         $ kubectl maint fence worker-1 -- sh -c "echo begun; until [ -e \"$GATE\" ]; do sleep 0.1; done"
@@ -73,7 +73,7 @@ fn a_hook_proves_nothing_of_a_machine_that_was_started_since() {
         "#);
         is_not_fenced(cluster, &node);
         assert_eq!(holder_of(cluster, &node), None);
-        // What is told of next is that machine.
+        // The next lines are about that machine.
         let hook = [
             "fence",
             &node,
@@ -90,7 +90,7 @@ fn a_hook_proves_nothing_of_a_machine_that_was_started_since() {
 #[test]
 fn a_hook_proves_nothing_of_a_machine_that_took_the_name() {
     on_both("fence-replaced", |cluster| {
-        let node = silent(cluster);
+        let node = unreachable(cluster);
         let lease = format!("{LEASES}/{node}");
         let run = fenced_while(cluster, &node, &["--isolated"], || {
             is_replaced(cluster, &node);
@@ -117,7 +117,7 @@ fn a_hook_proves_nothing_of_a_machine_that_took_the_name() {
 #[test]
 fn a_hook_that_is_run_again_proves_nothing_of_a_machine_that_was_started_since() {
     on_both("fence-resumed", |cluster| {
-        let node = silent(cluster);
+        let node = unreachable(cluster);
         let fence = ["fence", &node, "--", "sh", "-c"];
         let kills = "kill -9 $(cut -d' ' -f4 /proc/$PPID/stat); sleep 600";
         let first = cluster.maint(fence).args([kills]);
@@ -133,7 +133,7 @@ fn a_hook_that_is_run_again_proves_nothing_of_a_machine_that_was_started_since()
         $ kubectl maint fence worker-1 --resume=[id] -- sh -c "echo begun; until [ -e \"$GATE\" ]; do sleep 0.1; done"
         -- stderr
         begun
-        Warning: node/worker-1 stays on hold: an earlier fence was interrupted, and the result of its hook is unknown; when the node is well, run `kubectl maint unfence worker-1`
+        Warning: node/worker-1 stays on hold: an earlier fence was interrupted, and the result of its hook is unknown; when the node is healthy, run `kubectl maint unfence worker-1`
         error: node/worker-1 was not fenced: its boot ID has changed since the hook started (then: boot ID boot-1; now: boot ID boot-2)
         hint: to run the hook again and fence it, run the same command again
         -- exit code 6
@@ -148,7 +148,7 @@ fn a_hook_that_is_run_again_proves_nothing_of_a_machine_that_was_started_since()
 #[test]
 fn a_word_for_a_machine_is_not_taken_for_another_while_the_record_is_under_way() {
     on_both("fence-word", |cluster| {
-        let node = silent(cluster);
+        let node = unreachable(cluster);
         let proxy = cluster.proxy(keeps);
         let fence = || {
             let fence = cluster.maint(["fence", &node, "--powered-off=dark"]);

@@ -1,4 +1,4 @@
-//! Servers that have too much to do. They are told on in time, not waited for in silence.
+//! Overloaded servers. They are reported in time.
 
 use std::slice;
 
@@ -64,7 +64,7 @@ fn writes_are_throttled() {
         -- exit code 1
         ");
         // Once is nothing to speak of.
-        let proxy = cluster.gate_for_writes(&[Answer(429, Some(1))]);
+        let proxy = cluster.proxy_for_writes(&[Answer(429, Some(1))]);
         assert_snapshot!(acquire(&proxy, cluster, slice::from_ref(&node)), @"
         $ kubectl maint acquire --request-timeout=1s worker-1
         node/worker-1 acquired by alice@bastion until [time] (30m)
@@ -100,7 +100,7 @@ fn the_server_is_unavailable() {
         -- exit code 1
         ");
         // Once is nothing to speak of.
-        let proxy = cluster.gate_for_writes(&[Answer(503, None)]);
+        let proxy = cluster.proxy_for_writes(&[Answer(503, None)]);
         assert_snapshot!(acquire(&proxy, cluster, slice::from_ref(&node)), @"
         $ kubectl maint acquire --request-timeout=1s worker-1
         node/worker-1 acquired by alice@bastion until [time] (30m)

@@ -9,7 +9,7 @@ use crate::support::Treatment::{Answer, LoseAnswer, Pass};
 use crate::support::{Cluster, Proxy, Treatment, on_both};
 
 /// A proxy that treats the first requests in these ways, one after another, and forwards all others.
-fn gate_for_first(cluster: &Cluster, treatments: &[Treatment]) -> Proxy {
+fn proxy_for_first(cluster: &Cluster, treatments: &[Treatment]) -> Proxy {
     let treatments = Mutex::new(Vec::from(treatments).into_iter());
     cluster.proxy(move |_, _| {
         let mut treatments = treatments.lock().expect("no treatment panics");
@@ -18,7 +18,7 @@ fn gate_for_first(cluster: &Cluster, treatments: &[Treatment]) -> Proxy {
 }
 
 #[test]
-fn a_read_is_sent_again_without_a_word() {
+fn a_read_is_retried_without_a_message() {
     on_both("reads-again", |cluster| {
         let node = cluster.node("worker-1");
         cluster.maint(["acquire", &node]).succeeds();
@@ -27,7 +27,7 @@ fn a_read_is_sent_again_without_a_word() {
             &[Answer(429, Some(1))],
             &[LoseAnswer, Answer(503, Some(1)), Answer(429, None)],
         ] {
-            let proxy = gate_for_first(cluster, treatments);
+            let proxy = proxy_for_first(cluster, treatments);
             let renew = cluster.maint(["renew", &node]);
             assert_snapshot!(renew.kubeconfig(&proxy.kubeconfig).run(), @"
             $ kubectl maint renew worker-1

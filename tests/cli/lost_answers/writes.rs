@@ -23,7 +23,7 @@ fn an_acquisition_whose_answer_was_lost_is_one() {
     on_both("lost-acquire", |cluster| {
         let node = cluster.node("worker-1");
         cluster.released(&node);
-        let proxy = cluster.gate_for_writes(&[LoseAnswer]);
+        let proxy = cluster.proxy_for_writes(&[LoseAnswer]);
         // The connection is cut after the server took the write: it was a success.
         assert_snapshot!(through(&proxy, cluster, &["acquire", &node]).run(), @"
         $ kubectl maint acquire worker-1 --request-timeout=1s
@@ -45,7 +45,7 @@ fn an_acquisition_whose_answer_was_lost_is_one() {
 fn a_created_lease_whose_answer_was_lost_is_ours() {
     on_both("lost-create", |cluster| {
         let node = cluster.node("worker-1");
-        let proxy = cluster.gate_for_writes(&[LoseAnswer]);
+        let proxy = cluster.proxy_for_writes(&[LoseAnswer]);
         // Found again by its nonce, not taken for somebody else's.
         assert_snapshot!(through(&proxy, cluster, &["acquire", &node]).run(), @"
         $ kubectl maint acquire worker-1 --request-timeout=1s
@@ -66,7 +66,7 @@ fn a_release_whose_answer_was_lost_is_one() {
     on_both("lost-release", |cluster| {
         let node = cluster.node("worker-1");
         cluster.maint(["acquire", &node]).succeeds();
-        let proxy = cluster.gate_for_writes(&[LoseAnswer]);
+        let proxy = cluster.proxy_for_writes(&[LoseAnswer]);
         assert_snapshot!(through(&proxy, cluster, &["release", &node]).run(), @"
         $ kubectl maint release worker-1 --request-timeout=1s
         node/worker-1 released
@@ -82,7 +82,7 @@ fn a_release_whose_answer_was_lost_is_one() {
 fn several_nodes_whose_answers_were_lost_are_held() {
     on_both("lost-several", |cluster| {
         let nodes = ["worker-1", "worker-2", "worker-3"].map(|short| cluster.node(short));
-        let proxy = cluster.gate_for_writes(&[Pass, LoseAnswer]);
+        let proxy = cluster.proxy_for_writes(&[Pass, LoseAnswer]);
         // A cut connection may take the answers of others with it, too.
         let run = through(&proxy, cluster, &["acquire"]).args(&nodes).run();
         assert_eq!(run.code, 0, "{run}");
@@ -132,7 +132,7 @@ fn a_write_that_lands_after_the_client_gave_up_was_never_called_failed() {
     on_both("lost-late", |cluster| {
         let node = cluster.node("worker-1");
         cluster.released(&node);
-        let proxy = cluster.gate_for_writes(&[Keep; 16]);
+        let proxy = cluster.proxy_for_writes(&[Keep; 16]);
         // Nothing is known, and that is what it says.
         assert_snapshot!(through(&proxy, cluster, &["acquire", &node]).run(), @"
         $ kubectl maint acquire worker-1 --request-timeout=1s
@@ -163,7 +163,7 @@ fn a_write_that_hangs_is_settled_by_its_repetition() {
     on_both("lost-again", |cluster| {
         let node = cluster.node("worker-1");
         cluster.released(&node);
-        let proxy = cluster.gate_for_writes(&[Keep]);
+        let proxy = cluster.proxy_for_writes(&[Keep]);
         // The very same write, sent again, gets through: of the two only one can land.
         assert_snapshot!(through(&proxy, cluster, &["acquire", &node]).run(), @"
         $ kubectl maint acquire worker-1 --request-timeout=1s
@@ -186,7 +186,7 @@ fn a_lost_answer_is_no_licence_to_take_what_another_has_by_now() {
     on_both("lost-other", |cluster| {
         let node = cluster.node("worker-1");
         cluster.released(&node);
-        let proxy = cluster.gate_for_writes(&[Keep]);
+        let proxy = cluster.proxy_for_writes(&[Keep]);
         let (alice, kept) = proxy.holds_up(through(&proxy, cluster, &["acquire", &node]));
         cluster
             .maint(["acquire", &node])
@@ -213,7 +213,7 @@ fn an_acquisition_that_ended_before_it_was_stored_is_no_success() {
     on_both("lost-stale", |cluster| {
         let node = cluster.node("worker-1");
         cluster.released(&node);
-        let proxy = cluster.gate_for_writes(&[Keep, Keep]);
+        let proxy = cluster.proxy_for_writes(&[Keep, Keep]);
         let words = ["acquire", &node, "--duration=3s", "--request-timeout=4s"];
         let output = ["-o", "json"];
         let maint = cluster.maint(words).args(output);
@@ -231,8 +231,8 @@ fn an_acquisition_that_ended_before_it_was_stored_is_no_success() {
         let acquired = |lease: &serde_json::Value| seconds(&lease["spec"]["acquireTime"]);
         assert_ne!(acquired(&stale), acquired(&lease), "{run}");
         assert_eq!(lease["spec"]["leaseTransitions"], 2);
-        let told = run.item();
-        assert_eq!(seconds(&told["acquiredAt"]), acquired(&lease), "{run}");
+        let message = run.item();
+        assert_eq!(seconds(&message["acquiredAt"]), acquired(&lease), "{run}");
     });
 }
 

@@ -69,8 +69,8 @@ impl Watch {
     /// Ctrl-C; returns the exit code.
     fn interrupt(mut self) -> Option<i32> {
         let pid = self.child.id().to_string();
-        let told = Command::new("kill").args(["-INT", &pid]).status();
-        assert!(told.expect("kill runs").success());
+        let sent = Command::new("kill").args(["-INT", &pid]).status();
+        assert!(sent.expect("kill runs").success());
         self.child.wait().expect("it ends").code()
     }
 }
@@ -123,7 +123,7 @@ fn a_watch_shows_what_changes_by_writes_and_by_time() {
 }
 
 #[test]
-fn a_watch_tells_how_a_node_is_that_is_not_well() {
+fn a_watch_shows_the_health_of_unhealthy_nodes() {
     on_both("status-watch-ill", |cluster| {
         let label = json!({"status-watch-ill": ""});
         let node = cluster.node_with("one", &label, &json!({}));
@@ -132,7 +132,7 @@ fn a_watch_tells_how_a_node_is_that_is_not_well() {
         assert_eq!(watch.row(), "one Free - - Ready");
         let at = ago(740);
         let at = format!("{}Z", at.split('.').next().expect("seconds"));
-        let silent = json!([{
+        let unreachable = json!([{
             "type": "Ready",
             "status": "Unknown",
             "reason": "NodeStatusUnknown",
@@ -141,7 +141,7 @@ fn a_watch_tells_how_a_node_is_that_is_not_well() {
             "lastTransitionTime": at,
         }]);
         let path = format!("/api/v1/nodes/{node}/status");
-        cluster.patch(&path, &json!({"status": {"conditions": silent}}));
+        cluster.patch(&path, &json!({"status": {"conditions": unreachable}}));
         assert_eq!(watch.row(), "one Free - - Unreachable 12m");
         assert_eq!(watch.interrupt(), Some(130));
     });

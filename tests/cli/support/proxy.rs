@@ -35,7 +35,7 @@ use tokio_rustls::TlsAcceptor;
 use super::cluster::{Cluster, RUNTIME};
 use super::run::{Maint, Running};
 
-/// A test that waits longer for a request waits in vain.
+/// How long a test waits for a request.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// What becomes of a request.
@@ -75,7 +75,7 @@ pub(crate) struct Proxy {
     accepting: JoinHandle<Infallible>,
 }
 
-/// A request that waits at the proxy. Dropped, it never goes on.
+/// A request that waits at the proxy. It is never forwarded if this is dropped.
 pub(crate) struct Kept {
     go: oneshot::Sender<()>,
     answered: oneshot::Receiver<u16>,
@@ -89,7 +89,7 @@ struct RequestHandler {
 }
 
 impl Cluster {
-    /// A proxy before this cluster, at which `plan` decides on every request by method and path.
+    /// A proxy in front of this cluster. For each request, `plan` chooses the treatment by method and path.
     pub(crate) fn proxy(
         &self,
         plan: impl Fn(&Method, &str) -> Treatment + Send + Sync + 'static,
@@ -152,7 +152,7 @@ impl Cluster {
 
     /// A proxy that treats the writes that come, one after another, like this, and passes on
     /// everything else.
-    pub(crate) fn gate_for_writes(&self, treatments: &[Treatment]) -> Proxy {
+    pub(crate) fn proxy_for_writes(&self, treatments: &[Treatment]) -> Proxy {
         let treatments = Mutex::new(Vec::from(treatments).into_iter());
         self.proxy(move |method, _| {
             if method == Method::GET {

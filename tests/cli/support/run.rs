@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::{inherited, schema};
 
-/// A test that waits longer for a word waits in vain.
+/// How long a test waits for a line.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// A command line of the plugin.

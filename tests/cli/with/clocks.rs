@@ -68,12 +68,12 @@ fn state(process: i32) -> String {
 }
 
 #[test]
-fn it_goes_on_where_the_lock_is_still_held() {
+fn it_continues_if_the_lock_is_still_held() {
     on_both("jump-held", |cluster| {
         let node = cluster.node("worker-1");
         let keeps = Arc::new(AtomicBool::new(true));
         let (mut running, _, check, _proxy) = paused(cluster, &node, &keeps);
-        // A busy machine may look as if it was paused once more.
+        // On a busy machine, another pause may be suspected.
         keeps.store(false, Ordering::SeqCst);
         // What it is sent meanwhile it hears when it goes on.
         running.is_sent(Signal::USR1);

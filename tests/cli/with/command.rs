@@ -80,7 +80,7 @@ fn its_code_is_passed_on() {
 }
 
 #[test]
-fn it_is_told_of_the_lock() {
+fn the_command_gets_variables_of_the_lock() {
     on_both("with-env", |cluster| {
         let node = cluster.node("worker-1");
         let script = r#"env | grep ^MAINT_ | sort"#;
@@ -138,7 +138,7 @@ fn fencing_numbers_rise() {
 }
 
 #[test]
-fn of_several_nodes_it_is_told_in_pairs() {
+fn several_nodes_are_printed_in_pairs() {
     on_both("with-envs", |cluster| {
         let nodes = ["worker-2", "worker-1"].map(|short| cluster.node(short));
         let script = "env | grep ^MAINT_ | sort";

@@ -131,7 +131,7 @@ fn it_does_not_outlive_the_lease_of_a_stopped_wrapper() {
         }
         running.is_sent(Signal::CONT);
         let ended = running.ends().without_stdout().to_string();
-        // Whether it saw its Lease once more before it was stopped is chance.
+        // It may or may not have read its Lease before it was stopped.
         let seen = ": its Lease was to end at [time], 5s after its last renewal";
         assert_snapshot!(ended.replace(seen, ""), @r#"
         $ kubectl maint with worker-1 --request-timeout 1s --grace 1s --lease-duration 5s -- /bin/sh -c "trap '' TERM; echo $$; setsid /bin/sh -c 'echo $$; while :; "
@@ -172,7 +172,7 @@ fn it_dies_with_a_killed_supervisor() {
 }
 
 #[test]
-fn without_a_release_where_its_credential_plugin_hangs() {
+fn without_a_release_if_its_credential_plugin_hangs() {
     in_memory("end-login", |cluster| {
         let node = cluster.node("worker-1");
         // With and without a limit for requests, which ends the release; a lease that has run out does, too.

@@ -34,7 +34,7 @@ fn an_edit_that_keeps_the_holder_is_no_take_over() {
 }
 
 #[test]
-fn an_edit_that_shortens_the_lease_is_told_from_a_server_that_is_away() {
+fn an_edit_that_shortens_the_lease_differs_from_an_unreachable_server() {
     on_both("outside-short", |cluster| {
         let node = cluster.node("worker-1");
         let edit = json!({"spec": {"leaseDurationSeconds": 1, "renewTime": ago(0)}});

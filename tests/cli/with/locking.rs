@@ -249,7 +249,7 @@ fn a_node_that_is_released_is_waited_for() {
 }
 
 #[test]
-fn a_wait_can_be_in_vain() {
+fn a_wait_can_time_out() {
     on_both("with-vain", |cluster| {
         let node = cluster.node("worker-1");
         cluster

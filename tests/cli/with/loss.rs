@@ -11,7 +11,7 @@ use super::{at_work, briefly, with};
 use crate::support::Treatment::{Keep, Pass};
 use crate::support::{Cluster, LEASES, Plugin, Proxy, Run, holder_of, on_both};
 
-/// Says when it is at work, and at the end what it was told.
+/// Prints when it has started and, at the end, which signal it got.
 const CAREFUL: &str = "exec 2>/dev/null; trap 'echo asked to end; exit 0' TERM; \
                        echo at work; while :; do sleep 0.1; done";
 
@@ -121,26 +121,26 @@ fn its_code_can_be_another() {
     });
 }
 
-/// A proxy that can be shut.
-fn shutter(cluster: &Cluster) -> (Proxy, Arc<AtomicBool>) {
-    let shut = Arc::new(AtomicBool::new(false));
+/// A proxy that can be closed.
+fn closable_proxy(cluster: &Cluster) -> (Proxy, Arc<AtomicBool>) {
+    let closed = Arc::new(AtomicBool::new(false));
     let proxy = cluster.proxy({
-        let shut = shut.clone();
+        let closed = closed.clone();
         move |_, path| match path {
             // The proxy brings whole answers, and a watch has none.
-            _ if path.contains("watch") || shut.load(Ordering::SeqCst) => Keep,
+            _ if path.contains("watch") || closed.load(Ordering::SeqCst) => Keep,
             _ => Pass,
         }
     });
-    (proxy, shut)
+    (proxy, closed)
 }
 
-/// Runs `script` behind a proxy that shuts once the script is at work. The warning before the loss is
+/// Runs `script` behind a proxy that closes when the script is running. The warning before the loss is
 /// another test's: on a slow machine there may be no time for one.
-fn shut_off(cluster: &Cluster, node: &str, script: &str) -> Run {
-    let (proxy, shut) = shutter(cluster);
+fn run_and_close(cluster: &Cluster, node: &str, script: &str) -> Run {
+    let (proxy, closed) = closable_proxy(cluster);
     let running = at_work(briefly(cluster, node, script).kubeconfig(&proxy.kubeconfig));
-    shut.store(true, Ordering::SeqCst);
+    closed.store(true, Ordering::SeqCst);
     let mut run = running.ends();
     let said = run
         .stderr
@@ -151,22 +151,22 @@ fn shut_off(cluster: &Cluster, node: &str, script: &str) -> Run {
 }
 
 #[test]
-fn a_renewal_that_fails_is_told_while_there_is_time_and_so_is_the_next_that_lands() {
+fn a_failed_renewal_and_the_next_success_are_reported() {
     on_both("lost-nearly", |cluster| {
         let node = cluster.node("worker-1");
-        let (proxy, shut) = shutter(cluster);
+        let (proxy, closed) = closable_proxy(cluster);
         let patient = "--request-timeout 1s --grace 1s --lease-duration 15s";
         let with = cluster.maint(["with", &node]).args(patient.split(' '));
         let with = with.args(["--", "/bin/sh", "-c", "while :; do sleep 0.1; done"]);
         let mut running = with
             .env("KUBECONFIG", &proxy.kubeconfig)
             .until_it_says("running on this machine");
-        shut.store(true, Ordering::SeqCst);
+        closed.store(true, Ordering::SeqCst);
         running.says(&format!(
             "Warning: could not renew node/{node}; retrying (Unable to connect"
         ));
         running.says("). Unless a renewal succeeds, the command is ended at ");
-        shut.store(false, Ordering::SeqCst);
+        closed.store(false, Ordering::SeqCst);
         running.says(&format!("node/{node} renewed again\n"));
         running.is_sent(Signal::TERM);
         assert_eq!(running.ends().code, 143);
@@ -177,7 +177,7 @@ fn a_renewal_that_fails_is_told_while_there_is_time_and_so_is_the_next_that_land
 fn because_the_server_does_not_answer() {
     on_both("lost-way", |cluster| {
         let node = cluster.node("worker-1");
-        assert_snapshot!(shut_off(cluster, &node, CAREFUL), @r#"
+        assert_snapshot!(run_and_close(cluster, &node, CAREFUL), @r#"
         $ kubectl maint with worker-1 --request-timeout 1s --grace 1s --lease-duration 5s -- /bin/sh -c "exec 2>/dev/null; trap 'echo asked to end; exit 0' TERM; ech"
         asked to end
         -- stderr
@@ -197,7 +197,7 @@ fn also_for_who_does_not_listen() {
     on_both("lost-deaf", |cluster| {
         let node = cluster.node("worker-1");
         let deaf = "trap '' TERM; echo at work; while :; do sleep 1000; done";
-        assert_snapshot!(shut_off(cluster, &node, deaf), @r#"
+        assert_snapshot!(run_and_close(cluster, &node, deaf), @r#"
         $ kubectl maint with worker-1 --request-timeout 1s --grace 1s --lease-duration 5s -- /bin/sh -c "trap '' TERM; echo at work; while :; do sleep 1000; done"
         -- stderr
         node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'trap '\'''\'' TERM; echo at work; while :; do sleep 1000; done'

@@ -127,11 +127,11 @@ fn it_can_be_stopped_and_comes_back() {
 }
 
 #[test]
-fn it_hears_of_a_resize() {
+fn it_gets_the_signal_of_a_resize() {
     on_real("tty-size", |cluster| {
         let node = cluster.node("worker-1");
         let mut shell = outer_shell(cluster);
-        // Nobody looks at the size but who is told that it changed.
+        // Only a process that gets SIGWINCH reads the size.
         let listener = r#"sh -c 'trap "stty size" WINCH; echo be""gun; sleep 1000 & wait; read x'"#;
         says(&mut shell, &format!("$PLUGIN with -q {node} -- {listener}"));
         sees(&mut shell, "begun");
@@ -220,7 +220,7 @@ fn what_was_stopped_for_too_long_is_over_at_the_first_fg() {
 }
 
 #[test]
-fn a_loss_is_told_again_when_the_screen_is_given_back() {
+fn a_loss_is_printed_again_when_the_screen_is_restored() {
     on_real("tty-screen", |cluster| {
         let node = cluster.node("worker-1");
         let mut shell = outer_shell(cluster);

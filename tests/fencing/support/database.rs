@@ -1,4 +1,4 @@
-//! What suffers most from a silent node: a StatefulSet with a volume.
+//! A StatefulSet with a volume, on an unreachable node.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::{Stage, eventually};
 
 const DRIVER: &str = "disk.example.com";
 
-/// A StatefulSet of one pod with a volume, and without patience for silent nodes.
+/// A StatefulSet of one pod with a volume, whose pod is evicted from an unreachable node at once.
 pub(crate) fn database(stage: &Stage) {
     let volume = json!({"csi": {"driver": DRIVER, "volumeHandle": stage.own()}});
     database_on(stage, &volume);

@@ -1,4 +1,4 @@
-//! A cluster that finds silent nodes within seconds, with nodes of the test's own.
+//! A cluster that finds unreachable nodes within seconds, with nodes of the test's own.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -16,8 +16,8 @@ use super::heartbeat::Heart;
 use super::proxy::{Proxy, Treatment};
 use super::run::Maint;
 
-/// How old the last heartbeat of a silent node is.
-pub(crate) const SILENCE: Duration = Duration::from_secs(300);
+/// How old the last heartbeat of an unreachable node is.
+pub(crate) const HEARTBEAT_AGE: Duration = Duration::from_secs(300);
 
 /// Longer than anything takes that a test waits for.
 const TIME_LIMIT: Duration = Duration::from_secs(120);
@@ -47,7 +47,7 @@ impl Stage {
     pub(crate) fn on(plane: &'static Plane, prefix: &str) -> Self {
         let plane = plane
             .get_or_init(|| {
-                let plane = ControlPlane::builder().for_silent_nodes().start();
+                let plane = ControlPlane::builder().for_unreachable_nodes().start();
                 plane
                     .and_then(|plane| {
                         plane.kubectl(&["create", "namespace", "kube-node-maintenance"])?;
@@ -66,15 +66,15 @@ impl Stage {
         }
     }
 
-    /// A zone of a silent node, whose name it returns, and two others that are well. The silent one has
+    /// A zone of an unreachable node, whose name it returns, and two others that are well. The unreachable one has
     /// no kubelet: it stays as it is.
-    pub(crate) fn with_silent_node(prefix: &str) -> (Self, String) {
+    pub(crate) fn with_unreachable_node(prefix: &str) -> (Self, String) {
         let mut stage = Self::new(prefix);
-        let silent = stage.name("worker-1");
+        let unreachable = stage.name("worker-1");
         let node = NodeSpec {
-            name: silent.clone(),
+            name: unreachable.clone(),
             ready: Readiness::Unknown,
-            heartbeat_age: SILENCE,
+            heartbeat_age: HEARTBEAT_AGE,
             labels: [(ZONE.to_owned(), prefix.to_owned())].into(),
             ..NodeSpec::default()
         };
@@ -86,16 +86,16 @@ impl Stage {
             "nodeInfo": {"bootID": "boot-1"},
             "addresses": [
                 {"type": "InternalIP", "address": "192.0.2.7"},
-                {"type": "Hostname", "address": silent},
+                {"type": "Hostname", "address": unreachable},
             ],
         }});
-        stage.patch_status(&silent, &status);
+        stage.patch_status(&unreachable, &status);
         stage.patch(
             "node",
-            &silent,
+            &unreachable,
             &json!({"spec": {"providerID": "rack://7"}}),
         );
-        (stage, silent)
+        (stage, unreachable)
     }
 
     /// Keeps these kubelets alive until the test ends.
@@ -215,16 +215,18 @@ impl Stage {
         self.hearts.borrow_mut().push(Heart::of(node, self.plane));
     }
 
-    /// Silences a node that was well, and waits until the control plane calls it silent.
-    pub(crate) fn falls_silent(&self, node: &str) {
+    /// Stops the heartbeats of a healthy node, and waits until the control plane reports it unreachable.
+    pub(crate) fn stops_heartbeats(&self, node: &str) {
         let kubelets = self.kubelets.as_ref().expect("nodes that are well");
-        kubelets.silence(node, SILENCE).expect("it falls silent");
-        self.is_called_silent(node);
+        kubelets
+            .stop_heartbeats(node, HEARTBEAT_AGE)
+            .expect("its heartbeats stop");
+        self.is_reported_unreachable(node);
     }
 
-    /// Waits until the control plane calls a node silent.
-    pub(crate) fn is_called_silent(&self, node: &str) {
-        eventually("the node is called silent", || {
+    /// Waits until the control plane reported a node unreachable.
+    pub(crate) fn is_reported_unreachable(&self, node: &str) {
+        eventually("the node is reported unreachable", || {
             let node = self.node(node);
             let mut conditions = node["status"]["conditions"]
                 .as_array()

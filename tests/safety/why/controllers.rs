@@ -147,7 +147,7 @@ impl Stage {
 }
 
 #[test]
-fn a_volume_that_is_attached_elsewhere_is_told_with_its_user() {
+fn a_volume_that_is_attached_elsewhere_is_shown_with_its_pod() {
     stage("why-multi", |stage| {
         let (first, second) = (stage.node("worker-1"), stage.node("worker-2"));
         stage.claim("data");
@@ -195,7 +195,7 @@ fn a_volume_that_is_attached_elsewhere_is_told_with_its_user() {
 }
 
 #[test]
-fn a_namespace_is_told_what_is_left_in_it() {
+fn a_stuck_namespace_is_explained_by_what_is_left_in_it() {
     stage("why-namespace", |stage| {
         let configs = stage.at("/api/v1", "configmaps");
         let held = json!({"metadata": {"name": "held", "finalizers": ["example.com/backup"]}});
@@ -228,7 +228,7 @@ fn a_namespace_is_told_what_is_left_in_it() {
 }
 
 #[test]
-fn a_claim_in_use_is_told_with_its_pods() {
+fn a_claim_in_use_is_shown_with_its_pods() {
     stage("why-claim", |stage| {
         let node = stage.node("worker-1");
         stage.claim("data");
@@ -313,7 +313,7 @@ fn a_quota_that_keeps_a_set_from_creating_a_pod_is_quoted() {
 }
 
 #[test]
-fn a_quota_without_room_is_told_before_the_deletion() {
+fn a_quota_without_room_is_reported_before_the_deletion() {
     stage("full-quota", |stage| {
         let quotas = stage.at("/api/v1", "resourcequotas");
         let quota =
@@ -385,7 +385,7 @@ fn a_quota_without_room_is_told_before_the_deletion() {
 }
 
 #[test]
-fn a_budget_is_told_as_the_eviction_api_does() {
+fn a_budget_is_explained_by_the_rules_of_the_eviction_api() {
     stage("why-budget", |stage| {
         let node = stage.node("worker-1");
         stage.pod("web", &node, None);

@@ -1,4 +1,4 @@
-//! The systems that are shipped for.
+//! The platforms of a release.
 
 use std::fmt;
 use std::path::Path;

@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_that_breaks_off_is_told_in_plain_words() {
+    async fn a_broken_connection_is_reported_in_plain_words() {
         for (answer, expected) in [
             (
                 &b""[..],

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn who_should_have_ended_is_not_well() {
+    fn a_daemon_that_should_have_ended_is_unhealthy() {
         assert!(health(&facts(Role::Ending), at(105)).is_ok());
         assert!(health(&facts(Role::Ending), at(106)).is_err());
         assert!(health(&ElectionSnapshot::default(), at(106)).is_ok());

@@ -7,15 +7,15 @@ use crate::support::cluster::Cluster;
 use crate::support::{eventually, tests_on_both};
 
 tests_on_both! {
-    who_releases_is_followed_in_both_directions,
-    who_is_killed_is_followed_in_both_directions,
-    who_is_killed_is_followed_by_an_older_client_go_too,
+    a_released_lead_is_followed_in_both_directions,
+    a_killed_leader_is_followed_in_both_directions,
+    an_older_client_go_also_follows_a_killed_leader,
     one_that_honours_the_record_waits_for_a_longer_lease,
     an_older_one_with_a_shorter_duration_overtakes_and_that_is_warned_of,
     of_many_who_are_killed_and_asked_to_end_no_two_lead_at_once,
 }
 
-fn who_releases_is_followed_in_both_directions(cluster: &Cluster) {
+fn a_released_lead_is_followed_in_both_directions(cluster: &Cluster) {
     let mut theirs = cluster.candidate("theirs").of_client_go();
     cluster.journal.wait_for("begin theirs");
     let mut ours = cluster.candidate("ours").short().start();
@@ -44,11 +44,11 @@ fn who_releases_is_followed_in_both_directions(cluster: &Cluster) {
     assert_eq!(cluster.spec()["holderIdentity"], "");
 }
 
-fn who_is_killed_is_followed_in_both_directions(cluster: &Cluster) {
+fn a_killed_leader_is_followed_in_both_directions(cluster: &Cluster) {
     killed_in_turn(cluster, Binary::Candidate);
 }
 
-fn who_is_killed_is_followed_by_an_older_client_go_too(cluster: &Cluster) {
+fn an_older_client_go_also_follows_a_killed_leader(cluster: &Cluster) {
     killed_in_turn(cluster, Binary::OlderCandidate);
 }
 

@@ -14,8 +14,8 @@ tests_on_both! {
     a_standby_that_is_asked_to_end_leaves_the_leader_alone,
     what_a_standby_was_started_to_ignore_does_not_end_it,
     signals_are_the_daemons,
-    a_lead_that_comes_as_its_candidate_is_asked_to_end_is_given_back,
-    a_lead_that_may_still_come_is_told_of,
+    a_lead_that_is_won_during_term_is_released,
+    a_lead_whose_write_is_unknown_is_reported,
 }
 
 /// No standby would live to see it run out.
@@ -119,11 +119,11 @@ fn asked_to_end_in_between(cluster: &Cluster) -> (NetworkProxy, Candidate) {
     (wire, b)
 }
 
-fn a_lead_that_comes_as_its_candidate_is_asked_to_end_is_given_back(cluster: &Cluster) {
+fn a_lead_that_is_won_during_term_is_released(cluster: &Cluster) {
     let (wire, mut b) = asked_to_end_in_between(cluster);
     wire.let_go();
     assert_eq!(b.code(), Some(0));
-    b.says("given back");
+    b.says("acquired too late and released");
     let spec = cluster.spec();
     assert_eq!(
         (&spec["holderIdentity"], &spec["leaseTransitions"]),
@@ -138,7 +138,7 @@ fn a_lead_that_comes_as_its_candidate_is_asked_to_end_is_given_back(cluster: &Cl
     );
 }
 
-fn a_lead_that_may_still_come_is_told_of(cluster: &Cluster) {
+fn a_lead_whose_write_is_unknown_is_reported(cluster: &Cluster) {
     let (wire, mut b) = asked_to_end_in_between(cluster);
     assert_eq!(b.code(), Some(0));
     b.says("in name only");

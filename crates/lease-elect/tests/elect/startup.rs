@@ -22,7 +22,7 @@ tests_on_both! { everywhere:
     without_a_way_to_the_server_it_fails_by_a_code_of_its_own,
     the_locks_of_nodes_are_not_led_on,
     a_namespace_that_is_not_there_is_named,
-    what_says_by_itself_where_it_comes_from_is_no_error_twice,
+    messages_with_a_prefix_get_no_second_one,
 }
 
 fn options_that_leave_no_time_are_refused_with_the_formula(cluster: &Cluster) {
@@ -84,7 +84,7 @@ fn a_namespace_that_is_not_there_is_named(cluster: &Cluster) {
     a.says("\"nowhere\" not found");
 }
 
-fn what_says_by_itself_where_it_comes_from_is_no_error_twice(cluster: &Cluster) {
+fn messages_with_a_prefix_get_no_second_one(cluster: &Cluster) {
     let setup = cluster.candidate("a").with(&["--context=nowhere"]);
     let mut a = setup.run(&["true"]);
     assert_eq!(a.code(), Some(125));

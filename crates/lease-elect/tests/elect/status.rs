@@ -1,4 +1,4 @@
-//! What probes and Prometheus are told.
+//! The status paths for probes and Prometheus.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -10,14 +10,14 @@ use crate::support::cluster::Cluster;
 use crate::support::{eventually, tests_on_both};
 
 tests_on_both! {
-    who_leads_and_who_stands_by_can_be_asked,
+    leader_and_standby_answer_the_status_paths,
     a_standby_that_is_cut_off_is_alive_and_not_ready,
-    who_still_connects_is_alive_and_can_be_asked_to_end,
+    a_process_that_still_connects_is_alive_and_ends_on_term,
 }
 
 const SERVING: &[&str] = &["--status-address=127.0.0.1:0", "--lease-duration=1h"];
 
-fn who_leads_and_who_stands_by_can_be_asked(cluster: &Cluster) {
+fn leader_and_standby_answer_the_status_paths(cluster: &Cluster) {
     let mut a = cluster.candidate("a").with(SERVING).start();
     cluster.journal.wait_for("begin a");
     let b = cluster.candidate("b").with(SERVING).start();
@@ -64,7 +64,7 @@ fn a_standby_that_is_cut_off_is_alive_and_not_ready(cluster: &Cluster) {
     drop(a);
 }
 
-fn who_still_connects_is_alive_and_can_be_asked_to_end(cluster: &Cluster) {
+fn a_process_that_still_connects_is_alive_and_ends_on_term(cluster: &Cluster) {
     let path = cluster.kubeconfig_with_slow_plugin();
     let flag = format!("--kubeconfig={}", path.display());
     for (signal, code) in [(Signal::TERM, 0), (Signal::INT, 130)] {

@@ -9,14 +9,14 @@ use kube::Client;
 
 use super::open_writes::OpenWrites;
 use super::requests::Requests;
-use super::server_time::OnDoubt;
+use super::server_time::OnSuspectedPause;
 use super::watch::follow::Followers;
 use crate::bugs;
 use crate::env::Env;
 use crate::outcome::Right;
 use crate::repository::Repository;
 
-/// Access to the API server for the Leases of one repository: [`Requests`] and what these Leases need besides.
+/// Access to the API server for the Leases of one repository: [`Requests`], and the state that these Leases need.
 #[derive(Clone)]
 pub(crate) struct Api {
     pub(crate) requests: Requests,
@@ -25,7 +25,7 @@ pub(crate) struct Api {
     pub(crate) repository: Arc<Repository>,
     /// The API user, for acquisitions of node locks.
     user: Arc<RwLock<Option<String>>>,
-    /// Whether the namespace of the Leases stays as it is if it is missing.
+    /// Whether a missing namespace is an error. Otherwise an acquisition creates it.
     keeps_namespace_missing: Arc<AtomicBool>,
 }
 
@@ -49,10 +49,10 @@ impl Api {
         env: Arc<dyn Env>,
         limit: Option<Duration>,
         repository: Repository,
-        on_doubt: OnDoubt,
+        on_suspected_pause: OnSuspectedPause,
     ) -> Self {
         Self {
-            requests: Requests::on(bugs::machine(env), client, limit, on_doubt),
+            requests: Requests::on(bugs::machine(env), client, limit, on_suspected_pause),
             open_writes: OpenWrites::default(),
             followers: Followers::default(),
             repository: Arc::new(repository),

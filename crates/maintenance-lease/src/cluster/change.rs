@@ -11,7 +11,7 @@ use futures::pin_mut;
 use super::api::Api;
 use super::error::ApiError;
 use super::nodes::NodeRow;
-use super::open_writes::Mark;
+use super::open_writes::OpenWriteGuard;
 use super::patch::{Extras, merge_patch, object};
 use super::reads::{NodeAndLease, NodeLookup};
 use super::writes::WriteOptions;
@@ -159,9 +159,9 @@ impl Api {
 }
 
 /// What follows from the failure of a write.
-enum Failed {
+enum AfterFailure {
     /// Read again, decide again.
-    Again,
+    Retry,
     /// A race was lost, and the task stops after one.
     Lost,
     /// It is the result that a dry run expects.
@@ -171,7 +171,7 @@ enum Failed {
     /// The task fails with it.
     Final,
     /// The task fails with what went wrong afterwards.
-    ByAnother(Error),
+    OtherError(Error),
 }
 
 /// A change in progress: the steps, and everything that the pure steps don't need.
@@ -208,7 +208,7 @@ pub(crate) struct Running {
     /// The time limit has passed, and the Lease was read again to see whether a refused write took effect.
     last_look: bool,
     /// The last write, unless it is known to have ended, and the version that it is based on.
-    mark: Option<(Option<u64>, Mark)>,
+    open_write: Option<(Option<u64>, OpenWriteGuard)>,
 }
 
 impl Running {
@@ -234,7 +234,7 @@ impl Running {
             clock_refusals: 0,
             is_user_asked: false,
             last_look: false,
-            mark: None,
+            open_write: None,
         }
     }
 
@@ -282,8 +282,8 @@ impl Running {
             }
             // If the lock was lost, the write must have taken effect.
             Err(Error::Lost(_)) => self.settle(),
-            Err(Error::Unknown { .. }) => self.mark = None,
-            Err(_) if self.steps.is_unknown() => self.mark = None,
+            Err(Error::Unknown { .. }) => self.open_write = None,
+            Err(_) if self.steps.is_unknown() => self.open_write = None,
             Err(_) => self.settle(),
         }
         result
@@ -324,17 +324,17 @@ impl Running {
                     match self.send(&attempt).await {
                         Ok(after) => self.answered(after),
                         Err(error) => match self.failed(&attempt, &error, &mut wait).await {
-                            Failed::Again => {
+                            AfterFailure::Retry => {
                                 problem = Some(error);
                                 Step::Read
                             }
-                            Failed::Lost => return Ok(None),
-                            Failed::Predicted(change) => return Ok(Some(*change)),
-                            Failed::Unknown => return Err(self.unknown(error)),
-                            Failed::Final => {
+                            AfterFailure::Lost => return Ok(None),
+                            AfterFailure::Predicted(change) => return Ok(Some(*change)),
+                            AfterFailure::Unknown => return Err(self.unknown(error)),
+                            AfterFailure::Final => {
                                 return Err(self.explain_write(error, attempt.on.is_some()));
                             }
-                            Failed::ByAnother(another) => return Err(another),
+                            AfterFailure::OtherError(another) => return Err(another),
                         },
                     }
                 }
@@ -349,11 +349,16 @@ impl Running {
     }
 
     /// What follows from the failure of a write. Adjusts the wait before the next read.
-    async fn failed(&mut self, attempt: &Attempt, error: &ApiError, wait: &mut Duration) -> Failed {
+    async fn failed(
+        &mut self,
+        attempt: &Attempt,
+        error: &ApiError,
+        wait: &mut Duration,
+    ) -> AfterFailure {
         if error.is_throttled() {
             *wait = (*wait).max(error.retry_after());
             // The next read shows if a proxy repeated a write that took effect.
-            return Failed::Again;
+            return AfterFailure::Retry;
         }
         if error.policy_code() == Some("maint-user") && !self.is_user_asked {
             self.is_user_asked = true;
@@ -363,25 +368,25 @@ impl Running {
             }
             *wait = Duration::ZERO;
             self.steps.declined();
-            return Failed::Again;
+            return AfterFailure::Retry;
         }
         if self.may_be_early(error) {
             self.clock_refusals += 1;
             *wait = (*wait).max(CLOCK_RETRY);
             self.steps.declined();
-            return Failed::Again;
+            return AfterFailure::Retry;
         }
         if error.leaves_writes_unknown() {
             self.steps.unanswered();
-            return Failed::Again;
+            return AfterFailure::Retry;
         }
         if error.is_conflict() {
             self.conflicts += 1;
             let was_unknown = self.steps.is_unknown();
             self.steps.conflicted();
             return match self.task.once && !was_unknown {
-                true => Failed::Lost,
-                false => Failed::Again,
+                true => AfterFailure::Lost,
+                false => AfterFailure::Retry,
             };
         }
         if error.is_not_found() && attempt.on.is_none() && self.api.creates_namespace() {
@@ -391,11 +396,11 @@ impl Running {
         // The Lease was deleted meanwhile.
         if error.is_not_found() && attempt.on.is_some() {
             self.steps.conflicted();
-            return Failed::Again;
+            return AfterFailure::Retry;
         }
         match self.steps.is_unknown() {
-            true => Failed::Unknown,
-            false => Failed::Final,
+            true => AfterFailure::Unknown,
+            false => AfterFailure::Final,
         }
     }
 
@@ -405,7 +410,7 @@ impl Running {
         let server = self.api.time.now();
         let suspected_pauses = self.api.time.suspected_pauses();
         if std::mem::replace(&mut self.suspected_pauses, suspected_pauses) != suspected_pauses {
-            self.steps.doubt();
+            self.steps.require_check();
         }
         self.now = server;
         Clocks { boot, server }
@@ -500,11 +505,13 @@ impl Running {
             self.decided = Some(self.now);
         }
         if !self.steps.is_unreported() {
-            self.mark(self.lease.as_ref().map(|on| on.version.0));
+            self.track_open_write(self.lease.as_ref().map(|on| on.version.0));
         }
-        if let (Write::Acquire { nonce, .. }, Some((_, mark))) = (attempt.write, &mut self.mark) {
+        if let (Write::Acquire { nonce, .. }, Some((_, open_write))) =
+            (attempt.write, &mut self.open_write)
+        {
             let was_held = is_held(attempt.on.as_ref(), self.task.caller, self.now);
-            mark.acquires(self.task.names.name(nonce), was_held);
+            open_write.acquires(self.task.names.name(nonce), was_held);
         }
         Ok(())
     }
@@ -558,14 +565,14 @@ impl Running {
     }
 
     /// Creates the namespace of the Leases. This can be repeated: a namespace that exists by now is no error.
-    async fn create_namespace(&mut self, attempt: &Attempt, wait: &mut Duration) -> Failed {
+    async fn create_namespace(&mut self, attempt: &Attempt, wait: &mut Duration) -> AfterFailure {
         let created = self.api.create_namespace(&self.task.write_options).await;
         match created {
             Ok(true) => self.note(SideEffect::NamespaceCreated),
-            Ok(false) => return Failed::Again,
+            Ok(false) => return AfterFailure::Retry,
             Err(error) if error.may_pass() => {
                 *wait = (*wait).max(error.retry_after());
-                return Failed::Again;
+                return AfterFailure::Retry;
             }
             Err(error) => {
                 let right = Right {
@@ -573,15 +580,15 @@ impl Running {
                     resource: "namespaces",
                     namespace: None,
                 };
-                return Failed::ByAnother(right.explain(error));
+                return AfterFailure::OtherError(right.explain(error));
             }
         }
         // A dry run created nothing, so the Lease would be refused again.
         if self.task.dry_run == DryRun::Server {
-            return Failed::Predicted(Box::new(self.predict(attempt)));
+            return AfterFailure::Predicted(Box::new(self.predict(attempt)));
         }
         *wait = Duration::ZERO;
-        Failed::Again
+        AfterFailure::Retry
     }
 
     /// Waits, then reads the Lease again. Gives up if the time limit has passed, or if nothing can be read and
@@ -654,8 +661,8 @@ impl Running {
     fn mark_open_writes(&mut self) {
         if self.steps.is_unreported() {
             // It stays open until the caller knows the result, even if the Lease changes.
-            if let Some((_, mark)) = &mut self.mark {
-                mark.landed();
+            if let Some((_, open_write)) = &mut self.open_write {
+                open_write.landed();
             }
         } else if self.steps.unsettled().is_none() {
             self.settle();
@@ -663,18 +670,21 @@ impl Running {
     }
 
     /// Records that a write on this version may take effect.
-    fn mark(&mut self, on: Option<u64>) {
-        let is_marked = self.mark.as_ref().is_some_and(|(marked, _)| *marked == on);
-        if self.task.dry_run == DryRun::None && !is_marked {
+    fn track_open_write(&mut self, on: Option<u64>) {
+        let is_tracked = self
+            .open_write
+            .as_ref()
+            .is_some_and(|(tracked, _)| *tracked == on);
+        if self.task.dry_run == DryRun::None && !is_tracked {
             self.settle();
-            self.mark = Some((on, self.api.open_writes.open(&self.task.node, on)));
+            self.open_write = Some((on, self.api.open_writes.open(&self.task.node, on)));
         }
     }
 
     /// Records that the write has taken effect, or never will.
     pub(crate) fn settle(&mut self) {
-        if let Some((_, mark)) = self.mark.take() {
-            mark.settle();
+        if let Some((_, open_write)) = self.open_write.take() {
+            open_write.settle();
         }
     }
 

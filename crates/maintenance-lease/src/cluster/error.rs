@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn what_really_went_wrong_is_told_without_the_names_of_libraries() {
+    fn errors_show_the_cause_without_names_of_libraries() {
         let reset = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
         let error = ApiError::Transport(Box::new(kube::Error::Service(reset.into())));
         assert_eq!(

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_come_whole_whatever_the_pieces() {
+    fn elements_are_complete_for_any_chunk_size() {
         let body = r#"{"kind":"items","other":{"items":[9]},"more":[8],
             "items": [ {"a":"},]\"\\"}, {"b":[1,{"c":2}]} ,3], "end":[]}"#;
         for size in [1, 2, 3, 7, 1000] {

@@ -51,7 +51,7 @@ impl OpenWrite {
 impl OpenWrites {
     /// Records that a write is about to be sent on this version of the node's Lease. It stays open if the
     /// result is dropped.
-    pub(crate) fn open(&self, node: &str, on: Option<u64>) -> Mark {
+    pub(crate) fn open(&self, node: &str, on: Option<u64>) -> OpenWriteGuard {
         let mut writes = self.lock();
         writes.count += 1;
         let write = OpenWrite {
@@ -64,7 +64,7 @@ impl OpenWrites {
             abandoned: false,
         };
         writes.open.push(write.clone());
-        Mark {
+        OpenWriteGuard {
             writes: self.clone(),
             write,
         }
@@ -105,12 +105,12 @@ impl OpenWrites {
 
 /// One write that may take effect.
 #[must_use]
-pub(crate) struct Mark {
+pub(crate) struct OpenWriteGuard {
     writes: OpenWrites,
     write: OpenWrite,
 }
 
-impl Mark {
+impl OpenWriteGuard {
     /// It is an acquisition with this nonce, perhaps of a lock that the caller already had.
     pub(crate) fn acquires(&mut self, nonce: &str, was_held: bool) {
         if !self.write.nonces.iter().any(|known| known == nonce) {
@@ -147,7 +147,7 @@ impl Mark {
     }
 }
 
-impl Drop for Mark {
+impl Drop for OpenWriteGuard {
     fn drop(&mut self) {
         self.write.abandoned = true;
         self.update();
@@ -223,12 +223,15 @@ mod tests {
             writes.observed("n", Some(&seen));
             writes.reported("n", &seen);
             assert!(writes.has("n"));
-            assert!(!writes.acquired("n", &seen), "its caller may be told yet");
+            assert!(
+                !writes.acquired("n", &seen),
+                "it may still be reported to its caller"
+            );
         }
     }
 
     #[test]
-    fn an_acquisition_that_nobody_was_told_of_is_open_while_it_stands() {
+    fn an_unreported_acquisition_is_open_while_it_is_stored() {
         for landed in [false, true] {
             let writes = OpenWrites::default();
             abandoned(&writes, landed);

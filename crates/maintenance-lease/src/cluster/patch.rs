@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn who_released_anothers_acquisition_is_written_until_the_next() {
+    fn the_releaser_is_recorded_until_the_next_acquisition() {
         let mut names = Names::default();
         let lease = seen("");
         let release = Write::Release {

@@ -18,7 +18,7 @@ use super::error::ApiError;
 use super::items::Items;
 use super::response_check::ResponseCheck;
 use super::retry::Retries;
-use super::server_time::{OnDoubt, ServerTime};
+use super::server_time::{OnSuspectedPause, ServerTime};
 use crate::bugs::{self, Bug};
 use crate::env::{Env, Machine};
 
@@ -111,11 +111,11 @@ impl Requests {
         env: Arc<dyn Env>,
         client: Client,
         limit: Option<Duration>,
-        on_doubt: OnDoubt,
+        on_suspected_pause: OnSuspectedPause,
     ) -> Self {
         Self {
             client,
-            time: ServerTime::with_doubt_callback(env.clone(), on_doubt),
+            time: ServerTime::with_pause_callback(env.clone(), on_suspected_pause),
             env,
             limit,
             retries: true,
@@ -333,8 +333,8 @@ impl Requests {
         }
     }
 
-    /// The server gives up when we do, instead of carrying out an abandoned request. A watch has its own time
-    /// limit.
+    /// The server has the same time limit, and does not carry out a request that the client has dropped. A watch has
+    /// its own time limit.
     fn with_timeout(&self, path: &str) -> String {
         match self.limit {
             Some(limit) if !path.contains("watch=") => {

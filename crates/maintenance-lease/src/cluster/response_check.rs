@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_told_in_a_line_with_what_was_asked() {
+    fn a_page_instead_of_an_answer_is_reported_in_one_line_with_the_request() {
         let page =
             b"<!DOCTYPE html>\r\n<html>\n  <head><title>Log \"in\"\x1b[31m</title></head>\n</html>";
         assert_eq!(
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_readable_type_is_told_by_its_beginning() {
+    fn an_answer_without_a_type_is_reported_by_its_first_bytes() {
         for content_type in [None, Some(""), Some("; charset=utf-8")] {
             let complaint = complaint(content_type, b"OK").expect("an error");
             assert!(
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_a_status_of_its_own_is_told_with_it() {
+    fn an_object_with_a_status_is_shown_with_it() {
         let call = Call::get("/api/v1/nodes".to_owned(), Accept::Json);
         for (content_type, body, expected) in [
             (
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_taken_whatever_its_type_is_called() {
+    fn a_list_is_accepted_with_any_name_of_its_type() {
         let list = br#" {"kind":"NodeList","apiVersion":"v1","metadata":{},"items":[]}"#;
         for content_type in [None, Some("application/json"), Some("text/plain")] {
             assert_eq!(complaint(content_type, list), None);

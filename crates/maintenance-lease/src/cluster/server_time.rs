@@ -54,12 +54,12 @@ pub struct ServerTime {
     env: Arc<dyn Env>,
     bounds: Arc<Mutex<Bounds>>,
     /// Notified whenever a pause of the machine is suspected.
-    doubted: Arc<Notify>,
-    on_doubt: OnDoubt,
+    pause_suspected: Arc<Notify>,
+    on_suspected_pause: OnSuspectedPause,
 }
 
 /// Called when a pause of the machine is suspected.
-pub(crate) type OnDoubt = Arc<dyn Fn() + Send + Sync>;
+pub(crate) type OnSuspectedPause = Arc<dyn Fn() + Send + Sync>;
 
 /// When a request was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,7 +117,7 @@ pub enum ClockWarning {
 
 impl Bounds {
     /// A pause is suspected: how late it may be is not known until a request from now on is answered.
-    fn doubt(&mut self) {
+    fn suspect_pause(&mut self) {
         self.suspected_pauses += 1;
         for sample in &mut self.samples {
             sample.high = None;
@@ -129,7 +129,7 @@ impl Bounds {
         let (at_least, at_most) = wall_ahead(env);
         let ran_ahead = at_least - self.wall_ahead > STEP;
         if ran_ahead {
-            self.doubt();
+            self.suspect_pause();
             self.wall_ahead = at_most;
         } else {
             self.wall_ahead = self.wall_ahead.min(at_most);
@@ -209,11 +209,14 @@ impl ServerTime {
     /// An estimate without answers, which trusts the local clock until the first dated answer.
     #[must_use]
     pub fn new(env: Arc<dyn Env>) -> Self {
-        Self::with_doubt_callback(env, Arc::new(|| ()))
+        Self::with_pause_callback(env, Arc::new(|| ()))
     }
 
-    /// The same, which calls `on_doubt` whenever a pause of the machine is suspected.
-    pub(crate) fn with_doubt_callback(env: Arc<dyn Env>, on_doubt: OnDoubt) -> Self {
+    /// The same, which calls `on_suspected_pause` whenever a pause of the machine is suspected.
+    pub(crate) fn with_pause_callback(
+        env: Arc<dyn Env>,
+        on_suspected_pause: OnSuspectedPause,
+    ) -> Self {
         let bounds = Bounds {
             samples: VecDeque::new(),
             suspected_pauses: 0,
@@ -222,20 +225,20 @@ impl ServerTime {
         Self {
             env,
             bounds: Arc::new(Mutex::new(bounds)),
-            doubted: Arc::default(),
-            on_doubt,
+            pause_suspected: Arc::default(),
+            on_suspected_pause,
         }
     }
 
     /// Completes at the next suspicion of a pause, counted from this call.
-    pub(crate) fn doubted(&self) -> Notified<'_> {
-        self.doubted.notified()
+    pub(crate) fn pause_suspected(&self) -> Notified<'_> {
+        self.pause_suspected.notified()
     }
 
     /// Notifies everybody that a pause is suspected.
-    fn report_doubt(&self) {
-        self.doubted.notify_waiters();
-        (self.on_doubt)();
+    fn notify_suspected_pause(&self) {
+        self.pause_suspected.notify_waiters();
+        (self.on_suspected_pause)();
     }
 
     /// The point in time of a request that is about to be sent.
@@ -269,8 +272,8 @@ impl ServerTime {
         let low = date.as_micros() - received.as_micros();
         let known = bounds.offset(received).and_then(|known| known.high);
         if known.is_some_and(|high| low > high + MAX_DATE_JUMP) {
-            bounds.doubt();
-            self.report_doubt();
+            bounds.suspect_pause();
+            self.notify_suspected_pause();
         }
         let is_valid = sent.suspected_pauses == bounds.suspected_pauses
             || bugs::active(Bug::StraddlingAnswerBelieved);
@@ -343,7 +346,7 @@ impl ServerTime {
     fn checked(&self) -> MutexGuard<'_, Bounds> {
         let mut bounds = self.bounds.lock().unwrap_or_else(PoisonError::into_inner);
         if bounds.detect_pause(&*self.env) {
-            self.report_doubt();
+            self.notify_suspected_pause();
         }
         bounds
     }

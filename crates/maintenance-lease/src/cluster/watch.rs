@@ -258,11 +258,11 @@ impl<K: Kind> Watcher<K> {
         let read: Versioned = serde_json::from_slice(json).map_err(unreadable)?;
         let passed = parse_version(&read).map_err(ApiError::Unreadable)?;
         self.resumed = 0;
-        let is_news = passed > self.version;
+        let is_newer = passed > self.version;
         self.version = self.version.max(passed);
         let event = match line.kind {
-            LineKind::Added | LineKind::Modified if is_news => WatchEvent::Changed,
-            LineKind::Deleted if is_news => WatchEvent::Deleted,
+            LineKind::Added | LineKind::Modified if is_newer => WatchEvent::Changed,
+            LineKind::Deleted if is_newer => WatchEvent::Deleted,
             _ => return Ok(None),
         };
         self.kind

@@ -265,19 +265,19 @@ impl HeldLease {
     /// Dropping this future ends the wait and does nothing else.
     pub async fn changed(&self, known: &HeldState) -> HeldState {
         let mut held_state = self.shared.subscribe();
-        let is_news = |now: &HeldState| {
+        let is_changed = |now: &HeldState| {
             now.deadline != known.deadline
                 || now.stop_at != known.stop_at
                 || now.checking != known.checking
                 || now.problem.is_some() != known.problem.is_some()
                 || now.lost.is_some() != known.lost.is_some()
         };
-        let news = held_state
-            .wait_for(is_news)
+        let change = held_state
+            .wait_for(is_changed)
             .await
             .ok()
             .map(|now| now.clone());
-        match news {
+        match change {
             Some(held_state) => held_state,
             None => std::future::pending().await,
         }

@@ -32,7 +32,7 @@ pub struct HeldState {
 pub(super) struct Shared {
     held_state: watch::Sender<HeldState>,
     /// The lock came into doubt, and the keeper has not been notified yet.
-    doubted: AtomicBool,
+    check_required: AtomicBool,
     /// It is lost, and the notification is about to follow.
     over: AtomicBool,
     /// How many pauses of the machine had been suspected at the last check.
@@ -43,7 +43,7 @@ impl Shared {
     pub(super) fn new(held_state: HeldState, suspected_pauses: u64) -> Self {
         Self {
             held_state: watch::Sender::new(held_state),
-            doubted: AtomicBool::new(false),
+            check_required: AtomicBool::new(false),
             over: AtomicBool::new(false),
             suspected_pauses: AtomicU64::new(suspected_pauses),
         }
@@ -73,7 +73,7 @@ impl Shared {
     pub(super) fn publish(&self, next: &HeldState) {
         self.held_state.send_if_modified(|held_state| {
             let next = HeldState {
-                checking: next.checking || self.doubted.load(Ordering::SeqCst),
+                checking: next.checking || self.check_required.load(Ordering::SeqCst),
                 ..next.clone()
             };
             let same = held_state.lease.resource_version() == next.lease.resource_version()
@@ -95,7 +95,7 @@ impl Shared {
         let suspected_pauses = time.suspected_pauses();
         // All work is stopped before another check can run and find nothing new.
         if self.suspected_pauses.load(Ordering::SeqCst) != suspected_pauses {
-            self.doubted.store(true, Ordering::SeqCst);
+            self.check_required.store(true, Ordering::SeqCst);
             self.held_state
                 .send_if_modified(|held_state| !std::mem::replace(&mut held_state.checking, true));
             self.suspected_pauses
@@ -104,8 +104,8 @@ impl Shared {
     }
 
     /// Whether it came into doubt since the last check.
-    pub(super) fn take_doubt(&self) -> bool {
-        self.doubted.swap(false, Ordering::SeqCst)
+    pub(super) fn take_required_check(&self) -> bool {
+        self.check_required.swap(false, Ordering::SeqCst)
     }
 }
 
@@ -118,7 +118,7 @@ mod tests {
     use crate::repository::Repository;
 
     #[test]
-    fn a_pause_stops_everybody_whoever_notices_it() {
+    fn a_pause_stops_all_keepers_no_matter_which_notices_it() {
         let machine = Arc::new(Paused::default());
         let time = ServerTime::new(machine.clone());
         let json = br#"{"metadata":{"name":"n","uid":"u","resourceVersion":"5"}}"#;
@@ -137,7 +137,10 @@ mod tests {
         shared.check_clocks(&time);
         shared.check_clocks(&time);
         assert!(!shared.may_work(machine.boot()));
-        assert!(shared.take_doubt(), "the keeper has to read the Lease");
-        assert!(!shared.take_doubt());
+        assert!(
+            shared.take_required_check(),
+            "the keeper has to read the Lease"
+        );
+        assert!(!shared.take_required_check());
     }
 }

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_it_on_hold_is_named_without_the_mark_of_a_hold() {
+    fn the_holder_of_a_hold_is_shown_without_the_prefix() {
         let hold = || "kubeadm:bob@laptop".to_owned();
         assert_eq!(
             describe(Subject::Node, LostBy::TakeOver(hold())),
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_called_like_nobody_is_seen() {
+    fn an_empty_holder_name_is_recognized() {
         let taken = describe(Subject::Node, LostBy::TakeOver(" ".to_owned()));
         assert_eq!(taken, "node/a was taken over by \" \"");
     }

@@ -101,7 +101,7 @@ impl Driver {
         self.spread();
         let time = self.api.time.clone();
         loop {
-            let doubted = time.doubted();
+            let pause_suspected = time.pause_suspected();
             let clocks = self.clocks();
             match self.keeper.due(clocks) {
                 Due::Lost(loss) => {
@@ -124,7 +124,7 @@ impl Driver {
                         }
                         Some(event) = self.watch.next() => self.watched(event),
                         // A pause puts every lock of this machine in doubt.
-                        () = doubted => {}
+                        () = pause_suspected => {}
                         () = timer => {}
                     }
                 }
@@ -138,8 +138,8 @@ impl Driver {
         let boot = self.api.env.boot();
         let server = self.api.time.now();
         self.shared.check_clocks(&self.api.time);
-        if self.shared.take_doubt() {
-            self.keeper.doubt();
+        if self.shared.take_required_check() {
+            self.keeper.require_check();
         }
         Clocks { boot, server }
     }

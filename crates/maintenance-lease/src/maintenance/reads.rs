@@ -199,11 +199,11 @@ impl Maintenance {
     /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
     /// let heartbeats = maintenance.heartbeats().await?;
     /// let now = maintenance.server_time().now().earliest;
-    /// let silent = heartbeats
+    /// let unreachable = heartbeats
     ///     .iter()
     ///     .filter(|(_, last)| **last + Span::seconds(40) < now)
     ///     .map(|(node, _)| node);
-    /// assert_eq!(silent.count(), 0);
+    /// assert_eq!(unreachable.count(), 0);
     /// # Ok(())
     /// # }
     /// ```
@@ -371,14 +371,14 @@ impl Maintenance {
         self.api.api_user().await
     }
 
-    /// Names this API user in every acquisition from now on, also in those of clones. If the lease policy refuses
-    /// the name, the server is asked for the correct one, and the acquisition is retried.
+    /// Sets the API user that is written with every acquisition, also with those of clones. If the lease policy refuses
+    /// the name, a request reads the correct one, and the acquisition is retried.
     pub fn set_api_user(&self, name: impl Into<String>) {
         self.api.set_user(name.into());
     }
 
-    /// Whether an acquisition creates the namespace of the node locks if it is missing, which is the default. If
-    /// not, it fails with [`Error::NamespaceMissing`]. Also changes it for clones.
+    /// Sets whether an acquisition creates the namespace of the node locks if it is missing. The default is true. If
+    /// false, it fails with [`Error::NamespaceMissing`]. This also applies to clones.
     pub fn set_creates_namespace(&self, creates: bool) {
         self.api.set_creates_namespace(creates);
     }

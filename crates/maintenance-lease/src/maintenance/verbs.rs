@@ -473,7 +473,7 @@ impl Maintenance {
     /// # let bob = Maintenance::new(sandbox.client(), "bob@laptop")?;
     /// # bob.hold("worker-1", &Hold::new("waiting for a disk")).await?;
     /// let lease = maintenance.get("worker-1").await?;
-    /// // Somebody has looked at the hold and wants it ended, whoever made it.
+    /// // Somebody has confirmed that this hold may be ended.
     /// let change = maintenance.unhold_seen("worker-1", lease.as_ref(), None).await?;
     /// assert_eq!(change.done, Done::Released);
     /// # Ok(())

@@ -304,7 +304,7 @@ impl Keeper {
             // A single occurrence may come from a cache. Twice means that etcd may have been restored from a
             // backup.
             match std::mem::replace(&mut self.went_back, true) {
-                true => self.doubt(),
+                true => self.require_check(),
                 false => self.retry_at = self.later(clocks),
             }
             return;
@@ -365,7 +365,7 @@ impl Keeper {
 
     /// The lock came into doubt: the machine may have been paused, and the boot clock may not have counted all
     /// the time. The request under way is abandoned, and the Lease is read before anything continues.
-    pub fn doubt(&mut self) {
+    pub fn require_check(&mut self) {
         if bugs::active(Bug::JumpUnchecked) {
             return;
         }

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unreadable_time_stays_the_latest_whatever_is_added() {
+    fn an_unreadable_time_plus_a_duration_stays_the_latest() {
         assert_eq!(
             Instant::UNREADABLE + Span::seconds(u32::MAX),
             Instant::UNREADABLE

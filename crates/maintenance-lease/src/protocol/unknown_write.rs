@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn an_acquisition_landed_where_holder_and_nonce_are_ours_on_the_same_lease() {
+    fn an_acquisition_succeeded_if_the_same_lease_has_our_holder_and_nonce() {
         let on = held(BOB, 100, 60);
         let mut seen = moved_on(&held(ALICE, 200, 60));
         seen.nonce = Some(Id(77));
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn an_acquisition_that_landed_and_was_ended_is_told_from_one_that_failed() {
+    fn an_acquisition_that_succeeded_and_was_ended_differs_from_a_failed_one() {
         let on = held(BOB, 100, 60);
         let released = Lease {
             holder: None,
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_renewal_landed_only_where_its_very_time_stands_there() {
+    fn a_renewal_succeeded_only_if_the_lease_has_its_exact_time() {
         let on = held(ALICE, 100, 60);
         let write = Write::Renew {
             of: on.acquisition().expect("held"),
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_release_landed_where_nobody_or_another_acquisition_stands_there() {
+    fn a_release_succeeded_if_the_lease_is_free_or_acquired_anew() {
         let on = held(ALICE, 100, 60);
         let write = Write::Release {
             of: on.acquisition().expect("held"),

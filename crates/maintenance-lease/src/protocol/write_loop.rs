@@ -174,7 +174,7 @@ impl WriteLoop {
             }
             self.went_back = false;
             match copies.judge(seen) {
-                // NodeAndLease twice: etcd was restored, and the version that the write is based on is gone.
+                // The same version was seen twice: etcd was restored, and the version that the write is based on is gone.
                 _ if went_back => self.sent = None,
                 (WriteOutcome::Landed, attempt) => {
                     if let Some(lease) = seen {
@@ -304,7 +304,7 @@ impl WriteLoop {
 
     /// The machine may have been paused, and the boot clock may not have counted all the time. The request
     /// under way is abandoned.
-    pub fn doubt(&mut self) {
+    pub fn require_check(&mut self) {
         if bugs::active(Bug::WorkBegunInDoubt) {
             return;
         }

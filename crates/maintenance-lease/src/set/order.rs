@@ -126,7 +126,7 @@ impl Order {
             Event::Refused(_, Obstacle::Permanent) if bugs::active(Bug::PartialSetKept) => {
                 Action::Failed
             }
-            // A caller that holds nothing blocks nobody, so no other caller will give up for it.
+            // A caller that holds nothing blocks nobody, so no other caller releases its locks for it.
             Event::Refused(_, Obstacle::Conflict | Obstacle::Permanent) | Event::Stopped => {
                 self.release_all(Action::Failed)
             }
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn who_meets_another_caller_keeps_only_what_comes_before() {
+    fn a_caller_that_meets_another_keeps_only_earlier_nodes() {
         let mut order = Order::new(OnConflict::AtOnce, 500);
         order.step(Event::Begun);
         order.step(Event::Acquired);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn who_lacks_the_first_gives_up_at_once() {
+    fn a_caller_without_the_first_node_stops_at_once() {
         let mut order = Order::new(OnConflict::AtOnce, 2);
         order.step(Event::Begun);
         let lacks = Event::Refused(0, Obstacle::Conflict);
@@ -301,7 +301,7 @@ mod tests {
         }
     }
 
-    /// Lives through every order of events. Nobody gives up, but who lacks their first node.
+    /// Explores every order of events. A caller fails only if it lacks its first node.
     fn explore(callers: &[Caller]) {
         let mut seen = HashSet::new();
         let mut open = vec![World {

@@ -70,29 +70,29 @@ where
         let blocked = Mutex::new(None::<Blocked>);
         let seen_blocked = || blocked.lock().unwrap_or_else(PoisonError::into_inner);
         let progress = &mut self.progress;
-        let tell = |news: Progress<'_>| {
-            let mut is_told = waits;
-            if let Progress::Blocked(now) = &news {
-                is_told &= !(owns && lasts(now));
+        let report = |step: Progress<'_>| {
+            let mut is_reported = waits;
+            if let Progress::Blocked(now) = &step {
+                is_reported &= !(owns && lasts(now));
                 *seen_blocked() = Some((*now).clone());
             }
-            if is_told {
+            if is_reported {
                 progress(SetProgress {
                     held,
                     refused: 0,
                     all,
-                    waiting: Some(news),
+                    waiting: Some(step),
                 });
             }
         };
         let mut work = async {
             match takes {
                 true => locks
-                    .contend(&node, options.goal(), seen, tell)
+                    .contend(&node, options.goal(), seen, report)
                     .await
                     .map(Some),
                 false => {
-                    locks.until_free(&node, options.goal(), tell).await?;
+                    locks.until_free(&node, options.goal(), report).await?;
                     env.sleep(backoff(&*env, JITTER)).await;
                     Ok(None)
                 }

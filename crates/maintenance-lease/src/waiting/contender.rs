@@ -106,7 +106,7 @@ impl<'a> Contender<'a> {
                     self.suspected_pauses = suspected_pauses;
                 }
                 Turn::Wait(until) => {
-                    if let Some(blocked) = self.news(until, clocks) {
+                    if let Some(blocked) = self.changed_blocker(until, clocks) {
                         progress(Progress::Blocked(&blocked));
                     }
                     match self.wait(until, clocks).await? {
@@ -308,7 +308,11 @@ impl<'a> Contender<'a> {
     }
 
     /// What blocks the acquisition, if it differs from the last report.
-    pub(super) fn news(&mut self, until: Option<BootInstant>, clocks: Clocks) -> Option<Blocked> {
+    pub(super) fn changed_blocker(
+        &mut self,
+        until: Option<BootInstant>,
+        clocks: Clocks,
+    ) -> Option<Blocked> {
         let refused = match self.verdict() {
             Err(Error::Refused(refused)) => *refused,
             _ => self.not_yet()?,
@@ -319,15 +323,15 @@ impl<'a> Contender<'a> {
             Goal::Elect(_) => until.map(|until| clocks.server.latest + until.since(clocks.boot)),
             _ => self.reduced().as_ref().and_then(takeover),
         };
-        let news = Blocked { refused, earliest };
+        let blocked = Blocked { refused, earliest };
         // A renewal by the same leader is not reported again.
         let renewed = |reported: &Blocked| reported.earliest != earliest && !elects;
         let reported = self.reported.as_ref();
-        if reported.is_some_and(|reported| news.is_still(reported) && !renewed(reported)) {
+        if reported.is_some_and(|reported| blocked.is_still(reported) && !renewed(reported)) {
             return None;
         }
-        self.reported = Some(news.clone());
-        Some(news)
+        self.reported = Some(blocked.clone());
+        Some(blocked)
     }
 
     /// The lock could be acquired, except that this waiter saw its holder renew it too recently. `None`: nobody
@@ -355,18 +359,18 @@ impl<'a> Contender<'a> {
         });
         let nap = self.maintenance.api.env.sleep(nap);
         self.waited = true;
-        let news = match select(self.follower.next().boxed(), nap).await {
-            Either::Left((news, _)) => news?,
+        let followed = match select(self.follower.next().boxed(), nap).await {
+            Either::Left((followed, _)) => followed?,
             Either::Right(_) => return Ok(None),
         };
-        match news {
+        match followed {
             Followed::Changed(leases) => {
                 for lease in leases.into_values() {
                     self.watched(lease)?;
                 }
                 Ok(None)
             }
-            news => Ok(Some(news)),
+            followed => Ok(Some(followed)),
         }
     }
 

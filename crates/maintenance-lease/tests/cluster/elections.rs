@@ -17,17 +17,17 @@ use crate::on_both_servers;
 use crate::support::{ClientGo, Cluster, Fate, Wire, in_the_sandbox, refusal};
 
 on_both_servers! {
-    who_finds_no_lease_makes_it_and_leads,
+    the_first_candidate_creates_the_lease_and_leads,
     a_lead_that_was_let_go_is_taken_at_once_either_way,
     what_other_tools_write_on_the_lease_survives_either_way,
     client_go_is_followed_once_it_stops_renewing,
     client_go_waits_for_as_long_as_we_renew_and_follows_then,
     a_leader_that_keeps_renewing_loses_to_nobody,
-    who_is_followed_stops_its_work,
+    a_leader_that_is_followed_stops_its_work,
     of_many_who_stand_by_one_follows,
     a_lead_whose_answer_was_lost_is_a_lead,
     an_earlier_run_of_the_same_identity_is_waited_out,
-    it_is_told_who_leads_and_when_that_changes,
+    changes_of_the_leader_are_reported,
     without_the_namespace_nobody_leads,
     with_labels_only_ones_own_are_led,
 }
@@ -109,7 +109,7 @@ fn last_write(wire: &Wire) -> BootInstant {
     write.expect("it wrote").at
 }
 
-async fn who_finds_no_lease_makes_it_and_leads(cluster: Cluster) {
+async fn the_first_candidate_creates_the_lease_and_leads(cluster: Cluster) {
     let setting = Setting::new(cluster).await;
     let change = wins(&setting.candidate("ours")).await;
     assert_eq!(change.side_effects, [SideEffect::LeaseCreated]);
@@ -291,7 +291,7 @@ async fn a_leader_that_keeps_renewing_loses_to_nobody(cluster: Cluster) {
     assert!(theirs.turn().await, "at once");
 }
 
-async fn who_is_followed_stops_its_work(cluster: Cluster) {
+async fn a_leader_that_is_followed_stops_its_work(cluster: Cluster) {
     let setting = Setting::new(cluster).await;
     let (cut, is_cut) = tokio::sync::watch::channel(false);
     let wire = Wire::planned(move |passing| {
@@ -406,7 +406,7 @@ async fn an_earlier_run_of_the_same_identity_is_waited_out(cluster: Cluster) {
     assert_eq!(refused.refusal, Refusal::ChangedHands);
 }
 
-async fn it_is_told_who_leads_and_when_that_changes(cluster: Cluster) {
+async fn changes_of_the_leader_are_reported(cluster: Cluster) {
     let setting = Setting::new(cluster).await;
     let mut theirs = setting.client_go("theirs");
     assert!(theirs.turn().await);

@@ -11,16 +11,16 @@ use crate::support::{
 };
 
 on_both_servers! {
-    some_are_told_at_first_and_as_they_change,
-    what_was_read_already_is_told_again_only_once_it_changed,
-    a_watch_that_is_too_old_tells_only_what_changed,
+    selected_leases_are_reported_first_and_on_changes,
+    a_known_lease_is_reported_again_only_after_a_change,
+    a_watch_that_is_too_old_shows_only_changes,
 }
 
 async fn acquire(who: &Maintenance, node: &str) {
     who.try_acquire(node, &Acquire::new()).await.unwrap();
 }
 
-/// Who holds these, of what is told next: `node: holder`.
+/// The next reported holders of these nodes: `node: holder`.
 async fn holders(follower: &mut Follower) -> Vec<String> {
     let leases = changed(follower).await.into_iter();
     let line = |(node, lease): (String, Option<NodeLease>)| match lease {
@@ -37,7 +37,7 @@ async fn blind(follower: &mut Follower) -> String {
     }
 }
 
-async fn some_are_told_at_first_and_as_they_change(cluster: Cluster) {
+async fn selected_leases_are_reported_first_and_on_changes(cluster: Cluster) {
     let [a, b, other] = [
         cluster.node("a").await,
         cluster.node("b").await,
@@ -57,7 +57,7 @@ async fn some_are_told_at_first_and_as_they_change(cluster: Cluster) {
     assert_eq!(holders(&mut follower).await, [format!("{a}: no Lease")]);
 }
 
-async fn what_was_read_already_is_told_again_only_once_it_changed(cluster: Cluster) {
+async fn a_known_lease_is_reported_again_only_after_a_change(cluster: Cluster) {
     let [a, b] = [cluster.node("a").await, cluster.node("b").await];
     let bob = cluster.holder("bob");
     acquire(&bob, &a).await;
@@ -75,7 +75,7 @@ async fn what_was_read_already_is_told_again_only_once_it_changed(cluster: Clust
     assert_eq!(wire.requests(), requests, "a list, and one watch each");
 }
 
-async fn a_watch_that_is_too_old_tells_only_what_changed(cluster: Cluster) {
+async fn a_watch_that_is_too_old_shows_only_changes(cluster: Cluster) {
     let [a, b] = [cluster.node("a").await, cluster.node("b").await];
     let bob = cluster.holder("bob");
     acquire(&bob, &a).await;
@@ -95,7 +95,7 @@ fn is_list(passing: &Passing) -> bool {
 }
 
 #[test]
-fn who_may_not_watch_is_told_so_once_and_reads_until_the_right_is_granted() {
+fn without_the_right_to_watch_it_warns_once_and_reads_until_granted() {
     for all in [false, true] {
         in_the_sandbox(module_path!(), async |cluster: Cluster| {
             let node = cluster.node("n").await;
@@ -128,7 +128,7 @@ fn who_may_not_watch_is_told_so_once_and_reads_until_the_right_is_granted() {
 }
 
 #[test]
-fn who_may_only_read_single_leases_reads_them() {
+fn with_the_right_to_get_only_single_leases_are_read() {
     on_kubernetes(module_path!(), async |cluster: Cluster| {
         let rights = [control_plane::Rule::new(
             "coordination.k8s.io",
@@ -174,7 +174,7 @@ async fn read_one_by_one(cluster: &Cluster, who: &Maintenance) {
 }
 
 #[test]
-fn who_may_not_read_is_refused() {
+fn without_the_right_to_read_it_is_refused() {
     in_the_sandbox(module_path!(), async |cluster: Cluster| {
         let wire = Wire::planned(|_| Fate::Refused(StatusCode::FORBIDDEN, None));
         let alice = cluster.holder_on(&wire, "alice");
@@ -193,7 +193,7 @@ fn who_may_not_read_is_refused() {
 }
 
 #[test]
-fn a_server_that_was_away_is_told_once_and_nothing_is_missed() {
+fn an_unreachable_server_is_reported_once_and_no_event_is_missed() {
     in_the_sandbox(module_path!(), async |cluster: Cluster| {
         let node = cluster.node("n").await;
         let (env, back) = (cluster.env.clone(), noon_and(300));

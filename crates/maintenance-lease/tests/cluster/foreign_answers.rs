@@ -24,7 +24,7 @@ on_both_servers! {
     a_404_page_does_not_make_a_keeper_lose_its_lease,
     a_404_page_does_not_end_a_release_that_was_lost,
     a_foreign_answer_leaves_a_write_unknown,
-    what_is_missing_is_told_apart,
+    missing_objects_are_distinguished,
 }
 
 /// Answers that an API server does not give to a request for a Lease or a Node: status code, content
@@ -275,7 +275,7 @@ async fn a_foreign_answer_leaves_a_write_unknown(cluster: Cluster) {
     }
 }
 
-async fn what_is_missing_is_told_apart(cluster: Cluster) {
+async fn missing_objects_are_distinguished(cluster: Cluster) {
     let node = cluster.node("n").await;
     cluster.write_lease(&node, json!({})).await;
     let missing = cluster.name("missing");

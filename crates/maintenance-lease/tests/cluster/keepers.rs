@@ -12,7 +12,7 @@ use crate::support::{Cluster, Fate, Passing, Wire, in_the_sandbox};
 
 on_both_servers! {
     beyond_a_few_they_share_a_watch,
-    who_acquired_before_the_shared_watch_began_shares_it_too,
+    an_earlier_acquisition_also_shares_the_watch,
     what_happens_to_one_of_them_is_noticed_by_its_keeper_alone,
     a_shared_watch_that_became_too_old_begins_anew,
 }
@@ -75,7 +75,7 @@ async fn beyond_a_few_they_share_a_watch(cluster: Cluster) {
 }
 
 /// Of acquisitions that run side by side, an earlier one may be answered later.
-async fn who_acquired_before_the_shared_watch_began_shares_it_too(cluster: Cluster) {
+async fn an_earlier_acquisition_also_shares_the_watch(cluster: Cluster) {
     let wire = Wire::clear();
     let alice = cluster.holder_on(&wire, "alice");
     let first = acquire(&cluster, &alice, 0).await;

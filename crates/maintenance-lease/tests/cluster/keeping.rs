@@ -13,7 +13,7 @@ use crate::on_both_servers;
 use crate::support::{Cluster, Fate, Wire};
 
 on_both_servers! {
-    it_is_renewed_while_the_work_goes_on_and_given_back_after,
+    it_is_renewed_during_the_work_and_released_after,
     a_renewal_is_one_request,
     what_is_too_short_to_be_kept_is_not_taken,
     what_takes_too_long_to_stop_is_not_kept,
@@ -53,7 +53,7 @@ async fn renewed(held: &HeldLease) {
     }
 }
 
-async fn it_is_renewed_while_the_work_goes_on_and_given_back_after(cluster: Cluster) {
+async fn it_is_renewed_during_the_work_and_released_after(cluster: Cluster) {
     let node = cluster.node("n").await;
     let alice = cluster.holder("alice");
     let held = keep(&alice, &node).await;
@@ -212,7 +212,7 @@ async fn a_lock_that_was_there_is_kept_and_left_as_found(cluster: Cluster) {
     assert_eq!(
         held.fencing(),
         None,
-        "its number was told to who acquired it"
+        "its number was reported to the caller"
     );
     assert_eq!(held.lock_id(), first.lock_id());
     assert!(held.release().await.unwrap().is_none());

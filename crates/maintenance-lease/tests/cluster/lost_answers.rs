@@ -25,7 +25,7 @@ on_both_servers! {
     a_landed_creation_is_a_success_though_the_node_cannot_be_read_again,
     a_landed_write_is_known_again_after_others_touched_the_lease,
     a_landed_release_is_known_again_after_another_acquired,
-    time_is_added_once_whatever_came_on_top_of_it,
+    time_is_added_once_even_after_other_writes,
     a_landed_acquisition_that_was_broken_since_is_no_success,
     a_landed_acquisition_that_was_released_by_force_is_not_made_again,
     a_write_that_was_sent_twice_on_the_way_is_a_success,
@@ -262,7 +262,7 @@ async fn a_landed_release_is_known_again_after_another_acquired(cluster: Cluster
 }
 
 /// Another renewal of the same lock hides the one whose answer was lost, or which a proxy repeated.
-async fn time_is_added_once_whatever_came_on_top_of_it(cluster: Cluster) {
+async fn time_is_added_once_even_after_other_writes(cluster: Cluster) {
     for name in ["lost", "repeated"] {
         let node = cluster.node(name).await;
         let first = cluster.holder("alice");
@@ -327,7 +327,11 @@ async fn a_landed_acquisition_that_was_released_by_force_is_not_made_again(clust
     };
     assert_eq!(lost.by, LostBy::Release);
     assert_eq!(lost.lease.as_ref().unwrap().released_by(), Some("bob"));
-    assert_eq!(wire.passed().last().unwrap().writes, 1, "not once more");
+    assert_eq!(
+        wire.passed().last().unwrap().writes,
+        1,
+        "it was not repeated"
+    );
 }
 
 /// Something on the way sends a write twice, and hands the second answer on.
@@ -513,7 +517,7 @@ async fn holder(cluster: &Cluster, node: &str) -> String {
 }
 
 #[test]
-fn who_can_never_write_fast_enough_gives_up() {
+fn writes_that_are_always_too_slow_fail() {
     in_the_sandbox(module_path!(), async |cluster: Cluster| {
         let (node, _) = arrange(&cluster, "acquire").await;
         let wire = Wire::every_write(|| {
@@ -527,7 +531,7 @@ fn who_can_never_write_fast_enough_gives_up() {
         assert!(begun.elapsed() < Duration::from_secs(60));
         assert!(
             alice.has_open_write(&node),
-            "it stands, and is told as unknown"
+            "it is stored, and reported as unknown"
         );
     });
 }

@@ -2,7 +2,6 @@
 
 mod support;
 
-mod conflict_storms;
 mod elections;
 mod example;
 mod following;
@@ -17,6 +16,7 @@ mod other_tools;
 mod pages;
 mod pauses;
 mod race;
+mod repeated_conflicts;
 mod repositories;
 mod requests;
 mod retries;

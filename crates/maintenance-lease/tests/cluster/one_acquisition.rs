@@ -13,7 +13,7 @@ on_both_servers! {
     a_refusal_says_who_since_when_until_when_and_why,
     a_token_is_for_the_acquisition_that_gave_it,
     a_token_of_a_lease_that_was_made_anew_is_worth_nothing,
-    a_renewal_replaces_a_reason_only_where_it_has_one,
+    a_renewal_replaces_the_reason_only_if_it_has_one,
     a_renewal_never_shortens,
     reentry_keeps_the_acquisition_it_enters,
     force_breaks_the_acquisition_that_was_confirmed_however_often_renewed,
@@ -122,7 +122,7 @@ async fn a_token_of_a_lease_that_was_made_anew_is_worth_nothing(cluster: Cluster
     assert_eq!(refused.refusal, Refusal::ChangedHands);
 }
 
-async fn a_renewal_replaces_a_reason_only_where_it_has_one(cluster: Cluster) {
+async fn a_renewal_replaces_the_reason_only_if_it_has_one(cluster: Cluster) {
     let node = cluster.node("n").await;
     let alice = cluster.holder("alice");
     let acquire = Acquire::new().reason("kernel");

@@ -14,7 +14,7 @@ on_both_servers! {
     a_lease_that_client_go_released_is_free,
     a_lease_of_medik8s_is_held_by_it_and_then_expires,
     a_holder_that_writes_no_nonce_may_use_every_verb,
-    who_takes_an_expired_lease_over_does_not_get_the_words_of_the_holder_before,
+    a_new_holder_does_not_get_the_reason_of_the_old_one,
     what_the_holder_before_wrote_does_not_come_back_by_a_renewal,
     the_reason_of_a_hold_made_by_hand_counts,
 }
@@ -197,9 +197,7 @@ async fn expired_lease_of_alice(cluster: &Cluster) -> (String, LockId) {
     (node, change.lock_id().unwrap())
 }
 
-async fn who_takes_an_expired_lease_over_does_not_get_the_words_of_the_holder_before(
-    cluster: Cluster,
-) {
+async fn a_new_holder_does_not_get_the_reason_of_the_old_one(cluster: Cluster) {
     let (node, lock_id) = expired_lease_of_alice(&cluster).await;
     let until = json!({"kubectl-maint.dev/hold-until": "2026-03-01T18:00:00Z"});
     cluster

@@ -20,10 +20,10 @@ on_both_servers! {
     a_namespace_that_is_not_there_is_not_made,
     messages_name_the_lease_and_its_namespace,
     two_applications_see_nothing_of_each_other,
-    a_watch_is_told_of_its_own_leases_only,
+    a_watch_gets_only_its_own_leases,
     a_lease_without_the_labels_is_left_alone,
     labels_that_others_add_stay,
-    node_leases_may_be_told_apart_by_labels_too,
+    node_leases_can_also_be_distinguished_by_labels,
 }
 
 /// A namespace of the case's own.
@@ -195,7 +195,7 @@ async fn two_applications_see_nothing_of_each_other(cluster: Cluster) {
     );
 }
 
-async fn a_watch_is_told_of_its_own_leases_only(cluster: Cluster) {
+async fn a_watch_gets_only_its_own_leases(cluster: Cluster) {
     let (db, queue, _) = two_applications(&cluster).await;
     acquire(&db, "one").await;
     acquire(&queue, "other").await;
@@ -259,7 +259,7 @@ async fn labels_that_others_add_stay(cluster: Cluster) {
     );
 }
 
-async fn node_leases_may_be_told_apart_by_labels_too(cluster: Cluster) {
+async fn node_leases_can_also_be_distinguished_by_labels(cluster: Cluster) {
     let (one, other) = (cluster.node("one").await, cluster.node("other").await);
     let label = cluster.name("pool");
     let repository = Repository::node_maintenance().label("pool", label);

@@ -14,7 +14,7 @@ on_both_servers! {
     what_was_read_already_is_not_read_again,
     lists_are_one_request_each,
     every_change_is_a_patch_of_the_version_that_was_read,
-    every_request_tells_the_server_when_to_give_up,
+    every_request_has_a_timeout_for_the_server,
     a_dry_run_writes_nothing,
 }
 
@@ -166,7 +166,7 @@ async fn every_change_is_a_patch_of_the_version_that_was_read(cluster: Cluster) 
     }
 }
 
-async fn every_request_tells_the_server_when_to_give_up(cluster: Cluster) {
+async fn every_request_has_a_timeout_for_the_server(cluster: Cluster) {
     let node = cluster.node("n").await;
     let wire = Wire::clear();
     all_verbs(&cluster.holder_on(&wire, "alice"), &node).await;

@@ -1,4 +1,4 @@
-//! Users with fewer rights than they need are told which one is missing. Only the real server has
+//! Users with too few rights see which one is missing. Only the real server has
 //! users.
 
 use control_plane::Rule;
@@ -57,7 +57,7 @@ fn without_any_right_the_first_one_missing_is_to_read_leases() {
 }
 
 #[test]
-fn who_may_read_only_is_told_which_write_is_missing() {
+fn a_read_only_user_sees_which_right_is_missing() {
     on_kubernetes(module_path!(), async |cluster: Cluster| {
         let node = cluster.node("read-only").await;
         cluster.make_namespace().await;
@@ -79,7 +79,7 @@ fn who_may_read_only_is_told_which_write_is_missing() {
 }
 
 #[test]
-fn who_may_not_read_nodes_acquires_all_the_same() {
+fn without_the_right_to_read_nodes_acquire_works() {
     on_kubernetes(module_path!(), async |cluster: Cluster| {
         cluster.make_namespace().await;
         let node = cluster.node("unread").await;
@@ -103,7 +103,7 @@ fn who_may_not_read_nodes_acquires_all_the_same() {
 }
 
 #[test]
-fn who_may_not_make_the_namespace_is_told_so() {
+fn without_the_right_to_create_the_namespace_it_is_refused() {
     alone_on_kubernetes(module_path!(), async |cluster: Cluster| {
         let node = cluster.node("no-namespace").await;
         let rights = [leases(&LEASE_VERBS), nodes(&["get"])];

@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 
 const NODE: &str = "worker-1";
 
-/// A runtime for what clients do behind the scenes, and a handle on the locks of a repository.
+/// A runtime for what clients do behind the fixtures, and a handle on the locks of a repository.
 fn locks(repository: Repository) -> (Runtime, Maintenance) {
     let runtime = Runtime::new().unwrap();
     let client = runtime.block_on(async {

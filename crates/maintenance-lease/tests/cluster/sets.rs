@@ -22,12 +22,12 @@ use crate::support::{Cluster, Fate, Passing, Wire};
 
 on_both_servers! {
     all_are_locked_by_one_write_each,
-    who_waits_locks_in_the_order_of_the_names,
+    waiting_locks_nodes_in_name_order,
     what_was_read_as_held_is_refused_before_anything_is_written,
     partial_keeps_those_that_succeed,
     what_the_caller_had_before_is_left_as_found,
-    a_lease_that_became_a_hold_is_not_given_back,
-    all_that_is_kept_is_guarded_and_given_back,
+    a_lease_that_became_a_hold_is_not_released,
+    all_kept_locks_are_guarded_and_released,
     work_abandon_when_one_of_several_locks_is_lost,
     a_node_that_does_not_exist_is_not_waited_for,
     a_dry_run_waits_for_nobody,
@@ -195,7 +195,7 @@ async fn all_are_locked_by_one_write_each(cluster: Cluster) {
     }
 }
 
-async fn who_waits_locks_in_the_order_of_the_names(cluster: Cluster) {
+async fn waiting_locks_nodes_in_name_order(cluster: Cluster) {
     let [a, b, c] = nodes(&cluster, ["a", "b", "c"]).await;
     let bob = cluster.holder("bob");
     take(&bob, &b).await;
@@ -260,7 +260,7 @@ async fn what_the_caller_had_before_is_left_as_found(cluster: Cluster) {
     }
 }
 
-async fn a_lease_that_became_a_hold_is_not_given_back(cluster: Cluster) {
+async fn a_lease_that_became_a_hold_is_not_released(cluster: Cluster) {
     let [a, b] = nodes(&cluster, ["a", "b"]).await;
     let alice = cluster.holder("alice");
     take(&alice, &a).await;
@@ -274,7 +274,7 @@ async fn a_lease_that_became_a_hold_is_not_given_back(cluster: Cluster) {
     assert_eq!(holder(&cluster, &a).await, "kubeadm:alice");
 }
 
-async fn all_that_is_kept_is_guarded_and_given_back(cluster: Cluster) {
+async fn all_kept_locks_are_guarded_and_released(cluster: Cluster) {
     let nodes = nodes(&cluster, ["a", "b"]).await;
     let alice = cluster.holder("alice");
     let held = alice.acquire_all(&nodes, &Acquire::new()).await.unwrap();

@@ -15,7 +15,7 @@ on_both_servers! {
     without_a_holder_it_is_free,
     up_to_three_seconds_after_its_end_it_is_held,
     later_it_is_expired_and_anyone_may_take_it,
-    an_expired_lease_is_refused_where_only_a_free_one_is_wanted,
+    free_only_refuses_an_expired_lease,
     a_hold_made_by_hand_outlives_its_times,
     a_holder_without_times_has_expired,
     missing_fields_count_as_the_least_they_can_mean,
@@ -146,7 +146,7 @@ async fn later_it_is_expired_and_anyone_may_take_it(cluster: Cluster) {
     }
 }
 
-async fn an_expired_lease_is_refused_where_only_a_free_one_is_wanted(cluster: Cluster) {
+async fn free_only_refuses_an_expired_lease(cluster: Cluster) {
     let node = cluster.node("n").await;
     cluster.write_lease(&node, held_by_bob()).await;
     let alice = cluster.holder_at(noon_and(64), "alice");

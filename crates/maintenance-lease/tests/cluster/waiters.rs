@@ -34,7 +34,7 @@ async fn each_of_a_crowd_tries_once_when_the_lease_runs_out(cluster: Cluster) {
 
 /// In virtual time no answer is late, so that nobody looks again.
 #[test]
-fn a_crowd_leaves_it_to_its_watches_to_tell_it_more() {
+fn many_waiters_only_watch() {
     in_the_sandbox(module_path!(), async |cluster: Cluster| {
         let crowd = Crowd::gather(&cluster, Duration::from_secs(1800)).await;
         crowd.first.release().await.unwrap().expect("it was held");

@@ -29,7 +29,7 @@ on_both_servers! {
     a_time_that_cannot_be_read_is_waited_out_by_nobody,
     what_must_be_free_is_not_taken_when_it_expires,
     one_identity_waits_for_itself,
-    a_renewal_is_told_as_the_same_obstacle_with_a_later_end,
+    a_renewal_is_reported_as_the_same_blocker_with_a_later_end,
     what_changed_before_its_eyes_is_the_holders_for_as_long_as_it_says,
     dropped_while_it_waits_it_leaves_no_write,
     dropped_while_it_writes_it_leaves_a_write_of_unknown_fate,
@@ -317,7 +317,7 @@ async fn one_identity_waits_for_itself(cluster: Cluster) {
     assert_eq!(waiting.acquires().await.lease.unwrap().transitions(), 2);
 }
 
-async fn a_renewal_is_told_as_the_same_obstacle_with_a_later_end(cluster: Cluster) {
+async fn a_renewal_is_reported_as_the_same_blocker_with_a_later_end(cluster: Cluster) {
     let node = cluster.node("n").await;
     let bob = cluster.holder("bob");
     let minute = Acquire::new().duration(Duration::from_secs(60));

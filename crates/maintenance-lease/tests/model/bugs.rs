@@ -84,7 +84,7 @@ fn caught(bug: Bug, bounds: Bounds) -> Option<(&'static str, usize)> {
 }
 
 #[test]
-fn every_planted_mistake_in_the_steps_is_caught_and_none_where_there_is_none() {
+fn every_seeded_bug_in_the_steps_is_found_and_no_other() {
     let mut sound = Vec::new();
     let mut uncaught = Vec::new();
     for bug in Bug::ALL {

@@ -15,7 +15,7 @@ use maintenance_lease::protocol::{
 use self::names::{Bare, Doomed, Ended, Names, Passed, Versions, doomed_write, nothing_but};
 use crate::client::{Client, Heard, Role};
 use crate::store::{Event, FIRST_FRESH, NO_ID};
-use crate::world::{Answer, Asked, Request, World};
+use crate::world::{Answer, Request, RequestKind, World};
 
 /// What can still matter in a world, and what can't.
 #[derive(Clone, Copy, Debug)]
@@ -90,19 +90,18 @@ impl World {
         let may_land = |sent: &Attempt| {
             store.is_at(sent.on.as_ref()) || (sent.on.is_none() && horizon.deletions)
         };
-        self.requests
-            .retain_mut(|request| match &mut request.asked {
-                Asked::Write { sent, .. } if request.answer.is_none() && !may_land(sent) => {
-                    request.answer = Some(Answer::Conflict);
-                    request.awaited
-                }
-                // Nobody hears of it.
-                Asked::Write { sent, .. } if !request.awaited && !horizon.breaks => {
-                    sent.at = BootInstant::from_micros(i64::MIN);
-                    true
-                }
-                _ => true,
-            });
+        self.requests.retain_mut(|request| match &mut request.kind {
+            RequestKind::Write { sent, .. } if request.answer.is_none() && !may_land(sent) => {
+                request.answer = Some(Answer::Conflict);
+                request.awaited
+            }
+            // Its answer is ignored.
+            RequestKind::Write { sent, .. } if !request.awaited && !horizon.breaks => {
+                sent.at = BootInstant::from_micros(i64::MIN);
+                true
+            }
+            _ => true,
+        });
         if !horizon.is_old_news_shown() {
             let has_failed = |steps: &WriteLoop| {
                 let sent = steps.unsettled();
@@ -146,7 +145,7 @@ impl World {
     }
 
     /// Who knows an old state of the Lease can do nothing with it. So one old state stands for all:
-    /// one that a contender would try in vain at once.
+    /// one at which a contender would fail at once.
     fn forget_what_passed(&mut self, horizon: Horizon) {
         let current = self.store.lease;
         for client in &mut self.clients {
@@ -392,13 +391,13 @@ impl Client {
 
 impl Request {
     fn visit(&mut self, labels: &mut impl Relabel) {
-        match (&mut self.asked, &mut self.answer) {
+        match (&mut self.kind, &mut self.answer) {
             // What it said matters no more.
-            (Asked::Write { sent, breaks }, Some(Answer::Conflict)) => {
+            (RequestKind::Write { sent, breaks }, Some(Answer::Conflict)) => {
                 *sent = doomed();
                 *breaks = None;
             }
-            (Asked::Write { sent, breaks }, answer) => {
+            (RequestKind::Write { sent, breaks }, answer) => {
                 visit(sent, labels);
                 if let Some(of) = breaks {
                     labels.acquisition(of);
@@ -407,8 +406,8 @@ impl Request {
                     labels.lease(lease);
                 }
             }
-            (Asked::Read, Some(Answer::NodeAndLease(Some(lease)))) => labels.lease(lease),
-            (Asked::Read, _) => {}
+            (RequestKind::Read, Some(Answer::NodeAndLease(Some(lease)))) => labels.lease(lease),
+            (RequestKind::Read, _) => {}
         }
     }
 }
@@ -450,9 +449,9 @@ fn says_the_same(one: &Lease, other: Option<&Lease>) -> bool {
 
 /// Requests arrive in any order, so that theirs means nothing.
 fn order(request: &Request) -> (usize, bool, u8, i64, i64) {
-    let (kind, sent, at) = match request.asked {
-        Asked::Read => (0, 0, 0),
-        Asked::Write { sent, .. } => match sent.write {
+    let (kind, sent, at) = match request.kind {
+        RequestKind::Read => (0, 0, 0),
+        RequestKind::Write { sent, .. } => match sent.write {
             Write::Acquire { at, .. } => (1, sent.at.as_micros(), at.as_micros()),
             Write::Renew { at, .. } => (2, sent.at.as_micros(), at.as_micros()),
             Write::Release { at, .. } => (3, sent.at.as_micros(), at.as_micros()),

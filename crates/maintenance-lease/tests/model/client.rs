@@ -397,11 +397,11 @@ impl Client {
                 running
                     .iter_mut()
                     .chain(contended)
-                    .for_each(WriteLoop::doubt);
+                    .for_each(WriteLoop::require_check);
             }
-            Role::Changing(changing) => changing.steps.doubt(),
+            Role::Changing(changing) => changing.steps.require_check(),
             Role::Holding(holding) => {
-                holding.keeper.doubt();
+                holding.keeper.require_check();
                 holding.resting = true;
             }
         }

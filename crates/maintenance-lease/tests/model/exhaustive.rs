@@ -109,7 +109,7 @@ fn requests_that_overtake_each_other_make_no_second_holder() {
 }
 
 #[test]
-fn who_enters_what_is_theirs_already_makes_no_second_holder() {
+fn reentry_makes_no_second_holder() {
     holds_in("reentry", REENTRY);
 }
 

@@ -68,14 +68,14 @@ impl Setting {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Request {
     pub(crate) who: usize,
-    pub(crate) asked: Asked,
+    pub(crate) kind: RequestKind,
     /// Its client has not given it up.
     pub(crate) awaited: bool,
     pub(crate) answer: Option<Answer>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Asked {
+pub(crate) enum RequestKind {
     Read,
     Write {
         sent: Attempt,
@@ -254,7 +254,7 @@ impl World {
                 self.abandon(who);
                 self.act(who, Move::Read, server, setting);
             }
-            Move::Read if setting.slow => self.send(who, Asked::Read),
+            Move::Read if setting.slow => self.send(who, RequestKind::Read),
             Move::Read => {
                 self.clients[who].hears(Heard::TheLease);
                 self.look(who, self.store.lease, server, setting);
@@ -308,9 +308,9 @@ impl World {
     /// A request arrives: it is carried out, or conflicts.
     pub(crate) fn serve(&mut self, index: usize) {
         let request = self.requests[index];
-        let answer = match request.asked {
-            Asked::Read => Answer::NodeAndLease(self.store.lease),
-            Asked::Write { sent, breaks } => {
+        let answer = match request.kind {
+            RequestKind::Read => Answer::NodeAndLease(self.store.lease),
+            RequestKind::Write { sent, breaks } => {
                 let before = self.store.lease.and_then(|lease| lease.acquisition());
                 match self.store.lease {
                     _ if !self.store.land(&sent.write, sent.on.as_ref()) => Answer::Conflict,
@@ -353,7 +353,7 @@ impl World {
     pub(crate) fn may_be_carried_out(&self, index: usize) -> bool {
         let request = &self.requests[index];
         request.answer.is_none()
-            && matches!(request.asked, Asked::Write { sent, .. } if self.store.is_at(sent.on.as_ref()))
+            && matches!(request.kind, RequestKind::Write { sent, .. } if self.store.is_at(sent.on.as_ref()))
     }
 
     /// What a client sent is carried out, and something on the way that sends it again tells of the
@@ -394,9 +394,9 @@ impl World {
         let clocks = self.clients[who].clocks(server);
         let request = self.requests[index];
         self.abandon(who);
-        self.input(who, |client| match request.asked {
-            Asked::Read => client.unread(clocks),
-            Asked::Write { .. } => client.unanswered(clocks),
+        self.input(who, |client| match request.kind {
+            RequestKind::Read => client.unread(clocks),
+            RequestKind::Write { .. } => client.unanswered(clocks),
         });
     }
 
@@ -428,7 +428,7 @@ impl World {
     fn may_land(&self, open: &Attempt) -> bool {
         self.store.is_at(open.on.as_ref())
             && self.requests.iter().any(|request| {
-                matches!(request.asked, Asked::Write { sent, .. } if is_copy(&sent, open))
+                matches!(request.kind, RequestKind::Write { sent, .. } if is_copy(&sent, open))
                     && request.answer.is_none()
             })
     }
@@ -490,13 +490,13 @@ impl World {
             Role::Changing(changing) => changing.breaks,
             Role::Idle | Role::Waiting(_) | Role::Holding(_) => None,
         };
-        self.send(who, Asked::Write { sent, breaks });
+        self.send(who, RequestKind::Write { sent, breaks });
     }
 
-    fn send(&mut self, who: usize, asked: Asked) {
+    fn send(&mut self, who: usize, kind: RequestKind) {
         self.requests.push(Request {
             who,
-            asked,
+            kind,
             awaited: true,
             answer: None,
         });
@@ -508,11 +508,11 @@ impl World {
             request.awaited &= request.who != who;
         }
         self.requests.retain(|request| {
-            request.awaited || (request.asked != Asked::Read && request.answer.is_none())
+            request.awaited || (request.kind != RequestKind::Read && request.answer.is_none())
         });
     }
 
-    /// What a client sent was carried out, whether it hears of it or not.
+    /// The server carried out a request; its client may not get the answer.
     fn landed(&mut self, who: usize, sent: &Attempt, lease: &Lease) {
         let client = &mut self.clients[who];
         if let Write::Acquire { nonce, .. } = sent.write

@@ -2,12 +2,12 @@
 
 use super::verdict::Verdict;
 use crate::constants::JOB_TRACKING;
-use crate::facts::PodSight;
+use crate::facts::PodSnapshot;
 
 const ID: &str = "finalizers";
 
 /// Those of a pod that is to be deleted by force.
-pub(super) fn of_pod(pod: &PodSight) -> Verdict {
+pub(super) fn of_pod(pod: &PodSnapshot) -> Verdict {
     if !pod.job_waits {
         return check(&pod.finalizers);
     }
@@ -40,8 +40,8 @@ mod tests {
     use crate::checks::testing::pod;
 
     #[test]
-    fn a_job_that_waits_for_the_phase_is_told_apart_from_other_finalizers() {
-        let pod = |finalizers: &[&str], job_waits| PodSight {
+    fn the_finalizer_of_a_job_is_distinguished_from_others() {
+        let pod = |finalizers: &[&str], job_waits| PodSnapshot {
             finalizers: finalizers.iter().map(|&name| name.to_owned()).collect(),
             job_waits,
             ..pod()

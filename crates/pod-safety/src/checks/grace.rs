@@ -3,11 +3,11 @@
 use maintenance_lease::protocol::Now;
 
 use super::verdict::Verdict;
-use crate::facts::PodSight;
+use crate::facts::PodSnapshot;
 use crate::words::age;
 
-pub(super) fn check(pod: &PodSight, now: Now) -> Vec<Verdict> {
-    let PodSight {
+pub(super) fn check(pod: &PodSnapshot, now: Now) -> Vec<Verdict> {
+    let PodSnapshot {
         namespace, name, ..
     } = pod;
     let Some(ends) = pod.ends else {
@@ -46,7 +46,7 @@ mod tests {
     #[test]
     fn grace_runs_up_to_its_last_instant() {
         let ends = |ends| {
-            let verdicts = check(&PodSight { ends, ..pod() }, Now::at(NOW));
+            let verdicts = check(&PodSnapshot { ends, ..pod() }, Now::at(NOW));
             assert_eq!(verdicts.len(), 1);
             (verdicts[0].id, verdicts[0].level, verdicts[0].to_string())
         };
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn the_earliest_clock_says_whether_grace_is_over() {
         let now = Now::between(NOW, NOW + Span::seconds(60));
-        let pod = PodSight {
+        let pod = PodSnapshot {
             ends: Some(NOW + Span::seconds(5)),
             ..pod()
         };

@@ -70,18 +70,18 @@ pub(super) fn check(
         Known::Yes(Remediation::Running { holder }) => verdicts.push(Verdict::blocker(
             REMEDIATION,
             format!(
-                "{} is remediating the node (its lease in medik8s-leases): let it finish",
+                "{} is repairing the node (its lease in medik8s-leases): let it finish",
                 visible(holder)
             ),
         )),
         Known::Yes(Remediation::Tainted { taint }) => verdicts.push(Verdict::blocker(
             REMEDIATION,
-            format!("an operator is remediating the node (its taint {taint}): let it finish"),
+            format!("an operator is repairing the node (its taint {taint}): let it finish"),
         )),
         Known::Yes(Remediation::None) => {}
         Known::Unknown(why) => verdicts.push(Verdict::unread(
             REMEDIATION,
-            "whether an operator is remediating the node",
+            "whether an operator is repairing the node",
             why,
         )),
     }
@@ -132,7 +132,7 @@ mod tests {
     use crate::checks::testing::{NOW, forbidden};
 
     #[test]
-    fn somebody_at_work_refuses_and_what_is_not_known_is_told() {
+    fn a_lock_is_a_blocker_and_unknown_facts_are_reported() {
         let bob = || Lock::Another {
             holder: "bob@laptop".to_owned(),
             why: Some("disk".to_owned()),
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_it_on_hold_is_named_as_everywhere() {
+    fn the_holder_of_a_hold_has_the_same_name_everywhere() {
         let words = |fences| {
             let hold = Lock::Another {
                 holder: "kubeadm:carol@c".to_owned(),
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_loses_a_lease_with_its_node_may_still_act() {
+    fn a_holder_whose_lease_is_deleted_with_its_node_may_still_act() {
         let another = |until| {
             let holder = "carol@c".to_owned();
             Known::Yes(Lock::Another {

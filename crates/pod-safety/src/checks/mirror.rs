@@ -1,9 +1,9 @@
 //! `mirror`: a static pod exists on its node, whatever the API server has.
 
 use super::verdict::Verdict;
-use crate::facts::PodSight;
+use crate::facts::PodSnapshot;
 
-pub(super) fn check(pod: &PodSight) -> Option<Verdict> {
+pub(super) fn check(pod: &PodSnapshot) -> Option<Verdict> {
     pod.mirror.then(|| {
         Verdict::final_blocker(
             "mirror",
@@ -25,7 +25,7 @@ mod tests {
     #[test]
     fn static_pods_are_refused_for_good() {
         assert_eq!(check(&pod()), None);
-        let mirror = PodSight {
+        let mirror = PodSnapshot {
             mirror: true,
             ..pod()
         };

@@ -22,7 +22,7 @@ pub use verdict::{Level, UNREAD, Verdict};
 
 use maintenance_lease::protocol::Now;
 
-use crate::facts::{Facts, Fenced, NodeFacts, NodeSight};
+use crate::facts::{Facts, Fenced, NodeFacts, NodeSnapshot};
 use crate::known::Known;
 
 /// The ids of risks, which `--accept-risk` accepts.
@@ -86,11 +86,11 @@ pub fn of_pod(facts: &Facts, first: Option<&str>, now: Now) -> Vec<Verdict> {
     if facts.pod.never_ran() {
         verdicts.push(node::none());
     } else {
-        let heard = node::Heard {
-            told: &facts.pod.told,
+        let indirect = node::IndirectSigns {
+            node_signs: &facts.pod.node_signs,
             heartbeat: &facts.heartbeat,
         };
-        verdicts.extend(node::check(&facts.node, Some(heard), now));
+        verdicts.extend(node::check(&facts.node, Some(indirect), now));
         verdicts.push(mass_loss::check(&facts.zone));
         verdicts.extend(lease::check(&facts.lock, &facts.remediation, now));
     }
@@ -99,7 +99,7 @@ pub fn of_pod(facts: &Facts, first: Option<&str>, now: Now) -> Vec<Verdict> {
     if facts.pod.job_waits {
         verdicts.push(rights::check("patch pods/status", &facts.may_patch_status));
     }
-    lowered_where_fenced(verdicts, &facts.node, now)
+    lowered_if_fenced(verdicts, &facts.node, now)
 }
 
 /// The verdicts on a pod whose Node is to be deleted, and which goes with it.
@@ -109,7 +109,7 @@ pub fn of_pod_with_its_node(facts: &Facts, now: Now) -> Vec<Verdict> {
         return vec![mirror::goes_with_its_node()];
     }
     let finalizers = finalizers::check(&facts.pod.finalizers);
-    lowered_where_fenced(on_workload(facts, finalizers), &facts.node, now)
+    lowered_if_fenced(on_workload(facts, finalizers), &facts.node, now)
 }
 
 /// The verdicts on a Node that is to be deleted. `first` is the uid that the report was about.
@@ -120,11 +120,11 @@ pub fn of_node(facts: &NodeFacts, first: Option<&str>, now: Now) -> Vec<Verdict>
     verdicts.push(mass_loss::check(&facts.zone));
     verdicts.extend(lease::check(&facts.lock, &facts.remediation, now));
     verdicts.push(lease::goes_with_its_node(&facts.lock, now));
-    if let Known::Yes(NodeSight::There(there)) = &facts.node {
+    if let Known::Yes(NodeSnapshot::Present(there)) = &facts.node {
         verdicts.push(finalizers::check(&there.finalizers));
     }
     verdicts.push(rights::check("delete nodes", &facts.may_delete));
-    lowered_where_fenced(verdicts, &facts.node, now)
+    lowered_if_fenced(verdicts, &facts.node, now)
 }
 
 /// What the pod's owner, its data and its clients lose, no matter who deletes it.
@@ -141,12 +141,12 @@ fn on_workload(facts: &Facts, finalizers: Verdict) -> Vec<Verdict> {
 /// If the node was fenced, nothing runs there any more, so risks become infos. If it was only cut off, its
 /// processes may run, so the risks about them stay. A record that a live kubelet contradicts does not
 /// lower any verdict.
-fn lowered_where_fenced(
+fn lowered_if_fenced(
     mut verdicts: Vec<Verdict>,
-    node: &Known<NodeSight>,
+    node: &Known<NodeSnapshot>,
     now: Now,
 ) -> Vec<Verdict> {
-    let Known::Yes(NodeSight::There(there)) = node else {
+    let Known::Yes(NodeSnapshot::Present(there)) = node else {
         return verdicts;
     };
     if let Fenced::Recorded { isolated, .. } = there.fenced(now) {

@@ -1,13 +1,13 @@
-//! `node-alive`, `node-silent`, `node-gone` and `fenced`: whether anything can still run there.
+//! `node-alive`, `node-unreachable`, `node-gone` and `fenced`: whether anything can still run there.
 
 use maintenance_lease::protocol::Now;
 
 use super::verdict::Verdict;
 use crate::constants::{HEARTBEAT_LASTS, POD_GC};
-use crate::facts::{Fenced, NodeSight, There, Told};
+use crate::facts::{Fenced, NodeSigns, NodeSnapshot, PresentNode};
 use crate::fencing::record::Since;
 use crate::known::{Known, Why};
-use crate::node_health::{Health, Heartbeat, Pulse, Signs, Status, is_fresh, trusted};
+use crate::node_health::{Health, Heartbeat, KubeletState, Signs, Status, is_fresh, trusted};
 use crate::words::age;
 
 const ALIVE: &str = "node-alive";
@@ -15,25 +15,29 @@ pub(crate) const UNREACHABLE: &str = "node-unreachable";
 const GONE: &str = "node-gone";
 pub(crate) const FENCED: &str = "fenced";
 
-/// What is heard of a node from elsewhere, for users who may not read nodes.
+/// What other objects show about a node, for users who may not read nodes.
 #[derive(Clone, Copy)]
-pub(super) struct Heard<'a> {
+pub(super) struct IndirectSigns<'a> {
     /// What a pod of the node says of it.
-    pub(super) told: &'a Told,
+    pub(super) node_signs: &'a NodeSigns,
     /// When its kubelet last renewed its heartbeat.
     pub(super) heartbeat: &'a Known<Option<Heartbeat>>,
 }
 
-/// Whether the node lives, from the Node itself, else from what is `heard` of it.
-pub(super) fn check(node: &Known<NodeSight>, heard: Option<Heard<'_>>, now: Now) -> Vec<Verdict> {
+/// Whether the node lives, from the Node itself, else from `indirect` signs.
+pub(super) fn check(
+    node: &Known<NodeSnapshot>,
+    indirect: Option<IndirectSigns<'_>>,
+    now: Now,
+) -> Vec<Verdict> {
     match node {
-        Known::Yes(NodeSight::There(there)) => {
+        Known::Yes(NodeSnapshot::Present(there)) => {
             let mut verdicts = of_there(there, now);
             verdicts.extend(fenced(there, now));
             verdicts
         }
-        Known::Yes(NodeSight::Gone { heartbeat }) => of_gone(heartbeat, now),
-        Known::Unknown(why) => vec![hearsay(heard, why, now)],
+        Known::Yes(NodeSnapshot::Gone { heartbeat }) => of_gone(heartbeat, now),
+        Known::Unknown(why) => vec![of_indirect_signs(indirect, why, now)],
     }
 }
 
@@ -45,12 +49,12 @@ pub(super) fn none() -> Verdict {
     )
 }
 
-fn of_there(there: &There, now: Now) -> Vec<Verdict> {
+fn of_there(there: &PresentNode, now: Now) -> Vec<Verdict> {
     let signs = &there.signs;
     let heartbeat = &signs.heartbeat;
     let alive = |words: &str| alive(words, heartbeat, now);
     let said = said(signs, now);
-    match (signs.health(now), signs.pulse(now)) {
+    match (signs.health(now), signs.kubelet_state(now)) {
         (Health::Restarted { .. }, _) => vec![alive(
             "the node was restarted since it was fenced, and its kubelet is alive: unfence it",
         )],
@@ -58,18 +62,18 @@ fn of_there(there: &There, now: Now) -> Vec<Verdict> {
             "its kubelet is alive, although the node has the out-of-service taint",
         )],
         (Health::Ready, _) => vec![alive("the node is ready: its kubelet can end the pods")],
-        (_, Some(Pulse::Alive)) if signs.is_fresh(now) == Some(true) => vec![alive(
+        (_, Some(KubeletState::Alive)) if signs.is_fresh(now) == Some(true) => vec![alive(
             "the node is not ready, but its kubelet is alive and can end the pods",
         )],
-        (_, Some(Pulse::Alive)) => vec![alive(
+        (_, Some(KubeletState::Alive)) => vec![alive(
             "the kubelet itself reports the node as not ready, so the kubelet is alive",
         )],
         (_, None) => vec![Verdict::unread(
             ALIVE,
             &format!("{said}; whether its kubelet is alive"),
-            &untold(signs, now),
+            &why_unknown(signs, now),
         )],
-        (_, Some(Pulse::Fading | Pulse::Silent)) => vec![Verdict::info(
+        (_, Some(KubeletState::Late | KubeletState::Unreachable)) => vec![Verdict::info(
             UNREACHABLE,
             match there.fenced(now) {
                 Fenced::Recorded {
@@ -102,14 +106,14 @@ fn said(signs: &Signs, now: Now) -> String {
 }
 
 /// Why it is not known whether the kubelet is alive.
-fn untold(signs: &Signs, now: Now) -> Why {
-    match signs.heard(now) {
+fn why_unknown(signs: &Signs, now: Now) -> Why {
+    match signs.trusted_heartbeat(now) {
         Known::Unknown(why) => why,
-        Known::Yes(_) => Why::Untold("it has no heartbeat".to_owned()),
+        Known::Yes(_) => Why::Inconclusive("it has no heartbeat".to_owned()),
     }
 }
 
-/// That a kubelet is alive, how old its `heartbeat` is, and what would count as silence.
+/// That a kubelet is alive, how old its `heartbeat` is, and from which age on the node would be unreachable.
 fn alive(words: &str, heartbeat: &Known<Option<Heartbeat>>, now: Now) -> Verdict {
     let lasts = heartbeat.yes().copied().flatten();
     let lasts = lasts.map_or(HEARTBEAT_LASTS, |heartbeat| heartbeat.lasts);
@@ -128,12 +132,12 @@ fn beat(heartbeat: &Known<Option<Heartbeat>>, now: Now) -> String {
             format!("its last heartbeat is {} old", age(renewed.age(now)))
         }
         Known::Yes(None) => "it has no heartbeat".to_owned(),
-        Known::Unknown(Why::Untold(words)) => words,
+        Known::Unknown(Why::Inconclusive(words)) => words,
         Known::Unknown(why) => format!("its heartbeat is unknown: {why}"),
     }
 }
 
-fn fenced(there: &There, now: Now) -> Option<Verdict> {
+fn fenced(there: &PresentNode, now: Now) -> Option<Verdict> {
     match there.fenced(now) {
         Fenced::No => None,
         Fenced::Asserted => Some(Verdict::info(
@@ -192,8 +196,12 @@ fn of_gone(heartbeat: &Known<Option<Heartbeat>>, now: Now) -> Vec<Verdict> {
 }
 
 /// What can be said of the node without reading it.
-fn hearsay(heard: Option<Heard<'_>>, why: &Why, now: Now) -> Verdict {
-    let Some(Heard { told, heartbeat }) = heard else {
+fn of_indirect_signs(indirect: Option<IndirectSigns<'_>>, why: &Why, now: Now) -> Verdict {
+    let Some(IndirectSigns {
+        node_signs,
+        heartbeat,
+    }) = indirect
+    else {
         return Verdict::unread(ALIVE, "whether its kubelet is alive", why);
     };
     let alive = |words: &str| alive(words, heartbeat, now);
@@ -201,15 +209,15 @@ fn hearsay(heard: Option<Heard<'_>>, why: &Why, now: Now) -> Verdict {
     if matches!(heartbeat, Known::Yes(heartbeat) if is_fresh(heartbeat, now)) {
         return alive("could not read the node, but its kubelet is alive");
     }
-    if told.ready {
+    if node_signs.ready {
         return alive("the pod counts as ready, so its node is not reported as unreachable");
     }
-    let since = told.unready_since.map_or_else(String::new, |since| {
+    let since = node_signs.unready_since.map_or_else(String::new, |since| {
         format!(" for {}", age(now.earliest - since))
     });
     let signs = [
-        (told.node_lost, "NodeLost"),
-        (told.evicted_by_taint, "evicted because of a taint"),
+        (node_signs.node_lost, "NodeLost"),
+        (node_signs.evicted_by_taint, "evicted because of a taint"),
     ];
     let signs: Vec<&str> = signs
         .into_iter()
@@ -236,7 +244,7 @@ fn hearsay(heard: Option<Heard<'_>>, why: &Why, now: Now) -> Verdict {
             format!("{telling}; it has no heartbeat; the state of the node"),
             why,
         ),
-        Known::Unknown(Why::Untold(ahead)) => {
+        Known::Unknown(Why::Inconclusive(ahead)) => {
             (format!("{telling}; {ahead}; the state of the node"), why)
         }
         Known::Unknown(_) => (format!("{telling}; its heartbeat"), why),
@@ -263,14 +271,17 @@ mod tests {
         Known::Yes(Some((NOW + Span::seconds(70 * 60)).into()))
     }
 
-    fn verdicts(node: &Known<NodeSight>, heard: Option<Heard<'_>>) -> Vec<(&'static str, Level)> {
-        check(node, heard, Now::at(NOW))
+    fn verdicts(
+        node: &Known<NodeSnapshot>,
+        indirect: Option<IndirectSigns<'_>>,
+    ) -> Vec<(&'static str, Level)> {
+        check(node, indirect, Now::at(NOW))
             .iter()
             .map(|verdict| (verdict.id, verdict.level))
             .collect()
     }
 
-    fn node(status: Status, heartbeat: Known<Option<Heartbeat>>) -> There {
+    fn node(status: Status, heartbeat: Known<Option<Heartbeat>>) -> PresentNode {
         let mut there = there();
         there.signs.heartbeat = heartbeat;
         there.signs.ready = Some(Ready {
@@ -280,12 +291,12 @@ mod tests {
         there
     }
 
-    fn sight(there: There) -> Known<NodeSight> {
-        Known::Yes(NodeSight::There(Box::new(there)))
+    fn sight(there: PresentNode) -> Known<NodeSnapshot> {
+        Known::Yes(NodeSnapshot::Present(Box::new(there)))
     }
 
     #[test]
-    fn only_silence_passes() {
+    fn only_an_unreachable_node_passes() {
         for (status, heartbeat, expected) in [
             (Status::True, ago(5), (ALIVE, Blocker)),
             (Status::True, ago(90), (ALIVE, Blocker)),
@@ -306,8 +317,8 @@ mod tests {
     }
 
     #[test]
-    fn who_says_what_of_it_is_told_as_it_is() {
-        let words = |there: There| {
+    fn sources_of_node_health_are_shown() {
+        let words = |there: PresentNode| {
             let verdicts = check(&sight(there), None, Now::at(NOW));
             verdicts[0].words.clone()
         };
@@ -340,12 +351,12 @@ mod tests {
     }
 
     #[test]
-    fn of_a_live_kubelet_the_age_that_was_measured_is_told_and_what_would_be_silence() {
+    fn a_live_kubelet_is_reported_with_the_age_and_the_limit_of_its_heartbeat() {
         let words = |heartbeat| {
             let verdicts = check(&sight(node(Status::True, heartbeat)), None, Now::at(NOW));
             verdicts[0].words.clone()
         };
-        for (heartbeat, told) in [
+        for (heartbeat, message) in [
             (ago(1), "its last heartbeat is 1s old"),
             (ago(90), "its last heartbeat is 90s old"),
             (Known::Yes(None), "it has no heartbeat"),
@@ -353,8 +364,8 @@ mod tests {
             (Known::Unknown(Why::NotRead), "its heartbeat is unknown: "),
         ] {
             let words = words(heartbeat);
-            let told = format!("the node is ready: its kubelet can end the pods; {told}");
-            assert!(words.starts_with(&told), "{words}");
+            let message = format!("the node is ready: its kubelet can end the pods; {message}");
+            assert!(words.starts_with(&message), "{words}");
             let threshold =
                 "; a node is unreachable if it is not ready and its heartbeat is 40s or older";
             assert!(words.ends_with(threshold), "{words}");
@@ -369,10 +380,10 @@ mod tests {
         back.signs.since = Some(Since::Restarted);
         let verdicts = check(&sight(back), None, Now::at(NOW));
         assert_eq!((verdicts[0].id, verdicts[0].level), (ALIVE, Blocker));
-        let told =
+        let message =
             "the node was restarted since it was fenced, and its kubelet is alive: unfence it; ";
         let words = &verdicts[0].words;
-        assert!(words.starts_with(told), "{words}");
+        assert!(words.starts_with(message), "{words}");
     }
 
     #[test]
@@ -382,7 +393,7 @@ mod tests {
 
     #[test]
     fn a_missing_node_may_still_have_a_kubelet() {
-        let gone = |heartbeat| verdicts(&Known::Yes(NodeSight::Gone { heartbeat }), None);
+        let gone = |heartbeat| verdicts(&Known::Yes(NodeSnapshot::Gone { heartbeat }), None);
         assert_eq!(gone(Known::Yes(None)), [(GONE, Info)]);
         assert_eq!(gone(ago(90)), [(GONE, Info)]);
         assert_eq!(gone(ago(5)), [(ALIVE, Blocker)]);
@@ -404,7 +415,7 @@ mod tests {
             verdicts(&sight(fenced.clone()), None),
             [(UNREACHABLE, Info), (FENCED, Ok)]
         );
-        for (since, told) in [
+        for (since, message) in [
             (
                 Since::Restarted,
                 "alice@bastion fenced an earlier boot of it (",
@@ -422,7 +433,7 @@ mod tests {
             other.signs.since = Some(since);
             let verdict = &check(&sight(other), None, Now::at(NOW))[1];
             assert_eq!((verdict.id, verdict.level), (FENCED, Info));
-            assert!(verdict.words.contains(told), "{}", verdict.words);
+            assert!(verdict.words.contains(message), "{}", verdict.words);
         }
         fenced.signs.heartbeat = ago(5);
         assert_eq!(
@@ -439,52 +450,56 @@ mod tests {
     #[test]
     fn without_rights_on_nodes_the_pod_tells() {
         let unread = Known::Unknown(Why::Forbidden("get nodes".to_owned()));
-        let silent = Told {
+        let unreachable = NodeSigns {
             ready: false,
             unready_since: Some(NOW - Span::seconds(540)),
             node_lost: true,
             evicted_by_taint: true,
         };
-        fn by(told: &Told) -> Heard<'_> {
-            Heard {
-                told,
+        fn by(node_signs: &NodeSigns) -> IndirectSigns<'_> {
+            IndirectSigns {
+                node_signs,
                 heartbeat: &Known::Unknown(Why::NotRead),
             }
         }
-        assert_eq!(verdicts(&unread, Some(by(&silent))), [(ALIVE, Unread)]);
-        let words = &check(&unread, Some(by(&silent)), Now::at(NOW))[0].words;
+        assert_eq!(verdicts(&unread, Some(by(&unreachable))), [(ALIVE, Unread)]);
+        let words = &check(&unread, Some(by(&unreachable)), Now::at(NOW))[0].words;
         assert!(
             words.contains("not ready for 9m, NodeLost, evicted because of a taint"),
             "{words}"
         );
-        let words = &check(&unread, Some(by(&Told::default())), Now::at(NOW))[0].words;
+        let words = &check(&unread, Some(by(&NodeSigns::default())), Now::at(NOW))[0].words;
         assert!(
             words.contains("does not show whether its node is unreachable"),
             "{words}"
         );
-        let ready = Told {
+        let ready = NodeSigns {
             ready: true,
-            ..silent
+            ..unreachable
         };
         assert_eq!(verdicts(&unread, Some(by(&ready))), [(ALIVE, Blocker)]);
         assert_eq!(verdicts(&unread, None), [(ALIVE, Unread)]);
     }
 
     #[test]
-    fn a_heartbeat_counts_where_the_node_itself_was_not_read() {
+    fn a_heartbeat_counts_if_the_node_was_not_read() {
         let unread = Known::Unknown(Why::Forbidden("get nodes".to_owned()));
-        let told = Told::default();
+        let node_signs = NodeSigns::default();
         for (heartbeat, expected) in [
             (ago(5), (ALIVE, Blocker)),
             (ago(90), (ALIVE, Unread)),
             (ahead(), (ALIVE, Unread)),
             (Known::Yes(None), (ALIVE, Unread)),
         ] {
-            let heard = Heard {
-                told: &told,
+            let indirect = IndirectSigns {
+                node_signs: &node_signs,
                 heartbeat: &heartbeat,
             };
-            assert_eq!(verdicts(&unread, Some(heard)), [expected], "{heartbeat:?}");
+            assert_eq!(
+                verdicts(&unread, Some(indirect)),
+                [expected],
+                "{heartbeat:?}"
+            );
         }
     }
 }

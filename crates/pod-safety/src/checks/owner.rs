@@ -1,13 +1,13 @@
 //! `owner` and `no-owner`: what is promised about two pods at a time, and who brings a new one.
 
 use super::verdict::Verdict;
-use crate::facts::{Owner, PodSight, Promise};
+use crate::facts::{Owner, PodSnapshot, Promise};
 use crate::known::Known;
 
 const OWNER: &str = "owner";
 const NO_OWNER: &str = "no-owner";
 
-pub(super) fn check(pod: &PodSight, owner: &Owner) -> Verdict {
+pub(super) fn check(pod: &PodSnapshot, owner: &Owner) -> Verdict {
     match owner {
         Owner::Nothing => Verdict::risk(NO_OWNER, "nothing will recreate it"),
         Owner::Gone { was } => {

@@ -1,12 +1,12 @@
 //! `quorum`: whether the other members of its set can still decide without it.
 
 use super::verdict::Verdict;
-use crate::facts::{Owner, PodSight};
+use crate::facts::{Owner, PodSnapshot};
 use crate::known::Known;
 
 const ID: &str = "quorum";
 
-pub(super) fn check(pod: &PodSight, owner: &Owner) -> Option<Verdict> {
+pub(super) fn check(pod: &PodSnapshot, owner: &Owner) -> Option<Verdict> {
     let Owner::Controller {
         what,
         siblings: Some(siblings),
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn who_can_still_remove_the_member_is_advised_to() {
+    fn removing_the_member_first_is_suggested_if_possible() {
         let words = |replicas, ready| {
             let siblings = Some(Known::Yes(Siblings { replicas, ready }));
             let owner = controlled(Known::Yes(Promise::OneOfEachName), siblings);

@@ -1,19 +1,19 @@
 //! `target`: it is still the one that the report was about.
 
 use super::verdict::Verdict;
-use crate::facts::{NodeSight, PodSight};
+use crate::facts::{NodeSnapshot, PodSnapshot};
 use crate::known::Known;
 
 const ID: &str = "target";
 
-pub(super) fn check(pod: &PodSight, first: Option<&str>) -> Verdict {
+pub(super) fn check(pod: &PodSnapshot, first: Option<&str>) -> Verdict {
     verdict(&pod.uid, &pod.version, first)
 }
 
-pub(super) fn check_node(node: &Known<NodeSight>, first: Option<&str>) -> Verdict {
+pub(super) fn check_node(node: &Known<NodeSnapshot>, first: Option<&str>) -> Verdict {
     match node {
-        Known::Yes(NodeSight::There(there)) => verdict(&there.uid, &there.version, first),
-        Known::Yes(NodeSight::Gone { .. }) => Verdict::final_blocker(ID, "it is already gone"),
+        Known::Yes(NodeSnapshot::Present(there)) => verdict(&there.uid, &there.version, first),
+        Known::Yes(NodeSnapshot::Gone { .. }) => Verdict::final_blocker(ID, "it is already gone"),
         Known::Unknown(why) => {
             Verdict::final_blocker(ID, format!("could not read the Node: {why}"))
         }

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::ObjectReference;
 use maintenance_lease::protocol::Instant;
 
-use crate::facts::{Owner, PodSight, Promise, Siblings, There, Told};
+use crate::facts::{NodeSigns, Owner, PodSnapshot, PresentNode, Promise, Siblings};
 use crate::fencing::Record;
 use crate::known::{Known, Why};
 use crate::node_health::Signs;
@@ -18,8 +18,8 @@ pub(super) fn forbidden<T>() -> Known<T> {
 }
 
 /// A pod that was asked to end long ago.
-pub(super) fn pod() -> PodSight {
-    PodSight {
+pub(super) fn pod() -> PodSnapshot {
+    PodSnapshot {
         namespace: "shop".to_owned(),
         name: "web-0".to_owned(),
         uid: "u-1".to_owned(),
@@ -31,21 +31,21 @@ pub(super) fn pod() -> PodSight {
         finalizers: Vec::new(),
         job_waits: false,
         disrupted: false,
-        told: Told::default(),
+        node_signs: NodeSigns::default(),
     }
 }
 
 /// One that was never placed on a node.
-pub(super) fn unplaced() -> PodSight {
-    PodSight {
+pub(super) fn unplaced() -> PodSnapshot {
+    PodSnapshot {
         node: String::new(),
         ..pod()
     }
 }
 
 /// A Node of which nothing was ever heard.
-pub(super) fn there() -> There {
-    There {
+pub(super) fn there() -> PresentNode {
+    PresentNode {
         uid: "n-1".to_owned(),
         version: "7".to_owned(),
         finalizers: Vec::new(),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::Reader;
 use super::pods::pod_path;
 use super::reader::read;
-use crate::facts::PodSight;
+use crate::facts::PodSnapshot;
 use crate::wire::rfc3339;
 
 /// What became of a request to delete.
@@ -28,9 +28,9 @@ pub enum Deletion {
     Changed,
 }
 
-/// How to delete.
+/// Which version of an object to delete, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Exactly<'a> {
+pub struct DeletionRequest<'a> {
     /// The uid that was read.
     pub uid: &'a str,
     /// The resource version that was read; `None`: any of that uid.
@@ -42,7 +42,7 @@ pub struct Exactly<'a> {
 }
 
 impl Reader {
-    /// Deletes a pod, if it is `exactly` the one that was read.
+    /// Deletes a pod, if it is still the one in `request`.
     ///
     /// # Errors
     /// If the server refuses or fails. One that [leaves writes unknown] may have deleted it.
@@ -52,9 +52,9 @@ impl Reader {
         &self,
         namespace: &str,
         name: &str,
-        exactly: Exactly<'_>,
+        request: DeletionRequest<'_>,
     ) -> Result<Deletion, ApiError> {
-        self.delete(pod_path(namespace, name), exactly).await
+        self.delete(pod_path(namespace, name), request).await
     }
 
     /// Sets the phase of `pod` to Failed if it is still as it was read, as pod garbage collection does before
@@ -68,7 +68,7 @@ impl Reader {
     /// [leaves writes unknown]: ApiError::leaves_writes_unknown
     pub async fn fail_pod(
         &self,
-        pod: &PodSight,
+        pod: &PodSnapshot,
         field_manager: &str,
         dry_run: bool,
     ) -> Result<(), ApiError> {
@@ -90,27 +90,31 @@ impl Reader {
         self.requests().call(&call).await.map(drop)
     }
 
-    /// Deletes a Node, if it is `exactly` the one that was read.
+    /// Deletes a Node, if it is still the one in `request`.
     ///
     /// # Errors
     /// As [`delete_pod`](Self::delete_pod).
     pub async fn delete_node(
         &self,
         name: &str,
-        exactly: Exactly<'_>,
+        request: DeletionRequest<'_>,
     ) -> Result<Deletion, ApiError> {
         let path = format!("/api/v1/nodes/{}", escape(name));
-        self.delete(path, exactly).await
+        self.delete(path, request).await
     }
 
-    async fn delete(&self, path: String, exactly: Exactly<'_>) -> Result<Deletion, ApiError> {
+    async fn delete(
+        &self,
+        path: String,
+        request: DeletionRequest<'_>,
+    ) -> Result<Deletion, ApiError> {
         let call = Call {
             method: Method::DELETE,
             path,
             accept: Accept::Json,
             body: Some((
                 "application/json",
-                options(exactly).to_string().into_bytes(),
+                options(request).to_string().into_bytes(),
             )),
         };
         match self.requests().call(&call).await {
@@ -143,7 +147,7 @@ fn accepted(answer: &[u8]) -> Result<Deletion, ApiError> {
 }
 
 /// The patch that sets a pod's phase to Failed.
-fn failed(pod: &PodSight, now: Instant) -> Value {
+fn failed(pod: &PodSnapshot, now: Instant) -> Value {
     let mut status = json!({"phase": "Failed"});
     if !pod.disrupted {
         status["conditions"] = json!([{
@@ -162,9 +166,9 @@ fn failed(pod: &PodSight, now: Instant) -> Value {
 
 /// The body of a deletion. Everything is said here: beside a body the server ignores the query, and a
 /// dry run in the query would delete.
-fn options(exactly: Exactly<'_>) -> Value {
-    let mut preconditions = json!({"uid": exactly.uid});
-    if let Some(version) = exactly.version {
+fn options(request: DeletionRequest<'_>) -> Value {
+    let mut preconditions = json!({"uid": request.uid});
+    if let Some(version) = request.version {
         preconditions["resourceVersion"] = version.into();
     }
     let mut options = json!({
@@ -172,10 +176,10 @@ fn options(exactly: Exactly<'_>) -> Value {
         "kind": "DeleteOptions",
         "preconditions": preconditions,
     });
-    if let Some(grace) = exactly.grace {
+    if let Some(grace) = request.grace {
         options["gracePeriodSeconds"] = grace.into();
     }
-    if exactly.dry_run {
+    if request.dry_run {
         options["dryRun"] = json!(["All"]);
     }
     options
@@ -198,14 +202,14 @@ mod tests {
 
     #[test]
     fn a_deletion_says_everything_in_its_body() {
-        let exactly = Exactly {
+        let request = DeletionRequest {
             uid: "u-1",
             version: Some("7"),
             grace: Some(0),
             dry_run: true,
         };
         assert_eq!(
-            options(exactly),
+            options(request),
             json!({
                 "apiVersion": "v1",
                 "kind": "DeleteOptions",
@@ -214,11 +218,11 @@ mod tests {
                 "dryRun": ["All"],
             })
         );
-        let node = Exactly {
+        let node = DeletionRequest {
             version: None,
             grace: None,
             dry_run: false,
-            ..exactly
+            ..request
         };
         assert_eq!(
             options(node),

@@ -23,7 +23,7 @@ pub struct Evidence {
     pub node: Node,
     /// Its signs of life, and its record.
     pub signs: Signs,
-    /// Who remediates it by themselves, if anybody.
+    /// Who else repairs it, if anybody.
     pub remediation: Known<Option<String>>,
 }
 

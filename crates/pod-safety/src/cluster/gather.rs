@@ -15,7 +15,8 @@ use crate::facts::owner::{Kind, controller};
 use crate::facts::replacement::ordinal;
 use crate::facts::source::{Source, sources};
 use crate::facts::{
-    Cluster, Evidence, Lock, NamespaceEvidence, NodeEvidence, NodeRow, PodSight, Remediation, Zone,
+    Cluster, Evidence, Lock, NamespaceEvidence, NodeEvidence, NodeRow, PodSnapshot, Remediation,
+    Zone,
 };
 use crate::known::{Known, Why};
 use crate::node_health::{Heartbeat, Signs};
@@ -58,7 +59,7 @@ impl Reader {
                     Source::Claim(_) | Source::Disk(_) | Source::Driver(_)
                 );
             }
-            needs.phases |= PodSight::of(pod).job_waits;
+            needs.phases |= PodSnapshot::of(pod).job_waits;
             needs.members |= ordinal(pod) > Some(0);
             needs.kinds.extend(controller(&pod.metadata).map(Kind::of));
         }
@@ -189,7 +190,7 @@ impl Reader {
         })
     }
 
-    /// Who remediates the node for medik8s.
+    /// Which operator of medik8s repairs the node.
     pub(super) async fn remediation(&self, node: &str) -> Known<Remediation> {
         let path = format!(
             "/apis/coordination.k8s.io/v1/namespaces/{MEDIK8S_LEASES}/leases/{}",

@@ -1,6 +1,5 @@
 //! The only code of this library that talks to the API server.
 
-pub mod aftermath;
 pub mod deletion;
 pub mod fencing;
 mod gather;
@@ -8,11 +7,12 @@ mod nodes;
 mod pods;
 pub mod reader;
 mod remains;
+pub mod replacement;
 mod rights;
 mod stranded;
 mod why;
 
-pub use aftermath::{Aftermath, Following, Kin, Removed, Replacement};
-pub use deletion::{Deletion, Exactly};
+pub use deletion::{Deletion, DeletionRequest};
 pub use fencing::Evidence;
 pub use reader::Reader;
+pub use replacement::{AfterDeletion, Following, Removed, Replacement, SameController};

@@ -1,4 +1,4 @@
-//! Gathers what is stuck around nodes: a request for each kind of object, page, and namespace with stuck
+//! Gathers what is stuck related nodes: a request for each kind of object, page, and namespace with stuck
 //! pods, however many nodes and pods there are.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -54,8 +54,8 @@ impl Nodes {
     }
 }
 
-/// What was read around stuck pods.
-struct Around {
+/// The objects that stuck pods may depend on.
+struct RelatedObjects {
     nodes: Nodes,
     namespaces: Known<Vec<Namespace>>,
     attachments: Known<Vec<VolumeAttachment>>,
@@ -127,7 +127,7 @@ impl Reader {
             None => others.into_iter().filter(is_waiting).collect(),
         };
         let attached = self.attached(node, &nodes, &attachments);
-        let mut around = Around {
+        let mut related = RelatedObjects {
             nodes,
             namespaces,
             attachments,
@@ -136,9 +136,9 @@ impl Reader {
             rows: Known::Unknown(Why::NotRead),
             warnings: HashMap::new(),
         };
-        self.read_around(&mut around, &stuck, &waiting, &attached)
+        self.read_around(&mut related, &stuck, &waiting, &attached)
             .await;
-        Ok(around.stranded(&stuck, &waiting, attached, self.now()))
+        Ok(related.stranded(&stuck, &waiting, attached, self.now()))
     }
 
     async fn all_nodes(&self) -> Result<Nodes, Error> {
@@ -200,7 +200,7 @@ impl Reader {
     /// Reads what explains the pods, and which attachments are in use: only what is needed.
     async fn read_around(
         &self,
-        around: &mut Around,
+        related: &mut RelatedObjects,
         stuck: &[Pod],
         waiting: &[Pod],
         attached: &[(Attachment, Health)],
@@ -215,7 +215,7 @@ impl Reader {
         let warned: BTreeSet<&str> = all()
             .filter(|pod| {
                 let node = node_name(pod);
-                let health = around.nodes.health(node, now);
+                let health = related.nodes.health(node, now);
                 let is_alive = health.is_none_or(|health| has_kubelet(&health));
                 let state = state(pod, now);
                 let is_unfinished = matches!(state, State::Terminating { .. } | State::Pending);
@@ -233,11 +233,11 @@ impl Reader {
                 (name.to_owned(), self.events(name, of_pods).await)
             })),
         );
-        around.claims = claims.into_iter().collect();
-        around.warnings = warnings.into_iter().collect();
+        related.claims = claims.into_iter().collect();
+        related.warnings = warnings.into_iter().collect();
         let bound: BTreeSet<String> = pending()
             .flat_map(|pod| {
-                let evidence = around.evidence(pod.clone());
+                let evidence = related.evidence(pod.clone());
                 let bound = evidence.bound().map(|(_, volume)| volume.to_owned());
                 bound.collect::<Vec<_>>()
             })
@@ -249,7 +249,7 @@ impl Reader {
         let open = attached.iter().filter(|one| open(one));
         let open = open.filter_map(|(attachment, _)| attachment.volume.clone());
         let names: BTreeSet<String> = bound.iter().cloned().chain(open).collect();
-        around.volumes = needed(!names.is_empty(), || async {
+        related.volumes = needed(!names.is_empty(), || async {
             let volumes = self.select(
                 "/api/v1/persistentvolumes",
                 "",
@@ -262,19 +262,19 @@ impl Reader {
             Known::of(volumes.await, || "list persistentvolumes".to_owned())
         })
         .await;
-        let mut volumes = around.volumes.yes().into_iter().flatten();
+        let mut volumes = related.volumes.yes().into_iter().flatten();
         let is_placed_by_volume = volumes.any(|volume| {
             let name = volume.metadata.name.as_ref();
             name.is_some_and(|name| bound.contains(name)) && is_limited(volume)
         });
-        around.rows = needed(is_placed_by_volume, || async {
+        related.rows = needed(is_placed_by_volume, || async {
             Known::of(self.node_rows().await, || "list nodes".to_owned())
         })
         .await;
     }
 }
 
-impl Around {
+impl RelatedObjects {
     /// What was read for `pod`.
     fn evidence(&self, pod: Pod) -> PodEvidence {
         let mut evidence = PodEvidence::of(pod);

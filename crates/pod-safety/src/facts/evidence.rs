@@ -9,7 +9,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSIDriver, VolumeAttachment};
 
 use super::locks::Lock;
-use super::node::{NodeRow, NodeSight, There, Zone};
+use super::node::{NodeRow, NodeSnapshot, PresentNode, Zone};
 use super::remediation::Remediation;
 use crate::known::{Known, Why};
 use crate::node_health::Heartbeat;
@@ -49,7 +49,7 @@ pub struct NodeEvidence {
     pub lock: Known<Lock>,
     /// Whether an operator is at work on it.
     pub remediation: Known<Remediation>,
-    /// How many nodes of its zone are silent.
+    /// How many nodes of its zone are unreachable.
     pub zone: Known<Zone>,
 }
 
@@ -116,10 +116,12 @@ impl Default for NamespaceEvidence {
 impl NodeEvidence {
     /// The Node with its heartbeat.
     #[must_use]
-    pub fn sight(&self) -> Known<NodeSight> {
+    pub fn sight(&self) -> Known<NodeSnapshot> {
         self.node.as_ref().map(|node| match node {
-            Some(node) => NodeSight::There(Box::new(There::of(node, self.heartbeat.clone()))),
-            None => NodeSight::Gone {
+            Some(node) => {
+                NodeSnapshot::Present(Box::new(PresentNode::of(node, self.heartbeat.clone())))
+            }
+            None => NodeSnapshot::Gone {
                 heartbeat: self.heartbeat.clone(),
             },
         })

@@ -18,9 +18,9 @@ pub mod volumes;
 pub use budgets::Budget;
 pub use evidence::{Cluster, Evidence, NamespaceEvidence, NodeEvidence};
 pub use locks::Lock;
-pub use node::{Fenced, NodeRow, NodeSight, Nodes, There, Zone};
+pub use node::{Fenced, NodeRow, NodeSnapshot, Nodes, PresentNode, Zone};
 pub use owner::{Owner, Promise, Siblings};
-pub use pod::{PodSight, Told};
+pub use pod::{NodeSigns, PodSnapshot};
 pub use remediation::Remediation;
 pub use replacement::Obstacle;
 pub use volumes::Volume;
@@ -35,16 +35,16 @@ use crate::node_health::Heartbeat;
 #[derive(Clone, Debug)]
 pub struct Facts {
     /// The pod itself.
-    pub pod: PodSight,
+    pub pod: PodSnapshot,
     /// Its node.
-    pub node: Known<NodeSight>,
+    pub node: Known<NodeSnapshot>,
     /// When a kubelet last renewed a heartbeat under the node's name, whether the Node was read or not.
     pub heartbeat: Known<Option<Heartbeat>>,
     /// The node's maintenance Lease.
     pub lock: Known<Lock>,
     /// Whether an operator is at work on the node.
     pub remediation: Known<Remediation>,
-    /// How many nodes of the node's zone are silent.
+    /// How many nodes of the node's zone are unreachable.
     pub zone: Known<Zone>,
     /// What recreates it.
     pub owner: Owner,
@@ -64,12 +64,12 @@ pub struct Facts {
 #[derive(Clone, Debug)]
 pub struct NodeFacts {
     /// The Node.
-    pub node: Known<NodeSight>,
+    pub node: Known<NodeSnapshot>,
     /// Its maintenance Lease.
     pub lock: Known<Lock>,
     /// Whether an operator is at work on it.
     pub remediation: Known<Remediation>,
-    /// How many nodes of its zone are silent.
+    /// How many nodes of its zone are unreachable.
     pub zone: Known<Zone>,
     /// Whether the user may delete it.
     pub may_delete: Known<bool>,
@@ -79,7 +79,7 @@ impl Facts {
     /// The facts about `pod` in what was read, at `now`.
     #[must_use]
     pub fn of(pod: &Pod, evidence: &Evidence, now: Now) -> Self {
-        let sight = PodSight::of(pod);
+        let sight = PodSnapshot::of(pod);
         let unread = || Why::NotRead;
         let node = evidence.nodes.get(&sight.node);
         let namespace = evidence.namespaces.get(&sight.namespace);

@@ -1,4 +1,4 @@
-//! A pod's node, and the nodes around it.
+//! A pod's node, and the other nodes of its zone.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -9,13 +9,13 @@ use maintenance_lease::protocol::Now;
 use crate::constants::{EXCLUDED, REGION, SMALL_ZONE, UNHEALTHY_ZONE_PERCENT, ZONE};
 use crate::fencing::record::{How, Since};
 use crate::known::Known;
-use crate::node_health::{Health, Heartbeat, Pulse, Signs, pulse};
+use crate::node_health::{Health, Heartbeat, KubeletState, Signs, kubelet_state};
 
-/// What stands where the node should be.
+/// The Node, or its absence.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NodeSight {
+pub enum NodeSnapshot {
     /// The Node.
-    There(Box<There>),
+    Present(Box<PresentNode>),
     /// No Node.
     Gone {
         /// When a kubelet last renewed a heartbeat under its name.
@@ -23,9 +23,9 @@ pub enum NodeSight {
     },
 }
 
-/// A Node that is there.
+/// A Node that exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct There {
+pub struct PresentNode {
     /// Its uid.
     pub uid: String,
     /// Its resource version.
@@ -38,14 +38,14 @@ pub struct There {
     pub signs: Signs,
 }
 
-/// Whether somebody made sure that nothing runs there.
+/// Whether the node is fenced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fenced {
-    /// Nobody says so.
+    /// It is not.
     No,
-    /// The out-of-service taint says so, and nothing says who put it there and how they know.
+    /// It has the out-of-service taint, but no record.
     Asserted,
-    /// Our record says who did and how they know.
+    /// Our record says who fenced it, and how.
     Recorded {
         /// Who.
         by: String,
@@ -54,7 +54,7 @@ pub enum Fenced {
         /// It was cut off and not powered off: what ran there may still run.
         isolated: bool,
     },
-    /// Our record says so of an earlier machine or boot, or it is not known of which.
+    /// Our record is of an earlier machine or boot, or this is unknown.
     Outdated {
         /// Who recorded it.
         by: String,
@@ -63,7 +63,7 @@ pub enum Fenced {
         /// What became of the node since.
         since: Option<Since>,
     },
-    /// Our record says so, and its kubelet has given a sign of life since, without a restart.
+    /// Our record says so, but its kubelet is alive, and the node was not restarted.
     Contradicted {
         /// Who recorded it.
         by: String,
@@ -72,7 +72,7 @@ pub enum Fenced {
     },
 }
 
-impl There {
+impl PresentNode {
     /// `node`, with its kubelet's heartbeat.
     #[must_use]
     pub fn of(node: &Node, heartbeat: Known<Option<Heartbeat>>) -> Self {
@@ -183,7 +183,8 @@ impl Zone {
                 false => &mut zone.others,
             };
             count.all += 1;
-            count.unreachable += usize::from(pulse(row.is_ready, heartbeat, now) != Pulse::Alive);
+            count.unreachable +=
+                usize::from(kubelet_state(row.is_ready, heartbeat, now) != KubeletState::Alive);
         }
         zone
     }
@@ -256,7 +257,12 @@ mod tests {
     }
 
     fn around(node: &str, rows: &[NodeRow], fenced: &[&str]) -> Zone {
-        let beats = [("well", 5), ("reports", 5), ("fades", 60), ("silent", 600)];
+        let beats = [
+            ("well", 5),
+            ("reports", 5),
+            ("fades", 60),
+            ("unreachable", 600),
+        ];
         let beats = beats.map(|(node, age)| (node.to_owned(), (NOW - Span::seconds(age)).into()));
         let fenced = fenced.iter().map(|&name| name.to_owned()).collect();
         Zone::around(node, rows, &fenced, &beats.into(), Now::at(NOW))
@@ -272,17 +278,17 @@ mod tests {
             row("well", true, &[]),
             row("reports", false, &[]),
             row("fades", true, &[]),
-            row("silent", false, &[]),
+            row("unreachable", false, &[]),
             row("never-heard", false, &[]),
         ];
-        let zone = around("silent", &rows, &[]);
+        let zone = around("unreachable", &rows, &[]);
         assert_eq!((zone.nodes, zone.others), (nodes(3, 5), nodes(0, 0)));
         assert_eq!(
             zone.to_string(),
             "3 of 5 nodes of the cluster are unreachable"
         );
         // What somebody has fenced says nothing about the network.
-        assert_eq!(around("silent", &rows, &["fades"]).nodes, nodes(2, 4));
+        assert_eq!(around("unreachable", &rows, &["fades"]).nodes, nodes(2, 4));
     }
 
     /// Zones of one name in two regions are two, as for the node lifecycle controller.
@@ -290,14 +296,19 @@ mod tests {
     fn the_zone_of_a_node_is_compared_with_the_others() {
         let (zone_a, region) = ((ZONE, "a"), (REGION, "north"));
         let rows = [
-            row("silent", false, &[zone_a]),
+            row("unreachable", false, &[zone_a]),
             row("well", true, &[(ZONE, "b")]),
             row("fades", true, &[zone_a, region]),
             row("reports", false, &[]),
             row("ignored", false, &[zone_a, (EXCLUDED, "")]),
         ];
         for (node, own, others, text) in [
-            ("silent", nodes(1, 1), nodes(1, 3), "1 of 1 nodes of zone a"),
+            (
+                "unreachable",
+                nodes(1, 1),
+                nodes(1, 3),
+                "1 of 1 nodes of zone a",
+            ),
             ("well", nodes(0, 1), nodes(2, 3), "0 of 1 nodes of zone b"),
             (
                 "reports",

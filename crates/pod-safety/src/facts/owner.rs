@@ -96,8 +96,8 @@ impl Siblings {
     /// Those of `pod` in its set, or in a new one of that name, which counts only pods of its own.
     fn in_set(set: &Found<'_, StatefulSet>, pod: &Pod) -> Self {
         let (set, counts) = match set {
-            Found::Itself(set) => (set, super::PodSight::of(pod).told.ready),
-            Found::Namesake(set) => (set, false),
+            Found::Itself(set) => (set, super::PodSnapshot::of(pod).node_signs.ready),
+            Found::SameName(set) => (set, false),
         };
         let replicas = set
             .spec
@@ -141,7 +141,7 @@ impl Owner {
                 siblings = Some(match set {
                     Known::Yes(None) => return Self::Gone { was: what },
                     Known::Yes(Some(set)) => {
-                        if let Found::Namesake(set) = set {
+                        if let Found::SameName(set) = set {
                             shown = anew(&what);
                             event_on.uid = set.metadata.uid.clone();
                         }
@@ -154,7 +154,7 @@ impl Owner {
             Kind::Job => match found(&namespace_read.jobs, |job| &job.metadata, reference) {
                 Known::Yes(Some(Found::Itself(job))) => Known::Yes(promise_of_job(job)),
                 // One that promises nothing has pods of its own, and makes no more of them for this one.
-                Known::Yes(Some(Found::Namesake(job))) if promise_of_job(job) != Promise::None => {
+                Known::Yes(Some(Found::SameName(job))) if promise_of_job(job) != Promise::None => {
                     shown = anew(&what);
                     event_on.uid = job.metadata.uid.clone();
                     Known::Yes(promise_of_job(job))
@@ -164,7 +164,7 @@ impl Owner {
             },
             Kind::ReplicaSet => {
                 match found(&namespace_read.replica_sets, |set| &set.metadata, reference) {
-                    Known::Yes(None | Some(Found::Namesake(_))) => {
+                    Known::Yes(None | Some(Found::SameName(_))) => {
                         return Self::Gone { was: what };
                     }
                     Known::Yes(Some(Found::Itself(set))) => {
@@ -214,7 +214,7 @@ enum Found<'a, T> {
     /// The object that it means.
     Itself(&'a T),
     /// Another object of that name: the first was deleted and created again.
-    Namesake(&'a T),
+    SameName(&'a T),
 }
 
 /// What `reference` points to among those read; `None`: nothing.
@@ -227,13 +227,13 @@ fn found<'a, T>(
         let itself = all
             .iter()
             .find(|object| metadata(object).uid.as_deref() == Some(&*reference.uid));
-        let namesake = || {
+        let same_name = || {
             all.iter()
                 .find(|object| metadata(object).name.as_deref() == Some(&*reference.name))
         };
         match itself {
             Some(object) => Some(Found::Itself(object)),
-            None => namesake().map(Found::Namesake),
+            None => same_name().map(Found::SameName),
         }
     })
 }

@@ -1,4 +1,4 @@
-//! The pod itself, and what it tells of its node.
+//! The pod itself, and what it shows about its node.
 
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -9,7 +9,7 @@ use crate::wire::instant;
 
 /// A pod, as read at one resource version.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PodSight {
+pub struct PodSnapshot {
     /// Its namespace.
     pub namespace: String,
     /// Its name.
@@ -32,24 +32,24 @@ pub struct PodSight {
     pub job_waits: bool,
     /// The condition `DisruptionTarget` says that something outside the pod ends it.
     pub disrupted: bool,
-    /// What it tells of its node.
-    pub told: Told,
+    /// What it shows about its node.
+    pub node_signs: NodeSigns,
 }
 
 /// What the control plane wrote on a pod about its node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct NodeSigns {
     /// It counts as ready: its node was not marked unreachable.
     pub ready: bool,
     /// Since when it does not.
     pub unready_since: Option<Instant>,
     /// `status.reason` is `NodeLost`.
     pub node_lost: bool,
-    /// It was evicted because of a taint of its node, such as the one of a silent node.
+    /// It was evicted because of a taint of its node, such as the one of an unreachable node.
     pub evicted_by_taint: bool,
 }
 
-impl PodSight {
+impl PodSnapshot {
     /// What `pod` says.
     #[must_use]
     pub fn of(pod: &Pod) -> Self {
@@ -71,7 +71,7 @@ impl PodSight {
             job_waits: is_tracked(metadata) && !has_ended(pod),
             disrupted: condition(pod, "DisruptionTarget").is_some_and(is_true),
             finalizers: metadata.finalizers.clone().unwrap_or_default(),
-            told: told(pod),
+            node_signs: node_signs(pod),
         }
     }
 
@@ -119,11 +119,11 @@ fn is_true(condition: &PodCondition) -> bool {
     condition.status == "True"
 }
 
-fn told(pod: &Pod) -> Told {
+fn node_signs(pod: &Pod) -> NodeSigns {
     let status = pod.status.as_ref();
     let ready = condition(pod, "Ready");
     let disrupted = condition(pod, "DisruptionTarget").filter(|one| is_true(one));
-    Told {
+    NodeSigns {
         ready: ready.is_some_and(is_true),
         unready_since: ready
             .filter(|condition| !is_true(condition))

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quota_without_room_is_told() {
+    fn a_quota_without_room_is_found() {
         let full_at = |seconds: i64, hard: &str, used: &str, spec: &Value| {
             let pod = json!({"metadata": {
                 "deletionTimestamp": "1970-01-01T00:01:00Z", "deletionGracePeriodSeconds": 30,

@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_a_pod_tells_its_set() {
+    fn the_name_of_a_pod_shows_its_set() {
         assert_eq!(member("web-0"), Some(("web", 0)));
         assert_eq!(member("web-db-12"), Some(("web-db", 12)));
         for other in ["web", "web-7d4c", "-1", "web-"] {

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_a_pods_volume_is_known_or_told_as_unknown() {
+    fn each_kind_of_pod_volume_is_known_or_reported_as_unknown() {
         use Source::{Claim, Disk, Driver, Harmless, HostPath, Shared, Unknown};
         let claim = |name: &str| Claim(name.to_owned());
         for (volume, expected) in [
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_persistent_volume_is_known_or_told_as_unknown() {
+    fn each_kind_of_persistent_volume_is_known_or_reported_as_unknown() {
         use Source::{Disk, Driver, Harmless, HostPath, InTree, Shared, Unknown};
         let in_tree = |kind, name: &str| InTree(kind, format!("kubernetes.io/{name}"));
         let csi = json!({"csi": {"driver": "disk.example.com", "volumeHandle": "v"}});
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_counts_as_used_also_where_it_is_only_read() {
+    fn a_claim_that_is_only_read_counts_as_used() {
         let pod = serde_json::from_value(json!({
             "metadata": {"name": "web-0"},
             "spec": {"containers": [], "volumes": [

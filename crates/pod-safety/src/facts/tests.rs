@@ -156,7 +156,7 @@ fn counting(volume: &Value, claim: &Value, spec: &Value) -> Vec<String> {
 }
 
 #[test]
-fn volumes_count_where_other_nodes_reach_them_and_the_pod_writes() {
+fn volumes_count_if_other_nodes_reach_them_and_the_pod_writes() {
     let disk = json!({"csi": {"driver": "disk.example.com", "volumeHandle": "v"}});
     let claimed = json!({"name": "data", "persistentVolumeClaim": {"claimName": "data"}});
     let none = json!({});
@@ -216,7 +216,7 @@ fn a_claim_that_leads_to_no_volume_says_nothing() {
         ),
         (bound(), strange, "its kind is unknown"),
     ] {
-        let unknown = || Known::Unknown(Why::Untold(why.to_owned()));
+        let unknown = || Known::Unknown(Why::Inconclusive(why.to_owned()));
         let found = guarded(claimed(), claims, volumes, none());
         assert_eq!(found, (unknown(), unknown()));
     }
@@ -257,7 +257,7 @@ fn what_several_nodes_may_attach_is_guarded_by_nothing() {
     assert_eq!(found(&[once], &[], csi()), shared("no access mode"));
     let untold = "it should only be read, but nothing prevents writing";
     let untold = (
-        Known::Unknown(Why::Untold(untold.to_owned())),
+        Known::Unknown(Why::Inconclusive(untold.to_owned())),
         Known::Yes(None),
     );
     assert_eq!(found(&[reads], &[reads], csi()), untold);
@@ -299,7 +299,7 @@ fn a_disk_that_is_attached_without_a_driver_is_found_in_the_status_of_its_node()
         attached(node("kubernetes.io/iscsi/p:i:1")),
         Known::Yes(None)
     );
-    let gone = Known::Unknown(Why::Untold("its Node is gone".to_owned()));
+    let gone = Known::Unknown(Why::Inconclusive("its Node is gone".to_owned()));
     assert_eq!(attached(Known::Yes(None)), gone);
     assert_eq!(attached(unread()), unread());
 }
@@ -311,7 +311,7 @@ fn a_path_of_the_node_may_lead_to_others() {
     let facts = facts(&pod, &Evidence::default());
     assert!(matches!(
         facts.volumes[0].unguarded,
-        Known::Unknown(Why::Untold(_))
+        Known::Unknown(Why::Inconclusive(_))
     ));
     // A replacement comes to the same node only.
     let owners = pod.metadata.owner_references.as_mut().expect("owners");

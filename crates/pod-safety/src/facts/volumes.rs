@@ -100,7 +100,7 @@ fn in_tree(node: Option<&NodeEvidence>) -> Known<Vec<String>> {
     match node.map(|node| &node.node) {
         None => Known::Unknown(Why::NotRead),
         Some(Known::Unknown(why)) => Known::Unknown(why.clone()),
-        Some(Known::Yes(None)) => Known::Unknown(Why::Untold("its Node is gone".to_owned())),
+        Some(Known::Yes(None)) => Known::Unknown(Why::Inconclusive("its Node is gone".to_owned())),
         Some(Known::Yes(Some(node))) => Known::Yes(attached_to(node)),
     }
 }
@@ -119,7 +119,7 @@ fn bound<'a>(
     spec: Known<Option<&PersistentVolumeClaimSpec>>,
     cluster: &'a Cluster,
 ) -> Known<&'a PersistentVolume> {
-    let untold = |what: String| Known::Unknown(Why::Untold(what));
+    let untold = |what: String| Known::Unknown(Why::Inconclusive(what));
     let name = match spec {
         Known::Unknown(why) => return Known::Unknown(why),
         Known::Yes(None) => return untold(format!("claim {claim} is missing")),
@@ -182,7 +182,7 @@ impl Place<'_> {
         let reads = reads || spec.is_some_and(is_read_only);
         Some(match unguarded {
             Known::Yes(Some(_)) if reads => (
-                Known::Unknown(Why::Untold(
+                Known::Unknown(Why::Inconclusive(
                     "it should only be read, but nothing prevents writing".to_owned(),
                 )),
                 attached,
@@ -199,7 +199,7 @@ impl Place<'_> {
             Source::Harmless | Source::Claim(_) => return None,
             Source::HostPath if self.stays => return None,
             Source::HostPath => (
-                Known::Unknown(Why::Untold(
+                Known::Unknown(Why::Inconclusive(
                     "a path of the node may be a mount that other nodes reach".to_owned(),
                 )),
                 Known::Yes(None),
@@ -223,7 +223,7 @@ impl Place<'_> {
             }
             Source::Unknown(kind) => {
                 let named = kind.map_or_else(String::new, |kind| format!(": {kind}"));
-                unknown(Why::Untold(format!("its kind is unknown{named}")))
+                unknown(Why::Inconclusive(format!("its kind is unknown{named}")))
             }
         })
     }

@@ -21,7 +21,7 @@ pub struct ReturnEvidence {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// Its kubelet gives no sign of life.
-    Silent,
+    Unreachable,
     /// The same, and there is but our annotation, of which Kubernetes makes nothing.
     Untainted,
     /// It is not known whether its kubelet does.
@@ -44,10 +44,10 @@ impl ReturnEvidence {
     /// # Errors
     /// Why it stays fenced.
     pub fn may_return(&self, now: Now, insist: bool) -> Result<(), Refusal> {
-        match (self.signs.heard(now), self.signs.is_fresh(now)) {
+        match (self.signs.trusted_heartbeat(now), self.signs.is_fresh(now)) {
             (Known::Unknown(why), _) => return Err(Refusal::HeartbeatUnknown(why)),
             (_, Some(true)) => {}
-            _ if self.signs.out_of_service.is_asserted() => return Err(Refusal::Silent),
+            _ if self.signs.out_of_service.is_asserted() => return Err(Refusal::Unreachable),
             _ => return Err(Refusal::Untainted),
         }
         if insist {
@@ -151,16 +151,16 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_node_stays_fenced_whatever_somebody_insists_on() {
+    fn an_unreachable_node_stays_fenced_even_if_the_risk_is_accepted() {
         for (heartbeat, refusal) in [
             (
                 Known::Yes(Some((NOW - Span::seconds(40)).into())),
-                Refusal::Silent,
+                Refusal::Unreachable,
             ),
-            (Known::Yes(None), Refusal::Silent),
+            (Known::Yes(None), Refusal::Unreachable),
             (
                 Known::Yes(Some((NOW + Span::seconds(70 * 60)).into())),
-                Refusal::HeartbeatUnknown(Why::Untold(
+                Refusal::HeartbeatUnknown(Why::Inconclusive(
                     "its heartbeat is 70m ahead of the clock".to_owned(),
                 )),
             ),
@@ -189,9 +189,9 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_node_that_nobody_tainted_is_not_called_fenced() {
+    fn an_unreachable_node_that_nobody_tainted_is_not_called_fenced() {
         for (out_of_service, refusal) in [
-            (OutOfService::Asserted, Refusal::Silent),
+            (OutOfService::Asserted, Refusal::Unreachable),
             (OutOfService::No, Refusal::Untainted),
         ] {
             let mut evidence = alive(powered_off());

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_taint_of_somebody_else_is_left_as_it_is_and_is_enough_where_it_evicts() {
+    fn a_taint_of_somebody_else_stays_and_is_enough_if_it_evicts() {
         let theirs = |effect: &str| json!({"key": OUT_OF_SERVICE, "value": "x", "effect": effect});
         let taints_beside = |theirs: &Value| {
             let patch = fenced(&node(&json!([theirs])), &record(), NOW);

@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_boot_id_that_was_not_said_tells_nothing() {
+    fn a_missing_boot_id_proves_nothing() {
         let record = |boot_id: &str| Record {
             who: "alice".to_owned(),
             why: None,

@@ -27,7 +27,7 @@ pub enum Recording {
         version: String,
     },
     /// It is.
-    There,
+    PresentNode,
 }
 
 impl Recording {
@@ -35,7 +35,7 @@ impl Recording {
     #[must_use]
     pub fn after(self, written: Written, record: Record, version: &str) -> Self {
         match written {
-            Written::Yes => Self::There,
+            Written::Yes => Self::PresentNode,
             Written::No => self,
             Written::Unknown => Self::Open {
                 record: Box::new(record),
@@ -58,7 +58,7 @@ impl Recording {
             Record { when, ..read } == **record
         });
         if is_there {
-            Self::There
+            Self::PresentNode
         } else if now == version {
             self
         } else {
@@ -76,7 +76,7 @@ impl Recording {
     /// Whether the record is on the Node.
     #[must_use]
     pub fn is_there(&self) -> bool {
-        matches!(self, Self::There)
+        matches!(self, Self::PresentNode)
     }
 }
 

@@ -7,7 +7,7 @@
 mod fixtures;
 mod risks;
 #[cfg(test)]
-mod silence;
+mod suspect_model;
 
 use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::{Now, Span, State};
@@ -27,9 +27,9 @@ pub struct FencingEvidence {
     pub signs: Signs,
     /// The machine behind it.
     pub machine: Machine,
-    /// How many nodes of its zone are silent.
+    /// How many nodes of its zone are unreachable.
     pub zone: Known<Zone>,
-    /// Who remediates it by themselves, if anybody.
+    /// Who else repairs it, if anybody.
     pub remediation: Known<Option<String>>,
     /// Whose its lock is.
     pub lock: Lock,
@@ -38,7 +38,7 @@ pub struct FencingEvidence {
     /// It is to be fenced although it still reports: it is held and powered off first.
     pub is_suspect: bool,
     /// Its heartbeat has not changed for as long as one lasts, since the proof. Only a suspect needs it.
-    pub is_quiet: bool,
+    pub has_stopped_reporting: bool,
     /// The hook of another run, if it may still be running.
     pub hook: Option<Attempt>,
     /// That nothing runs on a machine any more, once it is known: the operator says so, or the hook did it.
@@ -94,8 +94,8 @@ pub enum Step {
     Hold,
     /// Run the hook.
     Fence,
-    /// Wait until a suspect has fallen silent. Before that, nothing is recorded.
-    AwaitSilence,
+    /// Wait until a suspect has stopped reporting. Before that, nothing is recorded.
+    AwaitReportsToStop,
     /// Record it, and taint the Node.
     Record,
     /// Hold it again, because the lock that it was fenced under has ended. This applies if the lock
@@ -154,7 +154,7 @@ impl FencingEvidence {
             return Ok(self.go_on());
         }
         self.check_proof()?;
-        let still_reports = match self.check_silence(sign) {
+        let still_reports = match self.check_reports_stopped(sign) {
             Ok(()) => false,
             Err(Refusal::Alive(_) | Refusal::NotCalledUnreachable(_)) if self.is_suspect => true,
             Err(refusal) => return Err(refusal),
@@ -169,8 +169,10 @@ impl FencingEvidence {
             (Lock::Nobodys | Lock::Callers, _) if self.is_lost => Err(Refusal::LockLost),
             (Lock::Nobodys, _) => Ok(Step::Hold),
             (Lock::Callers, false) => Ok(Step::Fence),
-            (Lock::Callers, true) if still_reports || (self.is_suspect && !self.is_quiet) => {
-                Ok(Step::AwaitSilence)
+            (Lock::Callers, true)
+                if still_reports || (self.is_suspect && !self.has_stopped_reporting) =>
+            {
+                Ok(Step::AwaitReportsToStop)
             }
             (Lock::Callers, true) => Ok(Step::Record),
         }
@@ -237,20 +239,25 @@ mod tests {
         assert_eq!(recorded, Ok(Step::HoldAgain));
     }
 
-    /// A suspect is held and powered off while it reports, but recorded only once it is silent: by its
+    /// A suspect is held and powered off while it reports, but recorded only once it is unreachable: by its
     /// heartbeat, by the control plane, and as watched.
     #[test]
     fn a_suspect_that_still_reports_is_never_recorded() {
         let alive = || ago(5);
-        let silent = || ago(90);
-        for (heartbeat, status, is_quiet, expected) in [
-            (alive(), Status::True, false, Step::AwaitSilence),
-            (alive(), Status::True, true, Step::AwaitSilence),
-            (alive(), Status::Unknown, true, Step::AwaitSilence),
-            (silent(), Status::True, true, Step::AwaitSilence),
-            (silent(), Status::False, true, Step::AwaitSilence),
-            (silent(), Status::Unknown, false, Step::AwaitSilence),
-            (silent(), Status::Unknown, true, Step::Record),
+        let unreachable = || ago(90);
+        for (heartbeat, status, has_stopped_reporting, expected) in [
+            (alive(), Status::True, false, Step::AwaitReportsToStop),
+            (alive(), Status::True, true, Step::AwaitReportsToStop),
+            (alive(), Status::Unknown, true, Step::AwaitReportsToStop),
+            (unreachable(), Status::True, true, Step::AwaitReportsToStop),
+            (unreachable(), Status::False, true, Step::AwaitReportsToStop),
+            (
+                unreachable(),
+                Status::Unknown,
+                false,
+                Step::AwaitReportsToStop,
+            ),
+            (unreachable(), Status::Unknown, true, Step::Record),
         ] {
             let at = |change: fn(&mut FencingEvidence)| {
                 next(|evidence| {
@@ -259,11 +266,12 @@ mod tests {
                         status,
                         since: None,
                     });
-                    (evidence.is_suspect, evidence.is_quiet) = (true, is_quiet);
+                    (evidence.is_suspect, evidence.has_stopped_reporting) =
+                        (true, has_stopped_reporting);
                     change(evidence);
                 })
             };
-            let seen = format!("{heartbeat:?} {status:?} {is_quiet}");
+            let seen = format!("{heartbeat:?} {status:?} {has_stopped_reporting}");
             assert_eq!(at(|_| ()), Ok(expected), "{seen}");
             assert_eq!(
                 at(|evidence| evidence.proof = None),
@@ -280,7 +288,7 @@ mod tests {
         }
         let unread = next(|evidence| {
             evidence.signs.heartbeat = Known::Unknown(Why::NotRead);
-            (evidence.is_suspect, evidence.is_quiet) = (true, true);
+            (evidence.is_suspect, evidence.has_stopped_reporting) = (true, true);
         });
         assert_eq!(unread, Err(Refusal::HeartbeatUnknown(Why::NotRead)));
         let repaired = next(|evidence| {
@@ -399,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hold_of_a_fencing_is_taken_again_where_it_was_ended() {
+    fn a_fencing_hold_that_was_ended_is_placed_again() {
         for (lock, hold, expected) in [
             (Lock::Nobodys, Some("u.1.n"), Step::HoldAgain),
             (Lock::Callers, Some("u.1.n"), Step::Follow),
@@ -419,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_fenced_a_node_under_a_lock_that_is_over_by_then_holds_it() {
+    fn a_lock_that_expires_during_fence_is_replaced_by_a_hold() {
         for (lock, expected) in [
             (Lock::Nobodys, Step::HoldAgain),
             (Lock::Callers, Step::Follow),
@@ -434,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_silent_node_is_fenced() {
+    fn only_an_unreachable_node_is_fenced() {
         let beat = |age| next(move |evidence| evidence.signs.heartbeat = ago(age));
         assert_eq!(beat(39), Err(Refusal::Alive(Span::seconds(39))));
         assert_eq!(beat(40), Ok(Step::Record));
@@ -470,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_far_ahead_of_the_clock_keeps_no_silent_node_from_being_fenced() {
+    fn what_is_far_ahead_of_the_clock_keeps_no_unreachable_node_from_being_fenced() {
         let far = || Known::Yes(Some((NOW + Span::seconds(70 * 60)).into()));
         assert_eq!(
             next(|evidence| evidence.signs.heartbeat = far()),

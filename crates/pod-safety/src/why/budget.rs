@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 
-use crate::facts::PodSight;
+use crate::facts::PodSnapshot;
 use crate::facts::budgets::covers;
 
 /// Why an eviction would be refused.
@@ -59,7 +59,7 @@ impl Eviction {
         );
         let policy =
             { budget.spec.as_ref() }.and_then(|spec| spec.unhealthy_pod_eviction_policy.as_deref());
-        if !PodSight::of(pod).told.ready
+        if !PodSnapshot::of(pod).node_signs.ready
             && (policy == Some("AlwaysAllow") || (healthy >= desired && desired > 0))
         {
             return None;

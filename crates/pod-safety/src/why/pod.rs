@@ -14,7 +14,7 @@ use super::{Blocked, Diagnosis, Eviction, Finalizer, Reason, State, waiting};
 use crate::facts::owner::{Kind, controller, shown_as};
 use crate::facts::selectors::is_usable_on;
 use crate::facts::source::claims;
-use crate::facts::{NodeRow, PodSight};
+use crate::facts::{NodeRow, PodSnapshot};
 use crate::known::{Known, Why};
 use crate::node_health::{Health, Heartbeat, Signs};
 use crate::taint::NoExecute;
@@ -126,7 +126,7 @@ impl PodEvidence {
 
 /// The state of a pod.
 pub(crate) fn state(pod: &Pod, now: Now) -> State {
-    let sight = PodSight::of(pod);
+    let sight = PodSnapshot::of(pod);
     match (sight.ends, phase(pod)) {
         (Some(since), _) if sight.was_forced() => State::Finalizing { since },
         (Some(until), _) if now.earliest < until => State::Ending { until },
@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deletion_is_told_by_how_far_it_came() {
+    fn a_deletion_is_reported_by_its_progress() {
         let deleted = |at: &str, grace: u32, finalizers: &[&str]| {
             let pod = pod(&json!({
                 "deletionTimestamp": at,

@@ -1,4 +1,4 @@
-//! A caller: runs a command, says on a socket what happens, and does as it is told there.
+//! A caller: runs a command, reports on a socket what happens, and takes orders there.
 
 use std::ffi::{OsStr, OsString};
 use std::future::pending;

@@ -22,7 +22,7 @@ tests![
     signals_reach_it,
     its_signal_mask_and_dispositions_are_a_fresh_process_ones,
     what_was_ignored_stays_ignored,
-    where_sigchld_was_ignored_its_exit_code_is_still_known,
+    the_exit_code_is_known_even_if_sigchld_was_ignored,
     a_stop_is_for_both_and_so_is_going_on,
     stopped_by_somebody_it_is_left_so,
     a_second_one_is_refused_while_it_runs,
@@ -170,7 +170,7 @@ fn what_was_ignored_stays_ignored() -> Result {
     Ok(())
 }
 
-fn where_sigchld_was_ignored_its_exit_code_is_still_known() -> Result {
+fn the_exit_code_is_known_even_if_sigchld_was_ignored() -> Result {
     let mut caller = unlimited()
         .by(&["env", "--ignore-signal=CHLD"])
         .sh("exit 7");

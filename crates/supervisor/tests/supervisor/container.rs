@@ -70,7 +70,7 @@ pub(crate) fn tests() -> Vec<Trial> {
             }))
         }),
         Trial::ignorable_test("container::whom_proc_hides_is_reported_as_left", || {
-            Ok(where_proc_hides(|setup| {
+            Ok(with_hidden_proc(|setup| {
                 let mut caller = setup.grace(100).sh(HIDDEN);
                 assert_eq!(caller.line(), "hidden");
                 assert_eq!(
@@ -82,7 +82,7 @@ pub(crate) fn tests() -> Vec<Trial> {
         Trial::ignorable_test(
             "container::with_a_killed_supervisor_whom_proc_hides_is_reported",
             || {
-                Ok(where_proc_hides(|setup| {
+                Ok(with_hidden_proc(|setup| {
                     let script = HIDDEN.replace("exit 0", "exec sleep 1000");
                     let mut caller = setup.grace(100).sh(&script);
                     assert_eq!(caller.line(), "hidden");
@@ -127,7 +127,7 @@ fn with_anothers_proc(test: impl FnOnce(Setup)) -> Completion {
     with_one_of([&new, &as_user], test)
 }
 
-fn where_proc_hides(test: impl FnOnce(Setup)) -> Completion {
+fn with_hidden_proc(test: impl FnOnce(Setup)) -> Completion {
     let new = ["unshare", "--pid", "--fork", "--kill-child", "--mount"];
     let shell = ["sh", "-c", HIDES, "sh"];
     // Nothing is hidden from root's group.

@@ -6,11 +6,11 @@ use crate::harness::{FAR, Process, Result, limited, send, tests, unlimited};
 
 tests![
     it_is_asked_to_end_at_the_first_limit,
-    who_ignores_that_is_killed_at_the_second,
+    a_command_that_ignores_term_is_killed_at_the_second_limit,
     renewed_limits_let_it_go_on,
     ending_it_asks_at_once_and_kills_at_the_limit,
-    whoever_left_the_tree_is_found,
-    a_stopped_process_hears_of_it,
+    processes_that_left_the_tree_are_found,
+    a_stopped_process_gets_the_signal,
     what_closed_all_its_files_is_ended,
     what_forks_without_end_is_ended,
     what_forks_into_new_sessions_without_end_is_ended,
@@ -41,7 +41,7 @@ fn it_is_asked_to_end_at_the_first_limit() -> Result {
     Ok(())
 }
 
-fn who_ignores_that_is_killed_at_the_second() -> Result {
+fn a_command_that_ignores_term_is_killed_at_the_second_limit() -> Result {
     let mut caller = unlimited().sh("trap '' TERM; echo ready; exec sleep 1000");
     assert_eq!(caller.line(), "ready");
     caller.limits(300, 600);
@@ -77,7 +77,7 @@ fn ending_it_asks_at_once_and_kills_at_the_limit() -> Result {
     Ok(())
 }
 
-fn whoever_left_the_tree_is_found() -> Result {
+fn processes_that_left_the_tree_are_found() -> Result {
     let script = format!(
         "(setsid sh -c \"setsid sh -c '{}' & exit\" &); sleep 1000",
         STUBBORN.replace('\'', "'\\\\''").replace('$', "\\$")
@@ -90,7 +90,7 @@ fn whoever_left_the_tree_is_found() -> Result {
     Ok(())
 }
 
-fn a_stopped_process_hears_of_it() -> Result {
+fn a_stopped_process_gets_the_signal() -> Result {
     let mut caller = unlimited().sh(
         "sh -c 'trap \"echo heard; exit\" TERM; echo $$; kill -STOP $$; sleep 1000' & wait; wait",
     );

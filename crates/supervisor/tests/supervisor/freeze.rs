@@ -8,7 +8,7 @@ tests![
     all_of_it_stands_still_and_goes_on,
     what_a_user_stopped_stays_so,
     what_forks_all_the_time_stands_still,
-    who_is_asked_to_end_runs_for_that,
+    term_runs_the_handler,
     the_limits_hold_meanwhile,
     what_stands_still_dies_with_its_caller,
     what_stands_still_dies_with_its_supervisor,
@@ -78,7 +78,7 @@ fn what_forks_all_the_time_stands_still() -> Result {
 /// Says what it was asked.
 const POLITE: &str = "trap 'echo asked; exit 3' TERM; echo ready; while :; do sleep 0.1; done";
 
-fn who_is_asked_to_end_runs_for_that() -> Result {
+fn term_runs_the_handler() -> Result {
     let mut caller = unlimited().sh(POLITE);
     assert_eq!(caller.line(), "ready");
     frozen(&mut caller);

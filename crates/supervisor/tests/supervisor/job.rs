@@ -18,7 +18,7 @@ tests![
     ctrl_z_stops_the_job_and_fg_continues_it,
     a_job_that_goes_on_in_the_background_may_come_back,
     a_shell_that_suspends_itself_comes_back_with_its_terminal,
-    a_resize_is_heard,
+    a_resize_is_passed_on,
     in_a_pipeline_it_gets_the_terminal_when_it_reads,
     in_a_pipeline_ctrl_z_and_fg_are_for_all_of_it,
     in_a_script_ctrl_c_ends_the_script_too,
@@ -156,7 +156,7 @@ fn a_shell_that_suspends_itself_comes_back_with_its_terminal() -> Result {
     Ok(())
 }
 
-fn a_resize_is_heard() -> Result {
+fn a_resize_is_passed_on() -> Result {
     let mut shell = shell()?;
     shell.send_line(
         r#"c sh -c 'trap "stty size" WINCH; echo be""gun; sleep 1000 & wait; read x'"#,

@@ -10,7 +10,7 @@ tests![
     with_its_handle_dropped_everything_ends,
     with_a_stopped_caller_everything_ends_at_the_limit,
     with_a_killed_supervisor_the_caller_ends_the_rest,
-    with_a_killed_supervisor_what_has_ended_is_told,
+    a_command_that_ends_after_its_supervisor_was_killed_is_reported,
     with_both_killed_the_command_itself_dies,
     with_both_stopped_everything_ends_when_the_supervisor_goes_on,
     with_both_stopped_everything_ends_when_the_caller_goes_on,
@@ -87,7 +87,7 @@ fn with_a_killed_supervisor_the_caller_ends_the_rest() -> Result {
     Ok(())
 }
 
-fn with_a_killed_supervisor_what_has_ended_is_told() -> Result {
+fn a_command_that_ends_after_its_supervisor_was_killed_is_reported() -> Result {
     let mut caller = unlimited().sh("echo ready; exec sleep 1000");
     assert_eq!(caller.line(), "ready");
     send(caller.supervisor(), Signal::KILL);

@@ -25,7 +25,7 @@ pub(super) async fn live(agent: &mut Agent) {
         let held = acquire_all(agent, &nodes, seconds, time_limit).await;
         let millis = agent.rng.u64(100..10_000);
         if !held.is_empty() && runner::run(agent, &held, GRACE, millis).await {
-            give_back_all(agent, held).await;
+            release_acquired(agent, held).await;
         }
     }
 }
@@ -35,11 +35,11 @@ pub(super) async fn once(agent: &mut Agent) -> bool {
     let nodes = some_nodes(agent);
     let held = acquire_all(agent, &nodes, 3, Duration::from_secs(3_600)).await;
     let got_in = !held.is_empty();
-    give_back_all(agent, held).await;
+    release_acquired(agent, held).await;
     got_in
 }
 
-async fn give_back_all(agent: &Agent, all: Vec<HeldLease>) {
+async fn release_acquired(agent: &Agent, all: Vec<HeldLease>) {
     for held in all {
         let node: Arc<str> = held.node().into();
         if let Some(acquisition) = acquisition(&held.held_state().lease) {

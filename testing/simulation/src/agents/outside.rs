@@ -19,7 +19,7 @@ pub(crate) struct Outside {
 
 impl Outside {
     /// Another tool that can't stop annotating: everybody's writes meet conflicts.
-    pub(crate) async fn storm(&self, node: &str, times: u32, pause: Duration) {
+    pub(crate) async fn annotate_repeatedly(&self, node: &str, times: u32, pause: Duration) {
         self.note(format!(
             "another tool annotates {node} {times} times, each {pause:?}"
         ));
@@ -33,7 +33,7 @@ impl Outside {
         let met = self.recorder.conflicts() - before;
         if met > 1 {
             let what = format!("{met} writes met conflicts meanwhile");
-            self.recorder.struck(Fault::ConflictStorm, what);
+            self.recorder.struck(Fault::RepeatedConflicts, what);
         }
     }
 

@@ -309,7 +309,7 @@ fn listed(digest: &Index, violations: &mut Vec<Violation>) {
                     at: listed.at,
                     rule: Rule::Listed,
                     what: format!(
-                        "{} was told all Leases, but not that of {node}",
+                        "{} got a list of all Leases without that of {node}",
                         listed.client
                     ),
                 });

@@ -295,7 +295,7 @@ fn a_belief_ends_with_its_process() {
 }
 
 #[test]
-fn who_stands_still_does_not_act() {
+fn a_stopped_command_does_not_act() {
     let mut story = HistoryBuilder::begins();
     let acquisition = story.acquires(ALICE, ACQUIRE);
     let belief = BeliefId(9);
@@ -375,7 +375,7 @@ fn what_was_refused_does_not_come_later() {
 }
 
 #[test]
-fn a_creation_that_was_refused_stands_only_where_it_was_under_way_when_another_lease_was_deleted() {
+fn a_refused_creation_takes_effect_only_if_another_lease_was_deleted_meanwhile() {
     for (sent_before, broken) in [(true, &[][..]), (false, &[Rule::Refused])] {
         let mut story = HistoryBuilder::begins();
         let theirs = story.held(BOB, 1);
@@ -492,7 +492,7 @@ fn what_is_lost_is_lost() {
 }
 
 #[test]
-fn who_waits_gets_in() {
+fn a_waiter_acquires_the_lock() {
     let mut story = HistoryBuilder::begins();
     story.happens(Event::Healed);
     story.happens(Event::Waits {
@@ -550,7 +550,7 @@ fn an_interval_has_its_ends_in_order_and_some_servers_time_in_it() {
 }
 
 #[test]
-fn an_interval_from_before_a_pause_is_behind_until_something_is_heard() {
+fn a_time_range_from_before_a_pause_is_behind_until_the_next_answer() {
     let mut story = HistoryBuilder::begins();
     let request = story.sends(ALICE, None);
     story.is_answered(request);
@@ -592,7 +592,7 @@ fn a_lease_stands_for_as_long_as_its_holder_believes() {
 }
 
 #[test]
-fn success_is_told_with_a_third_of_the_duration_left() {
+fn success_is_reported_with_a_third_of_the_duration_left() {
     for (seconds, broken) in [(6, &[][..]), (7, &[Rule::TimeLeft])] {
         let mut story = HistoryBuilder::begins();
         let op = story.calls(ALICE, ACQUIRE);
@@ -677,7 +677,7 @@ fn a_check_is_sent_at_once() {
 }
 
 #[test]
-fn who_cannot_know_of_a_halt_may_believe_until_something_is_heard() {
+fn an_undetected_pause_is_allowed_until_the_next_answer() {
     let (mut story, belief) = paused(BeliefEnd::Guard, Freeze::Halted);
     story.at(20).acquires(BOB, ACQUIRE);
     story.happens(Event::Acts { belief });

@@ -336,7 +336,7 @@ impl Checker<'_> {
                 at: loss.at,
                 rule: Rule::Lost,
                 what: format!(
-                    "{} stands, but {} was told that it is lost",
+                    "{} is stored, but was reported to {} as lost",
                     loss.acquisition, loss.client
                 ),
             });

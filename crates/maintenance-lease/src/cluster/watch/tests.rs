@@ -31,12 +31,12 @@ enum Fate {
 }
 
 /// A server, and what was asked of it.
-struct Scene {
+struct Fixture {
     sandbox: Sandbox,
     requests: Arc<Mutex<Vec<String>>>,
 }
 
-impl Scene {
+impl Fixture {
     fn new() -> Self {
         Self {
             sandbox: Sandbox::new(),
@@ -169,13 +169,13 @@ fn words(event: Option<Result<LeaseEvent, Error>>) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn changes_follow_the_list() {
-    let scene = Scene::new();
-    scene.lease("a", "alice");
-    let mut events = scene.maintenance().api.watch_leases(None, None);
+    let fixture = Fixture::new();
+    fixture.lease("a", "alice");
+    let mut events = fixture.maintenance().api.watch_leases(None, None);
     assert_eq!(words(events.next().await), "listed a: alice");
-    scene.lease("a", "bob");
-    scene.lease("b", "carol");
-    scene
+    fixture.lease("a", "bob");
+    fixture.lease("b", "carol");
+    fixture
         .sandbox
         .remove("coordination.k8s.io/v1", "Lease", crate::NAMESPACE, "a");
     assert_eq!(words(events.next().await), "changed a: bob");
@@ -185,44 +185,47 @@ async fn changes_follow_the_list() {
 
 #[tokio::test(start_paused = true)]
 async fn one_node_is_watched_alone() {
-    let scene = Scene::new();
-    scene.lease("b", "bob");
-    let mut events = scene.maintenance().api.watch_leases(Some("a"), None);
+    let fixture = Fixture::new();
+    fixture.lease("b", "bob");
+    let mut events = fixture.maintenance().api.watch_leases(Some("a"), None);
     assert_eq!(words(events.next().await), "listed ");
-    scene.lease("b", "carol");
-    scene.lease("a", "alice");
+    fixture.lease("b", "carol");
+    fixture.lease("a", "alice");
     assert_eq!(words(events.next().await), "changed a: alice");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_can_begin_where_something_was_seen() {
-    let scene = Scene::new();
-    let seen = scene.lease("a", "alice");
-    scene.lease("a", "bob");
-    let mut events = scene.maintenance().api.watch_leases(Some("a"), Some(seen));
+async fn a_watch_can_begin_at_a_known_version() {
+    let fixture = Fixture::new();
+    let seen = fixture.lease("a", "alice");
+    fixture.lease("a", "bob");
+    let mut events = fixture
+        .maintenance()
+        .api
+        .watch_leases(Some("a"), Some(seen));
     assert_eq!(words(events.next().await), "changed a: bob");
-    assert_eq!(scene.lists(), Vec::<String>::new());
+    assert_eq!(fixture.lists(), Vec::<String>::new());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_ends_is_resumed_without_another_list() {
-    let scene = Scene::new();
-    scene.lease("a", "alice");
-    let mut events = scene.maintenance().api.watch_leases(None, None);
+    let fixture = Fixture::new();
+    fixture.lease("a", "alice");
+    let mut events = fixture.maintenance().api.watch_leases(None, None);
     events.next().await;
     let (event, ()) = futures::join!(events.next(), async {
         tokio::time::sleep(Duration::from_secs(1000)).await;
-        scene.lease("a", "bob");
+        fixture.lease("a", "bob");
     });
     assert_eq!(words(event), "changed a: bob");
-    assert_eq!(scene.lists().len(), 1);
-    assert_eq!(scene.watches().len(), 4, "290 s each");
+    assert_eq!(fixture.lists().len(), 1);
+    assert_eq!(fixture.watches().len(), 4, "290 s each");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_is_cut_goes_on_after_its_last_event() {
-    let scene = Scene::new();
-    let mut events = scene
+    let fixture = Fixture::new();
+    let mut events = fixture
         .maintenance_where(|number, _| match number {
             1 => Fate::CutAfter(1),
             _ => Fate::Pass,
@@ -230,36 +233,36 @@ async fn a_watch_that_is_cut_goes_on_after_its_last_event() {
         .api
         .watch_leases(None, None);
     events.next().await;
-    let first = scene.lease("a", "alice");
-    scene.lease("a", "bob");
+    let first = fixture.lease("a", "alice");
+    fixture.lease("a", "bob");
     assert_eq!(words(events.next().await), "changed a: alice");
     assert_eq!(words(events.next().await), "changed a: bob");
     let resumed = format!("resourceVersion={first}");
     assert!(
-        scene.watches()[1].ends_with(&resumed),
+        fixture.watches()[1].ends_with(&resumed),
         "{:?}",
-        scene.watches()
+        fixture.watches()
     );
-    assert_eq!(scene.lists().len(), 1);
+    assert_eq!(fixture.lists().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_is_too_old_lists_again() {
-    let scene = Scene::new();
-    scene.lease("a", "alice");
-    let mut events = scene.maintenance().api.watch_leases(None, None);
+    let fixture = Fixture::new();
+    fixture.lease("a", "alice");
+    let mut events = fixture.maintenance().api.watch_leases(None, None);
     events.next().await;
-    scene.lease("b", "bob");
-    scene.sandbox.compact();
+    fixture.lease("b", "bob");
+    fixture.sandbox.compact();
     assert_eq!(words(events.next().await), "listed a: alice, b: bob");
-    scene.lease("b", "carol");
+    fixture.lease("b", "carol");
     assert_eq!(words(events.next().await), "changed b: carol");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_is_refused_as_too_old_lists_again() {
-    let scene = Scene::new();
-    let mut events = scene
+    let fixture = Fixture::new();
+    let mut events = fixture
         .maintenance_where(|number, _| match number {
             1 => Fate::Refused(StatusCode::GONE),
             _ => Fate::Pass,
@@ -272,8 +275,8 @@ async fn a_watch_that_is_refused_as_too_old_lists_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_server_that_is_away_is_an_error_each_time_and_nothing_is_missed() {
-    let scene = Scene::new();
-    let mut events = scene
+    let fixture = Fixture::new();
+    let mut events = fixture
         .maintenance_where(|number, _| match number {
             0 | 2 | 3 => Fate::Refused(StatusCode::SERVICE_UNAVAILABLE),
             _ => Fate::Pass,
@@ -283,7 +286,7 @@ async fn a_server_that_is_away_is_an_error_each_time_and_nothing_is_missed() {
     let away = "error: Error from server (ServiceUnavailable): not now";
     assert_eq!(words(events.next().await), away);
     assert_eq!(words(events.next().await), "listed ");
-    scene.lease("a", "alice");
+    fixture.lease("a", "alice");
     assert_eq!(words(events.next().await), away);
     assert_eq!(words(events.next().await), away);
     assert_eq!(words(events.next().await), "changed a: alice");
@@ -291,8 +294,8 @@ async fn a_server_that_is_away_is_an_error_each_time_and_nothing_is_missed() {
 
 #[tokio::test(start_paused = true)]
 async fn a_missing_right_is_named() {
-    let scene = Scene::new();
-    let mut events = scene
+    let fixture = Fixture::new();
+    let mut events = fixture
         .maintenance_where(|_, path| match path.contains("watch=true") {
             true => Fate::Refused(StatusCode::FORBIDDEN),
             false => Fate::Pass,
@@ -308,9 +311,9 @@ async fn a_missing_right_is_named() {
 
 /// A keeper goes on without a watch for days.
 #[tokio::test(start_paused = true)]
-async fn who_may_not_watch_asks_about_once_a_minute() {
-    let scene = Scene::new();
-    let mut events = scene
+async fn without_the_right_to_watch_it_reads_about_once_a_minute() {
+    let fixture = Fixture::new();
+    let mut events = fixture
         .maintenance_where(|_, _| Fate::Refused(StatusCode::FORBIDDEN))
         .api
         .watch_leases(Some("a"), Some(1));
@@ -321,15 +324,15 @@ async fn who_may_not_watch_asks_about_once_a_minute() {
 
 #[tokio::test(start_paused = true)]
 async fn a_shared_watch_remembers_no_lease_that_nobody_follows() {
-    let scene = Scene::new();
-    let api = scene.maintenance().api;
-    let from = scene.lease("kept", "alice");
+    let fixture = Fixture::new();
+    let api = fixture.maintenance().api;
+    let from = fixture.lease("kept", "alice");
     let mut followed: Vec<_> = (0..9).map(|_| api.follow_lease("kept", from)).collect();
     let mut shared = followed.pop().expect("more than may watch alone");
     for number in 0..5000 {
-        scene.lease(&format!("others-{number}"), "bob");
+        fixture.lease(&format!("others-{number}"), "bob");
     }
-    scene.lease("kept", "carol");
+    fixture.lease("kept", "carol");
     assert_eq!(words(shared.next().await), "changed kept: carol");
     let remembered = api.followers.remembered();
     assert!(remembered < 2000, "{remembered}");
@@ -340,8 +343,8 @@ async fn a_shared_watch_remembers_no_lease_that_nobody_follows() {
 
 #[tokio::test(start_paused = true)]
 async fn rows_of_nodes_are_followed_past_bookmarks() {
-    let scene = Scene::new();
-    let mut events = scene
+    let fixture = Fixture::new();
+    let mut events = fixture
         .maintenance()
         .watch_nodes(None, None, RowDetail::Cells);
     let Some(Ok(WatchEvent::Listed(rows))) = events.next().await else {
@@ -351,23 +354,23 @@ async fn rows_of_nodes_are_followed_past_bookmarks() {
     let (event, ()) = futures::join!(events.next(), async {
         // Long enough for a bookmark, which has a row of nothing.
         tokio::time::sleep(Duration::from_secs(100)).await;
-        scene.node("a", false);
+        fixture.node("a", false);
     });
     let changed = |event: Option<Result<NodeRowEvent, Error>>| match event {
         Some(Ok(WatchEvent::Changed(row))) => (row.name, row.status),
         other => panic!("{other:?}"),
     };
     assert_eq!(changed(event), ("a".into(), "Ready".into()));
-    scene.node("a", true);
+    fixture.node("a", true);
     let cordoned = ("a".into(), "Ready,SchedulingDisabled".into());
     assert_eq!(changed(events.next().await), cordoned);
-    scene.sandbox.remove("v1", "Node", "", "a");
+    fixture.sandbox.remove("v1", "Node", "", "a");
     let event = events.next().await;
     assert!(matches!(event, Some(Ok(WatchEvent::Deleted(row))) if row.name == "a"));
 }
 
 #[tokio::test]
-async fn lines_come_whole_whatever_the_pieces() {
+async fn lines_are_complete_for_any_chunk_size() {
     let text = b"one\n\ntwo and \xc3\xbc\nleft off";
     for size in [1, 2, 3, 100] {
         let pieces = text

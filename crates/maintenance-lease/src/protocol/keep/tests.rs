@@ -185,7 +185,7 @@ fn an_answer_that_is_older_than_what_a_watch_has_shown_says_nothing() {
 fn a_read_that_is_older_than_what_a_watch_has_shown_says_nothing() {
     let old = held(ALICE, 100, 60);
     let mut keeper = keeper();
-    keeper.doubt();
+    keeper.require_check();
     assert_eq!(keeper.due(at(110)), Due::Check);
     let annotated = Lease {
         version: Version(2),
@@ -222,10 +222,10 @@ fn times_changed_from_outside_cut_the_belief_and_never_extend_it() {
 #[test]
 fn after_a_jump_nothing_goes_on_before_a_read_and_belief_ends_by_the_servers_time() {
     let mut keeper = keeper();
-    keeper.doubt();
+    keeper.require_check();
     assert!(!keeper.may_work(boot(110)));
     assert_eq!(keeper.due(at(110)), Due::Check);
-    keeper.doubt();
+    keeper.require_check();
     keeper.read(Some(&held(ALICE, 100, 60)), at(111));
     assert!(!keeper.may_work(boot(111)), "the read was begun before");
     assert_eq!(keeper.due(at(111)), Due::Check);
@@ -242,7 +242,7 @@ fn after_a_jump_nothing_goes_on_before_a_read_and_belief_ends_by_the_servers_tim
 fn after_a_jump_a_leader_believes_no_longer_than_those_wait_who_go_by_their_own_clocks() {
     let terms = TERMS.until(Expiry::OwnEyes);
     let mut keeper = Keeper::new(alice(), terms, &held(ALICE, 100, 60), boot(160)).expect("held");
-    keeper.doubt();
+    keeper.require_check();
     assert_eq!(keeper.due(at(110)), Due::Check);
     let paused = Clocks {
         boot: boot(112),
@@ -256,7 +256,7 @@ fn after_a_jump_a_leader_believes_no_longer_than_those_wait_who_go_by_their_own_
 fn a_renewal_from_before_a_jump_that_lands_after_the_check_counts_by_the_servers_time() {
     let mut keeper = keeper();
     let sent = send(&mut keeper, 120);
-    keeper.doubt();
+    keeper.require_check();
     // The machine stood still for 20 s.
     let paused = |seconds: u32| Clocks {
         boot: boot(seconds),
@@ -282,7 +282,7 @@ fn a_hold_is_read_now_and_then_and_never_renewed() {
 }
 
 #[test]
-fn a_hold_lasts_whatever_somebody_makes_of_its_times() {
+fn a_hold_lasts_even_if_its_times_are_edited() {
     let hold = held(ADMIN, 100, 60);
     let mut keeper = Keeper::new(alice(), TERMS, &hold, boot(160)).expect("held");
     let edited = |version, renewed, duration| Lease {
@@ -295,7 +295,7 @@ fn a_hold_lasts_whatever_somebody_makes_of_its_times() {
     assert!(keeper.may_work(boot(200)));
     assert_eq!(keeper.due(at(200)), Due::Read);
     keeper.read(Some(&edited(3, None, 0)), at(201));
-    keeper.doubt();
+    keeper.require_check();
     assert_eq!(keeper.due(at(201)), Due::Check, "whatever its timer says");
     keeper.read(Some(&edited(3, None, 0)), at(300));
     assert!(keeper.may_work(boot(300)));
@@ -373,10 +373,10 @@ fn the_next_renewal_is_due_its_interval_after_the_last_was_sent() {
 }
 
 #[test]
-fn a_check_is_sent_whatever_is_under_way_and_again_until_it_is_answered() {
+fn a_check_is_sent_beside_other_requests_and_repeated_until_it_is_answered() {
     let mut keeper = keeper();
     let sent = send(&mut keeper, 120);
-    keeper.doubt();
+    keeper.require_check();
     assert_eq!(keeper.due(at(120)), Due::Check);
     keeper.unread(at(121));
     assert!(keeper.is_in_doubt());
@@ -401,7 +401,7 @@ fn what_is_lost_in_doubt_leaves_no_time_to_end() {
     };
     let mut sure = keeper();
     let mut doubted = keeper();
-    doubted.doubt();
+    doubted.require_check();
     for keeper in [&mut sure, &mut doubted] {
         keeper.watched(&taken, at(115));
         assert!(matches!(keeper.due(at(115)), Due::Lost(Loss::Taken { .. })));
@@ -410,7 +410,7 @@ fn what_is_lost_in_doubt_leaves_no_time_to_end() {
     assert_eq!(doubted.deadline(), boot(115));
 
     let mut checked = keeper();
-    checked.doubt();
+    checked.require_check();
     assert_eq!(checked.due(at(115)), Due::Check);
     checked.read(Some(&taken), at(116));
     assert!(matches!(
@@ -420,7 +420,7 @@ fn what_is_lost_in_doubt_leaves_no_time_to_end() {
     assert_eq!(checked.deadline(), boot(116));
 
     let mut unanswered = keeper();
-    unanswered.doubt();
+    unanswered.require_check();
     assert_eq!(unanswered.due(at(150)), Due::Lost(Loss::Expired));
     assert_eq!(unanswered.deadline(), boot(150));
 }
@@ -428,7 +428,7 @@ fn what_is_lost_in_doubt_leaves_no_time_to_end() {
 #[test]
 fn a_check_counts_once_the_servers_time_is_bounded() {
     let mut keeper = keeper();
-    keeper.doubt();
+    keeper.require_check();
     assert_eq!(keeper.due(at(110)), Due::Check);
     let unbounded = Clocks {
         server: Now {
@@ -461,7 +461,7 @@ fn a_renewal_is_written_once_the_servers_time_is_known() {
 }
 
 #[test]
-fn a_renewal_that_was_refused_is_recognised_where_a_copy_of_it_landed() {
+fn a_refused_renewal_succeeded_if_a_copy_of_it_was_stored() {
     let mut keeper = keeper();
     let sent = send(&mut keeper, 120);
     keeper.conflicted(at(120));

@@ -329,7 +329,7 @@ fn leases_of_others_of_an_election_or_in_deletion_are_left_alone() {
 }
 
 #[test]
-fn the_count_of_transitions_starts_over_where_the_server_would_refuse_more() {
+fn the_count_of_transitions_starts_again_at_its_maximum() {
     let mut lease = held(BOB, 1, 1);
     lease.transitions = i32::MAX as u32;
     assert_eq!(

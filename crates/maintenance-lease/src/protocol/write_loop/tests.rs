@@ -177,7 +177,7 @@ fn belief_runs_from_the_copy_that_landed() {
 }
 
 #[test]
-fn a_write_that_was_refused_is_recognised_where_a_copy_of_it_landed() {
+fn a_refused_write_succeeded_if_a_copy_of_it_was_stored() {
     let mut steps = acquiring();
     let attempt = sent(steps.read(Some(&free()), nonce(1), at(100)));
     // Something on the way sent it twice, and told of the second time.
@@ -262,7 +262,7 @@ fn what_ended_before_it_was_known_is_acquired_anew() {
 }
 
 #[test]
-fn what_ended_unheard_of_and_was_broken_is_not_made_again() {
+fn an_unanswered_acquisition_that_was_ended_is_not_repeated() {
     let mut steps = acquiring();
     let attempt = sent(steps.read(Some(&free()), nonce(1), at(100)));
     steps.unanswered();
@@ -279,7 +279,7 @@ fn what_ended_unheard_of_and_was_broken_is_not_made_again() {
 fn after_a_pause_only_a_later_read_counts_and_belief_ends_by_the_servers_time() {
     let mut steps = acquiring();
     let attempt = sent(steps.read(Some(&free()), nonce(1), at(100)));
-    steps.doubt();
+    steps.require_check();
     let lease = after(&attempt);
     assert_eq!(steps.answered(&lease, nonce(2), unbounded(101)), Step::Read);
     assert_eq!(
@@ -324,7 +324,7 @@ fn nothing_is_reported_before_an_answer_since_the_pause() {
 }
 
 #[test]
-fn where_little_is_known_of_the_time_it_looks_once_more_and_writes_the_latest() {
+fn a_wide_time_range_is_read_again_and_the_latest_time_written() {
     let wide = Clocks {
         server: Now::between(secs(100), secs(110)),
         ..at(100)

@@ -150,7 +150,7 @@ async fn overlapping_sets_that_wait_get_all_in_turn(cluster: Cluster) {
         futures::future::join_all(rounds).await;
     }
     for node in &all {
-        // Nobody took anything in vain.
+        // Every acquisition led to a complete set.
         assert_eq!(cluster.lease(node).await["spec"]["leaseTransitions"], 10);
     }
 }

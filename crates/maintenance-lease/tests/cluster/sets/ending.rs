@@ -15,19 +15,19 @@ use crate::on_both_servers;
 use crate::support::{Cluster, Fate, Wire, in_the_sandbox};
 
 on_both_servers! {
-    a_time_limit_gives_back_what_was_taken,
-    who_has_no_time_looks_once,
-    an_interrupt_gives_back_what_was_taken,
-    the_loss_of_one_gives_back_the_others,
+    a_time_limit_releases_the_acquired_nodes,
+    a_zero_timeout_reads_once,
+    an_interrupt_releases_the_acquired_nodes,
+    the_loss_of_one_lock_releases_the_others,
     what_was_broken_at_the_last_moment_is_noticed,
-    dropped_it_gives_back_what_was_taken,
-    an_error_gives_back_what_was_taken,
-    what_landed_unheard_before_an_interrupt_is_released,
-    what_the_caller_had_before_an_unheard_hold_is_kept,
-    who_lost_the_race_to_create_a_lease_times_out,
+    a_dropped_future_releases_the_acquired_nodes,
+    an_error_releases_the_acquired_nodes,
+    an_unanswered_lock_is_released_after_an_interrupt,
+    the_lock_before_an_unanswered_hold_is_kept,
+    a_lost_race_to_create_a_lease_times_out,
 }
 
-async fn a_time_limit_gives_back_what_was_taken(cluster: Cluster) {
+async fn a_time_limit_releases_the_acquired_nodes(cluster: Cluster) {
     let [a, b] = nodes(&cluster, ["a", "b"]).await;
     take(&cluster.holder("bob"), &b).await;
     let options = for_seconds(60).wait(Some(Duration::from_secs(1)));
@@ -43,7 +43,7 @@ async fn a_time_limit_gives_back_what_was_taken(cluster: Cluster) {
     assert_eq!(holder(&cluster, &a).await, "");
 }
 
-async fn who_has_no_time_looks_once(cluster: Cluster) {
+async fn a_zero_timeout_reads_once(cluster: Cluster) {
     let both = nodes(&cluster, ["a", "b"]).await;
     let alice = cluster.holder("alice");
     let options = for_seconds(60).wait(Some(Duration::ZERO));
@@ -58,7 +58,7 @@ async fn who_has_no_time_looks_once(cluster: Cluster) {
     ));
 }
 
-async fn an_interrupt_gives_back_what_was_taken(cluster: Cluster) {
+async fn an_interrupt_releases_the_acquired_nodes(cluster: Cluster) {
     let [a, b] = nodes(&cluster, ["a", "b"]).await;
     take(&cluster.holder("bob"), &b).await;
     let alice = cluster.holder("alice");
@@ -76,7 +76,7 @@ async fn an_interrupt_gives_back_what_was_taken(cluster: Cluster) {
     assert_eq!(holder(&cluster, &a).await, "");
 }
 
-async fn the_loss_of_one_gives_back_the_others(cluster: Cluster) {
+async fn the_loss_of_one_lock_releases_the_others(cluster: Cluster) {
     let [a, b, c] = nodes(&cluster, ["a", "b", "c"]).await;
     take(&cluster.holder("bob"), &c).await;
     let alice = cluster.holder("alice");
@@ -130,7 +130,7 @@ async fn what_was_broken_at_the_last_moment_is_noticed(cluster: Cluster) {
     assert_eq!(holder(&cluster, &both[1]).await, "");
 }
 
-async fn dropped_it_gives_back_what_was_taken(cluster: Cluster) {
+async fn a_dropped_future_releases_the_acquired_nodes(cluster: Cluster) {
     let [a, b] = nodes(&cluster, ["a", "b"]).await;
     take(&cluster.holder("bob"), &b).await;
     let alice = cluster.holder("alice");
@@ -149,7 +149,7 @@ async fn dropped_it_gives_back_what_was_taken(cluster: Cluster) {
     );
 }
 
-async fn an_error_gives_back_what_was_taken(cluster: Cluster) {
+async fn an_error_releases_the_acquired_nodes(cluster: Cluster) {
     let both = nodes(&cluster, ["a", "b"]).await;
     let end = format!("/{}", both[1]);
     let wire = Wire::planned(move |passing| match passing.path.ends_with(&end) {
@@ -170,7 +170,7 @@ async fn an_error_gives_back_what_was_taken(cluster: Cluster) {
 }
 
 #[test]
-fn what_cannot_be_given_back_is_said() {
+fn a_failed_release_is_reported() {
     in_the_sandbox(module_path!(), async |cluster: Cluster| {
         let [a, b] = nodes(&cluster, ["a", "b"]).await;
         take(&cluster.holder("bob"), &b).await;
@@ -230,7 +230,7 @@ fn locks_with_little_time_left_are_renewed_before_success_is_reported() {
 }
 
 /// A wire on which nothing is heard of the first write to `node`, and what says that it has landed.
-fn unheard_write_to(node: &str) -> (Wire, oneshot::Receiver<()>) {
+fn unanswered_write_to(node: &str) -> (Wire, oneshot::Receiver<()>) {
     let (landed, has_landed) = oneshot::channel();
     let (end, mut landed) = (format!("/{node}"), Some(landed));
     let wire = Wire::planned(move |passing| {
@@ -246,9 +246,9 @@ fn unheard_write_to(node: &str) -> (Wire, oneshot::Receiver<()>) {
     (wire, has_landed)
 }
 
-async fn what_landed_unheard_before_an_interrupt_is_released(cluster: Cluster) {
+async fn an_unanswered_lock_is_released_after_an_interrupt(cluster: Cluster) {
     let both = nodes(&cluster, ["a", "b"]).await;
-    let (wire, has_landed) = unheard_write_to(&both[1]);
+    let (wire, has_landed) = unanswered_write_to(&both[1]);
     let alice = cluster.holder_on(&wire, "alice");
     let mut locking = Locking::begin(&alice, &both, for_seconds(60));
     has_landed.await.expect("it is written");
@@ -267,7 +267,7 @@ async fn what_landed_unheard_before_an_interrupt_is_released(cluster: Cluster) {
 }
 
 #[test]
-fn what_landed_unheard_before_its_caller_gave_up_is_released() {
+fn an_unanswered_lock_is_released_after_a_failure() {
     in_the_sandbox(module_path!(), async |cluster: Cluster| {
         let both = nodes(&cluster, ["a", "b"]).await;
         let ends = both.each_ref().map(|node| format!("/leases/{node}"));
@@ -401,10 +401,10 @@ fn a_loss_ends_it_before_the_next_node_is_even_read() {
     });
 }
 
-async fn what_the_caller_had_before_an_unheard_hold_is_kept(cluster: Cluster) {
+async fn the_lock_before_an_unanswered_hold_is_kept(cluster: Cluster) {
     let [a] = nodes(&cluster, ["a"]).await;
     take(&cluster.holder("alice"), &a).await;
-    let (wire, has_landed) = unheard_write_to(&a);
+    let (wire, has_landed) = unanswered_write_to(&a);
     let alice = cluster.holder_on(&wire, "alice");
     let options = SetOptions::hold(Hold::new("disk")).wait(None);
     let mut locking = Locking::begin(&alice, std::slice::from_ref(&a), options);
@@ -419,7 +419,7 @@ async fn what_the_caller_had_before_an_unheard_hold_is_kept(cluster: Cluster) {
     assert_eq!(holder(&cluster, &a).await, "kubeadm:alice");
 }
 
-async fn who_lost_the_race_to_create_a_lease_times_out(cluster: Cluster) {
+async fn a_lost_race_to_create_a_lease_times_out(cluster: Cluster) {
     let node = cluster.node("a").await;
     let (bob, name) = (cluster.holder("bob"), node.clone());
     // The first write creates the Lease.
@@ -439,10 +439,10 @@ async fn who_lost_the_race_to_create_a_lease_times_out(cluster: Cluster) {
 }
 
 #[test]
-fn what_landed_unheard_before_the_time_limit_is_released_and_timed_out() {
+fn an_unanswered_lock_is_released_after_a_timeout() {
     in_the_sandbox(module_path!(), async |cluster: Cluster| {
         let [a] = nodes(&cluster, ["a"]).await;
-        let (wire, _has_landed) = unheard_write_to(&a);
+        let (wire, _has_landed) = unanswered_write_to(&a);
         let alice = cluster.holder_on(&wire, "alice");
         let options = for_seconds(60).wait(Some(Duration::from_secs(1)));
         let outcome = Locking::begin(&alice, std::slice::from_ref(&a), options)

@@ -83,7 +83,7 @@ impl ClientGo {
         self.renew().await
     }
 
-    /// Gives the lead up, as it does when it is told to end.
+    /// Releases the lead, as it does on TERM.
     pub(crate) async fn release(&mut self) {
         assert!(self.leads(), "it leads");
         let (code, lease) = self.cluster.request("GET", &self.path(), None).await;

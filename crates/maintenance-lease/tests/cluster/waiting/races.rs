@@ -9,7 +9,7 @@ use crate::support::{Cluster, Fate, Wire, in_the_sandbox};
 
 on_both_servers! {
     losers_of_a_race_write_once_and_wait_on,
-    a_lost_race_for_ones_own_lease_is_no_storm,
+    a_lost_race_for_ones_own_lease_is_not_repeated_conflicts,
 }
 
 async fn losers_of_a_race_write_once_and_wait_on(cluster: Cluster) {
@@ -75,7 +75,7 @@ fn most_of_200_waiters_send_nothing_when_somebody_else_is_quicker() {
 }
 
 /// What is the caller's own may be taken at any time; but not again and again on what it was.
-async fn a_lost_race_for_ones_own_lease_is_no_storm(cluster: Cluster) {
+async fn a_lost_race_for_ones_own_lease_is_not_repeated_conflicts(cluster: Cluster) {
     let (node, _bob) = held_by_bob(&cluster).await;
     let (other, touched) = (cluster.clone(), node.clone());
     let wire = Wire::first_write(Fate::Meanwhile(Box::pin(async move {

@@ -1,4 +1,4 @@
-//! What becomes of a waiter whose watch is silent, cut, too old or not to be had.
+//! A waiter whose watch sends nothing, is cut, is too old or is forbidden.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::support::{Cluster, Fate, Wire, in_the_sandbox, noon_and, on_kubernete
 on_both_servers! {
     the_timer_alone_takes_over_what_expired,
     a_renewal_that_a_silent_watch_kept_back_is_found_by_the_lost_race,
-    a_watch_that_was_cut_goes_on_where_it_was,
+    a_watch_that_was_cut_continues_at_its_version,
     a_watch_that_is_too_old_begins_anew,
 }
 
@@ -66,7 +66,7 @@ async fn a_renewal_that_a_silent_watch_kept_back_is_found_by_the_lost_race(clust
     );
 }
 
-async fn a_watch_that_was_cut_goes_on_where_it_was(cluster: Cluster) {
+async fn a_watch_that_was_cut_continues_at_its_version(cluster: Cluster) {
     let (node, bob) = held_by_bob(&cluster).await;
     let (cut, cutting) = oneshot::channel::<()>();
     let mut cutting = Some(cutting);
@@ -104,7 +104,7 @@ async fn a_watch_that_is_too_old_begins_anew(cluster: Cluster) {
     assert_eq!(wire.passed().last().unwrap().writes, 1);
 }
 
-/// Waits over `alice` for what bob holds, and hands over. Nothing may be watched.
+/// Waits as `alice` for what bob holds, then releases it. Nothing may be watched.
 async fn without_a_watch(node: &str, alice: &Maintenance, bob: &Maintenance) {
     let mut waiting = Waiting::to_acquire(alice, node, Acquire::new());
     waiting.blocked().await;
@@ -117,7 +117,7 @@ async fn without_a_watch(node: &str, alice: &Maintenance, bob: &Maintenance) {
 }
 
 #[test]
-fn who_may_not_watch_reads_every_now_and_then() {
+fn without_the_right_to_watch_it_reads_repeatedly() {
     on_kubernetes(module_path!(), async |cluster: Cluster| {
         let (node, bob) = held_by_bob(&cluster).await;
         let rights = [

@@ -33,8 +33,8 @@ pub(super) fn machine(uid: &str, boot_id: &str) -> Machine {
     }
 }
 
-/// A silent node that is locked, and known to be off.
-pub(super) fn silent() -> FencingEvidence {
+/// An unreachable node that is locked, and known to be off.
+pub(super) fn unreachable() -> FencingEvidence {
     FencingEvidence {
         signs: Signs {
             ready: Some(Ready {
@@ -53,7 +53,7 @@ pub(super) fn silent() -> FencingEvidence {
         lock: Lock::Callers,
         is_lost: false,
         is_suspect: false,
-        is_quiet: false,
+        has_stopped_reporting: false,
         hook: None,
         proof: Some(Proof {
             how: How::PoweredOff(String::new()),
@@ -83,7 +83,7 @@ pub(super) fn evicting() -> OutOfService {
 }
 
 pub(super) fn fenced() -> FencingEvidence {
-    let mut evidence = silent();
+    let mut evidence = unreachable();
     evidence.signs.out_of_service = evicting();
     evidence.signs.record = Some(Record {
         who: "alice".to_owned(),
@@ -109,7 +109,7 @@ pub(super) fn is_now(evidence: &mut FencingEvidence, machine: Machine) {
 }
 
 pub(super) fn next(change: impl FnOnce(&mut FencingEvidence)) -> Result<Step, Refusal> {
-    let mut evidence = silent();
+    let mut evidence = unreachable();
     change(&mut evidence);
     evidence.next(Now::at(NOW), AcceptedRisks::default())
 }

@@ -28,12 +28,12 @@ pub enum Refusal {
     HookRunning(Box<Attempt>),
     /// The lock under which this run began was ended, so somebody else may have changed the machine.
     LockLost,
-    /// Its kubelet gives no sign of life, and the control plane has not called it silent: what its Ready
+    /// Its kubelet gives no sign of life, and the control plane has not reported it unreachable: what its Ready
     /// condition says instead, `None` if it has none.
     NotCalledUnreachable(Option<Status>),
     /// It is not known whether its kubelet is alive.
     HeartbeatUnknown(Why),
-    /// Too many of its zone are silent.
+    /// Too many of its zone are unreachable.
     MassLoss(Zone),
     /// Somebody is at work on it already, who doesn't know of holds.
     Remediation(String),
@@ -46,7 +46,7 @@ pub enum Refusal {
 pub enum Unread {
     /// How many nodes of its zone are unreachable.
     Zone(Why),
-    /// Whether another tool is remediating the node.
+    /// Whether another tool is repairing the node.
     Remediation(Why),
 }
 
@@ -80,20 +80,20 @@ impl Refusal {
     }
 }
 
-/// What the operator insists on.
+/// The risks that the operator accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AcceptedRisks {
-    /// It is to be fenced though most of its zone seems lost.
+    /// Most of its zone is unreachable.
     pub mass_loss: bool,
-    /// It is to be fenced although not everything could be read.
+    /// Not everything could be read.
     pub unread: bool,
 }
 
 impl FencingEvidence {
-    /// Makes sure that what is known is known of this machine.
+    /// Checks that the proof is about this machine.
     ///
     /// # Errors
-    /// That it is known of another.
+    /// If it is about another machine.
     pub(super) fn check_proof(&self) -> Result<(), Refusal> {
         match &self.proof {
             Some(proof) if !proof.of.is(&self.machine) => Err(Refusal::OtherMachine {
@@ -109,7 +109,7 @@ impl FencingEvidence {
     ///
     /// # Errors
     /// If it does, or if that is unknown.
-    pub(super) fn check_silence(&self, sign: Known<Option<Span>>) -> Result<(), Refusal> {
+    pub(super) fn check_reports_stopped(&self, sign: Known<Option<Span>>) -> Result<(), Refusal> {
         match (sign, self.signs.status()) {
             (Known::Yes(Some(age)), _) => Err(Refusal::Alive(age)),
             (Known::Unknown(why), _) => Err(Refusal::HeartbeatUnknown(why)),
@@ -118,10 +118,10 @@ impl FencingEvidence {
         }
     }
 
-    /// Makes sure that nothing speaks against fencing a node that gives no sign of life.
+    /// Checks the risks of fencing an unreachable node, except those in `accepted`.
     ///
     /// # Errors
-    /// What does.
+    /// The first risk.
     pub(super) fn check_risks(&self, accepted: AcceptedRisks) -> Result<(), Refusal> {
         if let Known::Yes(Some(who)) = &self.remediation {
             return Err(Refusal::Remediation(who.clone()));
@@ -153,12 +153,12 @@ impl FencingEvidence {
 mod tests {
     use maintenance_lease::protocol::Now;
 
-    use super::super::fixtures::{NOW, ago, fenced, machine, next, silent, zone};
+    use super::super::fixtures::{NOW, ago, fenced, machine, next, unreachable, zone};
     use super::*;
     use crate::fencing::record::Since;
     use crate::fencing::steps::{Lock, Step};
 
-    /// Be it another Node, another boot, or a boot where none was told of, or the other way round.
+    /// Another Node, another boot, or a boot ID that is missing on one side.
     #[test]
     fn what_is_known_of_another_machine_is_not_known_of_this_one() {
         for (uid, boot_id, proven) in [
@@ -170,7 +170,7 @@ mod tests {
             ("u", "b", ""),
             ("u", "", "b"),
         ] {
-            let mut evidence = silent();
+            let mut evidence = unreachable();
             evidence.machine = machine(uid, boot_id);
             evidence.machine.provider_id = "rack://7".to_owned();
             let mut proof = evidence.proof.take().expect("it is proven");
@@ -191,7 +191,7 @@ mod tests {
 
     /// That comes before anything that is said of the machine of now, and before it is put on hold.
     #[test]
-    fn what_is_known_of_another_machine_is_told_of_first() {
+    fn another_machine_is_reported_first() {
         type Change = fn(&mut FencingEvidence);
         let changes: [Change; 4] = [
             |evidence| evidence.signs.ready = None,
@@ -231,7 +231,7 @@ mod tests {
     fn the_loss_of_most_of_a_zone_is_suspect() {
         for (lost, total, suspect) in [(1, 1, true), (1, 2, false), (10, 20, false), (11, 20, true)]
         {
-            let mut evidence = silent();
+            let mut evidence = unreachable();
             evidence.zone = Known::Yes(zone(lost, total));
             let next = |insist| {
                 let accepted = AcceptedRisks {
@@ -267,7 +267,7 @@ mod tests {
                 vec![remediation(no_answer)],
             ),
         ] {
-            let mut evidence = silent();
+            let mut evidence = unreachable();
             for unread in &unread {
                 match unread.clone() {
                     Unread::Zone(why) => evidence.zone = Known::Unknown(why),
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_at_work_already_is_left_alone() {
+    fn a_current_holder_is_not_disturbed() {
         let by_another = next(|evidence| {
             evidence.remediation = Known::Yes(Some("a controller".to_owned()));
         });

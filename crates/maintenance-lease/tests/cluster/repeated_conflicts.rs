@@ -16,18 +16,18 @@ use crate::support::{Cluster, Fate, Wire, in_the_sandbox, refusal};
 
 on_both_servers! {
     extensions_at_the_same_time_end_alike,
-    a_storm_that_passes_ends_with_the_lease,
-    a_storm_that_another_wins_ends_with_a_refusal,
-    a_storm_without_end_ends_at_the_time_limit,
+    conflicts_that_stop_end_with_the_lease,
+    repeated_conflicts_end_with_a_refusal_if_another_client_wins,
+    endless_conflicts_end_at_the_time_limit,
     a_lease_deleted_before_the_write_is_made_anew_by_acquiring,
     a_lease_deleted_before_the_write_is_no_longer_held,
     a_lease_that_comes_and_goes_ends_at_the_time_limit,
     throttled_reads_are_reported,
-    a_throttled_write_waits_as_it_is_told,
+    a_throttled_write_waits_for_retry_after,
     a_write_throttled_for_longer_than_anyone_waits_is_reported,
     a_write_that_a_policy_finds_early_is_decided_again,
     a_write_that_a_policy_always_refuses_is_reported,
-    who_waits_goes_on_after_a_policy_found_its_write_early,
+    a_wait_continues_after_a_policy_refused_an_early_write,
     an_unavailable_server_is_reported,
     a_refused_write_is_reported_as_not_done,
 }
@@ -49,7 +49,7 @@ where
 }
 
 /// Somebody touches the node's Lease before each of the first `times` writes.
-fn storm(cluster: &Cluster, node: &str, times: u32) -> Wire {
+fn conflicting_server(cluster: &Cluster, node: &str, times: u32) -> Wire {
     let (cluster, node) = (cluster.clone(), node.to_owned());
     before_writes(times, move |_| {
         let (cluster, node) = (cluster.clone(), node.clone());
@@ -57,17 +57,17 @@ fn storm(cluster: &Cluster, node: &str, times: u32) -> Wire {
     })
 }
 
-async fn a_storm_that_passes_ends_with_the_lease(cluster: Cluster) {
+async fn conflicts_that_stop_end_with_the_lease(cluster: Cluster) {
     let node = cluster.node("n").await;
     cluster.write_lease(&node, json!({})).await;
-    let wire = storm(&cluster, &node, 5);
+    let wire = conflicting_server(&cluster, &node, 5);
     let alice = cluster.holder_on(&wire, "alice");
     let change = alice.try_acquire(&node, &Acquire::new()).await.unwrap();
     assert_eq!(change.side_effects, []);
     assert_eq!(change.lease.unwrap().transitions(), 1);
     assert_eq!(wire.passed().last().unwrap().writes, 6);
 
-    let wire = storm(&cluster, &node, 5);
+    let wire = conflicting_server(&cluster, &node, 5);
     let alice = cluster.holder_on(&wire, "alice");
     let change = alice.release(&node, &Release::new()).await.unwrap();
     assert_eq!(change.done, Done::Released);
@@ -99,7 +99,7 @@ async fn extensions_at_the_same_time_end_alike(cluster: Cluster) {
     assert!((60..=68).contains(&added.ceil_seconds()), "{added:?}");
 }
 
-async fn a_storm_that_another_wins_ends_with_a_refusal(cluster: Cluster) {
+async fn repeated_conflicts_end_with_a_refusal_if_another_client_wins(cluster: Cluster) {
     let node = cluster.node("n").await;
     cluster.write_lease(&node, json!({})).await;
     let (other, taken) = (cluster.clone(), node.clone());
@@ -121,10 +121,10 @@ async fn a_storm_that_another_wins_ends_with_a_refusal(cluster: Cluster) {
     assert_eq!(wire.passed().last().unwrap().writes, 3);
 }
 
-async fn a_storm_without_end_ends_at_the_time_limit(cluster: Cluster) {
+async fn endless_conflicts_end_at_the_time_limit(cluster: Cluster) {
     let node = cluster.node("n").await;
     cluster.write_lease(&node, json!({})).await;
-    let wire = storm(&cluster, &node, u32::MAX);
+    let wire = conflicting_server(&cluster, &node, u32::MAX);
     let alice = cluster
         .builder_on(&wire, "alice")
         .request_timeout(Some(Duration::from_secs(1)))
@@ -232,7 +232,7 @@ async fn throttled_reads_are_reported(cluster: Cluster) {
     assert_eq!(wire.requests(), ["GET lease", "GET lease"]);
 }
 
-async fn a_throttled_write_waits_as_it_is_told(cluster: Cluster) {
+async fn a_throttled_write_waits_for_retry_after(cluster: Cluster) {
     let node = cluster.node("n").await;
     cluster.write_lease(&node, json!({})).await;
     let wire = Wire::first_write(Fate::Refused(StatusCode::TOO_MANY_REQUESTS, Some(1)));
@@ -303,7 +303,7 @@ async fn a_write_that_a_policy_finds_early_is_decided_again(cluster: Cluster) {
 }
 
 /// Longer than a single attempt tries.
-async fn who_waits_goes_on_after_a_policy_found_its_write_early(cluster: Cluster) {
+async fn a_wait_continues_after_a_policy_refused_an_early_write(cluster: Cluster) {
     for code in ["maint-clock", "maint-live-lock"] {
         let node = cluster.node(code).await;
         cluster.write_lease(&node, json!({})).await;

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::Reader;
 use crate::constants::JOB_TRACKING;
-use crate::facts::PodSight;
+use crate::facts::PodSnapshot;
 use crate::facts::owner::{Kind, controller};
 use crate::facts::pod::has_ended;
 use crate::facts::replacement::{member, ordinals};
@@ -37,7 +37,7 @@ const OF_ONE_CONTROLLER: [&str; 3] = [
 
 /// What is there now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Aftermath {
+pub enum AfterDeletion {
     /// Nothing of that name.
     Gone,
     /// The same, and its controller wants no other pod: it was scaled down, has finished, or is gone too.
@@ -68,9 +68,9 @@ pub struct Replacement {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Removed {
     /// The pod.
-    pub pod: PodSight,
+    pub pod: PodSnapshot,
     /// The pods among which its replacement is; `None`: it has no controller.
-    pub kin: Option<Kin>,
+    pub same_controller: Option<SameController>,
     /// A replacement is worth waiting for.
     pub is_expected: bool,
 }
@@ -86,7 +86,7 @@ pub struct Following {
 
 /// The pods among which a replacement is: those that the same controller made since.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kin {
+pub struct SameController {
     /// The controller's uid.
     controller: String,
     kind: Kind,
@@ -105,12 +105,12 @@ impl Removed {
     pub fn by_fencing(pods: &[Pod], taint: &OutOfService, now: Now) -> Vec<Self> {
         let leaving = pods.iter().filter(|pod| leaves(pod, taint));
         let removed = leaving.filter_map(|pod| {
-            let kin = Kin::of(pod, now)?;
+            let same_controller = SameController::of(pod, now)?;
             // Those of a DaemonSet belong to their node, and of others nobody knows whether they come back.
-            let moves = !matches!(kin.kind, Kind::DaemonSet | Kind::Other);
+            let moves = !matches!(same_controller.kind, Kind::DaemonSet | Kind::Other);
             moves.then(|| Self {
-                pod: PodSight::of(pod),
-                kin: Some(kin),
+                pod: PodSnapshot::of(pod),
+                same_controller: Some(same_controller),
                 is_expected: true,
             })
         });
@@ -120,8 +120,8 @@ impl Removed {
     /// Whether its replacement has its name. That of another controller gets a new one.
     #[must_use]
     pub fn keeps_name(&self) -> bool {
-        let kin = self.kin.as_ref();
-        kin.is_some_and(|kin| kin.kind == Kind::StatefulSet)
+        let same_controller = self.same_controller.as_ref();
+        same_controller.is_some_and(|same_controller| same_controller.kind == Kind::StatefulSet)
     }
 }
 
@@ -138,7 +138,7 @@ impl Following {
     }
 }
 
-impl Kin {
+impl SameController {
     /// Those of `pod`, which was read at `now`; `None`: it has no controller.
     #[must_use]
     pub fn of(pod: &Pod, now: Now) -> Option<Self> {
@@ -207,14 +207,14 @@ impl Kin {
     }
 }
 
-impl Aftermath {
+impl AfterDeletion {
     /// What `now` (`None`: nothing) is to the pod of `uid`.
     #[must_use]
     pub fn of(now: Option<&Pod>, uid: &str) -> Self {
         let Some(pod) = now else {
             return Self::Gone;
         };
-        let sight = PodSight::of(pod);
+        let sight = PodSnapshot::of(pod);
         if sight.uid == uid {
             return Self::Held {
                 finalizers: sight.finalizers,
@@ -243,9 +243,9 @@ impl Replacement {
             .as_ref()
             .and_then(|status| status.phase.as_deref());
         let is_back = matches!(phase, Some("Running" | "Succeeded"));
-        let PodSight {
+        let PodSnapshot {
             name, uid, node, ..
-        } = PodSight::of(pod);
+        } = PodSnapshot::of(pod);
         Self {
             name,
             uid,
@@ -262,18 +262,19 @@ impl Reader {
     ///
     /// # Errors
     /// If it can't be read.
-    pub async fn aftermath(
+    pub async fn after_deletion(
         &self,
         removed: &Removed,
         following: &Following,
-    ) -> Result<Aftermath, Error> {
+    ) -> Result<AfterDeletion, Error> {
         let limit = tokio::time::sleep(following.limit);
         tokio::pin!(limit);
         loop {
             match self.aftermath_now(removed, following).await {
                 Err(Error::Api(error)) if error.may_pass() && !limit.is_elapsed() => {}
-                Ok(aftermath)
-                    if removed.is_expected && !aftermath.is_final() && !limit.is_elapsed() => {}
+                Ok(after_deletion)
+                    if removed.is_expected && !after_deletion.is_final() && !limit.is_elapsed() => {
+                }
                 result => return result,
             }
             tokio::select! {
@@ -287,45 +288,54 @@ impl Reader {
         &self,
         removed: &Removed,
         following: &Following,
-    ) -> Result<Aftermath, Error> {
+    ) -> Result<AfterDeletion, Error> {
         let pod = &removed.pod;
         let now = self.pod(&pod.namespace, &pod.name).await?;
-        let aftermath = Aftermath::of(now.as_ref(), &pod.uid);
-        let (Aftermath::Gone, Some(kin)) = (&aftermath, &removed.kin) else {
-            return Ok(aftermath);
+        let after_deletion = AfterDeletion::of(now.as_ref(), &pod.uid);
+        let (AfterDeletion::Gone, Some(same_controller)) =
+            (&after_deletion, &removed.same_controller)
+        else {
+            return Ok(after_deletion);
         };
         // A pod of a StatefulSet is only replaced by one of the same name.
-        let others = match kin.kind {
+        let others = match same_controller.kind {
             Kind::StatefulSet => Vec::new(),
-            _ => self.pods(&pod.namespace, &kin.selector).await?,
+            _ => self.pods(&pod.namespace, &same_controller.selector).await?,
         };
-        let others = others.into_iter().filter(|other| kin.has(other, &pod.uid));
+        let others = others
+            .into_iter()
+            .filter(|other| same_controller.has(other, &pod.uid));
         let others: Vec<Pod> = others.collect();
-        if let Some(replacement) = following.replacement(pod, kin, &others) {
-            return Ok(Aftermath::Replaced(replacement));
+        if let Some(replacement) = following.replacement(pod, same_controller, &others) {
+            return Ok(AfterDeletion::Replaced(replacement));
         }
         let active = others.iter().filter(|other| !has_ended(other)).count();
-        let is_wanted = !removed.is_expected || self.is_wanted(pod, kin, active).await;
+        let is_wanted = !removed.is_expected || self.is_wanted(pod, same_controller, active).await;
         Ok(match is_wanted {
-            true => Aftermath::Gone,
-            false => Aftermath::Unwanted,
+            true => AfterDeletion::Gone,
+            false => AfterDeletion::Unwanted,
         })
     }
 
     /// Whether the controller wants a pod in place of `pod`, beside the `active` ones that it has. If that can't be
     /// read, it does.
-    async fn is_wanted(&self, pod: &PodSight, kin: &Kin, active: usize) -> bool {
-        let (group, plural) = match kin.kind {
+    async fn is_wanted(
+        &self,
+        pod: &PodSnapshot,
+        same_controller: &SameController,
+        active: usize,
+    ) -> bool {
+        let (group, plural) = match same_controller.kind {
             Kind::ReplicaSet => ("/apis/apps/v1", "replicasets"),
             Kind::ReplicationController => ("/api/v1", "replicationcontrollers"),
             Kind::StatefulSet => ("/apis/apps/v1", "statefulsets"),
             Kind::Job => ("/apis/batch/v1", "jobs"),
             Kind::DaemonSet | Kind::Other => return true,
         };
-        let (namespace, name) = (escape(&pod.namespace), escape(&kin.name));
+        let (namespace, name) = (escape(&pod.namespace), escape(&same_controller.name));
         let path = format!("{group}/namespaces/{namespace}/{plural}/{name}");
         match self.get::<Value>(&path).await {
-            Ok(read) => read.is_some_and(|read| kin.wants(&pod.name, &read, active)),
+            Ok(read) => read.is_some_and(|read| same_controller.wants(&pod.name, &read, active)),
             Err(_) => true,
         }
     }
@@ -334,8 +344,16 @@ impl Reader {
 impl Following {
     /// The first of the controller's `others` that came after `pod` was asked to end, of those that replace no other
     /// pod.
-    fn replacement(&self, pod: &PodSight, kin: &Kin, others: &[Pod]) -> Option<Replacement> {
-        let mut since: Vec<&Pod> = others.iter().filter(|other| kin.is_since(other)).collect();
+    fn replacement(
+        &self,
+        pod: &PodSnapshot,
+        same_controller: &SameController,
+        others: &[Pod],
+    ) -> Option<Replacement> {
+        let mut since: Vec<&Pod> = others
+            .iter()
+            .filter(|other| same_controller.is_since(other))
+            .collect();
         since.sort_by_cached_key(|pod| {
             let metadata = &pod.metadata;
             let made = metadata.creation_timestamp.as_ref().map(instant);
@@ -363,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_tells_what_happened() {
+    fn the_current_lease_shows_what_happened() {
         let pod = |uid, phase: &str, finalizers: &[&str]| {
             pod(json!({
                 "metadata": {"name": "web-0", "uid": uid, "finalizers": finalizers},
@@ -371,14 +389,14 @@ mod tests {
                 "status": {"phase": phase},
             }))
         };
-        assert_eq!(Aftermath::of(None, "u-1"), Aftermath::Gone);
-        let held = Aftermath::of(Some(&pod("u-1", "Running", &["a/b"])), "u-1");
+        assert_eq!(AfterDeletion::of(None, "u-1"), AfterDeletion::Gone);
+        let held = AfterDeletion::of(Some(&pod("u-1", "Running", &["a/b"])), "u-1");
         assert!(held.is_final());
         let finalizers = vec!["a/b".to_owned()];
-        assert_eq!(held, Aftermath::Held { finalizers });
-        let replaced = Aftermath::of(Some(&pod("u-2", "Running", &[])), "u-1");
-        assert!(replaced.is_final() && !Aftermath::Gone.is_final());
-        assert!(!Aftermath::of(Some(&pod("u-2", "Pending", &[])), "u-1").is_final());
+        assert_eq!(held, AfterDeletion::Held { finalizers });
+        let replaced = AfterDeletion::of(Some(&pod("u-2", "Running", &[])), "u-1");
+        assert!(replaced.is_final() && !AfterDeletion::Gone.is_final());
+        assert!(!AfterDeletion::of(Some(&pod("u-2", "Pending", &[])), "u-1").is_final());
     }
 
     #[test]
@@ -397,8 +415,8 @@ mod tests {
         ended["metadata"]["deletionTimestamp"] = json!("2026-01-01T01:00:30Z");
         ended["metadata"]["deletionGracePeriodSeconds"] = json!(30);
         let now = Now::at(Instant::from_micros(0));
-        let kin = Kin::of(&pod(ended), now).expect("it has a controller");
-        assert_eq!(kin.selector, "pod-template-hash=5d4f");
+        let same_controller = SameController::of(&pod(ended), now).expect("it has a controller");
+        assert_eq!(same_controller.selector, "pod-template-hash=5d4f");
         for (uid, controller, made, expected) in [
             ("u-2", "c-1", "2026-01-01T01:00:00Z", true),
             ("u-2", "c-1", "2026-01-01T00:59:59Z", false),
@@ -407,16 +425,16 @@ mod tests {
         ] {
             let other = pod(of(uid, controller, made));
             assert_eq!(
-                kin.has(&other, "u-1") && kin.is_since(&other),
+                same_controller.has(&other, "u-1") && same_controller.is_since(&other),
                 expected,
                 "{uid} {controller} {made}"
             );
         }
-        assert_eq!(Kin::of(&pod(json!({"metadata": {}})), now), None);
+        assert_eq!(SameController::of(&pod(json!({"metadata": {}})), now), None);
     }
 
-    fn kin(kind: Kind) -> Kin {
-        Kin {
+    fn same_controller(kind: Kind) -> SameController {
+        SameController {
             controller: "c-1".to_owned(),
             kind,
             name: "web".to_owned(),
@@ -484,13 +502,13 @@ mod tests {
                 read["status"] = Value::Null;
             }
             assert_eq!(
-                kin(kind).wants("web-2", &read, active),
+                same_controller(kind).wants("web-2", &read, active),
                 wanted,
                 "{kind:?} {read}"
             );
         }
         let other = json!({"metadata": {"uid": "c-2"}, "spec": {"replicas": 2}});
-        assert!(!kin(Kind::ReplicaSet).wants("web-2", &other, 0));
+        assert!(!same_controller(Kind::ReplicaSet).wants("web-2", &other, 0));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Whether a node that was suspected while it still reported has fallen silent.
+//! Whether a suspect has stopped sending heartbeats.
 
 use maintenance_lease::protocol::{BootInstant, Span};
 
@@ -9,7 +9,7 @@ use crate::node_health::Heartbeat;
 /// For how long the heartbeat of a node has not changed, by the clock of who watches it: the kubelet's may be
 /// wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Quiet {
+pub struct UnchangedHeartbeat {
     heartbeat: Known<Option<Heartbeat>>,
     since: BootInstant,
     /// It was seen to change.
@@ -32,7 +32,7 @@ pub enum Watched {
     },
 }
 
-impl Quiet {
+impl UnchangedHeartbeat {
     /// What is known after `heartbeat` was read, which `at` was over; `earlier` is what was known before.
     #[must_use]
     pub fn after(
@@ -40,12 +40,12 @@ impl Quiet {
         heartbeat: &Known<Option<Heartbeat>>,
         at: BootInstant,
     ) -> Self {
-        let has_changed = earlier.as_ref().is_some_and(|quiet| {
-            let both = quiet.heartbeat.yes().zip(heartbeat.yes());
-            quiet.has_changed || both.is_some_and(|(before, now)| before != now)
+        let has_changed = earlier.as_ref().is_some_and(|unchanged| {
+            let both = unchanged.heartbeat.yes().zip(heartbeat.yes());
+            unchanged.has_changed || both.is_some_and(|(before, now)| before != now)
         });
         earlier
-            .filter(|quiet| quiet.heartbeat == *heartbeat)
+            .filter(|unchanged| unchanged.heartbeat == *heartbeat)
             .unwrap_or_else(|| Self {
                 heartbeat: heartbeat.clone(),
                 since: at,
@@ -120,13 +120,13 @@ mod tests {
             // Only the control plane tells of it.
             (vec![(Known::Yes(None), 100)], 100, Watched::Stopped),
         ] {
-            let quiet = reads.iter().fold(None, |earlier, (heartbeat, read)| {
-                Some(Quiet::after(earlier, heartbeat, at(*read)))
+            let unchanged = reads.iter().fold(None, |earlier, (heartbeat, read)| {
+                Some(UnchangedHeartbeat::after(earlier, heartbeat, at(*read)))
             });
-            let quiet = quiet.expect("a read");
-            assert_eq!(quiet.watched(at(now)), watched, "{reads:?} {now}");
+            let unchanged = unchanged.expect("a read");
+            assert_eq!(unchanged.watched(at(now)), watched, "{reads:?} {now}");
             let is_over = watched == Watched::Stopped;
-            assert_eq!(quiet.is_over(at(now)), is_over, "{reads:?} {now}");
+            assert_eq!(unchanged.is_over(at(now)), is_over, "{reads:?} {now}");
         }
     }
 }

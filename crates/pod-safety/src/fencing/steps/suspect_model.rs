@@ -2,9 +2,9 @@
 
 use maintenance_lease::protocol::{BootInstant, Now, Span};
 
-use super::fixtures::{NOW, silent};
+use super::fixtures::{NOW, unreachable};
 use super::{AcceptedRisks, Step};
-use crate::fencing::Quiet;
+use crate::fencing::UnchangedHeartbeat;
 use crate::known::Known;
 use crate::node_health::Heartbeat;
 
@@ -14,8 +14,12 @@ const SECONDS: u32 = 9;
 /// How long a heartbeat lasts, in seconds.
 const LASTS: u32 = 3;
 
-/// What `fence` knows about the silence after a read.
-type Rule = fn(Option<Quiet>, &Known<Option<Heartbeat>>, BootInstant) -> Option<Quiet>;
+/// What `fence` knows about the heartbeat after a read.
+type Rule = fn(
+    Option<UnchangedHeartbeat>,
+    &Known<Option<Heartbeat>>,
+    BootInstant,
+) -> Option<UnchangedHeartbeat>;
 
 fn at(second: u32) -> BootInstant {
     BootInstant::from_micros(i64::from(second) * 1_000_000)
@@ -25,7 +29,7 @@ fn at(second: u32) -> BootInstant {
 /// reads in those in `reads`. The clock of the node is far behind, so its heartbeats always look old, and the control
 /// plane calls it unreachable: only their changes tell that it is alive.
 fn recorded(beats: u32, reads: u32, rule: Rule) -> Option<u32> {
-    let mut quiet = None;
+    let mut unchanged = None;
     (0..SECONDS).find(|second| {
         let before = beats & ((1 << (second + 1)) - 1);
         let heartbeat = Known::Yes(Some(Heartbeat {
@@ -35,16 +39,16 @@ fn recorded(beats: u32, reads: u32, rule: Rule) -> Option<u32> {
         if reads & (1 << second) == 0 {
             return false;
         }
-        quiet = rule(quiet.take(), &heartbeat, at(*second));
-        let mut evidence = silent();
+        unchanged = rule(unchanged.take(), &heartbeat, at(*second));
+        let mut evidence = unreachable();
         evidence.signs.heartbeat = heartbeat;
         evidence.is_suspect = true;
-        evidence.is_quiet = quiet
+        evidence.has_stopped_reporting = unchanged
             .as_ref()
-            .is_none_or(|quiet| quiet.is_over(at(*second)));
+            .is_none_or(|unchanged| unchanged.is_over(at(*second)));
         let step = evidence.next(Now::at(NOW), AcceptedRisks::default());
         assert!(
-            matches!(step, Ok(Step::AwaitSilence | Step::Record)),
+            matches!(step, Ok(Step::AwaitReportsToStop | Step::Record)),
             "{step:?}"
         );
         step == Ok(Step::Record)
@@ -66,11 +70,11 @@ fn too_early(rule: Rule) -> Option<(u32, u32, u32)> {
 }
 
 fn watched(
-    earlier: Option<Quiet>,
+    earlier: Option<UnchangedHeartbeat>,
     read: &Known<Option<Heartbeat>>,
     at: BootInstant,
-) -> Option<Quiet> {
-    Some(Quiet::after(earlier, read, at))
+) -> Option<UnchangedHeartbeat> {
+    Some(UnchangedHeartbeat::after(earlier, read, at))
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A namespace with pods on a silent node, in a zone whose other nodes are well.
+//! A namespace with pods on an unreachable node, in a zone whose other nodes are healthy.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -11,17 +11,17 @@ use serde_json::{Value, json};
 
 use crate::support::{Cluster, Maint, Run, ago};
 
-/// How long the node has been silent.
-pub(crate) const SILENT: Duration = Duration::from_secs(600);
+/// How long the node has been unreachable.
+pub(crate) const UNREACHABLE_FOR: Duration = Duration::from_secs(600);
 
 /// The finalizer by which a Job keeps its pods.
 pub(crate) const TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
 /// What a test sees.
-pub(crate) struct Scene {
+pub(crate) struct Fixture {
     pub(crate) cluster: Cluster,
     pub(crate) namespace: String,
-    /// The silent node.
+    /// The unreachable node.
     pub(crate) node: String,
     plane: &'static ControlPlane,
 }
@@ -37,12 +37,12 @@ fn plane() -> &'static ControlPlane {
 }
 
 /// Keeps the server's logs where the test fails.
-pub(crate) fn scene(prefix: &str, test: impl FnOnce(&Scene)) {
+pub(crate) fn fixture(prefix: &str, test: impl FnOnce(&Fixture)) {
     let _logs = plane().keep_logs_on_panic(prefix);
-    test(&Scene::new(prefix));
+    test(&Fixture::new(prefix));
 }
 
-impl Scene {
+impl Fixture {
     fn new(prefix: &str) -> Self {
         let cluster = Cluster::of_plane(prefix, plane());
         let namespace = cluster.name("shop");
@@ -50,16 +50,16 @@ impl Scene {
             "/api/v1/namespaces",
             &json!({"metadata": {"name": namespace}}),
         );
-        let scene = Self {
+        let fixture = Self {
             node: cluster.name("worker-1"),
             plane: plane(),
             namespace,
             cluster,
         };
-        scene.make_node("worker-1", Readiness::Unknown, SILENT);
-        scene.make_node("worker-2", Readiness::Ready, Duration::ZERO);
-        scene.make_node("worker-3", Readiness::Ready, Duration::ZERO);
-        scene
+        fixture.make_node("worker-1", Readiness::Unknown, UNREACHABLE_FOR);
+        fixture.make_node("worker-2", Readiness::Ready, Duration::ZERO);
+        fixture.make_node("worker-3", Readiness::Ready, Duration::ZERO);
+        fixture
     }
 
     /// Makes a node of this test's zone.
@@ -103,7 +103,7 @@ impl Scene {
         self.at("/api/v1", &format!("pods/{name}"))
     }
 
-    /// Makes a pod on the silent node; `change` goes over it as a merge patch.
+    /// Makes a pod on the unreachable node; `change` goes over it as a merge patch.
     pub(crate) fn make_pod(&self, name: &str, change: &Value) -> Value {
         let mut pod = json!({
             "metadata": {"name": name, "labels": {"app": "web"}},
@@ -115,7 +115,7 @@ impl Scene {
         });
         merge(&mut pod, change);
         let pod = self.cluster.create(&self.at("/api/v1", "pods"), &pod);
-        // As the control plane marks the pods of a node that it calls silent.
+        // As the control plane marks the pods of a node that it calls unreachable.
         self.cluster.patch(
             &format!("{}/status", self.pod_path(name)),
             &json!({"status": {"phase": "Running", "conditions": [
@@ -177,7 +177,7 @@ impl Scene {
         set
     }
 
-    /// A pod of which nothing is given up: asked to end, and of a ReplicaSet.
+    /// A pod without risks: being deleted, and of a ReplicaSet.
     pub(crate) fn harmless_pod(&self, name: &str) {
         let set = self.replica_set(name);
         self.ended_pod(name, Some(&set), &json!({}));
@@ -233,7 +233,7 @@ impl Scene {
         Levels::of(self.force_delete(pod, &["-o", "json"]))
     }
 
-    /// The same, as who has this kubeconfig is told.
+    /// The same, for a user with this kubeconfig.
     #[track_caller]
     pub(crate) fn levels_for(&self, kubeconfig: &Path, pod: &str) -> Levels {
         let report = self.force_delete(pod, &["-o", "json"]);
