@@ -2,7 +2,8 @@
 
 use clap::Args;
 use http::Method;
-use maintenance_lease::{Accept, ApiError, Call, NAMESPACE, NodeLease};
+use maintenance_lease::{Accept, ApiError, Call, Error, NAMESPACE, NodeLease};
+use other_tools::{KeysOfLock, KeysRemoved, remove_keys};
 use policies::{Manifest, Mode};
 use serde_json::{Value, json};
 
@@ -31,7 +32,7 @@ use crate::words::policies::Enforcement;
   kubectl maint doctor --fix
   kubectl maint doctor --as=alice -o json")]
 pub(crate) struct DoctorArgs {
-    /// Repair Leases that the policies refuse to lock because they have no managedFields
+    /// Repair Leases that have no managedFields, and remove held labels of locks that have ended
     #[arg(long)]
     pub(crate) fix: bool,
 
@@ -52,7 +53,7 @@ pub(crate) async fn run(args: &DoctorArgs, start: &Start<'_>) -> Result<Code, Fa
     ];
     let is_denied = policies(&session, &mut found).await;
     found.push((Check::Leases, leases(&session, is_denied, args.fix).await));
-    found.push((Check::HeldLabels, labels(&session).await));
+    found.push((Check::HeldLabels, labels(&session, args.fix).await));
     // Last, because the answers above tell the server's time.
     found.push((Check::Clock, Discovery::Clock(session.clock_warning())));
     let checkups: Vec<Checkup> = found
@@ -271,8 +272,9 @@ async fn leases(session: &Session<'_>, is_denied: bool, fix: bool) -> Discovery 
     Discovery::Repaired(nodes)
 }
 
-/// The Nodes whose held label belongs to a lock that has ended.
-async fn labels(session: &Session<'_>) -> Discovery {
+/// The Nodes whose held label belongs to a lock that has ended. A lock that has ended never begins again, so it does not
+/// matter what happens to the Node's Lease while its keys are removed.
+async fn labels(session: &Session<'_>, fix: bool) -> Discovery {
     let path = "/api/v1/nodes?labelSelector=kubectl-maint.dev%2Fheld".to_owned();
     let list = match object(session.locks.requests(), path).await {
         Ok(list) => list.unwrap_or_default(),
@@ -290,13 +292,56 @@ async fn labels(session: &Session<'_>) -> Discovery {
         let labelled = metadata["annotations"]["kubectl-maint.dev/held-lock-id"].as_str();
         let lock_id = leases.get(name).and_then(NodeLease::lock_id);
         let is_current = lock_id.is_some_and(|id| labelled == Some(&*id.to_string()));
-        (!is_current).then(|| name.to_owned())
+        (!is_current).then(|| (name.to_owned(), labelled.map(ToOwned::to_owned)))
     });
-    let stale: Vec<String> = stale.collect();
-    match stale.is_empty() {
-        true => Discovery::Labels(nodes.len()),
-        false => Discovery::StaleLabels(stale),
+    let stale: Vec<(String, Option<String>)> = stale.collect();
+    if stale.is_empty() {
+        return Discovery::Labels(nodes.len());
     }
+    if !fix {
+        return Discovery::StaleLabels(stale.into_iter().map(|(node, _)| node).collect());
+    }
+    let (mut removed, mut left, mut why) = (Vec::new(), Vec::new(), None);
+    for (node, lock_id) in stale {
+        match remove_stale(session, &node, lock_id.as_deref()).await {
+            Ok(true) => removed.push(node),
+            Ok(false) => left.push(node),
+            Err(error) => {
+                left.push(node);
+                why = Some(error.to_string());
+            }
+        }
+    }
+    match left.is_empty() {
+        true => Discovery::LabelsRemoved(removed),
+        false => Discovery::LabelsLeft { nodes: left, why },
+    }
+}
+
+/// Removes what the lock with this id wrote on the Node, unless the Lease shows now that it has not ended. Returns whether
+/// it was removed.
+async fn remove_stale(
+    session: &Session<'_>,
+    node: &str,
+    lock_id: Option<&str>,
+) -> Result<bool, Error> {
+    // A label without a lock id was not written by a hold.
+    let Some(lock_id) = lock_id else {
+        return Ok(false);
+    };
+    let lease = session.locks.get(node).await?;
+    let current = lease.as_ref().and_then(NodeLease::lock_id);
+    if current.is_some_and(|current| current.to_string() == lock_id) {
+        return Ok(false);
+    }
+    let of = KeysOfLock {
+        node,
+        lock_id,
+        dry_run: false,
+    };
+    let has_ended = async || Ok::<_, Error>(false);
+    let removed = remove_keys(session.locks.requests(), of, has_ended).await?;
+    Ok(removed == KeysRemoved::Done)
 }
 
 fn unread(what: Source, failure: &Failure) -> Discovery {

@@ -136,8 +136,8 @@ pub(crate) fn stays(
     now: Now,
     program: &Program,
 ) -> Option<String> {
-    let requested =
-        requested.filter(|&requested| change.done == Done::Renewed && is_shorter(change, Some(requested)))?;
+    let requested = requested
+        .filter(|&requested| change.done == Done::Renewed && is_shorter(change, Some(requested)))?;
     let node = &change.node;
     let wanted = change.until()? + Span::from(requested) - now.latest;
     let requested = length(requested.into());

@@ -141,6 +141,13 @@ pub(crate) enum Discovery {
     Leases(usize),
     /// Nodes with the held label of a lock that has ended.
     StaleLabels(Vec<String>),
+    /// The labels of such Nodes were removed.
+    LabelsRemoved(Vec<String>),
+    /// Those of these Nodes were not. `None`: they have no lock id, or changed meanwhile.
+    LabelsLeft {
+        nodes: Vec<String>,
+        why: Option<String>,
+    },
     Labels(usize),
     /// This could not be read.
     Unread {
@@ -249,10 +256,21 @@ impl Discovery {
                     "with the held label of a lock that has ended: {}",
                     first(nodes, LISTED)
                 ),
+                format!("to remove it: `{program} doctor --fix`"),
+            ),
+            Self::LabelsRemoved(nodes) => ok(format!("removed: {}", first(nodes, LISTED))),
+            Self::LabelsLeft { nodes, why } => note(
                 format!(
-                    "to remove it, as the holder: `{} label node NODE kubectl-maint.dev/held-`",
-                    program.kubectl()
+                    "with the held label of a lock that has ended, and it was not removed: {}",
+                    first(nodes, LISTED)
                 ),
+                match why {
+                    Some(why) => escape(why),
+                    None => format!(
+                        "to remove a label without a lock id: `{} label node NODE kubectl-maint.dev/held-`",
+                        program.kubectl()
+                    ),
+                },
             ),
             Self::Labels(count) => ok(format!(
                 "{} with the held label",

@@ -19,6 +19,7 @@ mod confirmation;
 mod credential_plugin;
 mod describe;
 mod fencing;
+mod held_label;
 mod hints;
 mod hold;
 mod holder;

@@ -9,6 +9,9 @@
 //!   write changes the resource version, so late copies of an apply for the ended lock fail. An apply that begins
 //!   later finds the ended id.
 //!
+//! A Node that is created again from a copy has the keys of the lock, and whoever created it owns them. No apply removes
+//! those, so [`remove_keys`] first removes them with a merge patch, bound to the same uid and resource version.
+//!
 //! If a command stops between two of these writes, the same command finishes the work when it is run again.
 
 use std::collections::BTreeMap;
@@ -18,9 +21,10 @@ use http::Method;
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
 use maintenance_lease::{Accept, ApiError, Call, Requests, escape};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 
+use crate::held::HELD;
 use crate::managed_fields::{is_apply_of, owners};
 
 /// The field manager of the keys.
@@ -31,6 +35,12 @@ pub(crate) const LOCK_ID: &str = "kubectl-maint.dev/held-lock-id";
 
 /// The annotation with the id of the lock that ended. The node policy wants it from a confirmed takeover.
 const ENDED: &str = "kubectl-maint.dev/breaks";
+
+/// How the annotations that explain the held label begin.
+const NOTES: &str = "kubectl-maint.dev/held-";
+
+const APPLY: &str = "application/apply-patch+yaml";
+const MERGE: &str = "application/merge-patch+json";
 
 /// How often a write is tried on a Node that keeps changing.
 const MOST_TRIES: u32 = 6;
@@ -154,7 +164,7 @@ pub async fn set_keys<E: From<ApiError>>(
         if !is_held().await? {
             return Ok(KeysSet::LockEnded);
         }
-        match apply(requests, of, &body).await {
+        match patch(requests, of, APPLY, &body).await {
             Ok(()) => return Ok(KeysSet::Done(conflicts)),
             Err(error) => tries.wait(error).await?,
         }
@@ -162,7 +172,8 @@ pub async fn set_keys<E: From<ApiError>>(
 }
 
 /// Removes the keys that [`set_keys`] wrote for this lock, or for an earlier one. Writes the ended lock id. If the
-/// Node has no keys of ours, nothing is written.
+/// Node has no keys of ours, nothing is written. Of a Node that was created from a copy, opt-outs and a cordon stay: they
+/// may be somebody else's.
 ///
 /// Call it before the lock is released. `is_held` reads whether the Lease still shows the lock id. It is called
 /// only if the keys on the Node belong to another lock.
@@ -178,20 +189,27 @@ pub async fn remove_keys<E: From<ApiError>>(
     is_held: impl AsyncFn() -> Result<bool, E>,
 ) -> Result<KeysRemoved, E> {
     let mut tries = Tries::default();
+    let mut removed = KeysRemoved::Nothing;
     loop {
         let Some(node) = read(requests, of.node).await? else {
-            return Ok(KeysRemoved::Nothing);
+            return Ok(removed);
         };
-        let Some(body) = to_remove(&node, of.lock_id) else {
-            return Ok(KeysRemoved::Nothing);
+        let copied = to_disown(&node, of.lock_id);
+        let Some(body) = copied.clone().or_else(|| to_remove(&node, of.lock_id)) else {
+            return Ok(removed);
         };
         let is_own = annotation(&node, LOCK_ID).is_none_or(|id| id == of.lock_id);
         if !is_own && !is_held().await? {
             return Ok(KeysRemoved::NewerLock);
         }
-        match apply(requests, of, &body).await {
+        let kind = match copied {
+            Some(_) => MERGE,
+            None => APPLY,
+        };
+        match patch(requests, of, kind, &body).await {
+            Ok(()) if copied.is_some() && !of.dry_run => removed = KeysRemoved::Done,
             Ok(()) => return Ok(KeysRemoved::Done),
-            Err(error) if error.is_not_found() => return Ok(KeysRemoved::Nothing),
+            Err(error) if error.is_not_found() => return Ok(removed),
             Err(error) => tries.wait(error).await?,
         }
     }
@@ -237,6 +255,38 @@ fn to_remove(node: &Node, lock_id: &str) -> Option<Value> {
     let none = BTreeMap::new();
     let is_done = *own_entry(node)? == fields(&none, &ended, false);
     (!is_done).then(|| body(node, &none, &ended, None))
+}
+
+/// The merge patch that removes keys of ours which somebody else owns, because the Node was created from a copy;
+/// `None`: there are none. Afterwards the ended lock id is no obstacle for an apply either.
+fn to_disown(node: &Node, lock_id: &str) -> Option<Value> {
+    let metadata = &node.metadata;
+    let is_foreign = |map: &str, key: &str| {
+        let path = ["metadata", map, key];
+        let mut owners = owners(metadata, &path).peekable();
+        owners.peek().is_none() || owners.any(|owner| !is_own_entry(owner))
+    };
+    let foreign = |map: &str, found: &Option<BTreeMap<String, String>>| -> Map<String, Value> {
+        let keys = found.iter().flat_map(BTreeMap::keys);
+        let ours = keys.filter(|key| *key == HELD || key.starts_with(NOTES));
+        let foreign = ours.filter(|key| is_foreign(map, key));
+        foreign.map(|key| (key.clone(), Value::Null)).collect()
+    };
+    let labels = foreign("labels", &metadata.labels);
+    let mut annotations = foreign("annotations", &metadata.annotations);
+    let is_in_the_way = annotation(node, ENDED).is_some_and(|ended| ended != lock_id)
+        && is_foreign("annotations", ENDED)
+        && to_remove(node, lock_id).is_some();
+    if labels.is_empty() && annotations.is_empty() && !is_in_the_way {
+        return None;
+    }
+    annotations.insert(ENDED.to_owned(), json!(lock_id));
+    Some(json!({"metadata": {
+        "uid": metadata.uid,
+        "resourceVersion": metadata.resource_version,
+        "labels": labels,
+        "annotations": annotations,
+    }}))
 }
 
 fn body(
@@ -348,7 +398,12 @@ async fn read(requests: &Requests, name: &str) -> Result<Option<Node>, ApiError>
     }
 }
 
-async fn apply(requests: &Requests, of: KeysOfLock<'_>, body: &Value) -> Result<(), ApiError> {
+async fn patch(
+    requests: &Requests,
+    of: KeysOfLock<'_>,
+    kind: &'static str,
+    body: &Value,
+) -> Result<(), ApiError> {
     let dry_run = if of.dry_run { "&dryRun=All" } else { "" };
     let call = Call {
         method: Method::PATCH,
@@ -357,10 +412,7 @@ async fn apply(requests: &Requests, of: KeysOfLock<'_>, body: &Value) -> Result<
             escape(of.node)
         ),
         accept: Accept::Json,
-        body: Some((
-            "application/apply-patch+yaml",
-            body.to_string().into_bytes(),
-        )),
+        body: Some((kind, body.to_string().into_bytes())),
     };
     requests.call(&call).await.map(drop)
 }

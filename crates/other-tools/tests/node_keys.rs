@@ -296,6 +296,40 @@ fn keys_of_a_newer_lock_stay_and_those_of_an_older_one_go() {
     });
 }
 
+/// Whoever created the copy owns the keys on it, so no apply of ours removes them.
+#[test]
+fn keys_on_a_copy_of_a_node_are_removed_except_what_may_be_of_others() {
+    on_both("keys-copied", |case| {
+        let mut keys = keys();
+        keys.labels = map(&[("kubectl-maint.dev/held", "true")]);
+        assert_eq!(case.set("u.1.a", &keys), DONE);
+        assert_eq!(case.remove("u.1.a"), KeysRemoved::Done);
+        assert_eq!(case.set("u.2.b", &keys), DONE);
+        let mut copy = case.read();
+        let metadata = copy["metadata"].as_object_mut().expect("metadata");
+        metadata.retain(|key, _| ["name", "labels", "annotations"].contains(&&**key));
+        case.send("DELETE", "", "application/json", &json!({}));
+        let request = Request::post("/api/v1/nodes?fieldManager=kubectl-create")
+            .header(http::header::CONTENT_TYPE, "application/json")
+            .body(copy.to_string().into_bytes())
+            .expect("a request");
+        let created: Result<Value, _> = RUNTIME.block_on(case.admin.request(request));
+        created.expect("the copy");
+
+        assert_eq!(case.remove("u.2.b"), KeysRemoved::Done);
+        let labels = case.read()["metadata"]["labels"].clone();
+        assert_eq!(labels["kubectl-maint.dev/held"], Value::Null);
+        let left = map(&[(SCALE_DOWN, "true"), (DISRUPT, "true"), (ENDED, "u.2.b")]);
+        assert_eq!(case.annotations(), left);
+        assert_eq!(case.remove("u.2.b"), KeysRemoved::Nothing);
+        // The next lock begins and ends as on any Node.
+        assert_eq!(case.set("u.3.c", &keys), DONE);
+        assert_eq!(case.remove("u.3.c"), KeysRemoved::Done);
+        assert_eq!(case.annotations()[ENDED], "u.3.c");
+        assert!(!case.annotations().contains_key(LOCK_ID));
+    });
+}
+
 #[test]
 fn a_node_that_is_gone_or_replaced_is_not_created_or_changed() {
     on_both("keys-gone", |case| {
