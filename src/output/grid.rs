@@ -1,14 +1,21 @@
-//! Tables as `kubectl get` prints them, within the width of a terminal.
+//! Tables as `kubectl get` prints them, within the width of a terminal. comfy-table lays them out.
 
+use std::borrow::Cow;
 use std::iter::repeat;
 
+use comfy_table::{
+    ColumnConstraint, ContentArrangement, ContentLineStyle, Row, Table, TableStyle, Width,
+};
 use maintenance_lease::LONGEST_REASON;
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+use unicode_width::UnicodeWidthStr as _;
 
 /// The space between columns.
 const GAP: &str = "   ";
 
-/// The widest cell, because other tools may write a holder of a megabyte.
+/// The separator between cells, to find them in a line. Text that is safe to print never contains it.
+const BORDER: char = '\t';
+
+/// The longest cell, in characters, because other tools may write a holder of a megabyte.
 const LONGEST: usize = LONGEST_REASON;
 
 /// A column of a table.
@@ -67,25 +74,18 @@ impl Grid {
         let headers = self.columns.iter().map(|column| column.header.clone());
         let headers: Option<Vec<String>> = self.headers.then(|| headers.collect());
         self.headers = false;
-        let rows = headers.into_iter().chain(cells);
-        let rows: Vec<Vec<String>> = rows
-            .map(|row| row.iter().map(|cell| cut(cell, LONGEST)).collect())
-            .collect();
-        let widths = self.widths_of(&rows);
-        let lines = rows.iter().map(|row| {
-            let cells = row.iter().zip(&widths).map(|(cell, &width)| {
-                let cell = cut(cell, width);
-                let rest = width.saturating_sub(cell.width());
-                format!("{cell}{:rest$}", "")
-            });
-            cells.collect::<Vec<_>>().join(GAP).trim_end().to_owned()
-        });
-        lines.collect()
+        let mut table = table(headers.into_iter().chain(cells));
+        let widths = self.widths_of(&table);
+        let exactly = |width| ColumnConstraint::Absolute(Width::Fixed(as_width(width)));
+        table.set_constraints(widths.into_iter().map(exactly));
+        let lines = table.lines().map(|line| line.replace(BORDER, GAP));
+        lines.map(|line| line.trim_end().to_owned()).collect()
     }
 
     /// The widths of the columns. The first rows share the terminal, and later rows keep their widths.
-    fn widths_of(&mut self, rows: &[Vec<String>]) -> Vec<usize> {
-        let widest = widest(self.columns.len(), rows);
+    fn widths_of(&mut self, table: &Table) -> Vec<usize> {
+        let widest = table.column_max_content_widths().into_iter();
+        let widest: Vec<usize> = widest.map(usize::from).collect();
         let Some(first) = &self.widths else {
             let typical = self.typical.take().into_iter().flatten();
             let typical = typical.map(|cell| cell.width()).chain(repeat(0));
@@ -128,32 +128,41 @@ impl Grid {
     }
 }
 
-/// The widest cell of each column.
-fn widest(columns: usize, rows: &[Vec<String>]) -> Vec<usize> {
-    let cells = |column: usize| rows.iter().map(move |row| row[column].width());
-    (0..columns)
-        .map(|column| cells(column).max().unwrap_or(0))
-        .collect()
-}
-
 /// The width of columns with gaps between them.
 fn total(widths: &[usize]) -> usize {
     widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1)
 }
 
-/// A cell, or the start of one that is wider.
-fn cut(cell: &str, width: usize) -> String {
-    if cell.width() <= width {
-        return cell.to_owned();
+/// A table of these rows. Each stays on one line, and may be cut within a word.
+fn table(rows: impl IntoIterator<Item = Vec<String>>) -> Table {
+    let mut table = Table::new();
+    let borders = ContentLineStyle::none().junction(BORDER);
+    table
+        .load_style(TableStyle::new().content_lines(borders))
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(u16::MAX)
+        .set_delimiter(BORDER);
+    for row in rows {
+        let mut row = Row::from(row.iter().map(|cell| beginning(cell)));
+        row.max_height(1);
+        table.add_row(row);
     }
-    let mut room = width.saturating_sub(1);
-    let fits = |c: &char| {
-        let width = c.width().unwrap_or(0);
-        let fits = width <= room;
-        room = room.saturating_sub(width);
-        fits
-    };
-    cell.chars().take_while(fits).chain(['…']).collect()
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 0));
+    }
+    table
+}
+
+/// A cell, or the start of one that is too long.
+fn beginning(cell: &str) -> Cow<'_, str> {
+    match cell.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &cell[..end]).into(),
+        None => cell.into(),
+    }
+}
+
+fn as_width(width: usize) -> u16 {
+    width.try_into().unwrap_or(u16::MAX)
 }
 
 #[cfg(test)]
@@ -239,7 +248,10 @@ mod tests {
     fn a_cell_without_measure_fills_no_other_row() {
         let huge = "x".repeat(100_000);
         let rows = grid(false, None).rows([row([&huge, "y", "z"]), row(["1", "2", "3"])]);
-        assert_eq!(rows[0].chars().count(), LONGEST + "   y   z".len());
-        assert_eq!(rows[1].len(), LONGEST + "   2   3".len());
+        assert_eq!(
+            rows[0].chars().count(),
+            LONGEST + "…   y   z".chars().count()
+        );
+        assert_eq!(rows[1].len(), LONGEST + "1   2   3".len());
     }
 }
