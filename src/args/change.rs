@@ -18,7 +18,10 @@ pub(crate) struct ChangingArgs {
     #[command(flatten)]
     pub(crate) write: WriteArgs,
 
-    /// Answer yes to all confirmations, except that of --take-expired
+    /// Answer yes to all confirmations
+    ///
+    /// To take an expired lock of a node that is NotReady or cordoned, add --take-expired. To create a missing
+    /// namespace, add --create-namespace.
     #[arg(short, long)]
     pub(crate) yes: bool,
 
