@@ -183,6 +183,8 @@ pub(crate) enum Failure {
     },
     /// A second Ctrl-C, which ended the command at once.
     InterruptedAgain,
+    /// Ctrl-C after the result was printed, while Events or the held label were being written.
+    InterruptedAfterResult,
     /// The API server can't tell who the caller is: it is too old.
     UnknownUser,
     /// The problem was reported already.

@@ -131,6 +131,7 @@ impl Failure {
             Self::UnknownFencing { why, .. } => why.kind(None),
             Self::Interrupted
             | Self::InterruptedAgain
+            | Self::InterruptedAfterResult
             | Self::InterruptedLock { .. }
             | Self::InterruptedWrite { .. } => Kind::Interrupted,
             Self::TimedOut { .. } | Self::Unanswered { .. } => Kind::TimedOut,

@@ -1,5 +1,6 @@
 //! Ctrl-C, and the other signals that ask this process to end.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -17,10 +18,13 @@ pub(crate) const LAST_CHANCE: Duration = Duration::from_secs(2);
 /// Notified if the command must be dropped, with everything that it started.
 static LEAVING: Notify = Notify::const_new();
 
-/// Runs `command` to its end, or until a second Ctrl-C.
+/// Nothing is left to report or to undo.
+static IS_RESULT_PRINTED: AtomicBool = AtomicBool::new(false);
+
+/// Runs `command` to its end, or until a second Ctrl-C. After [`exit_at_interrupt`], the first one ends it.
 ///
 /// # Errors
-/// Those of the command, and a second Ctrl-C.
+/// Those of the command, and a Ctrl-C that ended it.
 pub(crate) fn run(command: impl Future<Output = Result<Code, Failure>>) -> Result<Code, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -30,7 +34,10 @@ pub(crate) fn run(command: impl Future<Output = Result<Code, Failure>>) -> Resul
         tokio::select! {
             biased;
             result = command => result,
-            () = LEAVING.notified() => Err(Failure::InterruptedAgain),
+            () = LEAVING.notified() => Err(match IS_RESULT_PRINTED.load(Ordering::Relaxed) {
+                true => Failure::InterruptedAfterResult,
+                false => Failure::InterruptedAgain,
+            }),
         }
     });
     // Don't wait for a pending name lookup. A running credential plugin is ended.
@@ -41,11 +48,16 @@ pub(crate) fn run(command: impl Future<Output = Result<Code, Failure>>) -> Resul
 /// Completes when the process is asked to end. A second signal ends the process at once.
 pub(crate) async fn interrupt() {
     asked_to_end().await;
-    exit_at_interrupt();
+    leave_at_interrupt();
 }
 
 /// From now on Ctrl-C ends the process at once, because nothing is left to report or undo.
 pub(crate) fn exit_at_interrupt() {
+    IS_RESULT_PRINTED.store(true, Ordering::Relaxed);
+    leave_at_interrupt();
+}
+
+fn leave_at_interrupt() {
     tokio::spawn(async {
         asked_to_end().await;
         LEAVING.notify_one();

@@ -98,7 +98,9 @@ impl ErrorCode {
             | Failure::InterruptedLock { .. }
             | Failure::UnknownFencing { .. }
             | Failure::InterruptedWrite { .. } => Self::Unknown,
-            Failure::Interrupted | Failure::InterruptedAgain => Self::Interrupted,
+            Failure::Interrupted | Failure::InterruptedAgain | Failure::InterruptedAfterResult => {
+                Self::Interrupted
+            }
             Failure::TimedOut { .. } | Failure::Unanswered { .. } | Failure::TooSlow { .. } => {
                 Self::TimedOut
             }

@@ -86,6 +86,11 @@ pub(crate) fn lines(
                 .to_owned(),
             Some(format!("check with `{program} status --mine`")),
         ),
+        Failure::InterruptedAfterResult => (
+            "interrupted after the result was printed: an Event or the held label may be missing"
+                .to_owned(),
+            None,
+        ),
         Failure::UnknownUser => (
             "the API server cannot say who you are: that needs Kubernetes 1.28 or later".to_owned(),
             None,

@@ -137,6 +137,27 @@ fn while_a_write_lands() {
 }
 
 #[test]
+fn while_the_held_label_is_written() {
+    on_both("ctrl-label", |cluster| {
+        let node = cluster.node("worker-1");
+        let proxy = cluster.proxy_for(Keep, |method, path| {
+            method == Method::PATCH && path.contains("/nodes/")
+        });
+        let (run, _kept) = proxy.holds_up(cluster.maint(["hold", &node, "-m", "disk"]));
+        run.interrupt();
+        let run = run.ends();
+        assert_eq!(run.code, 130, "{run}");
+        assert!(run.stdout.contains("worker-1 on hold"), "{run}");
+        let error = "error: interrupted after the result was printed: an Event or the held label may be missing\n";
+        assert!(run.stderr.ends_with(error), "{run}");
+        assert_eq!(
+            cluster.lease_of(&node)["spec"]["holderIdentity"],
+            "kubeadm:alice@bastion"
+        );
+    });
+}
+
+#[test]
 fn while_a_release_hangs() {
     on_both("ctrl-release", |cluster| {
         let node = cluster.node("worker-1");

@@ -32,6 +32,8 @@ fn what_is_so_already_needs_no_waiting() {
         assert_snapshot!(cluster.maint(name).run(), @"
         $ kubectl maint wait worker-2 --for=held --timeout=0 -o name
         node/worker-2
+        -- stderr
+        Warning: --for=held is deprecated: use --for=locked
         -- exit code 0
         ");
     });

@@ -160,7 +160,6 @@ fn a_lease_has_to_last_as_long_as_the_hook_may() {
     assert!(ran.exists());
 }
 
-/// Ctrl-C reaches the hook; what fence took it gives back.
 /// At a terminal, Ctrl-C goes to the hook alone.
 #[test]
 fn a_hook_that_ctrl_c_ends_was_interrupted() {
@@ -173,6 +172,28 @@ fn a_hook_that_ctrl_c_ends_was_interrupted() {
         assert!(run.stderr.contains("error: interrupted"), "{run}");
         stage.is_untouched(&node);
     }
+}
+
+/// It would run for its whole time, while nobody can cancel it.
+#[test]
+fn a_hook_that_ignores_ctrl_c_is_killed_after_the_second() {
+    let (stage, node) = Stage::with_unreachable_node("ctrl-c-twice");
+    let script = "trap '' INT TERM; echo begun; sleep 600 & wait; sleep 600";
+    let mut running = stage
+        .maint(["fence", &node, "--", "sh", "-c", script])
+        .start();
+    running.says("begun");
+    running.interrupt();
+    running.says("the hook is still running; press Ctrl-C again to kill it within 10s");
+    running.interrupt();
+    let run = running.ends();
+    assert_eq!(run.code, 130, "{run}");
+    assert!(
+        run.stderr
+            .contains("error: interrupted: nothing was changed in the cluster"),
+        "{run}"
+    );
+    stage.is_untouched(&node);
 }
 
 #[test]

@@ -1,15 +1,19 @@
 //! Runs a hook under the supervisor, to end all of its processes whatever happens to it or to us.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use futures::future::OptionFuture;
+use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::protocol::BootInstant;
 use supervisor::{Command, Event, Exit, Limits, Over, Signal, Signals};
 
 use crate::error::HookEnd;
 use crate::platform::PipeReader;
+use crate::run::interruption::LAST_CHANCE;
 use crate::ui::Terminal;
-use crate::words::fencing::{HOOK_NOT_RUN, PROCESSES_LEFT, hook_not_followed};
+use crate::words::fencing::{HOOK_NOT_RUN, HOOK_STILL_RUNNING, PROCESSES_LEFT, hook_not_followed};
 
 /// The time between TERM and KILL for a hook and its processes.
 pub(super) const GRACE: Duration = Duration::from_secs(10);
@@ -19,6 +23,9 @@ const KEPT: usize = 1024;
 
 /// How long to read on after all of its processes have ended.
 const DRAIN: Duration = Duration::from_millis(500);
+
+/// The signals that ask a program to end.
+const ENDING: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT];
 
 /// How a hook ended.
 pub(super) struct Ended {
@@ -30,7 +37,8 @@ pub(super) struct Ended {
     pub(super) output: String,
 }
 
-/// Runs `command` until `limit` after `begun` at most, and prints its output.
+/// Runs `command` until `limit` after `begun` at most, and prints its output. The command gets the signals of this
+/// process; a second one that asks it to end ends it, with all of its processes.
 ///
 /// # Errors
 /// If it can't be run.
@@ -56,10 +64,25 @@ pub(super) async fn run(
         .context(HOOK_NOT_RUN)?;
     let mut exit = None;
     let mut is_late = false;
+    let mut is_asked_to_end = false;
+    let mut notice = pin!(None);
     let over = loop {
         tokio::select! {
             biased;
-            signal = signals.next() => running.signal(signal),
+            signal = signals.next() => {
+                if !ENDING.contains(&signal) {
+                    running.signal(signal);
+                } else if std::mem::replace(&mut is_asked_to_end, true) {
+                    running.end(limits(Machine.boot(), Duration::ZERO));
+                } else {
+                    running.signal(signal);
+                    notice.set(Some(tokio::time::sleep(LAST_CHANCE)));
+                }
+            }
+            Some(()) = OptionFuture::from(notice.as_mut().as_pin_mut()) => {
+                terminal.remark(HOOK_STILL_RUNNING);
+                notice.set(None);
+            }
             event = running.next() => match event {
                 Ok(Event::Stopped(_)) => {
                     running.suspend();

@@ -16,6 +16,10 @@ use crate::words::time::{clock, length};
 /// What failed if a hook was not run.
 pub(crate) const HOOK_NOT_RUN: &str = "could not run the hook";
 
+/// A hook was asked to end, and did not.
+pub(crate) const HOOK_STILL_RUNNING: &str =
+    "the hook is still running; press Ctrl-C again to kill it within 10s";
+
 /// A hook ended, and processes that it started may not have.
 pub(crate) const PROCESSES_LEFT: &str =
     "could not end all processes of the hook; some may still be running";

@@ -16,8 +16,8 @@ pub(crate) use self::confirmation::Question;
 pub(crate) use self::cost::cost;
 pub(crate) use self::event::{fenced_event, unfenced_event};
 pub(crate) use self::failure::{
-    HOOK_NOT_RUN, PROCESSES_LEFT, hook_not_followed, hook_stays, of_hook, taken_while_running,
-    unknown, unread,
+    HOOK_NOT_RUN, HOOK_STILL_RUNNING, PROCESSES_LEFT, hook_not_followed, hook_stays, of_hook,
+    taken_while_running, unknown, unread,
 };
 pub(crate) use self::hold::{
     end_of_hold, hold_ended, hold_left, hold_lost, hold_not_ended, hold_reason, hold_stays,

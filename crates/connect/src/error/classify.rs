@@ -84,11 +84,20 @@ fn of_http(err: &hyper::Error) -> Option<&'static str> {
         Some("the connection was lost before the request was sent")
     } else if err.is_timeout() {
         Some("the server did not respond on an open connection")
-    } else if err.is_parse() {
+    } else if err.is_parse() || causes(err).any(is_malformed) {
         Some("the server's answer is not valid HTTP")
     } else {
         None
     }
+}
+
+/// Whether a body can't be decoded, such as a chunk without a length.
+fn is_malformed(err: &(dyn StdError + 'static)) -> bool {
+    let kind = err.downcast_ref::<io::Error>().map(io::Error::kind);
+    matches!(
+        kind,
+        Some(io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData)
+    )
 }
 
 fn of_http2(err: &h2::Error) -> &'static str {
@@ -297,7 +306,13 @@ mod tests {
                 .build_http::<http_body_util::Empty<bytes::Bytes>>();
         let asked = client.get(format!("http://{address}/version").parse().unwrap());
         let (asked, ()) = futures::future::join(asked, server).await;
-        let err = kube::Error::Service(asked.expect_err("it is no answer").into());
+        let err = match asked {
+            Ok(response) => {
+                let body = http_body_util::BodyExt::collect(response.into_body()).await;
+                kube::Error::HyperError(body.expect_err("it is no body"))
+            }
+            Err(err) => kube::Error::Service(err.into()),
+        };
         ConnectError::classify(&err).unwrap().to_string()
     }
 
@@ -311,6 +326,10 @@ mod tests {
             (
                 b"HTTP/1.1 200 OK\r\nconte",
                 "the server closed the connection before it answered",
+            ),
+            (
+                b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nno length\r\n",
+                "the server's answer is not valid HTTP",
             ),
             (
                 b"SSH-2.0-x\r\n\r\n",

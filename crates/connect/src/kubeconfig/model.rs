@@ -264,6 +264,9 @@ fn complaint(err: &serde_saphyr::Error) -> String {
     if is_limit || text.contains("budget breached") || text.contains("recursion limit exceeded") {
         return "it is nested too deeply, or has too many aliases".to_owned();
     }
+    if text.contains("recursive references") {
+        return "an alias refers to itself".to_owned();
+    }
     without_types(&without_values(&text))
 }
 
@@ -405,6 +408,8 @@ mod tests {
                 "it is nested too deeply, or has too many aliases"
             );
         }
+        let complaint = Kubeconfig::parse("extra: &a [*a]\n").err().unwrap();
+        assert_eq!(complaint, "an alias refers to itself");
         for text in [
             "users:\n- name: u\n  user: text\n",
             "users:\n- text\n",
