@@ -23,7 +23,7 @@ on_both_servers! {
     a_watch_gets_only_its_own_leases,
     a_lease_without_the_labels_is_left_alone,
     labels_that_others_add_stay,
-    node_leases_can_also_be_distinguished_by_labels,
+    labels_can_distinguish_node_leases,
 }
 
 /// A namespace of the case's own.
@@ -259,7 +259,7 @@ async fn labels_that_others_add_stay(cluster: Cluster) {
     );
 }
 
-async fn node_leases_can_also_be_distinguished_by_labels(cluster: Cluster) {
+async fn labels_can_distinguish_node_leases(cluster: Cluster) {
     let (one, other) = (cluster.node("one").await, cluster.node("other").await);
     let label = cluster.name("pool");
     let repository = Repository::node_maintenance().label("pool", label);
