@@ -339,8 +339,8 @@ async fn remove_stale(
         lock_id,
         dry_run: false,
     };
-    let has_ended = async || Ok::<_, Error>(false);
-    let removed = remove_keys(session.locks.requests(), of, has_ended).await?;
+    let is_held = async || Ok::<_, Error>(false);
+    let removed = remove_keys(session.locks.requests(), of, is_held).await?;
     Ok(removed == KeysRemoved::Done)
 }
 

@@ -1,11 +1,11 @@
-//! Messages are in `words/`, where they can be read together. Other layers of `src/` have data.
+//! All messages are in `words/`. The other layers of `src/` pass data.
 
 use crate::source::{literals, sources};
 
 /// It makes a page of the documentation.
 const REFERENCE: &str = "output/reference.rs";
 
-/// How texts begin that have several words, and are no messages.
+/// The beginnings of texts that have more than one word, and are no messages.
 const NO_MESSAGES: [&str; 17] = [
     // A shell command.
     "unset PROMPT_COMMAND; ",
@@ -35,7 +35,7 @@ const NO_MESSAGES: [&str; 17] = [
 /// no code distinguishes.
 const EXEMPT: [&str; 5] = ["help", "help_template", "manual", "context", "with_context"];
 
-/// The texts of several words in the files that are in these layers, at least `most` texts in all.
+/// The texts of more than one word in the files of these layers, at least `most` texts in all.
 fn sentences(layers: &[&str], most: usize) -> String {
     let mut found = Vec::new();
     let mut seen = 0;

@@ -9,8 +9,9 @@
 //!   write changes the resource version, so late copies of an apply for the ended lock fail. An apply that begins
 //!   later finds the ended id.
 //!
-//! A Node that is created again from a copy has the keys of the lock, and whoever created it owns them. No apply removes
-//! those, so [`remove_keys`] first removes them with a merge patch, bound to the same uid and resource version.
+//! A Node that is created again from a copy has the keys of the lock, but another field manager owns them. An apply of ours
+//! does not remove those, so [`remove_keys`] first removes them with a merge patch, bound to the same uid and resource
+//! version.
 //!
 //! If a command stops between two of these writes, the same command finishes the work when it is run again.
 

@@ -296,7 +296,7 @@ fn keys_of_a_newer_lock_stay_and_those_of_an_older_one_go() {
     });
 }
 
-/// Whoever created the copy owns the keys on it, so no apply of ours removes them.
+/// The field manager that created the copy owns its keys, so an apply of ours does not remove them.
 #[test]
 fn keys_on_a_copy_of_a_node_are_removed_except_what_may_be_of_others() {
     on_both("keys-copied", |case| {

@@ -5,6 +5,8 @@ pub(crate) mod processes;
 pub(crate) mod scenario;
 pub(crate) mod shared_cluster;
 pub(crate) mod tcp_proxy;
+#[path = "../../support/tls.rs"]
+mod tls;
 pub(crate) mod tls_proxy;
 
 use std::sync::LazyLock;

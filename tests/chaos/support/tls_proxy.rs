@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use chrono::{DateTime, TimeDelta};
 use control_plane::ControlPlane;
@@ -16,13 +15,11 @@ use hyper_util::server::conn::auto;
 use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
-use rustls::ServerConfig;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
+use super::tls::server_config;
 use super::{RUNTIME, tcp_proxy};
 
 /// Closes when it is dropped.
@@ -66,16 +63,7 @@ async fn client(plane: &ControlPlane) -> Client {
 fn tls(plane: &ControlPlane) -> TlsAcceptor {
     let identity = plane.authority().server(&["127.0.0.1"]);
     let identity = identity.expect("a certificate");
-    let chain = CertificateDer::pem_slice_iter(identity.cert_pem.as_bytes())
-        .collect::<Result<_, _>>()
-        .expect("a certificate in PEM");
-    let key = PrivateKeyDer::from_pem_slice(identity.key_pem.as_bytes()).expect("a key in PEM");
-    let mut config = ServerConfig::builder()
-        .with_no_client_auth()
-        .with_single_cert(chain, key)
-        .expect("the key is the certificate's");
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    TlsAcceptor::from(Arc::new(config))
+    TlsAcceptor::from(server_config(&identity, &["h2", "http/1.1"]))
 }
 
 async fn accept(listener: TcpListener, tls: TlsAcceptor, client: Client, ahead: i64) -> Infallible {

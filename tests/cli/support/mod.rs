@@ -10,6 +10,8 @@ mod run;
 #[path = "../../support/schema.rs"]
 pub(crate) mod schema;
 mod terminal;
+#[path = "../../support/tls.rs"]
+mod tls;
 
 pub(crate) use cluster::{Cluster, LEASES, ago, in_memory, on_both, on_real};
 pub(crate) use plugin::Plugin;

@@ -22,9 +22,6 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use kube::Client;
 use kube::client::Body;
-use rustls::ServerConfig;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
@@ -34,6 +31,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::cluster::{Cluster, RUNTIME};
 use super::run::{Maint, Running};
+use super::tls::server_config;
 
 /// How long a test waits for a request.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -208,16 +206,7 @@ fn write_kubeconfig(plane: &ControlPlane, server: &str, path: &std::path::Path) 
 }
 
 fn tls(identity: &Identity) -> TlsAcceptor {
-    let chain = CertificateDer::pem_slice_iter(identity.cert_pem.as_bytes())
-        .collect::<Result<_, _>>()
-        .expect("a certificate in PEM");
-    let key = PrivateKeyDer::from_pem_slice(identity.key_pem.as_bytes()).expect("a key in PEM");
-    let mut config = ServerConfig::builder()
-        .with_no_client_auth()
-        .with_single_cert(chain, key)
-        .expect("the key is the certificate's");
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    TlsAcceptor::from(Arc::new(config))
+    TlsAcceptor::from(server_config(identity, &["h2", "http/1.1"]))
 }
 
 async fn accept(

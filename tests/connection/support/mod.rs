@@ -4,3 +4,5 @@ pub(crate) mod kubeconfig;
 pub(crate) mod maint;
 pub(crate) mod proxy;
 pub(crate) mod server;
+#[path = "../../support/tls.rs"]
+mod tls;

@@ -8,9 +8,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use control_plane::Identity;
-use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use rustls::{ServerConnection, StreamOwned};
+
+use super::tls::server_config;
 
 const VERSION: &str = r#"{"major":"1","minor":"36","gitVersion":"v1.36.3","gitCommit":"","gitTreeState":"","buildDate":"","goVersion":"","compiler":"","platform":""}"#;
 
@@ -28,7 +28,7 @@ impl Server {
 
     /// Under TLS with this certificate, over HTTP/1.1. A client that doesn't like the certificate is let go.
     pub(crate) fn tls(identity: &Identity) -> Self {
-        let config = tls_config(identity, &[]);
+        let config = server_config(identity, &[]);
         Self::start(move |stream, requests| {
             let connection =
                 ServerConnection::new(Arc::clone(&config)).expect("the configuration is complete");
@@ -38,7 +38,7 @@ impl Server {
 
     /// Under TLS; tells the protocol that it agreed on with each client, as if it were a request, and hangs up.
     pub(crate) fn negotiating(identity: &Identity) -> Self {
-        let config = tls_config(identity, &["h2", "http/1.1"]);
+        let config = server_config(identity, &["h2", "http/1.1"]);
         Self::start(move |mut stream, requests| {
             let mut connection =
                 ServerConnection::new(Arc::clone(&config)).expect("the configuration is complete");
@@ -123,19 +123,4 @@ fn head(stream: &mut impl BufRead) -> Option<String> {
         }
     }
     Some(head)
-}
-
-fn tls_config(identity: &Identity, protocols: &[&str]) -> Arc<ServerConfig> {
-    let chain =
-        CertificateDer::pem_slice_iter(identity.cert_pem.as_bytes()).collect::<Result<_, _>>();
-    let key = PrivateKeyDer::from_pem_slice(identity.key_pem.as_bytes()).expect("a key in PEM");
-    let mut config = ServerConfig::builder()
-        .with_no_client_auth()
-        .with_single_cert(chain.expect("a certificate in PEM"), key)
-        .expect("the key is the certificate's");
-    config.alpn_protocols = protocols
-        .iter()
-        .map(|protocol| protocol.as_bytes().to_vec())
-        .collect();
-    Arc::new(config)
 }

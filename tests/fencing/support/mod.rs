@@ -17,6 +17,8 @@ mod run;
 #[path = "../../support/schema.rs"]
 mod schema;
 mod stage;
+#[path = "../../support/tls.rs"]
+mod tls;
 
 /// What the path of a write of the held label contains.
 pub(crate) const LABELLING: &str = "fieldManager=kubectl-maint-node-keys";

@@ -117,8 +117,7 @@ impl Waiter {
     }
 
     /// What to do before the next decision, for any holder: a pause, or a read.
-    #[must_use]
-    pub fn first(&self, clocks: Clocks) -> Option<Turn> {
+    fn first(&self, clocks: Clocks) -> Option<Turn> {
         if let Some(not_before) = self.not_before
             && clocks.boot < not_before
         {

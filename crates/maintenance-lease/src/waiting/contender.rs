@@ -93,8 +93,7 @@ impl<'a> Contender<'a> {
                 return Ok(());
             }
             let clocks = self.maintenance.clocks();
-            let turn = self.turn(clocks);
-            match self.spread(turn, clocks) {
+            match self.turn(clocks) {
                 Turn::Try => return Ok(()),
                 Turn::Read => {
                     let suspected_pauses = self.maintenance.api.time.suspected_pauses();
@@ -131,27 +130,9 @@ impl<'a> Contender<'a> {
         })
     }
 
-    fn turn(&self, clocks: Clocks) -> Turn {
-        if let Some(turn) = self.waiter.first(clocks) {
-            return turn;
-        }
-        match self.waiter.turn(clocks) {
-            // A state that was seen before a pause may be outdated after it.
-            Turn::Try
-                if self.stale
-                    || self.suspected_pauses != self.maintenance.api.time.suspected_pauses() =>
-            {
-                Turn::Read
-            }
-            Turn::Try if self.depends_on_node() => Turn::Read,
-            turn => turn,
-        }
-    }
-
-    /// Delays what is sent to acquire the lock, if this waiter has many competitors.
-    fn spread(&mut self, turn: Turn, clocks: Clocks) -> Turn {
-        let may_try = self.waiter.turn(clocks) == Turn::Try;
-        if !may_try {
+    fn turn(&mut self, clocks: Clocks) -> Turn {
+        let turn = self.waiter.turn(clocks);
+        if turn != Turn::Try {
             return turn;
         }
         let version = self.waiter.seen().map(|lease| lease.version);
@@ -160,7 +141,12 @@ impl<'a> Contender<'a> {
         if clocks.boot < start {
             return Turn::Wait(Some(start));
         }
-        turn
+        // A state that was seen before a pause may be outdated after it.
+        let was_paused = self.suspected_pauses != self.maintenance.api.time.suspected_pauses();
+        match self.stale || was_paused || self.depends_on_node() {
+            true => Turn::Read,
+            false => Turn::Try,
+        }
     }
 
     /// Whether the state of the Node, which may have changed since, decides about an expired lease.

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_long_tries_almost_as_soon_as_a_newcomer() {
+    fn a_long_wait_shortens_the_delay() {
         let mut spread = Spread::default();
         spread.lost();
         let longest = (1..200).map(|version| delay(&mut spread, version)).last();

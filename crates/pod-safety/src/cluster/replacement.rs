@@ -214,10 +214,10 @@ impl AfterDeletion {
         let Some(pod) = now else {
             return Self::Gone;
         };
-        let sight = PodSnapshot::of(pod);
-        if sight.uid == uid {
+        let snapshot = PodSnapshot::of(pod);
+        if snapshot.uid == uid {
             return Self::Held {
-                finalizers: sight.finalizers,
+                finalizers: snapshot.finalizers,
             };
         }
         Self::Replaced(Replacement::of(pod))
@@ -270,7 +270,7 @@ impl Reader {
         let limit = tokio::time::sleep(following.limit);
         tokio::pin!(limit);
         loop {
-            match self.aftermath_now(removed, following).await {
+            match self.read_after_deletion(removed, following).await {
                 Err(Error::Api(error)) if error.may_pass() && !limit.is_elapsed() => {}
                 Ok(after_deletion)
                     if removed.is_expected && !after_deletion.is_final() && !limit.is_elapsed() => {
@@ -284,7 +284,7 @@ impl Reader {
         }
     }
 
-    async fn aftermath_now(
+    async fn read_after_deletion(
         &self,
         removed: &Removed,
         following: &Following,
