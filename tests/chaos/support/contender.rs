@@ -1,7 +1,7 @@
 //! One who wants a node again and again: runs of `with`, one after another.
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -12,7 +12,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use super::TIME_LIMIT;
-use crate::history::{Boot, Exit, Run};
+use crate::history::{Boot, Exit, History, Run};
 
 /// Between two tries of who did not get to work.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -77,6 +77,10 @@ impl SharedState {
         self.directory.join("journal")
     }
 
+    pub(super) fn read_journal(&self) -> String {
+        fs::read_to_string(self.journal()).expect("a file")
+    }
+
     fn change(&self, change: impl FnOnce(&mut Records)) {
         change(&mut self.records.lock().expect("no panic under this lock"));
         self.changed.notify_all();
@@ -91,8 +95,18 @@ impl SharedState {
             .wait_timeout_while(records, TIME_LIMIT, |records| find(records).is_none())
             .expect("no panic under this lock");
         let found = find(&records);
+        let ended = found.is_none().then(|| History {
+            runs: records.runs.clone(),
+            events: Vec::new(),
+        });
         drop(records);
-        found.unwrap_or_else(|| panic!("timed out waiting for {what}"))
+        found.unwrap_or_else(|| {
+            let ended = ended.expect("nothing was found");
+            let journal = self.read_journal();
+            let journal = journal.lines().filter(|line| !line.starts_with("alive"));
+            let journal: Vec<&str> = journal.collect();
+            panic!("timed out waiting for {what}\n{ended}{journal:#?}")
+        })
     }
 
     /// Waits until all contenders are done, and returns their runs.
@@ -278,7 +292,7 @@ impl Contender {
         let current = self.current.lock().expect("no panic under this lock");
         let child = current.as_ref().expect("it is at work");
         let path = format!("/proc/{0}/task/{0}/children", child.id());
-        let children = std::fs::read_to_string(path).expect("it runs");
+        let children = fs::read_to_string(path).expect("it runs");
         let supervisor = children.trim().parse().ok().and_then(Pid::from_raw);
         let supervisor = supervisor.unwrap_or_else(|| panic!("one child: {children}"));
         kill_process(supervisor, Signal::KILL).expect("it lives");
@@ -290,7 +304,7 @@ impl Contender {
             .shared
             .directory
             .join(format!("{}.log", self.first_run()));
-        std::fs::read_to_string(log).expect("a file")
+        fs::read_to_string(log).expect("a file")
     }
 
     pub(crate) fn is_killed(&self) {

@@ -115,14 +115,10 @@ impl Scenario {
     fn begun(&self, contender: &Contender) {
         let line = format!("begin {} ", contender.first_run());
         let deadline = Instant::now() + TIME_LIMIT;
-        while !self.journal().contains(&line) {
+        while !self.shared.read_journal().contains(&line) {
             assert!(Instant::now() < deadline, "timed out waiting for {line}");
             thread::sleep(Duration::from_millis(10));
         }
-    }
-
-    fn journal(&self) -> String {
-        fs::read_to_string(self.shared.journal()).expect("a file")
     }
 
     /// From now on nothing that `holder` sends in its first run renews its lease.
@@ -198,7 +194,9 @@ impl Scenario {
             runs,
             events: std::mem::take(&mut self.events),
         };
-        history.read(&self.journal()).expect("a journal of theirs");
+        history
+            .read(&self.shared.read_journal())
+            .expect("a journal of theirs");
         let found = violations(&history);
         let found: Vec<String> = found.iter().map(ToString::to_string).collect();
         assert!(found.is_empty(), "{found:#?} in\n{history}");
@@ -222,13 +220,13 @@ impl Scenario {
 impl Drop for Scenario {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::Relaxed);
-        for contender in &self.contenders {
-            contender.is_killed();
-        }
         if thread::panicking() {
             use std::io::Write as _;
             // A closed stderr is no reason to fail.
             let _ = writeln!(std::io::stderr(), "{}", self.logs());
+        }
+        for contender in &self.contenders {
+            contender.is_killed();
         }
     }
 }

@@ -8,16 +8,22 @@ use std::time::Duration;
 use crate::env::{Env, jitter};
 use crate::protocol::{BootInstant, Version};
 
-/// The range of a waiter that lost a race for the first time.
-const FIRST: Duration = Duration::from_millis(128);
+/// About as long as it takes to see that somebody else was quicker.
+const SLOT: Duration = Duration::from_millis(8);
 
 const LONGEST: Duration = Duration::from_secs(1);
 
+/// The part by which a lost race widens the range, beyond one slot: a crowd is recognized soon.
+const WIDEN: u32 = 4;
+
 /// The part by which the range shrinks whenever somebody else was quicker. It is small, because most of
-/// the waiters see that at each hand-over. It makes up for newer waiters, who try at once.
+/// the waiters see that at each hand-over.
 const SHRINK: u32 = 32;
 
-/// The range in which a waiter draws the time of its next attempt.
+/// The range in which a waiter draws the time of its next attempt, beyond the first slot.
+///
+/// A time in the first slot means at once. So a waiter that lost few races often tries at once, and those who
+/// came later, and try at once too, do not keep the lock from it.
 #[derive(Debug, Default)]
 pub(super) struct Spread {
     range: Duration,
@@ -39,9 +45,9 @@ impl Spread {
             }
             self.range -= self.range / SHRINK;
         }
-        let delay = match self.range {
-            Duration::ZERO => Duration::ZERO,
-            range => jitter(env, range),
+        let delay = match jitter(env, self.range + SLOT) {
+            delay if delay < SLOT => Duration::ZERO,
+            delay => delay,
         };
         let start = now.plus(delay.into());
         self.drawn = Some((version, start));
@@ -51,7 +57,7 @@ impl Spread {
     /// The attempt lost its race.
     pub(super) fn lost(&mut self) {
         self.drawn = None;
-        self.range = (self.range * 2).clamp(FIRST, LONGEST);
+        self.range = (self.range + SLOT + self.range / WIDEN).min(LONGEST);
     }
 }
 
@@ -80,30 +86,52 @@ mod tests {
     #[test]
     fn the_time_is_drawn_once_for_a_version() {
         let mut spread = Spread::default();
-        spread.lost();
+        for _ in 0..20 {
+            spread.lost();
+        }
         let delays: Vec<Duration> = (0..50).map(|_| delay(&mut spread, 1)).collect();
-        assert!(
-            delays
-                .iter()
-                .all(|delay| *delay == delays[0] && *delay < FIRST)
-        );
+        assert!(delays.iter().all(|delay| *delay == delays[0]), "{delays:?}");
     }
 
     #[test]
-    fn each_lost_race_doubles_the_range_up_to_its_limit() {
+    fn a_waiter_that_lost_one_race_tries_at_once_every_other_time() {
+        let mut at_once = 0;
+        for version in 0..1000 {
+            let mut spread = Spread::default();
+            spread.lost();
+            let delay = delay(&mut spread, version);
+            assert!(delay < 2 * SLOT);
+            if delay.is_zero() {
+                at_once += 1;
+            } else {
+                assert!(delay >= SLOT);
+            }
+        }
+        assert!((400..600).contains(&at_once), "{at_once}");
+    }
+
+    #[test]
+    fn each_lost_race_widens_the_range_up_to_its_limit() {
         let mut spread = Spread::default();
-        let ranges = [128, 256, 512, 1000, 1000].map(Duration::from_millis);
-        for range in ranges {
+        for range in [8, 18].map(Duration::from_millis) {
             spread.lost();
             assert_eq!(spread.range, range);
         }
+        for _ in 0..16 {
+            spread.lost();
+        }
+        assert_eq!(spread.range, LONGEST);
     }
 
     #[test]
     fn a_long_wait_shortens_the_delay() {
         let mut spread = Spread::default();
-        spread.lost();
-        let longest = (1..200).map(|version| delay(&mut spread, version)).last();
-        assert!(longest < Some(Duration::from_millis(1)), "{longest:?}");
+        for _ in 0..20 {
+            spread.lost();
+        }
+        for version in 1..300 {
+            delay(&mut spread, version);
+        }
+        assert!(spread.range < Duration::from_millis(1), "{spread:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! Many waiters for one lock: one acquires it, and most others send nothing.
 
 use futures::future::join_all;
-use maintenance_lease::{Acquire, Done};
+use maintenance_lease::{Acquire, Done, Maintenance};
 
 use super::{Waiting, held_by_bob, release};
 use crate::on_both_servers;
@@ -27,9 +27,7 @@ async fn hand_over(cluster: &Cluster, waiters: usize, rounds: usize) -> Vec<(usi
     let mut waiting = Vec::new();
     for number in 0..waiters {
         let waiter = cluster.holder_on(&wire, &format!("waiter-{number}"));
-        let mut one = Waiting::to_acquire(&waiter, &node, Acquire::new());
-        one.blocked().await;
-        waiting.push((waiter, one));
+        waiting.push(waits(waiter, &node).await);
     }
     let mut holder = cluster.holder_on(&wire, "bob");
     let mut counts = Vec::new();
@@ -72,6 +70,41 @@ fn most_of_200_waiters_send_nothing_when_somebody_else_is_quicker() {
         // On a busy machine, more of them write before they see who was first.
         assert!(rest[rest.len() / 2] <= 40, "{counts:?}");
     });
+}
+
+/// A new waiter tries at once, and one that lost a race draws a delay. That must not starve the latter.
+#[test]
+fn a_waiter_that_lost_races_gets_its_turn_although_new_ones_come() {
+    in_the_sandbox(module_path!(), async |cluster: Cluster| {
+        let (node, mut holder) = held_by_bob(&cluster).await;
+        let mut waiting = Vec::new();
+        for name in ["alice", "carol"] {
+            waiting.push(waits(cluster.holder(name), &node).await);
+        }
+        let mut in_a_row = 0;
+        for hand_over in 0..400 {
+            release(&holder, &node).await;
+            let ends = waiting.iter_mut().map(|(_, one)| Box::pin(&mut one.task));
+            let (change, winner, _) = futures::future::select_all(ends).await;
+            change.unwrap().unwrap();
+            // The second one came last.
+            in_a_row = if winner == 1 { in_a_row + 1 } else { 0 };
+            assert!(in_a_row < 150, "{in_a_row} new ones came first");
+            (holder, _) = waiting.swap_remove(winner);
+            waiting[0].1.blocked().await;
+            let new = cluster.holder(&format!("new-{hand_over}"));
+            waiting.push(waits(new, &node).await);
+        }
+        for (_, one) in waiting {
+            one.task.abort();
+        }
+    });
+}
+
+async fn waits(who: Maintenance, node: &str) -> (Maintenance, Waiting) {
+    let mut one = Waiting::to_acquire(&who, node, Acquire::new());
+    one.blocked().await;
+    (who, one)
 }
 
 /// What is the caller's own may be taken at any time; but not again and again on what it was.
