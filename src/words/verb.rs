@@ -51,12 +51,12 @@ impl Verb {
         format!("{}: {why}", self.failed(node))
     }
 
-    /// The same for this many other nodes.
-    pub(crate) fn failed_more(self, nodes: usize) -> String {
+    /// The same for this many nodes.
+    pub(crate) fn failed_many(self, nodes: usize) -> String {
         match self {
-            Self::Verify => format!("lost the locks on {nodes} more nodes"),
-            Self::Wait => format!("{nodes} more nodes are not free"),
-            _ => self.cannot(&format!("{nodes} more nodes")),
+            Self::Verify => format!("lost the locks on {nodes} nodes"),
+            Self::Wait => format!("{nodes} nodes are not free"),
+            _ => self.cannot(&format!("{nodes} nodes")),
         }
     }
 

@@ -748,12 +748,9 @@ fn many_nodes_of_one_holder_take_one_line() {
         assert_snapshot!(cluster.maint(["acquire"]).args(&nodes).run(), @r#"
         $ kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 worker-7 worker-8 worker-9
         -- stderr
-        error: cannot acquire node/worker-1: locked by bob@laptop: "rack moves" (since [time], until [time], [length] left)
-        error: cannot acquire node/worker-2: locked by bob@laptop: "rack moves" (since [time], until [time], [length] left)
-        error: cannot acquire node/worker-3: locked by bob@laptop: "rack moves" (since [time], until [time], [length] left)
+        error: cannot acquire 6 nodes: locked by bob@laptop: "rack moves" (until [time] at the latest): worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more
         error: cannot acquire node/worker-7: locked by carol@desk: "rack moves" (since [time], until [time], [length] left)
         error: cannot acquire node/worker-8: locked by carol@desk: "rack moves" (since [time], until [time], [length] left)
-        error: cannot acquire 3 more nodes: locked by bob@laptop: "rack moves" (until [time] at the latest): worker-4, worker-5, worker-6
         hint: wait for them with `kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 worker-7 worker-8 worker-9 --wait`
         none of the 9 nodes was acquired
         -- exit code 3
@@ -762,12 +759,9 @@ fn many_nodes_of_one_holder_take_one_line() {
         $ kubectl maint release worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 worker-7 worker-8 worker-9
         node/worker-9 already free
         -- stderr
-        error: cannot release node/worker-1: locked by bob@laptop: "rack moves" (since [time], until [time], [length] left); you are alice@bastion
-        error: cannot release node/worker-2: locked by bob@laptop: "rack moves" (since [time], until [time], [length] left); you are alice@bastion
-        error: cannot release node/worker-3: locked by bob@laptop: "rack moves" (since [time], until [time], [length] left); you are alice@bastion
+        error: cannot release 6 nodes: locked by bob@laptop: "rack moves" (until [time] at the latest); you are alice@bastion: worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more
         error: cannot release node/worker-7: locked by carol@desk: "rack moves" (since [time], until [time], [length] left); you are alice@bastion
         error: cannot release node/worker-8: locked by carol@desk: "rack moves" (since [time], until [time], [length] left); you are alice@bastion
-        error: cannot release 3 more nodes: locked by bob@laptop: "rack moves" (until [time] at the latest); you are alice@bastion: worker-4, worker-5, worker-6
         hint: ask bob@laptop to release them, or take them over with `kubectl maint release worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 --force -m WHY`
         hint: ask carol@desk to release them, or take them over with `kubectl maint release worker-7 worker-8 --force -m WHY`
         1 of 9 nodes free; not released: worker-1, worker-2, worker-3, worker-4, worker-5, worker-6, worker-7, worker-8

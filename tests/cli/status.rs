@@ -192,6 +192,10 @@ fn states_filter_the_rows() {
             (&["--sort-by=holder"], "gbcdfea"),
             (&["--sort-by=age"], "cdefbga"),
             (&["--sort-by=left"], "ecbgadf"),
+            (&["--sort-by={.state}"], "cedbfga"),
+            (&["--sort-by=.holder"], "gbcdfea"),
+            (&["--sort-by={.acquiredAt}"], "cdefbga"),
+            (&["--sort-by={.until}"], "ecbgadf"),
         ] {
             assert_eq!(shown(arguments), expected, "{arguments:?}");
         }
@@ -207,7 +211,6 @@ fn filters_that_make_no_sense_are_refused() {
         &["--abandoned=1"],
         &["--sort-by=size"],
         &["--sort-by=age", "-w"],
-        &["--mine", "-L", "pool"],
         &["-L", "pool=gpu"],
         &["--pods", "--state=locked"],
     ]
@@ -248,12 +251,6 @@ fn filters_that_make_no_sense_are_refused() {
     $ kubectl maint status --sort-by=age -w
     -- stderr
     error: --sort-by cannot be used with --watch
-    hint: see `kubectl maint status --help`
-    -- exit code 2
-
-    $ kubectl maint status --mine -L pool
-    -- stderr
-    error: --mine cannot be used with --label-columns
     hint: see `kubectl maint status --help`
     -- exit code 2
 
@@ -336,6 +333,7 @@ fn lists_are_read_side_by_side_and_never_more_than_needed() {
         let one = cluster.name("b-held");
         let two = cluster.name("c-expired");
         let label = "status-requests";
+        let me = cluster.name("me");
         for (arguments, expected) in [
             (vec!["status", &one], 2),
             (vec!["status", &one, "-o", "wide"], 3),
@@ -346,7 +344,7 @@ fn lists_are_read_side_by_side_and_never_more_than_needed() {
             // And the cordoned one.
             (vec!["status", "-l", label, "-o", "wide"], 3 + 3),
             (vec!["status", "-l", label, "-o", "json"], 3 + 3),
-            (vec!["status", "--mine"], 1),
+            (vec!["status", "--mine", "--holder", &me], 2),
             // Neither filters nor labels cost a request.
             (
                 vec!["status", "-l", label, "--state=on-hold", "-L", label],
@@ -659,16 +657,16 @@ fn a_word_for_who_looks_next_is_shown() {
 fn mine_are_leases_and_holds_of_the_caller() {
     on_both("status-mine", |cluster| {
         let holder = cluster.name("me@here");
-        cluster.lease(&cluster.name("lease"), &held(&holder, 1805, 3600));
+        cluster.lease(&cluster.node("lease"), &held(&holder, 1805, 3600));
         let hold = format!("kubeadm:{holder}");
-        cluster.lease(&cluster.name("hold"), &held(&hold, 1830, 1));
-        cluster.lease(&cluster.name("other"), &held("somebody@else", 1805, 3600));
+        cluster.lease(&cluster.node("hold"), &held(&hold, 1830, 1));
+        cluster.lease(&cluster.node("other"), &held("somebody@else", 1805, 3600));
         let run = cluster.maint(["status", "--mine"]).holder(&holder).run();
         assert_snapshot!(run, @"
         $ kubectl maint status --mine
-        NODE                STATE    HOLDER                REASON   AGE   LEFT
-        hold    OnHold   me@here   -        30m   -
-        lease   Locked   me@here   -        30m   30m
+        NODE                STATE    HOLDER                REASON   AGE   LEFT   STATUS
+        hold    OnHold   me@here   -        30m   -      Ready
+        lease   Locked   me@here   -        30m   30m    Ready
         -- stderr
         2 nodes: 1 locked, 1 on hold
         -- exit code 0
