@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_repeated_is_left_out() {
+    fn text_that_cannot_be_repeated_is_left_out() {
         assert_eq!(run("acquire 0 1 2 3 4 5 6 7 8 9 10").nodes("3"), "3");
         assert_eq!(run("acquire --nodes-from -").nodes("a"), "a");
         assert_eq!(run("status").why(), "WHY");

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_not_denied() {
+    fn unknown_outcomes_are_not_denied() {
         assert_eq!(
             summary(Verb::Acquire, &[], &["a"], &["b"]),
             "1 of 2 nodes not acquired: a; unknown: b"

@@ -170,7 +170,7 @@ fn under_a_hold_of_ones_own_one_may_go_on_and_under_anothers_not() {
 }
 
 #[test]
-fn what_somebody_left_unfinished_is_said_unless_only_free_nodes_are_wanted() {
+fn unfinished_work_is_reported_unless_only_free_nodes_are_wanted() {
     on_both("acquire-expired", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &expired_lease());
@@ -225,7 +225,7 @@ fn a_dry_run_says_what_would_be_and_has_no_lock_id() {
 }
 
 #[test]
-fn what_a_dry_run_would_begin_has_neither_lock_id_nor_fencing_number() {
+fn locks_of_a_dry_run_have_neither_lock_id_nor_fencing_number() {
     on_both("acquire-dry-json", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
@@ -338,7 +338,7 @@ fn what_a_dry_run_would_begin_has_neither_lock_id_nor_fencing_number() {
 }
 
 #[test]
-fn what_is_missing_is_said_by_what_was_asked_for() {
+fn missing_nodes_are_reported_by_their_selection() {
     on_both("acquire-missing", |cluster| {
         assert_snapshot!(cluster.maint(["acquire", "-l", "pool=nowhere"]).run(), @"
         $ kubectl maint acquire -l pool=nowhere

@@ -159,7 +159,7 @@ fn a_reason_without_quotes_is_recognised() {
 }
 
 #[test]
-fn what_is_wrong_is_said_before_anything_is_asked() {
+fn errors_are_reported_before_any_question() {
     in_memory("hints-unasked", |cluster| {
         let node = cluster.node("worker-1");
         let until = ["acquire", "--all", "--until=2000-01-01T00:00Z"];

@@ -550,7 +550,7 @@ fn lock_ids_come_a_line_each() {
 }
 
 #[test]
-fn what_does_not_exist_is_named_and_the_others_are_shown() {
+fn missing_nodes_are_named_and_the_others_shown() {
     on_both("status-unknown", |cluster| {
         let node = cluster.node("worker-1");
         let typed = cluster.name("wroker-1");

@@ -14,7 +14,7 @@ fn free(cluster: &Cluster, short: &str) -> String {
 }
 
 #[test]
-fn what_is_so_already_needs_no_waiting() {
+fn reached_states_need_no_waiting() {
     on_both("for-now", |cluster| {
         let (node, held) = (cluster.node("worker-1"), held_by_bob(cluster, "worker-2"));
         let now = "--timeout=0";
@@ -57,7 +57,7 @@ fn a_release_ends_it_and_reserves_nothing() {
 }
 
 #[test]
-fn what_expired_is_free_by_the_passing_of_time_alone() {
+fn expired_locks_become_free_by_time_alone() {
     on_both("for-expiry", |cluster| {
         let node = about_to_expire(cluster, "worker-1");
         assert_snapshot!(cluster.maint(["wait", &node, "-q"]).run(), @"
@@ -264,7 +264,7 @@ fn ones_own_lock_is_not_free() {
 }
 
 #[test]
-fn what_is_free_has_no_lock_id() {
+fn free_nodes_have_no_lock_id() {
     let cluster = Cluster::nowhere();
     assert_snapshot!(cluster.maint(["wait", "worker-1", "-o", "lock-id"]).run(), @"
     $ kubectl maint wait worker-1 -o lock-id

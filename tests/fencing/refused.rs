@@ -129,7 +129,7 @@ fn an_unread_zone_is_a_separate_unknown() {
 
 /// Who has the lock is named.
 #[test]
-fn what_somebody_else_holds_is_theirs() {
+fn locks_of_others_are_not_fenced() {
     let (stage, node) = Stage::with_unreachable_node("held");
     let acquire = stage.maint(["acquire", &node, "-m", "new disk"]);
     acquire.holder("bob@laptop").succeeds();

@@ -7,7 +7,7 @@ use crate::fixture::{fixture, owned_by};
 use crate::support::{ago, holder_of};
 
 #[test]
-fn what_nobody_asked_to_end_goes_by_its_own_override() {
+fn pods_that_nobody_deleted_need_their_own_override() {
     fixture("unasked", |fixture| {
         let set = fixture.replica_set("web");
         fixture.make_pod("web-1", &owned_by(&set));

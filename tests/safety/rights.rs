@@ -241,7 +241,7 @@ fn a_lock_that_is_refused_only_when_it_is_taken_stops_it_unless_that_was_named()
 }
 
 #[test]
-fn what_does_not_answer_is_unknown_too() {
+fn reads_without_an_answer_are_unknown_too() {
     fixture("mute", |fixture| {
         fixture.harmless_pod("web-1");
         let proxy = fixture

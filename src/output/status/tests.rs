@@ -285,7 +285,7 @@ async fn a_wide_table_is_whole_on_a_terminal_that_wraps_it_anyway() {
 }
 
 #[tokio::test]
-async fn what_others_wrote_without_measure_is_cut_everywhere() {
+async fn endless_text_of_others_is_cut_everywhere() {
     let long = "x".repeat(100_000);
     let leases = leases(&[(
         "worker-1",

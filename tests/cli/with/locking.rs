@@ -186,7 +186,7 @@ fn a_dry_run_says_what_would_be_locked_and_run() {
 }
 
 #[test]
-fn what_cannot_be_meant_has_a_code_of_its_own() {
+fn usage_errors_have_a_code_of_their_own() {
     let cluster = Cluster::nowhere();
     // The command's code can be 1 or 2; those of a mistake can't.
     assert_snapshot!(cluster.maint(["with", "worker-1"]).run(), @"

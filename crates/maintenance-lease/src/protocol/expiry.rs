@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_time_changes_never_changes_by_itself() {
+    fn states_without_a_time_never_change_by_themselves() {
         let now = Now::at(secs(100));
         let mut lease = held(ALICE, 100, 60);
         lease.holder = None;
