@@ -6,6 +6,7 @@ mod support;
 #[path = "../support/verbs.rs"]
 mod verbs;
 
+mod all_unreachable;
 mod clocks;
 mod confirmation;
 mod cost;

@@ -103,19 +103,7 @@ fn the_pods_of_a_fenced_node_are_followed_until_they_run_again() {
 fn a_pod_that_cannot_run_elsewhere_is_told_with_its_reason() {
     let (mut stage, [unreachable, ..], kubelets) = nodes("stranded");
     let _logs = stage.plane.keep_logs_on_panic("fencing-stranded");
-    let [namespace, rbac] = [
-        concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/namespace.yaml"),
-        concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/rbac.yaml"),
-    ];
-    stage.kubectl(&["apply", "-f", namespace, "-f", rbac]);
-    let groups = ["kubectl-maint:users", "kubectl-maint:fencers"];
-    let user = stage.name("fay");
-    let fencer = stage.plane.user(&user, &groups).expect("a kubeconfig");
-    for right in ["pods", "statefulsets", "persistentvolumeclaims"] {
-        let may = ["auth", "can-i", "-q", "get", right, "--as=somebody"];
-        let may = [&may[..], &["--as-group=kubectl-maint:fencers"]].concat();
-        eventually("the roles are heeded", || stage.plane.kubectl(&may).is_ok());
-    }
+    let fencer = stage.fencer("fay");
     stage.kubectl(&["label", "node", &unreachable, "disk=here"]);
     local_database(&stage);
     placed_on(&stage, &unreachable);

@@ -1,7 +1,7 @@
 //! A cluster that finds unreachable nodes within seconds, with nodes of the test's own.
 
 use std::cell::RefCell;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -129,6 +129,23 @@ impl Stage {
         Maint::new(kubeconfig, self.directory(), &self.prefix)
             .env("PATH", "/usr/bin:/bin")
             .args(arguments)
+    }
+
+    /// A kubeconfig for a user with the roles of a fencer, and no other rights.
+    pub(crate) fn fencer(&self, name: &str) -> PathBuf {
+        let [namespace, rbac] = [
+            concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/namespace.yaml"),
+            concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/rbac.yaml"),
+        ];
+        self.kubectl(&["apply", "-f", namespace, "-f", rbac]);
+        let groups = ["kubectl-maint:users", "kubectl-maint:fencers"];
+        let user = self.plane.user(&self.name(name), &groups);
+        for right in ["pods", "statefulsets", "persistentvolumeclaims"] {
+            let may = ["auth", "can-i", "-q", "get", right, "--as=somebody"];
+            let may = [&may[..], &["--as-group=kubectl-maint:fencers"]].concat();
+            eventually("the roles are heeded", || self.plane.kubectl(&may).is_ok());
+        }
+        user.expect("a kubeconfig")
     }
 
     /// A proxy before the cluster, at which `plan` decides on every request by method and path.
