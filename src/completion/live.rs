@@ -15,9 +15,9 @@ use pod_safety::fencing::{is_of_fencing, protects_fencing};
 use tokio::time::timeout;
 
 use crate::args::connection::{ConnectionArgs, USER_AGENT};
-use crate::args::holder::HolderArgs;
+use crate::args::default_holder::HolderArgs;
 use crate::words::hint_command::NODE_KINDS;
-use crate::words::holder::of_node;
+use crate::words::holder_name::of_node;
 use crate::words::why::Kind;
 use connect::{Environment, Notices, connect};
 
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_node_has_no_candidates() {
+    fn words_that_are_no_node_have_no_candidates() {
         assert_eq!(
             nodes(Cli::command, vec!["x".into(), "acquire".into()], "pod/a"),
             None

@@ -3,7 +3,7 @@
 pub mod attempt;
 pub mod back;
 pub mod cost;
-pub mod hold;
+pub mod fencing_hold;
 pub mod patch;
 pub mod proof;
 pub mod record;
@@ -11,12 +11,14 @@ pub mod recording;
 pub mod remains;
 pub mod steps;
 pub mod unchanged_heartbeat;
+pub mod urgency;
 
 pub use attempt::Attempt;
 pub use cost::Cost;
-pub use hold::{is_of_fencing, protects_fencing};
+pub use fencing_hold::{is_of_fencing, protects_fencing};
 pub use proof::{Machine, Proof};
 pub use record::{How, Record};
 pub use recording::{Recording, Written};
 pub use remains::Remains;
 pub use unchanged_heartbeat::{UnchangedHeartbeat, Watched};
+pub use urgency::{UnreachableNode, WaitingPod};
