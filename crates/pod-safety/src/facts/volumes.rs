@@ -149,9 +149,16 @@ fn uncut(volume: &PersistentVolume) -> Option<&'static str> {
 }
 
 /// Whether Kubernetes attaches a volume of these modes to several nodes at a time (`IsMultiAttachAllowed`).
-fn is_multi(modes: &[String]) -> bool {
+pub(crate) fn is_multi(modes: &[String]) -> bool {
     let mut modes = modes.iter();
     modes.len() == 0 || modes.any(|mode| mode == "ReadWriteMany" || mode == "ReadOnlyMany")
+}
+
+/// The access modes of a PersistentVolume.
+pub(crate) fn modes(volume: &PersistentVolume) -> &[String] {
+    let spec = volume.spec.as_ref();
+    spec.and_then(|spec| spec.access_modes.as_deref())
+        .unwrap_or_default()
 }
 
 impl Place<'_> {
@@ -160,8 +167,7 @@ impl Place<'_> {
         let name = volume.metadata.name.as_deref().unwrap_or_default();
         let spec = volume.spec.as_ref();
         let source = spec.map_or(Source::Unknown(None), Source::of_volume);
-        let own = spec.and_then(|spec| spec.access_modes.as_deref());
-        let own = own.unwrap_or_default();
+        let own = self::modes(volume);
         let attaches = matches!(
             source,
             Source::Disk(_) | Source::Driver(_) | Source::InTree(..)

@@ -14,6 +14,7 @@ use super::{Blocked, Diagnosis, Eviction, Finalizer, Reason, State, waiting};
 use crate::facts::owner::{Kind, controller, shown_as};
 use crate::facts::selectors::is_usable_on;
 use crate::facts::source::claims;
+use crate::facts::volumes::{is_multi, modes};
 use crate::facts::{NodeRow, PodSnapshot};
 use crate::known::{Known, Why};
 use crate::node_health::{Health, Heartbeat, Signs};
@@ -108,7 +109,9 @@ impl PodEvidence {
         let attachments = self.attachments.yes().map_or(&[][..], Vec::as_slice);
         let all = self.bound().flat_map(|(claim, name)| {
             let volume = self.volumes.get(name).and_then(Known::yes);
-            let is_exclusive = volume.and_then(Option::as_ref).is_some_and(is_exclusive);
+            let is_exclusive = volume
+                .and_then(Option::as_ref)
+                .is_some_and(|volume| !is_multi(modes(volume)));
             let of_volume = attachments.iter().filter(move |attachment| {
                 let source = attachment.spec.source.persistent_volume_name.as_deref();
                 source == Some(name) && is_exclusive
@@ -416,18 +419,6 @@ fn blocks(found: &mut Diagnosis, evidence: &PodEvidence, now: Now) {
     }
 }
 
-/// Whether a volume can be attached to one node at a time only, as the attach/detach controller decides
-/// (`IsMultiAttachAllowed`). A volume without access modes is left to its driver.
-fn is_exclusive(volume: &PersistentVolume) -> bool {
-    let modes = volume
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.access_modes.as_deref());
-    let modes = modes.unwrap_or_default();
-    let is_shared = |mode: &String| mode == "ReadWriteMany" || mode == "ReadOnlyMany";
-    !modes.is_empty() && !modes.iter().any(is_shared)
-}
-
 fn is_attached(attachment: &VolumeAttachment) -> bool {
     attachment
         .status
@@ -488,6 +479,30 @@ mod tests {
         assert_eq!(deleted(past, 0, &finalizers), State::Finalizing { since });
         // Before its end is confirmed, the finalizer is not what it waits for.
         assert_eq!(deleted(past, 30, &finalizers), State::Terminating { since });
+    }
+
+    #[test]
+    fn a_container_that_fails_is_a_reason_and_one_that_waits_is_none() {
+        let mut pod = pod(&json!({}));
+        let waiting = |name: &str, reason: &str, message: Option<&str>| {
+            json!({
+                "name": name, "image": "none", "imageID": "", "ready": false, "restartCount": 0,
+                "state": {"waiting": {"reason": reason, "message": message}},
+            })
+        };
+        let status = json!({"phase": "Pending", "containerStatuses": [
+            waiting("app", "ImagePullBackOff", Some("no such image")),
+            waiting("sidecar", "ContainerCreating", None),
+        ]});
+        pod.status = serde_json::from_value(status).expect("a status");
+        let found = diagnose_pod(&PodEvidence::of(pod), Now::at(NOW));
+        let failing = Reason::Container {
+            name: "app".to_owned(),
+            reason: "ImagePullBackOff".to_owned(),
+            message: "no such image".to_owned(),
+        };
+        assert_eq!(found.state, State::Pending);
+        assert_eq!(found.reasons, [failing]);
     }
 
     #[test]
