@@ -24,6 +24,7 @@ mod jobs;
 mod label;
 mod lost_answers;
 mod mass_loss;
+mod members;
 mod node_deleted;
 mod node_gone;
 mod races;

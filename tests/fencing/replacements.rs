@@ -104,7 +104,12 @@ fn a_pod_that_cannot_run_elsewhere_is_told_with_its_reason() {
     let (mut stage, [unreachable, ..], kubelets) = nodes("stranded");
     let _logs = stage.plane.keep_logs_on_panic("fencing-stranded");
     let fencer = stage.fencer("fay");
-    stage.kubectl(&["label", "node", &unreachable, "disk=here"]);
+    stage.kubectl(&[
+        "label",
+        "node",
+        &unreachable,
+        &format!("disk={}", stage.own()),
+    ]);
     local_database(&stage);
     placed_on(&stage, &unreachable);
     let before = pod(&stage).expect("it runs")["metadata"]["uid"].clone();
@@ -124,8 +129,8 @@ fn a_pod_that_cannot_run_elsewhere_is_told_with_its_reason() {
     assert_eq!(run.code, 4, "{run}");
     let name = format!("{}/db-0", stage.own());
     let told = format!(
-        "{name} does not run again yet: Volume {} (claim data) can only be used on node/{unreachable} (not ready).\n",
-        stage.own()
+        "{name} does not run again yet: Volume {} (claim db) can only be used on node/{unreachable} (not ready).\n",
+        stage.name("db")
     );
     assert!(run.stderr.contains(&told), "{run}");
     let told = format!(

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use control_plane::{ControlPlane, Kubelets, NodeSpec, Readiness};
+use control_plane::{ControlPlane, CsiDriver, Kubelets, NodeSpec, Readiness};
 use http::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -35,6 +35,7 @@ pub(crate) struct Stage {
     /// Of the nodes that are well.
     kubelets: Option<Kubelets>,
     hearts: RefCell<Vec<Heart>>,
+    drivers: RefCell<Vec<CsiDriver>>,
 }
 
 impl Stage {
@@ -63,6 +64,7 @@ impl Stage {
             directory: tempfile::tempdir().expect("a temporary directory"),
             kubelets: None,
             hearts: RefCell::default(),
+            drivers: RefCell::default(),
         }
     }
 
@@ -101,6 +103,14 @@ impl Stage {
     /// Keeps these kubelets alive until the test ends.
     pub(crate) fn keep(&mut self, kubelets: Kubelets) {
         self.kubelets = Some(kubelets);
+    }
+
+    /// A CSI driver of the test's own, at work until the test ends. Returns its name.
+    pub(crate) fn driver(&self, short: &str, attach_required: bool) -> String {
+        let name = format!("{}.example.com", self.name(short));
+        let driver = self.plane.csi_driver(&name, attach_required);
+        self.drivers.borrow_mut().push(driver.expect("a driver"));
+        name
     }
 
     /// Nodes of the test's zone with kubelets.
