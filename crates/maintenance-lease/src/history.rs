@@ -142,11 +142,7 @@ pub(crate) fn after(
         }
         match &mut all[..] {
             // Escapes make it longer.
-            [only] => {
-                if only.why.take().or_else(|| only.ticket.take()).is_none() {
-                    return None;
-                }
-            }
+            [only] => drop(only.why.take().or_else(|| only.ticket.take())?),
             _ => drop(all.remove(0)),
         }
     }
