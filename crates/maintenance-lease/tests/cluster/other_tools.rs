@@ -71,6 +71,7 @@ async fn what_others_wrote_survives_every_verb(cluster: Cluster) {
         [
             // Of the last takeover.
             "kubectl-maint.dev/breaks",
+            "kubectl-maint.dev/history",
             "kubectl-maint.dev/last-acquisition",
             "kubectl-maint.dev/last-holder",
             "kubectl-maint.dev/released-at"
