@@ -164,7 +164,7 @@ mod tests {
     use super::*;
     use crate::repository::Repository;
 
-    fn lease(holder: &str, notes: serde_json::Value) -> NodeLease {
+    fn lease(holder: &str, notes: &serde_json::Value) -> NodeLease {
         let lease = json!({
             "metadata": {"name": "worker-1", "uid": "u", "resourceVersion": "1", "annotations": notes},
             "spec": {
@@ -186,8 +186,8 @@ mod tests {
 
     #[test]
     fn an_end_says_how_and_by_whom() {
-        let alice = lease("alice", json!({}));
-        let hold = lease("kubeadm:alice", json!({}));
+        let alice = lease("alice", &json!({}));
+        let hold = lease("kubeadm:alice", &json!({}));
         for (lease, at, next, by, end, says, to) in [
             (&alice, 150, None, None, Ending::Released, None, 150),
             (
@@ -239,7 +239,7 @@ mod tests {
             assert_eq!(past.from.map(|from| from.timestamp()), Some(60));
             assert_eq!(past.to.map(|to| to.timestamp()), Some(to), "{history}");
         }
-        assert_eq!(after(&lease("", json!({})), second(1), None, None), None);
+        assert_eq!(after(&lease("", &json!({})), second(1), None, None), None);
     }
 
     #[test]
@@ -248,7 +248,7 @@ mod tests {
             "kubectl-maint.dev/acquisition": "3-n", "kubectl-maint.dev/user": "3-alice@corp",
             "kubectl-maint.dev/reason": "new \"kernel\"", "kubectl-maint.dev/ticket": "OPS-7",
         });
-        let history = after(&lease("alice", notes), second(150), None, None);
+        let history = after(&lease("alice", &notes), second(150), None, None);
         assert_eq!(
             history.as_deref(),
             Some(
@@ -262,7 +262,7 @@ mod tests {
         let mut history = String::new();
         for count in 0..100 {
             let notes = json!({"kubectl-maint.dev/history": history, "kubectl-maint.dev/reason": format!("no. {count}")});
-            let lease = lease("alice", notes);
+            let lease = lease("alice", &notes);
             history = after(&lease, second(150), None, None).expect("a history");
             assert!(history.len() <= LONGEST_HISTORY, "{history}");
         }
@@ -279,7 +279,7 @@ mod tests {
         for (one, is_recorded) in [("\u{1F600}", true), ("\"", true), ("\u{1}", false)] {
             let long = one.repeat(256);
             let notes = json!({"kubectl-maint.dev/reason": long, "kubectl-maint.dev/ticket": long});
-            let lease = lease(&long, notes);
+            let lease = lease(&long, &notes);
             let history = after(&lease, second(150), None, Some(&long));
             assert_eq!(history.is_some(), is_recorded, "{one:?}");
             assert!(history.is_none_or(|history| history.len() <= LONGEST_HISTORY));
@@ -289,13 +289,13 @@ mod tests {
     #[test]
     fn what_cannot_be_read_stays() {
         for text in ["x", "[{}]", "{}", "[1]", &format!("[{}]", " ".repeat(2000))] {
-            let lease = lease("alice", json!({"kubectl-maint.dev/history": text}));
+            let lease = lease("alice", &json!({"kubectl-maint.dev/history": text}));
             assert_eq!(lease.history(), Err(UnreadableHistory), "{text}");
             assert_eq!(after(&lease, second(150), None, None), None, "{text}");
         }
         // A later release may say more.
         let more = r#"[{"holder":"a","end":"released","more":1}]"#;
-        let lease = lease("alice", json!({"kubectl-maint.dev/history": more}));
+        let lease = lease("alice", &json!({"kubectl-maint.dev/history": more}));
         assert_eq!(lease.history().map(|all| all.len()), Ok(1));
     }
 }

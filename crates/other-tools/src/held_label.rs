@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::NodeLease;
-use maintenance_lease::protocol::identity;
+use maintenance_lease::protocol::{Instant, identity};
 
 use crate::node_keys::{LOCK_ID, NOTES, NodeKeys, annotation, is_cordoned, own_entry};
 
@@ -21,7 +21,7 @@ impl NodeKeys {
     #[must_use]
     pub fn of_lock(lease: &NodeLease) -> Self {
         let end = lease.end().filter(|_| !lease.is_hold());
-        let end = end.and_then(|end| end.to_chrono()).map(whole_seconds);
+        let end = end.and_then(Instant::to_chrono).map(whole_seconds);
         let notes = [
             ("held-by", lease.holder().map(identity::person)),
             ("held-reason", lease.reason()),
