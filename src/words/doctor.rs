@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::confirmation;
 use super::hint_command::Program;
+use super::missing_right;
 use super::policies::Enforcement;
 use super::verb::first;
 use crate::text::escape;
@@ -175,7 +176,7 @@ impl Discovery {
             )),
             Self::MissingRights(missing) => problem(
                 format!("you may not {}", missing.join(", ")),
-                "ask an administrator for the group kubectl-maint:users".to_owned(),
+                missing_right::permissions(),
             ),
             Self::Rights { of_policy } => {
                 let mut may = vec!["acquire, renew and release locks"];

@@ -89,7 +89,7 @@ fn the_examples_for_jq_work() {
 
 /// A target has an item even if the command fails before it reads anything.
 #[test]
-fn what_was_named_has_an_item_even_if_nothing_was_read() {
+fn named_nodes_have_items_even_if_nothing_was_read() {
     in_memory("json-unread", |cluster| {
         let node = cluster.node("worker-1");
         let item = |words: &[&str], code: i32| {

@@ -75,12 +75,13 @@ mod set;
 mod waiting;
 
 pub use any_lease::{AnyLease, Candidate, HEARTBEATS, LeaseScope};
+pub use cluster::call::{Accept, Call};
 pub use cluster::change::DryRun;
 pub use cluster::error::{ApiError, Status};
 pub use cluster::events::{Event, NodeEvent, shortened};
 pub use cluster::nodes::{NodeRow, RowDetail};
 pub use cluster::reads::{NodeAndLease, NodeLookup};
-pub use cluster::requests::{Accept, Call, Listed, Requests, escape};
+pub use cluster::requests::{Listed, Requests, escape};
 pub use cluster::server_time::{ClockWarning, ServerTime, ServerTimeLayer, ServerTimeService};
 pub use cluster::watch::{NodeRowEvent, WatchEvent};
 pub use election::{DEFAULT_LEASE_DURATION, LeaderElection};
