@@ -32,7 +32,7 @@ use crate::words::policies::Enforcement;
   kubectl maint doctor --fix
   kubectl maint doctor --as=alice -o json")]
 pub(crate) struct DoctorArgs {
-    /// Repair Leases that have no managedFields, and remove held labels of locks that have ended
+    /// Repair Leases that have no managedFields, and remove held labels of locks that have ended or expired
     #[arg(long)]
     pub(crate) fix: bool,
 
@@ -272,8 +272,8 @@ async fn leases(session: &Session<'_>, is_denied: bool, fix: bool) -> Discovery 
     Discovery::Repaired(nodes)
 }
 
-/// The Nodes whose held label belongs to a lock that has ended. A lock that has ended never begins again, so it does not
-/// matter what happens to the Node's Lease while its keys are removed.
+/// The Nodes whose held label belongs to a lock that has ended or expired. If its holder renews an expired lock meanwhile,
+/// only its label is missing.
 async fn labels(session: &Session<'_>, fix: bool) -> Discovery {
     let path = "/api/v1/nodes?labelSelector=kubectl-maint.dev%2Fheld".to_owned();
     let list = match object(session.locks.requests(), path).await {
@@ -290,9 +290,8 @@ async fn labels(session: &Session<'_>, fix: bool) -> Discovery {
         let metadata = &node["metadata"];
         let name = metadata["name"].as_str()?;
         let labelled = metadata["annotations"]["kubectl-maint.dev/held-lock-id"].as_str();
-        let lock_id = leases.get(name).and_then(NodeLease::lock_id);
-        let is_current = lock_id.is_some_and(|id| labelled == Some(&*id.to_string()));
-        (!is_current).then(|| (name.to_owned(), labelled.map(ToOwned::to_owned)))
+        (!is_current(session, leases.get(name), labelled))
+            .then(|| (name.to_owned(), labelled.map(ToOwned::to_owned)))
     });
     let stale: Vec<(String, Option<String>)> = stale.collect();
     if stale.is_empty() {
@@ -318,6 +317,15 @@ async fn labels(session: &Session<'_>, fix: bool) -> Discovery {
     }
 }
 
+/// Whether the lock with this id stands, and has not expired.
+fn is_current(session: &Session<'_>, lease: Option<&NodeLease>, lock_id: Option<&str>) -> bool {
+    let now = session.locks.server_time().now();
+    lease.is_some_and(|lease| {
+        let id = lease.lock_id().map(|id| id.to_string());
+        id.as_deref() == lock_id && lease.state(now).is_locked()
+    })
+}
+
 /// Removes what the lock with this id wrote on the Node, unless the Lease shows now that it has not ended. Returns whether
 /// it was removed.
 async fn remove_stale(
@@ -330,8 +338,7 @@ async fn remove_stale(
         return Ok(false);
     };
     let lease = session.locks.get(node).await?;
-    let current = lease.as_ref().and_then(NodeLease::lock_id);
-    if current.is_some_and(|current| current.to_string() == lock_id) {
+    if is_current(session, lease.as_ref(), Some(lock_id)) {
         return Ok(false);
     }
     let of = KeysOfLock {

@@ -140,7 +140,7 @@ pub(crate) enum Discovery {
     },
     Repaired(Vec<String>),
     Leases(usize),
-    /// Nodes with the held label of a lock that has ended.
+    /// Nodes with the held label of a lock that has ended or expired.
     StaleLabels(Vec<String>),
     /// The labels of such Nodes were removed.
     LabelsRemoved(Vec<String>),
@@ -254,7 +254,7 @@ impl Discovery {
             Self::Leases(count) => ok(format!("{count} checked")),
             Self::StaleLabels(nodes) => note(
                 format!(
-                    "with the held label of a lock that has ended: {}",
+                    "with the held label of a lock that has ended or expired: {}",
                     first(nodes, LISTED)
                 ),
                 format!("to remove it: `{program} doctor --fix`"),
@@ -262,7 +262,7 @@ impl Discovery {
             Self::LabelsRemoved(nodes) => ok(format!("removed: {}", first(nodes, LISTED))),
             Self::LabelsLeft { nodes, why } => note(
                 format!(
-                    "with the held label of a lock that has ended, and it was not removed: {}",
+                    "with the held label of a lock that has ended or expired, and it was not removed: {}",
                     first(nodes, LISTED)
                 ),
                 match why {

@@ -73,7 +73,7 @@ fn the_examples_for_jq_work() {
             .iter()
             .map(|(command, filter)| printed(cluster, command, filter))
             .collect();
-        let [left, expired, since, failed] = &all[..] else {
+        let [left, expired, since, failed, history] = &all[..] else {
             panic!("{examples:?}");
         };
         assert!(left.starts_with("worker-1 bob@laptop 17"), "{left}");
@@ -82,6 +82,8 @@ fn the_examples_for_jq_work() {
         assert_eq!(since.len(), 2, "{since:?}");
         assert!(since[0].starts_with("worker-1 90"), "{since:?}");
         assert_eq!(failed, "worker-1 Locked\nworker-2 OtherFailed\n");
+        assert!(history.starts_with("bob@laptop 20"), "{history}");
+        assert!(history.ends_with("Z Current\n"), "{history}");
     });
 }
 

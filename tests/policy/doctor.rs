@@ -239,7 +239,9 @@ fn held_labels_of_ended_locks_are_found() {
     hugo.succeeds(&["release", node, "--holder", "hugo"]);
     let found = lines(&admin.maint(&["doctor"]), "held labels");
     assert!(
-        found.starts_with("note     held labels    with the held label of a lock that has ended: "),
+        found.starts_with(
+            "note     held labels    with the held label of a lock that has ended or expired: "
+        ),
         "{found}"
     );
     assert!(found.contains(node), "{found}");

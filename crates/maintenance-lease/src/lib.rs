@@ -61,6 +61,7 @@ mod cluster;
 mod election;
 pub mod env;
 mod follow;
+mod history;
 mod keeper;
 mod lease;
 mod maintenance;
@@ -85,6 +86,7 @@ pub use cluster::server_time::{ClockWarning, ServerTime, ServerTimeLayer, Server
 pub use cluster::watch::{NodeRowEvent, WatchEvent};
 pub use election::{DEFAULT_LEASE_DURATION, LeaderElection};
 pub use follow::{Followed, Follower};
+pub use history::{Ending, PastLock, UnreadableHistory};
 pub use keeper::{Guarded, HeldLease, HeldState, Keep, Lost, LostBy};
 pub use lease::NodeLease;
 pub use maintenance::verbs::TakeOver;

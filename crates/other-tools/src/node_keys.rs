@@ -38,7 +38,7 @@ pub(crate) const LOCK_ID: &str = "kubectl-maint.dev/held-lock-id";
 const ENDED: &str = "kubectl-maint.dev/breaks";
 
 /// How the annotations that explain the held label begin.
-const NOTES: &str = "kubectl-maint.dev/held-";
+pub(crate) const NOTES: &str = "kubectl-maint.dev/held-";
 
 const APPLY: &str = "application/apply-patch+yaml";
 const MERGE: &str = "application/merge-patch+json";

@@ -71,6 +71,7 @@ async fn writes_of_others_survive_every_verb(cluster: Cluster) {
         [
             // Of the last takeover.
             "kubectl-maint.dev/breaks",
+            "kubectl-maint.dev/history",
             "kubectl-maint.dev/last-acquisition",
             "kubectl-maint.dev/last-holder",
             "kubectl-maint.dev/released-at"
