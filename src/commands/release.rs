@@ -146,7 +146,7 @@ async fn end_own_hold(
         return Err(Error::Refused(Box::new(refused)).into());
     };
     if args.change.write.dry_run == DryRun::None {
-        session.remove_held_label(lease).await?;
+        session.remove_held_label(node, Some(lease)).await?;
     }
     let seen = NodeAndLease {
         node: node.clone(),

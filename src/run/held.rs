@@ -4,7 +4,8 @@ use std::cell::Cell;
 
 use maintenance_lease::{Error, NodeLease};
 use other_tools::{
-    KeysOfLock, KeysSet, NodeKeys, OptOuts, has_cluster_api_machine, remove_keys, set_keys,
+    KeysOfLock, KeysRemoved, KeysSet, NodeKeys, OptOuts, has_cluster_api_machine, remove_keys,
+    set_keys,
 };
 
 use super::session::Session;
@@ -54,8 +55,8 @@ impl Session<'_> {
         let id = lock_id.to_string();
         let of = KeysOfLock {
             node: lease.node(),
+            uid: &uid,
             lock_id: &id,
-            dry_run: false,
         };
         let of_cluster_api = Cell::new(false);
         let set = async |cordon| {
@@ -68,7 +69,7 @@ impl Session<'_> {
                 held.and(opt_outs.keys(on))
             };
             let is_held = || self.is_on_hold(lease);
-            set_keys(self.locks.requests(), of, &uid, keys, is_held).await
+            set_keys(self.locks.requests(), of, keys, is_held).await
         };
         let result = match set(cordon).await {
             // A write that replaces the label of an earlier hold may not cordon.
@@ -85,31 +86,40 @@ impl Session<'_> {
         result
     }
 
-    /// Removes what [`set_held_label`](Self::set_held_label) wrote, before the hold in `lease` is ended. Without
-    /// permission, the label stays, and the hold can be ended all the same.
+    /// Removes what [`set_held_label`](Self::set_held_label) wrote, before the hold `ending` is ended, and what is left of a
+    /// lock that has ended. Without permission, it stays, and the hold can be ended all the same.
     ///
     /// # Errors
     /// If the Node can't be read or written.
-    pub(crate) async fn remove_held_label(&self, lease: &NodeLease) -> Result<(), Failure> {
-        let Some(lock_id) = lease.lock_id() else {
-            return Ok(());
-        };
-        let of = KeysOfLock {
-            node: lease.node(),
-            lock_id: &lock_id.to_string(),
-            dry_run: false,
-        };
-        let is_held = || self.is_on_hold(lease);
-        match remove_keys(self.locks.requests(), of, is_held).await {
+    pub(crate) async fn remove_held_label(
+        &self,
+        node: &str,
+        ending: Option<&NodeLease>,
+    ) -> Result<(), Failure> {
+        match self.remove_keys(node, ending).await {
             Ok(_) => Ok(()),
             Err(Error::Api(error)) if error.is_forbidden() => {
                 let cause = escape(&error.to_string());
-                self.terminal
-                    .remark(node_keys::label_stays(lease.node(), &cause));
+                self.terminal.remark(node_keys::label_stays(node, &cause));
                 Ok(())
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// The same, with its result.
+    ///
+    /// # Errors
+    /// The same, and a missing permission.
+    pub(crate) async fn remove_keys(
+        &self,
+        node: &str,
+        ending: Option<&NodeLease>,
+    ) -> Result<KeysRemoved, Error> {
+        let id = |lease: &NodeLease| Some(lease.lock_id()?.to_string());
+        let shown = async || Ok(self.locks.get(node).await?.as_ref().and_then(id));
+        let ending = ending.and_then(id);
+        remove_keys(self.locks.requests(), node, ending.as_deref(), shown).await
     }
 
     /// Whether the hold in `lease` still stands.

@@ -13,11 +13,9 @@ use tokio::sync::mpsc::unbounded_channel;
 use self::progress::{Line, SetUpdate};
 use super::interruption::interrupt;
 use super::lock_command::LockCommand;
-use super::parallel::in_order;
 use super::targets::names;
 use crate::args::wait::WaitingArgs;
 use crate::error::{Failure, Obstacle, Verb};
-use crate::words::waiting::SetWait;
 
 /// The results by node. Nodes that were released again, or never tried, are missing.
 #[derive(Default)]
@@ -95,40 +93,6 @@ impl LockCommand<'_> {
                     .collect(),
                 interrupted: outcome.interrupted,
             }
-        };
-        self.in_namespace(targets, lock).await
-    }
-
-    /// Locks each of `targets` independently, by `work`.
-    ///
-    /// # Errors
-    /// As [`in_namespace`](Self::in_namespace).
-    pub(crate) async fn each<F>(
-        &self,
-        targets: Vec<Target>,
-        work: impl Fn(Target) -> F,
-    ) -> Result<Results, Failure>
-    where
-        F: Future<Output = Result<Change, Failure>>,
-    {
-        let lock = async |targets: Vec<Target>| {
-            let mut results = Results::default();
-            let mut line = Line::new(&self.session, self.verb, false);
-            let (all, mut refused) = (targets.len(), 0);
-            results.interrupted = in_order(
-                targets,
-                self.args.nodes.parallel,
-                &work,
-                |node| self.session.locks.has_open_write(node),
-                |node, result| {
-                    refused += usize::from(result.is_err());
-                    results.by_node.insert(node.to_owned(), result);
-                    let taken = results.by_node.len() - refused;
-                    line.take_in(SetUpdate::Count(SetWait { taken, all }, refused));
-                },
-            )
-            .await;
-            results
         };
         self.in_namespace(targets, lock).await
     }

@@ -8,8 +8,7 @@ use crate::text::{escape, shown};
 pub(crate) const CLUSTER_API: &str =
     "NOT protected from Cluster API: no opt-out on a Node stops it";
 
-pub(crate) const LOCK_ENDED: &str = "its hold has ended, or an interrupted command has begun to end it; to label the Node, \
-     run `unhold`, then hold it again";
+pub(crate) const LOCK_ENDED: &str = "another command has ended its hold, or has begun to";
 
 pub(crate) const NODE_GONE: &str = "the Node does not exist, or cannot be read";
 

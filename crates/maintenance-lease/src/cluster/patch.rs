@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::wire;
 use crate::bugs::{self, Bug};
 use crate::lease::NodeLease;
-use crate::notes::{annotation, mark, mark_of_release};
+use crate::notes::{BREAKS, annotation, mark, mark_of_release};
 use crate::protocol::{Names, Write};
 use crate::repository::Repository;
 
@@ -150,7 +150,7 @@ fn annotations(
         }
     }
     if let Some(lease) = taken_over {
-        note(annotation::BREAKS, json!(broken_lock_id(lease)));
+        note(BREAKS, json!(broken_lock_id(lease)));
     }
     match *write {
         Write::Acquire {
