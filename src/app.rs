@@ -13,7 +13,7 @@ use crate::words::hint_command::{FILE, NAME};
 use crate::{args, commands};
 
 use crate::args::connection::ConnectionArgs;
-use crate::args::holder::HolderArgs;
+use crate::args::default_holder::HolderArgs;
 
 /// Lock nodes for maintenance: one lock per node that everybody can see
 ///

@@ -2,10 +2,10 @@
 
 pub(crate) mod change;
 pub(crate) mod connection;
+pub(crate) mod default_holder;
 pub(crate) mod deprecated;
 pub(crate) mod duration;
 pub(crate) mod fencing;
-pub(crate) mod holder;
 pub(crate) mod hook;
 pub(crate) mod lock_id;
 pub(crate) mod nodes;

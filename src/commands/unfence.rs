@@ -1,7 +1,7 @@
 //! `unfence`: return a fenced node to service.
 
 mod args;
-mod hold;
+mod fencing_hold;
 mod steps;
 
 pub(crate) use self::args::UnfenceArgs;

@@ -15,9 +15,9 @@ use pod_safety::fencing::{is_of_fencing, protects_fencing};
 use tokio::time::timeout;
 
 use crate::args::connection::{ConnectionArgs, USER_AGENT};
-use crate::args::holder::HolderArgs;
+use crate::args::default_holder::HolderArgs;
 use crate::words::hint_command::NODE_KINDS;
-use crate::words::holder::of_node;
+use crate::words::holder_name::of_node;
 use crate::words::why::Kind;
 use connect::{Environment, Notices, connect};
 

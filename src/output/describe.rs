@@ -9,7 +9,7 @@ use crate::text::escape;
 use crate::words::activity;
 use crate::words::cells::{last_reason, none, time_left, unknown, unreadable};
 use crate::words::health;
-use crate::words::holder::of_node;
+use crate::words::holder_name::of_node;
 use crate::words::lock::is_ending;
 use crate::words::next_steps::{self, Reader};
 use crate::words::state::{ShownState, flag_words};

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::data::{ApiVersion, Data, kind};
 use crate::holder::{Holder, HolderSource};
 use crate::text::escape;
-use crate::words::holder::{EARLIER_HOLDER, WITH_HOLDER, source};
+use crate::words::holder_name::{EARLIER_HOLDER, WITH_HOLDER, source};
 
 /// The caller.
 #[derive(Debug, Serialize, JsonSchema)]

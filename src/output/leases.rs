@@ -14,7 +14,7 @@ pub(crate) use self::record::{LeaseList, list};
 use super::grid::{self, Grid};
 use crate::text::escape;
 use crate::words::cells::{none, text, time_left, unknown};
-use crate::words::holder::{named, of_node};
+use crate::words::holder_name::{named, of_node};
 use crate::words::state::ShownState;
 use crate::words::time::span;
 

@@ -16,7 +16,7 @@ use crate::error::{Failure, Unconfirmed, Verb};
 use crate::ui::Terminal;
 use crate::words::confirmation::{self, nodes, question, taken_over, would_ask};
 use crate::words::fencing::taken_while_running;
-use crate::words::holder::person;
+use crate::words::holder_name::person;
 
 /// The number of nodes that a selector may put on hold without a confirmation.
 const HELD_UNASKED: usize = 10;

@@ -47,20 +47,24 @@ impl LockCommand<'_> {
     /// Locks `targets` as a set. Reports what it waits for if `waiting` asks for that.
     ///
     /// # Errors
-    /// As [`in_namespace`](Self::in_namespace).
+    /// As [`without_namespace`](Self::without_namespace).
     pub(crate) async fn lock(
         &self,
         targets: Vec<Target>,
         options: SetOptions,
         waiting: WaitingArgs,
     ) -> Result<Results, Failure> {
-        let lock = async |targets| {
-            let locks = &self.session.locks;
-            let mut options = options.clone().parallel(self.args.nodes.parallel.into());
-            if waiting.wait {
-                options = options.wait(waiting.timeout);
-            }
-            let waits = waiting.wait && waiting.timeout != Some(Duration::ZERO);
+        let locks = &self.session.locks;
+        let mut options = options.parallel(self.args.nodes.parallel.into());
+        if waiting.wait {
+            options = options.wait(waiting.timeout);
+        }
+        let waits = waiting.wait && waiting.timeout != Some(Duration::ZERO);
+        let waited = waiting.timeout.unwrap_or_default();
+        let nodes = names(&targets);
+        let mut results = Results::default();
+        let mut next = Some(targets);
+        while let Some(targets) = next {
             let mut line = Line::new(&self.session, self.verb, waits);
             let (sender, mut reported) = unbounded_channel();
             let report = |progress: SetProgress<'_>| {
@@ -81,48 +85,40 @@ impl LockCommand<'_> {
             while let Ok(reported) = reported.try_recv() {
                 line.take_in(reported);
             }
-            let waited = waiting.timeout.unwrap_or_default();
             let failed = outcome.failed.into_iter();
             let failed =
                 failed.map(|(node, error)| (node.clone(), Err(failure(node, error, waited))));
             let held = outcome.held.into_iter();
-            Results {
-                by_node: held
-                    .map(|(node, change)| (node, Ok(change)))
-                    .chain(failed)
-                    .collect(),
-                interrupted: outcome.interrupted,
-            }
-        };
-        self.in_namespace(targets, lock).await
+            let held = held.map(|(node, change)| (node, Ok(change)));
+            results.by_node.extend(held.chain(failed));
+            results.interrupted = outcome.interrupted;
+            drop(line);
+            next = self.without_namespace(&nodes, &results).await?;
+        }
+        Ok(results)
     }
 
-    /// Locks `targets`. If the namespace is missing, asks on a terminal whether to create it, then retries.
+    /// If the namespace is missing, asks on a terminal whether to create it. Returns the nodes to try again.
     ///
     /// # Errors
     /// If the answer is not yes. That was reported.
-    async fn in_namespace(
+    async fn without_namespace(
         &self,
-        targets: Vec<Target>,
-        lock: impl AsyncFn(Vec<Target>) -> Results,
-    ) -> Result<Results, Failure> {
-        let nodes = names(&targets);
-        let mut results = lock(targets).await;
+        nodes: &[String],
+        results: &Results,
+    ) -> Result<Option<Vec<Target>>, Failure> {
         let is_missing = |result: &Result<_, _>| {
             matches!(result, Err(Failure::Lock(Error::NamespaceMissing(_))))
         };
         let is_missing = results.by_node.values().any(is_missing);
         if !is_missing || results.interrupted || self.is_dry_run() || !self.can_ask() {
-            return Ok(results);
+            return Ok(None);
         }
-        self.confirm_namespace(&nodes).await?;
+        self.confirm_namespace(nodes).await?;
         self.session.locks.set_creates_namespace(true);
-        let failed = |node: &String| !matches!(results.by_node.get(node), Some(Ok(_)));
-        let failed = nodes.into_iter().filter(failed).map(Target::from).collect();
-        let retried = lock(failed).await;
-        results.by_node.extend(retried.by_node);
-        results.interrupted = retried.interrupted;
-        Ok(results)
+        let failed = |node: &&String| !matches!(results.by_node.get(*node), Some(Ok(_)));
+        let failed = nodes.iter().filter(failed).cloned().map(Target::from);
+        Ok(Some(failed.collect()))
     }
 }
 

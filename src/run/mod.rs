@@ -8,7 +8,7 @@
 pub(crate) mod confirm;
 pub(crate) mod events;
 pub(crate) mod fencing;
-pub(crate) mod held;
+pub(crate) mod held_label;
 pub(crate) mod interruption;
 pub(crate) mod lock_command;
 pub(crate) mod lock_set;

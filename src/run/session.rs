@@ -13,7 +13,7 @@ use other_tools::Finding;
 
 use super::interruption::or_interrupted;
 use crate::args::connection::{ConnectionArgs, USER_AGENT};
-use crate::args::holder::HolderArgs;
+use crate::args::default_holder::HolderArgs;
 use crate::args::write::WriteArgs;
 use crate::error::{Failure, InputError, Verb};
 use crate::signals::asked_to_end;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use maintenance_lease::protocol::{Instant, Now, Span, State};
 use maintenance_lease::{Change, Done, DryRun, LONGEST_DURATION, NodeLease, SideEffect};
 
-use super::holder::{named, person};
+use super::holder_name::{named, person};
 use super::lock::{about, why};
 use super::state::node_problem;
 use super::time::{clock, length, remaining};

@@ -5,7 +5,7 @@ use maintenance_lease::{NodeLease, NodeRow};
 use pod_safety::fencing::is_of_fencing;
 
 use super::hint_command::Program;
-use super::holder::person;
+use super::holder_name::person;
 use super::lock::why;
 use super::refusal::fenced;
 use super::state::node_problem;

@@ -3,7 +3,7 @@
 use maintenance_lease::protocol::State;
 use maintenance_lease::{ApiError, Change, Done, NodeEvent, NodeLease};
 
-use super::holder::person;
+use super::holder_name::person;
 use super::lock::why;
 use crate::error::Verb;
 use crate::text::escape;

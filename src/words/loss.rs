@@ -4,7 +4,7 @@ use maintenance_lease::protocol::{Instant, Now, Span};
 use maintenance_lease::{Lost, LostBy, NodeLease};
 use under_lease::Stage;
 
-use super::holder::{named, of_node, person};
+use super::holder_name::{named, of_node, person};
 use super::lock::{about, why};
 use super::time::{clock, length};
 use crate::holder::HoldingCommand;

@@ -5,7 +5,7 @@ use std::fmt;
 use maintenance_lease::protocol::{Now, Refusal, State, identity};
 use maintenance_lease::{Blocked, NodeLease, Refused, Subject};
 
-use super::holder::person;
+use super::holder_name::person;
 use super::lock::about;
 use super::waiting::{self, SetWait};
 use crate::error::Awaited;

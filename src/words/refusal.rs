@@ -7,7 +7,7 @@ use std::time::Duration;
 use maintenance_lease::protocol::{Instant, Now, Refusal, State, identity};
 use maintenance_lease::{LONGEST_DURATION, NodeLease, Refused};
 
-use super::holder::{named, person};
+use super::holder_name::{named, person};
 use super::lock::{about, is_ending, why};
 use super::request::RequestContext;
 use super::state::node_problem;

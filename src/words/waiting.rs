@@ -3,7 +3,7 @@
 use maintenance_lease::Blocked;
 use maintenance_lease::protocol::{Instant, Now, Refusal};
 
-use super::holder::person;
+use super::holder_name::person;
 use super::refusal;
 use super::request::RequestContext;
 use super::time::clock;

@@ -6,7 +6,7 @@ use maintenance_lease::protocol::{LockId, Now};
 use maintenance_lease::{Change, Done, Error, NodeLease};
 
 use super::hint_command::Program;
-use super::holder::person;
+use super::holder_name::person;
 use super::lock::why;
 use super::time::clock;
 use crate::text::{escape, for_shell};

@@ -6,7 +6,7 @@ mod campaign;
 mod election_state;
 mod exit;
 mod failure;
-mod holder;
+mod identity;
 mod lead;
 mod log;
 mod platform;

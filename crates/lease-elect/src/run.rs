@@ -14,7 +14,7 @@ use crate::exit::Code;
 use crate::failure::Failure;
 use crate::lead::Lead;
 use crate::signals::EndSignals;
-use crate::{holder, log, status};
+use crate::{identity, log, status};
 
 /// The name of this program in the API server's logs.
 const USER_AGENT: &str = concat!("lease-elect/", env!("CARGO_PKG_VERSION"));
@@ -45,7 +45,10 @@ pub(crate) async fn run(args: &Args) -> Result<Code, Failure> {
         }
         connection = connect(&flags, &environment, USER_AGENT, &notices) => connection?,
     };
-    let holder = args.holder.clone().unwrap_or_else(holder::of_this_process);
+    let holder = args
+        .holder
+        .clone()
+        .unwrap_or_else(identity::of_this_process);
     let namespace = connection.client.default_namespace().to_owned();
     let reconnect = connection.reconnector();
     let locks = Maintenance::builder(connection.client, holder)

@@ -5,13 +5,13 @@
 #![warn(missing_docs)]
 
 mod findings;
-mod held;
+mod held_label;
 mod managed_fields;
 mod node_keys;
 mod opt_outs;
 
 pub use findings::{Activity, Finding, findings, medik8s_finding, medik8s_lease_path};
-pub use held::HELD;
+pub use held_label::HELD;
 pub use node_keys::{
     Conflict, FIELD_MANAGER, KeysOfLock, KeysRemoved, KeysSet, NodeKeys, remove_keys, set_keys,
 };

@@ -25,7 +25,7 @@ use maintenance_lease::{Accept, ApiError, BREAKS, Call, Requests, escape};
 use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 
-use crate::held::{CORDON, HELD, is_listed};
+use crate::held_label::{CORDON, HELD, is_listed};
 use crate::managed_fields::{is_apply_of, owners};
 
 /// The field manager of the keys.

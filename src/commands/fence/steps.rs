@@ -21,7 +21,7 @@ use crate::ui::Terminal;
 use crate::words::fencing::{
     self, Question, fenced, hold_ended, hold_lost, hold_not_ended, hold_stays, unrecorded,
 };
-use crate::words::holder::person;
+use crate::words::holder_name::person;
 use crate::words::with::command_line;
 
 /// How long reads are retried after a hook has succeeded, to record it.

@@ -29,7 +29,7 @@ use crate::words::change::{dry_run_suffix, may_still_act};
 use crate::words::error_code::ErrorCode;
 use crate::words::failure;
 use crate::words::force_deletion as words;
-use crate::words::holder::of_node;
+use crate::words::holder_name::of_node;
 use crate::words::node_state;
 use crate::words::refusal::{fenced, running_command};
 

@@ -11,7 +11,7 @@ use crate::text::escape;
 use crate::words::activity;
 use crate::words::cells::{last_reason, left, none, reason_and_ticket, text, unknown, unreadable};
 use crate::words::health;
-use crate::words::holder::of_node;
+use crate::words::holder_name::of_node;
 use crate::words::state::ShownState;
 use crate::words::time::span;
 

@@ -4,7 +4,7 @@
 use maintenance_lease::protocol::{Instant, LockId, Now, Span, State};
 use maintenance_lease::{Change, Done, Error, Hold, NodeLease};
 use other_tools::OptOuts;
-use pod_safety::fencing::hold::{PURPOSE, is_of_fencing, protects_fencing};
+use pod_safety::fencing::fencing_hold::{PURPOSE, is_of_fencing, protects_fencing};
 use pod_safety::fencing::steps::Lock;
 
 use super::hook::GRACE;

@@ -5,7 +5,7 @@ use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::{Instant, Now};
 
 use super::snapshot::Snapshot;
-use crate::words::holder::of_node;
+use crate::words::holder_name::of_node;
 use crate::words::state::ShownState;
 
 /// What rows are sorted by. Rows without the value come last.

@@ -4,7 +4,7 @@ use maintenance_lease::NodeLease;
 use pod_safety::fencing::Record;
 
 use super::progress::was_fenced;
-use crate::words::holder::person;
+use crate::words::holder_name::person;
 use crate::words::lock::why;
 
 /// What an operator confirms: facts, and a question.

@@ -4,7 +4,7 @@ mod confirmation;
 mod cost;
 mod event;
 mod failure;
-mod hold;
+mod fencing_hold;
 mod machine;
 mod progress;
 mod refusal;
@@ -19,7 +19,7 @@ pub(crate) use self::failure::{
     HOOK_NOT_RUN, HOOK_STILL_RUNNING, PROCESSES_LEFT, hook_not_followed, hook_stays, of_hook,
     taken_while_running, unknown, unread,
 };
-pub(crate) use self::hold::{
+pub(crate) use self::fencing_hold::{
     end_of_hold, hold_ended, hold_left, hold_lost, hold_not_ended, hold_reason, hold_stays,
     not_marked, on_hold, taken_by,
 };

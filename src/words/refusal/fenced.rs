@@ -6,7 +6,7 @@ use pod_safety::fencing::is_of_fencing;
 
 use crate::error::Verb;
 use crate::words::hint_command::Program;
-use crate::words::holder::person;
+use crate::words::holder_name::person;
 use crate::words::lock::about;
 use crate::words::request::RequestContext;
 

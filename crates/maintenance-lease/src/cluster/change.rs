@@ -4,7 +4,6 @@ mod outcome;
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures::future::{Either, select};
 use futures::pin_mut;
 
@@ -546,32 +545,24 @@ impl Running {
 
     async fn send(&mut self, attempt: &Attempt) -> Result<NodeLease, ApiError> {
         let (api, task) = (&self.api, &self.task);
-        let sending = async {
-            match &self.lease {
-                Some(on) => {
-                    let mut patch = merge_patch(&attempt.write, on, &task.extras, &task.names);
-                    if task.once
-                        && bugs::active(Bug::WaiterWithoutVersion)
-                        && let Some(metadata) = patch["metadata"].as_object_mut()
-                    {
-                        metadata.remove("resourceVersion");
-                    }
-                    api.patch_lease(&task.node, &patch, &task.write_options)
-                        .await
+        let call = match &self.lease {
+            Some(on) => {
+                let mut patch = merge_patch(&attempt.write, on, &task.extras, &task.names);
+                if task.once
+                    && bugs::active(Bug::WaiterWithoutVersion)
+                    && let Some(metadata) = patch["metadata"].as_object_mut()
+                {
+                    metadata.remove("resourceVersion");
                 }
-                None => {
-                    let lease = object(
-                        &attempt.write,
-                        &task.node,
-                        &api.repository,
-                        &task.extras,
-                        &task.names,
-                    );
-                    api.create_lease(&lease, &task.write_options).await
-                }
+                api.lease_patch(&task.node, &patch, &task.write_options)
+            }
+            None => {
+                let (extras, names) = (&task.extras, &task.names);
+                let lease = object(&attempt.write, &task.node, &api.repository, extras, names);
+                api.lease_creation(&lease, &task.write_options)
             }
         };
-        let answer: Bytes = self.unless_paused(sending).await?;
+        let answer = self.unless_paused(api.call(&call)).await?;
         NodeLease::from_json(&answer, &self.api.repository).map_err(ApiError::Unreadable)
     }
 

@@ -1,7 +1,6 @@
 //! The writes: a merge patch on the resource version that was read, or the creation of a missing object.
 //! Nothing else changes a Lease.
 
-use bytes::Bytes;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -35,27 +34,16 @@ impl WriteOptions {
 }
 
 impl Api {
-    /// Applies a merge patch that contains its `metadata.resourceVersion`.
-    pub(crate) async fn patch_lease(
-        &self,
-        node: &str,
-        patch: &Value,
-        options: &WriteOptions,
-    ) -> Result<Bytes, ApiError> {
+    /// The request that applies a merge patch, which contains its `metadata.resourceVersion`.
+    pub(crate) fn lease_patch(&self, node: &str, patch: &Value, options: &WriteOptions) -> Call {
         let path = self.repository.path(Some(node));
-        self.call(&options.call(Method::PATCH, &path, "application/merge-patch+json", patch))
-            .await
+        options.call(Method::PATCH, &path, "application/merge-patch+json", patch)
     }
 
-    /// Creates a Lease.
-    pub(crate) async fn create_lease(
-        &self,
-        lease: &Value,
-        options: &WriteOptions,
-    ) -> Result<Bytes, ApiError> {
+    /// The request that creates a Lease.
+    pub(crate) fn lease_creation(&self, lease: &Value, options: &WriteOptions) -> Call {
         let path = self.repository.path(None);
-        self.call(&options.call(Method::POST, &path, "application/json", lease))
-            .await
+        options.call(Method::POST, &path, "application/json", lease)
     }
 
     /// Creates the namespace of the Leases. Returns whether it was missing.

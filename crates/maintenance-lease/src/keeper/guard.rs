@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use super::held::HeldLease;
+use super::held_lease::HeldLease;
 use super::lost::Lost;
 
 /// How guarded work ended.

@@ -5,12 +5,12 @@
 //! own timer, also while a request hangs.
 
 mod guard;
-mod held;
+mod held_lease;
 mod held_state;
 mod lost;
 mod task;
 
 pub use guard::Guarded;
-pub use held::{HeldLease, Keep};
+pub use held_lease::{HeldLease, Keep};
 pub use held_state::HeldState;
 pub use lost::{Lost, LostBy};

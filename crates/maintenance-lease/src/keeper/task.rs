@@ -154,12 +154,9 @@ impl Driver {
                 patch
             }
         };
-        let (api, node, options) = (
-            self.api.clone(),
-            self.node.clone(),
-            self.write_options.clone(),
-        );
-        async move { Answer::Renewed(api.patch_lease(&node, &patch, &options).await) }.boxed()
+        let api = self.api.clone();
+        let call = api.lease_patch(&self.node, &patch, &self.write_options);
+        async move { Answer::Renewed(api.call(&call).await) }.boxed()
     }
 
     fn read(&self) -> BoxFuture<'static, Answer> {

@@ -50,8 +50,8 @@ impl Maintenance {
                 "resourceVersion": lease.resource_version().to_string(),
                 "annotations": {FENCED: mark},
             }});
-            let options = &self.write_options;
-            match self.api.patch_lease(node, &patch, options).await {
+            let call = self.api.lease_patch(node, &patch, &self.write_options);
+            match self.api.call(&call).await {
                 Ok(_) => return Ok(()),
                 Err(error) if error.is_conflict() && tries.next().is_some() => {}
                 Err(error) => return Err(self.api.lease_right("patch").explain(error)),

@@ -3,8 +3,8 @@
 //! [`order`] decides what to acquire and release next; [`actions`] carries it out.
 
 mod actions;
-mod held;
 mod held_locks;
+mod held_set;
 mod options;
 mod order;
 mod parallel;
@@ -13,7 +13,7 @@ mod wait;
 use std::pin::pin;
 
 use self::actions::Driver;
-pub use self::held::HeldSet;
+pub use self::held_set::HeldSet;
 pub use self::options::{SetError, SetOptions, SetOutcome, SetProgress, Target};
 use self::order::{Action, Order};
 use self::parallel::Interrupt;

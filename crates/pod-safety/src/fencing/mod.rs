@@ -3,7 +3,7 @@
 pub mod attempt;
 pub mod back;
 pub mod cost;
-pub mod hold;
+pub mod fencing_hold;
 pub mod patch;
 pub mod proof;
 pub mod record;
@@ -14,7 +14,7 @@ pub mod unchanged_heartbeat;
 
 pub use attempt::Attempt;
 pub use cost::Cost;
-pub use hold::{is_of_fencing, protects_fencing};
+pub use fencing_hold::{is_of_fencing, protects_fencing};
 pub use proof::{Machine, Proof};
 pub use record::{How, Record};
 pub use recording::{Recording, Written};

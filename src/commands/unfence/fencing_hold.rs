@@ -8,7 +8,7 @@ use super::steps::UnfenceRun;
 use crate::error::{Failure, LockAfter};
 use crate::run::fencing::Observed;
 use crate::words::fencing::{Question, hold_left, hold_lost, taken_by};
-use crate::words::holder::person;
+use crate::words::holder_name::person;
 
 impl UnfenceRun<'_> {
     /// The hold of the fencing, with any holder.

@@ -7,7 +7,7 @@ use super::failure::unknown;
 use crate::error::Failure;
 use crate::text::escape;
 use crate::words::hint_command::Program;
-use crate::words::holder::{of_node, person};
+use crate::words::holder_name::{of_node, person};
 
 /// The prefix of the reason of a fencing's hold.
 const MARK: &str = "fencing: ";
