@@ -234,6 +234,14 @@ impl Terminal {
         }
     }
 
+    /// The line that is typed after `question`.
+    ///
+    /// # Errors
+    /// If nobody can answer, or if the terminal is gone.
+    pub(crate) async fn line(&self, question: &str) -> Result<String, Failure> {
+        self.ask(&[], question, "").await
+    }
+
     /// The answer to `question`, which is printed after `facts`, one per line, and before `choices`.
     async fn ask(
         &self,

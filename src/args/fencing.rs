@@ -6,16 +6,18 @@ use clap::{Args, ValueEnum};
 
 use super::duration;
 use super::hook::HookArgs;
+use super::nodes::node_name;
 use super::output::OutputArgs;
 use super::risks::RiskArgs;
 use super::write::WriteArgs;
+use crate::error::InputError;
 
 /// The node, its hook, and the risks `R` that can be accepted.
 #[derive(Args, Debug)]
 pub(crate) struct FencingArgs<R: ValueEnum + Send + Sync + 'static> {
     /// Node name, as NAME or node/NAME
-    #[arg(value_name = "NODE")]
-    pub(crate) node: String,
+    #[arg(index = 1, value_name = "NODE", required = true)]
+    node: Option<String>,
 
     #[command(flatten)]
     pub(crate) risks: RiskArgs<R>,
@@ -44,4 +46,19 @@ pub(crate) struct FencingArgs<R: ValueEnum + Send + Sync + 'static> {
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+}
+
+impl<R: ValueEnum + Send + Sync> FencingArgs<R> {
+    /// The name of the node.
+    ///
+    /// # Errors
+    /// If it is not valid for a node.
+    pub(crate) fn node(&self) -> Result<String, InputError> {
+        node_name(self.typed_node().unwrap_or_default())
+    }
+
+    /// What was typed as the node.
+    pub(crate) fn typed_node(&self) -> Option<&str> {
+        self.node.as_deref()
+    }
 }

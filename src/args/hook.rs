@@ -28,6 +28,6 @@ pub(crate) struct HookArgs {
     pub(crate) resume: Option<String>,
 
     /// Program to run on this machine, and its arguments
-    #[arg(last = true, value_name = "HOOK")]
+    #[arg(index = 2, last = true, value_name = "HOOK")]
     pub(crate) hook: Vec<OsString>,
 }

@@ -1,5 +1,6 @@
 //! `fence`: prove that nothing runs on an unreachable node any more, and tell Kubernetes.
 
+mod all_unreachable;
 mod args;
 mod cost;
 mod follow;
@@ -7,30 +8,44 @@ mod proof;
 mod record;
 mod steps;
 
+use self::all_unreachable::fence_all;
 pub(crate) use self::args::FenceArgs;
 use self::steps::FenceRun;
 use crate::error::{Failure, InputError, Verb};
 use crate::exit::Code;
-use crate::run::fencing::{FencingTarget, Hook};
+use crate::run::fencing::FencingSession;
 use crate::run::session::Start;
 
 pub(crate) async fn run(args: &FenceArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    if args.powered_off.is_none() && args.common.hook.hook.is_empty() {
-        let node = args.common.node.clone();
+    let common = &args.common;
+    if args.powered_off.is_none() && common.hook.hook.is_empty() {
+        let node = common.typed_node().map(ToOwned::to_owned);
         return Err(InputError::NoProof { node }.into());
     }
-    let target = FencingTarget::open(start, Verb::Fence, &args.common).await?;
-    args.namespace.apply(&target.session.locks);
-    let hook = match Hook::new(&target, &args.common.hook) {
-        Ok(hook) => hook,
-        Err(failure) => return target.end(Verb::Fence, Err(failure), None).await,
+    let node = match args.all_unreachable {
+        true => None,
+        false => Some(common.node()?),
     };
-    let mut run = FenceRun::new(args, &target, hook);
+    let session = FencingSession::open(start, Verb::Fence, common).await?;
+    args.namespace.apply(&session.session.locks);
+    let Some(node) = node else {
+        return fence_all(args, &session).await;
+    };
+    let target = session.target(node);
+    let mut run = match FenceRun::new(args, &target) {
+        Ok(run) => run,
+        Err(failure) => {
+            return session
+                .end(Verb::Fence, vec![target.ended(Err(failure), None)])
+                .await;
+        }
+    };
     let result = match run.run().await {
         Ok(()) => Ok(()),
         Err(failure) => Err(run.release_own_hold(failure).await),
     };
-    let code = target.end(Verb::Fence, result, run.outcome.take()).await;
+    let ended = target.ended(result, run.outcome.take());
+    let code = session.end(Verb::Fence, vec![ended]).await;
     run.report_lease_end();
     code
 }

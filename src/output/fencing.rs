@@ -242,8 +242,9 @@ impl Fencing {
         Self { dry_run, ..self }
     }
 
-    /// Adds why the command failed.
+    /// Adds why the command failed, if it did.
     pub(crate) fn with_error(self, error: Option<ItemError>) -> Self {
+        let error = error.or(self.error);
         Self { error, ..self }
     }
 }

@@ -154,10 +154,13 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
         ),
         InputError::NoProof { node } => both(
             "missing proof that the node is off: give `--powered-off=HOW` or `-- HOOK`",
-            format!(
-                "{program} fence {node} --powered-off=\"HOW YOU KNOW\"; or {program} fence {node} -- HOOK",
-                node = for_shell(node)
-            ),
+            {
+                let all = "--all-unreachable --max=N".to_owned();
+                let nodes = node.as_deref().map_or(all, for_shell);
+                format!(
+                    "{program} fence {nodes} --powered-off=\"HOW YOU KNOW\"; or {program} fence {nodes} -- HOOK"
+                )
+            },
         ),
         InputError::EmptyPodSelector => both(
             "the selector of -l is empty: it would match all pods in the namespace",

@@ -2,54 +2,27 @@
 
 use serde_json::{Value, json};
 
+use crate::support::database::{local, set};
 use crate::support::{HEARTBEAT_AGE, Stage, eventually};
 
-const DRIVER: &str = "disk.example.com";
+/// What a set of one pod with a volume shows before its deletion on an unreachable node, and what comes of it.
+struct Row {
+    set: &'static str,
+    mode: &'static str,
+    source: Value,
+    /// The finding about the volume.
+    finding: &'static str,
+    then: Then,
+}
 
-/// A volume of this source and access mode, its claim, and a set of one pod that uses it. All have this
-/// name.
-fn set(stage: &Stage, name: &str, mode: &str, source: &Value) -> [Value; 3] {
-    let namespace = stage.own();
-    let storage = json!({"storage": "1Gi"});
-    let volume = stage.name(name);
-    let mut spec = json!({
-        "capacity": storage, "accessModes": [mode], "storageClassName": "",
-        "claimRef": {"namespace": namespace, "name": name},
-    });
-    let fields = spec.as_object_mut().expect("an object");
-    fields.extend(source.as_object().expect("a source").clone());
-    [
-        json!({
-            "apiVersion": "v1", "kind": "PersistentVolume",
-            "metadata": {"name": volume}, "spec": spec,
-        }),
-        json!({
-            "apiVersion": "v1", "kind": "PersistentVolumeClaim",
-            "metadata": {"name": name, "namespace": namespace},
-            "spec": {
-                "accessModes": [mode], "storageClassName": "",
-                "resources": {"requests": storage}, "volumeName": volume,
-            },
-        }),
-        json!({
-            "apiVersion": "apps/v1", "kind": "StatefulSet",
-            "metadata": {"name": name, "namespace": namespace},
-            "spec": {
-                "replicas": 1, "serviceName": name,
-                "selector": {"matchLabels": {"app": name}},
-                "template": {
-                    "metadata": {"labels": {"app": name}},
-                    "spec": {
-                        "terminationGracePeriodSeconds": 1,
-                        "containers": [{"name": "c", "image": "none"}],
-                        "volumes": [
-                            {"name": "data", "persistentVolumeClaim": {"claimName": name}},
-                        ],
-                    },
-                },
-            },
-        }),
-    ]
+/// What becomes of the replacement on another node.
+enum Then {
+    /// It runs at once, beside the old pod.
+    Runs,
+    /// It waits until the volume with this name is detached from the old node.
+    Waits(String),
+    /// No other node can have the volume.
+    Pends,
 }
 
 /// The only pod of a set.
@@ -72,81 +45,154 @@ fn attached(stage: &Stage, node: &str) -> String {
     stage.node(node)["status"]["volumesAttached"].to_string()
 }
 
-/// A second writer of a shared volume starts at once; one of an exclusive disk waits, with a driver or
-/// without; and `fence` waits for the disk that has none.
+/// How many VolumeAttachments this driver has.
+fn attachments(stage: &Stage, driver: &str) -> usize {
+    let list = stage.get(&["volumeattachments"]).unwrap_or_default();
+    let all = list["items"].as_array().into_iter().flatten();
+    all.filter(|one| one["spec"]["attacher"] == driver).count()
+}
+
+/// A second writer of a shared volume starts at once, and so does one of a driver that attaches nothing. One of an
+/// exclusive disk waits, with a driver or without, and one of a local disk finds no node. `fence` detaches the disks.
 #[test]
-fn a_report_shows_which_volumes_attach_to_a_second_node_at_once() {
+fn the_report_shows_what_becomes_of_each_volume() {
     let mut stage = Stage::new("disks");
     let _logs = stage.plane.keep_logs_on_panic("fencing-disks");
     let nodes = ["worker-1", "worker-2", "worker-3"].map(|name| stage.name(name));
     let [unreachable, other, _] = nodes.each_ref().map(String::as_str);
     let kubelets = stage.kubelets(&nodes.each_ref().map(String::as_str));
-    let csi = |handle: &str| json!({"csi": {"driver": DRIVER, "volumeHandle": stage.name(handle)}});
+    stage.kubectl(&[
+        "label",
+        "node",
+        unreachable,
+        &format!("disk={}", stage.own()),
+    ]);
+    let (disk, share) = (stage.driver("disk", true), stage.driver("share", false));
+    let csi = |driver: &str, set: &str| json!({"csi": {"driver": driver, "volumeHandle": set}});
+    let attached_as = |set: &str| format!("kubernetes.io/csi/{disk}^{set}");
     let iscsi = json!({"iscsi": {
         "targetPortal": "192.0.2.9:3260", "iqn": "iqn.2026-01.com.example:a", "lun": 0,
     }});
-    let sets = [
-        (
+    let row = |set, mode, source, finding, then| Row {
+        set,
+        mode,
+        source,
+        finding,
+        then,
+    };
+    let (risk, unguarded) = ("RISK     volume-attached", "RISK     volume-unguarded");
+    let iscsi_name = "kubernetes.io/iscsi/192.0.2.9:3260:iqn.2026-01.com.example:a:0".to_owned();
+    let rows = [
+        row(
             "crowd",
             "ReadWriteMany",
-            csi("crowd"),
-            format!("csi/{DRIVER}^{}", stage.name("crowd")),
+            csi(&disk, "crowd"),
+            unguarded,
+            Then::Runs,
         ),
-        (
+        row(
+            "loose",
+            "ReadWriteOnce",
+            csi(&share, "loose"),
+            unguarded,
+            Then::Runs,
+        ),
+        row(
             "alone",
             "ReadWriteOnce",
-            csi("alone"),
-            format!("csi/{DRIVER}^{}", stage.name("alone")),
+            csi(&disk, "alone"),
+            risk,
+            Then::Waits(attached_as("alone")),
         ),
-        (
+        row(
+            "sole",
+            "ReadWriteOncePod",
+            csi(&disk, "sole"),
+            risk,
+            Then::Waits(attached_as("sole")),
+        ),
+        row(
             "block",
             "ReadWriteOnce",
             iscsi,
-            "iscsi/192.0.2.9:3260:iqn.2026-01.com.example:a:0".to_owned(),
+            risk,
+            Then::Waits(iscsi_name),
+        ),
+        row(
+            "local",
+            "ReadWriteOnce",
+            local(&stage),
+            "info     replacement",
+            Then::Pends,
         ),
     ];
     stage.create(&[stage.namespace()]);
-    let before = sets.each_ref().map(|(name, mode, source, volume)| {
-        stage.create(&set(&stage, name, mode, source));
-        let uid = place(&stage, name, &Value::Null, unreachable);
-        eventually("its volume is attached and in use", || {
-            let status = &stage.node(unreachable)["status"];
-            status["volumesInUse"].to_string().contains(volume)
+    let before = rows.each_ref().map(|row| {
+        stage.create(&set(&stage, row.set, row.mode, &row.source));
+        let uid = place(&stage, row.set, &Value::Null, unreachable);
+        eventually("it runs", || {
+            pod(&stage, row.set).is_some_and(|pod| pod["status"]["phase"] == "Running")
         });
         uid
     });
+    assert_eq!(
+        (attachments(&stage, &disk), attachments(&stage, &share)),
+        (3, 0)
+    );
     kubelets
         .stop_heartbeats(unreachable, HEARTBEAT_AGE)
         .expect("its heartbeats stop");
-    let lines = ["volume-unguarded", "volume-attached", "volume-attached"];
-    for (((name, ..), uid), id) in sets.iter().zip(&before).zip(lines) {
-        let line = format!("RISK     {id}");
-        let target = format!("pod/{name}-0");
+    for (row, uid) in rows.iter().zip(&before) {
+        let set = row.set;
+        let target = format!("pod/{set}-0");
         let force = ["force-delete", &target, "-n", stage.own()];
         eventually("nothing is refused any more", || {
             let run = stage.maint(force).run();
             assert_eq!(run.code, 6, "{run}");
             let report = run.to_string();
             let over = !report.contains("BLOCKER");
-            assert!(!over || report.contains(&line), "{report}");
+            assert!(!over || report.contains(row.finding), "{report}");
             over
         });
-        let words = ["--accept-risk", "-m", "the rack burns", "--timeout=60s"];
+        let words = ["--accept-risk", "-m", "the rack burns", "--timeout=8s"];
         let run = stage.maint(force).args(words).start();
-        place(&stage, name, uid, other);
+        if !matches!(row.then, Then::Pends) {
+            place(&stage, set, uid, other);
+        }
         let run = run.ends();
-        assert_eq!(run.code, 0, "{run}");
-        let replaced = format!("{target} force-deleted; replaced by a pod on node/{other}\n");
-        assert!(run.stdout.ends_with(&replaced), "{run}");
+        let (code, words) = match row.then {
+            Then::Runs => (0, format!("; replaced by a pod on node/{other}\n")),
+            // It has no VolumeAttachment that would name the node.
+            Then::Waits(_) if set == "block" => (4, "Multi-Attach error for volume".to_owned()),
+            Then::Waits(_) => (
+                4,
+                format!(
+                    "can be attached to one node at a time, and is attached to node/{unreachable}"
+                ),
+            ),
+            Then::Pends => (4, format!("can only be used on node/{unreachable}")),
+        };
+        assert_eq!(run.code, code, "{set}: {run}");
+        assert!(run.stdout.contains(&words), "{set}: {run}");
     }
-    let [crowd, alone, block] = sets.each_ref().map(|(.., volume)| volume);
-    eventually("the shared volume is attached to both", || {
-        attached(&stage, other).contains(crowd)
+    let crowd = attached_as("crowd");
+    for node in [unreachable, other] {
+        assert!(attached(&stage, node).contains(&crowd), "{node}");
+    }
+    assert_eq!(attachments(&stage, &share), 0);
+    let waiting = rows.iter().filter_map(|row| match &row.then {
+        Then::Waits(volume) => Some((row.set, volume)),
+        Then::Runs | Then::Pends => None,
     });
-    assert!(attached(&stage, unreachable).contains(crowd));
-    for volume in [alone, block] {
-        assert!(attached(&stage, unreachable).contains(volume), "{volume}");
-        assert!(!attached(&stage, other).contains(volume), "{volume}");
+    for (set, volume) in waiting.clone() {
+        assert!(attached(&stage, unreachable).contains(volume), "{set}");
+        assert!(!attached(&stage, other).contains(volume), "{set}");
+        let about = format!("involvedObject.name={set}-0,reason=FailedAttachVolume");
+        let events = ["events", "-n", stage.own(), "--field-selector", &about];
+        eventually("the controller refuses the second node", || {
+            let events = stage.get(&events).unwrap_or_default();
+            events.to_string().contains("Multi-Attach error for volume")
+        });
     }
 
     // Fencing detaches them, and waits for the disk without a VolumeAttachment.
@@ -158,10 +204,15 @@ fn a_report_shows_which_volumes_attach_to_a_second_node_at_once() {
         stage.node(unreachable)["status"]["volumesAttached"],
         Value::Null
     );
-    for volume in [alone, block] {
+    for (set, volume) in waiting {
         eventually("the other node gets it", || {
             attached(&stage, other).contains(volume)
         });
+        eventually("the replacement runs", || {
+            pod(&stage, set).is_some_and(|pod| pod["status"]["phase"] == "Running")
+        });
     }
+    let pends = pod(&stage, "local").expect("a replacement");
+    assert_eq!(pends["status"]["phase"], "Pending");
     stage.keep(kubelets);
 }

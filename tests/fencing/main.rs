@@ -6,6 +6,7 @@ mod support;
 #[path = "../support/verbs.rs"]
 mod verbs;
 
+mod all_unreachable;
 mod clocks;
 mod confirmation;
 mod cost;
@@ -23,6 +24,7 @@ mod jobs;
 mod label;
 mod lost_answers;
 mod mass_loss;
+mod members;
 mod node_deleted;
 mod node_gone;
 mod races;

@@ -103,20 +103,13 @@ fn the_pods_of_a_fenced_node_are_followed_until_they_run_again() {
 fn a_pod_that_cannot_run_elsewhere_is_told_with_its_reason() {
     let (mut stage, [unreachable, ..], kubelets) = nodes("stranded");
     let _logs = stage.plane.keep_logs_on_panic("fencing-stranded");
-    let [namespace, rbac] = [
-        concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/namespace.yaml"),
-        concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/rbac.yaml"),
-    ];
-    stage.kubectl(&["apply", "-f", namespace, "-f", rbac]);
-    let groups = ["kubectl-maint:users", "kubectl-maint:fencers"];
-    let user = stage.name("fay");
-    let fencer = stage.plane.user(&user, &groups).expect("a kubeconfig");
-    for right in ["pods", "statefulsets", "persistentvolumeclaims"] {
-        let may = ["auth", "can-i", "-q", "get", right, "--as=somebody"];
-        let may = [&may[..], &["--as-group=kubectl-maint:fencers"]].concat();
-        eventually("the roles are heeded", || stage.plane.kubectl(&may).is_ok());
-    }
-    stage.kubectl(&["label", "node", &unreachable, "disk=here"]);
+    let fencer = stage.fencer("fay");
+    stage.kubectl(&[
+        "label",
+        "node",
+        &unreachable,
+        &format!("disk={}", stage.own()),
+    ]);
     local_database(&stage);
     placed_on(&stage, &unreachable);
     let before = pod(&stage).expect("it runs")["metadata"]["uid"].clone();
@@ -136,8 +129,8 @@ fn a_pod_that_cannot_run_elsewhere_is_told_with_its_reason() {
     assert_eq!(run.code, 4, "{run}");
     let name = format!("{}/db-0", stage.own());
     let told = format!(
-        "{name} does not run again yet: Volume {} (claim data) can only be used on node/{unreachable} (not ready).\n",
-        stage.own()
+        "{name} does not run again yet: Volume {} (claim db) can only be used on node/{unreachable} (not ready).\n",
+        stage.name("db")
     );
     assert!(run.stderr.contains(&told), "{run}");
     let told = format!(

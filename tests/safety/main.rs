@@ -17,6 +17,7 @@ mod locks;
 mod next_command;
 mod node;
 mod overrides;
+mod questions;
 mod races;
 mod requests;
 mod rights;

@@ -170,7 +170,10 @@ fn at_a_terminal_every_line_of_the_report_fits() {
     fixture("narrow", |fixture| {
         fixture.harmless_pod("web-1");
         let mut terminal = at_a_terminal(fixture.force_delete("web-1", &[]));
-        let report = as_text(&terminal.exp_eof().expect("it ends"));
+        let report = terminal
+            .exp_string("Force-delete 1 pod?")
+            .expect("a question");
+        let report = as_text(&report);
         let lines: Vec<&str> = report.lines().map(str::trim_end).collect();
         let begins = lines
             .iter()

@@ -22,6 +22,7 @@ mod sandbox_cluster;
 mod seeded_bugs;
 mod ship;
 mod sim;
+mod slow;
 mod test;
 mod test_requirements;
 mod try_cluster;
@@ -48,6 +49,7 @@ enum Command {
     Platforms(platforms::Arguments),
     Ship(ship::Arguments),
     Sim(sim::Arguments),
+    Slow(slow::Arguments),
     Test(test::Arguments),
     Try(try_cluster::Arguments),
     #[command(hide = true)]
@@ -67,6 +69,7 @@ fn main() -> ExitCode {
         Command::Platforms(arguments) => arguments.run(),
         Command::Ship(arguments) => arguments.run(),
         Command::Sim(arguments) => arguments.run(),
+        Command::Slow(arguments) => arguments.run(),
         Command::Test(arguments) => arguments.run(),
         Command::Try(arguments) => arguments.run(),
         Command::Waiting(arguments) => arguments.run(),

@@ -25,14 +25,15 @@ use crate::error::InvalidValue;
 #[derive(Args, Debug)]
 #[command(
     mut_arg("format", offers_no_lock_id),
+    mut_arg("node", |node| node.required(false).required_unless_present("all_unreachable")),
     override_usage = "kubectl maint fence [OPTIONS] NODE --powered-off=HOW
-       kubectl maint fence [OPTIONS] NODE -- HOOK [ARGUMENT]...",
+       kubectl maint fence [OPTIONS] NODE -- HOOK [ARGUMENT]...
+       kubectl maint fence [OPTIONS] --all-unreachable --max=N -- HOOK",
     after_help = "Examples:
   kubectl maint fence worker-1 --powered-off=\"I pulled both plugs\"
   kubectl maint fence worker-1 -- ./power-off-ipmi
-  kubectl maint fence worker-1 --isolated -- ./isolate
   kubectl maint fence worker-1 --suspect -- ./power-off-ipmi
-  kubectl maint fence worker-1 --dry-run -- ./power-off-ipmi"
+  kubectl maint fence --all-unreachable --max=3 -- ./power-off-ipmi"
 )]
 pub(crate) struct FenceArgs {
     /// Without a hook: how you know that the node is off
@@ -51,13 +52,31 @@ pub(crate) struct FenceArgs {
     #[arg(long, requires = "hook", conflicts_with = "powered_off")]
     pub(crate) isolated: bool,
 
-    /// Fence a node that still reports to Kubernetes, because it hangs or lost its disk
+    /// Fence a node that hangs although it still reports
     ///
-    /// The node is put on hold and powered off first. It is recorded and tainted only after it has stopped
-    /// reporting. If it still reports after --timeout, the exit code is 4, and only the hold stays. You are
-    /// always asked to confirm.
+    /// For example, its kernel locks up, or its disk is gone. The node is put on hold and powered off first. It is
+    /// recorded and tainted only after it has stopped reporting. If it still reports after --timeout, the exit
+    /// code is 4, and only the hold stays. You are always asked to confirm.
     #[arg(long)]
     pub(crate) suspect: bool,
+
+    /// Fence all unreachable nodes, the most urgent first
+    ///
+    /// The nodes with the pods of the highest priority come first, then those whose pods have the fewest ready
+    /// replicas elsewhere; --dry-run prints the order. You confirm each node by its name (in scripts: --yes).
+    /// Nodes that somebody else has locked are skipped. The command stops at the first node that it cannot fence.
+    #[arg(long, requires = "max", conflicts_with_all = ["node", "suspect"])]
+    pub(crate) all_unreachable: bool,
+
+    /// Fence at most N nodes
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "all_unreachable",
+        conflicts_with = "node",
+        value_parser = clap::value_parser!(u16).range(1..)
+    )]
+    pub(crate) max: Option<u16>,
 
     #[command(flatten)]
     pub(crate) common: FencingArgs<Risk>,

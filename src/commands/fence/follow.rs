@@ -12,16 +12,16 @@ use crate::run::replacements::became;
 use crate::words::fencing;
 
 impl FenceRun<'_> {
-    pub(super) async fn follow(&mut self, observed: &Observed) -> Result<(), Failure> {
-        if let Some(record) = &observed.evidence.signs.record
-            && !self.recording.is_there()
-        {
-            self.report(observed, record, true).await;
-        }
-        self.warn_of_lost_hold(observed);
+    /// Waits until everything that can be removed from the fenced node is gone, and until its pods run again.
+    ///
+    /// # Errors
+    /// If that takes longer than `timeout`, if the node is alive again, or if it was interrupted.
+    pub(super) async fn follow(
+        &mut self,
+        observed: &Observed,
+        timeout: &mut Timeout,
+    ) -> Result<(), Failure> {
         let target = self.target;
-        target.mark(observed.lease.as_ref(), true).await;
-        let mut timeout = Timeout::of(self.args.common.timeout);
         let taint = &observed.evidence.signs.out_of_service;
         if !self.is_weighed {
             let reading = async || {
@@ -31,7 +31,7 @@ impl FenceRun<'_> {
             let pods = timeout.read(target, reading).await?;
             self.leaving = Removed::by_fencing(&pods, taint, target.now());
         }
-        let remains = target.follow(taint, &mut timeout).await?;
+        let remains = target.follow(taint, timeout).await?;
         self.check_lock_at_end(observed).await;
         let is_empty = remains.is_over();
         if let Some(record) = &observed.evidence.signs.record {
@@ -42,7 +42,7 @@ impl FenceRun<'_> {
         }
         let terminal = target.session.terminal;
         terminal.remark(fencing::nothing_left(&target.node));
-        self.follow_replacements(&timeout).await
+        self.follow_replacements(timeout).await
     }
 
     /// Waits until the pods that were removed run again, or until their controllers want no replacement.

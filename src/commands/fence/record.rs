@@ -25,6 +25,17 @@ impl FenceRun<'_> {
         }
     }
 
+    /// Reports that the node is fenced, if somebody else or an earlier run did it, and marks its Lease.
+    pub(super) async fn report_fenced(&mut self, observed: &Observed) {
+        if let Some(record) = &observed.evidence.signs.record
+            && !self.recording.is_there()
+        {
+            self.report(observed, record, true).await;
+        }
+        self.warn_of_lost_hold(observed);
+        self.target.mark(observed.lease.as_ref(), true).await;
+    }
+
     /// Reports last that the lease under which the node is fenced may end before `unfence`.
     pub(super) fn report_lease_end(&self) {
         let target = self.target;

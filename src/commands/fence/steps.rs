@@ -68,14 +68,18 @@ pub(super) struct FenceRun<'a> {
     pub(super) retries: Timeout,
     /// The outcome for programs, once there is one.
     pub(super) outcome: Option<Fencing>,
+    /// Why this node comes now, if it was not named.
+    pub(super) urgency: Option<String>,
 }
 
 impl<'a> FenceRun<'a> {
-    pub(super) fn new(args: &'a FenceArgs, target: &'a FencingTarget<'a>, hook: Hook<'a>) -> Self {
-        Self {
+    /// # Errors
+    /// If the hook does not exist or can't be executed, or if this system does not support hooks.
+    pub(super) fn new(args: &'a FenceArgs, target: &'a FencingTarget<'a>) -> Result<Self, Failure> {
+        Ok(Self {
             args,
             target,
-            hook,
+            hook: Hook::new(target, &args.common.hook)?,
             proof: None,
             taken: None,
             under: None,
@@ -94,14 +98,28 @@ impl<'a> FenceRun<'a> {
             unread: Vec::new(),
             retries: Timeout::of(Duration::ZERO),
             outcome: None,
-        }
+            urgency: None,
+        })
     }
 }
 
 impl FenceRun<'_> {
+    /// Fences the node, and waits until nothing is left of it.
     pub(super) async fn run(&mut self) -> Result<(), Failure> {
+        match self.fence().await? {
+            Some(observed) => {
+                let mut timeout = Timeout::of(self.args.common.timeout);
+                self.follow(&observed, &mut timeout).await
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Fences the node. Returns how it was seen last; `None` in a dry run.
+    pub(super) async fn fence(&mut self) -> Result<Option<Observed>, Failure> {
         if self.target.is_dry_run() {
-            return self.rehearse().await;
+            self.rehearse().await?;
+            return Ok(None);
         }
         let mut tries = Attempts::default();
         loop {
@@ -150,7 +168,10 @@ impl FenceRun<'_> {
                         tries.observe_again(&self.target.node, written).await?;
                     }
                 }
-                (Step::Follow, _) => return self.follow(&observed).await,
+                (Step::Follow, _) => {
+                    self.report_fenced(&observed).await;
+                    return Ok(Some(observed));
+                }
             }
         }
     }
@@ -202,7 +223,8 @@ impl FenceRun<'_> {
             return Ok(false);
         }
         self.is_confirmed = true;
-        if self.args.common.yes || !(self.args.suspect || Terminal::can_ask()) {
+        let is_needed = self.args.suspect || self.args.all_unreachable || Terminal::can_ask();
+        if self.args.common.yes || !is_needed {
             return Ok(false);
         }
         if step == Step::Hold && Terminal::can_ask() {
@@ -210,7 +232,8 @@ impl FenceRun<'_> {
             target.may_hold(self.hold_reason(), ticket).await?;
         }
         let place = target.session.place();
-        let question = Question::to_fence(&place, &target.node, self.args.suspect);
+        let urgency = self.urgency.as_deref();
+        let question = Question::to_fence(&place, &target.node, self.args.suspect, urgency);
         let terminal = target.session.terminal;
         terminal
             .confirm_name(&question.facts, &question.text, &target.node)

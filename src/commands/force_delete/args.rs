@@ -17,7 +17,8 @@ use crate::error::InvalidValue;
 ///
 /// A forced deletion tells Kubernetes that the processes of a pod or node will never run again. Nothing
 /// checks that this is true. This command checks what can be known and prints what it found, the worst
-/// first. It deletes only if you accept the risks with --accept-risk; without it, the exit code is 6.
+/// first. It deletes only if you accept the risks: on a terminal it asks, and in scripts it needs --accept-risk
+/// (else exit code 6).
 ///
 /// A finding is a BLOCKER (only --override lets you continue), a RISK (accept it to continue) or info. What
 /// could not be checked is the risk `unread`. The report ends with the command to run next. That command
@@ -25,7 +26,7 @@ use crate::error::InvalidValue;
 ///
 /// The node is locked during the deletion, if you may lock it. Finalizers are never removed. The result of the
 /// checks is recorded in an Event. docs/pod-safety.md explains each check.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[command(
     arg = namespace("Namespace of the pods [default: that of the context]"),
     mut_arg("format", offers_no_lock_id),
@@ -151,6 +152,18 @@ impl ForceDeleteArgs {
             Some(_) => Confirmed::These(self.accepted().map(ToOwned::to_owned).collect()),
         };
         Consent::new(confirmed, self.overrides.iter().cloned().collect())
+    }
+
+    /// The same after the risks with these ids were accepted, for this reason.
+    pub(super) fn with_answers(&self, ids: &[&str], message: String) -> Self {
+        let mut args = self.clone();
+        let ids = match ids {
+            [] => BTreeSet::from([NONE.to_owned()]),
+            ids => ids.iter().map(|&id| id.to_owned()).collect(),
+        };
+        args.accept_risk.push(Risks(ids));
+        args.message = Some(message);
+        args
     }
 
     /// The ids that were typed, under both names of the flag.

@@ -42,23 +42,40 @@ impl Run<'_> {
         if ended.or(self.heartbeats_change(&findings)).await? {
             findings = ended.or(self.findings(None)).await?;
         }
-        let mut deleted = std::mem::take(&mut findings.held);
+        let deleted = std::mem::take(&mut findings.held);
         let consent = self.args.consent();
         self.show(&findings.reports);
         if findings.reports.is_empty() {
             self.print_outcomes(&findings.reports, &deleted, &consent)?;
             return Ok(code(&deleted));
         }
-        if let Some(missing) = consent.missing(&findings.reports) {
+        let Some(missing) = consent.missing(&findings.reports) else {
+            return self.carry_out(findings, deleted, &consent, &ended).await;
+        };
+        let answered = self.questions(&findings.reports, &missing).await?;
+        let Some(args) = &answered else {
             self.print_outcomes(&findings.reports, &deleted, &consent)?;
-            return Ok(self.ask(&findings, &missing, 0));
-        }
+            return Ok(self.refuse(&findings, &missing, 0));
+        };
+        let run = Run { args, ..*self };
+        run.carry_out(findings, deleted, &args.consent(), &ended)
+            .await
+    }
+
+    /// Locks the nodes, deletes what was accepted, and waits for the outcome.
+    async fn carry_out(
+        &self,
+        findings: Findings,
+        mut deleted: Vec<Deleted>,
+        consent: &Consent,
+        ended: &Interruption,
+    ) -> Result<Code, Failure> {
         let real = self.args.write.dry_run == DryRun::None;
         let mut locks = Locks::default();
         if real {
-            let taken = self.take(&findings, &mut locks, &ended).await;
+            let taken = self.take(&findings, &mut locks, ended).await;
             if let Err(failure) = taken {
-                self.release(&locks, &ended).await;
+                self.release(&locks, ended).await;
                 return match failure {
                     Failure::Lock(Error::Refused(refused)) => Ok(self.taken(&findings, &refused)),
                     Failure::Lock(error) if is_forbidden(&error) => {
@@ -74,7 +91,7 @@ impl Run<'_> {
             .collect();
         let mut first = findings.first();
         let result = self
-            .delete(&mut first, &consents, &locks, &ended, &mut deleted)
+            .delete(&mut first, &consents, &locks, ended, &mut deleted)
             .await;
         // Report an unknown result at once: the requests that follow may hang too.
         let result = match result {
@@ -85,17 +102,17 @@ impl Run<'_> {
             self.report_not_deleted(&first);
         }
         let reported = match (real, ended.has_come()) {
-            (false, _) => self.print_outcomes(&findings.reports, &deleted, &consent),
+            (false, _) => self.print_outcomes(&findings.reports, &deleted, consent),
             (true, false) => {
                 // Write the Events and release the locks first: waiting for the outcome may take long.
-                self.wind_up(&locks, &deleted, &ended).await;
-                self.see_what_became(&mut deleted, &ended).await;
-                self.print_outcomes(&findings.reports, &deleted, &consent)
+                self.wind_up(&locks, &deleted, ended).await;
+                self.see_what_became(&mut deleted, ended).await;
+                self.print_outcomes(&findings.reports, &deleted, consent)
             }
             (true, true) => {
-                self.see_what_became(&mut deleted, &ended).await;
-                let reported = self.print_outcomes(&findings.reports, &deleted, &consent);
-                self.wind_up(&locks, &deleted, &ended).await;
+                self.see_what_became(&mut deleted, ended).await;
+                let reported = self.print_outcomes(&findings.reports, &deleted, consent);
+                self.wind_up(&locks, &deleted, ended).await;
                 reported
             }
         };
@@ -250,7 +267,7 @@ impl Run<'_> {
     ) -> Option<Code> {
         if let Some((report, missing)) = self.first_missing(findings, consents) {
             self.show_change(report);
-            return Some(self.ask(findings, &missing, done(deleted)));
+            return Some(self.refuse(findings, &missing, done(deleted)));
         }
         let node = locks.ended(findings)?;
         Some(self.own_ended(node, done(deleted)))

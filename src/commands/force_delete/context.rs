@@ -8,6 +8,7 @@ use super::targets::Targets;
 use crate::run::session::Session;
 
 /// A run of the verb.
+#[derive(Clone, Copy)]
 pub(super) struct Run<'a> {
     pub(super) session: &'a Session<'a>,
     /// The leases of the nodes are acquired as this process, which excludes other processes of the same

@@ -143,7 +143,7 @@ impl Run<'_> {
     }
 
     /// Reports what is missing, and the next command. `deleted` targets were deleted before.
-    pub(super) fn ask(&self, findings: &Findings, missing: &Missing, deleted: usize) -> Code {
+    pub(super) fn refuse(&self, findings: &Findings, missing: &Missing, deleted: usize) -> Code {
         let terminal = self.session.terminal;
         let program = self.session.program;
         terminal.error(&words::refused(missing, deleted));

@@ -40,7 +40,7 @@ impl FencingTarget<'_> {
     }
 
     fn is_of_outer(&self, lease: &NodeLease) -> bool {
-        is_held_by(lease, self.outer) && is_acquired_by(lease, &self.node, self.inherited.as_ref())
+        is_held_by(lease, self.outer) && is_acquired_by(lease, &self.node, self.inherited)
     }
 
     /// Checks, before anybody is asked, that the server would accept the hold.
@@ -202,8 +202,7 @@ impl FencingTarget<'_> {
         };
         let rest = until - now.latest;
         let needed = limit + GRACE;
-        if rest >= Span::from(needed) || is_acquired_by(lease, &self.node, self.inherited.as_ref())
-        {
+        if rest >= Span::from(needed) || is_acquired_by(lease, &self.node, self.inherited) {
             return Ok(());
         }
         Err(FencingRefusal::ShortLock {

@@ -16,7 +16,6 @@ use serde_json::Value;
 
 use crate::args::fencing::FencingArgs;
 use crate::args::lock_id::LockIds;
-use crate::args::nodes::node_name;
 use crate::args::write::WriteArgs;
 use crate::error::{Failure, Verb};
 use crate::exit::Code;
@@ -35,21 +34,39 @@ use crate::words::hint_command::Program;
 /// How often a write is tried if the Node keeps changing.
 const MOST_TRIES: u32 = 10;
 
+/// The connection of a `fence` or `unfence`, and what its nodes have in common.
+pub(crate) struct FencingSession<'a> {
+    pub(crate) session: Session<'a>,
+    pub(crate) reader: Reader,
+    pub(crate) interrupt: Interruption,
+    write: &'a WriteArgs,
+    format: Format,
+    outer: Option<&'a str>,
+    inherited: Option<LockIds>,
+    path: Option<&'a OsStr>,
+}
+
 /// A node to fence or unfence.
 pub(crate) struct FencingTarget<'a> {
-    pub(crate) session: Session<'a>,
+    pub(crate) session: &'a Session<'a>,
     pub(crate) node: String,
     pub(crate) reader: Reader,
     write: &'a WriteArgs,
     format: Format,
     /// The holder and the lock ids of the `with` that this runs under.
     pub(super) outer: Option<&'a str>,
-    pub(super) inherited: Option<LockIds>,
+    pub(super) inherited: Option<&'a LockIds>,
     /// The value of `PATH`.
     pub(super) path: Option<&'a OsStr>,
-    interrupt: Interruption,
+    interrupt: &'a Interruption,
     /// Whether the Node was read successfully.
     is_seen: Cell<bool>,
+}
+
+/// How the command ended for a node.
+pub(crate) struct Ended {
+    pub(crate) result: Result<(), Failure>,
+    pub(crate) outcome: Fencing,
 }
 
 /// The state of a node, as read.
@@ -62,60 +79,94 @@ pub(crate) struct Observed {
     pub(crate) lease: Option<NodeLease>,
 }
 
-impl<'a> FencingTarget<'a> {
-    /// Opens a session for the node that was typed. Sends nothing, but `fence` may ask who the API user is.
+impl<'a> FencingSession<'a> {
+    /// Opens a session. Sends nothing, but `fence` may ask who the API user is.
     ///
     /// # Errors
-    /// If the name is not valid for a node, or if the API server can't be reached.
+    /// If the API server can't be reached.
     pub(crate) async fn open<R: ValueEnum + Send + Sync>(
         start: &Start<'a>,
         verb: Verb,
         args: &'a FencingArgs<R>,
     ) -> Result<Self, Failure> {
-        let node = node_name(&args.node)?;
-        let write = &args.write;
-        let session = start.writing(write, verb == Verb::Fence).await?;
-        // From here on Ctrl-C is noticed, also between two steps.
-        let interrupt = Interruption::listen_once();
+        let session = start.writing(&args.write, verb == Verb::Fence).await?;
         Ok(Self {
-            node,
+            // From here on Ctrl-C is noticed, also between two steps.
+            interrupt: Interruption::listen_once(),
             reader: Reader::new(session.locks.requests().clone()),
             session,
-            write,
+            write: &args.write,
             format: args.output.format(),
             outer: start.environment.get(HOLDER),
             // Without one that can be read, nothing was inherited.
             inherited: LockIds::of(start.environment).ok().flatten(),
             path: start.environment.get_os("PATH"),
-            interrupt,
-            is_seen: Cell::new(false),
         })
     }
 
-    /// Ends the verb: reports its failure, if any, and prints the outcome for programs. Reports an
-    /// interruption even if everything finished after Ctrl-C. From here on Ctrl-C ends the process at once.
+    /// One of its nodes.
+    pub(crate) fn target(&'a self, node: String) -> FencingTarget<'a> {
+        FencingTarget {
+            session: &self.session,
+            node,
+            reader: self.reader.clone(),
+            write: self.write,
+            format: self.format,
+            outer: self.outer,
+            inherited: self.inherited.as_ref(),
+            path: self.path,
+            interrupt: &self.interrupt,
+            is_seen: Cell::new(false),
+        }
+    }
+
+    /// Prints lines that are the result of a dry run, and only remarks otherwise.
+    pub(crate) fn announce(&self, lines: &[String]) {
+        let terminal = self.session.terminal;
+        let is_result = self.is_dry_run() && matches!(self.format, Format::Text | Format::Wide);
+        for line in lines {
+            match is_result {
+                true => terminal.result(line),
+                false => terminal.remark(line),
+            }
+        }
+    }
+
+    fn is_dry_run(&self) -> bool {
+        self.write.dry_run != DryRun::None
+    }
+
+    /// Ends the verb: reports the failures, and prints the outcomes for programs. Reports an interruption
+    /// even if everything finished after Ctrl-C. From here on Ctrl-C ends the process at once.
     ///
     /// # Errors
-    /// If the outcome can't be printed.
-    pub(crate) async fn end(
-        &self,
-        verb: Verb,
-        result: Result<(), Failure>,
-        outcome: Option<Fencing>,
-    ) -> Result<Code, Failure> {
+    /// If the outcomes can't be printed.
+    pub(crate) async fn end(&self, verb: Verb, ends: Vec<Ended>) -> Result<Code, Failure> {
         let problems = Problems::changing(&self.session, verb);
-        let result = match result {
-            Ok(()) if self.is_interrupted() => Err(Failure::Interrupted),
-            result => result,
-        };
+        let is_interrupted = self.interrupt.has_come();
         exit_at_interrupt();
-        let error = result.err().map(|failure| problems.report(&failure));
-        let outcome = outcome.unwrap_or_else(|| Fencing::new(&self.node));
-        let outcome = outcome.in_dry_run(self.is_dry_run()).with_error(error);
-        if let Some(text) = print::data(&FencingList::new(vec![outcome]), self.format)? {
+        let is_dry_run = self.is_dry_run();
+        let mut items = Vec::new();
+        for Ended { result, outcome } in ends {
+            let result = match result {
+                Ok(()) if is_interrupted => Err(Failure::Interrupted),
+                result => result,
+            };
+            let error = result.err().map(|failure| problems.report(&failure));
+            items.push(outcome.in_dry_run(is_dry_run).with_error(error));
+        }
+        if let Some(text) = print::data(&FencingList::new(items), self.format)? {
             self.session.terminal.data(text);
         }
         Ok(problems.end().await)
+    }
+}
+
+impl FencingTarget<'_> {
+    /// How the command ended for this node.
+    pub(crate) fn ended(&self, result: Result<(), Failure>, outcome: Option<Fencing>) -> Ended {
+        let outcome = outcome.unwrap_or_else(|| Fencing::new(&self.node));
+        Ended { result, outcome }
     }
 
     /// The program in hints.
@@ -260,7 +311,7 @@ impl<'a> FencingTarget<'a> {
             message,
             warning,
         };
-        events::post(&self.session, vec![event]).await;
+        events::post(self.session, vec![event]).await;
     }
 
     /// Whether Ctrl-C came.

@@ -24,14 +24,20 @@ impl Question {
         }
     }
 
-    /// Before `node` is fenced; its name is the answer.
-    pub(crate) fn to_fence(place: &str, node: &str, is_suspect: bool) -> Self {
+    /// Before `node` is fenced; its name is the answer. `urgency`: why it comes now, if it was not named.
+    pub(crate) fn to_fence(
+        place: &str,
+        node: &str,
+        is_suspect: bool,
+        urgency: Option<&str>,
+    ) -> Self {
+        let urgency = urgency.map(|urgency| format!("node/{node}: {urgency}"));
         let suspected = is_suspect.then(|| {
             format!("node/{node} still reports to Kubernetes: its pods may still be running")
         });
         Self::new(
             place,
-            suspected,
+            suspected.into_iter().chain(urgency),
             "To fence the node, type its name".to_owned(),
         )
     }

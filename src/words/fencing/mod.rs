@@ -6,6 +6,7 @@ mod event;
 mod failure;
 mod fencing_hold;
 mod machine;
+mod order;
 mod progress;
 mod refusal;
 mod remains;
@@ -23,6 +24,7 @@ pub(crate) use self::fencing_hold::{
     end_of_hold, hold_ended, hold_left, hold_lost, hold_not_ended, hold_reason, hold_stays,
     not_marked, on_hold, taken_by,
 };
+pub(crate) use self::order::{NOT_REACHED, most_urgent, order, skipped, stopped};
 pub(crate) use self::progress::{
     awaited, awaiting, fenced, lease_ends, lease_ends_with_outer, not_fenced, not_known, odd_clock,
     replaced, story, unfenced, unrecorded, waited, waiting_for_reports_to_stop,

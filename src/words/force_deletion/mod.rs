@@ -2,6 +2,7 @@
 
 mod event;
 mod outcome;
+mod questions;
 mod report;
 
 use std::time::Duration;
@@ -13,6 +14,7 @@ use pod_safety::report::Target;
 
 pub(crate) use self::event::note;
 pub(crate) use self::outcome::{no_answer, outcome};
+pub(crate) use self::questions::{REASON, accept, delete_pods, type_name};
 pub(crate) use self::report::{ALL_PODS, and_more, blocker_hint, checks_ok, heading, level};
 use super::fencing::count;
 use super::hint_command::Program;

@@ -17,8 +17,8 @@ use crate::plane::ControlPlane;
 const PERIOD: Duration = Duration::from_millis(500);
 
 /// What the kubelets of some nodes do that matters to a control plane: they register their node
-/// under a boot ID, renew its heartbeat, report its pods as running and ready, finish their deletion
-/// and say which volumes are in use. Volumes are attached at once, as by the driver's attacher.
+/// under a boot ID, renew its heartbeat, report its pods as running and ready once their volumes are
+/// attached, finish their deletion and say which volumes are in use.
 ///
 /// Which pod goes to which node is the test's to say: [`ControlPlane::bind_pod`].
 ///
@@ -251,7 +251,6 @@ impl Work {
         for node in alive {
             let _next_round = self.look_after_node(node, with_volumes.contains(node));
         }
-        let _next_round = self.attach_volumes();
     }
 
     fn look_after(&self, pod: &Value) -> Answer {
@@ -265,7 +264,7 @@ impl Work {
                 &json!({"gracePeriodSeconds": 0, "preconditions": {"uid": meta["uid"]}}),
             );
         }
-        if pod["status"]["phase"] != "Pending" {
+        if pod["status"]["phase"] != "Pending" || !self.has_volumes(pod)? {
             return Ok(Value::Null);
         }
         let now = seconds(Timestamp::now());
@@ -291,6 +290,57 @@ impl Work {
             "containerStatuses": containers,
         }});
         self.api.patch(&format!("{path}/status"), &status)
+    }
+
+    /// Whether the volumes of a pod that have to be attached to its node are.
+    fn has_volumes(&self, pod: &Value) -> Result<bool, kube::Error> {
+        let mut node = None;
+        for volume in pod["spec"]["volumes"].as_array().into_iter().flatten() {
+            let Some(claim) = volume["persistentVolumeClaim"]["claimName"].as_str() else {
+                continue;
+            };
+            let namespace = pod["metadata"]["namespace"].as_str().unwrap_or_default();
+            let claim = self.api.get(&format!(
+                "/api/v1/namespaces/{namespace}/persistentvolumeclaims/{claim}"
+            ))?;
+            let Some(bound) = claim["spec"]["volumeName"].as_str() else {
+                return Ok(false);
+            };
+            let volume = self
+                .api
+                .get(&format!("/api/v1/persistentvolumes/{bound}"))?;
+            let Some(name) = self.attached_as(&volume["spec"])? else {
+                continue;
+            };
+            if node.is_none() {
+                let name = pod["spec"]["nodeName"].as_str().unwrap_or_default();
+                node = Some(self.api.get(&format!("/api/v1/nodes/{name}"))?);
+            }
+            let status = node.as_ref().map(|node| &node["status"]["volumesAttached"]);
+            let mut attached = status.and_then(Value::as_array).into_iter().flatten();
+            if !attached.any(|one| one["name"] == name) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The name under which a node has a volume of this spec; `None` if it is not attached.
+    fn attached_as(&self, volume: &Value) -> Result<Option<String>, kube::Error> {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (csi, iscsi) = (&volume["csi"], &volume["iscsi"]);
+        if csi.is_object() {
+            let driver = text(&csi["driver"]);
+            let object = self
+                .api
+                .get(&format!("/apis/storage.k8s.io/v1/csidrivers/{driver}"))?;
+            let name = format!("kubernetes.io/csi/{driver}^{}", text(&csi["volumeHandle"]));
+            return Ok((object["spec"]["attachRequired"] == true).then_some(name));
+        }
+        Ok(iscsi.is_object().then(|| {
+            let (portal, iqn) = (text(&iscsi["targetPortal"]), text(&iscsi["iqn"]));
+            format!("kubernetes.io/iscsi/{portal}:{iqn}:{}", iscsi["lun"])
+        }))
     }
 
     fn beat(&self, node: &str, at: Timestamp) -> Answer {
@@ -346,20 +396,6 @@ impl Work {
         }
         let status = json!({"status": {"volumesInUse": in_use}});
         self.api.patch(&format!("{path}/status"), &status)
-    }
-
-    fn attach_volumes(&self) -> Result<(), kube::Error> {
-        const PATH: &str = "/apis/storage.k8s.io/v1/volumeattachments";
-        let attachments = self.api.get(PATH)?;
-        for attachment in items(&attachments) {
-            let name = attachment["metadata"]["name"].as_str().unwrap_or_default();
-            if attachment["status"]["attached"] != true {
-                let attached = json!({"status": {"attached": true}});
-                self.api
-                    .patch(&format!("{PATH}/{name}/status"), &attached)?;
-            }
-        }
-        Ok(())
     }
 }
 

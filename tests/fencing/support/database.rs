@@ -1,75 +1,78 @@
-//! A StatefulSet with a volume, on an unreachable node.
+//! StatefulSets with volumes.
 
 use serde_json::{Value, json};
 
 use super::{Stage, eventually};
 
-const DRIVER: &str = "disk.example.com";
-
-/// A StatefulSet of one pod with a volume, whose pod is evicted from an unreachable node at once.
+/// A StatefulSet of one pod with a volume of a CSI driver.
 pub(crate) fn database(stage: &Stage) {
-    let volume = json!({"csi": {"driver": DRIVER, "volumeHandle": stage.own()}});
-    database_on(stage, &volume);
+    let driver = stage.driver("disk", true);
+    let volume = json!({"csi": {"driver": driver, "volumeHandle": stage.own()}});
+    stage.create(&[stage.namespace()]);
+    stage.create(&set(stage, "db", "ReadWriteOnce", &volume));
 }
 
-/// The same with a disk that only nodes with the label `disk=here` have.
+/// The same with a local disk.
 pub(crate) fn local_database(stage: &Stage) {
-    let here = json!({"key": "disk", "operator": "In", "values": ["here"]});
-    database_on(
-        stage,
-        &json!({
-            "local": {"path": "/disk"},
-            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}},
-        }),
-    );
+    stage.create(&[stage.namespace()]);
+    stage.create(&set(stage, "db", "ReadWriteOnce", &local(stage)));
 }
 
-fn database_on(stage: &Stage, volume: &Value) {
+/// A disk that only the nodes have whose label `disk` is the name of the test.
+pub(crate) fn local(stage: &Stage) -> Value {
+    let here = json!({"key": "disk", "operator": "In", "values": [stage.own()]});
+    json!({
+        "local": {"path": "/disk"},
+        "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}},
+    })
+}
+
+/// A volume of this source and access mode, its claim, and a StatefulSet of one pod that uses it. All have this name.
+pub(crate) fn set(stage: &Stage, name: &str, mode: &str, source: &Value) -> [Value; 3] {
     let namespace = stage.own();
     let storage = json!({"storage": "1Gi"});
+    let volume = stage.name(name);
     let mut spec = json!({
-        "capacity": storage, "accessModes": ["ReadWriteOnce"], "storageClassName": "",
-        "claimRef": {"namespace": namespace, "name": "data"},
+        "capacity": storage, "accessModes": [mode], "storageClassName": "",
+        "claimRef": {"namespace": namespace, "name": name},
     });
-    let fields = volume.as_object().expect("fields").clone();
+    let fields = source.as_object().expect("fields").clone();
     spec.as_object_mut().expect("an object").extend(fields);
-    stage.create(&[
-        stage.namespace(),
+    [
         json!({
             "apiVersion": "v1", "kind": "PersistentVolume",
-            "metadata": {"name": namespace},
-            "spec": spec,
+            "metadata": {"name": volume}, "spec": spec,
         }),
         json!({
             "apiVersion": "v1", "kind": "PersistentVolumeClaim",
-            "metadata": {"name": "data", "namespace": namespace},
+            "metadata": {"name": name, "namespace": namespace},
             "spec": {
-                "accessModes": ["ReadWriteOnce"], "storageClassName": "",
-                "resources": {"requests": storage}, "volumeName": namespace,
+                "accessModes": [mode], "storageClassName": "",
+                "resources": {"requests": storage}, "volumeName": volume,
             },
         }),
         json!({
             "apiVersion": "apps/v1", "kind": "StatefulSet",
-            "metadata": {"name": "db", "namespace": namespace},
+            "metadata": {"name": name, "namespace": namespace},
             "spec": {
-                "replicas": 1, "serviceName": "db",
-                "selector": {"matchLabels": {"app": "db"}},
+                "replicas": 1, "serviceName": name,
+                "selector": {"matchLabels": {"app": name}},
                 "template": {
-                    "metadata": {"labels": {"app": "db"}},
+                    "metadata": {"labels": {"app": name}},
                     "spec": {
                         "terminationGracePeriodSeconds": 1,
-                        "containers": [{"name": "db", "image": "none"}],
+                        "containers": [{"name": "c", "image": "none"}],
                         "volumes": [
-                            {"name": "data", "persistentVolumeClaim": {"claimName": "data"}},
+                            {"name": "data", "persistentVolumeClaim": {"claimName": name}},
                         ],
                     },
                 },
             },
         }),
-    ]);
+    ]
 }
 
-/// Its pod, if there is one.
+/// The pod of the database, if there is one.
 pub(crate) fn pod(stage: &Stage) -> Option<Value> {
     stage.get(&["pod", "db-0", "-n", stage.own()])
 }

@@ -1,12 +1,12 @@
 //! A cluster that finds unreachable nodes within seconds, with nodes of the test's own.
 
 use std::cell::RefCell;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use control_plane::{ControlPlane, Kubelets, NodeSpec, Readiness};
+use control_plane::{ControlPlane, CsiDriver, Kubelets, NodeSpec, Readiness};
 use http::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -35,6 +35,7 @@ pub(crate) struct Stage {
     /// Of the nodes that are well.
     kubelets: Option<Kubelets>,
     hearts: RefCell<Vec<Heart>>,
+    drivers: RefCell<Vec<CsiDriver>>,
 }
 
 impl Stage {
@@ -63,6 +64,7 @@ impl Stage {
             directory: tempfile::tempdir().expect("a temporary directory"),
             kubelets: None,
             hearts: RefCell::default(),
+            drivers: RefCell::default(),
         }
     }
 
@@ -103,6 +105,14 @@ impl Stage {
         self.kubelets = Some(kubelets);
     }
 
+    /// A CSI driver of the test's own, at work until the test ends. Returns its name.
+    pub(crate) fn driver(&self, short: &str, attach_required: bool) -> String {
+        let name = format!("{}.example.com", self.name(short));
+        let driver = self.plane.csi_driver(&name, attach_required);
+        self.drivers.borrow_mut().push(driver.expect("a driver"));
+        name
+    }
+
     /// Nodes of the test's zone with kubelets.
     pub(crate) fn kubelets(&self, nodes: &[&str]) -> Kubelets {
         let zone = [(ZONE, self.own())];
@@ -129,6 +139,23 @@ impl Stage {
         Maint::new(kubeconfig, self.directory(), &self.prefix)
             .env("PATH", "/usr/bin:/bin")
             .args(arguments)
+    }
+
+    /// A kubeconfig for a user with the roles of a fencer, and no other rights.
+    pub(crate) fn fencer(&self, name: &str) -> PathBuf {
+        let [namespace, rbac] = [
+            concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/namespace.yaml"),
+            concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/rbac.yaml"),
+        ];
+        self.kubectl(&["apply", "-f", namespace, "-f", rbac]);
+        let groups = ["kubectl-maint:users", "kubectl-maint:fencers"];
+        let user = self.plane.user(&self.name(name), &groups);
+        for right in ["pods", "statefulsets", "persistentvolumeclaims"] {
+            let may = ["auth", "can-i", "-q", "get", right, "--as=somebody"];
+            let may = [&may[..], &["--as-group=kubectl-maint:fencers"]].concat();
+            eventually("the roles are heeded", || self.plane.kubectl(&may).is_ok());
+        }
+        user.expect("a kubeconfig")
     }
 
     /// A proxy before the cluster, at which `plan` decides on every request by method and path.

@@ -10,6 +10,7 @@ mod remains;
 pub mod replacement;
 mod rights;
 mod stranded;
+mod unreachable;
 mod why;
 
 pub use deletion::{Deletion, DeletionRequest};

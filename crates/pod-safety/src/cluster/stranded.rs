@@ -32,7 +32,7 @@ use crate::wire::instant;
 const PODS: &str = "/api/v1/pods";
 
 /// The nodes of a cluster.
-struct Nodes {
+pub(super) struct Nodes {
     /// Those that were read; `None`: there is no such Node.
     read: BTreeMap<String, Option<SeenNode>>,
     /// All were read, so others don't exist.
@@ -48,7 +48,11 @@ impl Nodes {
         }
     }
 
-    fn health(&self, name: &str, now: Now) -> Option<Health> {
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.read.keys().map(String::as_str)
+    }
+
+    pub(super) fn health(&self, name: &str, now: Now) -> Option<Health> {
         let seen = self.get(name)?;
         Some(seen.map_or(Health::Gone, |seen| seen.signs.health(now)))
     }
@@ -141,7 +145,7 @@ impl Reader {
         Ok(related.stranded(&stuck, &waiting, attached, self.now()))
     }
 
-    async fn all_nodes(&self) -> Result<Nodes, Error> {
+    pub(super) async fn all_nodes(&self) -> Result<Nodes, Error> {
         let nodes = self.select("/api/v1/nodes", "", |node: Node| {
             let name = node.metadata.name.clone().unwrap_or_default();
             let seen = SeenNode::of(&node, Known::Unknown(Why::NotRead));

@@ -119,7 +119,7 @@ fn is_true(condition: &PodCondition) -> bool {
     condition.status == "True"
 }
 
-fn node_signs(pod: &Pod) -> NodeSigns {
+pub(crate) fn node_signs(pod: &Pod) -> NodeSigns {
     let status = pod.status.as_ref();
     let ready = condition(pod, "Ready");
     let disrupted = condition(pod, "DisruptionTarget").filter(|one| is_true(one));

@@ -11,6 +11,7 @@ pub mod recording;
 pub mod remains;
 pub mod steps;
 pub mod unchanged_heartbeat;
+pub mod urgency;
 
 pub use attempt::Attempt;
 pub use cost::Cost;
@@ -20,3 +21,4 @@ pub use record::{How, Record};
 pub use recording::{Recording, Written};
 pub use remains::Remains;
 pub use unchanged_heartbeat::{UnchangedHeartbeat, Watched};
+pub use urgency::{UnreachableNode, WaitingPod};

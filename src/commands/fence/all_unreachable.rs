@@ -1,0 +1,107 @@
+//! `fence --all-unreachable`: one node after another, the most urgent first.
+
+use pod_safety::fencing::UnreachableNode;
+use pod_safety::fencing::steps::Lock;
+
+use super::args::FenceArgs;
+use super::steps::FenceRun;
+use crate::error::{Failure, Verb};
+use crate::exit::Code;
+use crate::output::fencing::Fencing;
+use crate::output::item_error::ItemError;
+use crate::run::fencing::{Ended, FencingSession, Observed, Timeout};
+use crate::words::error_code::ErrorCode;
+use crate::words::fencing::{NOT_REACHED, most_urgent, order, skipped, stopped};
+
+/// Fences the unreachable nodes until one cannot be fenced, and then waits until nothing is left of any. If one fails,
+/// nothing is waited for: the operator decides first.
+pub(super) async fn fence_all(
+    args: &FenceArgs,
+    session: &FencingSession<'_>,
+) -> Result<Code, Failure> {
+    let max = args.max.map_or(0, usize::from);
+    let reading = session.interrupt.or(unreachable(session));
+    let nodes = reading.await?;
+    session.announce(&order(&nodes, max));
+    let targets: Vec<_> = { nodes.iter().take(max) }
+        .map(|node| session.target(node.name.clone()))
+        .collect();
+    let mut runs: Vec<(FenceRun<'_>, Option<Observed>)> = Vec::new();
+    let mut failure = None;
+    for (target, node) in targets.iter().zip(&nodes) {
+        let mut run = match FenceRun::new(args, target) {
+            Ok(run) => run,
+            Err(error) => {
+                failure = Some((target, error, None));
+                break;
+            }
+        };
+        run.urgency = Some(most_urgent(node));
+        match run.fence().await {
+            Ok(observed) => runs.push((run, observed)),
+            Err(error) => {
+                let error = run.release_own_hold(error).await;
+                failure = Some((target, error, run.outcome.take()));
+                break;
+            }
+        }
+    }
+    let mut ends = Vec::new();
+    match failure {
+        None => {
+            // They wait at the same time, so they share the time.
+            let mut timeout = Timeout::of(args.common.timeout);
+            for (run, observed) in &mut runs {
+                let result = match observed {
+                    Some(observed) => run.follow(observed, &mut timeout).await,
+                    None => Ok(()),
+                };
+                ends.push(run.target.ended(result, run.outcome.take()));
+            }
+        }
+        Some((at, failure, outcome)) => {
+            let fenced: Vec<&str> = runs.iter().map(|(run, _)| &*run.target.node).collect();
+            let rest = targets.iter().skip(runs.len() + 1);
+            let not_reached: Vec<&str> = rest.map(|target| &*target.node).collect();
+            if targets.len() > 1 {
+                let stopped = stopped(&at.node, &fenced, &not_reached);
+                session.session.terminal.warn(stopped);
+            }
+            let fenced = runs.iter_mut();
+            ends.extend(fenced.map(|(run, _)| run.target.ended(Ok(()), run.outcome.take())));
+            ends.push(at.ended(Err(failure), outcome));
+            ends.extend(not_reached.into_iter().map(|node| Ended {
+                result: Ok(()),
+                outcome: Fencing::new(node).with_error(Some(ItemError::of(
+                    ErrorCode::OtherFailed,
+                    NOT_REACHED.to_owned(),
+                ))),
+            }));
+        }
+    }
+    let code = session.end(Verb::Fence, ends).await;
+    for (run, _) in &runs {
+        run.report_lease_end();
+    }
+    code
+}
+
+/// The unreachable nodes that nobody else has locked, the most urgent first. Those of others are reported.
+async fn unreachable(session: &FencingSession<'_>) -> Result<Vec<UnreachableNode>, Failure> {
+    let locks = &session.session.locks;
+    let (unreachable, leases) = futures::join!(session.reader.unreachable_nodes(), locks.list());
+    let (mut unreachable, leases) = (unreachable?, leases?);
+    let now = session.reader.now();
+    unreachable.retain(|node| {
+        let lease = leases.get(node);
+        let is_others = session.target(node.clone()).lock(lease) == Lock::Others;
+        if is_others {
+            session.session.terminal.remark(skipped(node, lease, now));
+        }
+        !is_others
+    });
+    match unreachable.is_empty() {
+        true => Ok(Vec::new()),
+        false => Ok(session.reader.by_urgency(unreachable).await?),
+    }
+}

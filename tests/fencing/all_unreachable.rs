@@ -1,0 +1,363 @@
+//! `fence --all-unreachable`: one node after another, the most urgent first.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use control_plane::{Kubelets, NodeSpec, Readiness};
+use rexpect::session::spawn_command;
+use serde_json::{Value, json};
+
+use crate::support::{HEARTBEAT_AGE, Maint, Plane, Stage, eventually};
+
+/// How long a prompt or an end may be in coming, in milliseconds.
+const LIMIT: u64 = 60_000;
+
+/// A cluster without nodes, for one test at a time: all of its nodes count.
+fn empty(prefix: &str) -> (Stage, MutexGuard<'static, ()>) {
+    static PLANE: Plane = Plane::new();
+    static ALONE: Mutex<()> = Mutex::new(());
+    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let stage = Stage::on(&PLANE, prefix);
+    stage.kubectl(&["delete", "nodes", "--all"]);
+    (stage, alone)
+}
+
+/// Unreachable nodes with these names, each in a zone for itself, and one that is well.
+fn unreachable(stage: &Stage, names: &[&str]) -> (Vec<String>, Kubelets) {
+    let nodes: Vec<String> = names.iter().map(|name| stage.name(name)).collect();
+    let specs: Vec<NodeSpec> = { nodes.iter() }
+        .map(|name| NodeSpec {
+            name: name.clone(),
+            ready: Readiness::Unknown,
+            heartbeat_age: HEARTBEAT_AGE,
+            labels: [("topology.kubernetes.io/zone".to_owned(), name.clone())].into(),
+            ..NodeSpec::default()
+        })
+        .collect();
+    stage.plane.create_nodes(&specs).expect("nodes");
+    let kubelets = stage.kubelets(&[&stage.name("well")]);
+    (nodes, kubelets)
+}
+
+fn fence_all(stage: &Stage, max: usize) -> Maint {
+    let max = format!("--max={max}");
+    stage.maint(["fence", "--all-unreachable", &max, "--timeout=0"])
+}
+
+/// A controller with so many pods, each of which the test places.
+fn workload(stage: &Stage, kind: &str, name: &str, nodes: &[&str], priority: Option<&str>) {
+    let labels = json!({"app": name});
+    let mut pod = json!({
+        "terminationGracePeriodSeconds": 1,
+        "containers": [{"name": "c", "image": "none"}],
+    });
+    if let Some(priority) = priority {
+        pod["priorityClassName"] = priority.into();
+    }
+    let mut spec = json!({
+        "replicas": nodes.len(),
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": pod},
+    });
+    if kind == "StatefulSet" {
+        spec["serviceName"] = name.into();
+    }
+    stage.create(&[json!({
+        "apiVersion": "apps/v1", "kind": kind,
+        "metadata": {"name": name, "namespace": stage.own()}, "spec": spec,
+    })]);
+    let selector = format!("app={name}");
+    let query = ["pods", "-n", stage.own(), "-l", &selector];
+    let pods = || -> Vec<Value> {
+        let list = stage.get(&query).unwrap_or_default();
+        list["items"].as_array().cloned().unwrap_or_default()
+    };
+    for (index, node) in nodes.iter().enumerate() {
+        let unplaced = || {
+            pods()
+                .into_iter()
+                .find(|pod| pod["spec"]["nodeName"].is_null())
+        };
+        eventually("the controller makes a pod", || unplaced().is_some());
+        let pod = unplaced().expect("a pod");
+        let pod = pod["metadata"]["name"].as_str().expect("a name");
+        stage
+            .plane
+            .bind_pod(stage.own(), pod, node)
+            .expect("it is placed");
+        eventually("the pods run", || {
+            pods()
+                .iter()
+                .filter(|pod| pod["status"]["phase"] == "Running")
+                .count()
+                > index
+        });
+    }
+}
+
+/// By priority, then by what is left of the workload. What somebody has locked is theirs. The dry run prints the order,
+/// and the run keeps it.
+#[test]
+fn the_most_urgent_nodes_are_fenced_first_and_no_more_than_max() {
+    let (mut stage, _alone) = empty("urgent");
+    let _logs = stage.plane.keep_logs_on_panic("fencing-urgent");
+    let names = ["batch", "spare", "lone", "prior", "locked", "well"].map(|name| stage.name(name));
+    let [batch, spare, lone, prior, locked, well] = names.each_ref().map(String::as_str);
+    let zones = [[batch, spare], [lone, prior], [locked, well]];
+    let kubelets = zones.map(|nodes| {
+        let zone = [("topology.kubernetes.io/zone", nodes[0])];
+        stage.plane.kubelets(&nodes, &zone).expect("nodes")
+    });
+    let class = stage.name("class");
+    stage.create(&[
+        stage.namespace(),
+        json!({
+            "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+            "metadata": {"name": class}, "value": 1000,
+        }),
+    ]);
+    workload(&stage, "Deployment", "web", &[spare, well], None);
+    workload(&stage, "StatefulSet", "db", &[lone], None);
+    workload(&stage, "StatefulSet", "api", &[prior, well], Some(&class));
+    stage
+        .maint(["hold", locked, "-m", "repair"])
+        .holder("bob@laptop")
+        .succeeds();
+    for (kubelets, nodes) in kubelets.iter().zip(&zones) {
+        for node in nodes.iter().filter(|node| **node != well) {
+            kubelets
+                .stop_heartbeats(node, HEARTBEAT_AGE)
+                .expect("its heartbeats stop");
+        }
+    }
+    for node in [batch, spare, lone, prior, locked] {
+        stage.is_reported_unreachable(node);
+    }
+    let own = stage.own();
+    // The fencer's role is enough.
+    let order = fence_all(&stage, 2)
+        .args(["--dry-run", "--powered-off=dark"])
+        .kubeconfig(stage.fencer("fay"))
+        .holder("alice@bastion")
+        .succeeds();
+    let (heading, lines) = order.stdout.split_once('\n').expect("lines");
+    assert_eq!(heading, "4 unreachable nodes, the most urgent first:");
+    let lines: Vec<&str> = lines.lines().collect();
+    let replica_set = lines[2]
+        .split_once("ReplicaSet/")
+        .and_then(|(_, rest)| rest.split_once(')'));
+    let (replica_set, _) = replica_set.expect("the owner of the spare pod");
+    let pod = lines[2]
+        .split_once(&format!("{own}/"))
+        .and_then(|(_, rest)| rest.split_once(' '));
+    let (pod, _) = pod.expect("the spare pod");
+    assert_eq!(
+        lines,
+        [
+            format!(
+                "  1. node/{prior}: {own}/api-0 (priority 1000, 1 other ready pod of StatefulSet/api)"
+            ),
+            format!(
+                "  2. node/{lone}: {own}/db-0 (priority 0, no other ready pod of StatefulSet/db)"
+            ),
+            format!(
+                "  3. node/{spare}: {own}/{pod} (priority 0, 1 other ready pod of ReplicaSet/{replica_set}) (not \
+                 fenced: --max)"
+            ),
+            format!("  4. node/{batch}: no pods that run again on other nodes (not fenced: --max)"),
+            format!("node/{prior} fenced by alice@bastion, powered off: dark (dry run)"),
+            format!("node/{lone} fenced by alice@bastion, powered off: dark (dry run)"),
+        ]
+    );
+    let skipped = format!("skipped: node/{locked} is on hold by bob@laptop");
+    assert!(order.stderr.contains(&skipped), "{order}");
+
+    // Nobody named the nodes, so a script has to confirm.
+    let run = fence_all(&stage, 2).arg("--powered-off=dark").run();
+    assert_eq!(run.code, 6, "{run}");
+    assert!(run.stderr.contains("hint: add --yes to confirm"), "{run}");
+    stage.is_untouched(prior);
+
+    let run = fence_all(&stage, 2)
+        .args(["--powered-off=dark", "--yes", "-o", "json"])
+        .run();
+    // The pods are not back yet.
+    assert_eq!(run.code, 4, "{run}");
+    let list: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    let fenced: Vec<(&Value, &Value)> = { list["items"].as_array().expect("a list").iter() }
+        .map(|item| (&item["node"], &item["fenced"]))
+        .collect();
+    assert_eq!(
+        fenced,
+        [(&json!(prior), &json!(true)), (&json!(lone), &json!(true))]
+    );
+    for (node, is_fenced) in [
+        (prior, true),
+        (lone, true),
+        (spare, false),
+        (batch, false),
+        (locked, false),
+    ] {
+        assert_eq!(stage.is_tainted(node), is_fenced, "{node}");
+    }
+    // What is fenced is not fenced again.
+    let run = fence_all(&stage, 9)
+        .args(["--powered-off=dark", "--yes"])
+        .run();
+    assert!(
+        run.stderr
+            .contains("2 unreachable nodes, the most urgent first:\n"),
+        "{run}"
+    );
+    assert!(stage.is_tainted(spare) && stage.is_tainted(batch), "{run}");
+    let run = fence_all(&stage, 1)
+        .args(["--powered-off=dark", "--yes"])
+        .succeeds();
+    assert!(
+        run.stderr.ends_with("no unreachable nodes to fence\n"),
+        "{run}"
+    );
+    let [first, second, third] = kubelets;
+    drop((first, second));
+    stage.keep(third);
+}
+
+/// A zone that is lost may be cut off while its nodes run.
+#[test]
+fn at_a_mass_loss_it_stops_and_says_what_was_fenced() {
+    let (mut stage, _alone) = empty("lost-zone");
+    let (nodes, kubelets) = unreachable(&stage, &["a", "b", "c", "d"]);
+    stage.keep(kubelets);
+    let [a, b, c, d] = &nodes[..] else {
+        unreachable!("four nodes")
+    };
+    for node in [b, c, d] {
+        stage.kubectl(&[
+            "label",
+            "node",
+            node,
+            "--overwrite",
+            "topology.kubernetes.io/zone=lost",
+        ]);
+    }
+    let run = fence_all(&stage, 4)
+        .args(["--powered-off=dark", "--yes", "-o", "json"])
+        .run();
+    assert_eq!(run.code, 6, "{run}");
+    let stopped = format!(
+        "Warning: stopped at node/{b}; fenced before: node/{a}; not fenced: node/{c}, node/{d}\n\
+         error: cannot fence node/{b}: 3 of 3 nodes of zone lost are unreachable: "
+    );
+    assert!(run.stderr.contains(&stopped), "{run}");
+    let list: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    let items: Vec<Value> = { list["items"].as_array().expect("a list").iter() }
+        .map(|item| json!([item["node"], item["fenced"], item["error"]["code"]]))
+        .collect();
+    assert_eq!(
+        items,
+        [
+            json!([a, true, null]),
+            json!([b, null, "Unsafe"]),
+            json!([c, null, "OtherFailed"]),
+            json!([d, null, "OtherFailed"]),
+        ]
+    );
+    for node in [b, c, d] {
+        stage.is_untouched(node);
+    }
+    let accept = ["--accept-risk=mass-loss", "-m", "the rack lost power"];
+    fence_all(&stage, 4)
+        .args(["--powered-off=dark", "--yes"])
+        .args(accept)
+        .succeeds();
+    for node in &nodes {
+        assert!(stage.is_tainted(node), "{node}");
+    }
+}
+
+#[test]
+fn it_stops_at_the_first_hook_that_fails_and_at_ctrl_c() {
+    let (mut stage, _alone) = empty("stops");
+    let (nodes, kubelets) = unreachable(&stage, &["a", "b", "c", "d"]);
+    stage.keep(kubelets);
+    let [a, b, c, d] = &nodes[..] else {
+        unreachable!("four nodes")
+    };
+    let hook = format!("test $MAINT_NODE != {b}");
+    let run = fence_all(&stage, 9)
+        .args(["--yes", "--", "sh", "-c", &hook])
+        .run();
+    assert_eq!(run.code, 1, "{run}");
+    let stopped = format!(
+        "Warning: stopped at node/{b}; fenced before: node/{a}; not fenced: node/{c}, node/{d}\n"
+    );
+    assert!(run.stderr.contains(&stopped), "{run}");
+    assert!(stage.is_tainted(a));
+    for node in [b, c, d] {
+        stage.is_untouched(node);
+    }
+    let hook = format!("test $MAINT_NODE = {b} || {{ echo begun; exec sleep 60; }}");
+    let running = fence_all(&stage, 9).args(["--yes", "--", "sh", "-c", &hook]);
+    let running = running.until_it_says("begun");
+    running.interrupt();
+    let run = running.ends();
+    assert_eq!(run.code, 130, "{run}");
+    let stopped =
+        format!("Warning: stopped at node/{c}; fenced before: node/{b}; not fenced: node/{d}\n");
+    assert!(run.stderr.contains(&stopped), "{run}");
+    assert!(stage.is_tainted(b));
+    for node in [c, d] {
+        stage.is_untouched(node);
+    }
+}
+
+#[test]
+fn on_a_terminal_each_node_is_confirmed_by_its_name() {
+    let (mut stage, _alone) = empty("each-typed");
+    let (nodes, kubelets) = unreachable(&stage, &["a", "b"]);
+    stage.keep(kubelets);
+    let [a, b] = &nodes[..] else {
+        unreachable!("two nodes")
+    };
+    let fence = fence_all(&stage, 2)
+        .arg("--powered-off=dark")
+        .env("TERM", "xterm");
+    let mut terminal = spawn_command(fence.command(), Some(LIMIT)).expect("a terminal");
+    for (node, answer) in [(a, &**a), (b, "y")] {
+        let fact = format!("node/{node}: no pods");
+        terminal.exp_string(&fact).expect("a fact");
+        terminal.exp_string("type its name").expect("a question");
+        terminal.send(&format!("{answer}\r")).expect("it listens");
+        terminal.flush().expect("it listens");
+    }
+    let said = terminal.exp_eof().expect("it ends");
+    assert!(
+        said.contains(&format!("stopped at node/{b}; fenced before: node/{a}")),
+        "{said}"
+    );
+    assert!(stage.is_tainted(a));
+    stage.is_untouched(b);
+}
+
+#[test]
+fn the_nodes_are_named_or_counted() {
+    let stage = Stage::new("bounded");
+    for arguments in [
+        &["--all-unreachable"][..],
+        &["--max=2", "worker-1"],
+        &["--all-unreachable", "--max=0"],
+        &["--all-unreachable", "--max=2", "worker-1"],
+        &["--all-unreachable", "--max=2", "--suspect"],
+        &[],
+    ] {
+        let run = stage
+            .maint(["fence"])
+            .args(arguments)
+            .args(["--", "true"])
+            .run();
+        assert_eq!(run.code, 2, "{run}");
+    }
+    let run = stage.maint(["fence", "--all-unreachable", "--max=2"]).run();
+    assert_eq!(run.code, 2, "{run}");
+    let hint = "fence --all-unreachable --max=N --powered-off=\"HOW YOU KNOW\"";
+    assert!(run.stderr.contains(hint), "{run}");
+}

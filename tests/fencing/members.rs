@@ -1,0 +1,123 @@
+//! StatefulSets of three members, of both pod management policies, whose nodes become unreachable one after another.
+
+use serde_json::{Value, json};
+
+use crate::support::{HEARTBEAT_AGE, Run, Stage, eventually};
+
+const POLICIES: [(&str, &str); 2] = [("ordered", "OrderedReady"), ("parallel", "Parallel")];
+
+fn set(stage: &Stage, name: &str, policy: &str) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "StatefulSet",
+        "metadata": {"name": name, "namespace": stage.own()},
+        "spec": {
+            "replicas": 3, "serviceName": name, "podManagementPolicy": policy,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {
+                    "terminationGracePeriodSeconds": 1,
+                    "containers": [{"name": "c", "image": "none"}],
+                },
+            },
+        },
+    })
+}
+
+fn member(stage: &Stage, pod: &str) -> Option<Value> {
+    stage.get(&["pod", pod, "-n", stage.own()])
+}
+
+fn uid(stage: &Stage, pod: &str) -> Value {
+    member(stage, pod).map_or(Value::Null, |pod| pod["metadata"]["uid"].clone())
+}
+
+/// Places a member once it is there, and waits until it is ready.
+fn place(stage: &Stage, pod: &str, node: &str) {
+    eventually("the set makes the member", || {
+        member(stage, pod).is_some_and(|pod| pod["spec"]["nodeName"].is_null())
+    });
+    stage
+        .plane
+        .bind_pod(stage.own(), pod, node)
+        .expect("it is placed");
+    eventually("the member runs", || {
+        member(stage, pod).is_some_and(|pod| pod["status"]["phase"] == "Running")
+    });
+}
+
+/// The report on a member, once nothing blocks its deletion.
+fn report(stage: &Stage, pod: &str) -> String {
+    let mut report = String::new();
+    eventually("nothing is refused any more", || {
+        let run = stage.maint(["force-delete", pod, "-n", stage.own()]).run();
+        assert_eq!(run.code, 6, "{run}");
+        report = run.to_string();
+        !report.contains("BLOCKER")
+    });
+    report
+}
+
+fn force_delete(stage: &Stage, pod: &str) -> Run {
+    let force = ["force-delete", pod, "-n", stage.own()];
+    let confirmed = ["--accept-risk", "-m", "the rack burns", "--timeout=5s"];
+    stage.maint(force).args(confirmed).run()
+}
+
+/// With a majority, a member is replaced at once. Without one the report says so; and with OrderedReady the replacement
+/// waits for the members before it.
+#[test]
+fn a_member_is_replaced_by_the_rules_of_its_set() {
+    let mut stage = Stage::new("members");
+    let _logs = stage.plane.keep_logs_on_panic("fencing-members");
+    let nodes = ["worker-0", "worker-1", "worker-2"].map(|name| stage.name(name));
+    let names = nodes.each_ref().map(String::as_str);
+    let kubelets = stage.kubelets(&names);
+    stage.create(&[stage.namespace()]);
+    stage.create(&POLICIES.map(|(name, policy)| set(&stage, name, policy)));
+    for (name, _) in POLICIES {
+        for (index, node) in names.iter().enumerate() {
+            place(&stage, &format!("{name}-{index}"), node);
+        }
+    }
+    let stops = |index: usize| {
+        let stopped = kubelets.stop_heartbeats(names[index], HEARTBEAT_AGE);
+        stopped.expect("its heartbeats stop");
+        stage.is_reported_unreachable(names[index]);
+    };
+    stops(0);
+    for (name, _) in POLICIES {
+        let pod = format!("pod/{name}-0");
+        let before = uid(&stage, &format!("{name}-0"));
+        let report = report(&stage, &pod);
+        for line in ["RISK     owner", "info     quorum"] {
+            assert!(report.contains(line), "{line}: {report}");
+        }
+        assert!(!report.contains("info     replacement"), "{report}");
+        let run = force_delete(&stage, &pod);
+        // Nobody places the replacement, so it does not run.
+        assert_eq!(run.code, 4, "{run}");
+        assert_ne!(uid(&stage, &format!("{name}-0")), before, "{run}");
+    }
+    stops(1);
+    for (name, policy) in POLICIES {
+        let is_ordered = policy == "OrderedReady";
+        let pod = format!("pod/{name}-1");
+        let before = uid(&stage, &format!("{name}-1"));
+        let report = report(&stage, &pod);
+        assert!(report.contains("RISK     quorum"), "{report}");
+        assert_eq!(
+            report.contains("info     replacement"),
+            is_ordered,
+            "{report}"
+        );
+        let run = force_delete(&stage, &pod);
+        assert_eq!(run.code, 4, "{run}");
+        let after = uid(&stage, &format!("{name}-1"));
+        assert_ne!(after, before, "{run}");
+        assert_eq!(after.is_null(), is_ordered, "{run}");
+    }
+    place(&stage, "ordered-0", names[2]);
+    place(&stage, "ordered-1", names[2]);
+    stage.keep(kubelets);
+}
