@@ -81,14 +81,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_repeated_is_short_and_harmless() {
+    fn quoted_input_is_short_and_harmless() {
         assert_eq!(shown("worker-1"), "worker-1");
         assert_eq!(shown("a\x1b[31mb\r"), "a\\u{1b}[31mb\\r");
         assert_eq!(shown(&"é".repeat(81)), "é".repeat(80) + "…");
     }
 
     #[test]
-    fn what_is_too_long_goes_on_below() {
+    fn long_text_continues_on_the_next_line() {
         let words = "a grün  bc defghijklm n";
         assert_eq!(hanging("ok: ", words, None), format!("ok: {words}"));
         assert_eq!(hanging("ok: ", words, Some(80)), format!("ok: {words}"));
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_act_on_a_terminal_is_escaped() {
+    fn terminal_controls_are_escaped() {
         assert_eq!(escape("new kernel"), "new kernel");
         assert_eq!(escape("grün ✓"), "grün ✓");
         assert_eq!(escape("a\x1b[31mb"), "a\\u{1b}[31mb");

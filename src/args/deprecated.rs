@@ -1,11 +1,13 @@
 //! Names of earlier releases that still work.
 
+use std::collections::BTreeSet;
+
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 use connect::Environment;
 
 use super::lock_id::{DEPRECATED, VARIABLE};
-use super::risks::EARLIER_UNREAD;
+use super::risks::current_risk;
 use super::token::{TAKING, TokenArgs};
 use crate::error::Deprecated;
 
@@ -36,12 +38,20 @@ pub(crate) fn names(
             names.push(name);
         }
     }
-    for old in EARLIER_UNREAD {
-        let typed = ["accept_risk", "overridden"].map(|id| matches.try_get_raw(id).ok().flatten());
-        if command == "fence" && { typed.into_iter().flatten().flatten() }.any(|id| id == old) {
-            names.push(Deprecated::UnreadRisk(old));
-        }
-    }
+    let risks = ["accept_risk", "confirm", "overridden"];
+    let risks = risks.map(|id| matches.try_get_raw(id).ok().flatten());
+    let risks: BTreeSet<String> = { risks.into_iter().flatten().flatten() }
+        .flat_map(|ids| {
+            ids.to_string_lossy()
+                .split(',')
+                .map(|id| id.trim().to_owned())
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    names.extend(risks.into_iter().filter_map(|old| {
+        let new = current_risk(&old)?;
+        Some(Deprecated::Risk { old, new })
+    }));
     for (old, new) in [("held", "locked"), ("hold", "on-hold")] {
         let typed = matches.try_get_raw("condition").ok().flatten();
         if typed.is_some_and(|mut typed| typed.any(|typed| typed.eq_ignore_ascii_case(old))) {

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_clock_reaches_is_refused() {
+    fn durations_beyond_the_calendar_are_refused() {
         let refused = Err(InvalidValue::BeyondClocks);
         for typed in ["3651d", "200000years", "18446744073709551615s"] {
             assert_eq!(length(typed), refused, "{typed:?}");
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_said_precisely() {
+    fn impossible_durations_are_refused_with_the_reason() {
         for (typed, why) in [
             ("", InvalidValue::NotADuration),
             ("0s", InvalidValue::NotALockDuration),

@@ -10,6 +10,7 @@ pub(crate) mod hook;
 pub(crate) mod lock_id;
 pub(crate) mod nodes;
 pub(crate) mod output;
+pub(crate) mod protect;
 pub(crate) mod risks;
 pub(crate) mod take_expired;
 pub(crate) mod token;

@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_node_is_refused() {
+    fn invalid_node_names_are_refused() {
         for (typed, why) in [
             ("", "a node name must not be empty"),
             ("node/", "a node name must not be empty"),

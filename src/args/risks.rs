@@ -1,11 +1,19 @@
 //! Risks that the operator accepts, as typed, and why.
 
 use clap::{Args, ValueEnum};
+use pod_safety::checks;
+use pod_safety::consent::NONE;
 
 use super::write::reason;
 
-/// The earlier ids of what could not be read for `fence`.
-pub(crate) const EARLIER_UNREAD: [&str; 2] = ["zone-unknown", "remediation-unknown"];
+/// The present id of a risk that `typed` named in an earlier release.
+pub(crate) fn current_risk(typed: &str) -> Option<&'static str> {
+    match typed {
+        "nothing" => Some(NONE),
+        // Each thing that could not be read had its own.
+        _ => typed.ends_with("-unknown").then_some(checks::UNREAD),
+    }
+}
 
 /// Flags of the verbs that refuse risks: `R` are those that can be accepted.
 #[derive(Args, Debug)]

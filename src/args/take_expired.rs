@@ -6,7 +6,7 @@ use maintenance_lease::{Acquire, Hold, NodeLease};
 /// The flags of the verbs that lock nodes which others may be working on.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct TakeExpiredArgs {
-    /// Take an expired lock even if the node is NotReady or cordoned
+    /// Take expired locks of NotReady and cordoned nodes
     ///
     /// Its holder may have left the node in the middle of something: check it first. Without this flag, you
     /// are asked on a terminal, and a script fails with exit code 6.

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_lock_id_is_refused() {
+    fn invalid_lock_ids_are_refused() {
         for command in TAKING {
             for word in ["garbage", "worker-1", "0f8fad5b", "7.k3v9", ""] {
                 let error = read(&[command, "n", "--lock-id", word]).expect_err(word);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_act_on_the_wrong_lock_is_refused() {
+    fn ambiguous_lock_ids_are_refused() {
         for (line, why) in [
             (&["release", "n", "--token", ""][..], "it is empty"),
             (&["--token", "", "renew", "n"], "it is empty"),

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stands_for_a_reason_is_none() {
+    fn placeholders_are_no_reasons() {
         assert_eq!(reason("unplugged"), Ok("unplugged".to_owned()));
         assert_eq!(reason("WHY not"), Ok("WHY not".to_owned()));
         for placeholder in ["WHY", " WHY"] {

@@ -5,6 +5,7 @@ use maintenance_lease::{Acquire, SetOptions};
 
 use crate::args::change::ChangingArgs;
 use crate::args::duration;
+use crate::args::protect::ProtectArgs;
 use crate::args::take_expired::TakeExpiredArgs;
 use crate::args::until::{End, Until, time};
 use crate::args::wait::WaitingArgs;
@@ -72,6 +73,9 @@ pub(crate) struct AcquireArgs {
     pub(crate) free_only: bool,
 
     #[command(flatten)]
+    pub(crate) protect: ProtectArgs,
+
+    #[command(flatten)]
     pub(crate) take: TakeExpiredArgs,
 
     /// Lock as many nodes as possible
@@ -125,6 +129,7 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
     if let Some(ticket) = &args.ticket.ticket {
         options = options.ticket(ticket);
     }
+    let options = args.protect.acquire(options);
     let mut options = SetOptions::acquire(args.take.acquire(options, confirmed));
     if args.partial {
         options = options.partial();
@@ -133,5 +138,8 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
 
     let mut report = Report::new(&command, &selection);
     report.requested = Some(duration);
-    report.all(&nodes, results).await
+    let protection = args.protect.protection();
+    report
+        .all_protected(&nodes, results, protection.as_ref())
+        .await
 }

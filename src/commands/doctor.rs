@@ -34,7 +34,7 @@ use crate::words::policies::Enforcement;
   kubectl maint doctor --fix
   kubectl maint doctor --as=alice -o json")]
 pub(crate) struct DoctorArgs {
-    /// Repair Leases that have no managedFields, and remove held labels of locks that have ended
+    /// Repair Leases that have no managedFields, and remove held labels of locks that have ended or expired
     #[arg(long)]
     pub(crate) fix: bool,
 
@@ -274,7 +274,7 @@ async fn leases(session: &Session<'_>, is_denied: bool, fix: bool) -> Discovery 
     Discovery::Repaired(nodes)
 }
 
-/// The held labels of locks that have ended, and the holds without a label that the node policy would respect.
+/// The held labels of locks that have ended or expired, and the holds without a label that the node policy would respect.
 async fn labels(session: &Session<'_>, found: &mut Vec<(Check, Discovery)>, fix: bool) {
     let path = "/api/v1/nodes?labelSelector=kubectl-maint.dev%2Fheld".to_owned();
     let labelled = object(session.locks.requests(), path).await;
@@ -313,7 +313,8 @@ async fn labels(session: &Session<'_>, found: &mut Vec<(Check, Discovery)>, fix:
     }
 }
 
-/// The Nodes whose held label belongs to a lock that has ended.
+/// The Nodes whose held label belongs to a lock that has ended or expired. If its holder renews an expired lock meanwhile,
+/// only its label is missing.
 async fn stale_labels(
     session: &Session<'_>,
     labelled: &[Value],
@@ -324,9 +325,7 @@ async fn stale_labels(
         let metadata = &node["metadata"];
         let name = metadata["name"].as_str()?;
         let found = metadata["annotations"]["kubectl-maint.dev/held-lock-id"].as_str();
-        let lock_id = leases.get(name).and_then(NodeLease::lock_id);
-        let is_current = lock_id.is_some_and(|id| found == Some(&*id.to_string()));
-        (!is_current).then(|| (name.to_owned(), found))
+        (!is_current(session, leases.get(name), found)).then(|| (name.to_owned(), found))
     });
     let stale: Vec<(String, Option<&str>)> = stale.collect();
     if stale.is_empty() {
@@ -356,6 +355,15 @@ async fn stale_labels(
         (true, false) => Discovery::LabelsRemoved(removed),
         (false, _) => Discovery::LabelsLeft { nodes: left, why },
     }
+}
+
+/// Whether the lock with this id stands, and has not expired.
+fn is_current(session: &Session<'_>, lease: Option<&NodeLease>, lock_id: Option<&str>) -> bool {
+    let now = session.locks.server_time().now();
+    lease.is_some_and(|lease| {
+        let id = lease.lock_id().map(|id| id.to_string());
+        id.as_deref() == lock_id && lease.state(now).is_locked()
+    })
 }
 
 /// The nodes on hold whose Nodes lack the held label, if this user could have written it.

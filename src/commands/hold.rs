@@ -1,11 +1,11 @@
 //! `hold`: an administrator's hold, which lasts until `unhold`.
 
 use clap::Args;
-use futures::{StreamExt as _, stream};
-use maintenance_lease::{Hold, NodeLease, SetOptions, TakeOver};
+use maintenance_lease::{Hold, SetOptions, TakeOver};
 use other_tools::OptOuts;
 
 use crate::args::change::ChangingArgs;
+use crate::args::protect::{Protection, opt_outs};
 use crate::args::take_expired::TakeExpiredArgs;
 use crate::args::until::{End, Until, until};
 use crate::args::wait::WaitingArgs;
@@ -14,7 +14,6 @@ use crate::error::{Failure, InvalidValue, Verb};
 use crate::exit::Code;
 use crate::run::confirm::Confirmed;
 use crate::run::lock_command::LockCommand;
-use crate::run::lock_set::Results;
 use crate::run::report::Report;
 use crate::run::session::Start;
 use crate::run::targets::names;
@@ -96,10 +95,6 @@ pub(crate) struct HoldArgs {
     pub(crate) change: ChangingArgs,
 }
 
-fn opt_outs(typed: &str) -> Result<OptOuts, InvalidValue> {
-    typed.parse().map_err(|_| InvalidValue::UnknownOptOut)
-}
-
 fn given_reason(typed: &str) -> Result<String, InvalidValue> {
     non_empty_reason(typed, InvalidValue::NoReason)
 }
@@ -142,26 +137,11 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
     let mut report = Report::new(&command, &selection);
     report.confirmed = Some(&confirmed);
     report.because = Some(&args.message);
-    let held = match command.is_dry_run() {
-        true => Vec::new(),
-        false => held(&results),
+    let protection = Protection {
+        cordon: args.cordon,
+        opt_outs: args.opt_outs.clone(),
     };
-    let code = report.all(&nodes, results).await?;
-    let labels = held.iter().map(|lease| {
-        command
-            .session
-            .set_held_label(lease, args.cordon, &args.opt_outs)
-    });
-    let parallel = usize::from(args.change.nodes.parallel);
-    let are_done: Vec<bool> = stream::iter(labels).buffered(parallel).collect().await;
-    Ok(match are_done.contains(&false) {
-        true => code.worse(Code::ERROR),
-        false => code,
-    })
-}
-
-/// The holds that stand.
-fn held(results: &Results) -> Vec<NodeLease> {
-    let changes = results.by_node.values().flatten();
-    changes.filter_map(|change| change.lease.clone()).collect()
+    report
+        .all_protected(&nodes, results, Some(&protection))
+        .await
 }

@@ -7,6 +7,7 @@ pub(crate) mod doctor;
 pub(crate) mod enforce;
 pub(crate) mod fence;
 pub(crate) mod force_delete;
+pub(crate) mod history;
 pub(crate) mod hold;
 pub(crate) mod install;
 pub(crate) mod leases;

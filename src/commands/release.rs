@@ -1,9 +1,9 @@
 //! `release`: release the caller's lock, or another's by force.
 
 use clap::Args;
-use maintenance_lease::protocol::Refusal;
+use maintenance_lease::protocol::{LockId, Refusal};
 use maintenance_lease::{
-    Change, Done, DryRun, Error, NodeAndLease, NodeLookup, Refused, Release, TakeOver,
+    Change, Done, DryRun, Error, NodeAndLease, NodeLease, NodeLookup, Refused, Release, TakeOver,
 };
 
 use crate::args::change::ChangingArgs;
@@ -14,6 +14,7 @@ use crate::error::{Failure, InputError, Verb};
 use crate::exit::Code;
 use crate::run::confirm::Confirmed;
 use crate::run::fencing::may_end;
+use crate::run::held_label::is_protected;
 use crate::run::lock_command::LockCommand;
 use crate::run::report::Report;
 use crate::run::session::{Session, Start};
@@ -66,12 +67,14 @@ pub(crate) async fn run(args: &ReleaseArgs, start: &Start<'_>) -> Result<Code, F
         .lock_id
         .given(&start.connection.token, start.environment)?;
     let mut options = Release::new();
+    let mut demanded = None;
     if let Some(ids) = ids
         && let Some(id) = ids.demanded(&selection)?
     {
         if args.force {
             return Err(InputError::LockIdWithForce { source: ids.source }.into());
         }
+        demanded = Some(id.clone());
         options = options.lock_id(id);
     }
     if let Some(reason) = &args.message {
@@ -95,11 +98,14 @@ pub(crate) async fn run(args: &ReleaseArgs, start: &Start<'_>) -> Result<Code, F
     let mut report = Report::new(&command, &selection);
     report.confirmed = Some(&confirmed);
     report.because = args.message.as_deref();
-    let (options, confirmed) = (&options, &confirmed);
+    let (options, confirmed, demanded) = (&options, &confirmed, demanded.as_ref());
     let release = |target: Target| async move {
         match confirmed.get(&target.node) {
-            Some(lease) => Ok(session.locks.force_release(lease, options).await?),
-            None => release(args, session, options, target).await,
+            Some(lease) => {
+                unprotect(args, session, lease).await?;
+                Ok(session.locks.force_release(lease, options).await?)
+            }
+            None => release(args, session, options, demanded, target).await,
         }
     };
     report.each(targets, release).await
@@ -109,6 +115,7 @@ async fn release(
     args: &ReleaseArgs,
     session: &Session<'_>,
     options: &Release,
+    demanded: Option<&LockId>,
     target: Target,
 ) -> Result<Change, Failure> {
     let Target { node, seen } = target;
@@ -120,6 +127,13 @@ async fn release(
     let lease = seen.lease.as_ref();
     let ends = lease.filter(|lease| args.force || session.locks.is_own(lease));
     may_end(ends, session.locks.server_time().now())?;
+    let is_meant = |lease: &&NodeLease| {
+        let is_demanded = demanded.is_none_or(|id| lease.lock_id().as_ref() == Some(id));
+        session.locks.is_own(lease) && is_demanded && !lease.is_hold()
+    };
+    if let Some(lease) = lease.filter(is_meant) {
+        unprotect(args, session, lease).await?;
+    }
     let exists = seen.row.row().is_some();
     let releasing = session.locks.release_seen(&node, options, Some(seen));
     let change = match releasing.await {
@@ -135,6 +149,20 @@ async fn release(
     Ok(change)
 }
 
+/// Removes what the lock in `lease` wrote on its Node, before it ends.
+async fn unprotect(
+    args: &ReleaseArgs,
+    session: &Session<'_>,
+    lease: &NodeLease,
+) -> Result<(), Failure> {
+    match args.change.write.dry_run {
+        DryRun::None if is_protected(lease) => {
+            session.remove_held_label(lease.node(), Some(lease)).await
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Ends the hold that a release was refused for, as unhold does.
 async fn end_own_hold(
     args: &ReleaseArgs,
@@ -145,9 +173,7 @@ async fn end_own_hold(
     let Some(lease) = lease else {
         return Err(Error::Refused(Box::new(refused)).into());
     };
-    if args.change.write.dry_run == DryRun::None {
-        session.remove_held_label(node, Some(lease)).await?;
-    }
+    unprotect(args, session, lease).await?;
     let seen = NodeAndLease {
         node: node.clone(),
         row: NodeLookup::Unread,

@@ -98,7 +98,7 @@ pub(crate) async fn run(args: &RenewArgs, start: &Start<'_>) -> Result<Code, Fai
     if let Some(duration) = report.requested {
         options = options.duration(duration);
     }
-    let (locks, options) = (&session.locks, &options);
+    let (locks, options, command) = (&session.locks, &options, &command);
     let renew = |Target { node, seen }| async move {
         match locks.renew_seen(&node, options, seen).await {
             Err(Error::Refused(refused))
@@ -107,7 +107,13 @@ pub(crate) async fn run(args: &RenewArgs, start: &Start<'_>) -> Result<Code, Fai
                 session.must_exist(&node).await?;
                 Err(Error::Refused(refused).into())
             }
-            result => Ok(result?),
+            result => {
+                let change = result?;
+                if let Some(lease) = change.lease.as_ref().filter(|_| !command.is_dry_run()) {
+                    session.move_end(lease).await;
+                }
+                Ok(change)
+            }
         }
     };
     report.each(targets, renew).await

@@ -109,13 +109,12 @@ pub(crate) struct StatusArgs {
         long,
         value_name = "LABEL,...",
         value_delimiter = ',',
-        value_parser = label_key,
-        conflicts_with = "mine"
+        value_parser = label_key
     )]
     pub(crate) label_columns: Vec<String>,
 
     /// Read the taints of all nodes, to find fenced nodes that look ready
-    #[arg(long, hide_short_help = true, conflicts_with = "mine")]
+    #[arg(long, hide_short_help = true)]
     pub(crate) check_taints: bool,
 
     /// Show stuck pods of all namespaces, and why they are stuck
@@ -238,7 +237,7 @@ impl StatusRun<'_> {
         matches!(
             self.format,
             Format::Wide | Format::Json | Format::Yaml | Format::Template(..)
-        ) && self.filter.selection != Selection::Mine
+        )
     }
 
     fn is_single(&self) -> bool {
@@ -248,7 +247,6 @@ impl StatusRun<'_> {
     fn table(&self, args: &StatusArgs) -> Table {
         Table::new(
             self.format == Format::Wide,
-            self.filter.selection != Selection::Mine,
             &args.label_columns,
             !args.no_headers,
             self.session.terminal.width(),

@@ -13,7 +13,7 @@ use std::pin::pin;
 
 use anyhow::Context as _;
 use futures::{join, poll};
-use maintenance_lease::{Change, DEFAULT_REQUEST_TIMEOUT, NodeEvent};
+use maintenance_lease::{Change, DEFAULT_REQUEST_TIMEOUT, Done, NodeEvent};
 use supervisor::Signals;
 use under_lease::{CommandOutcome, Progress};
 
@@ -21,7 +21,7 @@ pub(crate) use self::args::WithArgs;
 use self::exit_codes::Codes;
 use self::locking::Locking;
 use self::messages::Messages;
-use crate::error::{Failure, InputError, Verb};
+use crate::error::{Failure, InputError, Kind, Verb};
 use crate::exit::Code;
 use crate::holder::HoldingCommand;
 use crate::run::lock_command::LockCommand;
@@ -85,9 +85,23 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
             return Err(Failure::Interrupted);
         }
     };
-    if poll!(&mut interrupt).is_ready() {
+    let acquired: Vec<Change> = changes
+        .iter()
+        .filter(|it| it.done == Done::Acquired)
+        .cloned()
+        .collect();
+    let protection = args.protect.protection();
+    let protected = tokio::select! {
+        biased;
+        () = &mut interrupt => Err(Failure::Interrupted),
+        is_done = session.protect(&acquired, protection.as_ref(), changing.nodes.parallel) => match is_done {
+            true => Ok(()),
+            false => Err(Failure::Reported(Kind::Other)),
+        },
+    };
+    if let Err(failure) = protected {
         release::release_all(session, held, &CommandOutcome::nothing()).await;
-        return Err(Failure::Interrupted);
+        return Err(failure);
     }
     session.terminal.remark(words.begins());
     let events = reported(session, &changes);
@@ -104,7 +118,11 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
         let outcome = under_lease::run(&held, child, args.grace, signals, report).await;
         Ok::<_, Failure>(outcome.map_err(anyhow::Error::new)?)
     };
-    let (outcome, ()) = join!(running, events::post(session, events));
+    let running = async { join!(running, events::post(session, events)) };
+    let (outcome, ()) = tokio::select! {
+        both = running => both,
+        never = session.follow_ends(&held) => match never {},
+    };
     messages.repeat();
     let (outcome, failure) = match outcome {
         Ok(outcome) => (outcome, None),

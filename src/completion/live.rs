@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_node_has_no_candidates() {
+    fn words_that_are_no_node_have_no_candidates() {
         assert_eq!(
             nodes(Cli::command, vec!["x".into(), "acquire".into()], "pod/a"),
             None

@@ -64,7 +64,7 @@ pub(crate) enum InvalidValue {
 }
 
 /// A name of an earlier release that still works.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Deprecated {
     /// `--token` for a lock id.
     LockIdAsToken,
@@ -83,8 +83,8 @@ pub(crate) enum Deprecated {
         old: &'static str,
         new: &'static str,
     },
-    /// An id of `--accept-risk` for what could not be read.
-    UnreadRisk(&'static str),
+    /// An id of `--accept-risk`.
+    Risk { old: String, new: &'static str },
     /// A variable.
     Variable {
         old: &'static str,

@@ -1,6 +1,7 @@
 //! What JSON and YAML of all kinds have in common.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use maintenance_lease::protocol::{Instant, Now, Span, State};
@@ -50,7 +51,9 @@ pub(crate) mod kind {
         DiagnosisList,
         Identity,
         Checkup,
-        CheckupList
+        CheckupList,
+        LockRecord,
+        LockRecordList
     );
 }
 
@@ -132,6 +135,12 @@ impl Time {
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let time = DateTime::parse_from_rfc3339(text).ok()?;
         Some(time.with_timezone(&Utc).into())
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
     }
 }
 

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_character_takes_on_a_terminal_counts() {
+    fn characters_count_by_their_width_on_a_terminal() {
         let rows = |fit| {
             let cells = ["e\u{301}e\u{301}e\u{301}", "新しい", "abcdefg"];
             let mut columns = vec![Column::whole(""), Column::whole("")];

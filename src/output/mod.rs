@@ -7,6 +7,7 @@ pub(crate) mod fencing;
 pub(crate) mod force_deletion;
 pub(crate) mod format;
 pub(crate) mod grid;
+pub(crate) mod history;
 pub(crate) mod identity;
 pub(crate) mod item;
 pub(crate) mod item_error;

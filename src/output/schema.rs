@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::checkup::CheckupList;
 use super::fencing::FencingList;
 use super::force_deletion::ForceDeletionList;
+use super::history::RecordList;
 use super::identity::Identity;
 use super::item::{Item, NodeList};
 use super::leases::LeaseList;
@@ -31,6 +32,7 @@ enum Output {
     ForceDeletion(ForceDeletionList),
     Identity(Identity),
     Checkup(CheckupList),
+    Record(RecordList),
 }
 
 /// The schema.

@@ -1,21 +1,85 @@
-//! The held label: it tells other tools, on the Node, that the node is on hold. The hold itself is the Lease.
+//! What a lock writes on its Node: the held label, opt-outs and a cordon. The lock itself is the Lease.
 
 use std::cell::Cell;
+use std::convert::Infallible;
+use std::future::pending;
 
-use maintenance_lease::{Error, NodeLease};
+use futures::future::join_all;
+use futures::{StreamExt as _, stream};
+use k8s_openapi::api::core::v1::Node;
+use maintenance_lease::{Change, Done, Error, HeldLease, NodeLease};
 use other_tools::{
     KeysOfLock, KeysRemoved, KeysSet, NodeKeys, OptOuts, has_cluster_api_machine, remove_keys,
     set_keys,
 };
 
 use super::session::Session;
+use crate::args::protect::{PROTECTION, Protection};
 use crate::error::Failure;
 use crate::text::escape;
 use crate::words::node_keys;
 
+/// Whether the lock in `lease` may have written something on its Node.
+pub(crate) fn is_protected(lease: &NodeLease) -> bool {
+    lease.is_hold() || lease.purpose() == Some(PROTECTION)
+}
+
 impl Session<'_> {
-    /// Labels the Node of the hold in `lease`, sets `opt_outs` on it, and cordons it if `cordon` is set. Reports what could not be written:
-    /// the hold counts without it. Returns whether the Node is cordoned if that was asked for.
+    /// Writes on the Nodes of the locks in `changes` what is `wanted`. A lock that was renewed moves the end that
+    /// its label shows. Otherwise, what a lock that had expired left behind is removed. Returns whether all Nodes
+    /// are cordoned, if that is wanted.
+    pub(crate) async fn protect(
+        &self,
+        changes: &[Change],
+        wanted: Option<&Protection>,
+        parallel: u16,
+    ) -> bool {
+        let writing = changes.iter().map(|change| async move {
+            let lease = change.lease.as_ref();
+            let begins = matches!(change.done, Done::Acquired | Done::Renewed);
+            match (lease.filter(|_| begins), wanted) {
+                (Some(lease), Some(wanted)) => {
+                    self.set_held_label(lease, wanted.cordon, &wanted.opt_outs)
+                        .await
+                }
+                (Some(lease), None) if change.done == Done::Renewed => {
+                    self.move_end(lease).await;
+                    true
+                }
+                (Some(_), None) => {
+                    self.remove_expired(change).await;
+                    true
+                }
+                (None, _) => true,
+            }
+        });
+        let parallel = usize::from(parallel);
+        let are_done: Vec<bool> = stream::iter(writing).buffered(parallel).collect().await;
+        !are_done.contains(&false)
+    }
+
+    /// Moves the end in the labels of the locks in `held` whenever they are renewed.
+    pub(crate) async fn follow_ends(&self, held: &[HeldLease]) -> Infallible {
+        let acquired = held.iter().filter(|held| !held.was_found());
+        join_all(acquired.map(|held| async move {
+            let mut state = held.held_state();
+            while state.lost.is_none() {
+                let before = state.lease.end();
+                if state.lease.purpose() != Some(PROTECTION) {
+                    return;
+                }
+                state = held.changed(&state).await;
+                if state.lost.is_none() && state.lease.end() > before {
+                    self.move_end(&state.lease).await;
+                }
+            }
+        }))
+        .await;
+        pending().await
+    }
+
+    /// Labels the Node of the lock in `lease`, sets `opt_outs` on it, and cordons it if `cordon` is set. Reports what could not be written:
+    /// the lock counts without it. Returns whether the Node is cordoned if that was asked for.
     pub(crate) async fn set_held_label(
         &self,
         lease: &NodeLease,
@@ -30,15 +94,14 @@ impl Session<'_> {
                     self.terminal.warn(format!("node/{node}: {words}"));
                 }
                 if cordon {
-                    self.terminal.remark(node_keys::cordoned(node));
+                    self.terminal
+                        .remark(node_keys::cordoned(node, lease.is_hold()));
                 }
                 return true;
             }
-            Ok(KeysSet::LockEnded) => node_keys::LOCK_ENDED.to_owned(),
-            Ok(KeysSet::NodeGone) => node_keys::NODE_GONE.to_owned(),
-            Err(error) => escape(&error.to_string()),
+            result => words_of_failure(lease, result),
         };
-        let text = node_keys::not_labelled(node, cordon, &failure);
+        let text = node_keys::not_labelled(node, lease.is_hold(), cordon, &failure);
         self.terminal.remark(text);
         !cordon
     }
@@ -49,30 +112,17 @@ impl Session<'_> {
         cordon: bool,
         opt_outs: &OptOuts,
     ) -> Result<KeysSet, Error> {
-        let (Some(lock_id), Some(uid)) = (lease.lock_id(), lease.node_uid()) else {
-            return Ok(KeysSet::NodeGone);
-        };
-        let id = lock_id.to_string();
-        let of = KeysOfLock {
-            node: lease.node(),
-            uid: &uid,
-            lock_id: &id,
-        };
         let of_cluster_api = Cell::new(false);
         let set = async |cordon| {
-            let keys = |on: &_| {
+            let keys = |on: &Node, _: &str| {
                 of_cluster_api.set(has_cluster_api_machine(on));
-                let held = NodeKeys {
-                    cordon,
-                    ..NodeKeys::of_hold(lease)
-                };
-                held.and(opt_outs.keys(on))
+                let keys = opt_outs.keys(on);
+                NodeKeys { cordon, ..keys }
             };
-            let is_held = || self.is_on_hold(lease);
-            set_keys(self.locks.requests(), of, keys, is_held).await
+            self.write_keys(lease, keys).await
         };
         let result = match set(cordon).await {
-            // A write that replaces the label of an earlier hold may not cordon.
+            // A write that replaces the label of an earlier lock may not cordon.
             Err(Error::Api(error)) if cordon && error.is_by_policy() => {
                 set(false).await?;
                 set(true).await
@@ -86,8 +136,61 @@ impl Session<'_> {
         result
     }
 
-    /// Removes what [`set_held_label`](Self::set_held_label) wrote, before the hold `ending` is ended, and what is left of a
-    /// lock that has ended. Without permission, it stays, and the hold can be ended all the same.
+    /// Writes the held label, and what `keys` adds to it.
+    async fn write_keys(
+        &self,
+        lease: &NodeLease,
+        keys: impl Fn(&Node, &str) -> NodeKeys,
+    ) -> Result<KeysSet, Error> {
+        let (Some(lock_id), Some(uid)) = (lease.lock_id(), lease.node_uid()) else {
+            return Ok(KeysSet::NodeGone);
+        };
+        let id = lock_id.to_string();
+        let of = KeysOfLock {
+            node: lease.node(),
+            uid: &uid,
+            lock_id: &id,
+        };
+        let keys = |on: &Node| NodeKeys::of_lock(lease).and(keys(on, &id));
+        let is_held = || self.still_shows(lease);
+        set_keys(self.locks.requests(), of, keys, is_held).await
+    }
+
+    /// Moves the end in the held label of the lock in `lease`, which was renewed. Reports why if that fails.
+    pub(crate) async fn move_end(&self, lease: &NodeLease) {
+        if lease.purpose() != Some(PROTECTION) {
+            return;
+        }
+        let opt_outs = |on: &Node, id: &str| NodeKeys::opt_outs_of(id, on);
+        match self.write_keys(lease, opt_outs).await {
+            Ok(KeysSet::Done(_)) => {}
+            result => {
+                let failure = words_of_failure(lease, result);
+                self.terminal
+                    .remark(node_keys::end_not_moved(lease.node(), &failure));
+            }
+        }
+    }
+
+    /// Removes what the lock that `change` replaced left on the Node.
+    async fn remove_expired(&self, change: &Change) {
+        let before = change.before.as_ref();
+        if let Some(before) = before.filter(|before| is_protected(before)) {
+            self.try_remove_held_label(before).await;
+        }
+    }
+
+    /// As [`remove_held_label`](Self::remove_held_label), and reports why if that fails.
+    pub(crate) async fn try_remove_held_label(&self, lease: &NodeLease) {
+        if let Err(failure) = self.remove_held_label(lease.node(), Some(lease)).await {
+            let cause = escape(&failure.to_string());
+            let text = node_keys::label_stays(lease.node(), &cause);
+            self.terminal.remark(text);
+        }
+    }
+
+    /// Removes what [`set_held_label`](Self::set_held_label) wrote, before the lock `ending` is ended, and what is left of a
+    /// lock that has ended. Without permission, it stays, and the lock can be ended all the same.
     ///
     /// # Errors
     /// If the Node can't be read or written.
@@ -117,14 +220,30 @@ impl Session<'_> {
         ending: Option<&NodeLease>,
     ) -> Result<KeysRemoved, Error> {
         let id = |lease: &NodeLease| Some(lease.lock_id()?.to_string());
-        let shown = async || Ok(self.locks.get(node).await?.as_ref().and_then(id));
+        let shown = async || {
+            let lease = self.locks.get(node).await?;
+            let now = self.locks.server_time().now();
+            let lease = lease.filter(|lease| lease.state(now).is_locked());
+            Ok(lease.as_ref().and_then(id))
+        };
         let ending = ending.and_then(id);
         remove_keys(self.locks.requests(), node, ending.as_deref(), shown).await
     }
 
-    /// Whether the hold in `lease` still stands.
-    async fn is_on_hold(&self, lease: &NodeLease) -> Result<bool, Error> {
+    /// Whether the Lease still shows the lock in `lease`.
+    async fn still_shows(&self, lease: &NodeLease) -> Result<bool, Error> {
         let now = self.locks.get(lease.node()).await?;
-        Ok(now.is_some_and(|now| now.is_hold() && now.lock_id() == lease.lock_id()))
+        Ok(now.is_some_and(|now| {
+            now.is_hold() == lease.is_hold() && now.lock_id() == lease.lock_id()
+        }))
+    }
+}
+
+/// Why the keys were not written.
+fn words_of_failure(lease: &NodeLease, result: Result<KeysSet, Error>) -> String {
+    match result {
+        Ok(KeysSet::LockEnded) => node_keys::lock_ended(lease.is_hold()),
+        Ok(KeysSet::NodeGone | KeysSet::Done(_)) => node_keys::NODE_GONE.to_owned(),
+        Err(error) => escape(&error.to_string()),
     }
 }

@@ -21,9 +21,6 @@ use crate::words::suggestions;
 /// How many unknown nodes are listed. A wrong list may have very many.
 const MOST_UNKNOWN: usize = 20;
 
-/// How many failures with the same cause are reported one by one.
-const MOST_ALONE: usize = 3;
-
 /// Reports the problems with a command's nodes as they come, and keeps the worst exit code.
 pub(crate) struct Problems<'a> {
     session: &'a Session<'a>,
@@ -33,7 +30,7 @@ pub(crate) struct Problems<'a> {
     worst: Cell<Option<Kind>>,
     /// Nodes that don't exist, as they were named; only the first are printed.
     unknown: RefCell<Vec<String>>,
-    /// Failures by their cause. Beyond the first of each, they are reported together at the end.
+    /// Failures by their cause. They are reported at the end.
     groups: RefCell<FailureGroups>,
     /// Hints that nodes may share. They are printed once, at the end.
     hints: RefCell<HintGroups>,
@@ -70,21 +67,19 @@ impl<'a> Problems<'a> {
         self.retry = Some(self.session.program.narrowed(nodes));
     }
 
-    /// Reports a problem, and returns it for programs. Of many with the same cause, only the first are reported
-    /// at once.
+    /// Reports a problem, and returns it for programs. One that other nodes may share is reported at the end.
     pub(crate) fn report(&self, failure: &Failure) -> ItemError {
         self.note(failure.kind(self.verb));
         let request = self.request_context();
         let (message, hint) = failure::lines(failure, self.program(), request);
         let now = self.session.locks.server_time().now();
         let error = ItemError::new(failure, message.clone(), hint.clone(), now);
-        let is_kept = request.is_some_and(|request| self.hints.borrow_mut().keep(failure, request));
-        let is_counted = request.is_some_and(|request| {
-            let mut groups = self.groups.borrow_mut();
-            groups.count(failure, &message, request, MOST_ALONE)
-        });
-        if !is_counted {
-            self.report_now(failure, message, hint.filter(|_| !is_kept));
+        let has_hint =
+            request.is_some_and(|request| self.hints.borrow_mut().keep(failure, request));
+        let is_kept = request
+            .is_some_and(|request| self.groups.borrow_mut().keep(failure, &message, request));
+        if !is_kept {
+            self.report_now(failure, message, hint.filter(|_| !has_hint));
         }
         error
     }
@@ -110,7 +105,7 @@ impl<'a> Problems<'a> {
         Ok(())
     }
 
-    /// Reports the failures that were only counted, and the hints.
+    /// Reports the failures that were kept, and the hints.
     pub(crate) fn report_groups(&self) {
         let Some(request) = self.request_context() else {
             return;

@@ -14,6 +14,7 @@ use super::parallel::in_order;
 use super::problems::Problems;
 use super::side_effects::SideEffects;
 use crate::args::nodes::Selection;
+use crate::args::protect::Protection;
 use crate::error::{Failure, Kind, LockAfter};
 use crate::exit::Code;
 use crate::output::format::Format;
@@ -103,6 +104,31 @@ impl<'a> Report<'a> {
             }
         }
         self.end(results.interrupted).await
+    }
+
+    /// The same, and writes on the Nodes of the locks what `protection` wants. If a Node is not cordoned, that is an
+    /// error.
+    ///
+    /// # Errors
+    /// If the result can't be printed.
+    pub(crate) async fn all_protected(
+        self,
+        nodes: &[String],
+        results: Results,
+        protection: Option<&Protection>,
+    ) -> Result<Code, Failure> {
+        let command = self.command;
+        let changes: Vec<Change> = match command.is_dry_run() {
+            true => Vec::new(),
+            false => results.by_node.values().flatten().cloned().collect(),
+        };
+        let code = self.all(nodes, results).await?;
+        let parallel = command.args.nodes.parallel;
+        let is_done = command.session.protect(&changes, protection, parallel);
+        Ok(match is_done.await {
+            true => code,
+            false => code.worse(Code::ERROR),
+        })
     }
 
     fn add(&mut self, node: &str, result: Result<Change, Failure>) {

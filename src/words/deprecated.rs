@@ -1,12 +1,16 @@
 //! Warnings for names of earlier releases.
 
 use crate::error::Deprecated;
+use crate::text::escape;
 
 /// The old name, and the new one.
 pub(crate) fn warning(deprecated: Deprecated) -> String {
     let (old, new) = match deprecated {
-        Deprecated::UnreadRisk(old) => {
-            return format!("--accept-risk={old} is deprecated: use --accept-risk=unread");
+        Deprecated::Risk { old, new } => {
+            return format!(
+                "--accept-risk={} is deprecated: use --accept-risk={new}",
+                escape(&old)
+            );
         }
         Deprecated::LockIdAsToken => ("--token for a lock id", "--lock-id"),
         Deprecated::TokenFormat => ("-o token", "-o lock-id"),

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::confirmation;
 use super::hint_command::Program;
+use super::missing_right;
 use super::policies::Enforcement;
 use super::verb::first;
 use crate::text::escape;
@@ -139,7 +140,7 @@ pub(crate) enum Discovery {
     },
     Repaired(Vec<String>),
     Leases(usize),
-    /// Nodes with the held label of a lock that has ended.
+    /// Nodes with the held label of a lock that has ended or expired.
     StaleLabels(Vec<String>),
     /// The labels of such Nodes were removed.
     LabelsRemoved(Vec<String>),
@@ -177,7 +178,7 @@ impl Discovery {
             )),
             Self::MissingRights(missing) => problem(
                 format!("you may not {}", missing.join(", ")),
-                "ask an administrator for the group kubectl-maint:users".to_owned(),
+                missing_right::permissions(),
             ),
             Self::Rights { of_policy } => {
                 let mut may = vec!["acquire, renew and release locks"];
@@ -255,7 +256,7 @@ impl Discovery {
             Self::Leases(count) => ok(format!("{count} checked")),
             Self::StaleLabels(nodes) => note(
                 format!(
-                    "with the held label of a lock that has ended: {}",
+                    "with the held label of a lock that has ended or expired: {}",
                     first(nodes, LISTED)
                 ),
                 format!("to remove it: `{program} doctor --fix`"),
@@ -263,7 +264,7 @@ impl Discovery {
             Self::LabelsRemoved(nodes) => ok(format!("removed: {}", first(nodes, LISTED))),
             Self::LabelsLeft { nodes, why } => note(
                 format!(
-                    "with the held label of a lock that has ended, and it was not removed: {}",
+                    "with the held label of a lock that has ended or expired, and it was not removed: {}",
                     first(nodes, LISTED)
                 ),
                 match why {

@@ -4,13 +4,13 @@ use std::fmt;
 use std::time::Duration;
 
 use connect::{ConnectError, in_words};
-use maintenance_lease::{ApiError, Error, Right};
+use maintenance_lease::{ApiError, Error};
 
 use super::force_deletion::no_answer;
 use super::hint_command::Program;
 use super::request::RequestContext;
 use super::time::length;
-use super::{activity, fencing, input, loss, node_state, policies, refusal};
+use super::{activity, fencing, input, loss, missing_right, node_state, policies, refusal};
 use crate::error::{Failure, NothingFound, Obstacle, Unconfirmed, Verb};
 use crate::text::{escape, for_shell, shown};
 
@@ -207,10 +207,7 @@ fn of_locks(
         }
         (Error::MissingRight { right, source }, _) => (
             escape(&source.to_string()),
-            Some(format!(
-                "ask an administrator for permission to {right}, for example with the group kubectl-maint:{}",
-                group(right, request.map(|request| request.verb))
-            )),
+            Some(missing_right::permission(right)),
         ),
         (Error::NamespaceTerminating(_), _) => (
             error.to_string(),
@@ -239,20 +236,6 @@ fn of_locks(
         }
         (Error::Lost(lost), None) => (lost.to_string(), None),
         _ => (escape(&error.to_string()), None),
-    }
-}
-
-/// The group that has this right.
-fn group(right: &Right, verb: Option<Verb>) -> &'static str {
-    let resource = right.resource.split('.').next().unwrap_or_default();
-    match (resource, right.verb, verb) {
-        (_, _, Some(Verb::Fence | Verb::Unfence)) => "fencers",
-        ("nodes", "patch", Some(Verb::Hold | Verb::Unhold)) => "holders",
-        ("nodes", "patch", _) => "fencers",
-        ("namespaces", "create", _) => "administrators",
-        ("leases", _, _) if right.namespace.is_none() => "administrators",
-        ("leases", _, _) | ("nodes", "get" | "list" | "watch", _) => "users",
-        _ => "operators",
     }
 }
 

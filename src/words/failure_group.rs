@@ -1,5 +1,4 @@
-//! Failures of many nodes with the same cause. Beyond the first, they are counted in one line, and they have
-//! one hint.
+//! Failures of many nodes with the same cause: they have one line and one hint.
 
 use std::mem::{Discriminant, discriminant};
 use std::time::Duration;
@@ -19,6 +18,9 @@ use crate::error::{Awaited, Failure, Obstacle, Verb};
 /// How many names are listed.
 const LISTED: usize = 5;
 
+/// How many failures with the same cause are reported one by one, if there are no more.
+const MOST_ALONE: usize = 3;
+
 /// What the failures of a group have in common.
 #[derive(Debug, PartialEq, Eq)]
 enum Cause {
@@ -34,17 +36,15 @@ enum Cause {
     State { waited: Duration, awaited: Awaited },
 }
 
-/// Failures with the same cause, the last of which are not reported one by one.
+/// Failures with the same cause.
 #[derive(Debug)]
 pub(crate) struct FailureGroup {
     cause: Cause,
-    reported: usize,
-    /// The nodes that were not reported.
-    more: Vec<String>,
+    nodes: Vec<String>,
+    /// The messages about the first of these, as many as are reported one by one.
+    messages: Vec<String>,
     /// The refusal of the first of these, if they were refused.
     refused: Option<Refused>,
-    /// The message about the first of these.
-    message: Option<String>,
     /// When the last of their locks expires, if all do.
     end: Option<Instant>,
 }
@@ -67,51 +67,41 @@ struct HintGroup {
 pub(crate) struct HintGroups(Vec<HintGroup>);
 
 impl FailureGroups {
-    /// Whether the first `most` failures with the cause of `failure` were reported. If so, it is only counted.
-    pub(crate) fn count(
+    /// Keeps a failure for later, unless it is always reported by itself.
+    pub(crate) fn keep(
         &mut self,
         failure: &Failure,
         message: &str,
         request: RequestContext<'_>,
-        most: usize,
     ) -> bool {
         let Some((node, refused, cause)) = cause(failure, request) else {
             return false;
         };
+        let end = refused.and_then(end_of);
         let known = self.0.iter().position(|group| group.cause == cause);
         let group = known.unwrap_or_else(|| {
             self.0.push(FailureGroup {
                 cause,
-                reported: 0,
-                more: Vec::new(),
-                refused: None,
-                message: None,
-                end: None,
+                nodes: Vec::new(),
+                messages: Vec::new(),
+                refused: refused.cloned(),
+                end,
             });
             self.0.len() - 1
         });
         let group = &mut self.0[group];
-        if group.reported < most {
-            group.reported += 1;
-            return false;
-        }
-        let end = refused.and_then(end_of);
-        group.end = match group.more.is_empty() {
-            true => end,
-            false => group.end.zip(end).map(|(one, other)| one.max(other)),
-        };
-        group.more.push(node.to_owned());
-        group.message.get_or_insert_with(|| message.to_owned());
-        if group.refused.is_none() {
-            group.refused = refused.cloned();
+        group.end = group.end.zip(end).map(|(one, other)| one.max(other));
+        group.nodes.push(node.to_owned());
+        if group.messages.len() < MOST_ALONE {
+            group.messages.push(message.to_owned());
         }
         true
     }
 
-    /// A message for each group that has more failures than were reported.
+    /// The messages about all that was kept.
     pub(crate) fn messages(self, request: RequestContext<'_>) -> Vec<String> {
         let groups = self.0.into_iter();
-        groups.filter_map(|group| group.rest(request)).collect()
+        groups.flat_map(|group| group.messages(request)).collect()
     }
 }
 
@@ -184,13 +174,12 @@ impl HintSource {
 }
 
 impl FailureGroup {
-    fn rest(self, request: RequestContext<'_>) -> Option<String> {
-        let count = match self.more.len() {
-            0 => return None,
-            1 => return self.message,
-            count => count,
-        };
-        let names = first(&self.more, LISTED);
+    /// One message for all, if there are many.
+    fn messages(self, request: RequestContext<'_>) -> Vec<String> {
+        let count = self.nodes.len();
+        if count <= MOST_ALONE {
+            return self.messages;
+        }
         let failed = match (&self.cause, &self.refused) {
             (Cause::Lock { waited, reason, .. }, Some(refused)) => {
                 let until = self.end.map(|end| {
@@ -201,7 +190,7 @@ impl FailureGroup {
                 let reason = reason.map(why).unwrap_or_default();
                 let about = format!("{reason}{}", until.unwrap_or_default());
                 let failed = match (waited.is_zero(), request.verb) {
-                    (true, verb) => verb.failed_more(count),
+                    (true, verb) => verb.failed_many(count),
                     (_, Verb::Wait) => format!("{} to be free", many_timed_out(*waited, count)),
                     _ => many_timed_out(*waited, count),
                 };
@@ -209,19 +198,19 @@ impl FailureGroup {
                 format!("{failed}: {cause}")
             }
             (&Cause::State { waited, awaited }, _) if waited.is_zero() => {
-                format!("{count} more nodes are not {awaited}")
+                format!("{count} nodes are not {awaited}")
             }
             (&Cause::State { waited, awaited }, _) => {
                 format!("{} to be {awaited}", many_timed_out(waited, count))
             }
-            (Cause::Lock { .. }, None) => return None,
+            (Cause::Lock { .. }, None) => return self.messages,
         };
-        Some(format!("{failed}: {names}"))
+        vec![format!("{failed}: {}", first(&self.nodes, LISTED))]
     }
 }
 
 fn many_timed_out(waited: Duration, nodes: usize) -> String {
-    timed_out_waiting(waited, &format!("{nodes} more nodes"))
+    timed_out_waiting(waited, &format!("{nodes} nodes"))
 }
 
 /// The node, the refusal and the cause of `failure`; `None` if it is always reported by itself.

@@ -1,4 +1,4 @@
-//! The outcome of writing the label, the cordon and the opt-outs of a hold, in words.
+//! The outcome of writing the label, the cordon and the opt-outs of a lock, in words.
 
 use other_tools::{Conflict, tools};
 
@@ -8,24 +8,41 @@ use crate::text::{escape, shown};
 pub(crate) const CLUSTER_API: &str =
     "NOT protected from Cluster API: no opt-out on a Node stops it";
 
-pub(crate) const LOCK_ENDED: &str = "another command has ended its hold, or has begun to";
+/// The lock has ended, or is being ended.
+pub(crate) fn lock_ended(is_hold: bool) -> String {
+    match is_hold {
+        true => "another command has ended its hold, or has begun to".to_owned(),
+        false => "its lock has ended, or an interrupted command has begun to end it; to label the Node, run \
+                  `release`, then acquire it again"
+            .to_owned(),
+    }
+}
 
 pub(crate) const NODE_GONE: &str = "the Node does not exist, or cannot be read";
 
-pub(crate) fn cordoned(node: &str) -> String {
-    format!("node/{node} cordoned until the hold ends; `kubectl drain` still evicts its pods")
+pub(crate) fn cordoned(node: &str, is_hold: bool) -> String {
+    let lock = if is_hold { "hold" } else { "lock" };
+    format!("node/{node} cordoned until the {lock} ends; `kubectl drain` still evicts its pods")
 }
 
-/// Why the Node of a hold is not labelled and, with `cordon`, not cordoned.
-pub(crate) fn not_labelled(node: &str, cordon: bool, failure: &str) -> String {
+/// Why the Node of a lock is not labelled and, with `cordon`, not cordoned.
+pub(crate) fn not_labelled(node: &str, is_hold: bool, cordon: bool, failure: &str) -> String {
     let missing = match cordon {
         true => "without the held label and not cordoned",
         false => "without the held label",
     };
-    format!("node/{node} is on hold {missing}: {failure}")
+    let locked = if is_hold { "on hold" } else { "locked" };
+    format!("node/{node} is {locked} {missing}: {failure}")
 }
 
-/// Why the label of a hold that ends was not removed.
+/// Why the label of a lock that was renewed still shows the earlier end.
+pub(crate) fn end_not_moved(node: &str, failure: &str) -> String {
+    format!(
+        "node/{node}: the held label was not extended, so it may end before the lock: {failure}"
+    )
+}
+
+/// Why the label of a lock that ends was not removed.
 pub(crate) fn label_stays(node: &str, cause: &str) -> String {
     format!("node/{node}: if it has a held label, that stays: {cause}")
 }

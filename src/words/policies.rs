@@ -4,6 +4,7 @@ use maintenance_lease::{ApiError, NAMESPACE};
 use policies::{Mode, OLDEST_MINOR};
 
 use super::hint_command::Program;
+use super::missing_right;
 use super::request::RequestContext;
 use crate::error::{PolicyRefusal, Verb};
 use crate::text::escape;
@@ -247,11 +248,6 @@ fn advice(
     verb: Option<Verb>,
     program: &Program,
 ) -> String {
-    let by_right = |right: &str, group: &str| {
-        format!(
-            "ask an administrator for the right \"{right}\" on leases, for example with the group kubectl-maint:{group}"
-        )
-    };
     match (code, verb) {
         ("maint-live-lock", Some(Verb::Acquire | Verb::With)) => format!(
             "try again after that time; if it has passed, compare the clocks with `{program} doctor`"
@@ -263,7 +259,7 @@ fn advice(
         }
         ("maint-live-lock", Some(Verb::Hold | Verb::Release)) if !lacks_right => format!(
             "{} has this lock under the same holder name; ask them to release it. To take it over, you need the right \
-             \"takeover\" on leases (group kubectl-maint:administrators)",
+             \"takeover\" on leases",
             api_user(cause).map_or_else(
                 || "another API user".to_owned(),
                 |user| format!("API user {}", escape(user))
@@ -271,25 +267,27 @@ fn advice(
         ),
         ("maint-live-lock", _) => format!(
             "ask that API user to end it; to take it over, {}",
-            by_right("takeover", "administrators")
+            missing_right::right("takeover")
         ),
         ("maint-hold-right", _) => {
-            let ask = by_right("hold", "holders");
+            let ask = missing_right::right("hold");
             // The policy says whether there is a lock, and whose.
             match cause {
                 cause if cause.starts_with("to turn a lock into a hold") => {
-                    format!("{ask}; without it, extend your lock with `{program} renew {node}`")
+                    format!("{ask}. Without it, extend your lock with `{program} renew {node}`")
                 }
                 cause if cause.starts_with("to start a hold") => format!(
-                    "{ask}; without it, lock the node for up to 1h with `{program} acquire {node}`"
+                    "{ask}. Without it, lock the node for up to 1h with `{program} acquire {node}`"
                 ),
                 _ => ask,
             }
         }
-        ("maint-unhold-right", _) => format!(
-            "ask the holder to end it, or {}",
-            by_right("takeover", "administrators")
-        ),
+        ("maint-unhold-right", _) => {
+            format!(
+                "ask the holder to end it, or {}",
+                missing_right::right("takeover")
+            )
+        }
         ("maint-untracked", _) => format!("repair its Lease with `{program} doctor --fix`"),
         ("maint-clock", _) => format!("compare the clocks with `{program} doctor`"),
         ("maint-user", Some(Verb::Renew)) => {

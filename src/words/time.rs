@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_is_rounded_to_the_nearest_unit() {
+    fn time_left_is_rounded_to_the_nearest_unit() {
         for (micros, words) in [
             (1_799_800_000, "30m"),
             (1_769_000_000, "29m"),

@@ -51,12 +51,12 @@ impl Verb {
         format!("{}: {why}", self.failed(node))
     }
 
-    /// The same for this many other nodes.
-    pub(crate) fn failed_more(self, nodes: usize) -> String {
+    /// The same for this many nodes.
+    pub(crate) fn failed_many(self, nodes: usize) -> String {
         match self {
-            Self::Verify => format!("lost the locks on {nodes} more nodes"),
-            Self::Wait => format!("{nodes} more nodes are not free"),
-            _ => self.cannot(&format!("{nodes} more nodes")),
+            Self::Verify => format!("lost the locks on {nodes} nodes"),
+            Self::Wait => format!("{nodes} nodes are not free"),
+            _ => self.cannot(&format!("{nodes} nodes")),
         }
     }
 
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_not_denied() {
+    fn unknown_outcomes_are_not_denied() {
         assert_eq!(
             summary(Verb::Acquire, &[], &["a"], &["b"]),
             "1 of 2 nodes not acquired: a; unknown: b"

@@ -170,7 +170,7 @@ fn under_a_hold_of_ones_own_one_may_go_on_and_under_anothers_not() {
 }
 
 #[test]
-fn what_somebody_left_unfinished_is_said_unless_only_free_nodes_are_wanted() {
+fn unfinished_work_is_reported_unless_only_free_nodes_are_wanted() {
     on_both("acquire-expired", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &expired_lease());
@@ -225,7 +225,7 @@ fn a_dry_run_says_what_would_be_and_has_no_lock_id() {
 }
 
 #[test]
-fn what_a_dry_run_would_begin_has_neither_lock_id_nor_fencing_number() {
+fn locks_of_a_dry_run_have_neither_lock_id_nor_fencing_number() {
     on_both("acquire-dry-json", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
@@ -338,7 +338,7 @@ fn what_a_dry_run_would_begin_has_neither_lock_id_nor_fencing_number() {
 }
 
 #[test]
-fn what_is_missing_is_said_by_what_was_asked_for() {
+fn missing_nodes_are_reported_by_their_selection() {
     on_both("acquire-missing", |cluster| {
         assert_snapshot!(cluster.maint(["acquire", "-l", "pool=nowhere"]).run(), @"
         $ kubectl maint acquire -l pool=nowhere
@@ -667,7 +667,7 @@ fn a_next_command_is_for_all_that_was_asked_for() {
         $ kubectl maint acquire worker-1 worker-2 -m "new kernel" --duration 1h
         -- stderr
         error: cannot acquire node/worker-2: locked by bob@laptop (since [time], until [time], [length] left)
-        hint: wait for it with `kubectl maint acquire worker-1 worker-2 -m 'new kernel' --duration 1h --wait`
+        hint: wait for it with `kubectl maint acquire worker-1 worker-2 -m 'new kernel' --wait`
         none of the 2 nodes was acquired
         -- exit code 3
         "#);
@@ -697,7 +697,7 @@ fn a_next_command_is_for_all_that_was_asked_for() {
         $ kubectl maint with worker-2 -m disk -- bash
         -- stderr
         error: cannot lock node/worker-2: locked by bob@laptop (since [time], until [time], [length] left)
-        hint: wait for it with `kubectl maint with worker-2 -m disk --wait -- bash`
+        hint: wait for it with `kubectl maint with worker-2 -m disk --wait -- COMMAND`
         -- exit code 3
         ");
         let released = ["release", two, "-m", "he is away"];
@@ -748,12 +748,9 @@ fn many_nodes_of_one_holder_take_one_line() {
         assert_snapshot!(cluster.maint(["acquire"]).args(&nodes).run(), @r#"
         $ kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 worker-7 worker-8 worker-9
         -- stderr
-        error: cannot acquire node/worker-1: locked by bob@laptop: "rack moves" (since [time], until [time], [length] left)
-        error: cannot acquire node/worker-2: locked by bob@laptop: "rack moves" (since [time], until [time], [length] left)
-        error: cannot acquire node/worker-3: locked by bob@laptop: "rack moves" (since [time], until [time], [length] left)
+        error: cannot acquire 6 nodes: locked by bob@laptop: "rack moves" (until [time] at the latest): worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more
         error: cannot acquire node/worker-7: locked by carol@desk: "rack moves" (since [time], until [time], [length] left)
         error: cannot acquire node/worker-8: locked by carol@desk: "rack moves" (since [time], until [time], [length] left)
-        error: cannot acquire 3 more nodes: locked by bob@laptop: "rack moves" (until [time] at the latest): worker-4, worker-5, worker-6
         hint: wait for them with `kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 worker-7 worker-8 worker-9 --wait`
         none of the 9 nodes was acquired
         -- exit code 3
@@ -762,12 +759,9 @@ fn many_nodes_of_one_holder_take_one_line() {
         $ kubectl maint release worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 worker-7 worker-8 worker-9
         node/worker-9 already free
         -- stderr
-        error: cannot release node/worker-1: locked by bob@laptop: "rack moves" (since [time], until [time], [length] left); you are alice@bastion
-        error: cannot release node/worker-2: locked by bob@laptop: "rack moves" (since [time], until [time], [length] left); you are alice@bastion
-        error: cannot release node/worker-3: locked by bob@laptop: "rack moves" (since [time], until [time], [length] left); you are alice@bastion
+        error: cannot release 6 nodes: locked by bob@laptop: "rack moves" (until [time] at the latest); you are alice@bastion: worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more
         error: cannot release node/worker-7: locked by carol@desk: "rack moves" (since [time], until [time], [length] left); you are alice@bastion
         error: cannot release node/worker-8: locked by carol@desk: "rack moves" (since [time], until [time], [length] left); you are alice@bastion
-        error: cannot release 3 more nodes: locked by bob@laptop: "rack moves" (until [time] at the latest); you are alice@bastion: worker-4, worker-5, worker-6
         hint: ask bob@laptop to release them, or take them over with `kubectl maint release worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 --force -m WHY`
         hint: ask carol@desk to release them, or take them over with `kubectl maint release worker-7 worker-8 --force -m WHY`
         1 of 9 nodes free; not released: worker-1, worker-2, worker-3, worker-4, worker-5, worker-6, worker-7, worker-8

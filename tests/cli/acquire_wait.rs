@@ -379,7 +379,7 @@ fn without_the_right_to_watch_it_still_waits() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_a_usage_error() {
+fn impossible_waits_are_usage_errors() {
     let cluster = Cluster::nowhere();
     for arguments in [
         &["acquire", "a", "--timeout", "30s"][..],

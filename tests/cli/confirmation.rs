@@ -165,7 +165,7 @@ fn ctrl_c_is_an_interruption_and_restores_the_terminal() {
 }
 
 #[test]
-fn what_was_typed_before_the_question_is_no_answer() {
+fn input_before_the_question_is_no_answer() {
     on_real("confirm-early", |cluster| {
         let node = held_by_bob(cluster);
         let arguments = ["release", &node, "--force"];

@@ -1,11 +1,17 @@
 //! The held label of a Node, if a command is killed between two of its writes, or a lock ends without it.
 
+use std::thread::sleep;
+use std::time::Duration;
+
+use chrono::{DateTime, SubsecRound as _, TimeDelta, Utc};
 use http::Method;
 use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::{Cluster, LEASES, Treatment, holder_of, in_memory, on_both};
+use crate::support::{
+    Cluster, LEASES, Treatment, ago, holder_of, in_memory, on_both, on_real, requests,
+};
 
 const SCALE_DOWN: &str = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
 
@@ -108,7 +114,8 @@ fn doctor_removes_the_keys_of_ended_locks_and_no_others() {
         let free = json!({"spec": {"holderIdentity": "", "leaseDurationSeconds": 1}});
         cluster.patch(&format!("{LEASES}/{ended}"), &free);
         let found = cluster.maint(["doctor"]).run().to_string();
-        let stale = "held labels    with the held label of a lock that has ended: worker-1\n";
+        let stale =
+            "held labels    with the held label of a lock that has ended or expired: worker-1\n";
         let hint = "to remove it: `kubectl maint doctor --fix`";
         assert!(found.contains(stale) && found.contains(hint), "{found}");
         assert_eq!(keys(cluster, ended), (true, true));
@@ -135,5 +142,233 @@ fn doctor_removes_the_keys_of_ended_locks_and_no_others() {
             "{left}"
         );
         assert_eq!(keys(cluster, by_hand), (true, false));
+    });
+}
+
+/// The end of the lock that the label shows.
+fn shown_end(cluster: &Cluster, node: &str) -> Option<DateTime<Utc>> {
+    let node = cluster.get(&format!("/api/v1/nodes/{node}"));
+    let until = node["metadata"]["annotations"]["kubectl-maint.dev/held-until"].as_str()?;
+    Some(until.parse().expect("a time"))
+}
+
+/// The end of the lock, in whole seconds.
+fn end(cluster: &Cluster, node: &str) -> Option<DateTime<Utc>> {
+    let spec = &cluster.lease_of(node)["spec"];
+    let renewed: DateTime<Utc> = spec["renewTime"].as_str()?.parse().expect("a time");
+    let duration = TimeDelta::seconds(spec["leaseDurationSeconds"].as_i64()?);
+    let up = match renewed.timestamp_subsec_nanos() {
+        0 => TimeDelta::zero(),
+        _ => TimeDelta::seconds(1),
+    };
+    Some(renewed.trunc_subsecs(0) + duration + up)
+}
+
+/// Moves the times of the lock an hour into the past.
+fn expire(cluster: &Cluster, node: &str) {
+    let times = json!({"spec": {"acquireTime": ago(3600), "renewTime": ago(3600), "leaseDurationSeconds": 60}});
+    cluster.patch(&format!("{LEASES}/{node}"), &times);
+}
+
+#[test]
+fn of_a_protected_lock_shows_its_end_and_goes_with_it() {
+    on_both("label-lock", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        let acquire = ["acquire", &node, "--protect", "--opt-outs=auto"];
+        cluster.maint(acquire).succeeds();
+        assert_eq!(keys(cluster, &node), (true, true));
+        let first = shown_end(cluster, &node);
+        assert!(first.is_some() && first == end(cluster, &node));
+
+        cluster
+            .maint(["renew", &node, "--duration", "1h", "-m", "more"])
+            .succeeds();
+        assert_eq!(keys(cluster, &node), (true, true));
+        assert_eq!(shown_end(cluster, &node), end(cluster, &node));
+        assert!(shown_end(cluster, &node) > first);
+        // Also if it is entered again without the flag.
+        cluster.maint(["acquire", &node, "--reentry"]).succeeds();
+        assert_eq!(keys(cluster, &node), (true, true));
+
+        cluster.maint(["release", &node]).succeeds();
+        assert_eq!(keys(cluster, &node), (false, false));
+        assert_eq!(shown_end(cluster, &node), None);
+    });
+}
+
+#[test]
+fn of_a_lock_is_written_only_if_that_is_wanted() {
+    on_real("label-wanted", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        let plain = cluster.maint(["acquire", "-v6", &node]).succeeds();
+        assert_eq!(requests(&plain), ["GET", "GET", "PATCH"], "{plain}");
+        assert_eq!(keys(cluster, &node), (false, false));
+        let plain = cluster.maint(["release", "-v6", &node]).succeeds();
+        assert_eq!(requests(&plain), ["GET", "PATCH"], "{plain}");
+
+        let protected = cluster
+            .maint(["acquire", "-v6", &node, "--protect"])
+            .succeeds();
+        assert_eq!(requests(&protected).len(), 6, "{protected}");
+        assert_eq!(keys(cluster, &node), (true, false));
+        let protected = cluster.maint(["release", "-v6", &node]).succeeds();
+        let sent = ["GET", "GET", "PATCH", "PATCH"];
+        assert_eq!(requests(&protected), sent, "{protected}");
+
+        // A lock that was entered gets it too.
+        cluster.maint(["acquire", &node]).succeeds();
+        let enter = ["acquire", &node, "--reentry", "--cordon"];
+        let run = cluster.maint(enter).succeeds();
+        let said = "worker-1 cordoned until the lock ends; `kubectl drain` still evicts its pods";
+        assert!(run.stderr.contains(said), "{run}");
+        assert_eq!(keys(cluster, &node), (true, false));
+        cluster.maint(["release", &node]).succeeds();
+        assert_eq!(keys(cluster, &node), (false, false));
+        let spec = &cluster.get(&format!("/api/v1/nodes/{node}"))["spec"];
+        assert_eq!(spec["unschedulable"], Value::Null);
+        let dry = ["acquire", &node, "--protect", "--dry-run=server"];
+        cluster.maint(dry).succeeds();
+        assert_eq!(keys(cluster, &node), (false, false));
+    });
+}
+
+#[test]
+fn of_a_lock_that_expired_goes_with_the_next_holder() {
+    on_both("label-expired", |cluster| {
+        let node = cluster.node("worker-1");
+        let lock_id = || {
+            let node = cluster.get(&format!("/api/v1/nodes/{node}"));
+            node["metadata"]["annotations"]["kubectl-maint.dev/held-lock-id"].clone()
+        };
+        let bob = || {
+            let acquire = ["acquire", &node, "--protect", "--opt-outs=auto"];
+            cluster.maint(acquire).holder("bob@laptop").succeeds();
+            expire(cluster, &node);
+            lock_id()
+        };
+        bob();
+        cluster.maint(["acquire", &node]).succeeds();
+        assert_eq!(keys(cluster, &node), (false, false));
+        cluster.maint(["release", &node]).succeeds();
+
+        let first = bob();
+        cluster.maint(["acquire", &node, "--protect"]).succeeds();
+        assert_eq!(keys(cluster, &node), (true, false));
+        assert_ne!(lock_id(), first);
+        cluster.maint(["release", &node]).succeeds();
+
+        // The end by somebody else removes it, and so does that of a hold which replaced the lock.
+        bob();
+        cluster
+            .maint(["release", &node, "--force", "--yes"])
+            .succeeds();
+        assert_eq!(keys(cluster, &node), (false, false));
+        bob();
+        cluster.maint(["hold", &node, "-m", "disk"]).succeeds();
+        assert_eq!(shown_end(cluster, &node), None);
+        cluster.maint(["unhold", &node]).succeeds();
+        assert_eq!(keys(cluster, &node), (false, false));
+
+        bob();
+        let found = cluster.maint(["doctor"]).run().to_string();
+        assert!(
+            found.contains("a lock that has ended or expired: worker-1\n"),
+            "{found}"
+        );
+        cluster.maint(["doctor", "--fix"]).run();
+        assert_eq!(keys(cluster, &node), (false, false));
+    });
+}
+
+#[test]
+fn of_a_lock_does_not_stay_if_a_command_is_killed() {
+    on_both("label-lock-killed", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        killed_before(cluster, &["acquire", &node, "--protect"], "/nodes/");
+        assert!(holder_of(cluster, &node).is_some());
+        assert_eq!(keys(cluster, &node), (false, false));
+        cluster.maint(["release", &node]).succeeds();
+
+        cluster.maint(["acquire", &node, "--protect"]).succeeds();
+        killed_before(cluster, &["release", &node], "/leases/");
+        assert_eq!(keys(cluster, &node), (false, false));
+        assert!(holder_of(cluster, &node).is_some());
+        cluster.maint(["release", &node]).succeeds();
+        assert_eq!(holder_of(cluster, &node), None);
+        assert_eq!(keys(cluster, &node), (false, false));
+    });
+}
+
+#[test]
+fn is_removed_only_by_the_release_that_ends_the_lock() {
+    on_both("label-lock-other", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.maint(["acquire", &node, "--protect"]).succeeds();
+        let other = "0f8fad5b-d9cb-469f-a165-70867728950e.1.n";
+        let others = [
+            cluster.maint(["release", &node]).holder("bob@laptop"),
+            cluster.maint(["release", &node, "--lock-id", other]),
+            cluster.maint(["release", &node, "--dry-run"]),
+        ];
+        for release in others {
+            let run = release.run();
+            assert_eq!(keys(cluster, &node), (true, false), "{run}");
+        }
+    });
+}
+
+#[test]
+fn of_a_protected_command_moves_with_the_renewals_and_goes_with_it() {
+    on_both("label-with", |cluster| {
+        let node = cluster.node("worker-1");
+        let flag = cluster.directory().join(format!("{node}-done"));
+        let script = format!("until [ -e {} ]; do sleep 0.1; done", flag.display());
+        let with = [
+            "with",
+            &node,
+            "--protect",
+            "--opt-outs=cluster-autoscaler",
+            "--lease-duration=15s",
+            "--grace=1s",
+            "--request-timeout=5s",
+            "--",
+            "sh",
+            "-c",
+            &script,
+        ];
+        let mut running = cluster.maint(with).start();
+        running.says("running on this machine");
+        assert_eq!(keys(cluster, &node), (true, true));
+        let first = shown_end(cluster, &node).expect("an end");
+        while shown_end(cluster, &node) <= Some(first) {
+            assert!(!running.is_over());
+            sleep(Duration::from_millis(50));
+        }
+        assert_eq!(keys(cluster, &node), (true, true));
+        std::fs::write(&flag, "").expect("a file");
+        let run = running.ends();
+        assert_eq!(run.code, 0, "{run}");
+        assert_eq!(keys(cluster, &node), (false, false));
+        assert_eq!(holder_of(cluster, &node), None);
+    });
+}
+
+#[test]
+fn a_command_does_not_run_if_its_node_is_not_cordoned() {
+    on_both("label-with-cordon", |cluster| {
+        let node = cluster.node("worker-1");
+        let proxy = cluster.proxy(|method, path| match path.contains("/nodes/") {
+            true if *method == Method::PATCH => Treatment::Answer(403, None),
+            _ => Treatment::Pass,
+        });
+        let with = ["with", &node, "--cordon", "--", "echo", "ran"];
+        let run = cluster.maint(with).kubeconfig(&proxy.kubeconfig).run();
+        assert_eq!((run.code, &run.stdout[..]), (125, ""), "{run}");
+        let said = "worker-1 is locked without the held label and not cordoned: ";
+        assert!(run.stderr.contains(said), "{run}");
+        assert_eq!(holder_of(cluster, &node), None);
     });
 }

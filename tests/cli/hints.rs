@@ -31,8 +31,8 @@ fn a_wait_is_only_for_nodes_that_exist() {
         assert_snapshot!(cluster.maint(["acquire", &node, &missing, "-m", "kernel"]).run(), @r#"
         $ kubectl maint acquire worker-1 worker-10 -m kernel
         -- stderr
-        error: cannot acquire node/worker-1: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
         Error from server (NotFound): nodes "worker-10" not found
+        error: cannot acquire node/worker-1: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
         hint: wait for it with `kubectl maint acquire worker-1 -m kernel --wait`
         none of the 2 nodes was acquired
         hint: did you mean worker-1?
@@ -50,9 +50,9 @@ fn refused_nodes_have_one_hint_for_all_of_them() {
         assert_snapshot!(cluster.maint(["renew"]).args(&nodes).run(), @r#"
         $ kubectl maint renew worker-1 worker-2 worker-3
         -- stderr
+        error: cannot renew node/worker-3: it is free: never locked, or its Lease was deleted with its node
         error: cannot renew node/worker-1: locked by bob@laptop: "disk" (since [time], until [time], [length] left); you are alice@bastion
         error: cannot renew node/worker-2: locked by bob@laptop: "disk" (since [time], until [time], [length] left); you are alice@bastion
-        error: cannot renew node/worker-3: it is free: never locked, or its Lease was deleted with its node
         hint: wait for them with `kubectl maint acquire worker-1 worker-2 -m WHY --wait`
         hint: acquire it with `kubectl maint acquire worker-3 -m WHY`
         none of the 3 nodes was renewed
@@ -159,7 +159,7 @@ fn a_reason_without_quotes_is_recognised() {
 }
 
 #[test]
-fn what_is_wrong_is_said_before_anything_is_asked() {
+fn errors_are_reported_before_any_question() {
     in_memory("hints-unasked", |cluster| {
         let node = cluster.node("worker-1");
         let until = ["acquire", "--all", "--until=2000-01-01T00:00Z"];

@@ -88,7 +88,7 @@ fn of_several_nodes_each_is_held_on_its_own() {
 }
 
 #[test]
-fn what_others_have_is_taken_over_after_a_confirmation_only() {
+fn locks_of_others_are_taken_over_only_after_a_confirmation() {
     on_both("hold-other", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));

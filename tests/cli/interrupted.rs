@@ -299,7 +299,7 @@ fn a_hangup_is_ignored_if_requested() {
 }
 
 #[test]
-fn what_is_ignored_from_the_start_interrupts_nothing() {
+fn signals_ignored_from_the_start_interrupt_nothing() {
     on_both("ctrl-ignored", |cluster| {
         let node = cluster.node("worker-1");
         for signal in [Signal::INT, Signal::TERM] {

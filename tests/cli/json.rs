@@ -73,7 +73,7 @@ fn the_examples_for_jq_work() {
             .iter()
             .map(|(command, filter)| printed(cluster, command, filter))
             .collect();
-        let [left, expired, since, failed] = &all[..] else {
+        let [left, expired, since, failed, history] = &all[..] else {
             panic!("{examples:?}");
         };
         assert!(left.starts_with("worker-1 bob@laptop 17"), "{left}");
@@ -82,12 +82,14 @@ fn the_examples_for_jq_work() {
         assert_eq!(since.len(), 2, "{since:?}");
         assert!(since[0].starts_with("worker-1 90"), "{since:?}");
         assert_eq!(failed, "worker-1 Locked\nworker-2 OtherFailed\n");
+        assert!(history.starts_with("bob@laptop 20"), "{history}");
+        assert!(history.ends_with("Z Current\n"), "{history}");
     });
 }
 
 /// A target has an item even if the command fails before it reads anything.
 #[test]
-fn what_was_named_has_an_item_even_if_nothing_was_read() {
+fn named_nodes_have_items_even_if_nothing_was_read() {
     in_memory("json-unread", |cluster| {
         let node = cluster.node("worker-1");
         let item = |words: &[&str], code: i32| {

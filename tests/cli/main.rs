@@ -21,6 +21,7 @@ mod describe;
 mod fencing;
 mod held_label;
 mod hints;
+mod history;
 mod hold;
 mod holder;
 mod interrupted;

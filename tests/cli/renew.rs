@@ -235,7 +235,7 @@ fn the_end_may_be_a_time_of_day() {
 }
 
 #[test]
-fn what_is_not_ones_own_is_refused() {
+fn locks_of_others_are_refused() {
     on_both("renew-other", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));

@@ -192,6 +192,10 @@ fn states_filter_the_rows() {
             (&["--sort-by=holder"], "gbcdfea"),
             (&["--sort-by=age"], "cdefbga"),
             (&["--sort-by=left"], "ecbgadf"),
+            (&["--sort-by={.state}"], "cedbfga"),
+            (&["--sort-by=.holder"], "gbcdfea"),
+            (&["--sort-by={.acquiredAt}"], "cdefbga"),
+            (&["--sort-by={.until}"], "ecbgadf"),
         ] {
             assert_eq!(shown(arguments), expected, "{arguments:?}");
         }
@@ -207,7 +211,6 @@ fn filters_that_make_no_sense_are_refused() {
         &["--abandoned=1"],
         &["--sort-by=size"],
         &["--sort-by=age", "-w"],
-        &["--mine", "-L", "pool"],
         &["-L", "pool=gpu"],
         &["--pods", "--state=locked"],
     ]
@@ -248,12 +251,6 @@ fn filters_that_make_no_sense_are_refused() {
     $ kubectl maint status --sort-by=age -w
     -- stderr
     error: --sort-by cannot be used with --watch
-    hint: see `kubectl maint status --help`
-    -- exit code 2
-
-    $ kubectl maint status --mine -L pool
-    -- stderr
-    error: --mine cannot be used with --label-columns
     hint: see `kubectl maint status --help`
     -- exit code 2
 
@@ -336,6 +333,7 @@ fn lists_are_read_side_by_side_and_never_more_than_needed() {
         let one = cluster.name("b-held");
         let two = cluster.name("c-expired");
         let label = "status-requests";
+        let me = cluster.name("me");
         for (arguments, expected) in [
             (vec!["status", &one], 2),
             (vec!["status", &one, "-o", "wide"], 3),
@@ -346,7 +344,7 @@ fn lists_are_read_side_by_side_and_never_more_than_needed() {
             // And the cordoned one.
             (vec!["status", "-l", label, "-o", "wide"], 3 + 3),
             (vec!["status", "-l", label, "-o", "json"], 3 + 3),
-            (vec!["status", "--mine"], 1),
+            (vec!["status", "--mine", "--holder", &me], 2),
             // Neither filters nor labels cost a request.
             (
                 vec!["status", "-l", label, "--state=on-hold", "-L", label],
@@ -552,7 +550,7 @@ fn lock_ids_come_a_line_each() {
 }
 
 #[test]
-fn what_does_not_exist_is_named_and_the_others_are_shown() {
+fn missing_nodes_are_named_and_the_others_shown() {
     on_both("status-unknown", |cluster| {
         let node = cluster.node("worker-1");
         let typed = cluster.name("wroker-1");
@@ -659,16 +657,16 @@ fn a_word_for_who_looks_next_is_shown() {
 fn mine_are_leases_and_holds_of_the_caller() {
     on_both("status-mine", |cluster| {
         let holder = cluster.name("me@here");
-        cluster.lease(&cluster.name("lease"), &held(&holder, 1805, 3600));
+        cluster.lease(&cluster.node("lease"), &held(&holder, 1805, 3600));
         let hold = format!("kubeadm:{holder}");
-        cluster.lease(&cluster.name("hold"), &held(&hold, 1830, 1));
-        cluster.lease(&cluster.name("other"), &held("somebody@else", 1805, 3600));
+        cluster.lease(&cluster.node("hold"), &held(&hold, 1830, 1));
+        cluster.lease(&cluster.node("other"), &held("somebody@else", 1805, 3600));
         let run = cluster.maint(["status", "--mine"]).holder(&holder).run();
         assert_snapshot!(run, @"
         $ kubectl maint status --mine
-        NODE                STATE    HOLDER                REASON   AGE   LEFT
-        hold    OnHold   me@here   -        30m   -
-        lease   Locked   me@here   -        30m   30m
+        NODE                STATE    HOLDER                REASON   AGE   LEFT   STATUS
+        hold    OnHold   me@here   -        30m   -      Ready
+        lease   Locked   me@here   -        30m   30m    Ready
         -- stderr
         2 nodes: 1 locked, 1 on hold
         -- exit code 0
@@ -741,7 +739,7 @@ fn without_the_right_to_read_nodes_the_leases_are_shown() {
         $ kubectl maint status -l status-no-nodes
         -- stderr
         Error from server (Forbidden): nodes is forbidden: User "user" cannot list resource "nodes" in API group "" at the cluster scope
-        hint: ask an administrator for permission to list nodes, for example with the group kubectl-maint:users
+        hint: ask an administrator for permission to list nodes; deploy/rbac.yaml has the roles
         -- exit code 1
         "#);
     });

@@ -342,7 +342,7 @@ fn nothing_is_stranded_on_healthy_nodes() {
 }
 
 #[test]
-fn what_may_not_be_read_is_not_taken_for_well() {
+fn unreadable_nodes_are_not_taken_for_healthy() {
     on_real("stranded-rights", |cluster| {
         let node = unreachable_node(cluster, "worker-1");
         let namespace = namespace(cluster);

@@ -14,7 +14,7 @@ fn free(cluster: &Cluster, short: &str) -> String {
 }
 
 #[test]
-fn what_is_so_already_needs_no_waiting() {
+fn reached_states_need_no_waiting() {
     on_both("for-now", |cluster| {
         let (node, held) = (cluster.node("worker-1"), held_by_bob(cluster, "worker-2"));
         let now = "--timeout=0";
@@ -57,7 +57,7 @@ fn a_release_ends_it_and_reserves_nothing() {
 }
 
 #[test]
-fn what_expired_is_free_by_the_passing_of_time_alone() {
+fn expired_locks_become_free_by_time_alone() {
     on_both("for-expiry", |cluster| {
         let node = about_to_expire(cluster, "worker-1");
         assert_snapshot!(cluster.maint(["wait", &node, "-q"]).run(), @"
@@ -144,27 +144,21 @@ fn a_server_that_does_not_answer_is_waited_for_no_longer() {
 }
 
 #[test]
-fn of_many_nodes_that_time_out_the_first_are_reported_and_the_others_counted() {
+fn many_nodes_that_time_out_take_one_line() {
     in_memory("for-many", |cluster| {
         let nodes: Vec<String> = (10..18).map(|n| cluster.node(&format!("n-{n}"))).collect();
         bob(cluster, &["acquire", "--all", "--yes", "-m", "disk"]).succeeds();
         assert_snapshot!(cluster.maint(["wait", "--all", "--timeout=1s", "-q"]).run(), @r#"
         $ kubectl maint wait --all --timeout=1s -q
         -- stderr
-        error: timed out after 1s waiting for node/n-10 to be free: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
-        error: timed out after 1s waiting for node/n-11 to be free: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
-        error: timed out after 1s waiting for node/n-12 to be free: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
-        error: timed out after 1s waiting for 5 more nodes to be free: locked by bob@laptop: "disk" (until [time] at the latest): n-13, n-14, n-15, n-16, n-17
+        error: timed out after 1s waiting for 8 nodes to be free: locked by bob@laptop: "disk" (until [time] at the latest): n-10, n-11, n-12, n-13, n-14 and 3 more
         hint: wait longer with `kubectl maint wait n-10 n-11 n-12 n-13 n-14 n-15 n-16 n-17 --timeout 1h`
         -- exit code 4
         "#);
         assert_snapshot!(cluster.maint(["wait", "--all", "--timeout=0"]).run(), @r#"
         $ kubectl maint wait --all --timeout=0
         -- stderr
-        error: node/n-10 is not free: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
-        error: node/n-11 is not free: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
-        error: node/n-12 is not free: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
-        error: 5 more nodes are not free: locked by bob@laptop: "disk" (until [time] at the latest): n-13, n-14, n-15, n-16, n-17
+        error: 8 nodes are not free: locked by bob@laptop: "disk" (until [time] at the latest): n-10, n-11, n-12, n-13, n-14 and 3 more
         hint: wait longer with `kubectl maint wait n-10 n-11 n-12 n-13 n-14 n-15 n-16 n-17 --timeout 1h`
         -- exit code 4
         "#);
@@ -172,10 +166,7 @@ fn of_many_nodes_that_time_out_the_first_are_reported_and_the_others_counted() {
         assert_snapshot!(cluster.maint(hold).run(), @r#"
         $ kubectl maint wait --all --for=on-hold --timeout=0
         -- stderr
-        error: node/n-10 is not on hold: it is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
-        error: node/n-11 is not on hold: it is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
-        error: node/n-12 is not on hold: it is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
-        error: 5 more nodes are not on hold: n-13, n-14, n-15, n-16, n-17
+        error: 8 nodes are not on hold: n-10, n-11, n-12, n-13, n-14 and 3 more
         hint: wait longer with `kubectl maint wait n-10 n-11 n-12 n-13 n-14 n-15 n-16 n-17 --for=on-hold --timeout 1h`
         -- exit code 4
         "#);
@@ -273,7 +264,7 @@ fn ones_own_lock_is_not_free() {
 }
 
 #[test]
-fn what_is_free_has_no_lock_id() {
+fn free_nodes_have_no_lock_id() {
     let cluster = Cluster::nowhere();
     assert_snapshot!(cluster.maint(["wait", "worker-1", "-o", "lock-id"]).run(), @"
     $ kubectl maint wait worker-1 -o lock-id

@@ -133,7 +133,7 @@ fn any_version_may_be_read_but_not_one_of_the_future() {
 }
 
 #[test]
-fn what_is_not_there_is_not_found() {
+fn missing_objects_are_not_found() {
     agree(async |api| {
         api.get("/api/v1/nodes/list-nowhere")
             .await

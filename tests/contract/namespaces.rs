@@ -70,7 +70,7 @@ fn nothing_new_goes_into_a_terminating_namespace() {
 }
 
 #[test]
-fn what_is_in_a_namespace_goes_with_it() {
+fn objects_in_a_namespace_are_deleted_with_it() {
     agree(async |api| {
         let leases = api.namespace("ns-content").await;
         api.post(&leases, json!({"metadata": {"name": "n"}}))

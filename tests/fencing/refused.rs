@@ -129,7 +129,7 @@ fn an_unread_zone_is_a_separate_unknown() {
 
 /// Who has the lock is named.
 #[test]
-fn what_somebody_else_holds_is_theirs() {
+fn locks_of_others_are_not_fenced() {
     let (stage, node) = Stage::with_unreachable_node("held");
     let acquire = stage.maint(["acquire", &node, "-m", "new disk"]);
     acquire.holder("bob@laptop").succeeds();
@@ -236,8 +236,8 @@ fn fencers_have_the_rights_and_users_see_which_are_missing() {
     let insist = ["--accept-risk=unread", "-m", "no medik8s here"];
     let run = stage.maint(fence).args(insist).kubeconfig(&user).run();
     assert_eq!(run.code, 1, "{run}");
-    let message = "hint: ask an administrator for permission to list pods, for example with the group \
-                kubectl-maint:fencers\n";
+    let message =
+        "hint: ask an administrator for permission to list pods; deploy/rbac.yaml has the roles\n";
     assert!(run.stderr.contains(message), "{run}");
     let pods = Rule::new("", &["pods"], &["list"]);
     stage.plane.grant("uma", &[pods]).expect("rights");
@@ -257,7 +257,7 @@ fn fencers_have_the_rights_and_users_see_which_are_missing() {
     node/worker-1 is on hold without the held label: Error from server (Forbidden): nodes "worker-1" is forbidden: User "uma" cannot patch resource "nodes" in API group "" at the cluster scope
     node/worker-1: fencing hold ended
     Error from server (Forbidden): nodes "worker-1" is forbidden: User "uma" cannot patch resource "nodes" in API group "" at the cluster scope
-    hint: ask an administrator for permission to patch nodes, for example with the group kubectl-maint:fencers
+    hint: ask an administrator for permission to patch nodes; deploy/rbac.yaml has the roles
     -- exit code 1
     "#);
     stage.is_untouched(&node);

@@ -77,16 +77,16 @@ fn succeeds(run: Run) -> Run {
     run
 }
 
-/// The server's refusal is passed on, with the right that is missing, and a group that has it.
+/// The server's refusal is passed on, with the right that is missing.
 #[track_caller]
-fn lacks(run: &Run, right: &str, group: &str) {
+fn lacks(run: &Run, right: &str) {
     assert_eq!(run.code, 1, "{run:?}");
     assert!(
         run.stderr.starts_with("Error from server (Forbidden): "),
         "{run:?}"
     );
     let hint = format!(
-        "hint: ask an administrator for permission to {right}, for example with the group {group}\n"
+        "hint: ask an administrator for permission to {right}; deploy/rbac.yaml has the roles\n"
     );
     assert!(run.stderr.contains(&hint), "{run:?}");
 }
@@ -108,14 +108,14 @@ fn viewers_see_everything_and_change_nothing() {
     assert!(!seen.contains("<unknown>"), "{seen}");
 
     let create = "create leases.coordination.k8s.io in namespace kube-node-maintenance";
-    lacks(&maint(&viewer, &["acquire", "viewed-2"]), create, USERS);
+    lacks(&maint(&viewer, &["acquire", "viewed-2"]), create);
     let hold = ["hold", "viewed-2", "-m", "mine"];
-    lacks(&maint(&viewer, &hold), create, USERS);
+    lacks(&maint(&viewer, &hold), create);
     let patch = create.replace("create", "patch");
     let release = ["release", "viewed-1", "--holder", "uma"];
-    lacks(&maint(&viewer, &release), &patch, USERS);
+    lacks(&maint(&viewer, &release), &patch);
     let renew = ["renew", "viewed-1", "--holder", "uma"];
-    lacks(&maint(&viewer, &renew), &patch, USERS);
+    lacks(&maint(&viewer, &renew), &patch);
 }
 
 #[test]
@@ -232,7 +232,6 @@ fn an_administrator_needs_nothing_prepared_but_has_to_say_so() {
     lacks(
         &refused,
         "get leases.coordination.k8s.io in namespace kube-node-maintenance",
-        USERS,
     );
     let administrator = person(&plane, "ada", ADMINISTRATORS);
     let hold = ["hold", "first", "-m", "new disk"];
@@ -261,9 +260,9 @@ fn nobody_else_may_do_anything() {
     let stranger = plane.user("stranger", &[]).expect("a kubeconfig");
     let on_leases = "leases.coordination.k8s.io in namespace kube-node-maintenance";
     let refused = maint(&stranger, &["status"]);
-    lacks(&refused, &format!("list {on_leases}"), USERS);
+    lacks(&refused, &format!("list {on_leases}"));
     let refused = maint(&stranger, &["acquire", "any"]);
-    lacks(&refused, &format!("get {on_leases}"), USERS);
+    lacks(&refused, &format!("get {on_leases}"));
 }
 
 #[test]

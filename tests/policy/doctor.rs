@@ -39,8 +39,8 @@ fn problems_are_named_with_what_to_do() {
     assert_eq!(
         lines(&run, "rights"),
         "problem  rights         you may not get leases, list leases, watch leases, create leases, patch leases, \
-         get nodes, list nodes, watch nodes\nask an administrator for the group \
-         kubectl-maint:users"
+         get nodes, list nodes, watch nodes\nask an administrator for these \
+         permissions; deploy/rbac.yaml has the roles"
     );
     let nothing = nobody.maint(&["doctor", "-o", "jsonpath={.nosuch}"]);
     assert_eq!((nothing.code, &*nothing.stdout), (1, ""), "{nothing:?}");
@@ -239,7 +239,9 @@ fn held_labels_of_ended_locks_are_found() {
     hugo.succeeds(&["release", node, "--holder", "hugo"]);
     let found = lines(&admin.maint(&["doctor"]), "held labels");
     assert!(
-        found.starts_with("note     held labels    with the held label of a lock that has ended: "),
+        found.starts_with(
+            "note     held labels    with the held label of a lock that has ended or expired: "
+        ),
         "{found}"
     );
     assert!(found.contains(node), "{found}");

@@ -1,11 +1,11 @@
-//! The held label as `hold` and `unhold` write it, with the node policy in deny mode.
+//! The held label as locks and holds write it, with the node policy in deny mode.
 
 use control_plane::{ControlPlane, NodeSpec};
 use serde_json::{Value, json};
 
 use crate::support::{
-    ADMINISTRATORS, HOLDERS, LEASES, NODES, Person, USERS, admin, admitted, at, denying, person,
-    refused_by,
+    ADMINISTRATORS, HOLDERS, LEASES, NODES, Person, STRATEGIC, USERS, admin, admitted, at, denying,
+    person, refused_by, wait_until,
 };
 
 const KEY: &str = "kubectl-maint.dev/held";
@@ -252,4 +252,150 @@ fn a_copy_of_a_node_on_hold_is_held_and_released() {
     assert_eq!(record(&seen), (Value::Null, json!({})));
     assert!(!is_cordoned(&bob, &path));
     assert!(!seen.to_string().contains("scale-down-disabled"), "{seen}");
+}
+
+/// A condition as the kubelet writes it: it sets a time on the Node.
+fn heartbeat(plane: &ControlPlane, path: &str) {
+    let condition = json!({
+        "type": "Ready", "status": "True", "reason": "Test", "lastHeartbeatTime": at(0),
+    });
+    let status = json!({"status": {"conditions": [condition]}});
+    let path = format!("{path}/status");
+    let written = admin(plane).send(http::Method::PATCH, &path, STRATEGIC, &status);
+    admitted(written, "a heartbeat");
+}
+
+#[test]
+fn a_lock_protects_its_node_until_it_expires() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("label-lock");
+    let alice = holder(plane, "label-alice");
+    let carol = person(plane, "label-carol", &["system:masters"]);
+    let name = "label-lock";
+    let path = node(plane, name);
+    let cordon = |is: Value| carol.patch(&path, &json!({"spec": {"unschedulable": is}}));
+    let lock = [
+        "acquire",
+        name,
+        "-m",
+        "new kernel",
+        "--cordon",
+        "--duration",
+        "1h",
+    ];
+    alice.succeeds(&lock);
+    let (label, notes) = record(&alice.get(&path));
+    assert_eq!(label, "true");
+    let until = notes["-until"].as_str().expect("an end").to_owned();
+    heartbeat(plane, &path);
+    let answer = carol.delete(&path);
+    refused_by("maint-held-delete", &answer, "by another");
+    let message = answer.expect_err("refused").message;
+    let says =
+        format!("the node is locked by label-alice (new kernel) until {until}; end the lock");
+    assert!(message.contains(&says), "{message}");
+    refused_by("maint-held-uncordon", &cordon(Value::Null), "by another");
+    let later = json!({"metadata": {"annotations": {"kubectl-maint.dev/held-until": "2027"}}});
+    refused_by("maint-held-record", &carol.patch(&path, &later), "its end");
+    alice.succeeds(&["renew", name]);
+    alice.succeeds(&["release", name]);
+    assert_eq!(record(&alice.get(&path)), (Value::Null, json!({})));
+    assert!(!is_cordoned(&alice, &path));
+
+    // It expires. A write that sets a field has a time.
+    alice.succeeds(&["acquire", name, "--protect", "--duration", "3s"]);
+    refused_by("maint-held-cordon", &cordon(json!(true)), "before the end");
+    wait_until("the cordon is admitted", || cordon(json!(true)).is_ok());
+    // A deletion has none, so the time of the cordon counts.
+    assert_eq!(record(&alice.get(&path)).0, "true");
+    admitted(carol.delete(&path), "expired");
+}
+
+#[test]
+fn without_later_writes_an_expired_lock_is_cleaned_up_by_doctor() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("label-lapsed");
+    let alice = holder(plane, "label-alice");
+    let bob = holder(plane, "label-bob");
+    let name = "label-lapsed";
+    let path = node(plane, name);
+    alice.succeeds(&[
+        "acquire",
+        name,
+        "--protect",
+        "--opt-outs=auto",
+        "--duration",
+        "3s",
+    ]);
+    wait_until("doctor removes the label", || {
+        bob.maint(&["doctor", "--fix"]);
+        record(&bob.get(&path)).0 == Value::Null
+    });
+    assert_eq!(record(&bob.get(&path)), (Value::Null, json!({})));
+    // The next holder does so, too.
+    alice.succeeds(&["release", name]);
+    alice.succeeds(&["acquire", name, "--protect", "--cordon", "--duration", "3s"]);
+    wait_until("bob acquires it", || {
+        bob.maint(&["acquire", name, "--take-expired"]).code == 0
+    });
+    assert_eq!(record(&bob.get(&path)), (Value::Null, json!({})));
+    assert!(!is_cordoned(&bob, &path));
+}
+
+#[test]
+fn an_end_that_is_no_time_is_no_error() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("label-end");
+    let alice = holder(plane, "label-alice");
+    let carol = person(plane, "label-carol", &["system:masters"]);
+    let name = "label-end";
+    let path = node(plane, name);
+    alice.succeeds(&["acquire", name, "--protect"]);
+    for end in ["never", "2026-99-99T99:99:99Z", "\u{1F600}"] {
+        let end = json!({"metadata": {"annotations": {"kubectl-maint.dev/held-until": end}}});
+        admitted(alice.patch(&path, &end), "by the holder");
+        heartbeat(plane, &path);
+        carol.delete(&path).expect_err("it may never expire");
+    }
+    alice.succeeds(&["release", name]);
+}
+
+#[test]
+fn under_a_shared_name_a_renewal_moves_the_end() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("label-shared");
+    let shared = person(plane, "kubernetes-admin", &["system:masters"]);
+    let name = "label-shared";
+    let path = node(plane, name);
+    let with_holder = |verb: &[&str]| {
+        let arguments = [verb, &["--holder", "label-uma"]].concat();
+        let run = shared.succeeds(&arguments);
+        assert!(!run.stderr.contains("held label"), "{run:?}");
+    };
+    with_holder(&["acquire", name, "--protect"]);
+    let first = record(&shared.get(&path)).1["-until"].clone();
+    with_holder(&["renew", name, "--duration", "1h"]);
+    assert_ne!(record(&shared.get(&path)).1["-until"], first);
+    with_holder(&["release", name]);
+    assert_eq!(record(&shared.get(&path)).0, Value::Null);
+}
+
+#[test]
+fn without_the_right_to_patch_nodes_a_lock_works() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("label-lock-rights");
+    let uma = person(plane, "label-lock-uma", &[USERS]);
+    let name = "label-lock-rights";
+    let path = node(plane, name);
+    let run = uma.succeeds(&["acquire", name, "--protect"]);
+    assert!(
+        run.stderr.contains("is locked without the held label"),
+        "{run:?}"
+    );
+    uma.succeeds(&["renew", name]);
+    uma.succeeds(&["release", name]);
+    let run = uma.succeeds(&["with", name, "--protect", "--", "echo", "ran"]);
+    assert_eq!(run.stdout, "ran\n", "{run:?}");
+    assert_eq!(record(&uma.get(&path)).0, Value::Null);
+    assert_eq!(uma.maint(&["acquire", name, "--cordon"]).code, 1);
 }

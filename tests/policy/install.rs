@@ -80,7 +80,7 @@ fn documented_line(page: &str, begin: &str) -> String {
 }
 
 #[test]
-fn what_is_printed_is_deploy_and_needs_no_server() {
+fn printed_objects_are_those_of_deploy_and_need_no_server() {
     let printed = run(Command::new(env!("CARGO_BIN_EXE_kubectl-maint"))
         .args(["install", "-o", "yaml"])
         .env_clear());
@@ -200,7 +200,7 @@ fn installed_policies_keep_their_mode_until_they_are_removed() {
 }
 
 #[test]
-fn what_another_tool_manages_is_left_alone() {
+fn objects_of_another_tool_are_left_alone() {
     let Some(plane) = plane() else { return };
     let _logs = plane.keep_logs_on_panic("managed");
     let admin = admin(&plane);
@@ -239,7 +239,7 @@ fn what_another_tool_manages_is_left_alone() {
 }
 
 #[test]
-fn what_kubectl_applied_can_be_enforced_and_installed_again() {
+fn objects_applied_by_kubectl_can_be_enforced_and_installed_again() {
     let Some(plane) = plane() else { return };
     let _logs = plane.keep_logs_on_panic("kubectl-applied");
     let admin = admin(&plane);

@@ -377,6 +377,56 @@ fn a_live_lock_keeps_its_owners_and_annotations() {
     }
 }
 
+#[test]
+fn the_history_changes_only_with_an_acquisition_or_an_end() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("live-history");
+    let hugo = person(plane, "hugo", &[USERS, HOLDERS]);
+    let mallory = person(plane, "mallory", &[USERS, HOLDERS]);
+    let ada = person(plane, "ada", &[USERS, ADMINISTRATORS]);
+    let name = "live-history";
+    let node = json!({"metadata": {"name": name}});
+    admitted(crate::support::admin(plane).post(NODES, &node), "a node");
+    let path = format!("{LEASES}/{name}");
+    let history = || {
+        let lease = hugo.get(&path);
+        lease["metadata"]["annotations"]["kubectl-maint.dev/history"].clone()
+    };
+    hugo.succeeds(&["acquire", name, "-m", "one"]);
+    hugo.succeeds(&["release", name]);
+    let other = note("history", Some("[]"));
+    let none = note("history", None);
+    let refused = |by: &Person, patch: &Value, what: &str| {
+        refused_by("maint-history", &by.patch(&path, patch), what);
+    };
+    refused(&mallory, &other, "free");
+    hugo.succeeds(&["acquire", name, "-m", "two"]);
+    let written = history();
+    assert!(
+        written.as_str().is_some_and(|text| text.contains("one")),
+        "{written}"
+    );
+    for by in [&hugo, &mallory, &ada] {
+        refused(by, &other, "another history");
+        refused(
+            by,
+            &json!({"metadata": other["metadata"], "spec": {"renewTime": at(0)}}),
+            "a renewal",
+        );
+    }
+    refused(&hugo, &none, "its own user");
+    refused(&mallory, &none, "no right");
+    assert_eq!(history(), written);
+    admitted(ada.patch(&path, &none), "an administrator");
+    hugo.succeeds(&["hold", name, "-m", "three"]);
+    hugo.succeeds(&["unhold", name]);
+    let text = history()
+        .as_str()
+        .map(ToOwned::to_owned)
+        .unwrap_or_default();
+    assert!(text.contains("two") && text.contains("three"), "{text}");
+}
+
 /// An acquisition corrects the owner of the Lease.
 #[test]
 fn an_acquisition_brings_its_owners_and_annotations() {

@@ -127,7 +127,7 @@ fn a_refusal_names_the_missing_right() {
     assert_eq!(
         refused.stderr,
         "error: cannot put node/plugin-refused on hold: a policy refused it: to start a hold, uma needs the right \"hold\" on leases (maint-hold-right)\nhint: ask an administrator for \
-         the right \"hold\" on leases, for example with the group kubectl-maint:holders; without it, lock the node for up \
+         the right \"hold\" on leases; deploy/rbac.yaml has the roles. Without it, lock the node for up \
          to 1h with `kubectl maint --holder uma acquire plugin-refused`\n"
     );
     uma.succeeds(&["acquire", node, "--holder", "uma"]);
@@ -136,7 +136,7 @@ fn a_refusal_names_the_missing_right() {
         refused.stderr,
         "error: cannot put node/plugin-refused on hold: a policy refused it: to turn a lock into a hold, uma needs \
          the right \"hold\" on leases (maint-hold-right)\nhint: ask an administrator for the right \"hold\" on \
-         leases, for example with the group kubectl-maint:holders; without it, extend your lock with `kubectl maint \
+         leases; deploy/rbac.yaml has the roles. Without it, extend your lock with `kubectl maint \
          --holder uma renew plugin-refused`\n"
     );
     let ugo = person(plane, "ugo", &[USERS]);
@@ -146,7 +146,7 @@ fn a_refusal_names_the_missing_right() {
         refused.stderr,
         "error: cannot put node/plugin-refused on hold: a policy refused it: to replace this lock with a hold, ugo \
          needs the right \"hold\" on leases (maint-hold-right)\nhint: ask an administrator for the right \"hold\" \
-         on leases, for example with the group kubectl-maint:holders\n"
+         on leases; deploy/rbac.yaml has the roles\n"
     );
     let take = take_over(node, "hugo");
     let refused = hugo.maint(&take);
@@ -155,7 +155,7 @@ fn a_refusal_names_the_missing_right() {
                  uma) until ";
     assert!(refused.stderr.starts_with(cause), "{refused:?}");
     let hint = " UTC (maint-live-lock)\nhint: ask that API user to end it; to take it over, ask an administrator for the right \
-                \"takeover\" on leases, for example with the group kubectl-maint:administrators\n";
+                \"takeover\" on leases; deploy/rbac.yaml has the roles\n";
     assert!(refused.stderr.ends_with(hint), "{refused:?}");
 }
 
@@ -320,7 +320,7 @@ fn a_lock_of_ones_name_and_another_api_user_is_explained() {
     let refused = ugo.maint(&["release", node, "--holder", "ops"]);
     assert_eq!(refused.code, 3, "{refused:?}");
     let hint = " UTC (maint-live-lock)\nhint: API user uma has this lock under the same holder name; ask them to release it. To \
-                take it over, you need the right \"takeover\" on leases (group kubectl-maint:administrators)\n";
+                take it over, you need the right \"takeover\" on leases\n";
     assert!(refused.stderr.ends_with(hint), "{refused:?}");
     ugo.succeeds(&["renew", node, "--holder", "ops"]);
     ugo.succeeds(&["acquire", node, "--reentry", "--holder", "ops"]);

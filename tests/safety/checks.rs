@@ -39,7 +39,7 @@ fn a_pod_without_risks() {
 }
 
 #[test]
-fn what_was_not_asked_to_end_or_is_in_its_grace_is_refused() {
+fn pods_not_deleted_or_in_their_grace_are_refused() {
     fixture("grace", |fixture| {
         let spec = json!({"spec": {"terminationGracePeriodSeconds": 600}});
         fixture.make_pod("web-1", &spec);

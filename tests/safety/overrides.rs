@@ -7,7 +7,7 @@ use crate::fixture::{fixture, owned_by};
 use crate::support::{ago, holder_of};
 
 #[test]
-fn what_nobody_asked_to_end_goes_by_its_own_override() {
+fn pods_that_nobody_deleted_need_their_own_override() {
     fixture("unasked", |fixture| {
         let set = fixture.replica_set("web");
         fixture.make_pod("web-1", &owned_by(&set));
@@ -50,7 +50,15 @@ fn the_earlier_name_of_the_flag_still_works_with_a_warning() {
         let run = fixture.force_delete("web-1", &words).succeeds();
         let renamed = "Warning: --confirm is deprecated: use --accept-risk\n";
         assert!(run.stderr.contains(renamed), "{run}");
+        let renamed = "Warning: --accept-risk=nothing is deprecated: use --accept-risk=none\n";
+        assert!(run.stderr.contains(renamed), "{run}");
         assert!(!fixture.is_there("web-1"));
+        let words = ["--accept-risk=owner,lease-unknown", "-m", "why"];
+        let run = fixture.force_delete("web-2", &words).run();
+        let renamed =
+            "Warning: --accept-risk=lease-unknown is deprecated: use --accept-risk=unread\n";
+        assert!(run.stderr.starts_with(renamed), "{run}");
+        assert_eq!(run.stderr.matches("is deprecated").count(), 1, "{run}");
     });
 }
 

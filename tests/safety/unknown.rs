@@ -7,7 +7,7 @@ use crate::fixture::fixture;
 use crate::support::Treatment;
 
 #[test]
-fn what_a_job_promises_is_known_only_to_who_may_read_it() {
+fn a_job_is_known_only_to_users_who_may_read_it() {
     fixture("promise", |fixture| {
         let job = json!({
             "apiVersion": "batch/v1", "kind": "Job",

@@ -316,7 +316,7 @@ fn a_volume_of_a_node_that_is_down_keeps_a_pod_pending() {
 }
 
 #[test]
-fn what_may_not_be_read_is_one_line_and_no_failure() {
+fn forbidden_reads_are_one_line_and_no_failure() {
     fixture("why-rights", |fixture| {
         fixture.ended_member(3, 2);
         let user = fixture.user("dev", &[Rule::new("", &["pods"], &["get"])]);

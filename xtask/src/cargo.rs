@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_fails_or_is_not_there_does_not_succeed() {
+    fn failing_or_missing_commands_do_not_succeed() {
         assert!(succeeds(&mut Command::new("true")));
         assert!(!succeeds(&mut Command::new("false")));
         assert!(!succeeds(&mut Command::new("no-such-program")));

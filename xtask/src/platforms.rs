@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shipped_is_checked_and_what_tests_it_is_not() {
+    fn shipped_packages_are_checked_and_test_packages_are_not() {
         let shipped = shipped().unwrap();
         assert!(shipped.contains(&"supervisor".to_owned()), "{shipped:?}");
         assert!(!shipped.contains(&"sandbox".to_owned()), "{shipped:?}");

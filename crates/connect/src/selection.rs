@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_the_namespace_wins_over_the_pods_own() {
+    fn given_namespaces_win_over_the_pods_own() {
         let (_account, environment) = pod(&[("POD_NAMESPACE", "told")]);
         assert_eq!(target(&Flags::default(), &environment).namespace, "told");
         let flags = Flags {

@@ -57,6 +57,9 @@ impl Template {
     pub fn parse(format: &str) -> Option<Result<Self, String>> {
         let (kind, text) = format.split_once('=')?;
         let kind = match kind {
+            "jsonpath" if text.is_empty() => {
+                Err("template format specified but no template given".to_owned())
+            }
             "jsonpath" => parts(text).map(Kind::JsonPath),
             "custom-columns" => columns(text).map(Kind::CustomColumns),
             _ => return None,

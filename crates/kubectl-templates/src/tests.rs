@@ -117,6 +117,7 @@ fn columns_are_a_table_with_a_row_for_each_item() {
 #[test]
 fn bad_templates_are_refused_with_what_is_wrong() {
     let all = [
+        "jsonpath=",
         "jsonpath={if}",
         "jsonpath={items[*].node}",
         "jsonpath={{.items[*].node}}",
@@ -144,6 +145,7 @@ fn bad_templates_are_refused_with_what_is_wrong() {
         .map(|format| format!("{format}: {}", refused(format)))
         .collect();
     assert_snapshot!(all.join("\n"), @r#"
+    jsonpath=: template format specified but no template given
     jsonpath={if}: unrecognized identifier if
     jsonpath={items[*].node}: unrecognized identifier items
     jsonpath={{.items[*].node}}: unrecognized character in action: U+007B '{'

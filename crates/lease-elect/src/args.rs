@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_behind_the_dashes_is_the_daemons() {
+    fn arguments_after_the_dashes_are_the_daemons() {
         let args = parse(&["-n", "batch"]);
         assert_eq!(args.daemon, ["daemon", "--its-own"]);
         assert_eq!(args.flags().namespace.as_deref(), Some("batch"));

@@ -138,6 +138,8 @@ impl Lead {
                 "LEASE_ELECT_TRANSITIONS",
                 held_state.lease.transitions().to_string(),
             )
+            .env("LEASE_ELECT_FENCING_NUMBER", fencing.to_string())
+            // Its earlier name.
             .env("LEASE_ELECT_FENCING_TOKEN", fencing.to_string())
     }
 }

@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn what_other_tools_wrote_does_not_matter() {
+    fn keys_of_other_tools_do_not_matter() {
         let lease = read(
             br#"{"metadata":{"name":"n","uid":"u-1","resourceVersion":"5","labels":{"a":"b"},
                 "annotations":{"other":"x","kubectl-maint.dev/acquisition":"3-n1",
@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lacks_a_label_of_the_repository_is_foreign() {
+    fn leases_without_a_label_of_the_repository_are_foreign() {
         let repository = Repository::new("apps")
             .label("app", "db")
             .label("tier", "a");

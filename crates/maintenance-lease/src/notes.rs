@@ -27,6 +27,9 @@ pub(crate) mod annotation {
     /// annotation leave it in place.
     pub(crate) const USER: &str = "kubectl-maint.dev/user";
 
+    /// The acquisitions that ended before. It stays when others acquire the Lease later.
+    pub(crate) const HISTORY: &str = "kubectl-maint.dev/history";
+
     /// Of no acquisition, and so not among those that go with one.
     pub(crate) const FENCED: &str = "kubectl-maint.dev/fenced";
 
@@ -77,6 +80,9 @@ pub(crate) struct Notes {
     /// The API user of the acquisition; on the wire it is [marked](mark) with the count.
     #[serde(rename = "kubectl-maint.dev/user")]
     pub(crate) user: Option<String>,
+    /// The acquisitions that ended before, as JSON.
+    #[serde(rename = "kubectl-maint.dev/history")]
+    pub(crate) history: Option<String>,
     /// The Lease has notes that are about an earlier acquisition, of which nothing is kept here.
     #[serde(skip)]
     pub(crate) outdated: bool,
@@ -117,6 +123,7 @@ impl Notes {
                 outdated: true,
                 fenced: self.fenced,
                 last_acquisition: self.last_acquisition,
+                history: self.history,
                 user: self.user,
                 ..Self::default()
             },

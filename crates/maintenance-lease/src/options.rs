@@ -102,6 +102,7 @@ pub struct Acquire {
     pub(crate) duration: Duration,
     pub(crate) reason: Option<String>,
     pub(crate) ticket: Option<String>,
+    pub(crate) purpose: Option<String>,
     pub(crate) reentry: bool,
     pub(crate) free_only: bool,
     pub(crate) unfinished: Unfinished,
@@ -130,6 +131,7 @@ impl Acquire {
             duration: DEFAULT_DURATION,
             reason: None,
             ticket: None,
+            purpose: None,
             reentry: false,
             free_only: false,
             unfinished: Unfinished::Any,
@@ -151,6 +153,13 @@ impl Acquire {
     /// The URL or the id of the ticket that says more, shown with the reason: at most [`LONGEST_TICKET`] bytes.
     pub fn ticket(mut self, ticket: impl Into<String>) -> Self {
         self.ticket = Some(ticket.into());
+        self
+    }
+
+    /// The purpose of the lock, for a program that has to recognize it later. With [`reentry`](Self::reentry), a
+    /// lock that is renewed gets it too.
+    pub fn purpose(mut self, purpose: impl Into<String>) -> Self {
+        self.purpose = Some(purpose.into());
         self
     }
 

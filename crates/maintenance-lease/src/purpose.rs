@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_lease_is_for_shows_in_its_namespace() {
+    fn a_lease_shows_its_purpose_by_its_namespace() {
         let node = "worker-1";
         for (namespace, name, expected) in [
             ("kube-node-lease", node, LeasePurpose::Heartbeat { node }),

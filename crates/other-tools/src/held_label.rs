@@ -1,17 +1,20 @@
-//! The held label and the annotations that explain it, from the hold and its Node. Pure.
+//! The held label and the annotations that explain it, from the lock and its Node. Pure.
 
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::NodeLease;
-use maintenance_lease::protocol::identity;
+use maintenance_lease::protocol::{Instant, identity};
 
 use crate::node_keys::{
-    LOCK_ID, NodeKeys, annotation, is_cordoned, is_held_key, is_only_ours, own_entry,
+    LOCK_ID, NOTES, NodeKeys, annotation, is_cordoned, is_held_key, is_only_ours, own_entry,
 };
 
-/// The label of a Node on hold. The node policy protects Nodes that have it.
+/// The label of a Node that its lock protects. The node policy refuses some writes to Nodes that have it.
 pub const HELD: &str = "kubectl-maint.dev/held";
 
-/// Whether the Node was schedulable before the hold. Then it is the hold's cordon that nobody else may undo.
+/// Whether the Node was schedulable before the lock. Then it is the lock's cordon that nobody else may undo.
 const SCHEDULABLE: &str = "kubectl-maint.dev/held-schedulable";
 
 /// What else the hold set and nobody had set before: keys, and [`CORDON`]. A copy of the Node does not show it otherwise.
@@ -26,14 +29,18 @@ pub(crate) fn is_listed(node: &Node, key: &str) -> bool {
 }
 
 impl NodeKeys {
-    /// The held label of the hold in `lease`.
+    /// The held label of the lock in `lease`. That of a lock that expires says when: then the node policy no longer
+    /// protects the Node.
     #[must_use]
-    pub fn of_hold(lease: &NodeLease) -> Self {
+    pub fn of_lock(lease: &NodeLease) -> Self {
+        let end = lease.end().filter(|_| !lease.is_hold());
+        let end = end.and_then(Instant::to_chrono).map(whole_seconds);
         let notes = [
             ("held-by", lease.holder().map(identity::person)),
             ("held-reason", lease.reason()),
             ("held-ticket", lease.ticket()),
             ("held-user", lease.api_user()),
+            ("held-until", end.as_deref()),
         ];
         let notes = notes.into_iter().filter_map(|(name, value)| {
             let value = value.filter(|value| !value.is_empty())?;
@@ -46,7 +53,28 @@ impl NodeKeys {
         }
     }
 
-    /// The same for this Node. A cordon of ours stays, also that of an earlier hold: only the end of the hold
+    /// The opt-outs that the lock with this id set on `node`.
+    #[must_use]
+    pub fn opt_outs_of(lock_id: &str, node: &Node) -> Self {
+        let owned = own_entry(node).filter(|_| annotation(node, LOCK_ID) == Some(lock_id));
+        let kept = |map: &str, found: &Option<BTreeMap<String, String>>| {
+            let is_kept = |key: &String| {
+                let is_owned =
+                    owned.is_some_and(|own| own["f:metadata"][map][format!("f:{key}")].is_object());
+                is_owned && key != HELD && !key.starts_with(NOTES)
+            };
+            let mut found = found.clone().unwrap_or_default();
+            found.retain(|key, _| is_kept(key));
+            found
+        };
+        Self {
+            labels: kept("f:labels", &node.metadata.labels),
+            annotations: kept("f:annotations", &node.metadata.annotations),
+            cordon: false,
+        }
+    }
+
+    /// The same for this Node. A cordon of ours stays, also that of an earlier lock: only the end of the lock
     /// undoes it.
     pub(crate) fn on(&self, node: &Node, lock_id: &str) -> Self {
         let mut keys = self.clone();
@@ -92,6 +120,15 @@ impl NodeKeys {
     }
 }
 
+/// A time as the server prints those of writes. The node policy compares the texts.
+fn whole_seconds(time: DateTime<Utc>) -> String {
+    let up = match time.timestamp_subsec_nanos() {
+        0 => TimeDelta::zero(),
+        _ => TimeDelta::seconds(1),
+    };
+    (time + up).to_rfc3339_opts(SecondsFormat::Secs, true)
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -121,6 +158,48 @@ mod tests {
             "spec": {"unschedulable": cordoned},
         });
         serde_json::from_value(node).expect("a Node")
+    }
+
+    #[test]
+    fn the_end_of_a_lock_is_rounded_up_to_a_second() {
+        for (time, expected) in [
+            ("2026-11-22T18:00:00Z", "2026-11-22T18:00:00Z"),
+            ("2026-11-22T18:59:59.000001Z", "2026-11-22T19:00:00Z"),
+        ] {
+            let time: DateTime<Utc> = time.parse().expect("a time");
+            assert_eq!(whole_seconds(time), expected);
+        }
+    }
+
+    #[test]
+    fn the_opt_outs_of_a_lock_are_what_it_owns_besides_its_label() {
+        let node = json!({
+            "metadata": {
+                "name": "worker-1",
+                "labels": {HELD: "true", "ours": "1", "theirs": "2"},
+                "annotations": {LOCK_ID: "id", "kubectl-maint.dev/held-by": "alice", "opt": "out"},
+                "managedFields": [{
+                    "manager": FIELD_MANAGER, "operation": "Apply", "fieldsType": "FieldsV1",
+                    "fieldsV1": {"f:metadata": {
+                        "f:labels": {"f:kubectl-maint.dev/held": {}, "f:ours": {}},
+                        "f:annotations": {
+                            "f:kubectl-maint.dev/held-lock-id": {}, "f:kubectl-maint.dev/held-by": {},
+                            "f:opt": {},
+                        },
+                    }},
+                }],
+            },
+        });
+        let node: Node = serde_json::from_value(node).expect("a Node");
+        let map = |key: &str, value: &str| [(key.to_owned(), value.to_owned())].into();
+        let expected = NodeKeys {
+            labels: map("ours", "1"),
+            annotations: map("opt", "out"),
+            cordon: false,
+        };
+        assert_eq!(NodeKeys::opt_outs_of("id", &node), expected);
+        let of_another = NodeKeys::opt_outs_of("other", &node);
+        assert_eq!(of_another, NodeKeys::default());
     }
 
     #[test]

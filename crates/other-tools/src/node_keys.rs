@@ -35,7 +35,7 @@ pub const FIELD_MANAGER: &str = "kubectl-maint-node-keys";
 pub(crate) const LOCK_ID: &str = "kubectl-maint.dev/held-lock-id";
 
 /// How the annotations that explain the held label begin.
-const NOTES: &str = "kubectl-maint.dev/held-";
+pub(crate) const NOTES: &str = "kubectl-maint.dev/held-";
 
 /// How a patch is sent: its content type, and more of the query.
 type Kind = (&'static str, &'static str);

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_appears_after_the_report_was_not_confirmed() {
+    fn risks_that_appear_after_the_report_were_not_accepted() {
         let all = Consent::new(Confirmed::All, BTreeSet::new());
         let shown = report(&[("owner", Level::Risk, false)]);
         let later = report(&[
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_gets_worse_after_the_report_was_not_confirmed() {
+    fn risks_that_get_worse_after_the_report_were_not_accepted() {
         use Level::{Info, Ok, Risk, Unread};
         let one = |level| report(&[("volume-unguarded", level, false)]);
         for (shown, later, goes_on) in [
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_no_longer_be_read_was_not_accepted() {
+    fn facts_that_can_no_longer_be_read_were_not_accepted() {
         let consent = Consent::new(these(&["unread"]), BTreeSet::new());
         let shown = report(&[("lease", Level::Unread, false)]);
         let bound = consent.bound_to(&shown);

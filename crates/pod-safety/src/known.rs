@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_not_answered_is_not_known() {
+    fn unanswered_reads_are_unknown() {
         let error = ApiError::TimedOut(Duration::from_secs(10));
         let known = Known::<()>::of(Err(error), || unreachable!("nothing was refused"));
         let Known::Unknown(Why::NoAnswer(how)) = &known else {

@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shipped_refuses_nothing() {
+    fn shipped_policies_refuse_nothing() {
         let all = manifests();
         let bindings: Vec<_> = all
             .iter()

@@ -4,7 +4,6 @@ use clap::{Args, ValueEnum};
 
 use crate::args::fencing::FencingArgs;
 use crate::args::output::offers_no_lock_id;
-use crate::args::risks::EARLIER_UNREAD;
 use crate::args::write::{NamespaceArgs, TicketArgs, non_empty_reason};
 use crate::error::InvalidValue;
 
@@ -94,7 +93,7 @@ pub(crate) enum Risk {
     /// Most nodes of the zone, or all nodes, are unreachable
     MassLoss,
     /// Could not check the other nodes, or whether another tool is repairing the node
-    #[value(aliases = EARLIER_UNREAD)]
+    #[value(aliases = ["zone-unknown", "remediation-unknown"])]
     Unread,
     /// Pods of the node are lost, because nothing recreates them
     NoOwner,

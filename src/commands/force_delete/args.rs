@@ -10,6 +10,7 @@ use pod_safety::consent::{Confirmed, Consent, NONE};
 use crate::args::connection::namespace;
 use crate::args::duration;
 use crate::args::output::{OutputArgs, offers_no_lock_id};
+use crate::args::risks::current_risk;
 use crate::args::write::{NamespaceArgs, WriteArgs, reason};
 use crate::error::InvalidValue;
 
@@ -113,9 +114,6 @@ pub(crate) struct ForceDeleteArgs {
 /// What `--accept-risk` without a value stands for.
 pub(super) const ALL: &str = "all";
 
-/// The deprecated spelling of [`NONE`].
-const OLD_NONE: &str = "nothing";
-
 /// The ids of one `--accept-risk`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Risks(BTreeSet<String>);
@@ -130,13 +128,11 @@ pub(super) fn risks(typed: &str) -> Result<Risks, InvalidValue> {
 }
 
 fn risk(id: &str) -> Result<String, InvalidValue> {
+    let id = current_risk(id).unwrap_or(id);
     let typed = || id.to_owned();
     match id {
-        OLD_NONE => Ok(NONE.to_owned()),
         ALL | NONE => Ok(typed()),
         _ if checks::RISKS.contains(&id) => Ok(typed()),
-        // Its earlier names.
-        _ if id.ends_with("-unknown") => Ok(checks::UNREAD.to_owned()),
         _ if checks::BLOCKERS.contains(&id) => Err(InvalidValue::Blocker { id: typed() }),
         _ if checks::FINAL.contains(&id) => Err(InvalidValue::FinalBlocker { id: typed() }),
         _ if checks::INFOS.contains(&id) => Err(InvalidValue::Informational { id: typed() }),

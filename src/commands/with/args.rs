@@ -10,6 +10,7 @@ use crate::args::change::ChangingArgs;
 use crate::args::duration;
 use crate::args::nodes::NodeArgs;
 use crate::args::output::OutputArgs;
+use crate::args::protect::ProtectArgs;
 use crate::args::take_expired::TakeExpiredArgs;
 use crate::args::wait::WaitingArgs;
 use crate::args::write::{NamespaceArgs, TicketArgs, WriteArgs, reason};
@@ -82,6 +83,9 @@ pub(crate) struct WithArgs {
     /// Use a lock that you already hold; renew it, but do not release it
     #[arg(long)]
     pub(crate) reentry: bool,
+
+    #[command(flatten)]
+    pub(crate) protect: ProtectArgs,
 
     #[command(flatten)]
     pub(crate) take: TakeExpiredArgs,

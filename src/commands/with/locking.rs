@@ -50,7 +50,8 @@ impl Locking<'_> {
             .partition(|target| self.is_own_lock(target));
         let mut results = self.refuse(&own);
         if results.by_node.is_empty() {
-            let options = SetOptions::acquire(args.take.acquire(self.options(), unfinished));
+            let options = args.protect.acquire(self.options());
+            let options = SetOptions::acquire(args.take.acquire(options, unfinished));
             results = command.lock(others, options, args.limit).await?;
             if is_clean(&results) && !own.is_empty() {
                 let entered = self.enter(own).await;

@@ -6,6 +6,7 @@ use maintenance_lease::{Done, Error, HeldLease, Lost, LostBy, Subject};
 use tokio::time::timeout;
 use under_lease::{CommandOutcome, Stage};
 
+use crate::run::held_label::is_protected;
 use crate::run::interruption::Interruption;
 use crate::run::session::Session;
 use crate::words::{loss, with as words};
@@ -79,7 +80,13 @@ async fn release(session: &Session<'_>, held: HeldLease, outcome: &CommandOutcom
         .deadline
         .since(Machine.boot())
         .to_duration();
-    let Ok(released) = timeout(left, held.release()).await else {
+    let releasing = async {
+        if !held.was_found() && is_protected(&lease) && held.held_state().lost.is_none() {
+            session.try_remove_held_label(&lease).await;
+        }
+        held.release().await
+    };
+    let Ok(released) = timeout(left, releasing).await else {
         session.terminal.warn(words::released_too_late(&node));
         return LockEnd::Left;
     };

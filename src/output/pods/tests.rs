@@ -266,7 +266,7 @@ fn orphaned_volumes_have_a_remedy_each() {
 }
 
 #[test]
-fn what_is_not_known_is_said() {
+fn unknown_facts_are_shown_as_unknown() {
     let stranded = Stranded {
         pods: Vec::new(),
         waiting: Vec::new(),

@@ -177,15 +177,8 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// With `wide`, more columns; with `nodes`, also what is known about the nodes themselves; a column for
-    /// each of `labels`. `fit` is the width of the terminal, if the output is one.
-    pub(crate) fn new(
-        wide: bool,
-        nodes: bool,
-        labels: &[String],
-        headers: bool,
-        fit: Option<usize>,
-    ) -> Self {
+    /// With `wide`, more columns; a column for each of `labels`. `fit` is the width of the terminal, if the output is one.
+    pub(crate) fn new(wide: bool, labels: &[String], headers: bool, fit: Option<usize>) -> Self {
         let mut columns = vec![
             Column::Node,
             Column::State,
@@ -193,24 +186,19 @@ impl Table {
             Column::Reason,
             Column::Age,
             Column::Left,
+            Column::Status,
         ];
-        if nodes {
-            columns.push(Column::Status);
-        }
         if wide {
-            if nodes {
-                columns.push(Column::Heartbeat);
-            }
             columns.extend([
+                Column::Heartbeat,
                 Column::Acquired,
                 Column::Renewed,
                 Column::Transitions,
                 Column::LastHolder,
                 Column::LastReason,
+                Column::Fencing,
+                Column::OtherTools,
             ]);
-            if nodes {
-                columns.extend([Column::Fencing, Column::OtherTools]);
-            }
         }
         columns.extend((0..labels.len()).map(Column::Label));
         let as_columns = columns.iter().map(|column| grid::Column {

@@ -78,16 +78,10 @@ impl<'a> Follower<'a> {
             Selection::Named(names) => locks.follow(names),
             _ => locks.follow_all(),
         };
-        let mut rows = (filter.selection != Selection::Mine)
-            .then(|| locks.watch_nodes(node, selector, detail));
-        let first_rows = async {
-            match &mut rows {
-                Some(rows) => rows.next().await,
-                None => None,
-            }
-        };
+        let mut rows = locks.watch_nodes(node, selector, detail);
         let (first_leases, first_rows, heartbeats) =
-            futures::join!(leases.next(), first_rows, heartbeats(session, wide));
+            futures::join!(leases.next(), rows.next(), heartbeats(session, wide));
+        let mut rows = Some(rows);
         let mut snapshot = Snapshot {
             leases: HashMap::new(),
             rows: HashMap::new(),

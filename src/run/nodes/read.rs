@@ -28,8 +28,7 @@ pub(crate) async fn read_all(
     parallel: u16,
 ) -> Result<Snapshot, Failure> {
     let mut snapshot = match &filter.selection {
-        Selection::Mine => mine(session).await?,
-        Selection::All => listed(session, None, wide, detail).await?,
+        Selection::All | Selection::Mine => listed(session, None, wide, detail).await?,
         Selection::Labelled(selector) => listed(session, Some(selector), wide, detail).await?,
         Selection::Named(names) => match &names[..] {
             [node] => one(session, node, wide).await?,
@@ -63,16 +62,6 @@ pub(crate) async fn read_details(
         .await?;
     snapshot.take_details(details);
     Ok(())
-}
-
-async fn mine(session: &Session<'_>) -> Result<Snapshot, Failure> {
-    Ok(Snapshot {
-        leases: session.locks.list().await?,
-        rows: HashMap::new(),
-        other_rows: NodeLookup::Unread,
-        heartbeats: None,
-        details: HashMap::new(),
-    })
 }
 
 async fn listed(

@@ -15,6 +15,7 @@ use super::retry::{RETRY, accepting};
 use crate::error::FencingRefusal;
 use crate::text::escape;
 use crate::words::hint_command::Program;
+use crate::words::missing_right;
 use crate::words::refusal::fenced;
 use crate::words::time::length;
 
@@ -196,7 +197,7 @@ fn unknown_hint(node: &str, why: &Why) -> String {
         Why::Inconclusive(_) => {
             format!("set the clock of node/{node}, and check that its kubelet runs")
         }
-        Why::Forbidden(_) => "ask an administrator for the group kubectl-maint:fencers".to_owned(),
+        Why::Forbidden(right) => missing_right::permission(right),
         Why::NoAnswer(_) | Why::NotRead => RETRY.to_owned(),
     }
 }

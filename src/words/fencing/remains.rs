@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_is_counted_and_named() {
+    fn remaining_objects_are_counted_and_named() {
         let names = |count: usize| (0..count).map(|n| format!("shop/web-{n}")).collect();
         let remains = Remains {
             pods: names(7),

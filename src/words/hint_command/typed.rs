@@ -1,17 +1,12 @@
 //! What was typed, for the next command.
 
-use std::ffi::OsStr;
-
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
-use crate::text::{escape, for_shell};
+use crate::text::for_shell;
 
 /// With more nodes, a line is too long to read.
 const MOST_NODES: usize = 10;
-
-/// A longer command of `with`, in characters, makes the line too long to read.
-const MOST_OF_COMMAND: usize = 80;
 
 /// The nodes right after the value of `-m`, and both as one reason.
 pub(super) fn unquoted(typed: &ArgMatches) -> Option<(Vec<String>, String)> {
@@ -70,17 +65,6 @@ pub(super) fn nodes(typed: &ArgMatches) -> Option<String> {
         .or_else(|| option("selector", "-l"))
         .or_else(|| option("nodes_from", "--nodes-from").filter(|from| !from.ends_with(" -")))
         .or_else(|| is_set(typed, "all").then(|| "--all".to_owned()))
-}
-
-/// The command of `with` in one line. Only a part of it would be dangerous to paste.
-pub(super) fn command(typed: &ArgMatches) -> Option<String> {
-    let words: Vec<_> = typed.get_raw("command")?.map(OsStr::to_str).collect();
-    let words: Option<Vec<&str>> = words.into_iter().collect();
-    let words = words?;
-    let line: Vec<String> = words.iter().map(|word| for_shell(word)).collect();
-    let line = line.join(" ");
-    let is_exact = words.iter().all(|word| escape(word) == **word);
-    (is_exact && line.chars().count() <= MOST_OF_COMMAND).then_some(line)
 }
 
 /// `nodes` in one line, unless there are too many.

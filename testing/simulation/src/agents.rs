@@ -2,7 +2,7 @@
 
 mod admin;
 mod collector;
-mod outside;
+mod outside_writes;
 mod runner;
 mod waiter;
 mod worker;
@@ -18,7 +18,7 @@ use maintenance_lease::{
     Repository, SideEffect,
 };
 
-pub(crate) use self::outside::{Outside, bare_node};
+pub(crate) use self::outside_writes::{OutsideWrites, bare_node};
 use crate::history::{
     Acquisition, BeliefEnd, BeliefId, Call, CallOutcome, ClientId, Event, OpId, Recorder,
 };

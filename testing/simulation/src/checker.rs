@@ -5,8 +5,8 @@
 
 mod belief;
 mod digest;
-mod doubt;
 mod outcomes;
+mod pauses;
 mod progress;
 #[cfg(test)]
 mod tests;
@@ -116,7 +116,7 @@ pub fn check(history: &[Entry]) -> Vec<Violation> {
     time::interval(&digest, &mut violations);
     time::covered(&digest, &mut violations);
     time::time_left(&digest, &mut violations);
-    doubt::check(&digest, &mut violations);
+    pauses::check(&digest, &mut violations);
     outcomes::check(&digest, &mut violations);
     violations.sort_by_key(|violation| violation.at);
     violations

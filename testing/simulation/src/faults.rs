@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::ops::AddAssign;
 
-use crate::history::{CallOutcome, Entry, Event, Fate, Freeze, OpId};
+use crate::history::{CallOutcome, Entry, Event, Freeze, OpId, RequestFault};
 
 /// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,20 +159,21 @@ impl FaultCounts {
                     wrote: Some(_),
                     ..
                 } => committed.push(*request),
-                Event::Mishap { request, fate } => {
+                Event::RequestFailed { request, fault } => {
                     // Whose answer is cut short gets one all the same.
-                    let is_commit = *fate != Fate::Truncated && committed.contains(request);
-                    faults.count(match fate {
-                        Fate::Lost => Fault::LostRequest,
-                        Fate::Late => Fault::LateRequest,
-                        Fate::AnswerLost => Fault::LostAnswer,
-                        Fate::Refused(_) => Fault::Refusal,
-                        Fate::AnsweredInstead(_) => Fault::FalseError,
-                        Fate::Cut => Fault::CutRequest,
-                        Fate::Page(404) => Fault::MissingPage,
-                        Fate::Page(_) => Fault::LoginPage,
-                        Fate::Repeated => Fault::RepeatedWrite,
-                        Fate::Truncated => Fault::Truncation,
+                    let is_commit =
+                        *fault != RequestFault::Truncated && committed.contains(request);
+                    faults.count(match fault {
+                        RequestFault::Lost => Fault::LostRequest,
+                        RequestFault::Late => Fault::LateRequest,
+                        RequestFault::AnswerLost => Fault::LostAnswer,
+                        RequestFault::Refused(_) => Fault::Refusal,
+                        RequestFault::AnsweredInstead(_) => Fault::FalseError,
+                        RequestFault::Cut => Fault::CutRequest,
+                        RequestFault::Page(404) => Fault::MissingPage,
+                        RequestFault::Page(_) => Fault::LoginPage,
+                        RequestFault::Repeated => Fault::RepeatedWrite,
+                        RequestFault::Truncated => Fault::Truncation,
                     });
                     if is_commit {
                         faults.count(Fault::CommitThenDrop);

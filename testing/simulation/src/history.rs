@@ -193,12 +193,12 @@ pub enum BeliefEnd {
     /// The library, which is asked before every step.
     Guard,
     /// The library, which tells its client: work that runs beside it goes on until then.
-    Word,
+    Notification,
 }
 
 /// What happened to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum RequestFault {
     /// It never got there.
     Lost,
     /// It gets there long after its sender gave up.
@@ -304,11 +304,11 @@ pub enum Event {
         request: RequestId,
     },
     /// Something else than an answer happens to a request.
-    Mishap {
+    RequestFailed {
         /// The request.
         request: RequestId,
         /// What.
-        fate: Fate,
+        fault: RequestFault,
     },
     /// The server carried a request out, or refused to.
     Served {

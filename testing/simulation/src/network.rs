@@ -25,9 +25,9 @@ use tower::{BoxError, Service};
 
 use self::cuts::Cuts;
 pub use self::round_trip::{Faults, Latency};
-use self::round_trip::{Loss, Manner, RoundTrip};
+use self::round_trip::{Loss, NoAnswer, RoundTrip};
 use crate::faults::Fault;
-use crate::history::{ClientId, Event, Fate, Recorder, RequestId};
+use crate::history::{ClientId, Event, Recorder, RequestFault, RequestId};
 use crate::machine::Machine;
 use crate::time::{Time, TrueClock};
 
@@ -208,7 +208,7 @@ struct RequestTask {
 impl RequestTask {
     async fn carry(mut self, request: Request<Bytes>, answer: oneshot::Sender<Answered>) {
         if self.is_cut_within(self.trip.up).await {
-            return self.mishap(Fate::Cut);
+            return self.record_fault(RequestFault::Cut);
         }
         match self.trip.loss {
             Loss::None => self.deliver(request, answer, None).await,
@@ -219,7 +219,7 @@ impl RequestTask {
             Loss::Truncated(_) => self.deliver(request, answer, None).await,
             Loss::Repeated if request.method() != Method::GET => {
                 drop(self.serve(request.clone()).await);
-                self.mishap(Fate::Repeated);
+                self.record_fault(RequestFault::Repeated);
                 self.deliver(request, answer, None).await;
             }
             Loss::Repeated => self.deliver(request, answer, None).await,
@@ -227,42 +227,42 @@ impl RequestTask {
                 if is_carried_out && !is_watch(&request) {
                     drop(self.serve(request).await);
                 }
-                self.mishap(Fate::Page(status.as_u16()));
+                self.record_fault(RequestFault::Page(status.as_u16()));
                 let page = self.page(status);
                 tokio::time::sleep(self.trip.down).await;
                 let _ = answer.send(Ok(page));
             }
-            Loss::Request(manner) => {
-                self.mishap(Fate::Lost);
-                leave(answer, manner, &self.network.cuts, self.connected).await;
+            Loss::Request(no_answer) => {
+                self.record_fault(RequestFault::Lost);
+                leave(answer, no_answer, &self.network.cuts, self.connected).await;
             }
-            Loss::Late(after, manner) => {
-                self.mishap(Fate::Late);
+            Loss::Late(after, no_answer) => {
+                self.record_fault(RequestFault::Late);
                 let cuts = self.network.cuts.clone();
                 let connected = self.connected;
                 tokio::spawn(async move {
                     if self.is_cut_within(after).await {
-                        self.mishap(Fate::Cut);
+                        self.record_fault(RequestFault::Cut);
                     } else {
                         drop(self.serve(request).await);
                     }
                 });
-                leave(answer, manner, &cuts, connected).await;
+                leave(answer, no_answer, &cuts, connected).await;
             }
-            Loss::Answer(manner) => {
+            Loss::Answer(no_answer) => {
                 drop(self.serve(request).await);
-                self.mishap(Fate::AnswerLost);
-                leave(answer, manner, &self.network.cuts, self.connected).await;
+                self.record_fault(RequestFault::AnswerLost);
+                leave(answer, no_answer, &self.network.cuts, self.connected).await;
             }
             Loss::Refused(status, retry_after) => {
-                self.mishap(Fate::Refused(status.as_u16()));
+                self.record_fault(RequestFault::Refused(status.as_u16()));
                 let refusal = self.refusal(status, retry_after);
                 tokio::time::sleep(self.trip.down).await;
                 let _ = answer.send(Ok(refusal));
             }
             Loss::AnsweredInstead(status) => {
                 drop(self.serve(request).await);
-                self.mishap(Fate::AnsweredInstead(status.as_u16()));
+                self.record_fault(RequestFault::AnsweredInstead(status.as_u16()));
                 let refusal = self.refusal(status, None);
                 tokio::time::sleep(self.trip.down).await;
                 let _ = answer.send(Ok(refusal));
@@ -287,7 +287,7 @@ impl RequestTask {
             self.network.recorder.struck(Fault::Delay, what);
         }
         if let Some(part) = part {
-            self.mishap(Fate::Truncated);
+            self.record_fault(RequestFault::Truncated);
             if is_list && answered.status().is_success() {
                 let what = format!("r{} lists a part", self.number.0);
                 self.network.recorder.struck(Fault::TruncatedList, what);
@@ -295,7 +295,7 @@ impl RequestTask {
             answered = truncated(answered, part).await;
         }
         if self.is_cut_within(self.trip.down).await {
-            return self.mishap(Fate::Cut);
+            return self.record_fault(RequestFault::Cut);
         }
         // A client that has disconnected gets no answer.
         let is_the_servers = part.is_none() && answered.headers().contains_key(header::DATE);
@@ -434,17 +434,22 @@ impl RequestTask {
         }
     }
 
-    fn mishap(&self, fate: Fate) {
-        self.network.recorder.record(Event::Mishap {
+    fn record_fault(&self, fault: RequestFault) {
+        self.network.recorder.record(Event::RequestFailed {
             request: self.number,
-            fate,
+            fault,
         });
     }
 }
 
 /// No answer: the connection breaks, or nothing is ever heard of it until all are cut.
-async fn leave(mut answer: oneshot::Sender<Answered>, manner: Manner, cuts: &Cuts, connected: u64) {
-    if manner == Manner::Silence {
+async fn leave(
+    mut answer: oneshot::Sender<Answered>,
+    no_answer: NoAnswer,
+    cuts: &Cuts,
+    connected: u64,
+) {
+    if no_answer == NoAnswer::Silence {
         tokio::select! {
             biased;
             () = answer.closed() => {}

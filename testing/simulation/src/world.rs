@@ -12,7 +12,7 @@ use sandbox::Sandbox;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::agents::{Agent, AgentConfig, Outside, bare_node};
+use crate::agents::{Agent, AgentConfig, OutsideWrites, bare_node};
 use crate::faults::Fault;
 use crate::history::{ClientId, Entry, Event, Recorder};
 use crate::machine::{Clocks, Machine};
@@ -172,7 +172,7 @@ impl<'a> World<'a> {
     }
 
     fn happen(&mut self, happening: ScheduledEvent) {
-        let outside = Outside {
+        let outside = OutsideWrites {
             sandbox: self.sandbox.clone(),
             namespace: if self.plan.elects {
                 "default"

@@ -43,7 +43,7 @@ fn they_are_taken_in_the_order_of_their_names() {
 }
 
 #[test]
-fn what_was_read_at_first_is_not_read_again() {
+fn nodes_read_at_first_are_not_read_again() {
     on_both("turn-requests", |cluster| {
         let nodes = ["worker-1", "worker-2", "worker-3"].map(|short| free(cluster, short));
         let run = cluster
@@ -116,7 +116,7 @@ fn a_timeout_releases_the_acquired_nodes() {
 }
 
 #[test]
-fn what_was_held_before_stays_as_found() {
+fn earlier_locks_stay_as_found() {
     on_both("turn-found", |cluster| {
         let first = free(cluster, "worker-1");
         cluster.maint(["acquire", &first]).succeeds();
@@ -221,7 +221,7 @@ fn the_loss_of_one_lock_releases_the_others() {
 }
 
 #[test]
-fn what_was_taken_is_renewed_meanwhile() {
+fn acquired_locks_are_renewed_meanwhile() {
     on_both("turn-renewed", |cluster| {
         let first = free(cluster, "worker-1");
         let second = held_by_bob(cluster, "worker-2");
@@ -271,7 +271,7 @@ fn behind_a_hold_nothing_is_kept_from_others() {
 
 /// Nobody else gets what is kept for one duration; after that they get their chance.
 #[test]
-fn what_was_taken_is_not_kept_for_longer_than_its_duration() {
+fn acquired_locks_are_not_kept_for_longer_than_their_duration() {
     on_both("turn-yields", |cluster| {
         let first = free(cluster, "worker-1");
         let second = held_by_bob(cluster, "worker-2");

@@ -105,7 +105,7 @@ fn quiet_shows_no_line() {
 }
 
 #[test]
-fn what_cannot_be_watched_is_looked_for_while_the_line_counts() {
+fn nodes_that_cannot_be_watched_are_polled_while_the_line_counts() {
     on_real("tty-blind", |cluster| {
         let node = held_by_bob(cluster, "w1");
         let proxy = cluster.proxy_for(Answer(403, None), |_, path| path.contains("watch=true"));

@@ -241,7 +241,7 @@ fn a_command_of_with_that_is_not_behind_its_dashes() {
 }
 
 #[test]
-fn what_other_tools_and_verbs_have() {
+fn flags_and_verbs_of_other_tools_have_hints() {
     let cluster = Cluster::nowhere();
     let said = |line: &str| cluster.maint(line.split(' ')).run();
     assert_snapshot!(said("drain worker-1 --force"), @r#"

@@ -161,7 +161,7 @@ fn a_watch_of_nothing_says_so_and_goes_on() {
 }
 
 #[test]
-fn what_cannot_be_watched_is_shown_all_the_same() {
+fn rows_are_shown_even_if_they_cannot_be_watched() {
     on_both("status-blind", |cluster| {
         let node = cluster.node("worker-1");
         let proxy = cluster.proxy_for(Answer(403, None), |_, path| {

@@ -86,7 +86,7 @@ fn a_hang_up_that_is_ignored_stays_so() {
 }
 
 #[test]
-fn what_it_leaves_behind_is_ended_before_the_node_is_free() {
+fn orphans_are_ended_before_the_node_is_free() {
     on_both("with-left", |cluster| {
         let node = cluster.node("worker-1");
         let ready = cluster.directory().join("ready");

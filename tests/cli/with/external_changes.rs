@@ -89,7 +89,7 @@ fn under_ones_own_with_a_refusal_says_how_to_be_its_holder() {
 }
 
 #[test]
-fn what_would_end_ones_own_with_is_not_offered() {
+fn hints_do_not_end_the_callers_own_with() {
     on_both("outside-hints", |cluster| {
         let node = cluster.node("worker-1");
         let hints = |line: &str| {

@@ -197,7 +197,7 @@ fn ctrl_z_stops_a_command_of_it_and_fg_continues_it() {
 }
 
 #[test]
-fn what_was_stopped_for_too_long_is_over_at_the_first_fg() {
+fn a_command_stopped_for_too_long_ends_at_the_first_fg() {
     on_real("tty-late", |cluster| {
         let node = cluster.node("worker-1");
         let mut shell = outer_shell(cluster);

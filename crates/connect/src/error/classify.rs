@@ -34,7 +34,7 @@ impl ConnectError {
 
     /// The same for any error that has one of ours, or one of the operating system's, among its causes.
     pub fn classify_cause(err: &(dyn StdError + 'static)) -> Option<Self> {
-        causes(err).find_map(|cause| {
+        let known = causes(err).find_map(|cause| {
             if let Some(dial) = cause.downcast_ref::<DialError>() {
                 Some(of_dial(dial))
             } else if let Some(tls) = cause.downcast_ref::<rustls::Error>() {
@@ -44,6 +44,13 @@ impl ConnectError {
             } else {
                 cause.downcast_ref::<io::Error>().and_then(of_io)
             }
+        });
+        let is_http = |cause: &(dyn StdError + 'static)| cause.is::<hyper::Error>();
+        known.or_else(|| {
+            let is_undecodable = causes(err).any(is_malformed) && !causes(err).any(is_http);
+            is_undecodable.then(|| Self::Broken {
+                detail: "could not decompress the server's answer".to_owned(),
+            })
         })
     }
 }

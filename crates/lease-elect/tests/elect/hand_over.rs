@@ -9,10 +9,10 @@ use crate::support::{eventually, tests_on_both};
 
 tests_on_both! {
     a_leader_that_is_asked_to_end_is_followed_at_once,
-    what_the_daemon_exits_with_is_passed_on_and_the_lease_released,
+    the_daemons_exit_code_is_passed_on_and_the_lease_released,
     a_daemon_that_is_not_there_leads_nobody_astray,
     a_standby_that_is_asked_to_end_leaves_the_leader_alone,
-    what_a_standby_was_started_to_ignore_does_not_end_it,
+    signals_ignored_from_the_start_do_not_end_a_standby,
     signals_are_the_daemons,
     a_lead_that_is_won_during_term_is_released,
     a_lead_whose_write_is_unknown_is_reported,
@@ -56,9 +56,10 @@ fn a_leader_that_is_asked_to_end_is_followed_at_once(cluster: &Cluster) {
     assert_eq!(cluster.spec()["leaseTransitions"], 1);
 }
 
-fn what_the_daemon_exits_with_is_passed_on_and_the_lease_released(cluster: &Cluster) {
+fn the_daemons_exit_code_is_passed_on_and_the_lease_released(cluster: &Cluster) {
     let script = "echo $LEASE_ELECT_NAMESPACE/$LEASE_ELECT_LEASE as $LEASE_ELECT_HOLDER \
-                  $LEASE_ELECT_TRANSITIONS $((LEASE_ELECT_FENCING_TOKEN > 0)) >> $JOURNAL; exit 7";
+                  $LEASE_ELECT_TRANSITIONS $((LEASE_ELECT_FENCING_NUMBER > 0 \
+                  && LEASE_ELECT_FENCING_TOKEN == LEASE_ELECT_FENCING_NUMBER)) >> $JOURNAL; exit 7";
     let setup = cluster.candidate("a").with(&["--holder", "host-1"]);
     let mut a = setup.run(&["/bin/sh", "-c", script]);
     assert_eq!(a.code(), Some(7));
@@ -158,7 +159,7 @@ fn signals_are_the_daemons(cluster: &Cluster) {
     cluster.journal.wait_for("int");
 }
 
-fn what_a_standby_was_started_to_ignore_does_not_end_it(cluster: &Cluster) {
+fn signals_ignored_from_the_start_do_not_end_a_standby(cluster: &Cluster) {
     let a = cluster.candidate("a").with(LONG).start();
     cluster.journal.wait_for("begin a");
     let deaf = ["/bin/sh", "-c", r#"trap "" INT; exec "$0" "$@""#];

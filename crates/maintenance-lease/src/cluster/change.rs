@@ -519,6 +519,7 @@ impl Running {
             return Err(self.refused(Refusal::OwnHold));
         }
         self.task.extras.user = self.api.user();
+        self.task.extras.keeps_history = self.api.repository.locks_nodes();
         if matches!(attempt.write, Write::Acquire { .. }) && !self.steps.has_landed() {
             let seen = NodeAndLease {
                 node: self.task.node.clone(),

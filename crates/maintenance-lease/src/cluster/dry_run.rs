@@ -58,6 +58,8 @@ pub(super) fn predicted(
             }
             if task.extras.hold {
                 lease.notes.hold_until.clone_from(&task.extras.hold_until);
+            } else if task.extras.purpose.is_some() {
+                lease.notes.purpose.clone_from(&task.extras.purpose);
             }
         }
         Write::Release { renewed, .. } => {

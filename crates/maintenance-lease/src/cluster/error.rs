@@ -7,7 +7,6 @@ use std::{fmt, io, iter};
 use http::StatusCode;
 use serde::Deserialize;
 
-use super::response_check::one_line;
 use crate::env::NoRuntime;
 
 /// A request that did not succeed. A new variant is a breaking change: callers match all of them.
@@ -363,6 +362,24 @@ impl fmt::Display for Seconds {
             write!(f, "{}ms", self.0.as_millis())
         }
     }
+}
+
+/// At most `most` characters from the start of `body`, with white space as single spaces.
+pub(super) fn one_line(body: &[u8], most: usize) -> String {
+    let text = String::from_utf8_lossy(body);
+    let mut line = String::new();
+    for word in text.split_whitespace() {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+        if let Some((end, _)) = line.char_indices().nth(most) {
+            line.truncate(end);
+            line.push('…');
+            break;
+        }
+    }
+    line
 }
 
 #[cfg(test)]

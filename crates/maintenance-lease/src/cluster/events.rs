@@ -6,8 +6,9 @@ use http::Method;
 use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::json;
 
+use super::call::{Accept, Call};
 use super::error::ApiError;
-use super::requests::{Accept, Call, Requests, escape};
+use super::requests::{Requests, escape};
 use super::wire;
 
 /// Something that happened to a node's lock.

@@ -2,6 +2,7 @@
 //! the server's errors in kubectl's words.
 
 pub(crate) mod api;
+pub(crate) mod call;
 pub(crate) mod change;
 mod dry_run;
 pub(crate) mod error;

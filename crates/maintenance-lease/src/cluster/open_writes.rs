@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_still_followed_is_left_to_who_follows_it() {
+    fn open_writes_in_progress_are_left_to_their_caller() {
         let writes = OpenWrites::default();
         let mut mark = writes.open("n", Some(5));
         mark.acquires("own", false);

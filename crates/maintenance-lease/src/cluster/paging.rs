@@ -3,8 +3,9 @@
 use http::StatusCode;
 use serde::Deserialize;
 
+use super::call::Call;
 use super::error::ApiError;
-use super::requests::{Call, Listed, Requests, escape};
+use super::requests::{Listed, Requests, escape};
 
 /// The most objects per page: as many as kubectl requests.
 const PAGE: u32 = 500;

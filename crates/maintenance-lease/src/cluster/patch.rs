@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::wire;
 use crate::bugs::{self, Bug};
+use crate::history;
 use crate::lease::NodeLease;
 use crate::notes::{BREAKS, annotation, mark, mark_of_release};
 use crate::protocol::{Names, Write};
@@ -28,6 +29,8 @@ pub(crate) struct Extras {
     pub(crate) takes_over: bool,
     /// The API user, if known.
     pub(crate) user: Option<String>,
+    /// The Lease keeps a history: it locks a node.
+    pub(crate) keeps_history: bool,
     /// The uid of the Node that should own the Lease, if it is known.
     pub(crate) node_uid: Option<String>,
 }
@@ -152,6 +155,16 @@ fn annotations(
     if let Some(lease) = taken_over {
         note(BREAKS, json!(broken_lock_id(lease)));
     }
+    let ended_at = match *write {
+        Write::Acquire { at, holder, .. } => Some((at, Some(names.name(holder)))),
+        Write::Release { at, .. } => Some((at, None)),
+        Write::Renew { .. } => None,
+    };
+    let keeps = seen.filter(|_| extras.keeps_history).zip(ended_at);
+    let by = extras.released_by.as_deref();
+    if let Some(history) = keeps.and_then(|(seen, (at, next))| history::after(seen, at, next, by)) {
+        note(annotation::HISTORY, json!(history));
+    }
     match *write {
         Write::Acquire {
             transitions, nonce, ..
@@ -192,6 +205,8 @@ fn annotations(
             }
             if extras.hold {
                 note(annotation::HOLD_UNTIL, json!(extras.hold_until));
+            } else if let Some(purpose) = &extras.purpose {
+                note(annotation::PURPOSE, json!(purpose));
             }
         }
         Write::Release { at, .. } => {
@@ -421,6 +436,27 @@ mod tests {
         let with = seen(r#","annotations":{"kubectl-maint.dev/purpose":"fencing"}"#);
         assert_eq!(with.purpose(), Some("fencing"));
         assert_eq!(purpose(&with, None), Some(Value::Null));
+    }
+
+    #[test]
+    fn a_renewal_that_enters_a_lock_gives_it_its_purpose() {
+        let mut names = Names::default();
+        let lease = seen("");
+        let renew = Write::Renew {
+            of: lease.reduced(&mut names).acquisition().expect("held"),
+            at: Instant::from_micros(0),
+            duration: 60,
+        };
+        for (hold, expected) in [(false, json!("protection")), (true, Value::Null)] {
+            let extras = Extras {
+                purpose: Some("protection".to_owned()),
+                hold,
+                ..Extras::default()
+            };
+            let patch = merge_patch(&renew, &lease, &extras, &names);
+            let found = &patch["metadata"]["annotations"]["kubectl-maint.dev/purpose"];
+            assert_eq!(*found, expected);
+        }
     }
 
     #[test]

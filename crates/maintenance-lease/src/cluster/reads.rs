@@ -10,9 +10,10 @@ use k8s_openapi::apimachinery::pkg::version::Info;
 use serde_json::json;
 
 use super::api::Api;
+use super::call::{Accept, Call};
 use super::error::ApiError;
 use super::nodes::{Columns, NodeRow, RowDetail, close_table};
-use super::requests::{Accept, Call, escape};
+use super::requests::escape;
 use crate::any_lease::{AnyLease, Candidate, HEARTBEATS, LeaseScope};
 use crate::lease::NodeLease;
 use crate::protocol::{Instant, Now, check_finished};

@@ -14,6 +14,7 @@ use kube::client::Body;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use tower::{Service as _, ServiceBuilder};
 
+use super::call::Call;
 use super::error::ApiError;
 use super::items::Items;
 use super::response_check::ResponseCheck;
@@ -21,58 +22,6 @@ use super::retry::Retries;
 use super::server_time::{OnSuspectedPause, ServerTime};
 use crate::bugs::{self, Bug};
 use crate::env::{Env, Machine};
-
-/// What a request asks for in its answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Accept {
-    /// The object.
-    Json,
-    /// The rows that `kubectl get` prints.
-    Table,
-}
-
-impl Accept {
-    fn header(self) -> &'static str {
-        match self {
-            Self::Json => "application/json",
-            Self::Table => "application/json;as=Table;v=v1;g=meta.k8s.io",
-        }
-    }
-
-    /// The array field that holds the objects of a list.
-    fn array(self) -> &'static str {
-        match self {
-            Self::Json => "items",
-            Self::Table => "rows",
-        }
-    }
-}
-
-/// A request, without what all requests have in common.
-#[derive(Clone, Debug)]
-pub struct Call {
-    /// The HTTP method.
-    pub method: Method,
-    /// Path with query.
-    pub path: String,
-    /// The form of the answer.
-    pub accept: Accept,
-    /// Content type and body.
-    pub body: Option<(&'static str, Vec<u8>)>,
-}
-
-impl Call {
-    /// Reads what is at `path`.
-    #[must_use]
-    pub fn get(path: String, accept: Accept) -> Self {
-        Self {
-            method: Method::GET,
-            path,
-            accept,
-            body: None,
-        }
-    }
-}
 
 /// The answer to a list.
 #[derive(Clone, Debug)]

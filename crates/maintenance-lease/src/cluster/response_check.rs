@@ -9,8 +9,8 @@ use kube::client::Body;
 use percent_encoding::percent_decode_str;
 use serde::Deserialize;
 
-use super::error::{ApiError, Status};
-use super::requests::{Accept, Call};
+use super::call::{Accept, Call};
+use super::error::{ApiError, Status, one_line};
 use crate::bugs::{self, Bug};
 
 /// How many characters of a body are shown.
@@ -239,24 +239,6 @@ impl<'c> ResponseCheck<'c> {
         let media_type = content_type.split(';').next()?.trim();
         (!media_type.is_empty() && media_type.len() <= SHOWN).then_some(media_type)
     }
-}
-
-/// At most `most` characters from the start of `body`, with white space as single spaces.
-pub(crate) fn one_line(body: &[u8], most: usize) -> String {
-    let text = String::from_utf8_lossy(body);
-    let mut line = String::new();
-    for word in text.split_whitespace() {
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-        if let Some((end, _)) = line.char_indices().nth(most) {
-            line.truncate(end);
-            line.push('…');
-            break;
-        }
-    }
-    line
 }
 
 #[cfg(test)]

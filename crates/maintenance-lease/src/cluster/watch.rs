@@ -20,9 +20,9 @@ use serde_json::value::RawValue;
 
 use self::kind::{Kind, Leases, Rows};
 use super::api::Api;
+use super::call::Call;
 use super::error::{ApiError, Status};
 use super::nodes::{NodeRow, RowDetail};
-use super::requests::Call;
 use crate::env::{backoff, backoff_up_to};
 use crate::lease::NodeLease;
 use crate::outcome::Error;

@@ -5,8 +5,9 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::api::Api;
+use super::call::{Accept, Call};
 use super::error::ApiError;
-use super::requests::{Accept, Call, escape};
+use super::requests::escape;
 
 /// Whose writes they are, and whether they are stored.
 #[derive(Clone, Debug)]

@@ -553,6 +553,7 @@ impl Maintenance {
         let verb = acquire_verb(options, duration, names.id(&nonce(&*self.api.env)));
         let extras = Extras {
             ticket: options.ticket.clone(),
+            purpose: options.purpose.clone(),
             ..Extras::because(options.reason.as_deref())
         };
         let plan = Plan::new(verb, names, None, extras);

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_holds_is_taken_at_once() {
+    fn free_leases_are_acquired_at_once() {
         assert_eq!(on(None, None), leads(0));
         let released = Lease {
             holder: None,

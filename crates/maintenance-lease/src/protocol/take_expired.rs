@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_not_expired_is_judged_by_other_rules() {
+    fn live_locks_are_judged_by_other_rules() {
         let until = Instant::from_micros(1);
         for state in [State::Free, State::Held { until }, State::AdminHold] {
             assert_eq!(check_finished(state, false, true), Ok(()), "{state:?}");

@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_anyway_needs_no_confirmation() {
+    fn requests_refused_anyway_need_no_confirmation() {
         let elected = Lease {
             elected: true,
             ..held(BOB, 100, 60)

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_being_deleted_is_not_held() {
+    fn leases_being_deleted_are_not_held() {
         let deleting = Lease {
             deleting: true,
             ..held(ALICE, 100, 60)

@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_before_its_eyes_is_the_holders_for_the_duration_and_the_margin_from_then() {
+    fn an_observed_change_gives_the_holder_the_duration_and_the_margin() {
         let mut waiter = waiter(&held(BOB, 100, 60));
         let renewed_by_a_slow_clock = Lease {
             version: Version(2),
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_not_be_written_to_is_not_tried() {
+    fn leases_that_may_not_be_written_are_not_tried() {
         let free = Lease {
             holder: None,
             ..held(BOB, 100, 60)
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_its_own_it_enters_at_once_until_it_has_run_out() {
+    fn own_locks_are_entered_at_once_until_they_expire() {
         let entering = |lease: &Lease| {
             let mut waiter = Waiter::new(Expiry::ServerTime, false).or_own(alice());
             waiter.read(Some(lease), boot(1_000));

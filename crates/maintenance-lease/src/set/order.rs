@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_has_is_tried_side_by_side_after_the_first() {
+    fn free_nodes_are_tried_in_parallel_after_the_first() {
         let mut order = Order::new(OnConflict::AtOnce, 500);
         assert_eq!(order.step(Event::Begun), Action::Acquire(0, 1));
         assert_eq!(order.step(Event::Acquired), Action::Acquire(1, 500));

@@ -11,6 +11,9 @@ use futures::stream::FuturesUnordered;
 
 use crate::env::Env;
 
+/// How long to wait for another caller that may release a lock soon.
+pub(super) const CONFLICT_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// How long to wait for an answer after an interrupt or a time limit.
 pub(super) const GRACE_AFTER_INTERRUPT: Duration = Duration::from_secs(2);
 

@@ -12,16 +12,13 @@ use super::actions::Driver;
 use super::held_locks::Lock;
 use super::options::{SetError, SetProgress};
 use super::order::{Event, Obstacle, OnConflict};
-use super::parallel::GRACE_AFTER_INTERRUPT;
+use super::parallel::{CONFLICT_TIMEOUT, GRACE_AFTER_INTERRUPT};
 use crate::cluster::error::ApiError;
 use crate::env::{Env, backoff};
 use crate::keeper::{Keep, Lost};
 use crate::outcome::{Change, Error};
 use crate::protocol::{BootInstant, Refusal};
 use crate::waiting::{Blocked, Progress};
-
-/// How long to wait for another caller that may release a lock soon.
-pub(super) const CONFLICT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The pause before a set is tried again, in the steps of [`backoff`]: half a second to a second.
 const JITTER: u32 = 6;

@@ -19,7 +19,7 @@ use crate::support::{ClientGo, Cluster, Fate, Wire, in_the_sandbox, refusal};
 on_both_servers! {
     the_first_candidate_creates_the_lease_and_leads,
     a_lead_that_was_let_go_is_taken_at_once_either_way,
-    what_other_tools_write_on_the_lease_survives_either_way,
+    writes_of_other_tools_survive_either_way,
     client_go_is_followed_once_it_stops_renewing,
     client_go_waits_for_as_long_as_we_renew_and_follows_then,
     a_leader_that_keeps_renewing_loses_to_nobody,
@@ -154,7 +154,7 @@ async fn a_lead_that_was_let_go_is_taken_at_once_either_way(cluster: Cluster) {
     );
 }
 
-async fn what_other_tools_write_on_the_lease_survives_either_way(cluster: Cluster) {
+async fn writes_of_other_tools_survive_either_way(cluster: Cluster) {
     let setting = Setting::new(cluster).await;
     let mut theirs = setting.client_go("theirs");
     assert!(theirs.turn().await);
@@ -485,7 +485,7 @@ async fn with_labels_only_ones_own_are_led(cluster: Cluster) {
 }
 
 #[test]
-fn what_says_nothing_of_the_leader_does_not_prolong_the_wait() {
+fn events_without_news_of_the_leader_do_not_prolong_the_wait() {
     in_the_sandbox(module_path!(), async |cluster: Cluster| {
         let setting = Setting::new(cluster).await;
         let mut theirs = setting.client_go("theirs");

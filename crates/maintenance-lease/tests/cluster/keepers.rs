@@ -13,7 +13,7 @@ use crate::support::{Cluster, Fate, Passing, Wire, in_the_sandbox};
 on_both_servers! {
     beyond_a_few_they_share_a_watch,
     an_earlier_acquisition_also_shares_the_watch,
-    what_happens_to_one_of_them_is_noticed_by_its_keeper_alone,
+    only_the_keeper_of_a_lock_notices_its_changes,
     a_shared_watch_that_became_too_old_begins_anew,
 }
 
@@ -106,7 +106,7 @@ async fn an_earlier_acquisition_also_shares_the_watch(cluster: Cluster) {
     assert_eq!(alone.count(), ALONE);
 }
 
-async fn what_happens_to_one_of_them_is_noticed_by_its_keeper_alone(cluster: Cluster) {
+async fn only_the_keeper_of_a_lock_notices_its_changes(cluster: Cluster) {
     let held = keep(&cluster, &cluster.holder("alice"), 3 * ALONE).await;
     let [first, .., last] = &held[..] else {
         panic!("some are held")

@@ -15,8 +15,8 @@ use crate::support::{Cluster, Fate, Wire};
 on_both_servers! {
     it_is_renewed_during_the_work_and_released_after,
     a_renewal_is_one_request,
-    what_is_too_short_to_be_kept_is_not_taken,
-    what_takes_too_long_to_stop_is_not_kept,
+    locks_too_short_to_keep_are_not_acquired,
+    work_that_takes_too_long_to_stop_is_not_kept,
     work_is_dropped_when_the_lease_is_taken_over,
     work_is_dropped_when_the_lease_is_released_by_force,
     work_is_dropped_when_the_lease_is_deleted,
@@ -25,7 +25,7 @@ on_both_servers! {
     nothing_is_written_after_a_loss,
     a_lock_that_was_there_is_kept_and_left_as_found,
     an_own_hold_is_worked_under_and_left,
-    what_others_write_on_the_lease_is_no_loss,
+    writes_of_others_on_the_lease_are_no_loss,
 }
 
 const SHORT: Duration = Duration::from_secs(3);
@@ -71,7 +71,7 @@ async fn it_is_renewed_during_the_work_and_released_after(cluster: Cluster) {
     assert_eq!(cluster.lease(&node).await["spec"]["holderIdentity"], "");
 }
 
-async fn what_is_too_short_to_be_kept_is_not_taken(cluster: Cluster) {
+async fn locks_too_short_to_keep_are_not_acquired(cluster: Cluster) {
     let node = cluster.node("n").await;
     let options = Acquire::new().duration(Duration::from_secs(1));
     let refused = cluster.holder("alice").acquire(&node, &options).await;
@@ -83,7 +83,7 @@ async fn what_is_too_short_to_be_kept_is_not_taken(cluster: Cluster) {
     assert!(cluster.lease(&node).await.is_null());
 }
 
-async fn what_takes_too_long_to_stop_is_not_kept(cluster: Cluster) {
+async fn work_that_takes_too_long_to_stop_is_not_kept(cluster: Cluster) {
     let node = cluster.node("n").await;
     let alice = cluster.holder("alice");
     let change = alice.try_acquire(&node, &Acquire::new()).await.unwrap();
@@ -241,7 +241,7 @@ async fn an_own_hold_is_worked_under_and_left(cluster: Cluster) {
     assert_eq!(after["spec"], before["spec"]);
 }
 
-async fn what_others_write_on_the_lease_is_no_loss(cluster: Cluster) {
+async fn writes_of_others_on_the_lease_are_no_loss(cluster: Cluster) {
     let node = cluster.node("n").await;
     let held = keep(&cluster.holder("alice"), &node).await;
     let patch = json!({"metadata": {"labels": {"team": "storage"}}});

@@ -13,7 +13,7 @@ on_both_servers! {
     a_node_that_was_made_anew_since_it_was_seen_owns_what_begins,
     nothing_begins_on_a_node_that_is_not_there,
     nothing_begins_on_a_node_in_deletion,
-    what_was_begun_ends_without_its_node,
+    a_lock_can_be_ended_without_its_node,
 }
 
 on_both_servers! { alone:
@@ -120,7 +120,7 @@ async fn nothing_begins_on_a_node_in_deletion(cluster: Cluster) {
 }
 
 /// The Lease has no owner, so that it is there after its node.
-async fn what_was_begun_ends_without_its_node(cluster: Cluster) {
+async fn a_lock_can_be_ended_without_its_node(cluster: Cluster) {
     let node = cluster.name("ghost");
     let spec = json!({
         "holderIdentity": "alice",

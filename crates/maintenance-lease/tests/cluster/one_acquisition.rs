@@ -20,7 +20,7 @@ on_both_servers! {
     force_does_not_break_another_acquisition,
     a_take_over_is_from_the_holder_that_was_confirmed,
     an_unhold_is_of_the_hold_that_was_confirmed,
-    what_changes_hands_between_read_and_write_is_not_touched,
+    a_lock_that_changes_hands_between_read_and_write_is_not_touched,
     the_same_holder_acquiring_again_is_another_acquisition,
 }
 
@@ -242,7 +242,7 @@ async fn an_unhold_is_of_the_hold_that_was_confirmed(cluster: Cluster) {
 }
 
 /// alice's lease expires, and bob takes it after alice's verb has read it.
-async fn what_changes_hands_between_read_and_write_is_not_touched(cluster: Cluster) {
+async fn a_lock_that_changes_hands_between_read_and_write_is_not_touched(cluster: Cluster) {
     let node = cluster.node("n").await;
     let (alice, bob) = (cluster.holder("alice"), cluster.holder("bob"));
     for verb in ["renew", "release"] {

@@ -10,16 +10,16 @@ use crate::on_both_servers;
 use crate::support::{Cluster, annotation, micros, noon, noon_and, refusal};
 
 on_both_servers! {
-    what_others_wrote_survives_every_verb,
+    writes_of_others_survive_every_verb,
     a_lease_that_client_go_released_is_free,
     a_lease_of_medik8s_is_held_by_it_and_then_expires,
     a_holder_that_writes_no_nonce_may_use_every_verb,
     a_new_holder_does_not_get_the_reason_of_the_old_one,
-    what_the_holder_before_wrote_does_not_come_back_by_a_renewal,
+    a_renewal_does_not_restore_what_the_last_holder_wrote,
     the_reason_of_a_hold_made_by_hand_counts,
 }
 
-async fn what_others_wrote_survives_every_verb(cluster: Cluster) {
+async fn writes_of_others_survive_every_verb(cluster: Cluster) {
     let node = cluster.node("n").await;
     let metadata = json!({
         "name": node,
@@ -71,6 +71,7 @@ async fn what_others_wrote_survives_every_verb(cluster: Cluster) {
         [
             // Of the last takeover.
             "kubectl-maint.dev/breaks",
+            "kubectl-maint.dev/history",
             "kubectl-maint.dev/last-acquisition",
             "kubectl-maint.dev/last-holder",
             "kubectl-maint.dev/released-at"
@@ -232,7 +233,7 @@ async fn a_new_holder_does_not_get_the_reason_of_the_old_one(cluster: Cluster) {
     assert!(annotation(&lease, "hold-until").is_null());
 }
 
-async fn what_the_holder_before_wrote_does_not_come_back_by_a_renewal(cluster: Cluster) {
+async fn a_renewal_does_not_restore_what_the_last_holder_wrote(cluster: Cluster) {
     let (node, _) = expired_lease_of_alice(&cluster).await;
     take_over_as_client_go(&cluster, &node, "dave", 100).await;
     let dave = cluster.holder_at(noon_and(110), "dave");

@@ -16,7 +16,7 @@ on_both_servers! {
     a_contender_with_a_wrong_clock_takes_nothing_after_a_pause,
     a_lock_that_was_acquired_across_a_pause_is_read_before_it_is_believed,
     a_lock_that_was_lost_during_a_pause_is_not_kept,
-    what_was_acquired_before_a_pause_is_checked_before_work_begins,
+    locks_from_before_a_pause_are_checked_before_work_begins,
     a_hold_is_checked_at_once,
     a_check_goes_over_a_new_connection,
 }
@@ -81,7 +81,7 @@ async fn a_lock_that_was_acquired_across_a_pause_is_read_before_it_is_believed(c
     held.release().await.unwrap();
 }
 
-async fn what_was_acquired_before_a_pause_is_checked_before_work_begins(cluster: Cluster) {
+async fn locks_from_before_a_pause_are_checked_before_work_begins(cluster: Cluster) {
     let node = cluster.node("n").await;
     let wire = Wire::clear();
     let (alice, machine) = alice(&cluster, &wire);

@@ -11,7 +11,7 @@ use crate::support::{Cluster, Passing, Wire, refusal};
 on_both_servers! {
     each_verb_needs_two_requests_or_three,
     a_refusal_needs_the_reads_alone,
-    what_was_read_already_is_not_read_again,
+    known_states_are_not_read_again,
     lists_are_one_request_each,
     every_change_is_a_patch_of_the_version_that_was_read,
     every_request_has_a_timeout_for_the_server,
@@ -103,7 +103,7 @@ async fn a_refusal_needs_the_reads_alone(cluster: Cluster) {
     assert_eq!(release.await, ["GET lease"]);
 }
 
-async fn what_was_read_already_is_not_read_again(cluster: Cluster) {
+async fn known_states_are_not_read_again(cluster: Cluster) {
     let node = cluster.node("n").await;
     cluster.write_lease(&node, json!({})).await;
     let wire = Wire::clear();

@@ -12,7 +12,7 @@ on_both_servers! {
     a_read_whose_connection_breaks_is_sent_again,
     a_read_whose_answer_breaks_off_is_sent_again,
     a_throttled_read_waits_as_long_as_the_server_asks,
-    what_is_never_answered_is_sent_six_times,
+    unanswered_requests_are_sent_six_times,
     a_server_that_asks_for_more_patience_than_there_is_gets_one_request,
     a_write_is_sent_once,
 }
@@ -94,7 +94,7 @@ async fn a_throttled_read_waits_as_long_as_the_server_asks(cluster: Cluster) {
     }
 }
 
-async fn what_is_never_answered_is_sent_six_times(cluster: Cluster) {
+async fn unanswered_requests_are_sent_six_times(cluster: Cluster) {
     let wire = Wire::planned(|_| Fate::Reset);
     let alice = cluster.builder_on(&wire, "alice").request_timeout(None);
     let failed = alice.build().unwrap().get("n").await.unwrap_err();

@@ -51,7 +51,7 @@ fn nobody_leads_outside_a_runtime() {
 }
 
 #[test]
-fn what_was_acquired_is_kept_within_a_runtime_alone() {
+fn locks_are_kept_only_within_a_runtime() {
     let (runtime, locks) = locks(Repository::default());
     let acquire = Acquire::new();
     let change = runtime.block_on(locks.try_acquire(NODE, &acquire)).unwrap();

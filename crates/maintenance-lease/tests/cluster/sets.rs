@@ -23,9 +23,9 @@ use crate::support::{Cluster, Fate, Passing, Wire};
 on_both_servers! {
     all_are_locked_by_one_write_each,
     waiting_locks_nodes_in_name_order,
-    what_was_read_as_held_is_refused_before_anything_is_written,
+    locks_read_as_held_are_refused_before_any_write,
     partial_keeps_those_that_succeed,
-    what_the_caller_had_before_is_left_as_found,
+    earlier_locks_of_the_caller_are_left_as_found,
     a_lease_that_became_a_hold_is_not_released,
     what_was_taken_over_stays_on_hold,
     all_kept_locks_are_guarded_and_released,
@@ -216,7 +216,7 @@ async fn waiting_locks_nodes_in_name_order(cluster: Cluster) {
     assert_eq!(checks.into_keys().collect::<Vec<_>>(), [&a, &b, &c]);
 }
 
-async fn what_was_read_as_held_is_refused_before_anything_is_written(cluster: Cluster) {
+async fn locks_read_as_held_are_refused_before_any_write(cluster: Cluster) {
     let nodes = nodes(&cluster, ["a", "b"]).await;
     take(&cluster.holder("bob"), &nodes[1]).await;
     let wire = Wire::clear();
@@ -242,7 +242,7 @@ async fn partial_keeps_those_that_succeed(cluster: Cluster) {
     assert_eq!(holder(&cluster, &c).await, "alice");
 }
 
-async fn what_the_caller_had_before_is_left_as_found(cluster: Cluster) {
+async fn earlier_locks_of_the_caller_are_left_as_found(cluster: Cluster) {
     let [a, b, c] = nodes(&cluster, ["a", "b", "c"]).await;
     let alice = cluster.holder("alice");
     let found = alice.try_acquire(&b, &Acquire::new()).await.unwrap();

@@ -19,24 +19,24 @@ use crate::on_both_servers;
 use crate::support::{Cluster, Fate, Passing, Wire, refusal};
 
 on_both_servers! {
-    what_nobody_holds_is_acquired_at_once,
+    free_locks_are_acquired_at_once,
     a_release_hands_over_by_one_write_on_the_version_that_the_watch_brought,
-    what_was_read_already_is_written_to_at_once,
-    what_changed_since_it_was_read_is_written_to_as_the_watch_brought_it,
+    known_leases_are_written_at_once,
+    leases_changed_since_are_written_as_the_watch_shows_them,
     a_lease_that_is_deleted_is_made_anew,
     a_node_that_is_deleted_ends_the_wait,
     a_node_that_is_created_anew_is_acquired_anew,
     a_time_that_cannot_be_read_is_waited_out_by_nobody,
-    what_must_be_free_is_not_taken_when_it_expires,
+    expired_locks_are_not_acquired_if_only_free_ones_are_wanted,
     one_identity_waits_for_itself,
     a_renewal_is_reported_as_the_same_blocker_with_a_later_end,
-    what_changed_before_its_eyes_is_the_holders_for_as_long_as_it_says,
+    an_observed_change_gives_the_holder_the_stated_duration,
     dropped_while_it_waits_it_leaves_no_write,
     dropped_while_it_writes_it_leaves_a_write_of_unknown_fate,
 }
 
 on_both_servers! {
-    alone: what_an_election_owns_is_not_waited_for,
+    alone: leases_of_an_election_are_not_waited_for,
 }
 
 /// What a waiter told.
@@ -135,7 +135,7 @@ async fn release(holder: &Maintenance, node: &str) -> Change {
     holder.release(node, &Release::new()).await.unwrap()
 }
 
-async fn what_nobody_holds_is_acquired_at_once(cluster: Cluster) {
+async fn free_locks_are_acquired_at_once(cluster: Cluster) {
     let node = cluster.node("n").await;
     let alice = cluster.holder("alice");
     let change = alice
@@ -173,7 +173,7 @@ async fn a_release_hands_over_by_one_write_on_the_version_that_the_watch_brought
     assert_eq!(written_on(&wire), released.resource_version().to_string());
 }
 
-async fn what_was_read_already_is_written_to_at_once(cluster: Cluster) {
+async fn known_leases_are_written_at_once(cluster: Cluster) {
     let node = cluster.node("n").await;
     cluster.write_lease(&node, json!({})).await;
     let wire = Wire::clear();
@@ -190,7 +190,7 @@ async fn what_was_read_already_is_written_to_at_once(cluster: Cluster) {
     assert_eq!(written_on(&wire), version.to_string());
 }
 
-async fn what_changed_since_it_was_read_is_written_to_as_the_watch_brought_it(cluster: Cluster) {
+async fn leases_changed_since_are_written_as_the_watch_shows_them(cluster: Cluster) {
     let node = cluster.node("n").await;
     cluster.write_lease(&node, json!({})).await;
     let wire = Wire::clear();
@@ -289,7 +289,7 @@ async fn a_time_that_cannot_be_read_is_waited_out_by_nobody(cluster: Cluster) {
     waiting.acquires().await;
 }
 
-async fn what_must_be_free_is_not_taken_when_it_expires(cluster: Cluster) {
+async fn expired_locks_are_not_acquired_if_only_free_ones_are_wanted(cluster: Cluster) {
     let node = cluster.node("n").await;
     about_to_expire(&cluster, &node).await;
     let wire = Wire::clear();
@@ -338,7 +338,7 @@ async fn a_renewal_is_reported_as_the_same_blocker_with_a_later_end(cluster: Clu
 }
 
 /// By the server's clock it is over, but its holder may go by another: also one of the same name.
-async fn what_changed_before_its_eyes_is_the_holders_for_as_long_as_it_says(cluster: Cluster) {
+async fn an_observed_change_gives_the_holder_the_stated_duration(cluster: Cluster) {
     for who in ["alice", "bob"] {
         let node = cluster.node(who).await;
         let bob = cluster.holder("bob");
@@ -393,7 +393,7 @@ async fn dropped_while_it_writes_it_leaves_a_write_of_unknown_fate(cluster: Clus
     assert!(!alice.has_open_write(&node), "its version is past");
 }
 
-async fn what_an_election_owns_is_not_waited_for(cluster: Cluster) {
+async fn leases_of_an_election_are_not_waited_for(cluster: Cluster) {
     let node = cluster.node("n").await;
     let spec = json!({"holderIdentity": "bob", "strategy": "OldestEmulationVersion"});
     cluster.write_elected_lease(&node, spec).await;

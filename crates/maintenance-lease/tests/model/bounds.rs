@@ -4,8 +4,8 @@ use maintenance_lease::protocol::{Expiry, Now, Span, Terms, Verb};
 use stateright::{Model, Property};
 
 use crate::canonical::Horizon;
-use crate::client::{Client, Flaw, Heard, Role};
-use crate::progress::{Calm, takeover_bound};
+use crate::client::{Client, Knowledge, Role, Violation};
+use crate::progress::{Recovery, takeover_bound};
 use crate::world::{CLIENTS, Setting, World, is_lease_of, landed};
 
 pub(crate) const GUARANTEE: &str = "no two believe that they hold the node";
@@ -59,7 +59,7 @@ pub(crate) struct Bounds {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct State {
     pub(crate) world: World,
-    pub(crate) calm: Option<Calm>,
+    pub(crate) recovery: Option<Recovery>,
 }
 
 /// What happens next. Who is never scheduled is paused.
@@ -473,17 +473,17 @@ impl Bounds {
     }
 
     /// The one way on after faults have ended.
-    fn calm(&self, world: &mut World, calm: Calm) -> Calm {
+    fn recovery(&self, world: &mut World, recovery: Recovery) -> Recovery {
         let server = self.server(world, Clock::Behind);
         world.tick(self.tick());
         world.go_on(server, &self.setting());
         let held = world.holder().is_some();
-        match calm {
-            Calm::Vacant(_) if held => Calm::Done,
-            Calm::Vacant(ticks) => Calm::Vacant(ticks + 1),
-            Calm::Kept(ticks) if held && ticks >= self.kept_for() => Calm::Done,
-            Calm::Kept(ticks) => Calm::Kept(ticks + 1),
-            Calm::Done => Calm::Done,
+        match recovery {
+            Recovery::Vacant(_) if held => Recovery::Done,
+            Recovery::Vacant(ticks) => Recovery::Vacant(ticks + 1),
+            Recovery::Kept(ticks) if held && ticks >= self.kept_for() => Recovery::Done,
+            Recovery::Kept(ticks) => Recovery::Kept(ticks + 1),
+            Recovery::Done => Recovery::Done,
         }
     }
 }
@@ -500,14 +500,14 @@ impl Model for Bounds {
         world.foreign = self.foreign;
         vec![State {
             world: world.canonical(self.horizon()),
-            calm: None,
+            recovery: None,
         }]
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
-        match state.calm {
-            Some(Calm::Done) => return,
-            Some(Calm::Vacant(_) | Calm::Kept(_)) => {
+        match state.recovery {
+            Some(Recovery::Done) => return,
+            Some(Recovery::Vacant(_) | Recovery::Kept(_)) => {
                 actions.push(Action::GoOn);
                 return;
             }
@@ -538,26 +538,26 @@ impl Model for Bounds {
     fn next_state(&self, state: &State, action: Action) -> Option<State> {
         let mut world = state.world.clone();
         let server = self.server(&world, Clock::Behind);
-        let calm = match (action, state.calm) {
-            (Action::GoOn, Some(calm)) => Some(self.calm(&mut world, calm)),
-            (Action::Desert, _) => Some(world.desert(server).then_some(Calm::Vacant(0))?),
+        let recovery = match (action, state.recovery) {
+            (Action::GoOn, Some(recovery)) => Some(self.recovery(&mut world, recovery)),
+            (Action::Desert, _) => Some(world.desert(server).then_some(Recovery::Vacant(0))?),
             (Action::LeaveAlone, _) => {
                 let kept = world.leave_alone(server, Span::seconds(2 * self.tick - 1));
-                Some(kept.then_some(Calm::Kept(0))?)
+                Some(kept.then_some(Recovery::Kept(0))?)
             }
             _ => {
                 self.apply(&mut world, action)?;
                 None
             }
         };
-        if calm == Some(Calm::Done) {
+        if recovery == Some(Recovery::Done) {
             world = World::new(None);
         }
         if world.requests.len() > self.in_flight {
             return None;
         }
         let world = world.canonical(self.horizon());
-        (world != state.world || calm != state.calm).then_some(State { world, calm })
+        (world != state.world || recovery != state.recovery).then_some(State { world, recovery })
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
@@ -572,28 +572,28 @@ impl Model for Bounds {
                 state.world.no_loss_is_imagined()
             }),
             Property::<Self>::always("a loss is final", |_, state| {
-                state.world.flaw != Some(Flaw::Revived)
+                state.world.violation != Some(Violation::Revived)
             }),
             Property::<Self>::always("what was taken for failed never lands", |_, state| {
-                state.world.flaw != Some(Flaw::Misjudged)
+                state.world.violation != Some(Violation::Misjudged)
             }),
             Property::<Self>::always("what a waiter tries is allowed", |_, state| {
-                state.world.flaw != Some(Flaw::RefusedTry)
+                state.world.violation != Some(Violation::RefusedTry)
             }),
             Property::<Self>::always("nobody works in doubt", |_, state| {
                 state.world.nobody_works_in_doubt()
             }),
             Property::<Self>::always("a check that is due is sent", |_, state| {
-                state.world.flaw != Some(Flaw::CheckDelayed)
+                state.world.violation != Some(Violation::CheckDelayed)
             }),
             Property::<Self>::always("success leaves a third of the duration", |_, state| {
-                state.world.flaw != Some(Flaw::StaleSuccess)
+                state.world.violation != Some(Violation::StaleSuccess)
             }),
             Property::<Self>::always("who got in knows", |_, state| {
-                state.world.flaw != Some(Flaw::Unrecognised)
+                state.world.violation != Some(Violation::Unrecognised)
             }),
             Property::<Self>::always("what was ended is not begun again", |_, state| {
-                state.world.flaw != Some(Flaw::Repeated)
+                state.world.violation != Some(Violation::Repeated)
             }),
             Property::<Self>::always(
                 "no lease is longer than the horizon",
@@ -638,16 +638,16 @@ impl Model for Bounds {
         if self.progress {
             properties.extend([
                 Property::<Self>::always("who waits gets in", |bounds: &Self, state: &State| {
-                    !matches!(state.calm, Some(Calm::Vacant(ticks)) if ticks > bounds.takeover_bound())
+                    !matches!(state.recovery, Some(Recovery::Vacant(ticks)) if ticks > bounds.takeover_bound())
                 }),
                 Property::<Self>::always("who holds and is served keeps it", |_, state: &State| {
-                    !matches!(state.calm, Some(Calm::Kept(_))) || state.world.holder().is_some()
+                    !matches!(state.recovery, Some(Recovery::Kept(_))) || state.world.holder().is_some()
                 }),
                 Property::<Self>::sometimes("somebody gets in or keeps it", |_, state: &State| {
-                    state.calm == Some(Calm::Done)
+                    state.recovery == Some(Recovery::Done)
                 }),
                 Property::<Self>::sometimes("a holder is left alone", |_, state: &State| {
-                    matches!(state.calm, Some(Calm::Kept(_)))
+                    matches!(state.recovery, Some(Recovery::Kept(_)))
                 }),
             ]);
         }
@@ -657,7 +657,7 @@ impl Model for Bounds {
                 |_, state: &State| {
                     state.world.halts == 0
                         && any(state, |client, _| {
-                            client.heard == Heard::TheLease && client.works_under().is_some()
+                            client.knowledge == Knowledge::Lease && client.works_under().is_some()
                         })
                 },
             ));

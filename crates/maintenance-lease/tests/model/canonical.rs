@@ -12,8 +12,10 @@ use maintenance_lease::protocol::{
     WriteOutcome,
 };
 
-use self::names::{Bare, Doomed, Ended, Names, Passed, Versions, doomed_write, nothing_but};
-use crate::client::{Client, Heard, Role};
+use self::names::{
+    FailedWrite, KnownEnds, Names, PastLease, UidAndVersion, Versions, failed_write, nothing_but,
+};
+use crate::client::{Client, Knowledge, Role};
 use crate::store::{Event, FIRST_FRESH, NO_ID};
 use crate::world::{Answer, Request, RequestKind, World};
 
@@ -76,7 +78,7 @@ impl World {
                 .filter(|_| busy || matches!(client.role, Role::Waiting(_) | Role::Holding(_)));
             if client.role == Role::Idle {
                 // A client that starts again reads first.
-                client.heard = Heard::TheLease;
+                client.knowledge = Knowledge::Lease;
             }
             if let Some((of, until)) = client.broken
                 && until < client.boot
@@ -114,9 +116,9 @@ impl World {
                 }
                 for steps in client.changes() {
                     if has_failed(steps) {
-                        steps.relabel(&mut Doomed);
+                        steps.relabel(&mut FailedWrite);
                     } else if steps.unsettled().is_some_and(|sent| !may_land(&sent)) {
-                        steps.relabel(&mut Bare);
+                        steps.relabel(&mut UidAndVersion);
                     }
                 }
                 let stands = |nonce: Id| {
@@ -140,7 +142,7 @@ impl World {
             let sent = client.unsettled().filter_map(acquisition);
             sent.chain(client.landed)
         });
-        let mut ended = Ended(untold.collect());
+        let mut ended = KnownEnds(untold.collect());
         self.visit(&mut ended, |_, _| {});
     }
 
@@ -154,13 +156,13 @@ impl World {
                     let seen = contender.waiter.seen();
                     let passed = seen.is_some_and(|seen| !says_the_same(seen, current.as_ref()));
                     if passed {
-                        contender.waiter.relabel(&mut Passed { contender: true });
+                        contender.waiter.relabel(&mut PastLease { contender: true });
                     }
                 }
                 Role::Holding(holding) if !horizon.slow => {
                     let of = holding.keeper.acquisition();
                     if current.and_then(|lease| lease.acquisition()) != Some(of) {
-                        holding.keeper.relabel(&mut Passed { contender: false });
+                        holding.keeper.relabel(&mut PastLease { contender: false });
                     }
                 }
                 _ => {}
@@ -252,8 +254,8 @@ impl World {
             client.broken.is_some(),
             client.halted,
             client.landed.is_some(),
-            client.heard == Heard::Nothing,
-            client.heard == Heard::TheTime,
+            client.knowledge == Knowledge::Nothing,
+            client.knowledge == Knowledge::ServerTime,
         ];
         let broken = broken
             .into_iter()
@@ -414,7 +416,7 @@ impl Request {
 
 fn visit(sent: &mut Attempt, labels: &mut impl Relabel) {
     if let Some(on) = &mut sent.on {
-        Bare.lease(on);
+        UidAndVersion.lease(on);
         labels.lease(on);
     }
     labels.write(&mut sent.write);
@@ -431,7 +433,7 @@ fn visit(sent: &mut Attempt, labels: &mut impl Relabel) {
 /// A write of which only its conflict is awaited: it was decided on a Lease that went.
 fn doomed() -> Attempt {
     Attempt {
-        write: doomed_write(0),
+        write: failed_write(0),
         on: Some(nothing_but(NO_ID, Version(0))),
         at: BootInstant::from_micros(0),
     }

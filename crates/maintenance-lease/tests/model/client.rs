@@ -21,7 +21,7 @@ pub(crate) struct Client {
     /// Its machine stands still, and its boot clock with it.
     pub(crate) halted: bool,
     /// What it has heard since its machine last stood still.
-    pub(crate) heard: Heard,
+    pub(crate) knowledge: Knowledge,
     /// Its acquisition that landed, while it has not been told.
     pub(crate) landed: Option<Id>,
     /// The end of what its last landed write lets it believe, whether it has heard of it or not.
@@ -32,13 +32,13 @@ pub(crate) struct Client {
 
 /// What a client heard of the server, in answer to what it sent since its machine last stood still.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Heard {
+pub(crate) enum Knowledge {
     /// It can't know how late it is.
     Nothing,
     /// It knows how late it is, and not who has the Lease.
-    TheTime,
+    ServerTime,
     /// It knows what the Lease says.
-    TheLease,
+    Lease,
 }
 
 /// What a client is at.
@@ -93,7 +93,7 @@ pub(crate) enum Move {
 
 /// What a step must never do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Flaw {
+pub(crate) enum Violation {
     /// The waiter said to try, and the decision was not to write.
     RefusedTry,
     /// A loss was declared and then taken back.
@@ -118,7 +118,7 @@ const CHECK_PAUSE: Span = Span::seconds(1);
 
 /// What is at hand when something is handed to a client.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Moment<'a> {
+pub(crate) struct StepContext<'a> {
     pub(crate) clocks: Clocks,
     /// Marks what is decided anew.
     pub(crate) nonce: Id,
@@ -146,7 +146,7 @@ impl Client {
             role: Role::Idle,
             boot: BootInstant::from_micros(0),
             halted: false,
-            heard: Heard::TheLease,
+            knowledge: Knowledge::Lease,
             landed: None,
             granted: None,
             broken: None,
@@ -205,14 +205,14 @@ impl Client {
 
     /// What it takes for the present, where `server` is an estimate that an answer just gave.
     pub(crate) fn clocks(&self, server: Now) -> Clocks {
-        let server = match self.heard {
+        let server = match self.knowledge {
             // By a clock that stood still it is long ago: who writes that must not believe it.
-            Heard::Nothing => Now {
+            Knowledge::Nothing => Now {
                 latest: server.latest - Span::seconds(LONG_AGO),
                 bounded: false,
                 ..server
             },
-            Heard::TheTime | Heard::TheLease => server,
+            Knowledge::ServerTime | Knowledge::Lease => server,
         };
         Clocks {
             boot: self.boot,
@@ -221,8 +221,8 @@ impl Client {
     }
 
     /// An answer came to something that it sent since its machine last stood still.
-    pub(crate) fn hears(&mut self, what: Heard) {
-        self.heard = self.heard.max(what);
+    pub(crate) fn learns(&mut self, what: Knowledge) {
+        self.knowledge = self.knowledge.max(what);
     }
 
     /// It ends what it was at.
@@ -232,8 +232,8 @@ impl Client {
     }
 
     /// It is this client's turn on its machine. `busy`: its request is still under way.
-    pub(crate) fn run(&mut self, busy: bool, moment: Moment<'_>) -> Result<Move, Flaw> {
-        let clocks = moment.clocks;
+    pub(crate) fn run(&mut self, busy: bool, context: StepContext<'_>) -> Result<Move, Violation> {
+        let clocks = context.clocks;
         match &mut self.role {
             Role::Idle => Ok(Move::Nothing),
             Role::Holding(holding) => holding.run(busy, clocks),
@@ -245,13 +245,13 @@ impl Client {
                 Turn::Read => Ok(Move::Read),
                 Turn::Try => {
                     let seen = contender.waiter.seen().copied();
-                    let verb = moment.setting.bid(seen.as_ref());
+                    let verb = context.setting.bid(seen.as_ref());
                     let mut steps = WriteLoop::new(verb, self.caller, None);
-                    let step = steps.read(seen.as_ref(), moment.nonce, clocks);
+                    let step = steps.read(seen.as_ref(), context.nonce, clocks);
                     contender.running = Some(steps);
                     match step {
-                        Step::Refused(_) => Err(Flaw::RefusedTry),
-                        step => self.takes(step, seen.as_ref(), moment),
+                        Step::Refused(_) => Err(Violation::RefusedTry),
+                        step => self.takes(step, seen.as_ref(), context),
                     }
                 }
             },
@@ -263,16 +263,20 @@ impl Client {
         &mut self,
         mut changing: Changing,
         seen: Option<&Lease>,
-        moment: Moment<'_>,
-    ) -> Result<Move, Flaw> {
-        let step = changing.steps.read(seen, moment.nonce, moment.clocks);
+        context: StepContext<'_>,
+    ) -> Result<Move, Violation> {
+        let step = changing.steps.read(seen, context.nonce, context.clocks);
         self.role = Role::Changing(changing);
-        self.takes(step, seen, moment)
+        self.takes(step, seen, context)
     }
 
     /// What it read.
-    pub(crate) fn read(&mut self, seen: Option<&Lease>, moment: Moment<'_>) -> Result<Move, Flaw> {
-        let Moment { clocks, nonce, .. } = moment;
+    pub(crate) fn read(
+        &mut self,
+        seen: Option<&Lease>,
+        context: StepContext<'_>,
+    ) -> Result<Move, Violation> {
+        let StepContext { clocks, nonce, .. } = context;
         self.recognises(seen);
         let step = match &mut self.role {
             Role::Idle => return Ok(Move::Nothing),
@@ -283,13 +287,13 @@ impl Client {
             Role::Waiting(contender) => match &mut contender.running {
                 None => {
                     contender.waiter.read(seen, clocks.boot);
-                    return self.settle(moment);
+                    return self.settle(context);
                 }
                 Some(steps) => steps.read(seen, nonce, clocks),
             },
             Role::Changing(changing) => changing.steps.read(seen, nonce, clocks),
         };
-        self.takes(step, seen, moment)
+        self.takes(step, seen, context)
     }
 
     /// It could not read.
@@ -304,8 +308,12 @@ impl Client {
     }
 
     /// The server answered what it wrote with the Lease as it is now.
-    pub(crate) fn answered(&mut self, lease: &Lease, moment: Moment<'_>) -> Result<Move, Flaw> {
-        let Moment { clocks, nonce, .. } = moment;
+    pub(crate) fn answered(
+        &mut self,
+        lease: &Lease,
+        context: StepContext<'_>,
+    ) -> Result<Move, Violation> {
+        let StepContext { clocks, nonce, .. } = context;
         self.recognises(Some(lease));
         let step = match &mut self.role {
             Role::Idle => return Ok(Move::Nothing),
@@ -319,7 +327,7 @@ impl Client {
             },
             Role::Changing(changing) => changing.steps.answered(lease, nonce, clocks),
         };
-        self.takes(step, Some(lease), moment)
+        self.takes(step, Some(lease), context)
     }
 
     /// The server refused it: the Lease is at another version.
@@ -359,12 +367,16 @@ impl Client {
     }
 
     /// What its watch shows.
-    pub(crate) fn watched(&mut self, event: &Event, moment: Moment<'_>) -> Result<Move, Flaw> {
+    pub(crate) fn watched(
+        &mut self,
+        event: &Event,
+        context: StepContext<'_>,
+    ) -> Result<Move, Violation> {
         let before = self.clone();
-        self.sees(event, moment.clocks);
+        self.sees(event, context.clocks);
         match *self == before {
             true => Ok(Move::Nothing),
-            false => self.settle(moment),
+            false => self.settle(context),
         }
     }
 
@@ -388,7 +400,7 @@ impl Client {
     /// Its machine goes on after a standstill, which it notices before anything else runs.
     pub(crate) fn resume(&mut self) {
         self.halted = false;
-        self.heard = Heard::Nothing;
+        self.knowledge = Knowledge::Nothing;
         match &mut self.role {
             Role::Idle => {}
             Role::Waiting(Contender {
@@ -434,13 +446,13 @@ impl Client {
             Write::Acquire { nonce, .. } => held_state == Some(nonce),
             Write::Renew { .. } | Write::Release { .. } => false,
         };
-        if self.heard == Heard::TheLease && self.unsettled().any(own) {
+        if self.knowledge == Knowledge::Lease && self.unsettled().any(own) {
             self.landed = self.landed.filter(|landed| held_state != Some(*landed));
         }
     }
 
     /// What is seen now may tell what became of the try that lost its race.
-    fn settle(&mut self, moment: Moment<'_>) -> Result<Move, Flaw> {
+    fn settle(&mut self, context: StepContext<'_>) -> Result<Move, Violation> {
         if let Role::Waiting(contender) = &self.role {
             let seen = contender.waiter.seen().copied();
             self.recognises(seen.as_ref());
@@ -461,10 +473,10 @@ impl Client {
             WriteOutcome::Landed | WriteOutcome::Ended => {
                 let step = match steps.is_in_doubt() {
                     true => Step::Read,
-                    false => steps.read(seen.as_ref(), moment.nonce, moment.clocks),
+                    false => steps.read(seen.as_ref(), context.nonce, context.clocks),
                 };
                 contender.running = contender.contended.take();
-                self.takes(step, seen.as_ref(), moment)
+                self.takes(step, seen.as_ref(), context)
             }
         }
     }
@@ -474,17 +486,17 @@ impl Client {
         &mut self,
         step: Step,
         seen: Option<&Lease>,
-        moment: Moment<'_>,
-    ) -> Result<Move, Flaw> {
-        let Moment {
+        context: StepContext<'_>,
+    ) -> Result<Move, Violation> {
+        let StepContext {
             clocks, setting, ..
-        } = moment;
+        } = context;
         match step {
             Step::Read => {}
             Step::Send(attempt) => {
                 let ended = attempt.on.and_then(|on| on.ended);
                 if ended.is_some() && ended == self.landed {
-                    return Err(Flaw::Repeated);
+                    return Err(Violation::Repeated);
                 }
                 return Ok(Move::Write(attempt));
             }
@@ -496,7 +508,7 @@ impl Client {
                 Write::Acquire { .. } | Write::Renew { .. } => {
                     self.holds(deadline, seen, setting.terms);
                     if self.keeper().is_some_and(|keeper| is_stale(keeper, clocks)) {
-                        return Err(Flaw::StaleSuccess);
+                        return Err(Violation::StaleSuccess);
                     }
                 }
             },
@@ -508,7 +520,7 @@ impl Client {
                 Role::Waiting(contender) if can_end(refusal) => {
                     contender.running = None;
                     contender.waiter.read(seen, clocks.boot);
-                    return self.settle(moment);
+                    return self.settle(context);
                 }
                 _ => self.becomes(Role::Idle),
             },
@@ -530,7 +542,7 @@ impl Client {
 }
 
 impl Holding {
-    fn run(&mut self, busy: bool, clocks: Clocks) -> Result<Move, Flaw> {
+    fn run(&mut self, busy: bool, clocks: Clocks) -> Result<Move, Violation> {
         let in_doubt = self.keeper.is_in_doubt();
         match self.keeper.due(clocks) {
             Due::Send(sent) => Ok(Move::Write(Attempt {
@@ -543,7 +555,7 @@ impl Holding {
             Due::Wait(until) => {
                 self.runaway |= clocks.boot > self.keeper.deadline();
                 match in_doubt && !busy && until > clocks.boot.plus(CHECK_PAUSE) {
-                    true => Err(Flaw::CheckDelayed),
+                    true => Err(Violation::CheckDelayed),
                     false => Ok(Move::Nothing),
                 }
             }

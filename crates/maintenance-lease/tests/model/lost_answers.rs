@@ -9,7 +9,7 @@ use maintenance_lease::protocol::{
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-use crate::odd::{self, cases};
+use crate::random_input::{self, cases};
 use crate::store::{Store, caller};
 use crate::world::CLIENTS;
 
@@ -43,7 +43,7 @@ struct Written {
 fn event() -> impl Strategy<Value = Event> {
     let nonce = Id(0);
     prop_oneof![
-        6 => (0..CLIENTS, odd::verb(nonce), prop::option::weighted(0.2, any::<Index>()))
+        6 => (0..CLIENTS, random_input::verb(nonce), prop::option::weighted(0.2, any::<Index>()))
             .prop_map(|(who, verb, sight)| Event::Decide { who, verb, sight }),
         6 => any::<Index>().prop_map(Event::Land),
         1 => Just(Event::Touch),
@@ -62,7 +62,7 @@ proptest! {
 
     #[test]
     fn the_verdict_on_a_lost_answer_is_right(
-        start in prop::option::of(odd::lease()),
+        start in prop::option::of(random_input::lease()),
         events in prop::collection::vec(event(), 1..60),
     ) {
         let mut store = Store::with(start);

@@ -38,9 +38,9 @@ mod exhaustive;
 mod explore;
 #[cfg(not(feature = "seeded-bugs"))]
 mod lost_answers;
-#[cfg(not(feature = "seeded-bugs"))]
-mod odd;
 mod progress;
+#[cfg(not(feature = "seeded-bugs"))]
+mod random_input;
 #[cfg(not(feature = "seeded-bugs"))]
 mod random_runs;
 #[cfg(not(feature = "seeded-bugs"))]

@@ -1,6 +1,6 @@
 //! What must come to pass once faults have ended, within a bound.
 //!
-//! From any state, [`World::calm_down`] ends all faults; from there on everything that is sent
+//! From any state, [`World::end_faults`] ends all faults; from there on everything that is sent
 //! arrives at once, everybody is scheduled in every tick, and there is one way on. So "at last" becomes
 //! "never later than", which the exploration checks like any other property.
 
@@ -11,7 +11,7 @@ use crate::world::{Setting, World};
 
 /// The world after all faults have ended, and for how many ticks they have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Calm {
+pub(crate) enum Recovery {
     /// Those who held are gone, without a word: somebody who waits must get in.
     Vacant(u32),
     /// Who holds is served: it must not lose what is its own.

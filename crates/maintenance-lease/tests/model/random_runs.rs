@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 
 use crate::lost_answers::marked;
-use crate::odd::{self, cases};
+use crate::random_input::{self, cases};
 use crate::world::{CLIENTS, Setting, World};
 
 /// What happens next. Administrators have eyes of their own: they decide on what they saw last.
@@ -45,8 +45,8 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     let who = || 0..CLIENTS;
-    let breaks = odd::verb(maintenance_lease::protocol::Id(0));
-    let clock = odd::error;
+    let breaks = random_input::verb(maintenance_lease::protocol::Id(0));
+    let clock = random_input::error;
     let any = any::<Index>;
     let passing = prop_oneof![
         4 => (0..9_000_000_i64).prop_map(|micros| Step::Wait(Span::micros(micros))),
@@ -207,7 +207,7 @@ proptest! {
 
     #[test]
     fn no_second_holder_gets_in_without_a_confirmed_break(
-        start in prop::option::of(odd::lease()),
+        start in prop::option::of(random_input::lease()),
         (duration, stop) in (1..9_u32, 0..3_u32),
         reentry in any::<bool>(),
         steps in prop::collection::vec(step(), 1..160),
@@ -223,7 +223,7 @@ proptest! {
             );
             prop_assert!(run.world.nobody_works_in_doubt(), "{step:?}: {:#?}", run.world);
             prop_assert!(run.world.no_loss_is_imagined(), "{step:?}: {:#?}", run.world);
-            prop_assert_eq!(run.world.flaw, None, "{:?}: {:#?}", step, run.world);
+            prop_assert_eq!(run.world.violation, None, "{:?}: {:#?}", step, run.world);
             if let (Some(before), Some(after)) = (before, run.world.store.lease) {
                 // What comes too late is acquired anew, maybe more than once in a step.
                 let most = i32::MAX as u32;

@@ -7,7 +7,7 @@ use maintenance_lease::protocol::{
 use proptest::option;
 use proptest::prelude::*;
 
-use crate::odd::{self, cases};
+use crate::random_input::{self, cases};
 use crate::store::{self, FIRST_ADMIN, applied};
 use crate::world::breaks;
 
@@ -35,12 +35,12 @@ fn after(verb: Verb, lease: &Lease, meant: Option<Acquisition>, now: Now) -> Opt
 fn admins() -> impl Strategy<Value = Id> {
     prop_oneof![
         (0..3_u32).prop_map(|n| Id(FIRST_ADMIN + n)),
-        Just(odd::STRANGE_ADMIN)
+        Just(random_input::STRANGE_ADMIN)
     ]
 }
 
 fn others() -> impl Strategy<Value = Id> {
-    prop_oneof![Just(Id(1)), Just(odd::STRANGER)]
+    prop_oneof![Just(Id(1)), Just(random_input::STRANGER)]
 }
 
 fn token_part() -> impl Strategy<Value = String> {
@@ -52,18 +52,18 @@ proptest! {
 
     #[test]
     fn acquire_never_takes_an_admin_hold(
-        lease in odd::lease_of(admins()),
-        verb in odd::acquire(NONCE),
-        now in odd::now(),
+        lease in random_input::lease_of(admins()),
+        verb in random_input::acquire(NONCE),
+        now in random_input::now(),
     ) {
         prop_assert_eq!(written(verb, &lease, None, now), None);
     }
 
     #[test]
     fn acquire_writes_the_length_that_was_asked_and_never_makes_a_hold(
-        lease in option::of(odd::lease()),
-        verb in odd::acquire(NONCE),
-        now in odd::now(),
+        lease in option::of(random_input::lease()),
+        verb in random_input::acquire(NONCE),
+        now in random_input::now(),
     ) {
         let Verb::Acquire { duration: asked, .. } = verb else { unreachable!() };
         if let Ok(Decision::Write(Write::Acquire { holder, duration, .. })) =
@@ -76,9 +76,9 @@ proptest! {
     }
 
     #[test]
-    fn what_another_holds_stays_theirs_until_the_end_and_3_seconds(
-        lease in odd::lease_of(others()),
-        verb in odd::verb(NONCE).prop_filter("unbroken", |verb| !breaks(*verb)),
+    fn a_lock_of_another_stays_theirs_until_3_seconds_after_its_end(
+        lease in random_input::lease_of(others()),
+        verb in random_input::verb(NONCE).prop_filter("unbroken", |verb| !breaks(*verb)),
         since_end in prop_oneof![
             Just(SKEW_BUDGET.as_micros()),
             Just(SKEW_BUDGET.as_micros() + 1),
@@ -97,10 +97,10 @@ proptest! {
 
     #[test]
     fn a_break_ends_only_the_acquisition_that_was_confirmed(
-        lease in odd::lease_of(prop_oneof![others(), admins()]),
+        lease in random_input::lease_of(prop_oneof![others(), admins()]),
         confirmed in option::of((0..3_u32, any::<bool>())),
-        verb in odd::verb(NONCE).prop_filter("breaks", |verb| breaks(*verb)),
-        now in odd::now(),
+        verb in random_input::verb(NONCE).prop_filter("breaks", |verb| breaks(*verb)),
+        now in random_input::now(),
     ) {
         let held_state = lease.acquisition().expect("held");
         let confirmed = confirmed.map(|(back, other_nonce)| Acquisition {
@@ -118,9 +118,9 @@ proptest! {
 
     #[test]
     fn transitions_grow_by_one_an_acquisition_and_never_fall(
-        lease in odd::lease(),
-        verb in odd::verb(NONCE),
-        now in odd::now(),
+        lease in random_input::lease(),
+        verb in random_input::verb(NONCE),
+        now in random_input::now(),
     ) {
         let meant = lease.acquisition();
         let Some(write) = written(verb, &lease, meant, now) else { return Ok(()) };
@@ -135,9 +135,9 @@ proptest! {
 
     #[test]
     fn every_write_is_one_that_the_server_accepts(
-        lease in option::of(odd::lease()),
-        verb in odd::verb(NONCE),
-        now in odd::now(),
+        lease in option::of(random_input::lease()),
+        verb in random_input::verb(NONCE),
+        now in random_input::now(),
     ) {
         let meant = lease.and_then(|lease| lease.acquisition());
         if let Ok(Decision::Write(write)) = decide(verb, caller(), lease.as_ref(), meant, now) {
@@ -150,9 +150,9 @@ proptest! {
 
     #[test]
     fn giving_ones_own_back_leaves_it_free(
-        lease in odd::lease_of(prop_oneof![Just(caller().identity), Just(caller().hold_identity)]),
-        now in odd::now(),
-        later in odd::now(),
+        lease in random_input::lease_of(prop_oneof![Just(caller().identity), Just(caller().hold_identity)]),
+        now in random_input::now(),
+        later in random_input::now(),
     ) {
         let own = lease.holder.expect("held");
         let verb = if own.admin { Verb::Unhold { another: false } } else { Verb::Release };
@@ -166,10 +166,10 @@ proptest! {
 
     #[test]
     fn renewing_never_moves_the_end_to_an_earlier_time(
-        lease in odd::lease_of(Just(caller().identity)),
+        lease in random_input::lease_of(Just(caller().identity)),
         reentry in any::<bool>(),
-        verb in odd::verb(NONCE),
-        now in odd::now(),
+        verb in random_input::verb(NONCE),
+        now in random_input::now(),
     ) {
         let verb = match verb {
             Verb::Acquire { duration, nonce, .. } if reentry => {

@@ -6,7 +6,7 @@ use maintenance_lease::protocol::{
     Verb, Waiter, Write, WriteLoop, WriteOutcome, deadline, judge,
 };
 
-use crate::client::{Changing, Client, Contender, Flaw, Heard, Moment, Move, Role};
+use crate::client::{Changing, Client, Contender, Knowledge, Move, Role, StepContext, Violation};
 use crate::store::{NO_ID, Store};
 
 pub(crate) const CLIENTS: usize = 3;
@@ -28,7 +28,7 @@ pub(crate) struct World {
     /// How many answers may be another's than the server's yet.
     pub(crate) foreign: u8,
     /// The first step that should never have been taken.
-    pub(crate) flaw: Option<Flaw>,
+    pub(crate) violation: Option<Violation>,
 }
 
 /// How clients are set up.
@@ -105,7 +105,7 @@ impl World {
             breaks: u8::MAX,
             halts: u8::MAX,
             foreign: u8::MAX,
-            flaw: None,
+            violation: None,
         }
     }
 
@@ -145,7 +145,7 @@ impl World {
     pub(crate) fn nobody_works_in_doubt(&self) -> bool {
         self.clients
             .iter()
-            .all(|client| client.heard == Heard::TheLease || client.works_under().is_none())
+            .all(|client| client.knowledge == Knowledge::Lease || client.works_under().is_none())
     }
 
     /// Who declared that another took the Lease, released or deleted it, is right.
@@ -240,8 +240,8 @@ impl World {
 
     fn scheduled(&mut self, who: usize, server: Now, setting: &Setting) -> Move {
         let busy = self.is_busy(who);
-        self.hand(who, server, setting, |client, moment| {
-            client.run(busy, moment)
+        self.hand(who, server, setting, |client, context| {
+            client.run(busy, context)
         })
     }
 
@@ -256,7 +256,7 @@ impl World {
             }
             Move::Read if setting.slow => self.send(who, RequestKind::Read),
             Move::Read => {
-                self.clients[who].hears(Heard::TheLease);
+                self.clients[who].learns(Knowledge::Lease);
                 self.look(who, self.store.lease, server, setting);
             }
         }
@@ -298,9 +298,9 @@ impl World {
             steps: WriteLoop::new(verb, self.clients[who].caller, breaks),
             breaks,
         };
-        let next = self.hand(who, server, setting, |client, moment| {
+        let next = self.hand(who, server, setting, |client, context| {
             client.becomes(Role::Idle);
-            client.change(changing, seen, moment)
+            client.change(changing, seen, context)
         });
         self.act(who, next, server, setting);
     }
@@ -342,9 +342,9 @@ impl World {
     /// The answer to a request arrives.
     pub(crate) fn answer(&mut self, index: usize, server: Now, setting: &Setting) {
         let request = self.requests.remove(index);
-        self.clients[request.who].hears(match request.answer {
-            Some(Answer::NodeAndLease(_) | Answer::Landed(_)) => Heard::TheLease,
-            Some(Answer::Conflict) | None => Heard::TheTime,
+        self.clients[request.who].learns(match request.answer {
+            Some(Answer::NodeAndLease(_) | Answer::Landed(_)) => Knowledge::Lease,
+            Some(Answer::Conflict) | None => Knowledge::ServerTime,
         });
         self.hear(request, server, setting);
     }
@@ -377,8 +377,8 @@ impl World {
         match request.answer.expect("it was served") {
             Answer::NodeAndLease(lease) => self.look(who, lease, server, setting),
             Answer::Landed(lease) => {
-                let next = self.hand(who, server, setting, |client, moment| {
-                    client.answered(&lease, moment)
+                let next = self.hand(who, server, setting, |client, context| {
+                    client.answered(&lease, context)
                 });
                 self.act(who, next, server, setting);
             }
@@ -403,8 +403,8 @@ impl World {
     /// A watch shows the newest event, or the one before it.
     pub(crate) fn watch(&mut self, who: usize, event: usize, server: Now, setting: &Setting) {
         if let Some(event) = self.store.events[event] {
-            let next = self.hand(who, server, setting, |client, moment| {
-                client.watched(&event, moment)
+            let next = self.hand(who, server, setting, |client, context| {
+                client.watched(&event, context)
             });
             self.act(who, next, server, setting);
         }
@@ -418,8 +418,8 @@ impl World {
     }
 
     fn look(&mut self, who: usize, lease: Option<Lease>, server: Now, setting: &Setting) {
-        let next = self.hand(who, server, setting, |client, moment| {
-            client.read(lease.as_ref(), moment)
+        let next = self.hand(who, server, setting, |client, context| {
+            client.read(lease.as_ref(), context)
         });
         self.act(who, next, server, setting);
     }
@@ -439,16 +439,16 @@ impl World {
         who: usize,
         server: Now,
         setting: &Setting,
-        hand: impl FnOnce(&mut Client, Moment<'_>) -> Result<Move, Flaw>,
+        hand: impl FnOnce(&mut Client, StepContext<'_>) -> Result<Move, Violation>,
     ) -> Move {
-        let moment = Moment {
+        let context = StepContext {
             clocks: self.clients[who].clocks(server),
             nonce: self.store.fresh_id(),
             setting,
         };
-        let next = self.input(who, |client| hand(client, moment));
-        next.unwrap_or_else(|flaw| {
-            self.flaw = self.flaw.or(Some(flaw));
+        let next = self.input(who, |client| hand(client, context));
+        next.unwrap_or_else(|violation| {
+            self.violation = self.violation.or(Some(violation));
             Move::Nothing
         })
     }
@@ -461,12 +461,12 @@ impl World {
         let open: Vec<Attempt> = client.unsettled().collect();
         let result = hand(client);
         if before == Some(true) && is_lost(client) == Some(false) {
-            self.flaw = Some(Flaw::Revived);
+            self.violation = Some(Violation::Revived);
         }
         client.wake_work();
         let client = &self.clients[who];
         if client.waits_for_itself() {
-            self.flaw = self.flaw.or(Some(Flaw::Unrecognised));
+            self.violation = self.violation.or(Some(Violation::Unrecognised));
         }
         let is_open = |open: &Attempt| client.unsettled().any(|sent| is_copy(&sent, open));
         let is_acquisition = |open: &&Attempt| matches!(open.write, Write::Acquire { .. });
@@ -475,7 +475,7 @@ impl World {
             .filter(is_acquisition)
             .filter(|open| !is_open(open));
         if client.is_waiting() && settled.into_iter().any(|open| self.may_land(open)) {
-            self.flaw = self.flaw.or(Some(Flaw::Misjudged));
+            self.violation = self.violation.or(Some(Violation::Misjudged));
         }
         result
     }

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_recreates_is_confirmed() {
+    fn pods_that_nothing_recreates_need_consent() {
         let gone = Owner::Gone {
             was: "StatefulSet/web".to_owned(),
         };

@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_ran_is_missed_by_nobody() {
+    fn pods_that_never_ran_do_not_count_for_a_quorum() {
         let lone = Known::Yes(Siblings {
             replicas: 3,
             ready: 1,

@@ -37,7 +37,7 @@ mod tests {
     use crate::checks::testing::pod;
 
     #[test]
-    fn what_was_replaced_is_refused_for_good() {
+    fn replaced_targets_are_always_refused() {
         assert_eq!(check(&pod(), None).level, Level::Ok);
         assert_eq!(check(&pod(), Some("u-1")).level, Level::Ok);
         let replaced = check(&pod(), Some("u-0"));

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_ran_wrote_nothing() {
+    fn pods_that_never_ran_wrote_nothing() {
         let volumes = [volume(Known::Yes(Some("NFS")), forbidden())];
         let verdicts = check(&volumes, "");
         assert_eq!(verdicts.len(), 1, "{verdicts:?}");

@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_finalizers_left_is_held() {
+    fn objects_with_finalizers_are_held() {
         let accepted = |answer: &[u8]| accepted(answer).expect("an answer");
         let held = br#"{"kind": "Node", "metadata": {"name": "a", "finalizers": ["x/y"]}}"#;
         let finalizers = vec!["x/y".to_owned()];

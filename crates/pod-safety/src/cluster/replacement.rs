@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_fencing_removes_is_followed_if_it_moves() {
+    fn pods_removed_by_a_fencing_are_followed_if_they_move() {
         let pod = |name: &str, api: &str, kind: &str, phase: &str, everything: bool| {
             let owner = json!({"apiVersion": api, "kind": kind, "name": "o", "uid": "c-1", "controller": true});
             let tolerations = if everything {

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_all_requirements_of_a_selector_fit_is_selected() {
+    fn objects_that_fit_all_requirements_are_selected() {
         let labels = BTreeMap::from([("app".to_owned(), "web".to_owned())]);
         for (selector, expected) in [
             (json!({}), true),

@@ -223,7 +223,7 @@ fn a_claim_that_leads_to_no_volume_says_nothing() {
 }
 
 #[test]
-fn what_several_nodes_may_attach_is_guarded_by_nothing() {
+fn volumes_that_several_nodes_may_attach_are_not_guarded() {
     let claimed = || json!({"persistentVolumeClaim": {"claimName": "data"}});
     let found = |claim: &[&str], modes: &[&str], source: Value| {
         let spec = json!({"volumeName": "pv-1", "accessModes": claim});
@@ -364,7 +364,7 @@ fn unread<T>() -> Known<T> {
 }
 
 #[test]
-fn what_was_not_read_is_not_known() {
+fn unread_facts_are_unknown() {
     let claimed = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
     let facts = facts(&pod("False", &claimed), &Evidence::default());
     assert_eq!(facts.volumes.len(), 1);

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_deleted_by_the_taint_alone_is_its_cost() {
+    fn pods_deleted_only_by_the_taint_are_its_cost() {
         let pod = |name: &str, meta: Value, spec: Value, phase: &str| -> Pod {
             let mut pod = json!({
                 "metadata": {"namespace": "shop", "name": name},

@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_far_ahead_of_the_clock_keeps_no_unreachable_node_from_being_fenced() {
+    fn heartbeats_far_ahead_of_the_clock_do_not_prevent_fencing() {
         let far = || Known::Yes(Some((NOW + Span::seconds(70 * 60)).into()));
         assert_eq!(
             next(|evidence| evidence.signs.heartbeat = far()),

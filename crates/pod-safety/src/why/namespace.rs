@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_parsed_is_quoted() {
+    fn unparsable_messages_are_quoted() {
         for condition in [
             "NamespaceDeletionDiscoveryFailure",
             "NamespaceContentRemaining",

@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_behind_gets_the_grace_while_renewals_go_on() {
+    fn orphans_get_the_grace_while_renewals_continue() {
         let mut plan = plan();
         assert!(plan.left(170));
         assert!(!plan.left(180));
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_still_at_the_first_limit_is_killed() {
+    fn stopped_processes_are_killed_at_the_first_limit() {
         let mut plan = plan();
         plan.stands_still(99);
         assert_eq!(plan.due(99), None);

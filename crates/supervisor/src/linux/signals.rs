@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_ignored_stands_in_the_status() {
+    fn ignored_signals_are_read_from_the_status() {
         let status = "SigBlk:\t0000000000000000\nSigIgn:\t0000000000001001\nSigCgt:\tffff\n";
         let ignored = Ignored::parse(status).expect("a mask");
         assert!(ignored.has(Signal::HUP) && !ignored.has(Signal::INT));

@@ -13,7 +13,7 @@ use crate::harness::{FAR, Result, limited, send, tests, unlimited};
 tests![
     its_exit_code_is_passed_on,
     its_signal_is_passed_on,
-    what_is_not_there_or_cannot_be_executed_has_a_shells_codes,
+    missing_commands_have_the_codes_of_a_shell,
     its_arguments_are_exactly_those_given,
     arguments_of_a_megabyte_arrive,
     variables_win_over_inherited_ones_and_the_last_over_the_others,
@@ -21,7 +21,7 @@ tests![
     its_stdin_is_the_very_same_open_file,
     signals_reach_it,
     its_signal_mask_and_dispositions_are_a_fresh_process_ones,
-    what_was_ignored_stays_ignored,
+    ignored_signals_stay_ignored,
     the_exit_code_is_known_even_if_sigchld_was_ignored,
     a_stop_is_for_both_and_so_is_going_on,
     stopped_by_somebody_it_is_left_so,
@@ -48,7 +48,7 @@ fn its_signal_is_passed_on() -> Result {
     Ok(())
 }
 
-fn what_is_not_there_or_cannot_be_executed_has_a_shells_codes() -> Result {
+fn missing_commands_have_the_codes_of_a_shell() -> Result {
     for (program, code) in [
         ("/nowhere/at/all", 127),
         ("no-such-command", 127),
@@ -155,7 +155,7 @@ fn its_signal_mask_and_dispositions_are_a_fresh_process_ones() -> Result {
     Ok(())
 }
 
-fn what_was_ignored_stays_ignored() -> Result {
+fn ignored_signals_stay_ignored() -> Result {
     let mut caller = unlimited()
         .by(&["/bin/sh", "-c", "trap '' HUP; exec \"$@\"", "sh"])
         .sh(&format!(

@@ -11,11 +11,11 @@ tests![
     ending_it_asks_at_once_and_kills_at_the_limit,
     processes_that_left_the_tree_are_found,
     a_stopped_process_gets_the_signal,
-    what_closed_all_its_files_is_ended,
-    what_forks_without_end_is_ended,
-    what_forks_into_new_sessions_without_end_is_ended,
-    what_it_left_behind_is_asked_and_then_killed,
-    what_it_left_behind_may_end_by_itself,
+    processes_without_open_files_are_ended,
+    endless_forks_are_ended,
+    endless_forks_into_new_sessions_are_ended,
+    orphans_get_a_signal_and_are_then_killed,
+    orphans_may_end_by_themselves,
     a_stopped_supervisor_is_continued_at_once,
     a_stopped_supervisor_keeps_the_limits,
 ];
@@ -101,7 +101,7 @@ fn a_stopped_process_gets_the_signal() -> Result {
     Ok(())
 }
 
-fn what_closed_all_its_files_is_ended() -> Result {
+fn processes_without_open_files_are_ended() -> Result {
     let mut caller =
         unlimited().sh("trap '' TERM; echo $$; exec <&- >&- 2>&-; while :; do :; sleep 1000; done");
     let command = caller.process();
@@ -114,11 +114,11 @@ fn what_closed_all_its_files_is_ended() -> Result {
 /// Every process of it lives just long enough to start the next one, and TERM is ignored.
 const COMET: &str = r#"TAIL=sh -c "$TAIL" & exit"#;
 
-fn what_forks_without_end_is_ended() -> Result {
+fn endless_forks_are_ended() -> Result {
     ends_a_comet(COMET)
 }
 
-fn what_forks_into_new_sessions_without_end_is_ended() -> Result {
+fn endless_forks_into_new_sessions_are_ended() -> Result {
     ends_a_comet(&COMET.replace("=", "=setsid "))
 }
 
@@ -134,7 +134,7 @@ fn ends_a_comet(comet: &str) -> Result {
     Ok(())
 }
 
-fn what_it_left_behind_is_asked_and_then_killed() -> Result {
+fn orphans_get_a_signal_and_are_then_killed() -> Result {
     let mut caller = unlimited()
         .grace(2_000)
         .sh("trap '' TERM; sh -c 'echo $$; while :; do sleep 1000; done' & exit 4");
@@ -147,7 +147,7 @@ fn what_it_left_behind_is_asked_and_then_killed() -> Result {
     Ok(())
 }
 
-fn what_it_left_behind_may_end_by_itself() -> Result {
+fn orphans_may_end_by_themselves() -> Result {
     let mut caller = unlimited().sh("sleep 1000 & exit 0");
     let events = caller.events();
     assert_eq!(

@@ -6,13 +6,13 @@ use crate::harness::{Caller, FAR, Process, Result, is_stopped, send, tests, unli
 
 tests![
     all_of_it_stands_still_and_goes_on,
-    what_a_user_stopped_stays_so,
-    what_forks_all_the_time_stands_still,
+    processes_stopped_by_a_user_stay_stopped,
+    forking_processes_are_stopped,
     term_runs_the_handler,
     the_limits_hold_meanwhile,
-    what_stands_still_dies_with_its_caller,
-    what_stands_still_dies_with_its_supervisor,
-    what_is_being_ended_is_not_stopped,
+    stopped_processes_die_with_their_caller,
+    stopped_processes_die_with_their_supervisor,
+    ending_processes_are_not_stopped,
 ];
 
 /// A process in a session of its own, that says its number and what it hears.
@@ -47,7 +47,7 @@ fn all_of_it_stands_still_and_goes_on() -> Result {
     Ok(())
 }
 
-fn what_a_user_stopped_stays_so() -> Result {
+fn processes_stopped_by_a_user_stay_stopped() -> Result {
     let mut caller = unlimited().sh(r#"sh -c 'echo $$; kill -STOP $$; echo on' &
         until read -r _ _ state _ </proc/$!/stat && [ "$state" = T ]; do :; done
         echo stopped; wait; exit 3"#);
@@ -63,7 +63,7 @@ fn what_a_user_stopped_stays_so() -> Result {
     Ok(())
 }
 
-fn what_forks_all_the_time_stands_still() -> Result {
+fn forking_processes_are_stopped() -> Result {
     let mut caller = unlimited().sh("echo on; while :; do sh -c 'sh -c :'; done");
     assert_eq!(caller.line(), "on");
     frozen(&mut caller);
@@ -104,7 +104,7 @@ fn the_limits_hold_meanwhile() -> Result {
     Ok(())
 }
 
-fn what_stands_still_dies_with_its_caller() -> Result {
+fn stopped_processes_die_with_their_caller() -> Result {
     let mut caller = unlimited().sh(DISTANT);
     let distant = caller.process();
     frozen(&mut caller);
@@ -114,7 +114,7 @@ fn what_stands_still_dies_with_its_caller() -> Result {
     Ok(())
 }
 
-fn what_stands_still_dies_with_its_supervisor() -> Result {
+fn stopped_processes_die_with_their_supervisor() -> Result {
     let mut caller = unlimited().sh(DISTANT);
     let (command, distant) = (Process::new(caller.pid), caller.process());
     frozen(&mut caller);
@@ -125,7 +125,7 @@ fn what_stands_still_dies_with_its_supervisor() -> Result {
     Ok(())
 }
 
-fn what_is_being_ended_is_not_stopped() -> Result {
+fn ending_processes_are_not_stopped() -> Result {
     let mut caller = unlimited().sh(
         "trap 'echo asked; while :; do sleep 0.1; done' TERM; trap 'echo over; exit 3' USR1; \
              echo ready; while :; do sleep 0.1; done",

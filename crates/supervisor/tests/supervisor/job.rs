@@ -24,7 +24,7 @@ tests![
     in_a_script_ctrl_c_ends_the_script_too,
     started_in_the_background_it_stops_when_it_reads,
     without_a_shell_around_ctrl_z_stops_nothing,
-    what_was_killed_leaves_the_terminal_as_it_was,
+    killed_commands_leave_the_terminal_as_it_was,
     a_shell_that_stood_still_takes_no_notice,
 ];
 
@@ -244,7 +244,7 @@ fn without_a_shell_around_ctrl_z_stops_nothing() -> Result {
     Ok(())
 }
 
-fn what_was_killed_leaves_the_terminal_as_it_was() -> Result {
+fn killed_commands_leave_the_terminal_as_it_was() -> Result {
     let mut shell = shell()?;
     shell.send_line("c sh -c 'stty raw -echo; kill -KILL $$'; stty -a")?;
     let modes = shell.exp_string(OUTER)?;

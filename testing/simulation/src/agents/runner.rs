@@ -124,7 +124,7 @@ fn go_on(agent: &Agent, locks: &Locks<'_>) -> Vec<Belief> {
                 client: agent.client,
                 node: held.node().into(),
                 acquisition,
-                ends: BeliefEnd::Word,
+                ends: BeliefEnd::Notification,
             });
             Some(Belief {
                 id: belief,

@@ -148,7 +148,7 @@ pub(super) struct Index {
     pub(super) known: Vec<TimeEstimate>,
     pub(super) listed: Vec<Listed>,
     /// Requests to which something else happened than an answer.
-    pub(super) mishaps: BTreeSet<RequestId>,
+    pub(super) faulty_requests: BTreeSet<RequestId>,
     pub(super) healed: Option<Time>,
     pub(super) panics: Vec<(Time, ClientId)>,
     pub(super) identities: BTreeMap<ClientId, Arc<str>>,
@@ -355,8 +355,8 @@ impl Index {
                     *noticed = Some(at);
                 }
             }
-            Event::Mishap { request, .. } => {
-                self.mishaps.insert(*request);
+            Event::RequestFailed { request, .. } => {
+                self.faulty_requests.insert(*request);
             }
             Event::Committed {
                 node,
@@ -411,7 +411,7 @@ impl Index {
                 if let Some(belief) = self.beliefs.get_mut(belief) {
                     belief.acts.push(at);
                     // What runs beside the keeper is stopped by its word.
-                    if is_aware && !(belief.ends == BeliefEnd::Word && late) {
+                    if is_aware && !(belief.ends == BeliefEnd::Notification && late) {
                         belief.act(at);
                     }
                 }
@@ -514,7 +514,7 @@ impl Belief {
     fn until(&self) -> Option<Time> {
         match self.ends {
             BeliefEnd::Deadline(until) => Some(until),
-            BeliefEnd::Guard | BeliefEnd::Word => None,
+            BeliefEnd::Guard | BeliefEnd::Notification => None,
         }
     }
 

@@ -207,7 +207,7 @@ fn went_astray(digest: &Index, id: OpId, node: &Arc<str>) -> bool {
     digest.requests.iter().any(|(number, request)| {
         request.op == Some(id)
             && request.node.as_ref() == Some(node)
-            && (digest.mishaps.contains(number) || request.answered.is_none())
+            && (digest.faulty_requests.contains(number) || request.answered.is_none())
     })
 }
 
@@ -281,7 +281,7 @@ fn is_undisturbed(digest: &Index, client: ClientId, op: OpId, from: Time, to: Ti
     let astray = requests.any(|(number, request)| {
         request.op == Some(op)
             && (from..=to).contains(&request.sent)
-            && (digest.mishaps.contains(number) || request.answered.is_none())
+            && (digest.faulty_requests.contains(number) || request.answered.is_none())
     });
     !astray && digest.stood_still(client, from, to).next().is_none()
 }

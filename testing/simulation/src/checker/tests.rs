@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::outcomes::WATCHES;
 use super::{Rule, check};
 use crate::history::{
-    Acquisition, BeliefEnd, BeliefId, Call, CallOutcome, ClientId, Entry, Event, Fate, Freeze,
-    OpId, Record, RequestId,
+    Acquisition, BeliefEnd, BeliefId, Call, CallOutcome, ClientId, Entry, Event, Freeze, OpId,
+    Record, RequestFault, RequestId,
 };
 use crate::time::{EPOCH, Time};
 
@@ -348,7 +348,7 @@ fn a_break_is_for_what_was_confirmed() {
 }
 
 #[test]
-fn what_is_acknowledged_was_committed() {
+fn acknowledged_writes_were_committed() {
     let mut story = HistoryBuilder::begins();
     let op = story.calls(ALICE, ACQUIRE);
     let acquisition = story.held(ALICE, 1).acquisition().expect("held");
@@ -364,7 +364,7 @@ fn what_is_acknowledged_was_committed() {
 }
 
 #[test]
-fn what_was_refused_does_not_come_later() {
+fn refused_writes_do_not_come_later() {
     let mut story = HistoryBuilder::begins();
     let op = story.calls(ALICE, ACQUIRE);
     let request = story.sends(ALICE, Some(op));
@@ -393,7 +393,7 @@ fn a_refused_creation_takes_effect_only_if_another_lease_was_deleted_meanwhile()
 }
 
 #[test]
-fn what_is_unknown_may_come_later() {
+fn unknown_writes_may_come_later() {
     let mut story = HistoryBuilder::begins();
     let op = story.calls(ALICE, ACQUIRE);
     let request = story.sends(ALICE, Some(op));
@@ -478,7 +478,7 @@ fn a_keeper_renews_nothing_that_is_being_released() {
 }
 
 #[test]
-fn what_is_lost_is_lost() {
+fn lost_locks_stay_lost() {
     let mut story = HistoryBuilder::begins();
     let acquisition = story.acquires(ALICE, ACQUIRE);
     story.at(3).happens(Event::Lost {
@@ -643,8 +643,8 @@ fn nothing_goes_on_after_a_pause_before_a_check_was_answered() {
 }
 
 #[test]
-fn what_runs_beside_its_keeper_is_stopped_when_that_looks_and_does_not_begin() {
-    let (mut story, belief) = paused(BeliefEnd::Word, Freeze::Paused);
+fn parallel_work_is_stopped_by_the_next_check_and_does_not_begin() {
+    let (mut story, belief) = paused(BeliefEnd::Notification, Freeze::Paused);
     story.at(5).sends(ALICE, None);
     let mut late = story.fork();
     story.happens(Event::Acts { belief });
@@ -661,7 +661,7 @@ fn what_runs_beside_its_keeper_is_stopped_when_that_looks_and_does_not_begin() {
         how: Freeze::Paused,
     });
     story.at(4).happens(Event::Thawed { client: ALICE });
-    let belief = story.believes_as(ALICE, &acquisition, BeliefEnd::Word);
+    let belief = story.believes_as(ALICE, &acquisition, BeliefEnd::Notification);
     story.happens(Event::Ceases { belief, why: "" });
     assert_eq!(story.breaks(), [Rule::NoWorkInDoubt], "it begins");
 }
@@ -694,7 +694,7 @@ fn an_undetected_pause_is_allowed_until_the_next_answer() {
 }
 
 #[test]
-fn what_is_said_to_be_released_does_not_stand() {
+fn released_locks_do_not_stand() {
     for meant in [true, false] {
         let mut story = HistoryBuilder::begins();
         let acquisition = story.acquires(ALICE, ACQUIRE);
@@ -711,7 +711,7 @@ fn what_is_said_to_be_released_does_not_stand() {
 }
 
 #[test]
-fn what_is_said_to_be_the_callers_was_acquired_by_another_attempt() {
+fn a_lock_said_to_be_the_callers_is_of_another_attempt() {
     let mut story = HistoryBuilder::begins();
     story.acquires(ALICE, ACQUIRE);
     let op = story.at(3).calls(ALICE, ACQUIRE);
@@ -727,7 +727,7 @@ fn what_is_said_to_be_the_callers_was_acquired_by_another_attempt() {
 }
 
 #[test]
-fn what_was_broken_is_not_taken_again_by_the_same_attempt() {
+fn broken_locks_are_not_acquired_again_by_the_same_attempt() {
     for (same_nonce, deleted) in [(true, false), (false, false), (true, true)] {
         let mut story = HistoryBuilder::begins();
         let op = story.calls(ALICE, ACQUIRE);
@@ -790,9 +790,9 @@ fn a_set_that_is_refused_leaves_nothing_behind() {
     assert_eq!(story.breaks(), [Rule::AllOrNone]);
 
     let request = astray.at(1).sends(ALICE, Some(op));
-    astray.happens(Event::Mishap {
+    astray.happens(Event::RequestFailed {
         request,
-        fate: Fate::Lost,
+        fault: RequestFault::Lost,
     });
     astray.returns(op, CallOutcome::Refused("b is held".to_owned()));
     assert_eq!(astray.breaks(), [], "its release was lost");

@@ -240,6 +240,6 @@ fn too_late(
 pub(super) fn is_kept(belief: &Belief) -> bool {
     match belief.ends {
         BeliefEnd::Deadline(_) => false,
-        BeliefEnd::Guard | BeliefEnd::Word => true,
+        BeliefEnd::Guard | BeliefEnd::Notification => true,
     }
 }

@@ -72,7 +72,7 @@ impl fmt::Display for Entry {
                 op.map_or(Ok(()), |op| write!(f, " (op{})", op.0))
             }
             Event::Answered { request } => write!(f, "   r{} answered", request.0),
-            Event::Mishap { request, fate } => write!(f, "   r{} !! {fate:?}", request.0),
+            Event::RequestFailed { request, fault } => write!(f, "   r{} !! {fault:?}", request.0),
             Event::Served {
                 request,
                 status,
@@ -100,7 +100,7 @@ impl fmt::Display for Entry {
                 match ends {
                     BeliefEnd::Deadline(until) => write!(f, " until {until}"),
                     BeliefEnd::Guard => Ok(()),
-                    BeliefEnd::Word => f.write_str(", runs beside"),
+                    BeliefEnd::Notification => f.write_str(", runs beside"),
                 }
             }
             Event::Acts { belief } => write!(f, "   b{} acts", belief.0),

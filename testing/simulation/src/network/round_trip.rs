@@ -47,7 +47,7 @@ pub struct Faults {
 
 /// How no answer comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Manner {
+pub(super) enum NoAnswer {
     /// The connection breaks.
     Reset,
     /// Nothing happens any more.
@@ -58,9 +58,9 @@ pub(super) enum Manner {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Loss {
     None,
-    Request(Manner),
-    Late(Duration, Manner),
-    Answer(Manner),
+    Request(NoAnswer),
+    Late(Duration, NoAnswer),
+    Answer(NoAnswer),
     Refused(StatusCode, Option<u32>),
     AnsweredInstead(StatusCode),
     /// A page with this status; whether the request was carried out.
@@ -154,17 +154,17 @@ impl Faults {
             left = if hit { u16::MAX } else { left - part };
             hit
         };
-        let manner = if rng.bool() {
-            Manner::Reset
+        let no_answer = if rng.bool() {
+            NoAnswer::Reset
         } else {
-            Manner::Silence
+            NoAnswer::Silence
         };
         if falls_on(self.request_lost) {
-            Loss::Request(manner)
+            Loss::Request(no_answer)
         } else if falls_on(self.answer_lost) {
-            Loss::Answer(manner)
+            Loss::Answer(no_answer)
         } else if falls_on(self.late) {
-            Loss::Late(Duration::from_millis(rng.u64(100..14_000)), manner)
+            Loss::Late(Duration::from_millis(rng.u64(100..14_000)), no_answer)
         } else if falls_on(self.refused) {
             match rng.u8(..4) {
                 0 => Loss::Refused(StatusCode::TOO_MANY_REQUESTS, None),

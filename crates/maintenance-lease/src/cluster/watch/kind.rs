@@ -5,9 +5,10 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::cluster::call::Accept;
 use crate::cluster::nodes::RowDetail;
 use crate::cluster::nodes::{Columns, NodeRow, close_table};
-use crate::cluster::requests::{Accept, escape};
+use crate::cluster::requests::escape;
 use crate::lease::NodeLease;
 use crate::outcome::Right;
 use crate::repository::{Repository, by_name};

@@ -155,7 +155,7 @@ fn losses_name_who_is_there_now() {
 }
 
 #[test]
-fn what_a_watch_shows_late_is_no_loss() {
+fn a_late_watch_event_is_no_loss() {
     let mut keeper = keeper();
     let old = Lease {
         version: Version(0),
@@ -394,7 +394,7 @@ fn a_check_is_sent_beside_other_requests_and_repeated_until_it_is_answered() {
 }
 
 #[test]
-fn what_is_lost_in_doubt_leaves_no_time_to_end() {
+fn a_loss_after_a_pause_leaves_no_time_to_end() {
     let taken = Lease {
         version: Version(held(ALICE, 100, 60).version.0 + 1),
         ..held(BOB, 112, 60)

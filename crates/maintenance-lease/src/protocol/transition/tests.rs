@@ -141,7 +141,7 @@ fn renew_keeps_the_length_and_never_shortens() {
 
 /// As where another tool wrote a length of years. An end that it stated and that is still to come stays.
 #[test]
-fn what_lasts_longer_than_maintenance_may_is_not_renewed_for_as_long_again() {
+fn overlong_locks_are_not_renewed_for_as_long_again() {
     let renew = Verb::Renew { duration: None };
     for duration in [3601, HOLD_SECONDS] {
         let mine = held(ALICE, 100, duration);

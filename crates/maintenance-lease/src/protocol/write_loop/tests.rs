@@ -121,7 +121,7 @@ fn forced(lease: &Lease) -> Lease {
 }
 
 #[test]
-fn what_landed_is_believed_from_before_it_was_sent() {
+fn a_stored_lock_counts_from_before_it_was_sent() {
     let mut steps = acquiring();
     let attempt = sent(steps.read(Some(&free()), nonce(1), at(100)));
     let (write, deadline) = done(steps.answered(&after(&attempt), nonce(2), at(105)));
@@ -198,7 +198,7 @@ fn a_refused_copy_settles_no_other() {
 }
 
 #[test]
-fn what_another_wrote_meanwhile_settles_it_and_the_rules_decide_anew() {
+fn a_write_of_another_settles_it_and_the_rules_decide_again() {
     let mut steps = acquiring();
     sent(steps.read(Some(&free()), nonce(1), at(100)));
     steps.unanswered();
@@ -250,7 +250,7 @@ fn acquiring_again(attempt: &Attempt) -> WriteLoop {
 }
 
 #[test]
-fn what_ended_before_it_was_known_is_acquired_anew() {
+fn a_lock_that_ended_before_it_was_known_is_acquired_again() {
     let mut steps = acquiring();
     let attempt = sent(steps.read(Some(&free()), nonce(1), at(100)));
     steps.unanswered();

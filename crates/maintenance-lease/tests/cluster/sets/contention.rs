@@ -178,7 +178,7 @@ fn after_one_duration_others_get_their_chance() {
 }
 
 #[test]
-fn what_is_waited_for_meanwhile_does_not_run_out() {
+fn locks_do_not_expire_during_a_wait() {
     in_the_sandbox(module_path!(), async |cluster: Cluster| {
         let both = nodes(&cluster, ["a", "b"]).await;
         let bob = cluster.holder("bob");

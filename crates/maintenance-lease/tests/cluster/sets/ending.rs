@@ -19,7 +19,7 @@ on_both_servers! {
     a_zero_timeout_reads_once,
     an_interrupt_releases_the_acquired_nodes,
     the_loss_of_one_lock_releases_the_others,
-    what_was_broken_at_the_last_moment_is_noticed,
+    a_takeover_at_the_last_moment_is_noticed,
     a_dropped_future_releases_the_acquired_nodes,
     an_error_releases_the_acquired_nodes,
     an_unanswered_lock_is_released_after_an_interrupt,
@@ -102,7 +102,7 @@ async fn the_loss_of_one_lock_releases_the_others(cluster: Cluster) {
     assert_eq!(holder(&cluster, &b).await, "kubeadm:carol");
 }
 
-async fn what_was_broken_at_the_last_moment_is_noticed(cluster: Cluster) {
+async fn a_takeover_at_the_last_moment_is_noticed(cluster: Cluster) {
     let both = nodes(&cluster, ["a", "b"]).await;
     let (carol, node) = (cluster.holder("carol"), both[0].clone());
     let end = format!("/{node}");

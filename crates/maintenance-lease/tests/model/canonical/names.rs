@@ -40,11 +40,11 @@ impl Relabel for Versions {
 }
 
 /// Makes the Lease that somebody remembers one that has passed.
-pub(super) struct Passed {
+pub(super) struct PastLease {
     pub(super) contender: bool,
 }
 
-impl Relabel for Passed {
+impl Relabel for PastLease {
     fn lease(&mut self, lease: &mut Lease) {
         lease.renewed = None;
         lease.acquired = None;
@@ -70,18 +70,18 @@ impl Relabel for Passed {
 }
 
 /// Makes a write one of which nothing can come any more, whatever it was.
-pub(super) struct Doomed;
+pub(super) struct FailedWrite;
 
-impl Relabel for Doomed {
+impl Relabel for FailedWrite {
     fn lease(&mut self, on: &mut Lease) {
         *on = nothing_but(NO_ID, Version(0));
     }
     fn write(&mut self, write: &mut Write) {
         *write = match *write {
             Write::Acquire { duration, .. } | Write::Renew { duration, .. } => {
-                doomed_write(duration)
+                failed_write(duration)
             }
-            Write::Release { .. } => doomed_write(0),
+            Write::Release { .. } => failed_write(0),
         };
     }
     fn acquisition(&mut self, _: &mut Acquisition) {}
@@ -94,9 +94,9 @@ impl Relabel for Doomed {
 }
 
 /// Of what a write was decided on that has passed, the rules look at the uid and the version alone.
-pub(super) struct Bare;
+pub(super) struct UidAndVersion;
 
-impl Relabel for Bare {
+impl Relabel for UidAndVersion {
     fn lease(&mut self, on: &mut Lease) {
         *on = Lease {
             transitions: on.transitions,
@@ -112,9 +112,9 @@ impl Relabel for Bare {
 }
 
 /// Leaves away which acquisition was ended, unless it is one of these.
-pub(super) struct Ended(pub(super) Vec<Id>);
+pub(super) struct KnownEnds(pub(super) Vec<Id>);
 
-impl Relabel for Ended {
+impl Relabel for KnownEnds {
     fn lease(&mut self, lease: &mut Lease) {
         lease.ended = lease.ended.filter(|ended| self.0.contains(ended));
     }
@@ -127,7 +127,7 @@ impl Relabel for Ended {
 }
 
 /// What a write says of which nothing can come any more, but that so much was asked for.
-pub(super) fn doomed_write(duration: u32) -> Write {
+pub(super) fn failed_write(duration: u32) -> Write {
     Write::Acquire {
         holder: NO_ID,
         at: Instant::UNREADABLE,

@@ -160,7 +160,7 @@ mod tests {
 
     /// Another Node, another boot, or a boot ID that is missing on one side.
     #[test]
-    fn what_is_known_of_another_machine_is_not_known_of_this_one() {
+    fn facts_about_another_machine_are_unknown_for_this_one() {
         for (uid, boot_id, proven) in [
             ("u", "b", "b"),
             ("u", "", ""),
@@ -251,7 +251,7 @@ mod tests {
 
     /// If a tool may be at work, only a missing permission can be accepted.
     #[test]
-    fn what_could_not_be_read_is_one_risk() {
+    fn all_unread_facts_are_one_risk() {
         let forbidden = || Why::Forbidden("get leases".to_owned());
         let no_answer = || Why::NoAnswer("no answer within 10s".to_owned());
         let zone = |why: fn() -> Why| Unread::Zone(why());

@@ -10,14 +10,14 @@ use crate::history::{Event, Recorder};
 
 /// Hands that reach past every rule, and meet no faults.
 #[derive(Clone)]
-pub(crate) struct Outside {
+pub(crate) struct OutsideWrites {
     pub(crate) sandbox: Sandbox,
     /// The namespace of the Leases.
     pub(crate) namespace: &'static str,
     pub(crate) recorder: Recorder,
 }
 
-impl Outside {
+impl OutsideWrites {
     /// Another tool that can't stop annotating: everybody's writes meet conflicts.
     pub(crate) async fn annotate_repeatedly(&self, node: &str, times: u32, pause: Duration) {
         self.note(format!(

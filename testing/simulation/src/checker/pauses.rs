@@ -55,7 +55,7 @@ fn worked(digest: &Index, belief: &Belief, still: &MachinePause) -> Option<Time>
     let checked = requests.filter_map(|request| request.answered).min();
     // What runs beside the keeper goes on until that looks at the clocks; nothing begins so.
     let goes_on = |at: Time| {
-        belief.ends == BeliefEnd::Word
+        belief.ends == BeliefEnd::Notification
             && belief.begun < still.from
             && digest.has_just_gone_on(belief.client, at)
     };

@@ -1,0 +1,70 @@
+//! `history`: the last locks of nodes.
+
+use clap::Args;
+
+use crate::args::nodes;
+use crate::args::output::{OutputArgs, offers_no_lock_id};
+use crate::error::Failure;
+use crate::exit::Code;
+use crate::output::format::Format;
+use crate::output::history::{self, Record, RecordList};
+use crate::run::session::Start;
+use crate::words::history::NOTHING_RECORDED;
+
+/// Show the last locks of a node
+///
+/// Shows who locked the node, from when until when, how each lock ended, and why. The newest lock comes
+/// first. Without NODE, it shows all nodes.
+///
+/// The Lease of a node keeps its last locks in 1 KiB: about five to ten. Long texts are cut. Other clients do
+/// not record their locks. Anybody who may end a lock can write anything, so use the audit log for proof.
+#[derive(Args, Debug)]
+#[command(
+    mut_arg("format", offers_no_lock_id),
+    after_help = "Examples:
+  kubectl maint history worker-1
+  kubectl maint history -o wide
+  kubectl maint history worker-1 -o json"
+)]
+pub(crate) struct HistoryArgs {
+    /// Node name, as NAME or node/NAME [default: all nodes]
+    #[arg(value_name = "NODE")]
+    pub(crate) node: Option<String>,
+
+    /// Print the table without headers
+    #[arg(long)]
+    pub(crate) no_headers: bool,
+
+    #[command(flatten)]
+    pub(crate) output: OutputArgs,
+}
+
+pub(crate) async fn run(args: &HistoryArgs, start: &Start<'_>) -> Result<Code, Failure> {
+    let format = args.output.format().with_headers(!args.no_headers);
+    let node = args.node.as_deref().map(nodes::node_name).transpose()?;
+    let session = start.reading().await?;
+    let leases = match &node {
+        Some(node) => session.locks.get(node).await?.into_iter().collect(),
+        None => {
+            let leases = session.locks.list().await?.into_values();
+            let mut leases: Vec<_> = leases.collect();
+            leases.sort_by(|one, other| one.node().cmp(other.node()));
+            leases
+        }
+    };
+    let records: Vec<Record> = leases.iter().flat_map(Record::all).collect();
+    if let Some(node) = node.filter(|_| leases.is_empty()) {
+        session.must_exist(&node).await?;
+    }
+    let terminal = session.terminal;
+    if !matches!(format, Format::Text | Format::Wide) {
+        terminal.print(&RecordList::new(records), format)?;
+    } else if records.is_empty() {
+        terminal.remark(NOTHING_RECORDED);
+    } else {
+        let is_wide = format == Format::Wide;
+        let fit = terminal.width().filter(|_| !is_wide);
+        terminal.data(history::table(&records, is_wide, !args.no_headers, fit));
+    }
+    Ok(Code::DONE)
+}

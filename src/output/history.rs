@@ -1,0 +1,193 @@
+//! The last locks of nodes, as a table and as data.
+
+use maintenance_lease::protocol::identity::person;
+use maintenance_lease::{Ending, NodeLease, PastLock};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::data::{ApiVersion, Entry, List, Time, kind};
+use super::grid::{Column, Grid};
+use crate::text::escape;
+use crate::words::cells::{none, text};
+use crate::words::history::{CURRENT, UNREADABLE, ending};
+use crate::words::holder_name::of_node;
+
+/// The locks of several nodes.
+pub(crate) type RecordList = List<kind::LockRecordList, Record>;
+
+/// A lock that somebody has or had.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "LockRecord")]
+pub(crate) struct Record {
+    api_version: ApiVersion,
+    kind: kind::LockRecord,
+    node: String,
+    /// Absent if the history cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    holder: Option<String>,
+    /// The API user, if it is known and is not the holder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    api_user: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ticket: Option<String>,
+    /// The reason. A long one is cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    acquired_at: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_at: Option<Time>,
+    /// How it ended. Values may be added.
+    outcome: Outcome,
+    /// Who ended it, if not its holder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended_by: Option<String>,
+}
+
+/// How a lock ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(inline)]
+enum Outcome {
+    /// It has not ended, or has expired and nobody acquired the node since.
+    Current,
+    Released,
+    Expired,
+    /// Its holder acquired the node again, for example to put it on hold.
+    Replaced,
+    /// Somebody else took it over.
+    TakenOver,
+    /// Another client wrote the history of this node.
+    Unreadable,
+}
+
+impl Record {
+    /// The locks that `lease` records, the newest first.
+    pub(crate) fn all(lease: &NodeLease) -> Vec<Self> {
+        let current = lease.holder().map(|holder| Self {
+            holder: Some(person(holder).to_owned()),
+            api_user: other(lease.api_user(), holder),
+            ticket: lease.ticket().map(ToOwned::to_owned),
+            reason: lease.reason().map(ToOwned::to_owned),
+            acquired_at: lease.acquired().map(Time::from),
+            ..Self::new(lease, Outcome::Current)
+        });
+        let past = match lease.history() {
+            Ok(history) => history
+                .into_iter()
+                .rev()
+                .map(|past| Self::past(lease, past))
+                .collect(),
+            Err(_) => vec![Self::new(lease, Outcome::Unreadable)],
+        };
+        current.into_iter().chain(past).collect()
+    }
+
+    fn new(lease: &NodeLease, outcome: Outcome) -> Self {
+        Self {
+            api_version: ApiVersion::V2,
+            kind: kind::LockRecord::LockRecord,
+            node: lease.node().to_owned(),
+            holder: None,
+            api_user: None,
+            ticket: None,
+            reason: None,
+            acquired_at: None,
+            ended_at: None,
+            outcome,
+            ended_by: None,
+        }
+    }
+
+    fn past(lease: &NodeLease, past: PastLock) -> Self {
+        let outcome = match past.end {
+            Ending::Released => Outcome::Released,
+            Ending::Expired => Outcome::Expired,
+            Ending::Replaced => Outcome::Replaced,
+            Ending::TakenOver => Outcome::TakenOver,
+        };
+        Self {
+            api_user: other(past.user.as_deref(), &past.holder),
+            holder: Some(person(&past.holder).to_owned()),
+            ticket: past.ticket,
+            reason: past.why,
+            acquired_at: past.from.map(Time::from),
+            ended_at: past.to.map(Time::from),
+            ended_by: past.by,
+            ..Self::new(lease, outcome)
+        }
+    }
+
+    fn end(&self) -> String {
+        let end = match self.outcome {
+            Outcome::Current => return CURRENT.to_owned(),
+            Outcome::Unreadable => return UNREADABLE.to_owned(),
+            Outcome::Released => Ending::Released,
+            Outcome::Expired => Ending::Expired,
+            Outcome::Replaced => Ending::Replaced,
+            Outcome::TakenOver => Ending::TakenOver,
+        };
+        ending(end, self.ended_by.as_deref())
+    }
+}
+
+/// The API user, unless it is the holder.
+fn other(user: Option<&str>, holder: &str) -> Option<String> {
+    user.filter(|user| *user != person(holder))
+        .map(ToOwned::to_owned)
+}
+
+impl Entry for Record {
+    fn name(&self) -> Option<String> {
+        Some(format!("node/{}", self.node))
+    }
+}
+
+/// The table of `records`, with all columns if it `is_wide`.
+pub(crate) fn table(
+    records: &[Record],
+    is_wide: bool,
+    headers: bool,
+    fit: Option<usize>,
+) -> String {
+    let mut columns = vec![
+        Column::whole("NODE"),
+        Column {
+            header: "HOLDER".to_owned(),
+            least: Some(8),
+        },
+        Column::whole("FROM"),
+        Column::whole("TO"),
+        Column {
+            header: "ENDED".to_owned(),
+            least: Some(10),
+        },
+        Column {
+            header: "REASON".to_owned(),
+            least: Some(16),
+        },
+    ];
+    if is_wide {
+        columns.push(Column::whole("TICKET"));
+        columns.push(Column::whole("USER"));
+    }
+    let time = |time: &Option<Time>| time.as_ref().map_or_else(none, ToString::to_string);
+    let row = |record: &Record| {
+        let mut cells = vec![
+            escape(&record.node),
+            record.holder.as_deref().map_or_else(none, of_node),
+            time(&record.acquired_at),
+            time(&record.ended_at),
+            record.end(),
+            text(record.reason.as_deref()),
+        ];
+        if is_wide {
+            cells.push(text(record.ticket.as_deref()));
+            cells.push(text(record.api_user.as_deref()));
+        }
+        cells
+    };
+    Grid::new(columns, headers, fit)
+        .rows(records.iter().map(row))
+        .join("\n")
+}

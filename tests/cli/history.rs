@@ -1,0 +1,149 @@
+//! What the Lease of a node keeps of its last locks.
+
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+use crate::support::{Cluster, LEASES, ago, in_memory, on_both, on_real, requests};
+
+const HISTORY: &str = "kubectl-maint.dev/history";
+
+fn note(cluster: &Cluster, node: &str, key: &str) -> Value {
+    cluster.lease_of(node)["metadata"]["annotations"][key].clone()
+}
+
+#[test]
+fn shows_who_had_the_lock_and_how_each_ended() {
+    on_both("history", |cluster| {
+        let node = cluster.node("worker-1");
+        let by = |holder: &str, arguments: &[&str]| {
+            cluster.maint(arguments).holder(holder).succeeds();
+        };
+        by(
+            "alice",
+            &["acquire", &node, "-m", "new kernel", "--ticket", "OPS-7"],
+        );
+        by("alice", &["release", &node]);
+        by("bob", &["acquire", &node, "-m", "disk errors"]);
+        by(
+            "alice",
+            &[
+                "release",
+                &node,
+                "--force",
+                "--yes",
+                "-m",
+                "bob is on holiday",
+            ],
+        );
+        by("bob", &["acquire", &node]);
+        let times = json!({"spec": {
+            "acquireTime": ago(7200), "renewTime": ago(7200), "leaseDurationSeconds": 60,
+        }});
+        cluster.patch(&format!("{LEASES}/{node}"), &times);
+        by("alice", &["acquire", &node, "-m", "firmware"]);
+        by("alice", &["renew", &node, "-m", "more firmware"]);
+        by("alice", &["hold", &node, "-m", "bad DIMM"]);
+        by(
+            "carol",
+            &["hold", &node, "-m", "burning smell", "--take-over", "--yes"],
+        );
+        assert_snapshot!(cluster.maint(["history", &node]).run(), @"
+        $ kubectl maint history worker-1
+        NODE               HOLDER   FROM                   TO                     ENDED                 REASON
+        worker-1   carol    [time]   -                      not yet               burning smell
+        worker-1   alice    [time]   [time]   taken over by carol   bad DIMM
+        worker-1   alice    [time]   [time]   replaced              more firmware
+        worker-1   bob      [time]   [time]   expired               -
+        worker-1   bob      [time]   [time]   released by alice     disk errors
+        worker-1   alice    [time]   [time]   released              new kernel
+        -- exit code 0
+        ");
+        let run = cluster
+            .maint(["history", &node, "-o", "json", "-v6"])
+            .succeeds();
+        assert_eq!(requests(&run), ["GET"], "{run}");
+        let list: Value = serde_json::from_str(&run.stdout).expect("JSON");
+        let outcomes = list["items"].as_array().expect("items").iter();
+        let outcomes: Vec<&Value> = outcomes.map(|item| &item["outcome"]).collect();
+        let expected = [
+            "Current",
+            "TakenOver",
+            "Replaced",
+            "Expired",
+            "Released",
+            "Released",
+        ];
+        assert_eq!(outcomes, expected, "{run}");
+        let first = &list["items"][5];
+        assert_eq!(
+            (&first["ticket"], &first["reason"]),
+            (&json!("OPS-7"), &json!("new kernel"))
+        );
+        assert_eq!(list["items"][4]["endedBy"], "alice");
+    });
+}
+
+#[test]
+fn shows_all_nodes_or_that_nothing_is_recorded() {
+    in_memory("history-all", |cluster| {
+        let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
+        let run = cluster.maint(["history", &nodes[0]]).succeeds();
+        assert_eq!(
+            (&run.stdout[..], &run.stderr[..]),
+            ("", "No locks are recorded\n")
+        );
+        let run = cluster.maint(["history", "missing"]).run();
+        assert_eq!(run.code, 1, "{run}");
+        for node in &nodes {
+            cluster.maint(["acquire", node, "-m", "disk"]).succeeds();
+            cluster.maint(["release", node]).succeeds();
+        }
+        let run = cluster
+            .maint(["history", "--no-headers", "-o", "wide"])
+            .succeeds();
+        let first = |line: &str| line.split_whitespace().next().map(ToOwned::to_owned);
+        let shown: Vec<String> = run.stdout.lines().filter_map(first).collect();
+        assert_eq!(shown, nodes, "{run}");
+    });
+}
+
+#[test]
+fn what_others_wrote_stays_and_breaks_nothing() {
+    on_both("history-others", |cluster| {
+        let node = cluster.node("worker-1");
+        let theirs = "kubectl-maint.dev/history-of-theirs";
+        let notes = json!({(HISTORY): "see the wiki", (theirs): "kept"});
+        cluster.lease_with(&node, &notes, &json!({}));
+        for verb in ["acquire", "release", "hold", "unhold"] {
+            let message = ["-m", "disk"];
+            let given = if verb == "unhold" { &[][..] } else { &message };
+            cluster.maint([verb, &node]).args(given).succeeds();
+            assert_eq!(note(cluster, &node, HISTORY), "see the wiki", "{verb}");
+            assert_eq!(note(cluster, &node, theirs), "kept", "{verb}");
+        }
+        let run = cluster.maint(["history", &node]).succeeds();
+        assert!(run.stdout.contains("<unreadable>"), "{run}");
+        let run = cluster.maint(["history", &node, "-o", "json"]).succeeds();
+        assert!(run.stdout.contains(r#""outcome": "Unreadable""#), "{run}");
+
+        // Without it, a history begins.
+        let removed = json!({"metadata": {"annotations": {(HISTORY): null}}});
+        cluster.patch(&format!("{LEASES}/{node}"), &removed);
+        cluster.maint(["acquire", &node]).succeeds();
+        assert_eq!(note(cluster, &node, HISTORY), Value::Null);
+        cluster.maint(["release", &node]).succeeds();
+        assert!(note(cluster, &node, HISTORY).is_string());
+        assert_eq!(note(cluster, &node, theirs), "kept");
+    });
+}
+
+#[test]
+fn is_kept_without_further_requests() {
+    on_real("history-requests", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.maint(["acquire", &node]).succeeds();
+        let run = cluster.maint(["release", &node, "-v6"]).succeeds();
+        assert_eq!(requests(&run), ["GET", "PATCH"], "{run}");
+        assert!(note(cluster, &node, HISTORY).is_string());
+    });
+}
