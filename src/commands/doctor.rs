@@ -1,9 +1,11 @@
 //! `doctor`: whether this user can lock nodes in this cluster, and whether the policies work.
 
+use std::collections::HashMap;
+
 use clap::Args;
 use http::Method;
-use maintenance_lease::{Accept, ApiError, Call, Error, NAMESPACE, NodeLease};
-use other_tools::{KeysOfLock, KeysRemoved, remove_keys};
+use maintenance_lease::{Accept, ApiError, Call, NAMESPACE, NodeLease, NodeLookup};
+use other_tools::{HELD, KeysRemoved};
 use policies::{Manifest, Mode};
 use serde_json::{Value, json};
 
@@ -53,7 +55,7 @@ pub(crate) async fn run(args: &DoctorArgs, start: &Start<'_>) -> Result<Code, Fa
     ];
     let is_denied = policies(&session, &mut found).await;
     found.push((Check::Leases, leases(&session, is_denied, args.fix).await));
-    found.push((Check::HeldLabels, labels(&session, args.fix).await));
+    labels(&session, &mut found, args.fix).await;
     // Last, because the answers above tell the server's time.
     found.push((Check::Clock, Discovery::Clock(session.clock_warning())));
     let checkups: Vec<Checkup> = found
@@ -272,48 +274,86 @@ async fn leases(session: &Session<'_>, is_denied: bool, fix: bool) -> Discovery 
     Discovery::Repaired(nodes)
 }
 
+/// The held labels of locks that have ended or expired, and the holds without a label that the node policy would respect.
+async fn labels(session: &Session<'_>, found: &mut Vec<(Check, Discovery)>, fix: bool) {
+    let path = "/api/v1/nodes?labelSelector=kubectl-maint.dev%2Fheld".to_owned();
+    let labelled = object(session.locks.requests(), path).await;
+    // After the Nodes: a label is written while its lock is there.
+    let leases = session.locks.list().await;
+    let (labelled, leases) = match (labelled, leases) {
+        (Ok(labelled), Ok(leases)) => (labelled.unwrap_or_default(), leases),
+        (Err(failure), _) => {
+            return found.push((Check::HeldLabels, unread(Source::Nodes, &failure)));
+        }
+        (_, Err(error)) => {
+            return found.push((Check::HeldLabels, unread(Source::Leases, &error.into())));
+        }
+    };
+    let labelled = labelled["items"].as_array().map_or(&[][..], Vec::as_slice);
+    let is_on = |(check, found): &(Check, Discovery)| {
+        let is_on = matches!(
+            found,
+            Discovery::Policy {
+                mode: Enforcement::On(_),
+                ..
+            }
+        );
+        *check == Check::NodePolicy && is_on
+    };
+    let unlabelled = match found.iter().any(is_on) {
+        true => unlabelled(session, &leases).await,
+        false => Vec::new(),
+    };
+    found.push((
+        Check::HeldLabels,
+        stale_labels(session, labelled, &leases, fix).await,
+    ));
+    if !unlabelled.is_empty() {
+        found.push((Check::HeldLabels, Discovery::Unlabelled(unlabelled)));
+    }
+}
+
 /// The Nodes whose held label belongs to a lock that has ended or expired. If its holder renews an expired lock meanwhile,
 /// only its label is missing.
-async fn labels(session: &Session<'_>, fix: bool) -> Discovery {
-    let path = "/api/v1/nodes?labelSelector=kubectl-maint.dev%2Fheld".to_owned();
-    let list = match object(session.locks.requests(), path).await {
-        Ok(list) => list.unwrap_or_default(),
-        Err(failure) => return unread(Source::Nodes, &failure),
-    };
-    let nodes = list["items"].as_array().map_or(&[][..], Vec::as_slice);
-    // After the Nodes: a label is written while its lock is there.
-    let leases = match session.locks.list().await {
-        Ok(leases) => leases,
-        Err(error) => return unread(Source::Leases, &error.into()),
-    };
-    let stale = nodes.iter().filter_map(|node| {
+async fn stale_labels(
+    session: &Session<'_>,
+    labelled: &[Value],
+    leases: &HashMap<String, NodeLease>,
+    fix: bool,
+) -> Discovery {
+    let stale = labelled.iter().filter_map(|node| {
         let metadata = &node["metadata"];
         let name = metadata["name"].as_str()?;
-        let labelled = metadata["annotations"]["kubectl-maint.dev/held-lock-id"].as_str();
-        (!is_current(session, leases.get(name), labelled))
-            .then(|| (name.to_owned(), labelled.map(ToOwned::to_owned)))
+        let found = metadata["annotations"]["kubectl-maint.dev/held-lock-id"].as_str();
+        (!is_current(session, leases.get(name), found)).then(|| (name.to_owned(), found))
     });
-    let stale: Vec<(String, Option<String>)> = stale.collect();
+    let stale: Vec<(String, Option<&str>)> = stale.collect();
     if stale.is_empty() {
-        return Discovery::Labels(nodes.len());
+        return Discovery::Labels(labelled.len());
     }
     if !fix {
         return Discovery::StaleLabels(stale.into_iter().map(|(node, _)| node).collect());
     }
     let (mut removed, mut left, mut why) = (Vec::new(), Vec::new(), None);
     for (node, lock_id) in stale {
-        match remove_stale(session, &node, lock_id.as_deref()).await {
-            Ok(true) => removed.push(node),
-            Ok(false) => left.push(node),
+        if lock_id.is_none() {
+            // It was not written by a hold.
+            left.push(node);
+            continue;
+        }
+        match session.remove_keys(&node, None).await {
+            Ok(KeysRemoved::Done) => removed.push(node),
+            Ok(KeysRemoved::Nothing | KeysRemoved::StillHeld) => {}
             Err(error) => {
                 left.push(node);
                 why = Some(error.to_string());
             }
         }
     }
-    match left.is_empty() {
-        true => Discovery::LabelsRemoved(removed),
-        false => Discovery::LabelsLeft { nodes: left, why },
+    match (left.is_empty(), removed.is_empty()) {
+        (true, true) => Discovery::Labels(labelled.len()),
+        (true, false) => Discovery::LabelsRemoved(removed),
+        (false, _) => Discovery::LabelsLeft { nodes: left, why },
     }
 }
 
@@ -326,29 +366,28 @@ fn is_current(session: &Session<'_>, lease: Option<&NodeLease>, lock_id: Option<
     })
 }
 
-/// Removes what the lock with this id wrote on the Node, unless the Lease shows now that it has not ended. Returns whether
-/// it was removed.
-async fn remove_stale(
-    session: &Session<'_>,
-    node: &str,
-    lock_id: Option<&str>,
-) -> Result<bool, Error> {
-    // A label without a lock id was not written by a hold.
-    let Some(lock_id) = lock_id else {
-        return Ok(false);
-    };
-    let lease = session.locks.get(node).await?;
-    if is_current(session, lease.as_ref(), Some(lock_id)) {
-        return Ok(false);
+/// The nodes on hold whose Nodes lack the held label, if this user could have written it.
+async fn unlabelled(session: &Session<'_>, leases: &HashMap<String, NodeLease>) -> Vec<String> {
+    if !may(session, ("", "nodes", "", "patch"))
+        .await
+        .is_ok_and(|may| may)
+    {
+        return Vec::new();
     }
-    let of = KeysOfLock {
-        node,
-        lock_id,
-        dry_run: false,
-    };
-    let is_held = async || Ok::<_, Error>(false);
-    let removed = remove_keys(session.locks.requests(), of, is_held).await?;
-    Ok(removed == KeysRemoved::Done)
+    let mut nodes = Vec::new();
+    for (node, _) in leases.iter().filter(|(_, lease)| lease.is_hold()) {
+        let row = session
+            .locks
+            .see_node(node)
+            .await
+            .ok()
+            .and_then(NodeLookup::into_row);
+        if row.is_some_and(|row| !row.labels.contains_key(HELD)) {
+            nodes.push(node.clone());
+        }
+    }
+    nodes.sort();
+    nodes
 }
 
 fn unread(what: Source, failure: &Failure) -> Discovery {

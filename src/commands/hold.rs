@@ -16,7 +16,7 @@ use crate::run::confirm::Confirmed;
 use crate::run::lock_command::LockCommand;
 use crate::run::report::Report;
 use crate::run::session::Start;
-use crate::run::targets::{Target, names};
+use crate::run::targets::names;
 
 /// Put nodes on hold (a lock without an expiry)
 ///
@@ -27,8 +27,8 @@ use crate::run::targets::{Target, names};
 /// If somebody else holds the lock, the error shows who, and the exit code is 3. Use --take-over to
 /// take over their lock. If you already have the node on hold, the reason and the time are replaced.
 /// A hold that fence placed is refused (exit code 6). Each node is put on hold separately: if one is
-/// refused, the others stay on hold. With --wait, multiple nodes are all-or-nothing, and are locked one
-/// at a time in name order.
+/// refused, the others stay on hold. Ctrl-C ends the new holds again. With --wait, multiple nodes are
+/// all-or-nothing, and are locked one at a time in name order.
 ///
 /// The Node gets the label kubectl-maint.dev/held, if you may patch Nodes. It tells other tools and the node
 /// policy that the node is on hold. Neither the label nor --cordon stops `kubectl drain`: it evicts the pods
@@ -132,18 +132,8 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
         options = options.until(until.after(now, "--expect-until")?);
     }
 
-    let results = if args.limit.wait && !command.is_dry_run() {
-        command
-            .lock(targets, SetOptions::hold(options), args.limit)
-            .await?
-    } else {
-        let (options, confirmed) = (&options, &confirmed);
-        let hold = |Target { node, seen }| async move {
-            let confirmed = confirmed.get(&node);
-            Ok(locks.hold_seen(&node, options, confirmed, seen).await?)
-        };
-        command.each(targets, hold).await?
-    };
+    let options = SetOptions::hold(options).take_over(confirmed.values().cloned());
+    let results = command.lock(targets, options.partial(), args.limit).await?;
     let mut report = Report::new(&command, &selection);
     report.confirmed = Some(&confirmed);
     report.because = Some(&args.message);

@@ -44,6 +44,10 @@ pub(crate) async fn run(args: &InstallArgs, start: &Start<'_>) -> Result<Code, F
     check_version(&session).await?;
     let installed = Installed::read(&session, |_| true).await?;
     installed.must_be_ours()?;
+    let namespace = installed.found(Manifest::is_namespace);
+    if namespace.is_some_and(|it| it["metadata"]["deletionTimestamp"].is_string()) {
+        return Err(PolicyRefusal::NamespaceDeleting.into());
+    }
     let (mut is_off, mut is_new) = (false, false);
     for (manifest, found) in &installed.objects {
         let Some(manifest) = kept(&installed, manifest, found.as_ref()) else {

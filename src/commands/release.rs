@@ -156,7 +156,9 @@ async fn unprotect(
     lease: &NodeLease,
 ) -> Result<(), Failure> {
     match args.change.write.dry_run {
-        DryRun::None if is_protected(lease) => session.remove_held_label(lease).await,
+        DryRun::None if is_protected(lease) => {
+            session.remove_held_label(lease.node(), Some(lease)).await
+        }
         _ => Ok(()),
     }
 }

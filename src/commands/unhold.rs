@@ -53,9 +53,11 @@ pub(crate) async fn run(args: &UnholdArgs, start: &Start<'_>) -> Result<Code, Fa
         let lease = seen.as_ref().and_then(|seen| seen.lease.as_ref());
         let now = session.locks.server_time().now();
         may_end(lease, now)?;
-        let held = lease.filter(|lease| lease.is_hold() && !command.is_dry_run());
-        if let Some(lease) = held {
-            session.remove_held_label(lease).await?;
+        let held = lease.filter(|lease| lease.is_hold());
+        let is_free = lease.is_none_or(|lease| lease.holder().is_none());
+        // The label of a hold whose Lease is lost is still there.
+        if (held.is_some() || is_free) && !command.is_dry_run() {
+            session.remove_held_label(&node, held).await?;
         }
         let exists = seen.as_ref().is_some_and(|seen| seen.row.row().is_some());
         let ending = session.locks.unhold_seen(&node, confirmed.get(&node), seen);

@@ -2,10 +2,10 @@
 
 use clap::Args;
 
-use crate::error::Failure;
+use crate::error::{Failure, PolicyRefusal};
 use crate::exit::Code;
 use crate::run::policies::Installed;
-use crate::run::session::Start;
+use crate::run::session::{Session, Start};
 use crate::words::policies as words;
 
 /// Remove the policies and the roles
@@ -33,6 +33,7 @@ pub(crate) async fn run(args: &UninstallArgs, start: &Start<'_>) -> Result<Code,
         session.terminal.remark(words::NOTHING_INSTALLED);
         return Ok(Code::DONE);
     }
+    installed.may_delete().await?;
     let count = installed.objects.len();
     let (facts, question) = words::uninstall(&session.place(), count);
     let terminal = session.terminal;
@@ -41,16 +42,39 @@ pub(crate) async fn run(args: &UninstallArgs, start: &Start<'_>) -> Result<Code,
     installed
         .objects
         .sort_by_key(|(manifest, _)| !manifest.is_binding());
+    let mut deleted = 0;
+    let result = delete_all(&session, &installed, &mut deleted).await;
+    if result.is_err() && deleted > 0 {
+        terminal.remark(words::partly_uninstalled(deleted, count, session.program));
+    }
+    result.map(|()| Code::DONE)
+}
+
+/// Deletes the objects and counts them.
+///
+/// # Errors
+/// If one can't be deleted, or if the policies still refuse writes without their bindings.
+async fn delete_all(
+    session: &Session<'_>,
+    installed: &Installed<'_>,
+    deleted: &mut usize,
+) -> Result<(), Failure> {
     let mut is_off = false;
     for (manifest, _) in &installed.objects {
         if !manifest.is_binding() && !is_off {
-            installed.until_enforced(false).await?;
             is_off = true;
+            match installed.until_enforced(false).await {
+                Err(Failure::Policies(PolicyRefusal::Unchecked { error, .. })) => {
+                    session.terminal.warn(words::not_checked(&error));
+                }
+                is_off => is_off?,
+            }
         }
         if installed.delete(manifest).await? {
             let name = manifest.full_name();
-            terminal.result(format!("{name} deleted"));
+            session.terminal.result(format!("{name} deleted"));
         }
+        *deleted += 1;
     }
-    Ok(Code::DONE)
+    Ok(())
 }

@@ -9,6 +9,8 @@ pub(crate) enum PolicyRefusal {
     NotInstalled,
     /// The API server has no admission policies, because it is too old or a sandbox.
     NoAdmission,
+    /// The namespace is being deleted.
+    NamespaceDeleting,
     /// Nobody knows whether the mode of this policy was changed.
     Unknown { policy: String, error: ApiError },
     /// They were not tested on a server of this version.

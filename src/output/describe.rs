@@ -7,9 +7,10 @@ use maintenance_lease::{NodeLease, NodeLookup};
 use super::status::{Heartbeat, View};
 use crate::text::escape;
 use crate::words::activity;
-use crate::words::cells::{last_reason, left, none, unknown, unreadable};
+use crate::words::cells::{last_reason, none, time_left, unknown, unreadable};
 use crate::words::health;
 use crate::words::holder_name::of_node;
+use crate::words::lock::is_ending;
 use crate::words::next_steps::{self, Reader};
 use crate::words::state::{ShownState, flag_words};
 use crate::words::time::{remaining, span};
@@ -114,8 +115,8 @@ fn end(lease: &NodeLease, now: Now) -> Option<String> {
     if until == Instant::UNREADABLE {
         return Some(unreadable());
     }
-    let left = left(lease, now);
-    let words = match lease.is_overdue(now) {
+    let left = time_left(lease, now);
+    let words = match lease.is_overdue(now) || is_ending(lease.state(now), now) {
         true => left,
         false => format!("in {left}"),
     };

@@ -9,7 +9,8 @@ use futures::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::{Change, Done, Error, HeldLease, NodeLease};
 use other_tools::{
-    KeysOfLock, KeysSet, NodeKeys, OptOuts, has_cluster_api_machine, remove_keys, set_keys,
+    KeysOfLock, KeysRemoved, KeysSet, NodeKeys, OptOuts, has_cluster_api_machine, remove_keys,
+    set_keys,
 };
 
 use super::session::Session;
@@ -147,12 +148,12 @@ impl Session<'_> {
         let id = lock_id.to_string();
         let of = KeysOfLock {
             node: lease.node(),
+            uid: &uid,
             lock_id: &id,
-            dry_run: false,
         };
         let keys = |on: &Node| NodeKeys::of_lock(lease).and(keys(on, &id));
         let is_held = || self.still_shows(lease);
-        set_keys(self.locks.requests(), of, &uid, keys, is_held).await
+        set_keys(self.locks.requests(), of, keys, is_held).await
     }
 
     /// Moves the end in the held label of the lock in `lease`, which was renewed. Reports why if that fails.
@@ -181,38 +182,52 @@ impl Session<'_> {
 
     /// As [`remove_held_label`](Self::remove_held_label), and reports why if that fails.
     pub(crate) async fn try_remove_held_label(&self, lease: &NodeLease) {
-        if let Err(failure) = self.remove_held_label(lease).await {
+        if let Err(failure) = self.remove_held_label(lease.node(), Some(lease)).await {
             let cause = escape(&failure.to_string());
             let text = node_keys::label_stays(lease.node(), &cause);
             self.terminal.remark(text);
         }
     }
 
-    /// Removes what [`set_held_label`](Self::set_held_label) wrote, before the lock in `lease` is ended. Without
-    /// permission, the label stays, and the lock can be ended all the same.
+    /// Removes what [`set_held_label`](Self::set_held_label) wrote, before the lock `ending` is ended, and what is left of a
+    /// lock that has ended. Without permission, it stays, and the lock can be ended all the same.
     ///
     /// # Errors
     /// If the Node can't be read or written.
-    pub(crate) async fn remove_held_label(&self, lease: &NodeLease) -> Result<(), Failure> {
-        let Some(lock_id) = lease.lock_id() else {
-            return Ok(());
-        };
-        let of = KeysOfLock {
-            node: lease.node(),
-            lock_id: &lock_id.to_string(),
-            dry_run: false,
-        };
-        let is_held = || self.still_shows(lease);
-        match remove_keys(self.locks.requests(), of, is_held).await {
+    pub(crate) async fn remove_held_label(
+        &self,
+        node: &str,
+        ending: Option<&NodeLease>,
+    ) -> Result<(), Failure> {
+        match self.remove_keys(node, ending).await {
             Ok(_) => Ok(()),
             Err(Error::Api(error)) if error.is_forbidden() => {
                 let cause = escape(&error.to_string());
-                self.terminal
-                    .remark(node_keys::label_stays(lease.node(), &cause));
+                self.terminal.remark(node_keys::label_stays(node, &cause));
                 Ok(())
             }
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// The same, with its result.
+    ///
+    /// # Errors
+    /// The same, and a missing permission.
+    pub(crate) async fn remove_keys(
+        &self,
+        node: &str,
+        ending: Option<&NodeLease>,
+    ) -> Result<KeysRemoved, Error> {
+        let id = |lease: &NodeLease| Some(lease.lock_id()?.to_string());
+        let shown = async || {
+            let lease = self.locks.get(node).await?;
+            let now = self.locks.server_time().now();
+            let lease = lease.filter(|lease| lease.state(now).is_locked());
+            Ok(lease.as_ref().and_then(id))
+        };
+        let ending = ending.and_then(id);
+        remove_keys(self.locks.requests(), node, ending.as_deref(), shown).await
     }
 
     /// Whether the Lease still shows the lock in `lease`.

@@ -13,11 +13,9 @@ use tokio::sync::mpsc::unbounded_channel;
 use self::progress::{Line, SetUpdate};
 use super::interruption::interrupt;
 use super::lock_command::LockCommand;
-use super::parallel::in_order;
 use super::targets::names;
 use crate::args::wait::WaitingArgs;
 use crate::error::{Failure, Obstacle, Verb};
-use crate::words::waiting::SetWait;
 
 /// The results by node. Nodes that were released again, or never tried, are missing.
 #[derive(Default)]
@@ -94,43 +92,6 @@ impl LockCommand<'_> {
             let held = held.map(|(node, change)| (node, Ok(change)));
             results.by_node.extend(held.chain(failed));
             results.interrupted = outcome.interrupted;
-            drop(line);
-            next = self.without_namespace(&nodes, &results).await?;
-        }
-        Ok(results)
-    }
-
-    /// Locks each of `targets` independently, by `work`.
-    ///
-    /// # Errors
-    /// As [`without_namespace`](Self::without_namespace).
-    pub(crate) async fn each<F>(
-        &self,
-        targets: Vec<Target>,
-        work: impl Fn(Target) -> F,
-    ) -> Result<Results, Failure>
-    where
-        F: Future<Output = Result<Change, Failure>>,
-    {
-        let nodes = names(&targets);
-        let mut results = Results::default();
-        let mut next = Some(targets);
-        while let Some(targets) = next {
-            let mut line = Line::new(&self.session, self.verb, false);
-            let (all, mut taken, mut refused) = (targets.len(), 0, 0);
-            results.interrupted = in_order(
-                targets,
-                self.args.nodes.parallel,
-                &work,
-                |node| self.session.locks.has_open_write(node),
-                |node, result| {
-                    refused += usize::from(result.is_err());
-                    taken += usize::from(result.is_ok());
-                    results.by_node.insert(node.to_owned(), result);
-                    line.take_in(SetUpdate::Count(SetWait { taken, all }, refused));
-                },
-            )
-            .await;
             drop(line);
             next = self.without_namespace(&nodes, &results).await?;
         }

@@ -197,9 +197,25 @@ impl<'a> Installed<'a> {
     /// # Errors
     /// If the server refuses.
     pub(crate) async fn delete(&self, manifest: &Manifest) -> Result<bool, Failure> {
+        self.send_delete(manifest.path()).await
+    }
+
+    /// Lets the server check whether every object could be deleted.
+    ///
+    /// # Errors
+    /// If one could not.
+    pub(crate) async fn may_delete(&self) -> Result<(), Failure> {
+        for (manifest, _) in &self.objects {
+            self.send_delete(format!("{}?dryRun=All", manifest.path()))
+                .await?;
+        }
+        Ok(())
+    }
+
+    async fn send_delete(&self, path: String) -> Result<bool, Failure> {
         let call = Call {
             method: Method::DELETE,
-            path: manifest.path(),
+            path,
             accept: Accept::Json,
             body: None,
         };

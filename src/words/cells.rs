@@ -3,6 +3,7 @@
 use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::{Instant, Now, State};
 
+use super::lock::is_ending;
 use super::time::{remaining, span};
 use crate::text::escape;
 
@@ -47,6 +48,7 @@ pub(crate) fn time_left(lease: &NodeLease, now: Now) -> String {
         Some(end) if lease.is_overdue(now) => {
             format!("{} ago", span(now.earliest - end))
         }
+        Some(_) if is_ending(lease.state(now), now) => "expires now".to_owned(),
         Some(end) => remaining(end - now.earliest),
     }
 }

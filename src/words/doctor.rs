@@ -144,12 +144,14 @@ pub(crate) enum Discovery {
     StaleLabels(Vec<String>),
     /// The labels of such Nodes were removed.
     LabelsRemoved(Vec<String>),
-    /// Those of these Nodes were not. `None`: they have no lock id, or changed meanwhile.
+    /// Those of these Nodes were not. `None`: they have no lock id.
     LabelsLeft {
         nodes: Vec<String>,
         why: Option<String>,
     },
     Labels(usize),
+    /// Nodes on hold that lack the label.
+    Unlabelled(Vec<String>),
     /// This could not be read.
     Unread {
         what: Source,
@@ -272,6 +274,13 @@ impl Discovery {
                         program.kubectl()
                     ),
                 },
+            ),
+            Self::Unlabelled(nodes) => note(
+                format!(
+                    "on hold without the held label, so the node policy does not protect: {}",
+                    first(nodes, LISTED)
+                ),
+                "the holder can run the same `hold` or `fence` again".to_owned(),
             ),
             Self::Labels(count) => ok(format!(
                 "{} with the held label",

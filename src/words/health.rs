@@ -110,6 +110,7 @@ mod tests {
             uid: String::new(),
             deleting: false,
             labels: BTreeMap::new(),
+            ended_lock: None,
         };
         let by = || Some("alice\u{1b}@bastion".to_owned());
         let since = Some(NOW - Span::seconds(540));

@@ -1,7 +1,7 @@
 //! Why a node is locked, since when and until when.
 
 use maintenance_lease::NodeLease;
-use maintenance_lease::protocol::{Instant, Now, State};
+use maintenance_lease::protocol::{Instant, Now, SKEW_BUDGET, Span, State};
 
 use super::state::flag_words;
 use super::time::{clock, remaining, span};
@@ -22,6 +22,10 @@ fn times(lease: &NodeLease, state: State, now: Now) -> String {
         State::Held { until } if until == Instant::UNREADABLE => {
             Some("until an unreadable time".to_owned())
         }
+        State::Held { until } if is_ending(state, now) => Some(format!(
+            "expires now; anyone may acquire it after {}",
+            at(until + SKEW_BUDGET)
+        )),
         State::Held { until } => Some(format!(
             "until {}, {} left",
             at(until),
@@ -57,6 +61,12 @@ fn times(lease: &NodeLease, state: State, now: Now) -> String {
         [] => String::new(),
         parts => format!(" ({})", parts.join(", ")),
     }
+}
+
+/// Whether its end has come, and nobody else may acquire it yet because clocks may differ.
+pub(crate) fn is_ending(state: State, now: Now) -> bool {
+    const ROUNDED: Span = Span::micros(500_000);
+    matches!(state, State::Held { until } if until < now.earliest + ROUNDED)
 }
 
 /// The reason, quoted, and the ticket.

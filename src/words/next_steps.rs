@@ -6,6 +6,7 @@ use pod_safety::fencing::is_of_fencing;
 use pod_safety::node_health::Health;
 
 use super::hint_command::{NO_REASON, Program};
+use super::lock::is_ending;
 use super::time::{clock, remaining};
 use super::verb::Outcomes;
 use crate::error::Verb;
@@ -56,6 +57,10 @@ pub(crate) fn all(
             ("Extend it", format!("{program} renew {node}")),
             ("Release it", format!("{program} release {node}")),
         ],
+        (State::Held { .. }, false) if is_ending(state, now) => vec![(
+            "Wait for it",
+            format!("{program} acquire {node} --wait -m {NO_REASON}"),
+        )],
         (State::Held { .. }, false) => vec![
             (
                 "Wait for it",

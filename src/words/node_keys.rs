@@ -10,13 +10,12 @@ pub(crate) const CLUSTER_API: &str =
 
 /// The lock has ended, or is being ended.
 pub(crate) fn lock_ended(is_hold: bool) -> String {
-    let (lock, again) = match is_hold {
-        true => ("hold", "`unhold`, then hold it again"),
-        false => ("lock", "`release`, then acquire it again"),
-    };
-    format!(
-        "its {lock} has ended, or an interrupted command has begun to end it; to label the Node, run {again}"
-    )
+    match is_hold {
+        true => "another command has ended its hold, or has begun to".to_owned(),
+        false => "its lock has ended, or an interrupted command has begun to end it; to label the Node, run \
+                  `release`, then acquire it again"
+            .to_owned(),
+    }
 }
 
 pub(crate) const NODE_GONE: &str = "the Node does not exist, or cannot be read";

@@ -105,6 +105,21 @@ pub(crate) fn uninstall(place: &str, count: usize) -> ([String; 2], &'static str
     )
 }
 
+/// What is left after an uninstallation that failed.
+pub(crate) fn partly_uninstalled(deleted: usize, count: usize, program: &Program) -> String {
+    format!(
+        "{deleted} of {count} objects were deleted, and the others stay; to delete them, run `{program} uninstall` again"
+    )
+}
+
+/// The policies were switched off, but nobody knows what the server refuses now.
+pub(crate) fn not_checked(error: &ApiError) -> String {
+    format!(
+        "the bindings were deleted, but the effect was not checked: {}",
+        escape(&error.to_string())
+    )
+}
+
 /// The warning that another tool may undo `off`.
 pub(crate) fn may_return(manager: &str) -> String {
     format!(
@@ -129,6 +144,12 @@ pub(crate) fn refusal(refusal: &PolicyRefusal, program: &Program) -> (String, St
                 escape(&error.to_string())
             ),
             format!("check with `{program} enforce`"),
+        ),
+        PolicyRefusal::NamespaceDeleting => (
+            format!(
+                "namespace {NAMESPACE} is being deleted, and every lock with it; nothing was installed"
+            ),
+            format!("wait until it is gone, then run `{program} install` again"),
         ),
         PolicyRefusal::NotInstalled => (
             "the policies are not installed".to_owned(),

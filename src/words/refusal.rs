@@ -8,7 +8,7 @@ use maintenance_lease::protocol::{Instant, Now, Refusal, State, identity};
 use maintenance_lease::{LONGEST_DURATION, NodeLease, Refused};
 
 use super::holder_name::{named, person};
-use super::lock::{about, why};
+use super::lock::{about, is_ending, why};
 use super::request::RequestContext;
 use super::state::node_problem;
 use super::time::{clock, length, remaining};
@@ -177,6 +177,11 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
     }
     match (refused.refusal, verb) {
         (_, Verb::Verify) => STOP.to_owned(),
+        (Refusal::Held | Refusal::NotHolder, Verb::Release | Verb::Renew)
+            if is_ending(refused.state, request.now) =>
+        {
+            format!("acquire {it} with `{}`", to_lock.same_command("--wait"))
+        }
         (Refusal::Held | Refusal::AdminHold, Verb::Hold) => {
             let take_over = same.same_command("--take-over");
             match can_wait {

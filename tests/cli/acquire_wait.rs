@@ -71,7 +71,7 @@ fn an_expired_node_is_acquired() {
         $ kubectl maint acquire worker-1 --wait -o name
         node/worker-1
         -- stderr
-        waiting for node/worker-1: locked by bob@laptop (since [time], until [time], [length] left); free when released, or at [time] unless renewed
+        waiting for node/worker-1: locked by bob@laptop (since [time], expires now; anyone may acquire it after [time]); free when released, or at [time] unless renewed
         Warning: node/worker-1 had an expired lock of bob@laptop (since [time], expired at [time], [length] ago); their work may be unfinished
         -- exit code 0
         ");

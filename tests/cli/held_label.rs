@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, SubsecRound as _, TimeDelta, Utc};
 use http::Method;
+use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -66,6 +67,38 @@ fn an_unhold_killed_behind_the_label_ends_the_hold_when_run_again() {
         assert!(holder_of(cluster, &node).is_some());
         cluster.maint(["unhold", &node]).succeeds();
         assert_eq!(holder_of(cluster, &node), None);
+        assert_eq!(keys(cluster, &node), (false, false));
+    });
+}
+
+/// The unhold has written on the Node that this hold ends, so its label could not be written any more.
+#[test]
+fn a_hold_behind_a_killed_unhold_is_labelled_again() {
+    on_both("label-hold-again", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.maint(["hold", &node, "-m", "disk"]).succeeds();
+        killed_before(cluster, &["unhold", &node], "/leases/");
+        assert_snapshot!(cluster.maint(["hold", &node, "-m", "disk"]).run(), @"
+        $ kubectl maint hold worker-1 -m disk
+        node/worker-1 on hold by alice@bastion
+        -- stderr
+        A hold does not expire. To end it: kubectl maint unhold worker-1
+        -- exit code 0
+        ");
+        assert_eq!(keys(cluster, &node), (true, true));
+        cluster.maint(["unhold", &node]).succeeds();
+        assert_eq!(keys(cluster, &node), (false, false));
+    });
+}
+
+#[test]
+fn an_unhold_removes_the_label_of_a_hold_whose_lease_is_lost() {
+    on_both("label-lease-lost", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.maint(["hold", &node, "-m", "disk"]).succeeds();
+        cluster.delete(&format!("{LEASES}/{node}"));
+        let run = cluster.maint(["unhold", &node]).succeeds();
+        assert!(run.stdout.contains("already free"), "{run}");
         assert_eq!(keys(cluster, &node), (false, false));
     });
 }

@@ -1,5 +1,7 @@
 //! Ctrl-C, and other ways to be asked to end, while an answer is awaited.
 
+use std::time::Duration;
+
 use control_plane::Authority;
 use http::Method;
 use insta::assert_snapshot;
@@ -7,7 +9,7 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use crate::support::Treatment::{Keep, Pass};
-use crate::support::{in_memory, on_both};
+use crate::support::{Cluster, in_memory, on_both};
 
 #[test]
 fn while_a_read_hangs() {
@@ -210,6 +212,76 @@ fn while_the_second_of_two_hangs() {
             assert_eq!(cluster.lease_of(&nodes[0])["spec"]["holderIdentity"], "");
             drop(kept);
         });
+    }
+}
+
+#[test]
+fn while_the_second_of_two_holds_hangs() {
+    for (prefix, signal) in [("ctrl-hold", Signal::INT), ("term-hold", Signal::TERM)] {
+        on_both(prefix, |cluster| {
+            let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
+            for node in &nodes {
+                cluster.released(node);
+            }
+            let proxy = cluster.proxy_for(Keep, |method, path| {
+                method == Method::PATCH && path.contains("/leases/") && path.contains("worker-2")
+            });
+            let hold = cluster.maint(["hold"]).args(&nodes).args(["-m", "rack"]);
+            let (run, _kept) = proxy.holds_up(hold);
+            wait_for_holder(cluster, &nodes[0], "kubeadm:alice@bastion");
+            run.is_sent(signal);
+            // The first is ended again; the second may still take effect.
+            assert_snapshot!(run.ends(), @"
+            $ kubectl maint hold worker-1 worker-2 -m rack
+            -- stderr
+            error: interrupted: the write for node/worker-2 was in progress and may still take effect
+            hint: check with `kubectl maint status worker-2`
+            1 of 2 nodes not put on hold: worker-1; unknown: worker-2
+            -- exit code 130
+            ");
+            assert_eq!(cluster.lease_of(&nodes[0])["spec"]["holderIdentity"], "");
+        });
+    }
+}
+
+/// Its holder may still be working there.
+#[test]
+fn what_was_taken_over_before_an_interrupt_stays_on_hold() {
+    on_both("ctrl-taken", |cluster| {
+        let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
+        cluster.released(&nodes[1]);
+        let bob = cluster.maint(["acquire", &nodes[0]]).holder("bob@laptop");
+        bob.succeeds();
+        let proxy = cluster.proxy_for(Keep, |method, path| {
+            method == Method::PATCH && path.contains("/leases/") && path.contains("worker-2")
+        });
+        let hold = cluster.maint(["hold"]).args(&nodes);
+        let hold = hold.args(["-m", "rack", "--take-over", "--yes"]);
+        let (run, _kept) = proxy.holds_up(hold);
+        wait_for_holder(cluster, &nodes[0], "kubeadm:alice@bastion");
+        run.interrupt();
+        assert_snapshot!(run.ends(), @"
+        $ kubectl maint hold worker-1 worker-2 -m rack --take-over --yes
+        node/worker-1 on hold by alice@bastion, taken over from bob@laptop
+        -- stderr
+        Warning: bob@laptop may still act on node/worker-1 until [time] at the latest
+        error: interrupted: the write for node/worker-2 was in progress and may still take effect
+        hint: check with `kubectl maint status worker-2`
+        A hold does not expire. To end it: kubectl maint unhold worker-1
+        1 of 2 nodes on hold: worker-1; unknown: worker-2
+        -- exit code 130
+        ");
+        assert_eq!(
+            cluster.lease_of(&nodes[0])["spec"]["holderIdentity"],
+            "kubeadm:alice@bastion"
+        );
+    });
+}
+
+/// Several writes are under way at once.
+fn wait_for_holder(cluster: &Cluster, node: &str, holder: &str) {
+    while cluster.lease_of(node)["spec"]["holderIdentity"] != holder {
+        std::thread::sleep(Duration::from_millis(10));
     }
 }
 

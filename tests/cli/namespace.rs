@@ -67,6 +67,20 @@ fn a_script_creates_it_only_with_the_flag() {
         hint: to create it, run `kubectl maint acquire worker-1 --dry-run=server --create-namespace`; for a real cluster, run `kubectl maint install` first
         -- exit code 1
         ");
+        assert_snapshot!(cluster.maint(["acquire", &node, "--dry-run"]).run(), @"
+        $ kubectl maint acquire worker-1 --dry-run
+        -- stderr
+        error: namespace kube-node-maintenance does not exist
+        hint: to create it, run `kubectl maint acquire worker-1 --dry-run=client --create-namespace`; for a real cluster, run `kubectl maint install` first
+        -- exit code 1
+        ");
+        assert_snapshot!(cluster.maint(["acquire", &node, "--dry-run", "--create-namespace"]).run(), @"
+        $ kubectl maint acquire worker-1 --dry-run --create-namespace
+        node/worker-1 acquired by alice@bastion until [time] (30m) (dry run)
+        -- stderr
+        namespace/kube-node-maintenance created (dry run)
+        -- exit code 0
+        ");
         assert_snapshot!(cluster.maint(["acquire", &node, "-o", "json"]).run(), @r#"
         $ kubectl maint acquire worker-1 -o json
         {

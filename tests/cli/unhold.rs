@@ -106,7 +106,12 @@ fn an_event_needs_a_node() {
         let gone = cluster.name("decommissioned");
         cluster.lease(&gone, &json!({"holderIdentity": "kubeadm-ops"}));
         let run = cluster.maint(["unhold", &gone, "--yes", "-v6"]).succeeds();
-        assert_eq!(requests(&run), ["GET", "GET", "PATCH"], "{run}");
+        let what = "Lease, Node for a held label, Node for the Event";
+        assert_eq!(
+            requests(&run),
+            ["GET", "GET", "GET", "PATCH"],
+            "{what}: {run}"
+        );
     });
 }
 

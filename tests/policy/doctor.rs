@@ -246,3 +246,35 @@ fn held_labels_of_ended_locks_are_found() {
     );
     assert!(found.contains(node), "{found}");
 }
+
+#[test]
+fn holds_without_the_label_are_found() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("doctor-unlabelled");
+    let node = "doctor-unlabelled";
+    plane
+        .create_nodes(&[NodeSpec::ready(node)])
+        .expect("a node");
+    let hugo = person(plane, "hugo", &[USERS, HOLDERS]);
+    let found = || admin(plane).maint(&["doctor"]).stdout;
+    let says = |found: &str| {
+        let mut lines = found.lines();
+        let begin = "note     held labels    on hold without the held label, so the node policy does not protect: ";
+        lines.any(|line| line.starts_with(begin) && line.contains(node))
+    };
+    hugo.succeeds(&["hold", node, "-m", "disk"]);
+    assert!(!says(&found()));
+    let unlabel = json!({"metadata": {"labels": {"kubectl-maint.dev/held": null}}});
+    admitted(
+        hugo.patch(&format!("{NODES}/{node}"), &unlabel),
+        "by the holder",
+    );
+    let text = found();
+    assert!(says(&text), "{text}");
+    assert!(
+        text.contains("the holder can run the same `hold` or `fence` again"),
+        "{text}"
+    );
+    hugo.succeeds(&["hold", node, "-m", "disk"]);
+    assert!(!says(&found()));
+}

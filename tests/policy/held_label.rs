@@ -51,6 +51,7 @@ fn says_what_the_hold_says_and_goes_with_it() {
     let expected = json!({
         "-by": "label-alice", "-user": "label-alice", "-reason": "bad DIMM", "-ticket": "OPS-7",
         "-schedulable": "true",
+        "-set": "remediation.medik8s.io/exclude-from-remediation,cluster-autoscaler.kubernetes.io/scale-down-disabled",
     });
     assert_eq!(notes, expected);
     let lock_id =
@@ -191,6 +192,66 @@ fn a_takeover_and_a_new_hold_replace_what_is_left() {
     ada.succeeds(&["unhold", name]);
     assert!(!is_cordoned(&bob, &path));
     assert_eq!(record(&admin(plane).get(&path)).0, Value::Null);
+}
+
+/// Also under a name that many people share: the policy lets it only take over, once for each lock id.
+#[test]
+fn a_hold_behind_a_killed_unhold_is_labelled_again() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("label-again");
+    for (name, by) in [
+        ("label-again-1", holder(plane, "label-alice")),
+        ("label-again-2", admin(plane)),
+    ] {
+        let path = node(plane, name);
+        by.succeeds(&["hold", name, "-m", "why"]);
+        let seen = by.get(&path);
+        let notes = seen["metadata"]["annotations"].as_object().expect("notes");
+        let held = notes.keys().filter(|key| key.starts_with(KEY));
+        let mut patch = json!({"metadata": {"labels": {(KEY): null}, "annotations": {}}});
+        for key in held {
+            patch["metadata"]["annotations"][key] = Value::Null;
+        }
+        let lock_id = &notes["kubectl-maint.dev/held-lock-id"];
+        patch["metadata"]["annotations"]["kubectl-maint.dev/breaks"] = lock_id.clone();
+        admitted(by.patch(&path, &patch), "what a killed unhold has written");
+        for _ in 0..2 {
+            let run = by.succeeds(&["hold", name, "-m", "why"]);
+            assert!(!run.stderr.contains("without the held label"), "{run:?}");
+            assert_eq!(record(&by.get(&path)).0, "true");
+        }
+        by.succeeds(&["unhold", name]);
+        assert_eq!(record(&by.get(&path)), (Value::Null, json!({})));
+    }
+}
+
+/// The keys of the copy belong to another field manager, and to a hold of the other Node.
+#[test]
+fn a_copy_of_a_node_on_hold_is_held_and_released() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("label-copy");
+    let alice = holder(plane, "label-alice");
+    let bob = holder(plane, "label-bob");
+    let path = node(plane, "label-original");
+    alice.succeeds(&["hold", "label-original", "-m", "why", "--cordon"]);
+    let mut copy = alice.get(&path);
+    let metadata = copy["metadata"].as_object_mut().expect("metadata");
+    metadata.retain(|key, _| ["labels", "annotations"].contains(&&**key));
+    metadata.insert("name".to_owned(), json!("label-copy"));
+    admitted(admin(plane).post(NODES, &copy), "a copy");
+    let run = bob.succeeds(&["hold", "label-copy", "-m", "mine"]);
+    assert!(!run.stderr.contains("without the held label"), "{run:?}");
+    let path = format!("{NODES}/label-copy");
+    let (label, notes) = record(&bob.get(&path));
+    assert_eq!(
+        (label, &notes["-user"]),
+        (json!("true"), &json!("label-bob"))
+    );
+    bob.succeeds(&["unhold", "label-copy"]);
+    let seen = bob.get(&path);
+    assert_eq!(record(&seen), (Value::Null, json!({})));
+    assert!(!is_cordoned(&bob, &path));
+    assert!(!seen.to_string().contains("scale-down-disabled"), "{seen}");
 }
 
 /// A condition as the kubelet writes it: it sets a time on the Node.

@@ -433,26 +433,50 @@ fn a_check_that_fails_is_no_proof_that_the_policies_are_off() {
     });
     plane.grant("paula", &rights).expect("rights");
     let paula = person(&plane, "paula", &[]);
-    let unchecked = |arguments: &[&str]| {
-        let run = paula.maint(arguments);
-        assert_eq!(run.code, 6, "{run:?}");
-        let says = "error: the mode was changed, but the effect was not checked: Error from \
-                    server (Forbidden): ";
-        assert!(run.stderr.starts_with(says), "{run:?}");
-        run.stdout
-    };
-    assert_eq!(unchecked(&["enforce", "off"]), both("off (was deny)"));
+    let run = paula.maint(&["enforce", "off"]);
+    assert_eq!(run.code, 6, "{run:?}");
+    let says = "error: the mode was changed, but the effect was not checked: Error from server (Forbidden): ";
+    assert!(run.stderr.starts_with(says), "{run:?}");
+    assert_eq!(run.stdout, both("off (was deny)"));
     admin.succeeds(&["enforce", "deny"]);
     await_denial(&admin, true);
-    let before = ours(&plane).len();
-    let deleted = unchecked(&["uninstall", "--yes"]);
-    assert_eq!(deleted.matches("binding").count(), 3, "{deleted}");
-    assert_eq!(deleted.lines().count(), 3, "{deleted}");
-    assert_eq!(unchecked(&["uninstall", "--yes"]), "");
-    assert_eq!(ours(&plane).len(), before - 3);
-    await_denial(&admin, false);
-    admin.succeeds(&["uninstall", "--yes"]);
+    // Without the right to delete everything, nothing is deleted.
+    let before = ours(&plane);
+    let refused = paula.maint(&["uninstall", "--yes"]);
+    assert_eq!((refused.code, &*refused.stdout), (1, ""), "{refused:?}");
+    let says = "Error from server (Forbidden): ";
+    assert!(refused.stderr.starts_with(says), "{refused:?}");
+    assert_eq!(ours(&plane), before);
+    let rights = kinds.map(|(group, kinds)| Rule::new(group, kinds, &["get", "delete"]));
+    plane.grant("pauline", &rights).expect("rights");
+    let removed = person(&plane, "pauline", &[]).succeeds(&["uninstall", "--yes"]);
+    let says = "Warning: the bindings were deleted, but the effect was not checked: ";
+    assert!(removed.stderr.contains(says), "{removed:?}");
     assert_eq!(ours(&plane), ["namespace/kube-node-maintenance"]);
+    await_denial(&admin, false);
+}
+
+#[test]
+fn nothing_is_installed_into_a_namespace_that_is_being_deleted() {
+    let Some(plane) = plane() else { return };
+    let _logs = plane.keep_logs_on_panic("terminating");
+    let admin = admin(&plane);
+    let namespaces = "/api/v1/namespaces";
+    let namespace = json!({"metadata": {"name": "kube-node-maintenance"}});
+    admitted(admin.post(namespaces, &namespace), "a namespace");
+    // No controller ends the deletion.
+    let path = format!("{namespaces}/kube-node-maintenance");
+    admitted(admin.delete(&path), "its deletion");
+    let refused = admin.maint(&["install"]);
+    assert_eq!(
+        (refused.code, &*refused.stderr),
+        (
+            6,
+            "error: namespace kube-node-maintenance is being deleted, and every lock with it; nothing was installed\n\
+             hint: wait until it is gone, then run `kubectl maint install` again\n"
+        )
+    );
+    assert_eq!(ours(&plane), [""; 0]);
 }
 
 #[test]

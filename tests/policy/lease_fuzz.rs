@@ -173,7 +173,8 @@ fn is_allowed(old: &Value, new: &Value, by: &Writer) -> Option<bool> {
     let is_ended = is.is_empty() && !was.is_empty();
     let named = note(old, "user").strip_prefix(&format!("{}-", counts[0]));
     let is_own = named.is_none_or(|named| named == by.person.name);
-    let is_own_end = is_own && (is_ended || is == format!("kubeadm:{was}"));
+    let is_same_hold = is == was && is_admin(was);
+    let is_own_end = is_own && (is_ended || is == format!("kubeadm:{was}") || is_same_hold);
     let is_ended_early = (is_replaced || is_shortened || is_ended) && !is_own_end;
     let is_record_changed = !is_own && record(old) != record(new);
     let over = now - end(old) - 1.0;

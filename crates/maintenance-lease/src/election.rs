@@ -181,6 +181,6 @@ impl LeaderElection {
         let mut plan = self.plan(None)?;
         let caller = self.maintenance.caller(&mut plan.names);
         let api = &self.maintenance.api;
-        api.check(&seen.node, plan.verb, caller, seen, &mut plan.names)
+        api.check(&seen.node, plan.verb, caller, None, seen, &mut plan.names)
     }
 }

@@ -5,6 +5,10 @@ use serde::Deserialize;
 /// The prefix of every annotation that this tool writes.
 pub const ANNOTATION_PREFIX: &str = "kubectl-maint.dev/";
 
+/// The lock id of the acquisition that a confirmed takeover ended. It is never removed, because it does not match any
+/// later acquisition. On a Node it is that of the last hold that was ended, or is being ended.
+pub const BREAKS: &str = "kubectl-maint.dev/breaks";
+
 /// The names behind the prefix.
 pub(crate) mod annotation {
     pub(crate) const REASON: &str = "kubectl-maint.dev/reason";
@@ -18,10 +22,6 @@ pub(crate) mod annotation {
 
     /// The acquisition that ended last. It stays when others acquire the Lease later.
     pub(crate) const LAST_ACQUISITION: &str = "kubectl-maint.dev/last-acquisition";
-
-    /// The lock id of the acquisition that a confirmed takeover ended. It is never removed, because it
-    /// does not match any later acquisition.
-    pub(crate) const BREAKS: &str = "kubectl-maint.dev/breaks";
 
     /// The API user who wrote the acquisition, [marked](super::mark) with its count: clients that do not know this
     /// annotation leave it in place.

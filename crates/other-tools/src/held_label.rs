@@ -7,13 +7,26 @@ use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::{Instant, identity};
 
-use crate::node_keys::{LOCK_ID, NOTES, NodeKeys, annotation, is_cordoned, own_entry};
+use crate::node_keys::{
+    LOCK_ID, NOTES, NodeKeys, annotation, is_cordoned, is_held_key, is_only_ours, own_entry,
+};
 
 /// The label of a Node that its lock protects. The node policy refuses some writes to Nodes that have it.
 pub const HELD: &str = "kubectl-maint.dev/held";
 
 /// Whether the Node was schedulable before the lock. Then it is the lock's cordon that nobody else may undo.
 const SCHEDULABLE: &str = "kubectl-maint.dev/held-schedulable";
+
+/// What else the hold set and nobody had set before: keys, and [`CORDON`]. A copy of the Node does not show it otherwise.
+const SET: &str = "kubectl-maint.dev/held-set";
+
+/// How [`SET`] calls the cordon.
+pub(crate) const CORDON: &str = "cordon";
+
+/// Whether a hold has set this key, or [`CORDON`], on the Node or on the one that it is a copy of.
+pub(crate) fn is_listed(node: &Node, key: &str) -> bool {
+    annotation(node, SET).is_some_and(|set| set.split(',').any(|set| set == key))
+}
 
 impl NodeKeys {
     /// The held label of the lock in `lease`. That of a lock that expires says when: then the node policy no longer
@@ -68,8 +81,8 @@ impl NodeKeys {
         if !keys.labels.contains_key(HELD) {
             return keys;
         }
-        let owns_cordon =
-            own_entry(node).is_some_and(|own| own["f:spec"]["f:unschedulable"].is_object());
+        let owns_cordon = is_listed(node, CORDON)
+            || own_entry(node).is_some_and(|own| own["f:spec"]["f:unschedulable"].is_object());
         let is_same = annotation(node, LOCK_ID) == Some(lock_id);
         let recorded = annotation(node, SCHEDULABLE).filter(|_| is_same || owns_cordon);
         let was_schedulable = match recorded {
@@ -77,9 +90,33 @@ impl NodeKeys {
             None => !is_cordoned(node),
         };
         let note = (SCHEDULABLE.to_owned(), was_schedulable.to_string());
-        keys.annotations.extend([note]);
         keys.cordon |= owns_cordon;
+        let cordon = (keys.cordon && was_schedulable).then_some(CORDON);
+        let set: Vec<&str> = self.set_on(node).chain(cordon).collect();
+        let set = (!set.is_empty()).then(|| (SET.to_owned(), set.join(",")));
+        keys.annotations.extend([note].into_iter().chain(set));
         keys
+    }
+}
+
+impl NodeKeys {
+    /// The opt-outs among these keys that nobody else has set.
+    fn set_on<'k>(&'k self, node: &'k Node) -> impl Iterator<Item = &'k str> {
+        let maps = [
+            ("labels", &self.labels, &node.metadata.labels),
+            ("annotations", &self.annotations, &node.metadata.annotations),
+        ];
+        let all = maps.into_iter().flat_map(move |(map, wanted, found)| {
+            let opt_outs = wanted.iter().filter(|(key, _)| !is_held_key(key));
+            opt_outs.filter(move |(key, value)| {
+                match found.as_ref().and_then(|found| found.get(*key)) {
+                    None => true,
+                    Some(found) if found != *value => false,
+                    Some(_) => is_listed(node, key) || is_only_ours(node, &["metadata", map, key]),
+                }
+            })
+        });
+        all.map(|(key, _)| key.as_str())
     }
 }
 

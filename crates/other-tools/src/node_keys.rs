@@ -1,5 +1,5 @@
 //! The labels, annotations and the cordon that a lock writes on its Node: one server-side apply with an own field
-//! manager, never forced, and its undo, an apply with less.
+//! manager, and its undo, an apply with less. Values of others are never overwritten.
 //!
 //! The lock itself is the Lease, and these keys must not outlive it. So both writes name the uid and the resource
 //! version of the Node that was read:
@@ -9,9 +9,9 @@
 //!   write changes the resource version, so late copies of an apply for the ended lock fail. An apply that begins
 //!   later finds the ended id.
 //!
-//! A Node that is created again from a copy has the keys of the lock, but another field manager owns them. An apply of ours
-//! does not remove those, so [`remove_keys`] first removes them with a merge patch, bound to the same uid and resource
-//! version.
+//! A Node that is created again from a copy has the keys of the lock, but another field manager owns them. So an apply that
+//! changes keys that only we write is forced. It does not remove what others own, so [`remove_keys`] first removes that with a
+//! merge patch, bound to the same uid and resource version. An annotation lists the other keys that the lock set.
 //!
 //! If a command stops between two of these writes, the same command finishes the work when it is run again.
 
@@ -21,11 +21,11 @@ use std::time::Duration;
 use http::Method;
 use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
-use maintenance_lease::{Accept, ApiError, Call, Requests, escape};
+use maintenance_lease::{Accept, ApiError, BREAKS, Call, Requests, escape};
 use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 
-use crate::held_label::HELD;
+use crate::held_label::{CORDON, HELD, is_listed};
 use crate::managed_fields::{is_apply_of, owners};
 
 /// The field manager of the keys.
@@ -34,14 +34,16 @@ pub const FIELD_MANAGER: &str = "kubectl-maint-node-keys";
 /// The annotation with the lock id that the keys belong to.
 pub(crate) const LOCK_ID: &str = "kubectl-maint.dev/held-lock-id";
 
-/// The annotation with the id of the lock that ended. The node policy wants it from a confirmed takeover.
-const ENDED: &str = "kubectl-maint.dev/breaks";
-
 /// How the annotations that explain the held label begin.
 pub(crate) const NOTES: &str = "kubectl-maint.dev/held-";
 
-const APPLY: &str = "application/apply-patch+yaml";
-const MERGE: &str = "application/merge-patch+json";
+/// How a patch is sent: its content type, and more of the query.
+type Kind = (&'static str, &'static str);
+
+const APPLY: Kind = ("application/apply-patch+yaml", "");
+/// Only if nothing but keys of ours may have another owner.
+const FORCED_APPLY: Kind = ("application/apply-patch+yaml", "&force=true");
+const MERGE: Kind = ("application/merge-patch+json", "");
 
 /// How often a write is tried on a Node that keeps changing.
 const MOST_TRIES: u32 = 6;
@@ -82,10 +84,10 @@ impl NodeKeys {
 pub struct KeysOfLock<'a> {
     /// The Node's name.
     pub node: &'a str,
+    /// The Node's uid.
+    pub uid: &'a str,
     /// The lock id.
     pub lock_id: &'a str,
-    /// Let the server check the write without storing it.
-    pub dry_run: bool,
 }
 
 /// The result of [`set_keys`].
@@ -117,15 +119,15 @@ pub enum KeysRemoved {
     Done,
     /// There were none, or there is no such Node.
     Nothing,
-    /// They belong to a newer lock, and were left as they are.
-    NewerLock,
+    /// They belong to the lock that the Lease shows, and were left as they are.
+    StillHeld,
 }
 
 /// The next step with a Node that was read.
 #[derive(Debug, PartialEq)]
 enum Step {
     /// Send this apply, if the Lease shows the lock id.
-    Apply(Value, Vec<Conflict>),
+    Apply(Kind, Value, Vec<Conflict>),
     /// The Node is as wanted.
     Stands,
     /// It is not the Node of the lock.
@@ -134,7 +136,7 @@ enum Step {
     LockEnded,
 }
 
-/// Writes the `keys` for the Node with this `uid`. Replaces what the same field manager wrote before.
+/// Writes the `keys` on the Node. Replaces what the same field manager wrote before.
 ///
 /// `is_held` reads whether the Lease still shows the lock id. It is called after each read of the Node.
 ///
@@ -146,7 +148,6 @@ enum Step {
 pub async fn set_keys<E: From<ApiError>>(
     requests: &Requests,
     of: KeysOfLock<'_>,
-    uid: &str,
     keys: impl Fn(&Node) -> NodeKeys,
     is_held: impl AsyncFn() -> Result<bool, E>,
 ) -> Result<KeysSet, E> {
@@ -155,60 +156,66 @@ pub async fn set_keys<E: From<ApiError>>(
         let Some(node) = read(requests, of.node).await? else {
             return Ok(KeysSet::NodeGone);
         };
-        let keys = keys(&node).on(&node, of.lock_id);
-        let (body, conflicts) = match to_set(&node, uid, of.lock_id, &keys) {
-            Step::Apply(body, conflicts) => (body, conflicts),
-            Step::Stands => return Ok(KeysSet::Done(conflicts(&node, &keys))),
+        let mut keys = keys(&node).on(&node, of.lock_id);
+        keys.annotations
+            .insert(LOCK_ID.to_owned(), of.lock_id.to_owned());
+        let (kind, body, conflicts) = match to_set(&node, of, &keys) {
+            Step::Apply(kind, body, conflicts) => (kind, body, conflicts),
+            Step::Stands => return Ok(KeysSet::Done(conflicts(&node, &keys).1)),
             Step::NodeGone => return Ok(KeysSet::NodeGone),
             Step::LockEnded => return Ok(KeysSet::LockEnded),
         };
         if !is_held().await? {
             return Ok(KeysSet::LockEnded);
         }
-        match patch(requests, of, APPLY, &body).await {
+        match patch(requests, of.node, kind, &body).await {
             Ok(()) => return Ok(KeysSet::Done(conflicts)),
             Err(error) => tries.wait(error).await?,
         }
     }
 }
 
-/// Removes the keys that [`set_keys`] wrote for this lock, or for an earlier one. Writes the ended lock id. If the
-/// Node has no keys of ours, nothing is written. Of a Node that was created from a copy, opt-outs and a cordon stay: they
-/// may be somebody else's.
+/// Removes the keys that [`set_keys`] wrote for the lock `ending`, or for one that has ended, and leaves the id of that lock.
+/// If the Node has no keys of ours, nothing is written.
 ///
-/// Call it before the lock is released. `is_held` reads whether the Lease still shows the lock id. It is called
-/// only if the keys on the Node belong to another lock.
+/// Call it before the lock `ending` is released; `None`: no lock is to be released. `shown` reads the lock id that the Lease
+/// shows. It is called after a read of a Node with the keys of another lock: a lock that the Lease does not show by then has
+/// ended, and never begins again.
 ///
 /// # Errors
-/// If the Node can't be read or written, or keeps changing. Also the errors of `is_held`.
+/// If the Node can't be read or written, or keeps changing. Also the errors of `shown`.
 ///
 /// # Caveats
 /// Dropping this future abandons the answer. The keys may still be removed.
 pub async fn remove_keys<E: From<ApiError>>(
     requests: &Requests,
-    of: KeysOfLock<'_>,
-    is_held: impl AsyncFn() -> Result<bool, E>,
+    name: &str,
+    ending: Option<&str>,
+    shown: impl AsyncFn() -> Result<Option<String>, E>,
 ) -> Result<KeysRemoved, E> {
     let mut tries = Tries::default();
     let mut removed = KeysRemoved::Nothing;
     loop {
-        let Some(node) = read(requests, of.node).await? else {
+        let Some(node) = read(requests, name).await? else {
             return Ok(removed);
         };
-        let copied = to_disown(&node, of.lock_id);
-        let Some(body) = copied.clone().or_else(|| to_remove(&node, of.lock_id)) else {
+        let Some(ended) = annotation(&node, LOCK_ID).or(ending) else {
             return Ok(removed);
         };
-        let is_own = annotation(&node, LOCK_ID).is_none_or(|id| id == of.lock_id);
-        if !is_own && !is_held().await? {
-            return Ok(KeysRemoved::NewerLock);
+        let copied = to_disown(&node, ended);
+        let is_copy = copied.is_some();
+        let Some(body) = copied.or_else(|| to_remove(&node, ended)) else {
+            return Ok(removed);
+        };
+        if ending != Some(ended) && shown().await?.as_deref() == Some(ended) {
+            return Ok(KeysRemoved::StillHeld);
         }
-        let kind = match copied {
-            Some(_) => MERGE,
-            None => APPLY,
+        let kind = match is_copy {
+            true => MERGE,
+            false => FORCED_APPLY,
         };
-        match patch(requests, of, kind, &body).await {
-            Ok(()) if copied.is_some() && !of.dry_run => removed = KeysRemoved::Done,
+        match patch(requests, name, kind, &body).await {
+            Ok(()) if is_copy => removed = KeysRemoved::Done,
             Ok(()) => return Ok(KeysRemoved::Done),
             Err(error) if error.is_not_found() => return Ok(removed),
             Err(error) => tries.wait(error).await?,
@@ -217,14 +224,14 @@ pub async fn remove_keys<E: From<ApiError>>(
 }
 
 /// The apply that writes `keys` on `node`.
-fn to_set(node: &Node, uid: &str, lock_id: &str, keys: &NodeKeys) -> Step {
-    if node.metadata.uid.as_deref() != Some(uid) {
+fn to_set(node: &Node, of: KeysOfLock<'_>, keys: &NodeKeys) -> Step {
+    if node.metadata.uid.as_deref() != Some(of.uid) {
         return Step::NodeGone;
     }
-    if annotation(node, ENDED) == Some(lock_id) {
+    if annotation(node, BREAKS) == Some(of.lock_id) {
         return Step::LockEnded;
     }
-    let conflicts = conflicts(node, keys);
+    let (is_copy, conflicts) = conflicts(node, keys);
     let is_free = |key: &String| !conflicts.iter().any(|conflict| conflict.key == *key);
     let without = |map: &BTreeMap<String, String>| {
         let mut map = map.clone();
@@ -232,8 +239,7 @@ fn to_set(node: &Node, uid: &str, lock_id: &str, keys: &NodeKeys) -> Step {
         map
     };
     let labels = without(&keys.labels);
-    let mut annotations = without(&keys.annotations);
-    annotations.insert(LOCK_ID.to_owned(), lock_id.to_owned());
+    let annotations = without(&keys.annotations);
     let has = |map: &Option<BTreeMap<String, String>>, wanted: &BTreeMap<String, String>| {
         let has = |(key, value)| map.as_ref().and_then(|map| map.get(key)) == Some(value);
         wanted.iter().all(has)
@@ -247,47 +253,62 @@ fn to_set(node: &Node, uid: &str, lock_id: &str, keys: &NodeKeys) -> Step {
         return Step::Stands;
     }
     let spec = keys.cordon.then(|| json!({"unschedulable": true}));
-    Step::Apply(body(node, &labels, &annotations, spec), conflicts)
+    let kind = match is_copy {
+        true => FORCED_APPLY,
+        false => APPLY,
+    };
+    Step::Apply(kind, body(node, &labels, &annotations, spec), conflicts)
 }
 
 /// The apply that removes what we wrote on `node`; `None`: nothing is there.
 fn to_remove(node: &Node, lock_id: &str) -> Option<Value> {
-    let ended = BTreeMap::from([(ENDED.to_owned(), lock_id.to_owned())]);
+    let ended = BTreeMap::from([(BREAKS.to_owned(), lock_id.to_owned())]);
     let none = BTreeMap::new();
     let is_done = *own_entry(node)? == fields(&none, &ended, false);
     (!is_done).then(|| body(node, &none, &ended, None))
 }
 
-/// The merge patch that removes keys of ours which somebody else owns, because the Node was created from a copy;
-/// `None`: there are none. Afterwards the ended lock id is no obstacle for an apply either.
+/// The merge patch that removes what a lock set and somebody else owns, because the Node was created from a copy; `None`: it
+/// was not.
 fn to_disown(node: &Node, lock_id: &str) -> Option<Value> {
     let metadata = &node.metadata;
-    let is_foreign = |map: &str, key: &str| {
-        let path = ["metadata", map, key];
-        let mut owners = owners(metadata, &path).peekable();
-        owners.peek().is_none() || owners.any(|owner| !is_own_entry(owner))
-    };
     let foreign = |map: &str, found: &Option<BTreeMap<String, String>>| -> Map<String, Value> {
         let keys = found.iter().flat_map(BTreeMap::keys);
-        let ours = keys.filter(|key| *key == HELD || key.starts_with(NOTES));
-        let foreign = ours.filter(|key| is_foreign(map, key));
+        let ours = keys.filter(|key| is_held_key(key) || is_listed(node, key));
+        let foreign = ours.filter(|key| !is_only_ours(node, &["metadata", map, key]));
         foreign.map(|key| (key.clone(), Value::Null)).collect()
     };
     let labels = foreign("labels", &metadata.labels);
     let mut annotations = foreign("annotations", &metadata.annotations);
-    let is_in_the_way = annotation(node, ENDED).is_some_and(|ended| ended != lock_id)
-        && is_foreign("annotations", ENDED)
-        && to_remove(node, lock_id).is_some();
-    if labels.is_empty() && annotations.is_empty() && !is_in_the_way {
+    if !labels
+        .keys()
+        .chain(annotations.keys())
+        .any(|key| is_held_key(key))
+    {
         return None;
     }
-    annotations.insert(ENDED.to_owned(), json!(lock_id));
-    Some(json!({"metadata": {
+    annotations.insert(BREAKS.to_owned(), json!(lock_id));
+    let mut patch = json!({"metadata": {
         "uid": metadata.uid,
         "resourceVersion": metadata.resource_version,
         "labels": labels,
         "annotations": annotations,
-    }}))
+    }});
+    if is_listed(node, CORDON) {
+        patch["spec"] = json!({"unschedulable": null});
+    }
+    Some(patch)
+}
+
+/// Whether only locks write this label or annotation.
+pub(crate) fn is_held_key(key: &str) -> bool {
+    key == HELD || key.starts_with(NOTES)
+}
+
+/// Whether only we own the field at `path`.
+pub(crate) fn is_only_ours(node: &Node, path: &[&str]) -> bool {
+    let mut owners = owners(&node.metadata, path).peekable();
+    owners.peek().is_some() && owners.all(is_own_entry)
 }
 
 fn body(
@@ -318,8 +339,8 @@ fn body(
     body
 }
 
-/// The keys that somebody else set to another value.
-fn conflicts(node: &Node, keys: &NodeKeys) -> Vec<Conflict> {
+/// Whether somebody else owns keys that only locks write, and the other keys that somebody else set to another value.
+fn conflicts(node: &Node, keys: &NodeKeys) -> (bool, Vec<Conflict>) {
     let labels = node.metadata.labels.as_ref();
     let annotations = node.metadata.annotations.as_ref();
     let maps = [
@@ -333,18 +354,17 @@ fn conflicts(node: &Node, keys: &NodeKeys) -> Vec<Conflict> {
             other.then_some((*name, key, value))
         })
     });
-    all.filter_map(|(map, key, value)| {
+    let all = all.filter_map(|(map, key, value)| {
         let path = ["metadata", map, key];
-        let owners: Vec<_> = owners(&node.metadata, &path).collect();
-        let is_ours = !owners.is_empty() && owners.iter().all(|owner| is_own_entry(owner));
-        let other = owners.iter().find(|owner| !is_own_entry(owner));
-        (!is_ours).then(|| Conflict {
+        let other = owners(&node.metadata, &path).find(|owner| !is_own_entry(owner));
+        (!is_only_ours(node, &path)).then(|| Conflict {
             key: key.clone(),
             value: value.clone(),
             manager: other.and_then(|owner| owner.manager.clone()),
         })
-    })
-    .collect()
+    });
+    let (held, others): (Vec<_>, Vec<_>) = all.partition(|conflict| is_held_key(&conflict.key));
+    (!held.is_empty(), others)
 }
 
 fn is_own_entry(entry: &ManagedFieldsEntry) -> bool {
@@ -401,19 +421,18 @@ async fn read(requests: &Requests, name: &str) -> Result<Option<Node>, ApiError>
 
 async fn patch(
     requests: &Requests,
-    of: KeysOfLock<'_>,
-    kind: &'static str,
+    node: &str,
+    (content_type, query): Kind,
     body: &Value,
 ) -> Result<(), ApiError> {
-    let dry_run = if of.dry_run { "&dryRun=All" } else { "" };
     let call = Call {
         method: Method::PATCH,
         path: format!(
-            "/api/v1/nodes/{}?fieldManager={FIELD_MANAGER}{dry_run}",
-            escape(of.node)
+            "/api/v1/nodes/{}?fieldManager={FIELD_MANAGER}{query}",
+            escape(node)
         ),
         accept: Accept::Json,
-        body: Some((kind, body.to_string().into_bytes())),
+        body: Some((content_type, body.to_string().into_bytes())),
     };
     requests.call(&call).await.map(drop)
 }

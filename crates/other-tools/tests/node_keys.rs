@@ -121,11 +121,11 @@ impl Case {
         Requests::new(self.admin.clone(), Some(Duration::from_secs(30)))
     }
 
-    fn lock<'a>(&'a self, lock_id: &'a str) -> KeysOfLock<'a> {
+    fn lock<'a>(&'a self, uid: &'a str, lock_id: &'a str) -> KeysOfLock<'a> {
         KeysOfLock {
             node: self.node,
+            uid,
             lock_id,
-            dry_run: false,
         }
     }
 
@@ -133,8 +133,7 @@ impl Case {
         let (uid, requests) = (self.uid(), self.requests());
         let setting = set_keys::<ApiError>(
             &requests,
-            self.lock(lock_id),
-            &uid,
+            self.lock(&uid, lock_id),
             |_| keys.clone(),
             async || Ok(true),
         );
@@ -143,7 +142,8 @@ impl Case {
 
     fn remove(&self, lock_id: &str) -> KeysRemoved {
         let requests = self.requests();
-        let removing = remove_keys::<ApiError>(&requests, self.lock(lock_id), async || Ok(true));
+        let shown = async || Ok(Some(lock_id.to_owned()));
+        let removing = remove_keys::<ApiError>(&requests, self.node, Some(lock_id), shown);
         RUNTIME.block_on(removing).expect("it is written")
     }
 }
@@ -243,8 +243,8 @@ fn a_late_apply_for_an_ended_lock_fails() {
         let asked = Cell::new(0);
         let is_held = async || {
             if asked.replace(asked.get() + 1) == 0 {
-                let removing =
-                    remove_keys::<ApiError>(&requests, case.lock("u.1.a"), async || Ok(true));
+                let shown = async || Ok(Some("u.1.a".to_owned()));
+                let removing = remove_keys::<ApiError>(&requests, case.node, Some("u.1.a"), shown);
                 assert_eq!(removing.await?, KeysRemoved::Done);
             }
             // The release comes after that, so the Lease still shows the lock id.
@@ -253,8 +253,7 @@ fn a_late_apply_for_an_ended_lock_fails() {
         let late = keys();
         let setting = set_keys(
             &requests,
-            case.lock("u.1.a"),
-            &uid,
+            case.lock(&uid, "u.1.a"),
             |_| late.clone(),
             is_held,
         );
@@ -270,8 +269,7 @@ fn nothing_is_set_for_a_lock_that_the_lease_does_not_show() {
         let (uid, requests, keys) = (case.uid(), case.requests(), keys());
         let setting = set_keys::<ApiError>(
             &requests,
-            case.lock("u.1.a"),
-            &uid,
+            case.lock(&uid, "u.1.a"),
             |_| keys.clone(),
             async || Ok(false),
         );
@@ -282,51 +280,94 @@ fn nothing_is_set_for_a_lock_that_the_lease_does_not_show() {
 }
 
 #[test]
-fn keys_of_a_newer_lock_stay_and_those_of_an_older_one_go() {
+fn keys_of_the_lock_that_the_lease_shows_stay_and_those_of_ended_ones_go() {
     on_both("keys-newer", |case| {
-        assert_eq!(case.set("u.2.b", &keys()), DONE);
         let requests = case.requests();
-        for (is_held, expected) in [(false, KeysRemoved::NewerLock), (true, KeysRemoved::Done)] {
-            let removing =
-                remove_keys::<ApiError>(&requests, case.lock("u.1.a"), async || Ok(is_held));
+        for (ending, shown, expected) in [
+            (Some("u.1.a"), Some("u.2.b"), KeysRemoved::StillHeld),
+            (None, Some("u.2.b"), KeysRemoved::StillHeld),
+            (Some("u.1.a"), Some("u.1.a"), KeysRemoved::Done),
+            (Some("u.1.a"), Some("u.3.c"), KeysRemoved::Done),
+            (None, Some("u.3.c"), KeysRemoved::Done),
+            (None, None, KeysRemoved::Done),
+        ] {
+            assert_eq!(case.set("u.2.b", &keys()), DONE);
+            let shown = async || Ok(shown.map(ToOwned::to_owned));
+            let removing = remove_keys::<ApiError>(&requests, case.node, ending, shown);
             let removed = RUNTIME.block_on(removing).expect("answers");
-            assert_eq!(removed, expected);
-            assert_eq!(case.annotations().contains_key(LOCK_ID), !is_held);
+            assert_eq!(removed, expected, "{ending:?}");
+            let has_keys = case.annotations().contains_key(LOCK_ID);
+            assert_eq!(has_keys, expected == KeysRemoved::StillHeld, "{ending:?}");
+            if has_keys {
+                continue;
+            }
+            assert_eq!(case.annotations(), map(&[(ENDED, "u.2.b")]), "{ending:?}");
+            // The next round writes them again.
+            case.annotate(ENDED, None);
         }
+        let removing = remove_keys::<ApiError>(&requests, case.node, None, async || Ok(None));
+        let removed = RUNTIME.block_on(removing).expect("answers");
+        assert_eq!(removed, KeysRemoved::Nothing);
     });
 }
 
 /// The field manager that created the copy owns its keys, so an apply of ours does not remove them.
 #[test]
-fn keys_on_a_copy_of_a_node_are_removed_except_what_may_be_of_others() {
+fn keys_on_a_copy_of_a_node_are_replaced_and_removed_except_those_of_others() {
     on_both("keys-copied", |case| {
         let mut keys = keys();
         keys.labels = map(&[("kubectl-maint.dev/held", "true")]);
+        keys.annotations.insert(
+            "kubectl-maint.dev/held-reason".to_owned(),
+            "disk".to_owned(),
+        );
+        keys.cordon = true;
+        case.annotate(SCALE_DOWN, Some("true"));
+        let copy = || {
+            let mut copy = case.read();
+            let metadata = copy["metadata"].as_object_mut().expect("metadata");
+            metadata.retain(|key, _| ["name", "labels", "annotations"].contains(&&**key));
+            case.send("DELETE", "", "application/json", &json!({}));
+            let request = Request::post("/api/v1/nodes?fieldManager=kubectl-create")
+                .header(http::header::CONTENT_TYPE, "application/json")
+                .body(copy.to_string().into_bytes())
+                .expect("a request");
+            let created: Result<Value, _> = RUNTIME.block_on(case.admin.request(request));
+            created.expect("the copy");
+        };
+        let is_clear = |ended: &str| {
+            let left = map(&[(SCALE_DOWN, "true"), (ENDED, ended)]);
+            assert_eq!(case.annotations(), left);
+            let node = case.read();
+            let labels = &node["metadata"]["labels"];
+            assert_eq!(labels["kubectl-maint.dev/held"], Value::Null);
+            assert_eq!(node["spec"]["unschedulable"], Value::Null);
+            let notes = node["metadata"]["annotations"].to_string();
+            assert!(!notes.contains("kubectl-maint.dev/held-"), "{notes}");
+        };
         assert_eq!(case.set("u.1.a", &keys), DONE);
         assert_eq!(case.remove("u.1.a"), KeysRemoved::Done);
+        is_clear("u.1.a");
+        // The hold ends on the copy.
         assert_eq!(case.set("u.2.b", &keys), DONE);
-        let mut copy = case.read();
-        let metadata = copy["metadata"].as_object_mut().expect("metadata");
-        metadata.retain(|key, _| ["name", "labels", "annotations"].contains(&&**key));
-        case.send("DELETE", "", "application/json", &json!({}));
-        let request = Request::post("/api/v1/nodes?fieldManager=kubectl-create")
-            .header(http::header::CONTENT_TYPE, "application/json")
-            .body(copy.to_string().into_bytes())
-            .expect("a request");
-        let created: Result<Value, _> = RUNTIME.block_on(case.admin.request(request));
-        created.expect("the copy");
-
+        copy();
         assert_eq!(case.remove("u.2.b"), KeysRemoved::Done);
-        let labels = case.read()["metadata"]["labels"].clone();
-        assert_eq!(labels["kubectl-maint.dev/held"], Value::Null);
-        let left = map(&[(SCALE_DOWN, "true"), (DISRUPT, "true"), (ENDED, "u.2.b")]);
-        assert_eq!(case.annotations(), left);
+        is_clear("u.2.b");
         assert_eq!(case.remove("u.2.b"), KeysRemoved::Nothing);
-        // The next lock begins and ends as on any Node.
+        // Another hold begins and ends there.
         assert_eq!(case.set("u.3.c", &keys), DONE);
-        assert_eq!(case.remove("u.3.c"), KeysRemoved::Done);
-        assert_eq!(case.annotations()[ENDED], "u.3.c");
-        assert!(!case.annotations().contains_key(LOCK_ID));
+        copy();
+        keys.annotations
+            .insert("kubectl-maint.dev/held-reason".to_owned(), "fan".to_owned());
+        keys.cordon = false;
+        assert_eq!(case.set("u.4.d", &keys), DONE);
+        let node = case.read();
+        let notes = &node["metadata"]["annotations"];
+        assert_eq!(notes["kubectl-maint.dev/held-reason"], "fan");
+        assert_eq!(notes[LOCK_ID], "u.4.d");
+        assert_eq!(node["spec"]["unschedulable"], true);
+        assert_eq!(case.remove("u.4.d"), KeysRemoved::Done);
+        is_clear("u.4.d");
     });
 }
 
@@ -337,10 +378,10 @@ fn a_node_that_is_gone_or_replaced_is_not_created_or_changed() {
         case.send("DELETE", "", "application/json", &json!({}));
         let requests = case.requests();
         let set = |uid: &str| {
-            let (lock, keys) = (case.lock("u.1.a"), keys());
+            let (lock, keys) = (case.lock(uid, "u.1.a"), keys());
             RUNTIME.block_on(async {
                 let setting =
-                    set_keys::<ApiError>(&requests, lock, uid, |_| keys.clone(), async || Ok(true));
+                    set_keys::<ApiError>(&requests, lock, |_| keys.clone(), async || Ok(true));
                 setting.await.expect("answers")
             })
         };
@@ -366,8 +407,7 @@ fn a_node_that_is_gone_or_replaced_is_not_created_or_changed() {
         let keys = keys();
         let setting = set_keys(
             &requests,
-            case.lock("u.1.a"),
-            &uid,
+            case.lock(&uid, "u.1.a"),
             |_| keys.clone(),
             is_held,
         );
@@ -394,8 +434,7 @@ fn without_the_right_to_patch_nodes_the_error_says_so() {
     let (uid, keys) = (case.uid(), keys());
     let setting = set_keys::<ApiError>(
         &requests,
-        case.lock("u.1.a"),
-        &uid,
+        case.lock(&uid, "u.1.a"),
         |_| keys.clone(),
         async || Ok(true),
     );

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use kube::ResourceExt as _;
 use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::protocol::LockId;
-use maintenance_lease::{Change, NodeLease};
+use maintenance_lease::{BREAKS, Change, NodeLease};
 use pod_safety::Known;
 use pod_safety::cluster::Removed;
 use pod_safety::fencing::steps::{Lock, Step, Unread};
@@ -135,10 +136,7 @@ impl FenceRun<'_> {
                 (Step::AwaitReportsToStop, _) => self.await_reports_to_stop(&observed).await?,
                 (Step::Hold, _) => {
                     self.warn_of_unknown(&observed);
-                    let change = self.hold().await?;
-                    self.number = change.fencing;
-                    self.under = change.lease.as_ref().and_then(NodeLease::lock_id);
-                    self.taken = change.lease;
+                    self.take_hold().await?;
                 }
                 (Step::HoldAgain, _) => {
                     self.warn_of_ended_hold(&observed);
@@ -248,17 +246,33 @@ impl FenceRun<'_> {
         self.target.hold(self.hold_reason(), ticket).await
     }
 
-    /// Labels the Node of this fencing's hold, also if an earlier run ended before it could. Returns whether the
-    /// Node may have changed.
+    /// Takes the hold that this run ends again if it fails.
+    async fn take_hold(&mut self) -> Result<(), Failure> {
+        let change = self.hold().await?;
+        self.number = change.fencing;
+        self.under = change.lease.as_ref().and_then(NodeLease::lock_id);
+        self.taken = change.lease;
+        Ok(())
+    }
+
+    /// Labels the Node of this fencing's hold, also if an earlier run ended before it could. Replaces the hold if that run had
+    /// begun to end it. Returns whether the Node or the hold may have changed.
     ///
     /// # Errors
-    /// That the command was interrupted.
+    /// If the hold is refused, or that the command was interrupted.
     async fn label_hold(&mut self, observed: &Observed) -> Result<bool, Failure> {
         let Some(hold) = self.target.own_hold(observed) else {
             return Ok(false);
         };
         if self.is_labelled {
             return Ok(false);
+        }
+        let evidence = &observed.evidence;
+        let ended = evidence.node.annotations().get(BREAKS);
+        let lock_id = hold.lock_id().map(|id| id.to_string());
+        if ended.is_some() && ended == lock_id.as_ref() && evidence.signs.record.is_none() {
+            self.take_hold().await?;
+            return Ok(true);
         }
         self.is_labelled = true;
         self.target.label(hold).await?;

@@ -72,7 +72,7 @@ impl UnfenceRun<'_> {
     pub(super) async fn end_hold(&self) -> Result<(), Failure> {
         let (target, terminal) = (self.target, self.target.session.terminal);
         let Some(hold) = &self.hold else {
-            return Ok(());
+            return target.remove_lost_label().await;
         };
         let Err(failure) = target.unhold(hold).await else {
             return Ok(());

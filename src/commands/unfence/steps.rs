@@ -56,11 +56,14 @@ impl UnfenceRun<'_> {
         }
         if !self.evidence(&observed).is_fenced() {
             // An earlier run ended before its last step.
-            if let Some(hold) = &self.hold {
-                self.confirm_unfinished(hold).await?;
-                // Another hook may have started while the operator answered.
-                self.hook.clear_other(&target.observed().await?).await?;
-                target.unhold(hold).await?;
+            match &self.hold {
+                Some(hold) => {
+                    self.confirm_unfinished(hold).await?;
+                    // Another hook may have started while the operator answered.
+                    self.hook.clear_other(&target.observed().await?).await?;
+                    target.unhold(hold).await?;
+                }
+                None => target.remove_lost_label().await?,
             }
             return self.leave(&observed).await;
         }

@@ -16,6 +16,7 @@ use crate::error::Failure;
 use crate::run::interruption::LAST_CHANCE;
 use crate::run::lock_command::LockCommand;
 use crate::run::lock_set::Results;
+use crate::run::parallel::in_order;
 use crate::run::problems::Problems;
 use crate::run::targets::{Target, names};
 use crate::run::variables::is_held_by;
@@ -53,7 +54,7 @@ impl Locking<'_> {
             let options = SetOptions::acquire(args.take.acquire(options, unfinished));
             results = command.lock(others, options, args.limit).await?;
             if is_clean(&results) && !own.is_empty() {
-                let entered = self.enter(own).await?;
+                let entered = self.enter(own).await;
                 results.by_node.extend(entered.by_node);
                 results.interrupted |= entered.interrupted;
             }
@@ -99,7 +100,8 @@ impl Locking<'_> {
     }
 
     /// Continues under locks that the caller holds. They may have expired by now; none is acquired again.
-    async fn enter(&self, found: Vec<Target>) -> Result<Results, Failure> {
+    async fn enter(&self, found: Vec<Target>) -> Results {
+        let mut results = Results::default();
         let acquire = self.options().reentry(true);
         let renew = Renew::new().duration(self.args.lease_duration);
         let (own, acquire, renew) = (self.own, &acquire, &renew);
@@ -113,7 +115,15 @@ impl Locking<'_> {
                 own.try_acquire_seen(&node, acquire, seen).await?
             })
         };
-        self.command.each(found, enter).await
+        results.interrupted = in_order(
+            found,
+            self.command.args.nodes.parallel,
+            enter,
+            |node| own.has_open_write(node),
+            |node, result| drop(results.by_node.insert(node.to_owned(), result)),
+        )
+        .await;
+        results
     }
 
     /// All of them, or a failure after the problems were reported and what was acquired is released.

@@ -12,7 +12,9 @@ use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
 use crate::output::status::*;
+use crate::words::cells::left;
 use crate::words::fencing_annotations::FencingAnnotations;
+use crate::words::lock::about;
 use crate::words::state::ShownState;
 use crate::words::status::{LeftOut, summary};
 
@@ -35,6 +37,7 @@ fn row(status: &str) -> NodeLookup {
         uid: String::new(),
         deleting: false,
         labels: BTreeMap::new(),
+        ended_lock: None,
     })
 }
 
@@ -427,4 +430,20 @@ async fn a_live_kubelet_on_a_node_out_of_service_must_not_be_overlooked() {
     let rows = table.rows(&[view, second], noon());
     let alarming: Vec<bool> = rows.lines.iter().map(|line| line.is_alarming).collect();
     assert_eq!(alarming, [false, false, true]);
+}
+
+#[tokio::test]
+async fn a_lock_whose_end_has_come_has_no_time_left() {
+    let spec = json!({
+        "holderIdentity": "bob@laptop",
+        "acquireTime": "2026-03-01T11:59:57.000000Z",
+        "renewTime": "2026-03-01T11:59:57.000000Z",
+        "leaseDurationSeconds": 1,
+    });
+    let leases = leases(&[("a", json!({}), spec)]).await;
+    let (lease, now) = (&leases["a"], noon());
+    assert_eq!(left(lease, now), "expires now");
+    let about = about(lease, lease.state(now), now);
+    let says = "expires now; anyone may acquire it after ";
+    assert!(about.contains(says) && !about.contains("left"), "{about}");
 }

@@ -109,7 +109,8 @@ impl FencingTarget<'_> {
     /// If it was replaced by another lock, if it can't be written, or if the result is unknown.
     pub(crate) async fn unhold(&self, lease: &NodeLease) -> Result<(), Failure> {
         if !self.is_dry_run() {
-            self.or_soon(self.session.remove_held_label(lease)).await?;
+            let removing = self.session.remove_held_label(&self.node, Some(lease));
+            self.or_soon(removing).await?;
         }
         let locks = &self.session.locks;
         let change = self
@@ -120,6 +121,20 @@ impl FencingTarget<'_> {
         let terminal = self.session.terminal;
         terminal.remark(words::end_of_hold(&self.node, is_ended) + self.suffix());
         Ok(())
+    }
+
+    /// Removes the held label of a hold whose Lease is lost.
+    ///
+    /// # Errors
+    /// If the Node can't be read or written, or that the command was interrupted.
+    pub(crate) async fn remove_lost_label(&self) -> Result<(), Failure> {
+        match self.is_dry_run() {
+            true => Ok(()),
+            false => {
+                let removing = self.session.remove_held_label(&self.node, None);
+                self.or_soon(removing).await
+            }
+        }
     }
 
     /// The `failure` of a write, unless its result is unknown.

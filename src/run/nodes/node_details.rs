@@ -5,8 +5,9 @@ use std::collections::{BTreeSet, HashMap};
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
+use kube::ResourceExt as _;
 use maintenance_lease::protocol::{Instant, Now};
-use maintenance_lease::{Accept, ApiError, Call, NodeLookup, NodeRow};
+use maintenance_lease::{Accept, ApiError, BREAKS, Call, NodeLookup, NodeRow};
 use other_tools::{Finding, findings, medik8s_lease_path};
 use pod_safety::cluster::Reader;
 use pod_safety::fencing::Attempt;
@@ -229,5 +230,6 @@ fn row(name: &str, node: &Node, signs: &Signs) -> NodeRow {
         uid: node.metadata.uid.clone().unwrap_or_default(),
         deleting: node.metadata.deletion_timestamp.is_some(),
         labels: node.metadata.labels.clone().unwrap_or_default(),
+        ended_lock: node.annotations().get(BREAKS).cloned(),
     }
 }

@@ -48,11 +48,12 @@ impl Manager<'_> {
 /// What `applied` makes of `live`, with its `managedFields`.
 ///
 /// # Errors
-/// If another manager owns a field with another value.
+/// If another manager owns a field with another value, unless `force` takes it.
 pub(crate) fn apply(
     live: &Value,
     applied: &Value,
     manager: &Manager<'_>,
+    force: bool,
     resource: &Resource,
 ) -> Result<(Value, Vec<Value>), Failure> {
     let (before, wanted) = (fields(live), fields(applied));
@@ -64,12 +65,17 @@ pub(crate) fn apply(
         };
         entries.push(first.entry("Update", before.keys().cloned()));
     }
-    let (own, others): (Vec<Value>, Vec<Value>) = entries
+    let (own, mut others): (Vec<Value>, Vec<Value>) = entries
         .into_iter()
         .partition(|entry| manager.is_of(entry, "Apply"));
     let mut conflicts = Vec::new();
     for (path, value) in &wanted {
-        if before.get(path).is_some_and(|found| found != value) {
+        let is_other = before.get(path).is_some_and(|found| found != value);
+        if is_other && force {
+            others
+                .iter_mut()
+                .for_each(|entry| disown(&mut entry["fieldsV1"], path));
+        } else if is_other {
             let owners = others.iter().filter(|entry| owns(entry, path));
             conflicts.extend(owners.map(|owner| conflict(owner, path)));
         }

@@ -21,7 +21,7 @@ use crate::options::Unfinished;
 use crate::outcome::{Change, Error, Refused, Right, SideEffect};
 use crate::protocol::{
     Acquisition, Attempt, BootInstant, Caller, Clocks, Finished, Id, Lease, Names, Now, Refusal,
-    State, Step, Verb, Write, WriteLoop, WriteOutcome, check_finished, decide, state,
+    Step, Verb, Write, WriteLoop, WriteOutcome, check_finished, decide, state,
 };
 
 /// How often the clocks are compared while waiting for an answer.
@@ -95,13 +95,14 @@ impl Api {
         node: &str,
         verb: Verb,
         caller: Caller,
+        meant: Option<Acquisition>,
         seen: &NodeAndLease,
         names: &mut Names,
     ) -> Result<(), Error> {
         existing_row(node, &seen.row)?;
         let reduced = seen.lease.as_ref().map(|lease| lease.reduced(names));
         let now = self.time.now();
-        decide(verb, caller, reduced.as_ref(), None, now)
+        decide(verb, caller, reduced.as_ref(), meant, now)
             .map(drop)
             .map_err(|refusal| {
                 self.refused(node, refusal, seen.lease.as_ref(), reduced.as_ref(), now)
@@ -253,10 +254,36 @@ impl Running {
         };
         if needs_node {
             self.check_node(&seen.row)?;
+            self.replace_ended(&seen);
         }
         self.row = seen.row.into_row();
         self.lease_uid = seen.lease.as_ref().map(|lease| lease.uid.clone());
         Ok(seen.lease)
+    }
+
+    /// Begins a new acquisition in place of the caller's own hold, if a command has begun to end that: what it left on the
+    /// Node keeps everybody from labelling the Node for that hold.
+    fn replace_ended(&mut self, seen: &NodeAndLease) {
+        let (Verb::Hold { nonce, .. }, Some(lease), Some(row)) =
+            (self.task.verb, &seen.lease, seen.row.row())
+        else {
+            return;
+        };
+        let lock_id = lease.lock_id().map(|id| id.to_string());
+        let reduced = lease.reduced(&mut self.task.names);
+        let caller = self.task.caller;
+        let is_own = reduced
+            .holder
+            .is_some_and(|it| it.id == caller.hold_identity);
+        if is_own
+            && row.ended_lock.is_some()
+            && row.ended_lock == lock_id
+            && !self.task.meets_another_purpose(Some(lease))
+        {
+            let take_over = true;
+            let verb = Verb::Hold { nonce, take_over };
+            self.steps = WriteLoop::new(verb, caller, reduced.acquisition());
+        }
     }
 
     /// Continues with the Lease as it was seen now, until there is a decision. `None`: a race was lost and the
@@ -318,6 +345,7 @@ impl Running {
                 Step::Send(attempt) => {
                     self.prepare(&attempt).await?;
                     if self.task.dry_run == DryRun::Client {
+                        self.check_namespace(&attempt).await?;
                         return Ok(Some(self.predict(&attempt)));
                     }
                     match self.send(&attempt).await {
@@ -510,7 +538,7 @@ impl Running {
         if let (Write::Acquire { nonce, .. }, Some((_, open_write))) =
             (attempt.write, &mut self.open_write)
         {
-            let was_held = is_held(attempt.on.as_ref(), self.task.caller, self.now);
+            let was_held = state(attempt.on.as_ref(), self.now).is_locked();
             open_write.acquires(self.task.names.name(nonce), was_held);
         }
         Ok(())
@@ -554,6 +582,19 @@ impl Running {
             Either::Left((answer, _)) => answer,
             Either::Right(_) => Err(ApiError::Paused),
         }
+    }
+
+    /// Checks that the namespace exists if a dry run would create the Lease. Without permission to read it, that stays open.
+    async fn check_namespace(&mut self, attempt: &Attempt) -> Result<(), Error> {
+        if attempt.on.is_some() || self.api.has_namespace().await? != Some(false) {
+            return Ok(());
+        }
+        if !self.api.creates_namespace() {
+            let namespace = self.api.repository.namespace().to_owned();
+            return Err(Error::NamespaceMissing(namespace));
+        }
+        self.note(SideEffect::NamespaceCreated);
+        Ok(())
     }
 
     /// Creates the namespace of the Leases. This can be repeated: a namespace that exists by now is no error.
@@ -700,14 +741,6 @@ impl Running {
         }
         Ok(())
     }
-}
-
-/// Whether the caller has the lock or a hold.
-fn is_held(lease: Option<&Lease>, caller: Caller, now: Now) -> bool {
-    let holder = lease.and_then(|lease| lease.holder);
-    let own = [caller.identity, caller.hold_identity];
-    holder.is_some_and(|holder| own.contains(&holder.id))
-        && matches!(state(lease, now), State::Held { .. } | State::AdminHold)
 }
 
 /// The Node's row, if it may be read. A Node that is gone or being deleted is an error.

@@ -17,6 +17,8 @@ pub struct NodeRow {
     pub deleting: bool,
     /// Its labels; empty if the row was requested without metadata.
     pub labels: BTreeMap<String, String>,
+    /// The lock id in its annotation [`BREAKS`](crate::BREAKS): a command has begun to end that hold, or has ended it.
+    pub ended_lock: Option<String>,
 }
 
 impl NodeRow {
@@ -93,6 +95,14 @@ struct Metadata {
     deletion_timestamp: Option<String>,
     #[serde(default)]
     labels: BTreeMap<String, String>,
+    #[serde(default)]
+    annotations: Annotations,
+}
+
+#[derive(Default, Deserialize)]
+struct Annotations {
+    #[serde(rename = "kubectl-maint.dev/breaks")]
+    breaks: Option<String>,
 }
 
 impl Columns {
@@ -131,6 +141,7 @@ impl Columns {
             uid: metadata.uid,
             deleting: metadata.deletion_timestamp.is_some(),
             labels: metadata.labels,
+            ended_lock: metadata.annotations.breaks,
         })
     }
 }
@@ -152,6 +163,7 @@ mod tests {
             .row(
                 br#"{"cells":["5m","worker-1","NotReady,SchedulingDisabled"],
                 "object":{"metadata":{"uid":"u","labels":{"pool":"gpu"},
+                "annotations":{"kubectl-maint.dev/breaks":"u.1.n","other":"x"},
                 "deletionTimestamp":"2026-01-01T00:00:00Z"}}}"#,
             )
             .expect("a row");
@@ -161,6 +173,7 @@ mod tests {
         assert!(row.deleting);
         assert_eq!(row.uid, "u");
         assert_eq!(row.labels["pool"], "gpu");
+        assert_eq!(row.ended_lock.as_deref(), Some("u.1.n"));
     }
 
     #[test]

@@ -24,7 +24,7 @@ struct OpenWrite {
     on: Option<u64>,
     /// The nonces of the acquisitions that it stands for, one after another.
     nonces: Vec<String>,
-    /// The caller had the lock before, so releasing it would not undo the write.
+    /// Somebody had the lock before, so releasing it would not undo the write.
     was_held: bool,
     landed: bool,
     /// Its sender no longer follows it.
@@ -111,7 +111,7 @@ pub(crate) struct OpenWriteGuard {
 }
 
 impl OpenWriteGuard {
-    /// It is an acquisition with this nonce, perhaps of a lock that the caller already had.
+    /// It is an acquisition with this nonce, perhaps of a lock that somebody already had.
     pub(crate) fn acquires(&mut self, nonce: &str, was_held: bool) {
         if !self.write.nonces.iter().any(|known| known == nonce) {
             self.write.nonces.push(nonce.to_owned());

@@ -6,7 +6,7 @@ use super::wire;
 use crate::bugs::{self, Bug};
 use crate::history;
 use crate::lease::NodeLease;
-use crate::notes::{annotation, mark, mark_of_release};
+use crate::notes::{BREAKS, annotation, mark, mark_of_release};
 use crate::protocol::{Names, Write};
 use crate::repository::Repository;
 
@@ -153,7 +153,7 @@ fn annotations(
         }
     }
     if let Some(lease) = taken_over {
-        note(annotation::BREAKS, json!(broken_lock_id(lease)));
+        note(BREAKS, json!(broken_lock_id(lease)));
     }
     let ended_at = match *write {
         Write::Acquire { at, holder, .. } => Some((at, Some(names.name(holder)))),

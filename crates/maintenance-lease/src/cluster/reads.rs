@@ -127,6 +127,17 @@ impl Api {
         Ok(status.unwrap_or_default())
     }
 
+    /// Whether the namespace of the Leases exists; `None`: the user may not read it.
+    pub(crate) async fn has_namespace(&self) -> Result<Option<bool>, ApiError> {
+        let path = format!("/api/v1/namespaces/{}", escape(self.repository.namespace()));
+        match self.call(&Call::get(path, Accept::Json)).await {
+            Ok(_) => Ok(Some(true)),
+            Err(error) if error.is_not_found() => Ok(Some(false)),
+            Err(error) if error.is_forbidden() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// The server's version.
     pub(crate) async fn server_version(&self) -> Result<Info, ApiError> {
         let call = Call::get("/version".to_owned(), Accept::Json);

@@ -116,7 +116,8 @@ impl Maintenance {
         let mut names = self.names();
         let verb = acquire_verb(options, duration, names.id("unsent"));
         let caller = self.caller(&mut names);
-        self.api.check(&seen.node, verb, caller, seen, &mut names)?;
+        self.api
+            .check(&seen.node, verb, caller, None, seen, &mut names)?;
         self.api.check_finished(seen, &options.unfinished)
     }
 
@@ -155,12 +156,28 @@ impl Maintenance {
         breaks(verb, caller, &lease.reduced(&mut names), now)
     }
 
-    /// Whether a hold without a take-over would be refused, judging from what was read. Sends nothing.
-    pub(crate) fn check_hold(&self, seen: &NodeAndLease, options: &Hold) -> Result<(), Error> {
-        let mut plan = self.plan_hold(options, None)?;
-        let caller = self.caller(&mut plan.names);
-        self.api
-            .check(&seen.node, plan.verb, caller, seen, &mut plan.names)?;
+    /// Whether a hold would be refused, judging from what was read. Sends nothing.
+    pub(crate) fn check_hold(
+        &self,
+        seen: &NodeAndLease,
+        options: &Hold,
+        confirmed: Option<&NodeLease>,
+    ) -> Result<(), Error> {
+        let Plan {
+            verb,
+            mut names,
+            named_acquisition,
+            ..
+        } = self.plan_hold(options, confirmed)?;
+        let caller = self.caller(&mut names);
+        self.api.check(
+            &seen.node,
+            verb,
+            caller,
+            named_acquisition,
+            seen,
+            &mut names,
+        )?;
         self.api.check_finished(seen, &options.unfinished)
     }
 
@@ -390,7 +407,7 @@ impl Maintenance {
     }
 
     /// Like [`hold`](Self::hold), but uses a Lease that was read already. If `confirmed` is given,
-    /// exactly that acquisition is taken over from its holder.
+    /// exactly that acquisition is taken over from its holder. The caller's own is replaced by a new one.
     ///
     /// # Usage
     /// ```

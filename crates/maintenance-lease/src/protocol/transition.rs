@@ -62,7 +62,7 @@ pub enum Verb {
     Hold {
         /// The nonce to mark it with.
         nonce: Id,
-        /// Another holder loses it, as confirmed by the caller.
+        /// Its holder loses it, as confirmed by the caller. If that is the caller, this begins another acquisition.
         take_over: bool,
     },
     /// End an administrator's hold.
@@ -336,10 +336,10 @@ pub fn decide(
                 State::Free | State::Expired { .. } => Ok(begin),
                 State::Held { .. } if holder.id == caller.identity || take_over => Ok(begin),
                 State::Held { .. } => Err(Refusal::Held),
+                State::AdminHold if take_over => Ok(begin),
                 State::AdminHold if holder.id == caller.hold_identity => {
                     Ok(extend(lease, holder, HOLD_SECONDS, now))
                 }
-                State::AdminHold if take_over => Ok(begin),
                 State::AdminHold => Err(Refusal::AdminHold),
             }
         }

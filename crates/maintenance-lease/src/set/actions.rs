@@ -139,7 +139,11 @@ where
             &mut self.interrupt,
             |at| {
                 let (node, seen) = (targets[at].node.clone(), targets[at].seen.take());
-                async move { locks.carry_out(&node, options.plan(locks)?, seen).await }
+                async move {
+                    locks
+                        .carry_out(&node, options.plan(locks, &node)?, seen)
+                        .await
+                }
             },
             |at, result| {
                 match result {

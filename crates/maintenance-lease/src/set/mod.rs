@@ -24,7 +24,7 @@ use crate::lease::NodeLease;
 use crate::maintenance::Maintenance;
 use crate::options::Release;
 use crate::outcome::{Change, Done, Error, Refused};
-use crate::protocol::{LockId, Refusal, State};
+use crate::protocol::{LockId, Refusal};
 
 impl Maintenance {
     /// Locks several nodes and reports what became of each.
@@ -102,8 +102,8 @@ impl Maintenance {
         driver.outcome(is_done)
     }
 
-    /// Releases what `change` acquired, if that acquisition still stands. A lock that the caller had
-    /// before the change, or that belongs to somebody else now, is left alone.
+    /// Releases what `change` acquired, if that acquisition still stands. It is left alone if somebody had the lock
+    /// before the change, or if it belongs to somebody else now.
     ///
     /// # Errors
     /// As [`release`](Self::release), except that a lock of somebody else is no error.
@@ -154,11 +154,10 @@ impl Maintenance {
         }
     }
 
-    /// Whether it acquired a lock that the caller did not have before.
+    /// Whether it locked a node that nobody had.
     fn is_new(&self, change: &Change) -> bool {
-        let was_held = matches!(change.state_before, State::Held { .. } | State::AdminHold);
-        let was_own = change.before.as_ref().is_some_and(|it| self.is_own(it));
-        change.done == Done::Acquired && self.dry_run == DryRun::None && !(was_held && was_own)
+        let was_held = change.state_before.is_locked();
+        change.done == Done::Acquired && self.dry_run == DryRun::None && !was_held
     }
 }
 

@@ -1,11 +1,12 @@
 //! How to lock a set of nodes, and the outcome.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use super::order::OnConflict;
 use crate::cluster::error::ApiError;
 use crate::cluster::reads::NodeAndLease;
+use crate::lease::NodeLease;
 use crate::maintenance::Maintenance;
 use crate::maintenance::verbs::Plan;
 use crate::options::{Acquire, DEFAULT_DURATION, Hold, InvalidOption};
@@ -18,6 +19,8 @@ use crate::waiting::{Goal, Progress};
 #[must_use]
 pub struct SetOptions {
     verb: Verb,
+    /// The locks of others that a hold may take over, by node.
+    confirmed: HashMap<String, NodeLease>,
     pub(super) manner: OnConflict,
     pub(super) limit: Option<Duration>,
     pub(super) parallel: usize,
@@ -43,10 +46,19 @@ impl SetOptions {
     fn new(verb: Verb) -> Self {
         Self {
             verb,
+            confirmed: HashMap::new(),
             manner: OnConflict::AtOnce,
             limit: None,
             parallel: 32,
         }
+    }
+
+    /// Takes over these locks of others, and no others, if nodes are put on hold without waiting. What was taken over stays on
+    /// hold, also if the rest of the set fails: its holder may still be working there.
+    pub fn take_over(mut self, confirmed: impl IntoIterator<Item = NodeLease>) -> Self {
+        let by_node = |lease: NodeLease| (lease.node().to_owned(), lease);
+        self.confirmed = confirmed.into_iter().map(by_node).collect();
+        self
     }
 
     /// Keeps the locks that succeed.
@@ -87,15 +99,15 @@ impl SetOptions {
     pub(super) fn check(&self, locks: &Maintenance, seen: &NodeAndLease) -> Result<(), Error> {
         match &self.verb {
             Verb::Acquire(options) => locks.check_acquire(seen, options),
-            Verb::Hold(options) => locks.check_hold(seen, options),
+            Verb::Hold(options) => locks.check_hold(seen, options, self.confirmed.get(&seen.node)),
         }
     }
 
-    /// What is done to each node.
-    pub(super) fn plan(&self, locks: &Maintenance) -> Result<Plan, InvalidOption> {
+    /// What is done to this node.
+    pub(super) fn plan(&self, locks: &Maintenance, node: &str) -> Result<Plan, InvalidOption> {
         match &self.verb {
             Verb::Acquire(options) => locks.plan_acquire(options),
-            Verb::Hold(options) => locks.plan_hold(options, None),
+            Verb::Hold(options) => locks.plan_hold(options, self.confirmed.get(node)),
         }
     }
 
@@ -143,8 +155,8 @@ pub struct SetProgress<'a> {
 /// The outcome of a set, by node.
 #[derive(Debug)]
 pub struct SetOutcome {
-    /// The locks that are held now. If all or none was asked for and failed, it is empty, except for
-    /// leases of the caller that became holds.
+    /// The locks that are held now. If all or none was asked for and failed, or it was interrupted, it is
+    /// empty, except for holds that replaced another lock.
     pub held: BTreeMap<String, Change>,
     /// Why others are not held. A node that was released, or not tried, is in neither map.
     pub failed: BTreeMap<String, SetError>,

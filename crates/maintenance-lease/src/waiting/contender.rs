@@ -216,7 +216,7 @@ impl<'a> Contender<'a> {
     fn verdict(&self) -> Result<(), Error> {
         match self.goal {
             Goal::Acquire(options) => self.maintenance.check_acquire(&self.seen, options),
-            Goal::Hold(options) => self.maintenance.check_hold(&self.seen, options),
+            Goal::Hold(options) => self.maintenance.check_hold(&self.seen, options, None),
             Goal::Elect(election) => election.check(&self.seen),
         }
     }

@@ -27,6 +27,7 @@ on_both_servers! {
     partial_keeps_those_that_succeed,
     earlier_locks_of_the_caller_are_left_as_found,
     a_lease_that_became_a_hold_is_not_released,
+    what_was_taken_over_stays_on_hold,
     all_kept_locks_are_guarded_and_released,
     work_abandon_when_one_of_several_locks_is_lost,
     a_node_that_does_not_exist_is_not_waited_for,
@@ -272,6 +273,22 @@ async fn a_lease_that_became_a_hold_is_not_released(cluster: Cluster) {
     // There is no way back to what it was, and free is not what its holder wants.
     assert_eq!(outcome.held.keys().collect::<Vec<_>>(), [&a]);
     assert_eq!(holder(&cluster, &a).await, "kubeadm:alice");
+}
+
+/// Its holder may still be working there.
+async fn what_was_taken_over_stays_on_hold(cluster: Cluster) {
+    let [a, b, c] = nodes(&cluster, ["a", "b", "c"]).await;
+    let alice = cluster.holder("alice");
+    take(&cluster.holder("bob"), &a).await;
+    take(&cluster.holder("carol"), &c).await;
+    let confirmed = alice.get(&a).await.unwrap();
+    let options = SetOptions::hold(Hold::new("rack")).take_over(confirmed);
+    let all = [a.clone(), b.clone(), c.clone()];
+    let outcome = Locking::begin(&alice, &all, options).ends().await;
+    assert_eq!(outcome.failed.keys().collect::<Vec<_>>(), [&c]);
+    assert_eq!(outcome.held.keys().collect::<Vec<_>>(), [&a]);
+    assert_eq!(holder(&cluster, &a).await, "kubeadm:alice");
+    assert_eq!(holder(&cluster, &b).await, "");
 }
 
 async fn all_kept_locks_are_guarded_and_released(cluster: Cluster) {

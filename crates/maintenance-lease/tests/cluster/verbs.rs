@@ -227,7 +227,7 @@ async fn hold(cluster: Cluster) {
 
 async fn hold_with_take_over(cluster: Cluster) {
     let expected = [
-        None, ACQUIRED, ACQUIRED, ACQUIRED, ACQUIRED, ACQUIRED, RENEWED, ACQUIRED,
+        None, ACQUIRED, ACQUIRED, ACQUIRED, ACQUIRED, ACQUIRED, ACQUIRED, ACQUIRED,
     ];
     try_all(&cluster, expected, async |alice, node| {
         let seen = alice.get(node).await?.expect("a Lease");

@@ -86,7 +86,7 @@ pub(crate) fn patch(
 
 /// Server-side apply. Creates the object if it does not exist, unless the body names a uid.
 fn apply(call: &Call<'_>, applied: &Value, dry_run: bool) -> Result<Outcome, Failure> {
-    let resource = call.resource();
+    let (resource, force) = (call.resource(), call.query.flag("force"));
     let manager = managed::Manager {
         name: call.query.get("fieldManager").unwrap_or("unknown"),
         time: seconds(call.server.now()),
@@ -101,7 +101,7 @@ fn apply(call: &Call<'_>, applied: &Value, dry_run: bool) -> Result<Outcome, Fai
             }
             let mut body = applied.clone();
             call.read(&mut body)?;
-            let (_, entries) = managed::apply(&Value::Null, &body, &manager, resource)?;
+            let (_, entries) = managed::apply(&Value::Null, &body, &manager, force, resource)?;
             object::set_metadata(&mut body, "managedFields", Some(entries.into()));
             let stored = insert(call, state, body, dry_run)?;
             return Ok(Outcome::Object(201, call.served(&stored.into())));
@@ -109,7 +109,7 @@ fn apply(call: &Call<'_>, applied: &Value, dry_run: bool) -> Result<Outcome, Fai
         if !wanted.is_empty() && wanted != object::uid(&old) {
             return Err(uid_conflict(call, &wanted, object::uid(&old)));
         }
-        let (mut new, entries) = managed::apply(&old, applied, &manager, resource)?;
+        let (mut new, entries) = managed::apply(&old, applied, &manager, force, resource)?;
         let patched = new.clone();
         call.read_patched(&mut new, &patched)?;
         check_name(call, &new)?;

@@ -213,6 +213,7 @@ fn hold_takes_what_is_free_or_ones_own_and_more_only_by_take_over() {
         on(hold(false), Some(&own), 120),
         renewed(&own, 120, HOLD_SECONDS)
     );
+    assert_eq!(confirmed(hold(true), &own, 120), taken);
 }
 
 #[test]
