@@ -2,26 +2,15 @@
 
 use serde_json::{Value, json};
 
+use crate::support::database::stateful_set;
 use crate::support::{HEARTBEAT_AGE, Run, Stage, eventually};
 
 const POLICIES: [(&str, &str); 2] = [("ordered", "OrderedReady"), ("parallel", "Parallel")];
 
 fn set(stage: &Stage, name: &str, policy: &str) -> Value {
-    json!({
-        "apiVersion": "apps/v1", "kind": "StatefulSet",
-        "metadata": {"name": name, "namespace": stage.own()},
-        "spec": {
-            "replicas": 3, "serviceName": name, "podManagementPolicy": policy,
-            "selector": {"matchLabels": {"app": name}},
-            "template": {
-                "metadata": {"labels": {"app": name}},
-                "spec": {
-                    "terminationGracePeriodSeconds": 1,
-                    "containers": [{"name": "c", "image": "none"}],
-                },
-            },
-        },
-    })
+    let mut set = stateful_set(stage, name, 3, &json!([]));
+    set["spec"]["podManagementPolicy"] = json!(policy);
+    set
 }
 
 fn member(stage: &Stage, pod: &str) -> Option<Value> {

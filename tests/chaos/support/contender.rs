@@ -94,19 +94,18 @@ impl SharedState {
             .changed
             .wait_timeout_while(records, TIME_LIMIT, |records| find(records).is_none())
             .expect("no panic under this lock");
-        let found = find(&records);
-        let ended = found.is_none().then(|| History {
+        if let Some(found) = find(&records) {
+            return found;
+        }
+        let ended = History {
             runs: records.runs.clone(),
             events: Vec::new(),
-        });
+        };
         drop(records);
-        found.unwrap_or_else(|| {
-            let ended = ended.expect("nothing was found");
-            let journal = self.read_journal();
-            let journal = journal.lines().filter(|line| !line.starts_with("alive"));
-            let journal: Vec<&str> = journal.collect();
-            panic!("timed out waiting for {what}\n{ended}{journal:#?}")
-        })
+        let journal = self.read_journal();
+        let journal = journal.lines().filter(|line| !line.starts_with("alive"));
+        let journal: Vec<&str> = journal.collect();
+        panic!("timed out waiting for {what}\n{ended}{journal:#?}")
     }
 
     /// Waits until all contenders are done, and returns their runs.

@@ -51,25 +51,33 @@ pub(crate) fn set(stage: &Stage, name: &str, mode: &str, source: &Value) -> [Val
                 "resources": {"requests": storage}, "volumeName": volume,
             },
         }),
-        json!({
-            "apiVersion": "apps/v1", "kind": "StatefulSet",
-            "metadata": {"name": name, "namespace": namespace},
-            "spec": {
-                "replicas": 1, "serviceName": name,
-                "selector": {"matchLabels": {"app": name}},
-                "template": {
-                    "metadata": {"labels": {"app": name}},
-                    "spec": {
-                        "terminationGracePeriodSeconds": 1,
-                        "containers": [{"name": "c", "image": "none"}],
-                        "volumes": [
-                            {"name": "data", "persistentVolumeClaim": {"claimName": name}},
-                        ],
-                    },
+        stateful_set(
+            stage,
+            name,
+            1,
+            &json!([{"name": "data", "persistentVolumeClaim": {"claimName": name}}]),
+        ),
+    ]
+}
+
+/// A StatefulSet whose pods end within a second.
+pub(crate) fn stateful_set(stage: &Stage, name: &str, replicas: u32, volumes: &Value) -> Value {
+    json!({
+        "apiVersion": "apps/v1", "kind": "StatefulSet",
+        "metadata": {"name": name, "namespace": stage.own()},
+        "spec": {
+            "replicas": replicas, "serviceName": name,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {
+                    "terminationGracePeriodSeconds": 1,
+                    "containers": [{"name": "c", "image": "none"}],
+                    "volumes": volumes,
                 },
             },
-        }),
-    ]
+        },
+    })
 }
 
 /// The pod of the database, if there is one.

@@ -1,7 +1,7 @@
 //! Many waiters for one lock: one acquires it, and most others send nothing.
 
-use futures::future::join_all;
-use maintenance_lease::{Acquire, Done, Maintenance};
+use futures::future::{join_all, select_all};
+use maintenance_lease::{Acquire, Change, Done, Maintenance};
 
 use super::{Waiting, held_by_bob, release};
 use crate::on_both_servers;
@@ -34,9 +34,7 @@ async fn hand_over(cluster: &Cluster, waiters: usize, rounds: usize) -> Vec<(usi
     for _ in 0..rounds {
         let before = wire.passed();
         release(&holder, &node).await;
-        let ends = waiting.iter_mut().map(|(_, one)| Box::pin(&mut one.task));
-        let (change, winner, _) = futures::future::select_all(ends).await;
-        let change = change.unwrap().unwrap();
+        let (winner, change) = winner(&mut waiting).await;
         let (won, _) = waiting.swap_remove(winner);
         assert_eq!(change.lease.unwrap().holder(), Some(won.identity()));
         // All others have seen who was first.
@@ -84,9 +82,7 @@ fn a_waiter_that_lost_races_gets_its_turn_although_new_ones_come() {
         let mut in_a_row = 0;
         for hand_over in 0..400 {
             release(&holder, &node).await;
-            let ends = waiting.iter_mut().map(|(_, one)| Box::pin(&mut one.task));
-            let (change, winner, _) = futures::future::select_all(ends).await;
-            change.unwrap().unwrap();
+            let (winner, _) = winner(&mut waiting).await;
             // The second one came last.
             in_a_row = if winner == 1 { in_a_row + 1 } else { 0 };
             assert!(in_a_row < 150, "{in_a_row} new ones came first");
@@ -99,6 +95,13 @@ fn a_waiter_that_lost_races_gets_its_turn_although_new_ones_come() {
             one.task.abort();
         }
     });
+}
+
+/// The position of the one who acquires the lock, and the acquisition.
+async fn winner(waiting: &mut [(Maintenance, Waiting)]) -> (usize, Change) {
+    let ends = waiting.iter_mut().map(|(_, one)| Box::pin(&mut one.task));
+    let (change, winner, _) = select_all(ends).await;
+    (winner, change.unwrap().unwrap())
 }
 
 async fn waits(who: Maintenance, node: &str) -> (Maintenance, Waiting) {
