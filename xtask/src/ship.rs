@@ -1,9 +1,11 @@
 //! `cargo xtask ship`: makes everything that a release publishes.
 
+mod chart;
 mod formula;
 mod image;
 mod packages;
 mod sbom;
+mod tool;
 
 use std::env;
 use std::process::Command;
@@ -19,14 +21,21 @@ use crate::dist::{Files, LEASE_ELECT, PLUGIN, VERSION, build};
 /// Build everything that a release publishes
 ///
 /// Writes the archives of `dist` for every platform to target/dist, with deb and rpm packages, an
-/// image for containers, a formula for Homebrew, an SBOM for each program, and the
+/// image for containers, a Helm chart, a formula for Homebrew, an SBOM for each program, and the
 /// checksums of all. This needs Go, Python 3 and rustup. The same commit gives the same files;
 /// SOURCE_DATE_EPOCH replaces its time.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Arguments {}
+pub(crate) struct Arguments {
+    /// Build only the Helm chart
+    #[arg(long)]
+    chart: bool,
+}
 
 impl Arguments {
     pub(crate) fn run(self) -> Result<()> {
+        if self.chart {
+            return chart::write(&mut Files::create()?);
+        }
         let time = release_time()?;
         let packager = Packager::install(time)?;
         let mut files = Files::create()?;
@@ -39,6 +48,7 @@ impl Arguments {
         sbom::write(&[PLUGIN.program, LEASE_ELECT.program], time, &mut files)?;
         let image = format!("{}-{VERSION}-image.tar", PLUGIN.program);
         files.write(&image, &image::pack(&archives, time)?)?;
+        chart::write(&mut files)?;
         let formula = format!("{}.rb", PLUGIN.program);
         files.write(&formula, formula::write(&archives)?.as_bytes())?;
         files.write_sums()

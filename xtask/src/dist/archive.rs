@@ -16,7 +16,7 @@ pub(crate) struct File {
 }
 
 /// A `.tar.gz` of `files`.
-pub(super) fn pack(files: &[File]) -> Result<Vec<u8>> {
+pub(crate) fn pack(files: &[File]) -> Result<Vec<u8>> {
     gzip(&tar(files)?)
 }
 

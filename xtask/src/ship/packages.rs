@@ -4,14 +4,13 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use chrono::{DateTime, Utc};
 
+use super::tool;
 use crate::cargo::run;
 use crate::dist::platform::Platform;
 use crate::dist::{Files, program_path, root};
-use crate::output::print;
-use control_plane::target_dir;
 
 const NFPM: &str = "github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.0";
 
@@ -24,16 +23,7 @@ pub(super) struct Packager {
 impl Packager {
     /// Compiles nfpm if it is missing.
     pub(super) fn install(time: DateTime<Utc>) -> Result<Self> {
-        let (_, version) = NFPM.rsplit_once('/').unwrap_or_default();
-        let directory = target_dir().join("tools").join(version);
-        let nfpm = directory.join("nfpm");
-        if !nfpm.exists() {
-            print(format_args!("installing {version}"));
-            run(Command::new("go")
-                .args(["install", NFPM])
-                .env("GOBIN", &directory))
-            .context("this needs Go")?;
-        }
+        let nfpm = tool::install(NFPM)?;
         Ok(Self { nfpm, time })
     }
 
