@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use std::{env, fs};
 
 use anyhow::{Context, Result, bail, ensure};
-use control_plane::{Binary, KUBERNETES_VERSION, cache_dir, target_dir};
+use control_plane::{Binary, KUBERNETES_VERSION, OLDEST_KUBERNETES_VERSION, cache_dir, target_dir};
 
 use crate::output::{Progress, print};
 
@@ -19,16 +19,20 @@ const PROGRESS: Duration = Duration::from_secs(5);
 pub(crate) struct Module {
     /// Its directory in the control-plane crate.
     name: &'static str,
+    /// What its programs report.
+    version: &'static str,
     programs: &'static [(Binary, &'static str)],
 }
 
-pub(crate) const MODULES: [Module; 3] = [
+pub(crate) const MODULES: [Module; 4] = [
     Module {
         name: "etcd",
+        version: KUBERNETES_VERSION,
         programs: &[(Binary::Etcd, "go.etcd.io/etcd/server/v3")],
     },
     Module {
         name: "kubernetes",
+        version: KUBERNETES_VERSION,
         programs: &[
             (
                 Binary::KubeApiserver,
@@ -44,7 +48,22 @@ pub(crate) const MODULES: [Module; 3] = [
     },
     Module {
         name: "older-client-go",
+        version: KUBERNETES_VERSION,
         programs: &[(Binary::OlderCandidate, "./candidate")],
+    },
+    Module {
+        name: "oldest-kubernetes",
+        version: OLDEST_KUBERNETES_VERSION,
+        programs: &[
+            (
+                Binary::OldestKubeApiserver,
+                "k8s.io/kubernetes/cmd/kube-apiserver",
+            ),
+            (
+                Binary::OldestKubeControllerManager,
+                "k8s.io/kubernetes/cmd/kube-controller-manager",
+            ),
+        ],
     },
 ];
 
@@ -145,7 +164,7 @@ impl Module {
                 "-trimpath",
                 "-buildvcs=false",
             ])
-            .args(["-ldflags", &linker_flags(), "-o"])
+            .args(["-ldflags", &linker_flags(self.version), "-o"])
             // The trailing slash makes it a directory, even for a single program.
             .arg(format!("{}/", into.display()))
             .args(packages)
@@ -203,8 +222,8 @@ impl Module {
 }
 
 /// Removes symbols, and sets the version that the programs report.
-fn linker_flags() -> String {
-    let (major, rest) = KUBERNETES_VERSION
+fn linker_flags(version: &str) -> String {
+    let (major, rest) = version
         .trim_start_matches('v')
         .split_once('.')
         .unwrap_or_default();
@@ -215,7 +234,7 @@ fn linker_flags() -> String {
         "k8s.io/client-go/pkg/version",
     ] {
         for (name, value) in [
-            ("gitVersion", KUBERNETES_VERSION),
+            ("gitVersion", version),
             ("gitMajor", major),
             ("gitMinor", minor),
             ("gitTreeState", "archive"),
@@ -247,7 +266,7 @@ mod tests {
 
     #[test]
     fn every_binary_belongs_to_one_module() {
-        for binary in Binary::ALL {
+        for binary in Binary::ALL.into_iter().chain(Binary::OLDEST_KUBERNETES) {
             let owners = MODULES.iter().flat_map(|module| module.programs);
             assert_eq!(
                 owners.filter(|(owned, _)| *owned == binary).count(),
@@ -259,7 +278,7 @@ mod tests {
 
     #[test]
     fn programs_report_the_pinned_version() {
-        let flags = linker_flags();
+        let flags = linker_flags(KUBERNETES_VERSION);
         assert!(
             flags.contains("component-base/version.gitVersion=v1.36.3 "),
             "{flags}"

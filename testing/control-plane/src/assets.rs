@@ -10,6 +10,9 @@ use sha2::{Digest, Sha256};
 /// The Kubernetes release that the cache holds.
 pub const KUBERNETES_VERSION: &str = "v1.36.3";
 
+/// The oldest Kubernetes release on which the policies are tested: `install` refuses an older one.
+pub const OLDEST_KUBERNETES_VERSION: &str = "v1.30.14";
+
 /// Everything that decides what the Go builds produce.
 const PINS: [&str; 4] = [
     include_str!("../etcd/go.mod"),
@@ -25,6 +28,12 @@ const CANDIDATE: &str = include_str!("../kubernetes/candidate/main.go");
 const OLDER_CLIENT_GO: [&str; 2] = [
     include_str!("../older-client-go/go.mod"),
     include_str!("../older-client-go/go.sum"),
+];
+
+/// What decides what the programs of the oldest release are.
+const OLDEST_KUBERNETES: [&str; 2] = [
+    include_str!("../oldest-kubernetes/go.mod"),
+    include_str!("../oldest-kubernetes/go.sum"),
 ];
 
 /// One of the programs that make up a control plane, and the client that speaks to it.
@@ -43,6 +52,10 @@ pub enum Binary {
     /// The same with client-go v0.26, the last one in which a candidate takes over after its own lease
     /// duration, whatever the leader's record says.
     OlderCandidate,
+    /// The API server of [`OLDEST_KUBERNETES_VERSION`].
+    OldestKubeApiserver,
+    /// The controllers of [`OLDEST_KUBERNETES_VERSION`].
+    OldestKubeControllerManager,
 }
 
 impl Binary {
@@ -54,7 +67,11 @@ impl Binary {
         Self::Kubectl,
     ];
 
-    /// Those, and what tests take beside them.
+    /// What a control plane of the oldest supported release has in place of the newest.
+    pub const OLDEST_KUBERNETES: [Self; 2] =
+        [Self::OldestKubeApiserver, Self::OldestKubeControllerManager];
+
+    /// A control plane, and what tests take beside it.
     pub const ALL: [Self; 6] = [
         Self::Etcd,
         Self::KubeApiserver,
@@ -74,6 +91,8 @@ impl Binary {
             Self::Kubectl => "kubectl",
             Self::Candidate => "candidate",
             Self::OlderCandidate => "older-candidate",
+            Self::OldestKubeApiserver => "oldest-kube-apiserver",
+            Self::OldestKubeControllerManager => "oldest-kube-controller-manager",
         }
     }
 
@@ -87,24 +106,26 @@ impl Binary {
             Self::Kubectl => "TEST_ASSET_KUBECTL",
             Self::Candidate => "TEST_ASSET_CANDIDATE",
             Self::OlderCandidate => "TEST_ASSET_OLDER_CANDIDATE",
+            Self::OldestKubeApiserver => "TEST_ASSET_OLDEST_KUBE_APISERVER",
+            Self::OldestKubeControllerManager => "TEST_ASSET_OLDEST_KUBE_CONTROLLER_MANAGER",
         }
     }
 
-    /// Where `cargo xtask control-plane` puts it. A program of ours is another file whenever its source
-    /// changes.
+    /// Where `cargo xtask control-plane` puts it. What the cache is not named after is in the name of the file.
     #[must_use]
     pub fn cached(self) -> PathBuf {
-        let name = match self {
-            Self::Candidate => format!("{}-{}", self.name(), short_digest(&[CANDIDATE])),
-            Self::OlderCandidate => {
-                let [module, sums] = OLDER_CLIENT_GO;
-                format!(
-                    "{}-{}",
-                    self.name(),
-                    short_digest(&[CANDIDATE, module, sums])
-                )
+        let [client_go, client_go_sums] = OLDER_CLIENT_GO;
+        let digest = match self {
+            Self::Candidate => Some(short_digest(&[CANDIDATE])),
+            Self::OlderCandidate => Some(short_digest(&[CANDIDATE, client_go, client_go_sums])),
+            Self::OldestKubeApiserver | Self::OldestKubeControllerManager => {
+                Some(short_digest(&OLDEST_KUBERNETES))
             }
-            _ => self.name().to_owned(),
+            Self::Etcd | Self::KubeApiserver | Self::KubeControllerManager | Self::Kubectl => None,
+        };
+        let name = match digest {
+            Some(digest) => format!("{}-{digest}", self.name()),
+            None => self.name().to_owned(),
         };
         cache_dir().join(name)
     }
@@ -228,6 +249,8 @@ mod tests {
     fn modules_pin_the_version_that_the_cache_is_named_after() {
         let kubernetes = PINS[2];
         assert!(kubernetes.contains(&format!("k8s.io/kubernetes {KUBERNETES_VERSION}")));
+        let oldest = OLDEST_KUBERNETES[0];
+        assert!(oldest.contains(&format!("k8s.io/kubernetes {OLDEST_KUBERNETES_VERSION}")));
     }
 
     #[test]

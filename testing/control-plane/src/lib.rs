@@ -40,7 +40,9 @@ mod shared;
 mod tokens;
 mod users;
 
-pub use assets::{Assets, Binary, KUBERNETES_VERSION, cache_dir, target_dir};
+pub use assets::{
+    Assets, Binary, KUBERNETES_VERSION, OLDEST_KUBERNETES_VERSION, cache_dir, target_dir,
+};
 pub use authority::{Authority, Identity};
 pub use component::Component;
 pub use csi_driver::CsiDriver;
