@@ -8,7 +8,7 @@ use maintenance_lease::{Acquire, Keep};
 use tokio::sync::mpsc;
 
 use super::Server;
-use crate::output::print;
+use crate::output::result;
 
 pub(super) async fn measure(server: &Server, node: &str, count: usize) -> Result<()> {
     let options = Acquire::new().duration(Duration::from_secs(600));
@@ -46,7 +46,7 @@ pub(super) async fn measure(server: &Server, node: &str, count: usize) -> Result
     let whole = begun.elapsed();
     let requests = server.requests().await? - before;
     let hand_overs = count as f64;
-    print(format_args!(
+    result(format_args!(
         "{count} clients wait for one lock, and release it as soon as they have it:\n  \
          all had it after {:.2} s, {:.1} ms a hand-over\n  \
          {requests} requests, as the server's metrics count them: {:.1} a hand-over (target: at most 10 without the \
