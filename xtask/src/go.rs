@@ -24,7 +24,7 @@ pub(crate) struct Module {
     programs: &'static [(Binary, &'static str)],
 }
 
-pub(crate) const MODULES: [Module; 4] = [
+pub(crate) const MODULES: [Module; 5] = [
     Module {
         name: "etcd",
         version: KUBERNETES_VERSION,
@@ -64,6 +64,14 @@ pub(crate) const MODULES: [Module; 4] = [
                 "k8s.io/kubernetes/cmd/kube-controller-manager",
             ),
         ],
+    },
+    Module {
+        name: "node-healthcheck",
+        version: KUBERNETES_VERSION,
+        programs: &[(
+            Binary::NodeHealthCheck,
+            "github.com/medik8s/node-healthcheck-operator/cmd",
+        )],
     },
 ];
 
@@ -109,6 +117,22 @@ impl Module {
             started.elapsed().as_secs()
         ));
         Ok(())
+    }
+
+    /// The directory of another project's module, with what it has beside its program.
+    pub(crate) fn source(binary: Binary, module: &str) -> Result<PathBuf> {
+        let owner = MODULES
+            .iter()
+            .find(|owner| owner.programs.iter().any(|(owned, _)| *owned == binary))
+            .with_context(|| format!("{} has no module", binary.name()))?;
+        let format = ["list", "-mod=readonly", "-m", "-f={{.Dir}}", module];
+        let output = owner.go(&format).output().context("failed to run go")?;
+        ensure!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        Ok(String::from_utf8(output.stdout)?.trim_end().into())
     }
 
     /// Fails if Go is missing, or too old to download the version that it needs.
@@ -266,7 +290,11 @@ mod tests {
 
     #[test]
     fn every_binary_belongs_to_one_module() {
-        for binary in Binary::ALL.into_iter().chain(Binary::OLDEST_KUBERNETES) {
+        for binary in Binary::ALL
+            .into_iter()
+            .chain(Binary::OLDEST_KUBERNETES)
+            .chain([Binary::NodeHealthCheck])
+        {
             let owners = MODULES.iter().flat_map(|module| module.programs);
             assert_eq!(
                 owners.filter(|(owned, _)| *owned == binary).count(),

@@ -18,6 +18,8 @@ mod memory;
 mod model;
 mod output;
 mod platforms;
+mod reach;
+mod real_cluster;
 mod sandbox_cluster;
 mod seeded_bugs;
 mod ship;
@@ -48,6 +50,7 @@ enum Command {
     Measure(bench::command_cost::Arguments),
     Model(model::Arguments),
     Platforms(platforms::Arguments),
+    Reach(reach::Arguments),
     Ship(ship::Arguments),
     Sim(sim::Arguments),
     Slow(slow::Arguments),
@@ -68,6 +71,7 @@ fn main() -> ExitCode {
         Command::Measure(arguments) => arguments.run(),
         Command::Model(arguments) => arguments.run(),
         Command::Platforms(arguments) => arguments.run(),
+        Command::Reach(arguments) => arguments.run(),
         Command::Ship(arguments) => arguments.run(),
         Command::Sim(arguments) => arguments.run(),
         Command::Slow(arguments) => arguments.run(),

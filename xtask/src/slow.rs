@@ -1,14 +1,14 @@
 //! What takes minutes and cannot be shortened, so that no test waits for it: Kubernetes detaches a volume by force six
 //! minutes after the pod is gone, if the node is not healthy.
 
-use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use control_plane::ControlPlane;
 use serde_json::{Value, json};
 
 use crate::output::print;
+use crate::real_cluster::{create_objects, get, wait};
 
 const DRIVER: &str = "disk.example.com";
 const NODE: &str = "slow-1";
@@ -114,28 +114,5 @@ fn create(plane: &ControlPlane) -> Result<()> {
             },
         },
     ]});
-    let directory = tempfile::tempdir()?;
-    let path = directory.path().join("objects.json");
-    std::fs::write(&path, list.to_string())?;
-    plane.kubectl(&["create", "-f", &path.to_string_lossy()])?;
-    Ok(())
-}
-
-fn get(plane: &ControlPlane, what: &[&str]) -> Result<Value> {
-    let text = plane.kubectl(&[&["get", "-o", "json"], what].concat())?;
-    serde_json::from_str(&text).context("kubectl printed no JSON")
-}
-
-/// Waits until `is_so`.
-fn wait(what: &str, limit: Duration, mut is_so: impl FnMut() -> Result<bool>) -> Result<()> {
-    let begun = Instant::now();
-    while !is_so()? {
-        ensure!(
-            begun.elapsed() < limit,
-            "not within {} s: {what}",
-            limit.as_secs()
-        );
-        thread::sleep(Duration::from_secs(1));
-    }
-    Ok(())
+    create_objects(plane, &list)
 }

@@ -36,6 +36,12 @@ const OLDEST_KUBERNETES: [&str; 2] = [
     include_str!("../oldest-kubernetes/go.sum"),
 ];
 
+/// What decides what [`Binary::NodeHealthCheck`] is.
+const NODE_HEALTH_CHECK: [&str; 2] = [
+    include_str!("../node-healthcheck/go.mod"),
+    include_str!("../node-healthcheck/go.sum"),
+];
+
 /// One of the programs that make up a control plane, and the client that speaks to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Binary {
@@ -56,6 +62,8 @@ pub enum Binary {
     OldestKubeApiserver,
     /// The controllers of [`OLDEST_KUBERNETES_VERSION`].
     OldestKubeControllerManager,
+    /// The operator of medik8s that remediates nodes that are not ready.
+    NodeHealthCheck,
 }
 
 impl Binary {
@@ -93,6 +101,7 @@ impl Binary {
             Self::OlderCandidate => "older-candidate",
             Self::OldestKubeApiserver => "oldest-kube-apiserver",
             Self::OldestKubeControllerManager => "oldest-kube-controller-manager",
+            Self::NodeHealthCheck => "node-healthcheck",
         }
     }
 
@@ -108,6 +117,7 @@ impl Binary {
             Self::OlderCandidate => "TEST_ASSET_OLDER_CANDIDATE",
             Self::OldestKubeApiserver => "TEST_ASSET_OLDEST_KUBE_APISERVER",
             Self::OldestKubeControllerManager => "TEST_ASSET_OLDEST_KUBE_CONTROLLER_MANAGER",
+            Self::NodeHealthCheck => "TEST_ASSET_NODE_HEALTHCHECK",
         }
     }
 
@@ -121,6 +131,7 @@ impl Binary {
             Self::OldestKubeApiserver | Self::OldestKubeControllerManager => {
                 Some(short_digest(&OLDEST_KUBERNETES))
             }
+            Self::NodeHealthCheck => Some(short_digest(&NODE_HEALTH_CHECK)),
             Self::Etcd | Self::KubeApiserver | Self::KubeControllerManager | Self::Kubectl => None,
         };
         let name = match digest {
