@@ -37,13 +37,13 @@ fn an_edit_that_keeps_the_holder_is_no_take_over() {
 fn an_edit_that_shortens_the_lease_differs_from_an_unreachable_server() {
     on_both("outside-short", |cluster| {
         let node = cluster.node("worker-1");
-        let edit = json!({"spec": {"leaseDurationSeconds": 1, "renewTime": ago(0)}});
+        let edit = json!({"spec": {"leaseDurationSeconds": 4, "renewTime": ago(0)}});
         assert_snapshot!(edited(cluster, &node, &edit), @r#"
         $ kubectl maint with worker-1 -- /bin/sh -c "exec 2>/dev/null; echo at work; while :; do sleep 0.1; done"
         -- stderr
         node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'exec 2>/dev/null; echo at work; while :; do sleep 0.1; done'
         lease/worker-1 created
-        error: lost the lock on node/worker-1 (the command is ended before the lock expires): it was not renewed in time: its Lease ended at [time], 1s after the last renewal. Either its Lease was edited, or this process or machine was paused
+        error: lost the lock on node/worker-1 (the command is ended before the lock expires): it was not renewed in time: its Lease ended at [time], 4s after the last renewal. Either its Lease was edited, or this process or machine was paused
         hint: check with `kubectl maint status worker-1`
         -- exit code 5
         "#);
