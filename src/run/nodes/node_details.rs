@@ -1,6 +1,6 @@
 //! Reads whole Nodes if their rows don't show their health.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
 use maintenance_lease::protocol::{Instant, Now};
 use maintenance_lease::{Accept, ApiError, BREAKS, Call, NodeLookup, NodeRow};
-use other_tools::{Finding, findings, medik8s_lease_path};
+use other_tools::{Finding, NodeKeys, findings, medik8s_lease_path};
 use pod_safety::cluster::Reader;
 use pod_safety::fencing::Attempt;
 use pod_safety::node_health::{Health, Heartbeat, Signs, Status};
@@ -37,6 +37,8 @@ pub(crate) struct NodeDetails {
     pub(crate) annotations: FencingAnnotations,
     /// What other tools do to it.
     pub(crate) findings: Vec<Finding>,
+    /// What locks set on it.
+    pub(crate) keys: NodeKeys,
 }
 
 impl NodeDetails {
@@ -47,6 +49,11 @@ impl NodeDetails {
             hook: None,
         },
         findings: Vec::new(),
+        keys: NodeKeys {
+            labels: BTreeMap::new(),
+            annotations: BTreeMap::new(),
+            cordon: false,
+        },
     };
 }
 
@@ -208,6 +215,7 @@ fn seen(name: &str, node: &Node, signs: &Signs, now: Now) -> DetailsRead {
                 hook: Attempt::on(node),
             },
             findings: findings(node),
+            keys: NodeKeys::set_by_locks(node),
         }),
     }
 }
