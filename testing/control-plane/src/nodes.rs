@@ -43,6 +43,8 @@ pub struct NodeSpec {
     /// Its labels, besides those that a kubelet puts there by itself (host name, architecture,
     /// operating system).
     pub labels: BTreeMap<String, String>,
+    /// How many images its kubelet reports; at most 50, by default. They are most of the object: 50 take 16 KB.
+    pub images: usize,
 }
 
 impl NodeSpec {
@@ -59,6 +61,13 @@ impl NodeSpec {
     #[must_use]
     pub fn label(mut self, key: &str, value: &str) -> Self {
         self.labels.insert(key.to_owned(), value.to_owned());
+        self
+    }
+
+    /// With this number of images.
+    #[must_use]
+    pub fn images(mut self, count: usize) -> Self {
+        self.images = count;
         self
     }
 
@@ -87,6 +96,7 @@ impl NodeSpec {
                 .map(|(key, value)| (key.as_str(), value.as_str())),
         );
         let heartbeat = format!("{:.0}", self.heartbeat(now));
+        let images: Vec<Value> = (0..self.images).map(image).collect();
         json!({
             "metadata": {"name": self.name, "labels": labels},
             "spec": {"unschedulable": self.unschedulable},
@@ -99,6 +109,7 @@ impl NodeSpec {
                     "lastHeartbeatTime": heartbeat,
                     "lastTransitionTime": heartbeat,
                 }],
+                "images": images,
                 "nodeInfo": {
                     "architecture": "amd64",
                     "bootID": "", "machineID": "", "systemUUID": "",
@@ -119,6 +130,16 @@ impl NodeSpec {
             .and_then(|age| now.checked_sub(age).ok())
             .unwrap_or(Timestamp::UNIX_EPOCH)
     }
+}
+
+/// An image as a kubelet reports it: by digest, and by tag.
+fn image(number: usize) -> Value {
+    let name = format!("registry.example.com/platform/services/component-{number:03}");
+    let digest = format!("{number:08x}").repeat(8);
+    json!({
+        "names": [format!("{name}@sha256:{digest}"), format!("{name}:v1.{number}.0-release.20260101")],
+        "sizeBytes": 100_000_000 + number,
+    })
 }
 
 fn kubelet_lease(name: &str, heartbeat: Timestamp) -> Value {

@@ -6,7 +6,7 @@ use control_plane::{ControlPlane, NodeSpec};
 use super::command_cost::{Tools, cost};
 use super::quantiles::Quantiles;
 use super::raw_patches::{Patches, Write};
-use crate::output::print;
+use crate::output::result;
 
 /// How often each is measured.
 const ROUNDS: usize = 3;
@@ -42,7 +42,7 @@ pub(super) fn measure(plane: &ControlPlane, tools: &Tools, name: &str, count: us
     for (what, (plugin, raw)) in [("acquisitions", acquisitions), ("releases", releases)] {
         let median = |times| Quantiles::of(times).quantile(0.5).as_secs_f64();
         let (plugin, raw) = (median(plugin), median(raw));
-        print(format_args!(
+        result(format_args!(
             "rate of {count} {what}, lists included / of the same patches alone: {:.2}  ({:.0}/s, {:.0}/s; target >= 0.8)",
             raw / plugin,
             count as f64 / plugin,

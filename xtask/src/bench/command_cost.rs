@@ -59,6 +59,13 @@ impl Tools {
         command
     }
 
+    /// A shell script; `$0` is kubectl.
+    pub(super) fn shell(&self, script: &str) -> Command {
+        let mut command = self.command("/bin/sh");
+        command.args(["-c", script]).arg(&self.kubectl);
+        command
+    }
+
     fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command

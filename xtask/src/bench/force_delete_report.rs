@@ -8,7 +8,7 @@ use control_plane::{ControlPlane, NodeSpec, Readiness};
 use serde_json::{Value, json};
 
 use super::command_cost::{Tools, cost, median};
-use crate::output::print;
+use crate::output::result;
 
 const NODE: &str = "bench-unreachable";
 const NAMESPACES: [&str; 2] = ["bench-shop", "bench-bank"];
@@ -42,7 +42,7 @@ pub(super) fn measure(plane: &ControlPlane, tools: &Tools) -> Result<()> {
         costs.push(cost(&tools.refused(&["force-delete", &node]))?);
     }
     let median = median(&costs);
-    print(format_args!(
+    result(format_args!(
         "report on an unreachable node with {PODS} pods in {} namespaces: {:.1} ms, cpu {:.1} ms, {:.1} MiB\n  target: \
          under 1 s",
         NAMESPACES.len(),

@@ -4,11 +4,15 @@
 mod bulk;
 pub(crate) mod command_cost;
 mod force_delete_report;
+mod policy_cost;
 mod quantiles;
 mod raw_patches;
 mod request_counts;
 mod single_node;
 pub(crate) mod waiting;
+mod wide;
+
+use std::{env, thread};
 
 use anyhow::Result;
 use control_plane::{Binary, ControlPlane};
@@ -16,13 +20,13 @@ use control_plane::{Binary, ControlPlane};
 use self::command_cost::Tools;
 use crate::cargo::{cargo, run_build};
 use crate::control_plane::ensure_built;
-use crate::output::print;
+use crate::output::{print, result};
 
 /// Measure the plugin against kubectl and bare requests
 ///
 /// Compared commands run alternately on the same real API server, and etcd writes to disk. A ratio of
 /// 0.1 means a tenth of what kubectl needs. The results depend on the machine: they are printed, not
-/// checked.
+/// checked. docs/performance.md is what one run has printed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Measure only this
@@ -47,6 +51,10 @@ enum Part {
     Waiting,
     /// The report of force-delete on a node with 110 pods
     Report,
+    /// status -o wide of a large cluster, compared with kubectl's lists
+    Wide,
+    /// Patches of Nodes and Leases, with and without the policies
+    Policies,
     /// The number of requests of each command
     Requests,
 }
@@ -64,25 +72,42 @@ impl Arguments {
             .start()?;
         plane.kubectl(&["create", "namespace", raw_patches::NAMESPACE])?;
         let tools = Tools::new(&plane)?;
-        let is_wanted = |part| self.only.is_none_or(|only| only == part);
-        if is_wanted(Part::Node) {
-            single_node::compare_with_kubectl(&plane, &tools)?;
-        }
-        if is_wanted(Part::Nodes) {
-            bulk::measure(&plane, &tools, "label", 500)?;
-        }
-        if is_wanted(Part::Requests) {
-            request_counts::measure(&plane, &tools)?;
-        }
-        if is_wanted(Part::Waiting) {
-            waiting::measure(&plane)?;
-        }
-        if is_wanted(Part::Report) {
-            force_delete_report::measure(&plane, &tools)?;
-        }
-        if is_wanted(Part::Fleet) {
-            bulk::measure(&plane, &tools, "fleet", self.fleet)?;
-        }
-        Ok(())
+        result(format_args!(
+            "# Performance\n\nOne run of `cargo xtask bench`, on {} cores ({}), with etcd on disk. A ratio of 0.1 means a tenth of what\n\
+             the other needs.",
+            thread::available_parallelism()?,
+            env::consts::ARCH,
+        ));
+        let part = |part, title: &str, measure: &dyn Fn() -> Result<()>| {
+            if self.only.is_some_and(|only| only != part) {
+                return Ok(());
+            }
+            result(format_args!("\n## {title}\n\n```text"));
+            measure()?;
+            result("```");
+            Ok(())
+        };
+        part(Part::Node, "One node", &|| {
+            single_node::compare_with_kubectl(&plane, &tools)
+        })?;
+        part(Part::Nodes, "500 nodes", &|| {
+            bulk::measure(&plane, &tools, "label", 500)
+        })?;
+        part(Part::Requests, "Requests", &|| {
+            request_counts::measure(&plane, &tools)
+        })?;
+        part(Part::Waiting, "Waiting", &|| waiting::measure(&plane))?;
+        part(Part::Report, "Report of force-delete", &|| {
+            force_delete_report::measure(&plane, &tools)
+        })?;
+        part(Part::Policies, "Policies", &|| {
+            policy_cost::measure(&plane, &tools)
+        })?;
+        part(Part::Wide, "Status of a large cluster", &|| {
+            wide::measure(&plane, &tools, 5_000)
+        })?;
+        part(Part::Fleet, "All nodes of a large cluster", &|| {
+            bulk::measure(&plane, &tools, "fleet", self.fleet)
+        })
     }
 }

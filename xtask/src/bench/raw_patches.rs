@@ -9,6 +9,7 @@ use connect::{Environment, Flags, Notices, connect};
 use control_plane::ControlPlane;
 use futures::StreamExt as _;
 use k8s_openapi::api::coordination::v1::Lease;
+use kube::Client;
 use kube::api::{Api, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 
@@ -51,7 +52,7 @@ impl<'a> Patches<'a> {
         })
     }
 
-    /// How long they take on a new connection of the plugin's kind: HTTP/2, without retries.
+    /// How long they take on a new connection.
     pub(super) async fn send(&self) -> Result<Duration> {
         let begun = Instant::now();
         let leases = leases(self.plane).await?;
@@ -73,6 +74,11 @@ impl<'a> Patches<'a> {
 }
 
 async fn leases(plane: &ControlPlane) -> Result<Api<Lease>> {
+    Ok(Api::namespaced(client(plane).await?, NAMESPACE))
+}
+
+/// An administrator's client of the plugin's kind: HTTP/2, without retries.
+pub(super) async fn client(plane: &ControlPlane) -> Result<Client> {
     let flags = Flags {
         kubeconfig: Some(plane.admin_kubeconfig().to_owned()),
         ..Flags::default()
@@ -80,7 +86,7 @@ async fn leases(plane: &ControlPlane) -> Result<Api<Lease>> {
     let environment = Environment::of_variables::<OsString, OsString>([]);
     let silent: Notices = Arc::new(|_| {});
     let connection = connect(&flags, &environment, "kubectl-maint-bench", &silent).await?;
-    Ok(Api::namespaced(connection.client, NAMESPACE))
+    Ok(connection.client)
 }
 
 /// The patch that acquires a free Lease.

@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result, bail};
 use control_plane::{ControlPlane, NodeSpec};
 
 use super::command_cost::{Tools, cost};
-use crate::output::print;
+use crate::output::result;
 
 /// Each verb, in an order in which each can succeed, and its label.
 const STEPS: [(&str, &[&str]); 25] = [
@@ -70,14 +70,14 @@ pub(super) fn measure(plane: &ControlPlane, tools: &Tools) -> Result<()> {
         .map(|number| NodeSpec::ready(&format!("count-{number}")).label("bench", "count"))
         .collect();
     plane.create_nodes(&nodes)?;
-    print("requests, as the server's metrics count them:");
+    result("requests, as the server's metrics count them:");
     let run = |what: &str, arguments: &[&str]| {
         let before = requests(plane)?;
         let [verb, arguments @ ..] = arguments else {
             bail!("{what}: no verb");
         };
         cost(&tools.plugin(&[&[*verb, "-q"], arguments].concat()))?;
-        print(format_args!("  {:>3}  {what}", requests(plane)? - before));
+        result(format_args!("  {:>3}  {what}", requests(plane)? - before));
         Ok(())
     };
     for (what, arguments) in STEPS {

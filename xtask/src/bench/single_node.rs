@@ -7,7 +7,7 @@ use control_plane::{ControlPlane, NodeSpec};
 
 use super::command_cost::{Cost, Tools, cost, median};
 use super::raw_patches::NAMESPACE;
-use crate::output::print;
+use crate::output::result;
 
 /// How often each command runs.
 const ROUNDS: usize = 20;
@@ -68,10 +68,11 @@ pub(super) fn compare_with_kubectl(plane: &ControlPlane, tools: &Tools) -> Resul
     Ok(())
 }
 
-fn compare(what: &str, target: &str, ours: Cost, theirs: Cost) {
+/// Prints what our command needs in proportion to theirs.
+pub(super) fn compare(what: &str, target: &str, ours: Cost, theirs: Cost) {
     let ratio = |ours: Duration, theirs: Duration| ours.as_secs_f64() / theirs.as_secs_f64();
     let millis = |time: Duration| time.as_secs_f64() * 1000.0;
-    print(format_args!(
+    result(format_args!(
         "{what}:\n  wall {:.3} ({:.1} ms, {:.1} ms)  cpu {:.3} ({:.1} ms, {:.1} ms)  memory {:.3} ({:.1} MiB, {:.1} MiB)\n  target: {target}",
         ratio(ours.wall, theirs.wall),
         millis(ours.wall),

@@ -3,6 +3,8 @@
 //! A list of 5,000 objects is many megabytes. A caller that keeps a few fields of each never needs all of it in
 //! memory.
 
+use memchr::memchr2;
+
 /// Splits one JSON object that arrives in pieces into the elements of one of its arrays and the rest.
 ///
 /// It relies on the body being JSON, which the elements' own parsing checks.
@@ -43,7 +45,14 @@ impl Items {
         piece: &[u8],
         mut each: impl FnMut(&[u8], &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        for &byte in piece {
+        let mut rest = piece;
+        loop {
+            let (plain, special) = rest.split_at(self.plain(rest));
+            self.keep(plain);
+            let Some((&byte, after)) = special.split_first() else {
+                return Ok(());
+            };
+            rest = after;
             let between = self.inside && self.depth == 2 && !self.in_string;
             self.step(byte);
             match byte {
@@ -65,13 +74,36 @@ impl Items {
                 }
             }
         }
-        Ok(())
     }
 
     /// The list without its elements: the object with an empty array. It is valid JSON only once the object is
     /// complete.
     pub(crate) fn envelope(&self) -> &[u8] {
         &self.envelope
+    }
+
+    /// How many bytes at the start leave the state as it is. Most of a list is inside strings.
+    fn plain(&self, bytes: &[u8]) -> usize {
+        let special = if self.escaped {
+            Some(0)
+        } else if self.in_string {
+            memchr2(b'"', b'\\', bytes)
+        } else {
+            let mut bytes = bytes.iter();
+            bytes.position(|byte| matches!(byte, b'"' | b',' | b'{' | b'}' | b'[' | b']'))
+        };
+        special.unwrap_or(bytes.len())
+    }
+
+    /// Appends what [`plain`](Self::plain) has found.
+    fn keep(&mut self, bytes: &[u8]) {
+        if self.in_string && self.depth == 1 {
+            self.key.extend_from_slice(bytes);
+        }
+        match self.inside {
+            true => self.element.extend_from_slice(bytes),
+            false => self.envelope.extend_from_slice(bytes),
+        }
     }
 
     fn step(&mut self, byte: u8) {

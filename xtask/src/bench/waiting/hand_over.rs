@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 
 use super::Server;
 use crate::bench::quantiles::{Quantiles, millis};
-use crate::output::print;
+use crate::output::result;
 
 /// How long after the first report of an obstacle the waiter's watch is open.
 const SETTLED: Duration = Duration::from_millis(30);
@@ -33,7 +33,7 @@ pub(super) async fn measure(server: &Server, node: &str, count: usize) -> Result
     }
     held.release().await?;
     let times = Quantiles::of(times);
-    print(format_args!(
+    result(format_args!(
         "hand-over, from before the release is sent to the waiter's confirmed acquisition, {count} times:\n  \
          p50 {}  p99 {}  longest {}  (targets: p50 <= 15 ms, p99 <= 60 ms)\n  \
          client-go's leader election with 15 s/10 s/2 s: {}, a published constant, not measured here; ratio {:.4}",

@@ -7,18 +7,20 @@ mod takeover;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context as _, Result};
 use control_plane::{ControlPlane, NodeSpec, target_dir};
 use hyper_util::client::legacy::{self, connect::HttpConnector};
 use hyper_util::rt::TokioExecutor;
+use kube::client::Body;
 use kube::client::ConfigExt as _;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use maintenance_lease::Maintenance;
 use tower::{BoxError, ServiceBuilder};
 
-use super::request_counts;
 use crate::cargo::run;
 
 /// How often a lock changes its holder.
@@ -89,6 +91,8 @@ impl Arguments {
 /// The API server, for a program that only has a kubeconfig.
 struct Server {
     config: Config,
+    /// The requests that its clients have sent.
+    sent: Arc<AtomicU64>,
 }
 
 impl Server {
@@ -98,7 +102,8 @@ impl Server {
             Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
         config.default_retry = false;
         config.proxy_url = None;
-        Ok(Self { config })
+        let sent = Arc::default();
+        Ok(Self { config, sent })
     }
 
     /// A client with its own connections, like the plugin's. kube's default client lacks `TCP_NODELAY`: the
@@ -111,7 +116,12 @@ impl Server {
         let connector = self
             .config
             .rustls_https_connector_with_connector(connector)?;
+        let sent = Arc::clone(&self.sent);
         let service = ServiceBuilder::new()
+            .map_request(move |request: http::Request<Body>| {
+                sent.fetch_add(1, Ordering::Relaxed);
+                request
+            })
             .layer(self.config.base_uri_layer())
             .option_layer(self.config.auth_layer()?)
             .map_err(BoxError::from)
@@ -124,10 +134,9 @@ impl Server {
         Ok(Maintenance::new(self.client()?, identity)?)
     }
 
-    /// The requests that the server has counted so far.
-    async fn requests(&self) -> Result<u64> {
-        let request = http::Request::get("/metrics").body(Vec::new())?;
-        let metrics = self.client()?.request_text(request).await?;
-        Ok(request_counts::count(&metrics))
+    /// Counts the requests that all clients have sent so far.
+    fn counter(&self) -> impl Fn() -> u64 + Send + 'static {
+        let sent = Arc::clone(&self.sent);
+        move || sent.load(Ordering::Relaxed)
     }
 }

@@ -9,7 +9,7 @@ use maintenance_lease::{Acquire, Renew};
 
 use super::Server;
 use crate::bench::quantiles::{Quantiles, millis};
-use crate::output::print;
+use crate::output::result;
 
 /// The duration of each lease.
 const LENGTH: Duration = Duration::from_secs(2);
@@ -24,7 +24,7 @@ pub(super) async fn measure(server: &Server, prefix: &str, count: usize) -> Resu
     });
     let late = Quantiles::of(try_join_all(takeovers).await?);
     let whole = LENGTH + SKEW_BUDGET.to_duration() + late.quantile(0.5);
-    print(format_args!(
+    result(format_args!(
         "take-over after a crash, past expiry and the margin of {} s, {count} times:\n  \
          p50 {}  longest {}  (target: <= 250 ms)\n  \
          a lease of 15 s is taken over {:.1} s after its last renewal; by client-go's leader election with\n  \

@@ -1,0 +1,78 @@
+//! `status --all -o wide` of a large cluster, compared with the three lists that kubectl takes for it.
+
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use control_plane::{ControlPlane, NodeSpec};
+
+use super::command_cost::{Cost, Tools, cost, median};
+use super::single_node::compare;
+use crate::output::print;
+
+/// With these images a Node takes 17 KB.
+const IMAGES: usize = 50;
+
+/// How often each is measured.
+const ROUNDS: usize = 5;
+
+/// One node in this number is locked.
+const LOCKED: usize = 10;
+
+/// After this time without a heartbeat, all are late.
+const LATE: Duration = Duration::from_secs(60);
+
+const LISTS: &str = r#""$0" get nodes -o wide && "$0" get leases -n kube-node-lease && "$0" get leases -n kube-node-maintenance"#;
+
+/// Makes `count` nodes, and compares while their heartbeats are recent, and once all are late.
+pub(super) fn measure(plane: &ControlPlane, tools: &Tools, count: usize) -> Result<()> {
+    let name = |number| format!("wide-{number:05}");
+    let nodes: Vec<NodeSpec> = (0..count)
+        .map(|number| {
+            let node = NodeSpec::ready(&name(number)).images(IMAGES);
+            let locked = number % LOCKED == 0;
+            node.label("bench", if locked { "locked" } else { "free" })
+        })
+        .collect();
+    plane.create_nodes(&nodes)?;
+    cost(&tools.plugin(&["acquire", "-l", "bench=locked", "-q", "-m", "bench"]))?;
+    let names: Vec<&str> = nodes.iter().map(|node| node.name.as_str()).collect();
+    let renew = || plane.heartbeat(&names);
+    rounds("recent", tools, count, renew)?;
+    let last = Instant::now();
+    print(format_args!("waiting until all heartbeats are late"));
+    thread::sleep(LATE.saturating_sub(last.elapsed()));
+    rounds("late", tools, count, || Ok(()))
+}
+
+fn rounds(
+    heartbeats: &str,
+    tools: &Tools,
+    count: usize,
+    prepare: impl Fn() -> Result<()>,
+) -> Result<()> {
+    let mut ours: Vec<Cost> = Vec::new();
+    let mut theirs: Vec<Cost> = Vec::new();
+    for _ in 0..ROUNDS {
+        prepare()?;
+        ours.push(cost(
+            &tools.plugin(&["status", "--all", "-o", "wide", "-q"]),
+        )?);
+        theirs.push(cost(&lists(tools))?);
+    }
+    compare(
+        &format!(
+            "status -o wide of {count} nodes of 17 KB, heartbeats {heartbeats} / kubectl's three lists"
+        ),
+        "wall <= 0.2, memory <= 0.25",
+        median(&ours),
+        median(&theirs),
+    );
+    Ok(())
+}
+
+/// Nodes, heartbeats and locks.
+fn lists(tools: &Tools) -> Command {
+    tools.shell(LISTS)
+}
