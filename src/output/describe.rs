@@ -12,6 +12,7 @@ use crate::words::health;
 use crate::words::holder_name::of_node;
 use crate::words::lock::is_ending;
 use crate::words::next_steps::{self, Reader};
+use crate::words::node_keys;
 use crate::words::state::{ShownState, flag_words};
 use crate::words::time::{remaining, span};
 
@@ -147,6 +148,7 @@ fn node(view: &View<'_>, now: Now) -> Section {
         view.annotations
             .and_then(|annotations| annotations.words(now)),
     );
+    section.add_some("Set by locks", view.keys.and_then(node_keys::set));
     let findings = view.findings.unwrap_or_default().iter();
     let findings: Vec<String> = findings.map(|it| activity::words(it, now)).collect();
     section.add_some(

@@ -1,6 +1,6 @@
 //! The outcome of writing the label, the cordon and the opt-outs of a lock, in words.
 
-use other_tools::{Conflict, tools};
+use other_tools::{Conflict, NodeKeys, tools};
 
 use crate::text::{escape, shown};
 
@@ -57,6 +57,15 @@ pub(crate) fn conflict(conflict: &Conflict) -> String {
         shown(&conflict.value),
         by.unwrap_or_default()
     )
+}
+
+/// What locks set on a Node, a line each; `None`: nothing.
+pub(crate) fn set(keys: &NodeKeys) -> Option<String> {
+    let pairs = keys.labels.iter().chain(&keys.annotations);
+    let pairs = pairs.map(|(key, value)| format!("{}={}", escape(key), escape(value)));
+    let cordon = keys.cordon.then(|| "cordon".to_owned());
+    let lines: Vec<String> = pairs.chain(cordon).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
 /// The names for `--opt-outs`.

@@ -99,8 +99,11 @@ fn a_page_has_the_lock_the_node_and_what_to_run_next() {
           Transitions:  2
           Last holder:  alice@bastion
         Node:
-          Status:     Ready
-          Heartbeat:  -
+          Status:        Ready
+          Heartbeat:     -
+          Set by locks:  kubectl-maint.dev/held=true
+                         remediation.medik8s.io/exclude-from-remediation=true
+                         cluster-autoscaler.kubernetes.io/scale-down-disabled=true
         Next commands:
           End the hold:  kubectl maint unhold worker-1
         -- exit code 0
@@ -118,8 +121,11 @@ fn a_page_has_the_lock_the_node_and_what_to_run_next() {
           Transitions:  2
           Last holder:  alice@bastion
         Node:
-          Status:     Ready
-          Heartbeat:  -
+          Status:        Ready
+          Heartbeat:     -
+          Set by locks:  kubectl-maint.dev/held=true
+                         remediation.medik8s.io/exclude-from-remediation=true
+                         cluster-autoscaler.kubernetes.io/scale-down-disabled=true
         Next commands:
           Wait for it:            kubectl maint acquire worker-1 --wait -m WHY
           If nobody works there:  kubectl maint unhold worker-1

@@ -198,6 +198,26 @@ fn of_a_protected_lock_shows_its_end_and_goes_with_it() {
 }
 
 #[test]
+fn describe_shows_what_a_lock_set_on_its_node() {
+    on_both("label-describe", |cluster| {
+        let node = cluster.node("worker-1");
+        let acquire = ["acquire", &node, "--cordon", "--opt-outs=auto"];
+        cluster.maint(acquire).succeeds();
+        let page = cluster.maint(["describe", &node]).succeeds().stdout;
+        let (_, set) = page.split_once("Set by locks:").expect("an entry");
+        let set: Vec<&str> = set.lines().map(str::trim).take(4).collect();
+        let held = "kubectl-maint.dev/held=true";
+        let medik8s = "remediation.medik8s.io/exclude-from-remediation=true";
+        let autoscaler = format!("{SCALE_DOWN}=true");
+        assert_eq!(set, [held, medik8s, &autoscaler, "cordon"]);
+
+        cluster.maint(["release", &node]).succeeds();
+        let page = cluster.maint(["describe", &node]).succeeds().stdout;
+        assert!(!page.contains("Set by locks"), "{page}");
+    });
+}
+
+#[test]
 fn of_a_lock_is_written_only_if_that_is_wanted() {
     on_real("label-wanted", |cluster| {
         let node = cluster.node("worker-1");

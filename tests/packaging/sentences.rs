@@ -6,7 +6,7 @@ use crate::source::{literals, sources};
 const REFERENCE: &str = "output/reference.rs";
 
 /// The beginnings of texts that have more than one word, and are no messages.
-const NO_MESSAGES: [&str; 17] = [
+const NO_MESSAGES: [&str; 18] = [
     // A shell command.
     "unset PROMPT_COMMAND; ",
     // A permission, by the verb and the resource.
@@ -27,6 +27,7 @@ const NO_MESSAGES: [&str; 17] = [
     "Lock ID",
     "Next commands",
     "Other tools",
+    "Set by locks",
     // The format of a time in the schema.
     "RFC 3339 in UTC",
 ];

@@ -84,9 +84,12 @@ pub(crate) fn imported(
         while !full.is_empty() && !modules.contains(&full) {
             full.pop();
         }
+        if full.is_empty() {
+            full.push("main".to_owned());
+        }
         full
     });
-    found.filter(|to| !to.is_empty() && to != from).collect()
+    found.filter(|to| to != from).collect()
 }
 
 /// The string literals that are not in attributes or comments, each after the function that it is an argument
@@ -172,6 +175,11 @@ impl Reader {
                     }
                     return;
                 }
+                // As in `super::*`, which is an import of the module itself.
+                Some(TokenTree::Punct(all)) if all.as_char() == '*' => {
+                    self.paths.push(path);
+                    return;
+                }
                 _ => break,
             }
         }
@@ -229,7 +237,8 @@ fn names(path: &str) -> Module {
 
 #[test]
 fn an_import_is_found_in_any_form() {
-    let modules = ["a", "b", "c", "words/x", "words/y"].map(names).into();
+    let modules = ["a", "b", "c", "words", "words/x", "words/y"];
+    let modules = modules.map(names).into();
     let found = |text| imported(&names("words/x"), tokens(text), &modules);
     let a_and_c = BTreeSet::from(["a", "c"].map(names));
     for text in [
@@ -242,6 +251,16 @@ fn an_import_is_found_in_any_form() {
         assert_eq!(found(text), a_and_c, "{text}");
     }
     assert_eq!(found("use super::y::Z;"), [names("words/y")].into());
+    for text in ["use super::*;", "use super::{self as around};"] {
+        assert_eq!(found(text), [names("words")].into(), "{text}");
+    }
+    for text in [
+        "use crate::*;",
+        "use crate::AtTheTop;",
+        "fn f() { super::super::g() }",
+    ] {
+        assert_eq!(found(text), [names("main")].into(), "{text}");
+    }
     for text in [
         "// use crate::a::B;\n/// [`crate::a`]\nfn f(&self) { self.a() }",
         "#[cfg(test)]\nuse crate::a::B;\n#[cfg(test)]\nmod tests { use crate::a::B; }",

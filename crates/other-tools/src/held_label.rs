@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use k8s_openapi::api::core::v1::Node;
-use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::{Instant, identity};
+use maintenance_lease::{BREAKS, NodeLease};
 
 use crate::node_keys::{
     LOCK_ID, NOTES, NodeKeys, annotation, is_cordoned, is_held_key, is_only_ours, own_entry,
@@ -56,21 +56,32 @@ impl NodeKeys {
     /// The opt-outs that the lock with this id set on `node`.
     #[must_use]
     pub fn opt_outs_of(lock_id: &str, node: &Node) -> Self {
-        let owned = own_entry(node).filter(|_| annotation(node, LOCK_ID) == Some(lock_id));
-        let kept = |map: &str, found: &Option<BTreeMap<String, String>>| {
-            let is_kept = |key: &String| {
-                let is_owned =
-                    owned.is_some_and(|own| own["f:metadata"][map][format!("f:{key}")].is_object());
-                is_owned && key != HELD && !key.starts_with(NOTES)
-            };
+        if annotation(node, LOCK_ID) != Some(lock_id) {
+            return Self::default();
+        }
+        let mut keys = Self::set_by_locks(node);
+        keys.labels.remove(HELD);
+        keys.cordon = false;
+        keys
+    }
+
+    /// What locks set on `node` and did not remove: the held label, the opt-outs and the cordon. The annotations that
+    /// explain them are left out.
+    #[must_use]
+    pub fn set_by_locks(node: &Node) -> Self {
+        let Some(own) = own_entry(node) else {
+            return Self::default();
+        };
+        let owned = |map: &str, found: &Option<BTreeMap<String, String>>| {
+            let is_owned = |key: &String| own["f:metadata"][map][format!("f:{key}")].is_object();
             let mut found = found.clone().unwrap_or_default();
-            found.retain(|key, _| is_kept(key));
+            found.retain(|key, _| is_owned(key) && key != BREAKS && !key.starts_with(NOTES));
             found
         };
         Self {
-            labels: kept("f:labels", &node.metadata.labels),
-            annotations: kept("f:annotations", &node.metadata.annotations),
-            cordon: false,
+            labels: owned("f:labels", &node.metadata.labels),
+            annotations: owned("f:annotations", &node.metadata.annotations),
+            cordon: own["f:spec"]["f:unschedulable"].is_object(),
         }
     }
 
@@ -198,6 +209,9 @@ mod tests {
             cordon: false,
         };
         assert_eq!(NodeKeys::opt_outs_of("id", &node), expected);
+        let mut all = expected;
+        all.labels.insert(HELD.to_owned(), "true".to_owned());
+        assert_eq!(NodeKeys::set_by_locks(&node), all);
         let of_another = NodeKeys::opt_outs_of("other", &node);
         assert_eq!(of_another, NodeKeys::default());
     }

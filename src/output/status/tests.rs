@@ -154,6 +154,7 @@ fn views<'a>(leases: &'a HashMap<String, NodeLease>, row: &'a NodeLookup) -> Vec
             health: None,
             annotations: None,
             findings: None,
+            keys: None,
         })
         .collect()
 }

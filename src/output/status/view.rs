@@ -2,7 +2,7 @@
 
 use maintenance_lease::protocol::Instant;
 use maintenance_lease::{NodeLease, NodeLookup};
-use other_tools::Finding;
+use other_tools::{Finding, NodeKeys};
 use pod_safety::node_health::Health;
 
 use crate::words::fencing_annotations::FencingAnnotations;
@@ -21,6 +21,8 @@ pub(crate) struct View<'a> {
     pub(crate) annotations: Option<&'a FencingAnnotations>,
     /// What other tools do to the node; `None`: the whole object was not read.
     pub(crate) findings: Option<&'a [Finding]>,
+    /// What locks set on the Node; `None`: the whole object was not read.
+    pub(crate) keys: Option<&'a NodeKeys>,
 }
 
 /// When a node's kubelet last renewed its heartbeat.

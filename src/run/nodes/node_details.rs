@@ -1,6 +1,6 @@
 //! Reads whole Nodes if their rows don't show their health.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt as _;
 use maintenance_lease::protocol::{Instant, Now};
 use maintenance_lease::{Accept, ApiError, BREAKS, Call, NodeLookup, NodeRow};
-use other_tools::{Finding, findings, medik8s_lease_path};
+use other_tools::{Finding, NodeKeys, findings, medik8s_lease_path};
 use pod_safety::cluster::Reader;
 use pod_safety::fencing::Attempt;
 use pod_safety::node_health::{Health, Heartbeat, Signs, Status};
@@ -39,6 +39,8 @@ pub(crate) struct NodeDetails {
     pub(crate) annotations: FencingAnnotations,
     /// What other tools do to it.
     pub(crate) findings: Vec<Finding>,
+    /// What locks set on it.
+    pub(crate) keys: NodeKeys,
 }
 
 impl NodeDetails {
@@ -49,6 +51,11 @@ impl NodeDetails {
             hook: None,
         },
         findings: Vec::new(),
+        keys: NodeKeys {
+            labels: BTreeMap::new(),
+            annotations: BTreeMap::new(),
+            cordon: false,
+        },
     };
 }
 
@@ -203,6 +210,7 @@ struct Found {
     signs: Signs,
     hook: Option<Attempt>,
     findings: Vec<Finding>,
+    keys: NodeKeys,
 }
 
 impl Found {
@@ -212,6 +220,7 @@ impl Found {
             row: row(name, node, &signs),
             hook: Attempt::on(node),
             findings: findings(node),
+            keys: NodeKeys::set_by_locks(node),
             signs,
         }
     }
@@ -231,6 +240,7 @@ impl Found {
                     hook: self.hook,
                 },
                 findings: self.findings,
+                keys: self.keys,
             }),
         }
     }

@@ -133,6 +133,7 @@ impl Snapshot {
             health: self.health(node),
             annotations: self.annotations(node),
             findings: self.findings(node),
+            keys: self.details.get(node).map(|details| &details.keys),
         }
     }
 
