@@ -30,3 +30,28 @@ fn a_node_is_looked_at_again_behind_the_answer() {
     assert!(said.contains(&format!("node/{node} unfenced")), "{said}");
     stage.is_untouched(&node);
 }
+
+/// A pod that arrives before the answer is a cost that nobody has accepted.
+#[test]
+fn pods_that_arrive_before_the_answer_are_lost_only_with_consent() {
+    let (stage, node) = Stage::with_unreachable_node("arrives");
+    stage.create(&[stage.namespace()]);
+    let fence = stage.maint(["fence", &node, "--powered-off=dark"]);
+    let fence = fence.env("TERM", "xterm").command();
+    let mut terminal = spawn_command(fence, Some(LIMIT)).expect("a terminal");
+    let _ = terminal.exp_string("type its name").expect("a question");
+    stage.create(&[stage.pod("tool", &node)]);
+    terminal.send(&format!("{node}\r")).expect("it listens");
+    terminal.flush().expect("it listens");
+    let said = terminal.exp_eof().expect("it ends");
+    let ended = terminal.process().wait().expect("it ended");
+    assert!(
+        matches!(ended, WaitStatus::Exited(_, 6)),
+        "{ended:?}: {said}"
+    );
+    assert!(
+        said.contains("nothing recreates 1 pod (arrives/tool)"),
+        "{said}"
+    );
+    stage.is_untouched(&node);
+}

@@ -90,11 +90,12 @@ fn the_pods_of_a_fenced_node_are_followed_until_they_run_again() {
     assert_eq!(replacement("db-0")["uid"], db_after);
     assert_eq!(replacement(&web_before)["name"], *web_after);
 
-    // What is gone is not followed again.
+    // What is gone is not followed again, and that is said.
     let run = stage
         .maint(["fence", &unreachable, "--powered-off=dark"])
         .succeeds();
-    assert!(!run.stderr.contains("run again"), "{run}");
+    assert!(!run.stderr.contains("to run again"), "{run}");
+    assert!(run.stderr.contains("not checked whether pods"), "{run}");
     stage.keep(kubelets);
 }
 

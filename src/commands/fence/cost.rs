@@ -11,7 +11,8 @@ use crate::run::fencing::Observed;
 use crate::words::fencing::cost;
 
 impl FenceRun<'_> {
-    /// Reports once what the fencing costs, unless `step` shows that the node is fenced already.
+    /// Reports what the fencing costs, and reports it again if it changed before the operator answered. Reports
+    /// nothing if `step` shows that the node is fenced already.
     ///
     /// # Errors
     /// If its pods can't be listed, or if nothing recreates some and that is not accepted.
@@ -25,8 +26,11 @@ impl FenceRun<'_> {
         let taint = &observed.evidence.signs.out_of_service;
         self.leaving = Removed::by_fencing(&pods, taint, target.now());
         let found = Cost::of(&pods, taint);
-        for line in cost(&target.node, &found) {
-            target.session.terminal.remark(line);
+        if found != self.cost {
+            for line in cost(&target.node, &found) {
+                target.session.terminal.remark(line);
+            }
+            self.cost = found.clone();
         }
         if !found.no_owner.is_empty() && !self.args.common.risks.accepts(&Risk::NoOwner) {
             return Err(Failure::Fencing(FencingRefusal::NoOwner {

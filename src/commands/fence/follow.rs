@@ -42,6 +42,9 @@ impl FenceRun<'_> {
         }
         let terminal = target.session.terminal;
         terminal.remark(fencing::nothing_left(&target.node));
+        if !self.is_weighed {
+            terminal.remark(fencing::gone_before(&target.node, target.program()));
+        }
         self.follow_replacements(timeout).await
     }
 

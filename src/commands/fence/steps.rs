@@ -10,7 +10,8 @@ use pod_safety::Known;
 use pod_safety::cluster::Removed;
 use pod_safety::fencing::steps::{Lock, Step, Unread};
 use pod_safety::fencing::{
-    How, Proof, Record, Recording, Remains, UnchangedHeartbeat, Watched, Written, is_of_fencing,
+    Cost, How, Proof, Record, Recording, Remains, UnchangedHeartbeat, Watched, Written,
+    is_of_fencing,
 };
 
 use super::args::FenceArgs;
@@ -58,6 +59,8 @@ pub(super) struct FenceRun<'a> {
     pub(super) is_confirmed: bool,
     /// Whether the cost was reported already, and accepted if necessary.
     pub(super) is_weighed: bool,
+    /// The cost that was reported last.
+    pub(super) cost: Cost,
     /// The pods that were to be removed when the cost was reported.
     pub(super) leaving: Vec<Removed>,
     /// When the lease ends under which the node is fenced; `None` if that is a hold.
@@ -93,6 +96,7 @@ impl<'a> FenceRun<'a> {
             suspect_timeout: None,
             is_confirmed: false,
             is_weighed: false,
+            cost: Cost::default(),
             leaving: Vec::new(),
             lease_end: None,
             unread: Vec::new(),
@@ -127,6 +131,7 @@ impl FenceRun<'_> {
             self.weigh(step, &observed).await?;
             if self.confirm(step).await? {
                 // Everything was read before the operator answered, so it may be outdated.
+                self.is_weighed = false;
                 continue;
             }
             if self.label_hold(&observed).await? {

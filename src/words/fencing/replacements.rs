@@ -26,6 +26,13 @@ pub(crate) fn back(node: &str, pods: usize) -> String {
     format!("node/{node}: {} {are} again", count(pods, "pod"))
 }
 
+/// The node was fenced already, and the command does not know which pods it had then.
+pub(crate) fn gone_before(node: &str, program: &Program) -> String {
+    format!(
+        "node/{node}: not checked whether pods that were removed earlier run again; see `{program} status --pods`"
+    )
+}
+
 /// It could not be checked whether `pod` runs again.
 pub(crate) fn not_followed(pod: &Removed, error: &str) -> String {
     let error = escape(error);
