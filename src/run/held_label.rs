@@ -172,11 +172,20 @@ impl Session<'_> {
         }
     }
 
-    /// Removes what the lock that `change` replaced left on the Node.
+    /// Removes what the lock that `change` replaced left on the Node, and reports it: the node may be schedulable again.
     async fn remove_expired(&self, change: &Change) {
         let before = change.before.as_ref();
-        if let Some(before) = before.filter(|before| is_protected(before)) {
-            self.try_remove_held_label(before).await;
+        let Some(before) = before.filter(|before| is_protected(before)) else {
+            return;
+        };
+        let node = before.node();
+        match self.remove_keys(node, Some(before)).await {
+            Ok(KeysRemoved::Done) => self.terminal.remark(node_keys::expired_removed(node)),
+            Ok(KeysRemoved::Nothing | KeysRemoved::StillHeld) => {}
+            Err(error) => {
+                let cause = escape(&error.to_string());
+                self.terminal.remark(node_keys::label_stays(node, &cause));
+            }
         }
     }
 

@@ -42,6 +42,13 @@ pub(crate) fn end_not_moved(node: &str, failure: &str) -> String {
     )
 }
 
+/// Said to the next holder.
+pub(crate) fn expired_removed(node: &str) -> String {
+    format!(
+        "node/{node}: removed the held label of the expired lock, and its opt-outs and its cordon if it had set any"
+    )
+}
+
 /// Why the label of a lock that ends was not removed.
 pub(crate) fn label_stays(node: &str, cause: &str) -> String {
     format!("node/{node}: if it has a held label, that stays: {cause}")

@@ -269,7 +269,9 @@ fn of_a_lock_that_expired_goes_with_the_next_holder() {
             lock_id()
         };
         bob();
-        cluster.maint(["acquire", &node]).succeeds();
+        let run = cluster.maint(["acquire", &node]).succeeds();
+        let removed = "removed the held label of the expired lock, and its opt-outs and its cordon";
+        assert!(run.stderr.contains(removed), "{run}");
         assert_eq!(keys(cluster, &node), (false, false));
         cluster.maint(["release", &node]).succeeds();
 
