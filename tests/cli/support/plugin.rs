@@ -61,10 +61,11 @@ impl Cluster {
             }}],
             "users": [{"name": "test", "user": {"exec": exec}}],
         });
-        let directory = self
-            .directory()
-            .join(format!("login-{}", proxy.address.port()));
-        std::fs::create_dir(&directory).expect("a directory of its own");
+        let directory = tempfile::Builder::new()
+            .prefix("login-")
+            .tempdir_in(self.directory())
+            .expect("a directory of its own")
+            .keep();
         let plugin = Plugin {
             directory,
             _proxy: proxy,

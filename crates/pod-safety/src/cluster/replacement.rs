@@ -60,7 +60,7 @@ pub struct Replacement {
     pub uid: String,
     /// Its node; `None`: it has none yet.
     pub node: Option<String>,
-    /// It runs, or has run already.
+    /// It runs and is not being deleted, or has run already.
     pub is_back: bool,
 }
 
@@ -242,7 +242,11 @@ impl Replacement {
             .status
             .as_ref()
             .and_then(|status| status.phase.as_deref());
-        let is_back = matches!(phase, Some("Running" | "Succeeded"));
+        let is_deleting = pod.metadata.deletion_timestamp.is_some();
+        let is_back = match phase {
+            Some("Running") => !is_deleting,
+            phase => phase == Some("Succeeded"),
+        };
         let PodSnapshot {
             name, uid, node, ..
         } = PodSnapshot::of(pod);
@@ -397,6 +401,11 @@ mod tests {
         let replaced = AfterDeletion::of(Some(&pod("u-2", "Running", &[])), "u-1");
         assert!(replaced.is_final() && !AfterDeletion::Gone.is_final());
         assert!(!AfterDeletion::of(Some(&pod("u-2", "Pending", &[])), "u-1").is_final());
+        // Its node may have been lost as well.
+        let mut deleting = pod("u-2", "Running", &[]);
+        let at = serde_json::from_value(json!("2026-01-01T00:00:00Z"));
+        deleting.metadata.deletion_timestamp = Some(at.expect("a time"));
+        assert!(!AfterDeletion::of(Some(&deleting), "u-1").is_final());
     }
 
     #[test]
