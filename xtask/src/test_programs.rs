@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use serde::Deserialize;
 
 use crate::cargo::cargo;
-use crate::output::{Progress, print};
+use crate::output::{Progress, print, result};
 
 /// How many run at once.
 const AT_ONCE: usize = 2;
@@ -131,7 +131,7 @@ impl Program {
         let output = command.output()?;
         let [out, err] =
             [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
-        print(format_args!("{}: {}{}", self.name, err, out.trim_end()));
+        result(format_args!("{}: {}{}", self.name, err, out.trim_end()));
         ensure!(output.status.success(), "{}", output.status);
         Ok(())
     }
