@@ -1,7 +1,7 @@
 //! The `Authorization` header of each request: fixed, from a file that is read again, or from a plugin.
 //!
-//! kube does not run the plugin again after the server answered 401, forgets a login that took longer than the request
-//! which began it, and sends credentials over plain HTTP too. kubectl does none of this.
+//! kube does not run the plugin again after the server answered 401. It forgets a login that took longer than the request
+//! which began it. It sends credentials over plain HTTP too. kubectl does none of this.
 
 use std::fs;
 use std::path::{Path, PathBuf};

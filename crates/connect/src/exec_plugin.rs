@@ -1,8 +1,8 @@
 //! Credential plugins: programs that the kubeconfig names to get a token or a client certificate from.
 //!
-//! kube blocks until the plugin ends, even if nobody waits for it any more (kube-rs/kube#1632), gives it stdin even if
-//! that is no terminal, and does not check the answer's API version. It does not tell the plugin
-//! about `disable-compression`.
+//! kube blocks until the plugin ends, even if nobody waits for it any more (kube-rs/kube#1632). It gives the
+//! plugin stdin even if that is no terminal. It does not check the answer's API version, and does not tell the plugin about
+//! `disable-compression`.
 
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;

@@ -84,8 +84,8 @@ mod seconds {
 }
 
 impl NodeLease {
-    /// The acquisitions that ended last, the oldest first. Whoever ended them wrote this, and nothing proves it. Escape
-    /// the texts before you show them.
+    /// The acquisitions that ended last, the oldest first. The client that ended or replaced a lock wrote its
+    /// entry, and nothing proves it. Escape the texts before you show them.
     ///
     /// # Errors
     /// If another client wrote something else there.

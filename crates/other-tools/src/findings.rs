@@ -63,7 +63,7 @@ pub struct Finding {
     pub detail: Option<String>,
 }
 
-/// Where a sign is.
+/// The part of the Node that shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Taint,

@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
 
-/// Where a field is, from the root of the object.
+/// The names of the fields from the root of the object to this one.
 pub(crate) type Path<'a> = &'a [&'a str];
 
 /// The entries of `metadata` that own the field at `path`.

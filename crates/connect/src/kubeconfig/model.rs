@@ -2,7 +2,7 @@
 //! what is unknown is ignored.
 //!
 //! kube refuses a whole file because of one entry that kubectl accepts, such as a context without a cluster or an entry
-//! without a name (see kube-rs/kube#1076), and a file of 10 MB. Its types keep empty strings.
+//! without a name (see kube-rs/kube#1076). It also refuses a file of 10 MB. Its types keep empty strings.
 
 use std::collections::HashMap;
 use std::path::Path;

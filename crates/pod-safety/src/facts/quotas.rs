@@ -23,9 +23,8 @@ pub struct Full {
 
 /// The quotas of the pod's namespace with no room for another pod like `pod`. Those with scopes are left out.
 ///
-/// A pod counts until its grace period has passed twice since it was asked to end (`QuotaV1Pod`), but the
-/// controller notices this only when it next counts everything (every 5 minutes by default), or when a pod of
-/// the namespace goes.
+/// A pod counts until its grace period has passed twice since it was asked to end (`QuotaV1Pod`). The controller
+/// notices this only when a pod of the namespace goes, or when it next counts everything (every 5 minutes by default).
 pub(super) fn full(pod: &Pod, quotas: &[ResourceQuota], now: Now) -> Vec<Full> {
     let needed = usage(pod);
     let counts = counts(pod, now);
