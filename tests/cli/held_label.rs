@@ -72,6 +72,43 @@ fn an_unhold_killed_behind_the_label_ends_the_hold_when_run_again() {
 }
 
 /// The unhold has written on the Node that this hold ends, so its label could not be written any more.
+/// A label write that arrives after the end of its hold. Returns its answer, and what is on the Node.
+fn late_label(cluster: &Cluster, node: &str) -> (u16, (bool, bool)) {
+    let proxy =
+        cluster.proxy(
+            |method, sent| match *method == Method::PATCH && sent.contains("/nodes/") {
+                true => Treatment::Keep,
+                false => Treatment::Pass,
+            },
+        );
+    let hold = cluster.maint(["hold", node, "-m", "disk"]);
+    let running = hold.kubeconfig(&proxy.kubeconfig).start();
+    let kept = proxy.kept();
+    running.is_sent(Signal::KILL);
+    running.ends_killed();
+    cluster.maint(["unhold", node]).succeeds();
+    assert_eq!(holder_of(cluster, node), None);
+    (kept.passes(), keys(cluster, node))
+}
+
+#[test]
+fn a_label_that_arrives_after_the_unhold_is_refused() {
+    on_both("label-late", |cluster| {
+        let node = cluster.node("worker-1");
+        assert_eq!(late_label(cluster, &node), (409, (false, false)));
+    });
+}
+
+#[test]
+fn a_label_that_arrives_after_the_unhold_is_refused_on_a_node_of_earlier_holds() {
+    on_both("label-late-again", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.maint(["hold", &node, "-m", "fan"]).succeeds();
+        cluster.maint(["unhold", &node]).succeeds();
+        assert_eq!(late_label(cluster, &node), (409, (false, false)));
+    });
+}
+
 #[test]
 fn a_hold_behind_a_killed_unhold_is_labelled_again() {
     on_both("label-hold-again", |cluster| {

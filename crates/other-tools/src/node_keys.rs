@@ -176,7 +176,7 @@ pub async fn set_keys<E: From<ApiError>>(
 }
 
 /// Removes the keys that [`set_keys`] wrote for the lock `ending`, or for one that has ended, and leaves the id of that lock.
-/// If the Node has no keys of ours, nothing is written.
+/// If the Node has no keys of ours, only the id of the lock `ending` is written: an apply for it may still be on its way.
 ///
 /// Call it before the lock `ending` is released; `None`: no lock is to be released. `shown` reads the lock id that the Lease
 /// shows. It is called after a read of a Node with the keys of another lock: a lock that the Lease does not show by then has
@@ -202,6 +202,7 @@ pub async fn remove_keys<E: From<ApiError>>(
         let Some(ended) = annotation(&node, LOCK_ID).or(ending) else {
             return Ok(removed);
         };
+        let has_keys = annotation(&node, LOCK_ID).is_some();
         let copied = to_disown(&node, ended);
         let is_copy = copied.is_some();
         let Some(body) = copied.or_else(|| to_remove(&node, ended)) else {
@@ -215,8 +216,13 @@ pub async fn remove_keys<E: From<ApiError>>(
             false => FORCED_APPLY,
         };
         match patch(requests, name, kind, &body).await {
-            Ok(()) if is_copy => removed = KeysRemoved::Done,
-            Ok(()) => return Ok(KeysRemoved::Done),
+            // The id of the lock `ending` comes after that of an earlier one.
+            Ok(()) if is_copy || ending.is_some_and(|ending| ending != ended) => {
+                removed = KeysRemoved::Done;
+            }
+            Ok(()) if has_keys => return Ok(KeysRemoved::Done),
+            Ok(()) => return Ok(removed),
+            Err(error) if error.is_forbidden() && !has_keys => return Ok(removed),
             Err(error) if error.is_not_found() => return Ok(removed),
             Err(error) => tries.wait(error).await?,
         }
@@ -260,11 +266,12 @@ fn to_set(node: &Node, of: KeysOfLock<'_>, keys: &NodeKeys) -> Step {
     Step::Apply(kind, body(node, &labels, &annotations, spec), conflicts)
 }
 
-/// The apply that removes what we wrote on `node`; `None`: nothing is there.
+/// The apply that removes what we wrote on `node` and leaves the lock id; `None`: that is done.
 fn to_remove(node: &Node, lock_id: &str) -> Option<Value> {
     let ended = BTreeMap::from([(BREAKS.to_owned(), lock_id.to_owned())]);
     let none = BTreeMap::new();
-    let is_done = *own_entry(node)? == fields(&none, &ended, false);
+    let is_done = annotation(node, BREAKS) == Some(lock_id)
+        && own_entry(node).is_none_or(|own| *own == fields(&none, &ended, false));
     (!is_done).then(|| body(node, &none, &ended, None))
 }
 
