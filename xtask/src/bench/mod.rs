@@ -25,8 +25,8 @@ use crate::output::{print, result};
 /// Measure the plugin against kubectl and bare requests
 ///
 /// Compared commands run alternately on the same real API server, and etcd writes to disk. A ratio of
-/// 0.1 means a tenth of what kubectl needs. The results depend on the machine: they are printed, not
-/// checked. docs/performance.md is what one run has printed.
+/// 0.1 means a tenth of what kubectl needs. The results depend on the machine: they are printed as a
+/// page in Markdown, not checked.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Measure only this
