@@ -71,7 +71,6 @@ fn an_unhold_killed_behind_the_label_ends_the_hold_when_run_again() {
     });
 }
 
-/// The unhold has written on the Node that this hold ends, so its label could not be written any more.
 /// A label write that arrives after the end of its hold. Returns its answer, and what is on the Node.
 fn late_label(cluster: &Cluster, node: &str) -> (u16, (bool, bool)) {
     let proxy =
@@ -109,6 +108,7 @@ fn a_label_that_arrives_after_the_unhold_is_refused_on_a_node_of_earlier_holds()
     });
 }
 
+/// The unhold has written on the Node that this hold ends, so its label could not be written any more.
 #[test]
 fn a_hold_behind_a_killed_unhold_is_labelled_again() {
     on_both("label-hold-again", |cluster| {
