@@ -79,8 +79,12 @@ impl Waiter {
         self.not_before = None;
     }
 
-    /// Uses a state from a watch (`None`: the Lease was deleted). A state older than the known one is ignored.
+    /// Uses a state from a watch (`None`: the Lease was deleted). A state older than the known one is ignored,
+    /// and so is every state before the first read: it may show a hold that the caller has ended since.
     pub fn watched(&mut self, lease: Option<&Lease>, boot: BootInstant) {
+        if !self.known {
+            return;
+        }
         let newer = match (lease, &self.seen) {
             (Some(lease), Some(seen)) => lease.version > seen.version,
             (None, None) => false,
@@ -338,6 +342,13 @@ mod tests {
         };
         waiter.watched(Some(&old), boot(1_110));
         assert!(matches!(waiter.turn(at(110)), Turn::Wait(Some(_))));
+    }
+
+    #[test]
+    fn before_the_first_read_a_watch_says_nothing() {
+        let mut waiter = Waiter::new(Expiry::ServerTime, false).or_own(alice());
+        waiter.watched(Some(&held(ADMIN, 100, 60)), boot(1_110));
+        assert_eq!(waiter.turn(at(110)), Turn::Read);
     }
 
     #[test]

@@ -246,7 +246,10 @@ impl Client {
                 Turn::Try => {
                     let seen = contender.waiter.seen().copied();
                     let verb = context.setting.bid(seen.as_ref());
-                    let mut steps = WriteLoop::new(verb, self.caller, None);
+                    // On the version of a try that lost its race, that one is sent again: it may still take effect.
+                    let unsettled = contender.contended.take();
+                    let mut steps =
+                        unsettled.unwrap_or_else(|| WriteLoop::new(verb, self.caller, None));
                     let step = steps.read(seen.as_ref(), context.nonce, clocks);
                     contender.running = Some(steps);
                     match step {
