@@ -63,10 +63,13 @@ fn most_of_200_waiters_send_nothing_when_somebody_else_is_quicker() {
         let (first, rest) = counts.split_first().unwrap();
         // No waiter knows of another one before the first race. The release is a read and a write.
         assert!(first.0 <= 202, "{counts:?}");
-        let mut rest: Vec<usize> = rest.iter().map(|(requests, _)| *requests).collect();
-        rest.sort_unstable();
-        // On a busy machine, more of them write before they see who was first.
-        assert!(rest[rest.len() / 2] <= 40, "{counts:?}");
+        // Each race that a waiter loses widens the range from which it draws.
+        let mut late: Vec<usize> = rest[rest.len() - 11..]
+            .iter()
+            .map(|count| count.0)
+            .collect();
+        late.sort_unstable();
+        assert!(late[5] <= 60, "{counts:?}");
     });
 }
 
@@ -85,7 +88,7 @@ fn a_waiter_that_lost_races_gets_its_turn_although_new_ones_come() {
             let (winner, _) = winner(&mut waiting).await;
             // The second one came last.
             in_a_row = if winner == 1 { in_a_row + 1 } else { 0 };
-            assert!(in_a_row < 150, "{in_a_row} new ones came first");
+            assert!(in_a_row < 60, "{in_a_row} new ones came first");
             (holder, _) = waiting.swap_remove(winner);
             waiting[0].1.blocked().await;
             let new = cluster.holder(&format!("new-{hand_over}"));
