@@ -31,7 +31,7 @@ use crate::args::default_holder::HolderArgs;
     subcommand_required = true,
     arg_required_else_help = true,
     propagate_version = false,
-    max_term_width = 100,
+    max_term_width = 80,
     args_override_self = true,
     after_help = format!("Use \"{NAME} <command> --help\" for more information about a command.\n{SEE_OPTIONS}")
 )]

@@ -159,9 +159,12 @@ pub(crate) fn of_another(error: &clap::Error, line: &[OsString]) -> Option<Lines
                         .to_owned(),
                 ),
                 [missing] if bare(missing) == "--message" => {
-                    (format!("missing {missing}"), "add -m \"WHY\"".to_owned())
+                    ("missing --message".to_owned(), "add -m \"WHY\"".to_owned())
                 }
-                missing => (format!("missing {}", missing.join(" ")), help),
+                missing => {
+                    let missing: Vec<&str> = missing.iter().map(|it| bare(it)).collect();
+                    (format!("missing {}", missing.join(" and ")), help)
+                }
             }
         }
         _ => return None,
@@ -187,7 +190,7 @@ pub(crate) fn of_parser(error: &clap::Error, line: &[OsString]) -> Option<Lines>
 fn value_of(flag: &str, line: &[OsString]) -> String {
     match (flag, node_of(line)) {
         ("--powered-off", Some(node)) => {
-            format!("{NAME} fence {node} --powered-off=\"HOW YOU KNOW\"")
+            format!("run `{NAME} fence {node} --powered-off=\"HOW YOU KNOW\"`")
         }
         _ => see_help_of(line),
     }

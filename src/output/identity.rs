@@ -55,8 +55,10 @@ impl Identity {
 
     /// A line for each.
     pub(crate) fn text(&self) -> String {
-        let why = source(self.holder_source);
-        let mut lines = vec![format!("Holder:    {} ({why})", escape(&self.holder))];
+        let mut lines = vec![
+            format!("Holder:    {}", escape(&self.holder)),
+            format!("From:      {}", source(self.holder_source)),
+        ];
         if let Some(earlier) = &self.earlier_holder {
             lines.push(format!("Also you:  {} ({EARLIER_HOLDER})", escape(earlier)));
         }

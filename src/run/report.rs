@@ -175,8 +175,9 @@ impl<'a> Report<'a> {
         if self.is_for_people() {
             terminal.result(change::line(change, context));
         }
-        if let Some(stays) = change::stays(change, self.requested, now, session.program) {
-            terminal.remark(stays);
+        let program = session.program;
+        if let Some(command) = change::how_to_extend(change, self.requested, now, program) {
+            terminal.remark(command);
         }
         self.items.push(Item::of_change(change, now));
         if command.is_dry_run() {

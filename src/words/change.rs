@@ -61,10 +61,17 @@ fn what(change: &Change, context: ChangeContext) -> String {
     match change.done {
         Done::Acquired if is_hold => by("on hold") + &instead_of(change, broken, now),
         Done::Renewed if is_hold => by("hold updated") + &date_before(change, now),
-        Done::Renewed if is_shorter(change, context.duration) => by(match has_new_reason(change) {
-            true => "reason updated, not extended: locked",
-            false => "not extended: locked",
-        }),
+        Done::Renewed if is_shorter(change, context.duration) => {
+            let updated = match has_new_reason(change) {
+                true => "reason updated; ",
+                false => "",
+            };
+            let requested = context.duration.unwrap_or_default();
+            let requested = length(requested.into());
+            by(&format!(
+                "{updated}not extended, because more than {requested} is left: locked"
+            ))
+        }
         Done::Acquired => by("acquired"),
         Done::Renewed => by("renewed"),
         Done::AlreadyHeld => "already on hold by you".to_owned(),
@@ -129,8 +136,8 @@ pub(crate) fn given_back(node: &str) -> String {
     format!("node/{node} was released again, because the result could not be written")
 }
 
-/// Why a renewal did not change the lock, and how to add the time to what is left.
-pub(crate) fn stays(
+/// How to add the requested time to what is left, if a renewal did not extend the lock.
+pub(crate) fn how_to_extend(
     change: &Change,
     requested: Option<Duration>,
     now: Now,
@@ -141,17 +148,14 @@ pub(crate) fn stays(
     let node = &change.node;
     let wanted = change.until()? + Span::from(requested) - now.latest;
     let requested = length(requested.into());
-    let to_extend = match wanted <= LONGEST_DURATION.into() {
+    Some(match wanted <= LONGEST_DURATION.into() {
         true => format!("to add {requested}, run `{program} renew {node} --duration +{requested}`"),
         false => {
             let left = (change.until()? - now.latest).to_duration();
             let named = program.narrowed(std::slice::from_ref(node));
             possible_extension(left, &named, change.lease.as_ref())
         }
-    };
-    Some(format!(
-        "node/{node} has more than {requested} left and was not extended; {to_extend}"
-    ))
+    })
 }
 
 /// Whether the reason was replaced.

@@ -9,7 +9,7 @@ use clap::ArgMatches;
 use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::identity;
 
-use self::typed::{is_set, listed, nodes, option, unquoted, values};
+use self::typed::{is_set, listed, names, nodes, option, unquoted, values};
 use crate::text::{escape, for_shell, shown};
 
 /// How users run it.
@@ -51,6 +51,8 @@ pub(crate) struct Program {
     verb: String,
     /// `None` if there are too many, or they came from standard input.
     nodes: Option<String>,
+    /// The nodes that were named, however many.
+    named: Vec<String>,
     reason: Option<String>,
     /// A dry run leads to another one. Empty if it is none.
     dry_run: String,
@@ -73,6 +75,7 @@ impl Program {
             holder: option(matches, "holder", "--holder").unwrap_or_default(),
             verb: verb.to_owned(),
             nodes: nodes(typed),
+            named: names(typed),
             reason: reason.and_then(|reason| repeatable(&reason)),
             dry_run: values(typed, "dry_run")
                 .and_then(|mut modes| modes.pop())
@@ -153,6 +156,11 @@ impl Program {
     /// The given nodes, else `node`.
     pub(crate) fn nodes<'a>(&'a self, node: &'a str) -> &'a str {
         self.nodes.as_deref().unwrap_or(node)
+    }
+
+    /// Whether the command already names `node`.
+    pub(crate) fn names(&self, node: &str) -> bool {
+        self.named.iter().any(|named| named == node)
     }
 
     /// What to type if one of `nodes`, which can't be nodes, belongs to a reason that was not quoted.

@@ -6,13 +6,13 @@ use maintenance_lease::protocol::identity;
 use crate::holder::HolderSource;
 use crate::text::escape;
 
-/// Why the caller has this identity, and how to choose another.
+/// Where the caller's identity comes from, and how to choose another.
 pub(crate) fn source(source: HolderSource) -> &'static str {
     match source {
-        HolderSource::Set => "set with --holder or KUBECTL_MAINT_HOLDER",
+        HolderSource::Set => "--holder or KUBECTL_MAINT_HOLDER",
         HolderSource::ApiUser => "your API user; change it with --holder",
-        HolderSource::SharedApiUser => "your login and host: others may share this API user",
-        HolderSource::UnknownApiUser => "your login and host: the API user is unknown",
+        HolderSource::SharedApiUser => "your login and host, because others may share the API user",
+        HolderSource::UnknownApiUser => "your login and host, because the API user is unknown",
     }
 }
 

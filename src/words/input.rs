@@ -158,7 +158,7 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
                 let all = "--all-unreachable --max=N".to_owned();
                 let nodes = node.as_deref().map_or(all, for_shell);
                 format!(
-                    "{program} fence {nodes} --powered-off=\"HOW YOU KNOW\"; or {program} fence {nodes} -- HOOK"
+                    "run `{program} fence {nodes} --powered-off=\"HOW YOU KNOW\"`, or `{program} fence {nodes} -- HOOK`"
                 )
             },
         ),

@@ -41,8 +41,10 @@ pub(crate) fn state(lease: Option<&NodeLease>, caller: &str, now: Now) -> String
     };
     let (holder, about) = (person(lease), about(lease, state, now));
     match lease.holder().map(identity::person) == Some(caller) {
-        true if matches!(state, State::Expired { .. }) => format!("{how} yours ({holder}){about}"),
-        true => format!("{how} you ({holder}){about}"),
+        true if matches!(state, State::Expired { .. }) => {
+            format!("{how} yours, held as {holder}{about}")
+        }
+        true => format!("{how} you as {holder}{about}"),
         false => format!("{how} {holder}{about}"),
     }
 }

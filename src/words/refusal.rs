@@ -52,9 +52,9 @@ pub(super) fn cause_with(refused: &Refused, about: &str, request: RequestContext
     match refused.refusal {
         Refusal::Held => format!("locked by {holder}{about}"),
         Refusal::HeldByCaller if request.verb == Verb::Wait => {
-            format!("locked by you ({holder}){about}")
+            format!("locked by you as {holder}{about}")
         }
-        Refusal::HeldByCaller => format!("you already hold this lock ({holder}){about}"),
+        Refusal::HeldByCaller => format!("you already hold this lock as {holder}{about}"),
         Refusal::Expired if request.verb == Verb::Verify => format!("it has expired{about}"),
         Refusal::Expired => format!("the lock of {holder} has expired{about}"),
         Refusal::Unfinished {
@@ -65,7 +65,7 @@ pub(super) fn cause_with(refused: &Refused, about: &str, request: RequestContext
             node_problem(is_ready, is_cordoned)
         ),
         Refusal::AdminHold => format!("on hold by {holder}{about}"),
-        Refusal::OwnHold => format!("on hold by you ({holder}){about}"),
+        Refusal::OwnHold => format!("on hold by you as {holder}{about}"),
         Refusal::NotHolder => match refused.state {
             State::AdminHold => format!("on hold by {holder}{about}"),
             State::Expired { .. } => {

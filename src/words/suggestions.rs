@@ -20,14 +20,15 @@ pub(crate) fn near_misses<'a>(
     near.into_iter().take(MOST).map(|(_, name)| name).collect()
 }
 
-/// What to type instead of the nodes in `unknown`, which don't exist: known names, a line for each, else how to
-/// list all.
+/// What to type instead of the nodes in `unknown`, which don't exist: known names that were not given too, a
+/// line for each, else how to list all.
 pub(crate) fn instead_of(unknown: &[String], known: &[&str], program: &Program) -> Vec<String> {
     if let Some(hint) = program.unquoted_reason(unknown) {
         return vec![hint];
     }
     let hints = unknown.iter().filter_map(|typed| {
-        let near = near_misses(typed, known.iter().copied());
+        let others = known.iter().copied().filter(|known| !program.names(known));
+        let near = near_misses(typed, others);
         let whose = match unknown {
             [_] => String::new(),
             _ => format!("{typed}: "),

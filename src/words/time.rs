@@ -30,7 +30,8 @@ pub(crate) fn span(span: Span) -> String {
     }
 }
 
-/// A duration as people set it: exact hours as `1h` or `2h`, below a second as `250ms`, else as [`span`].
+/// A duration as people set it: exact hours as `1h` or `2h`, a minute as `1m`, below a second as `250ms`, else
+/// as [`span`].
 pub(crate) fn length(length: Span) -> String {
     match length.as_micros() {
         micros @ 1..1000 => format!("{micros}us"),
@@ -38,6 +39,7 @@ pub(crate) fn length(length: Span) -> String {
         micros if micros > 0 && micros % 3_600_000_000 == 0 => {
             format!("{}h", micros / 3_600_000_000)
         }
+        60_000_000 => "1m".to_owned(),
         _ => span(length),
     }
 }
@@ -124,7 +126,7 @@ mod tests {
             assert_eq!(span(Span::seconds(seconds)), words, "{seconds} s");
         }
         assert_eq!(span(Span::micros(-1_000_000)), "0s");
-        for (seconds, words) in [(60, "60s"), (90, "90s"), (1800, "30m"), (3600, "1h")] {
+        for (seconds, words) in [(60, "1m"), (90, "90s"), (1800, "30m"), (3600, "1h")] {
             assert_eq!(length(Span::seconds(seconds)), words, "{seconds} s");
         }
         for (micros, words) in [(0, "0s"), (1, "1us"), (1000, "1ms"), (250_000, "250ms")] {

@@ -62,7 +62,7 @@ impl Verb {
 
     fn cannot(self, nodes: &str) -> String {
         match self {
-            Self::With => format!("cannot lock {nodes}"),
+            Self::With => Self::Acquire.cannot(nodes),
             Self::Hold => format!("cannot put {nodes} on hold"),
             _ => format!("cannot {} {nodes}", self.name()),
         }

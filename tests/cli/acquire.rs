@@ -76,7 +76,7 @@ fn your_own_lock_has_a_hint_to_continue() {
         assert_snapshot!(cluster.maint(["acquire", &node]).run(), @"
         $ kubectl maint acquire worker-1
         -- stderr
-        error: cannot acquire node/worker-1: you already hold this lock (alice@bastion) (since [time], until [time], [length] left)
+        error: cannot acquire node/worker-1: you already hold this lock as alice@bastion (since [time], until [time], [length] left)
         hint: extend it with `kubectl maint renew worker-1`, or add --reentry to keep working under it
         -- exit code 3
         ");
@@ -124,7 +124,7 @@ fn a_command_in_a_hint_has_the_flags_of_this_run() {
         assert_snapshot!(maint(&["acquire", &node], "our ops"), @r#"
         $ kubectl maint acquire worker-1 --context [context] --holder "our ops"
         -- stderr
-        error: cannot acquire node/worker-1: you already hold this lock (our ops): "new kernel" (since [time], until [time], [length] left)
+        error: cannot acquire node/worker-1: you already hold this lock as our ops: "new kernel" (since [time], until [time], [length] left)
         hint: extend it with `kubectl maint --context [context] --holder 'our ops' renew worker-1`, or add --reentry to keep working under it
         -- exit code 3
         "#);
@@ -147,7 +147,7 @@ fn under_a_hold_of_ones_own_one_may_go_on_and_under_anothers_not() {
         assert_snapshot!(cluster.maint(["acquire", &node]).run(), @r#"
         $ kubectl maint acquire worker-1
         -- stderr
-        error: cannot acquire node/worker-1: on hold by you (alice@bastion): "disk" (since [time])
+        error: cannot acquire node/worker-1: on hold by you as alice@bastion: "disk" (since [time])
         hint: end it with `kubectl maint unhold worker-1`, or add --reentry to keep working under it
         -- exit code 3
         "#);
@@ -696,7 +696,7 @@ fn a_next_command_is_for_all_that_was_asked_for() {
         assert_snapshot!(cluster.maint(with).run(), @"
         $ kubectl maint with worker-2 -m disk -- bash
         -- stderr
-        error: cannot lock node/worker-2: locked by bob@laptop (since [time], until [time], [length] left)
+        error: cannot acquire node/worker-2: locked by bob@laptop (since [time], until [time], [length] left)
         hint: wait for it with `kubectl maint with worker-2 -m disk --wait -- COMMAND`
         -- exit code 3
         ");
@@ -723,7 +723,7 @@ fn beside_an_own_lock_the_next_command_is_for_the_others() {
         assert_snapshot!(cluster.maint(["acquire", own, other, free]).run(), @"
         $ kubectl maint acquire worker-1 worker-2 worker-3
         -- stderr
-        error: cannot acquire node/worker-1: you already hold this lock (alice@bastion) (since [time], until [time], [length] left)
+        error: cannot acquire node/worker-1: you already hold this lock as alice@bastion (since [time], until [time], [length] left)
         error: cannot acquire node/worker-2: locked by bob@laptop (since [time], until [time], [length] left)
         hint: extend it with `kubectl maint renew worker-1`, or add --reentry to keep working under it
         hint: wait for it with `kubectl maint acquire worker-2 worker-3 --wait`

@@ -180,7 +180,7 @@ fn waiting_for_your_own_lock_has_a_hint_to_continue() {
         $ kubectl maint acquire worker-1 --wait
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
-        waiting for node/worker-1: you already hold this lock (alice@bastion) (since [time], until [time], [length] left); free when released, or at [time] unless renewed; release it with `kubectl maint release worker-1`, or use --reentry instead
+        waiting for node/worker-1: you already hold this lock as alice@bastion (since [time], until [time], [length] left); free when released, or at [time] unless renewed; release it with `kubectl maint release worker-1`, or use --reentry instead
         Expires [time] (in 30m). To extend:
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY

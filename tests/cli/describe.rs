@@ -241,7 +241,7 @@ fn several_nodes_have_a_page_each_and_those_that_do_not_exist_an_error() {
           Lock it:  kubectl maint acquire two -m WHY
         -- stderr
         Error from server (NotFound): nodes "three" not found
-        hint: did you mean one, two?
+        hint: list all nodes with `kubectl maint status --all`
         -- exit code 1
         "#);
         let run = cluster.maint(["describe", &one, "-v6"]).succeeds();

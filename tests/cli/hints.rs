@@ -35,7 +35,7 @@ fn a_wait_is_only_for_nodes_that_exist() {
         error: cannot acquire node/worker-1: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
         hint: wait for it with `kubectl maint acquire worker-1 -m kernel --wait`
         none of the 2 nodes was acquired
-        hint: did you mean worker-1?
+        hint: list all nodes with `kubectl maint status --all`
         -- exit code 1
         "#);
     });
@@ -71,7 +71,7 @@ fn refused_nodes_have_one_hint_for_all_of_them() {
         assert_snapshot!(cluster.maint(own).run(), @"
         $ kubectl maint wait worker-3 --for=OnHold --timeout=0
         -- stderr
-        error: node/worker-3 is not on hold: it is locked by you (alice@bastion) (since [time], until [time], [length] left)
+        error: node/worker-3 is not on hold: it is locked by you as alice@bastion (since [time], until [time], [length] left)
         hint: wait longer with `kubectl maint wait worker-3 --for=on-hold --timeout 1h`
         -- exit code 4
         ");
@@ -87,9 +87,9 @@ fn several_own_locks_have_one_hint() {
         assert_snapshot!(wait.run(), @"
         $ kubectl maint wait --timeout=0 worker-1 worker-2 worker-3
         -- stderr
-        error: node/worker-1 is not free: locked by you (alice@bastion) (since [time], until [time], [length] left)
-        error: node/worker-2 is not free: locked by you (alice@bastion) (since [time], until [time], [length] left)
-        error: node/worker-3 is not free: locked by you (alice@bastion) (since [time], until [time], [length] left)
+        error: node/worker-1 is not free: locked by you as alice@bastion (since [time], until [time], [length] left)
+        error: node/worker-2 is not free: locked by you as alice@bastion (since [time], until [time], [length] left)
+        error: node/worker-3 is not free: locked by you as alice@bastion (since [time], until [time], [length] left)
         hint: you hold them yourself; release them with `kubectl maint release worker-1 worker-2 worker-3`
         -- exit code 4
         ");

@@ -177,7 +177,7 @@ fn a_reason_and_a_time_with_a_zone_are_required() {
         assert_snapshot!(refused(&[]), @r#"
         $ kubectl maint hold worker-1
         -- stderr
-        error: missing --message <REASON>
+        error: missing --message
         hint: add -m "WHY"
         -- exit code 2
         "#);

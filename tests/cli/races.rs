@@ -64,7 +64,7 @@ fn rounds(cluster: &Cluster, holders: &[String]) {
             .find(|attempt| attempt.code == 0)
             .expect("one exit code is 0");
         let named = match holders.iter().all(|holder| *holder == winner.holder) {
-            true => format!(": you already hold this lock ({})", winner.holder),
+            true => format!(": you already hold this lock as {}", winner.holder),
             false => format!(": locked by {}", winner.holder),
         };
         for attempt in attempts.iter().filter(|attempt| attempt.code == 3) {

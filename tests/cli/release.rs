@@ -225,7 +225,7 @@ fn lock_and_unlock_are_acquire_and_release() {
         assert_snapshot!(cluster.maint(["lock", &node]).run(), @"
         $ kubectl maint lock worker-1
         -- stderr
-        error: cannot acquire node/worker-1: you already hold this lock (alice@bastion) (since [time], until [time], [length] left)
+        error: cannot acquire node/worker-1: you already hold this lock as alice@bastion (since [time], until [time], [length] left)
         hint: extend it with `kubectl maint renew worker-1`, or add --reentry to keep working under it
         -- exit code 3
         ");

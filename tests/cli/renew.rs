@@ -28,9 +28,9 @@ fn ones_own_lease_is_extended_and_never_shortened() {
         );
         assert_snapshot!(cluster.maint(["renew", &node, "--duration", "1m"]).run(), @"
         $ kubectl maint renew worker-1 --duration 1m
-        node/worker-1 not extended: locked by alice@bastion until [time] (1h)
+        node/worker-1 not extended, because more than 1m is left: locked by alice@bastion until [time] (1h)
         -- stderr
-        node/worker-1 has more than [length] left and was not extended; for longer, run `kubectl maint hold worker-1 -m firmware`
+        for longer, run `kubectl maint hold worker-1 -m firmware`
         -- exit code 0
         ");
         let duration = cluster.lease_of(&node)["spec"]["leaseDurationSeconds"].as_u64();
@@ -47,9 +47,9 @@ fn a_shorter_renewal_has_a_hint_to_add_time() {
         let run = cluster.maint(["renew", &node, "--duration", "5m"]).run();
         assert_snapshot!(run, @"
         $ kubectl maint renew worker-1 --duration 5m
-        node/worker-1 not extended: locked by alice@bastion until [time] (30m)
+        node/worker-1 not extended, because more than 5m is left: locked by alice@bastion until [time] (30m)
         -- stderr
-        node/worker-1 has more than [length] left and was not extended; to add 5m, run `kubectl maint renew worker-1 --duration +5m`
+        to add 5m, run `kubectl maint renew worker-1 --duration +5m`
         -- exit code 0
         ");
         assert_snapshot!(cluster.maint(run.next_command()).run(), @"
@@ -61,9 +61,9 @@ fn a_shorter_renewal_has_a_hint_to_add_time() {
         let shorter = ["renew", &node, "--duration", "5m", "-m", "firmware"];
         assert_snapshot!(cluster.maint(shorter).run(), @"
         $ kubectl maint renew worker-1 --duration 5m -m firmware
-        node/worker-1 reason updated, not extended: locked by alice@bastion until [time] (35m)
+        node/worker-1 reason updated; not extended, because more than 5m is left: locked by alice@bastion until [time] (35m)
         -- stderr
-        node/worker-1 has more than [length] left and was not extended; to add 5m, run `kubectl maint renew worker-1 --duration +5m`
+        to add 5m, run `kubectl maint renew worker-1 --duration +5m`
         -- exit code 0
         ");
     });
@@ -186,7 +186,10 @@ fn the_end_may_be_a_time_of_day() {
         assert!((2390..=2401).contains(&seconds()), "{}", seconds());
         // It never ends earlier.
         let earlier = run(&["renew", &node], &at(5));
-        assert!(earlier.contains("not extended: locked by"), "{earlier}");
+        assert!(
+            earlier.contains("not extended, because more than "),
+            "{earlier}"
+        );
         assert!((2390..=2401).contains(&seconds()), "{}", seconds());
         let too_late = run(&["renew", &node, "-m", "disk"], &at(90));
         let (_, rest) = too_late.split_once("--expect-until ").expect("a hold");

@@ -561,7 +561,7 @@ fn missing_nodes_are_named_and_the_others_shown() {
         -- stderr
         Error from server (NotFound): nodes "wroker-1" not found
         1 node: 1 free
-        hint: did you mean worker-1?
+        hint: list all nodes with `kubectl maint status --all`
         -- exit code 1
         "#);
         assert_snapshot!(cluster.maint(["status", &typed]).run(), @r#"

@@ -11,13 +11,16 @@ fn the_holder_and_the_api_user_are_shown() {
         let run = cluster.maint(["whoami"]).succeeds();
         let lines: Vec<&str> = run.stdout.lines().collect();
         assert_eq!(
-            lines[0],
-            "Holder:    alice@bastion (set with --holder or KUBECTL_MAINT_HOLDER)"
+            lines[..2],
+            [
+                "Holder:    alice@bastion",
+                "From:      --holder or KUBECTL_MAINT_HOLDER"
+            ]
         );
-        let user = lines[1].strip_prefix("API user:  ").expect("a user");
+        let user = lines[2].strip_prefix("API user:  ").expect("a user");
         let expected = cluster.real.map_or("system:unsecured", |_| "admin");
         assert_eq!(user, expected);
-        assert!(lines[2].contains("system:masters"), "{lines:?}");
+        assert!(lines[3].contains("system:masters"), "{lines:?}");
 
         let json = cluster.maint(["whoami", "-o", "json"]).succeeds();
         let json: serde_json::Value = serde_json::from_str(&json.stdout).expect("JSON");
@@ -29,7 +32,8 @@ fn the_holder_and_the_api_user_are_shown() {
 
         assert_snapshot!(cluster.maint(["whoami", "--as", "bob"]).run(), @"
         $ kubectl maint whoami --as bob
-        Holder:    alice@bastion (set with --holder or KUBECTL_MAINT_HOLDER)
+        Holder:    alice@bastion
+        From:      --holder or KUBECTL_MAINT_HOLDER
         API user:  bob
         Groups:    system:authenticated
         -- exit code 0
@@ -50,7 +54,8 @@ fn the_holder_is_shown_even_without_an_answer() {
     let nowhere = crate::support::Cluster::nowhere();
     assert_snapshot!(nowhere.maint(["whoami"]).run(), @"
     $ kubectl maint whoami
-    Holder:    alice@bastion (set with --holder or KUBECTL_MAINT_HOLDER)
+    Holder:    alice@bastion
+    From:      --holder or KUBECTL_MAINT_HOLDER
     API user:  unknown
     -- stderr
     The connection to the server [server] was refused - did you specify the right host or port?
@@ -65,7 +70,8 @@ fn an_api_server_that_cannot_say_who_you_are_is_named_as_the_cause() {
         let run = cluster.maint(["whoami"]).kubeconfig(&proxy.kubeconfig);
         assert_snapshot!(run.run(), @"
         $ kubectl maint whoami
-        Holder:    alice@bastion (set with --holder or KUBECTL_MAINT_HOLDER)
+        Holder:    alice@bastion
+        From:      --holder or KUBECTL_MAINT_HOLDER
         API user:  unknown
         -- stderr
         error: the API server cannot say who you are: that needs Kubernetes 1.28 or later

@@ -44,7 +44,7 @@ fn the_loss_of_most_of_a_zone_is_suspect() {
     assert_snapshot!(fence(&stage, &node, &["--accept-risk=mass-loss"]), @r#"
     $ kubectl maint fence worker-1 --powered-off=dark --accept-risk=mass-loss
     -- stderr
-    error: missing --message <WHY>
+    error: missing --message
     hint: add -m "WHY"
     -- exit code 2
     "#);
@@ -280,7 +280,7 @@ fn how_it_is_known_has_to_be_said() {
     $ kubectl maint fence worker-1
     -- stderr
     error: missing proof that the node is off: give `--powered-off=HOW` or `-- HOOK`
-    hint: kubectl maint fence worker-1 --powered-off="HOW YOU KNOW"; or kubectl maint fence worker-1 -- HOOK
+    hint: run `kubectl maint fence worker-1 --powered-off="HOW YOU KNOW"`, or `kubectl maint fence worker-1 -- HOOK`
     -- exit code 2
     "#);
     assert_snapshot!(stage.maint(["fence", &node, "--powered-off= "]).run(), @r#"

@@ -72,7 +72,7 @@ fn arguments_that_cannot_be_meant() {
 
     $ kubectl maint force-delete pod/a --accept-risk
     -- stderr
-    error: missing --message <WHY>
+    error: missing --message
     hint: add -m "WHY"
     -- exit code 2
 

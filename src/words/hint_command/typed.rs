@@ -48,20 +48,25 @@ pub(super) fn is_set(matches: &ArgMatches, id: &str) -> bool {
     values(matches, id).is_some() && matches.get_flag(id)
 }
 
-/// The nodes as typed, each once.
+/// The names of nodes as typed, each once.
+pub(super) fn names(typed: &ArgMatches) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for node in values(typed, "nodes").unwrap_or_default() {
+        let name = node.rsplit_once('/').map_or(&*node, |(_, name)| name);
+        if !names.iter().any(|known| known == name) {
+            names.push(name.to_owned());
+        }
+    }
+    names
+}
+
+/// The nodes for the next command: names, or the flag that selects them.
 pub(super) fn nodes(typed: &ArgMatches) -> Option<String> {
     let option = |id, flag| option(typed, id, flag).map(|option| option.trim().to_owned());
-    let named = values(typed, "nodes").and_then(|typed| {
-        let mut names: Vec<String> = Vec::new();
-        for node in typed {
-            let node = for_shell(node.rsplit_once('/').map_or(&node, |(_, name)| name));
-            if !names.contains(&node) {
-                names.push(node);
-            }
-        }
-        listed(&names)
-    });
-    named
+    let named: Vec<String> = names(typed).iter().map(|name| for_shell(name)).collect();
+    (!named.is_empty())
+        .then(|| listed(&named))
+        .flatten()
         .or_else(|| option("selector", "-l"))
         .or_else(|| option("nodes_from", "--nodes-from").filter(|from| !from.ends_with(" -")))
         .or_else(|| is_set(typed, "all").then(|| "--all".to_owned()))

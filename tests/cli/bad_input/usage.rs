@@ -133,11 +133,18 @@ fn unknown_values() {
 #[test]
 fn missing_values() {
     let cluster = Cluster::nowhere();
+    assert_snapshot!(cluster.maint(["why"]).run(), @"
+    $ kubectl maint why
+    -- stderr
+    error: missing KIND/NAME
+    hint: see `kubectl maint why --help`
+    -- exit code 2
+    ");
     assert_snapshot!(cluster.maint(["fence", "worker-1", "--powered-off"]).run(), @r#"
     $ kubectl maint fence worker-1 --powered-off
     -- stderr
     error: --powered-off needs a value
-    hint: kubectl maint fence worker-1 --powered-off="HOW YOU KNOW"
+    hint: run `kubectl maint fence worker-1 --powered-off="HOW YOU KNOW"`
     -- exit code 2
     "#);
     assert_snapshot!(cluster.maint(["acquire", "worker-1", "--duration"]).run(), @"

@@ -17,7 +17,7 @@ fn a_node_of_somebody_else_is_left_alone() {
         assert_snapshot!(with(cluster, nodes, "echo ran").run(), @r#"
         $ kubectl maint with worker-1 -- /bin/sh -c "echo ran"
         -- stderr
-        error: cannot lock node/worker-1: locked by bob@laptop: "disk errors" (since [time], until [time], [length] left)
+        error: cannot acquire node/worker-1: locked by bob@laptop: "disk errors" (since [time], until [time], [length] left)
         hint: wait for it with `kubectl maint with worker-1 --wait -- COMMAND`
         -- exit code 3
         "#);
@@ -38,7 +38,7 @@ fn ones_own_lock_is_refused_and_says_how_to_go_on() {
         assert_snapshot!(with(cluster, nodes, "echo ran").run(), @r#"
         $ kubectl maint with worker-1 -- /bin/sh -c "echo ran"
         -- stderr
-        error: cannot lock node/worker-1: you already hold this lock (alice@bastion) (since [time], until [time], [length] left)
+        error: cannot acquire node/worker-1: you already hold this lock as alice@bastion (since [time], until [time], [length] left)
         hint: work under it with `kubectl maint with worker-1 --reentry -- COMMAND`
         -- exit code 3
         "#);
@@ -46,7 +46,7 @@ fn ones_own_lock_is_refused_and_says_how_to_go_on() {
         assert_snapshot!(with(cluster, nodes, "echo ran").run(), @r#"
         $ kubectl maint with worker-1 -- /bin/sh -c "echo ran"
         -- stderr
-        error: cannot lock node/worker-1: on hold by you (alice@bastion): "bad DIMM" (since [time])
+        error: cannot acquire node/worker-1: on hold by you as alice@bastion: "bad DIMM" (since [time])
         hint: work under it with `kubectl maint with worker-1 --reentry -- COMMAND`
         -- exit code 3
         "#);
@@ -125,7 +125,7 @@ fn two_of_the_same_name_keep_each_other_off() {
         assert_snapshot!(with(cluster, nodes, "echo ran").run(), @r#"
         $ kubectl maint with worker-1 -- /bin/sh -c "echo ran"
         -- stderr
-        error: cannot lock node/worker-1: locked by alice@bastion/with-[process] (since [time], until [time], [length] left)
+        error: cannot acquire node/worker-1: locked by alice@bastion/with-[process] (since [time], until [time], [length] left)
         hint: a running `with` of alice@bastion has the lock; take it over with `kubectl maint release worker-1 --force -m WHY`
         -- exit code 3
         "#);
@@ -145,7 +145,7 @@ fn several_nodes_are_locked_all_or_none() {
         assert_snapshot!(with(cluster, &nodes, "echo ran").run(), @r#"
         $ kubectl maint with worker-1 worker-2 worker-3 -- /bin/sh -c "echo ran"
         -- stderr
-        error: cannot lock node/worker-3: locked by bob@laptop (since [time], until [time], [length] left)
+        error: cannot acquire node/worker-3: locked by bob@laptop (since [time], until [time], [length] left)
         hint: wait for it with `kubectl maint with worker-1 worker-2 worker-3 --wait -- COMMAND`
         -- exit code 3
         "#);
@@ -267,7 +267,7 @@ fn a_wait_can_time_out() {
         assert_snapshot!(run(&[]), @"
         $ kubectl maint with worker-1 --wait --timeout 0 -- echo ran
         -- stderr
-        error: cannot lock node/worker-1: locked by bob@laptop (since [time], until [time], [length] left)
+        error: cannot acquire node/worker-1: locked by bob@laptop (since [time], until [time], [length] left)
         hint: wait without a limit with `kubectl maint with worker-1 --wait -- COMMAND`
         -- exit code 4
         ");
@@ -284,7 +284,7 @@ fn ones_own_lock_is_not_waited_for() {
         assert_snapshot!(cluster.maint(line).run(), @"
         $ kubectl maint with worker-1 --wait -- echo ran
         -- stderr
-        error: cannot lock node/worker-1: you already hold this lock (alice@bastion) (since [time], until [time], [length] left)
+        error: cannot acquire node/worker-1: you already hold this lock as alice@bastion (since [time], until [time], [length] left)
         hint: work under it with `kubectl maint with worker-1 --reentry -- COMMAND`
         -- exit code 3
         ");
@@ -295,7 +295,7 @@ fn ones_own_lock_is_not_waited_for() {
         $ kubectl maint with worker-1 -- /bin/sh -c "$PLUGIN with worker-1 --wait -- echo ran"
         -- stderr
         node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c '$PLUGIN with worker-1 --wait -- echo ran'
-        error: cannot lock node/worker-1: you already hold this lock (alice@bastion/with-[process]) (since [time], until [time], [length] left)
+        error: cannot acquire node/worker-1: you already hold this lock as alice@bastion/with-[process] (since [time], until [time], [length] left)
         hint: work under it with `kubectl maint --holder alice@bastion/with-[process] with worker-1 --reentry -- COMMAND`
         node/worker-1 released
         -- exit code 3
