@@ -342,7 +342,7 @@ async fn stale_labels(
             continue;
         }
         match session.remove_keys(&node, None).await {
-            Ok(KeysRemoved::Done) => removed.push(node),
+            Ok(KeysRemoved::Done(_)) => removed.push(node),
             Ok(KeysRemoved::Nothing | KeysRemoved::StillHeld) => {}
             Err(error) => {
                 left.push(node);

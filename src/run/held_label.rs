@@ -1,6 +1,6 @@
 //! What a lock writes on its Node: the held label, opt-outs and a cordon. The lock itself is the Lease.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::future::pending;
 
@@ -78,8 +78,8 @@ impl Session<'_> {
         pending().await
     }
 
-    /// Labels the Node of the lock in `lease`, sets `opt_outs` on it, and cordons it if `cordon` is set. Reports what could not be written:
-    /// the lock counts without it. Returns whether the Node is cordoned if that was asked for.
+    /// Labels the Node of the lock in `lease`, sets `opt_outs` on it, and cordons it if `cordon` is set. Reports what
+    /// could not be written: the lock counts without it. Returns whether the Node is cordoned if that was asked for.
     pub(crate) async fn set_held_label(
         &self,
         lease: &NodeLease,
@@ -87,15 +87,20 @@ impl Session<'_> {
         opt_outs: &OptOuts,
     ) -> bool {
         let node = lease.node();
-        let failure = match self.write_held_label(lease, cordon, opt_outs).await {
+        let set = RefCell::new(NodeKeys::default());
+        let failure = match self.write_held_label(lease, cordon, opt_outs, &set).await {
             Ok(KeysSet::Done(conflicts)) => {
+                let mut set = set.take();
                 for conflict in &conflicts {
+                    set.labels.remove(&conflict.key);
+                    set.annotations.remove(&conflict.key);
                     let words = node_keys::conflict(conflict);
                     self.terminal.warn(format!("node/{node}: {words}"));
                 }
-                if cordon {
+                if cordon || lease.purpose() == Some(PROTECTION) {
+                    let is_hold = lease.is_hold();
                     self.terminal
-                        .remark(node_keys::cordoned(node, lease.is_hold()));
+                        .remark(node_keys::protected(node, is_hold, &set));
                 }
                 return true;
             }
@@ -106,18 +111,24 @@ impl Session<'_> {
         !cordon
     }
 
+    /// Writes the label, `opt_outs` and the cordon. What was written besides the label is in `written` then.
     async fn write_held_label(
         &self,
         lease: &NodeLease,
         cordon: bool,
         opt_outs: &OptOuts,
+        written: &RefCell<NodeKeys>,
     ) -> Result<KeysSet, Error> {
         let of_cluster_api = Cell::new(false);
         let set = async |cordon| {
             let keys = |on: &Node, _: &str| {
                 of_cluster_api.set(has_cluster_api_machine(on));
-                let keys = opt_outs.keys(on);
-                NodeKeys { cordon, ..keys }
+                let keys = NodeKeys {
+                    cordon,
+                    ..opt_outs.keys(on)
+                };
+                written.replace(keys.clone());
+                keys
             };
             self.write_keys(lease, keys).await
         };
@@ -180,7 +191,10 @@ impl Session<'_> {
         };
         let node = before.node();
         match self.remove_keys(node, Some(before)).await {
-            Ok(KeysRemoved::Done) => self.terminal.remark(node_keys::expired_removed(node)),
+            Ok(KeysRemoved::Done(keys)) => {
+                self.terminal
+                    .remark(node_keys::expired_removed(node, &keys));
+            }
             Ok(KeysRemoved::Nothing | KeysRemoved::StillHeld) => {}
             Err(error) => {
                 let cause = escape(&error.to_string());
@@ -209,6 +223,10 @@ impl Session<'_> {
         ending: Option<&NodeLease>,
     ) -> Result<(), Failure> {
         match self.remove_keys(node, ending).await {
+            Ok(KeysRemoved::Done(keys)) if keys.cordon => {
+                self.terminal.remark(node_keys::uncordoned(node));
+                Ok(())
+            }
             Ok(_) => Ok(()),
             Err(Error::Api(error)) if error.is_forbidden() => {
                 let cause = escape(&error.to_string());

@@ -20,9 +20,26 @@ pub(crate) fn lock_ended(is_hold: bool) -> String {
 
 pub(crate) const NODE_GONE: &str = "the Node does not exist, or cannot be read";
 
-pub(crate) fn cordoned(node: &str, is_hold: bool) -> String {
+/// What a lock set on its Node besides the annotations.
+pub(crate) fn protected(node: &str, is_hold: bool, keys: &NodeKeys) -> String {
+    let opted_out = keys.opted_out_of().collect::<Vec<_>>().join(", ");
+    let done = match (keys.cordon, &*opted_out) {
+        (false, "") => "labelled".to_owned(),
+        (true, "") => "labelled and cordoned".to_owned(),
+        (false, tools) => format!("labelled and opted out of {tools}"),
+        (true, tools) => format!("labelled, cordoned and opted out of {tools}"),
+    };
     let lock = if is_hold { "hold" } else { "lock" };
-    format!("node/{node} cordoned until the {lock} ends; `kubectl drain` still evicts its pods")
+    let drain = match keys.cordon {
+        true => "; `kubectl drain` still evicts its pods",
+        false => "",
+    };
+    format!("node/{node} {done} until the {lock} ends{drain}")
+}
+
+/// The cordon of a lock was removed with it.
+pub(crate) fn uncordoned(node: &str) -> String {
+    format!("node/{node} uncordoned")
 }
 
 /// Why the Node of a lock is not labelled and, with `cordon`, not cordoned.
@@ -42,11 +59,13 @@ pub(crate) fn end_not_moved(node: &str, failure: &str) -> String {
     )
 }
 
-/// Said to the next holder.
-pub(crate) fn expired_removed(node: &str) -> String {
-    format!(
-        "node/{node}: removed the held label of the expired lock, and its opt-outs and its cordon if it had set any"
-    )
+/// Said to the next holder, of what the expired lock had set.
+pub(crate) fn expired_removed(node: &str, keys: &NodeKeys) -> String {
+    let removed = match &parts(keys)[..] {
+        [] => String::new(),
+        parts => format!(": {}", parts.join(", ")),
+    };
+    format!("node/{node}: removed what the expired lock had set{removed}")
 }
 
 /// Why the label of a lock that ends was not removed.
@@ -68,11 +87,15 @@ pub(crate) fn conflict(conflict: &Conflict) -> String {
 
 /// What locks set on a Node, a line each; `None`: nothing.
 pub(crate) fn set(keys: &NodeKeys) -> Option<String> {
+    let lines = parts(keys);
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+fn parts(keys: &NodeKeys) -> Vec<String> {
     let pairs = keys.labels.iter().chain(&keys.annotations);
     let pairs = pairs.map(|(key, value)| format!("{}={}", escape(key), escape(value)));
     let cordon = keys.cordon.then(|| "cordon".to_owned());
-    let lines: Vec<String> = pairs.chain(cordon).collect();
-    (!lines.is_empty()).then(|| lines.join("\n"))
+    pairs.chain(cordon).collect()
 }
 
 /// The names for `--opt-outs`.

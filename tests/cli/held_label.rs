@@ -269,6 +269,8 @@ fn of_a_lock_is_written_only_if_that_is_wanted() {
             .maint(["acquire", "-v6", &node, "--protect"])
             .succeeds();
         assert_eq!(requests(&protected).len(), 6, "{protected}");
+        let said = format!("node/{node} labelled until the lock ends\n");
+        assert!(protected.stderr.contains(&said), "{protected}");
         assert_eq!(keys(cluster, &node), (true, false));
         let protected = cluster.maint(["release", "-v6", &node]).succeeds();
         let sent = ["GET", "GET", "PATCH", "PATCH"];
@@ -278,10 +280,11 @@ fn of_a_lock_is_written_only_if_that_is_wanted() {
         cluster.maint(["acquire", &node]).succeeds();
         let enter = ["acquire", &node, "--reentry", "--cordon"];
         let run = cluster.maint(enter).succeeds();
-        let said = "worker-1 cordoned until the lock ends; `kubectl drain` still evicts its pods";
+        let said = "worker-1 labelled and cordoned until the lock ends; `kubectl drain` still evicts its pods";
         assert!(run.stderr.contains(said), "{run}");
         assert_eq!(keys(cluster, &node), (true, false));
-        cluster.maint(["release", &node]).succeeds();
+        let run = cluster.maint(["release", &node]).succeeds();
+        assert!(run.stderr.contains("worker-1 uncordoned"), "{run}");
         assert_eq!(keys(cluster, &node), (false, false));
         let spec = &cluster.get(&format!("/api/v1/nodes/{node}"))["spec"];
         assert_eq!(spec["unschedulable"], Value::Null);
@@ -301,13 +304,17 @@ fn of_a_lock_that_expired_goes_with_the_next_holder() {
         };
         let bob = || {
             let acquire = ["acquire", &node, "--protect", "--opt-outs=auto"];
-            cluster.maint(acquire).holder("bob@laptop").succeeds();
+            let run = cluster.maint(acquire).holder("bob@laptop").succeeds();
+            let said = "worker-1 labelled and opted out of cluster-autoscaler, node-healthcheck until the lock ends";
+            assert!(run.stderr.contains(said), "{run}");
             expire(cluster, &node);
             lock_id()
         };
         bob();
         let run = cluster.maint(["acquire", &node]).succeeds();
-        let removed = "removed the held label of the expired lock, and its opt-outs and its cordon";
+        let removed = "worker-1: removed what the expired lock had set: kubectl-maint.dev/held=true, \
+                       remediation.medik8s.io/exclude-from-remediation=true, \
+                       cluster-autoscaler.kubernetes.io/scale-down-disabled=true\n";
         assert!(run.stderr.contains(removed), "{run}");
         assert_eq!(keys(cluster, &node), (false, false));
         cluster.maint(["release", &node]).succeeds();

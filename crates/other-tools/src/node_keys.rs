@@ -113,14 +113,23 @@ pub struct Conflict {
 }
 
 /// The result of [`remove_keys`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeysRemoved {
-    /// They were removed, except for those that somebody else set to the same value.
-    Done,
+    /// These were removed. Those that somebody else set to the same value stayed.
+    Done(NodeKeys),
     /// There were none, or there is no such Node.
     Nothing,
     /// They belong to the lock that the Lease shows, and were left as they are.
     StillHeld,
+}
+
+impl KeysRemoved {
+    fn and(self, keys: NodeKeys) -> Self {
+        match self {
+            Self::Done(before) => Self::Done(before.and(keys)),
+            Self::Nothing | Self::StillHeld => Self::Done(keys),
+        }
+    }
 }
 
 /// The next step with a Node that was read.
@@ -203,6 +212,7 @@ pub async fn remove_keys<E: From<ApiError>>(
             return Ok(removed);
         };
         let has_keys = annotation(&node, LOCK_ID).is_some();
+        let removing = only_ours(&node);
         let copied = to_disown(&node, ended);
         let is_copy = copied.is_some();
         let Some(body) = copied.or_else(|| to_remove(&node, ended)) else {
@@ -218,15 +228,28 @@ pub async fn remove_keys<E: From<ApiError>>(
         match patch(requests, name, kind, &body).await {
             // The id of the lock `ending` comes after that of an earlier one.
             Ok(()) if is_copy || ending.is_some_and(|ending| ending != ended) => {
-                removed = KeysRemoved::Done;
+                removed = removed.and(removing);
             }
-            Ok(()) if has_keys => return Ok(KeysRemoved::Done),
+            Ok(()) if has_keys => return Ok(removed.and(removing)),
             Ok(()) => return Ok(removed),
             Err(error) if error.is_forbidden() && !has_keys => return Ok(removed),
             Err(error) if error.is_not_found() => return Ok(removed),
             Err(error) => tries.wait(error).await?,
         }
     }
+}
+
+/// What locks set on `node`, and nobody else.
+fn only_ours(node: &Node) -> NodeKeys {
+    let mut keys = NodeKeys::set_by_locks(node);
+    for (map, found) in [
+        ("labels", &mut keys.labels),
+        ("annotations", &mut keys.annotations),
+    ] {
+        found.retain(|key, _| is_only_ours(node, &["metadata", map, key]));
+    }
+    keys.cordon &= is_only_ours(node, &["spec", "unschedulable"]);
+    keys
 }
 
 /// The apply that writes `keys` on `node`.

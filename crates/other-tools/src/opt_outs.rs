@@ -112,6 +112,17 @@ impl OptOuts {
     }
 }
 
+impl NodeKeys {
+    /// The tools whose opt-outs are among these keys.
+    pub fn opted_out_of(&self) -> impl Iterator<Item = &'static str> {
+        let is_set = |opt_out: &&OptOut| {
+            self.labels.contains_key(opt_out.key) || self.annotations.contains_key(opt_out.key)
+        };
+        let set = OPT_OUTS.iter().filter(is_set);
+        set.map(|opt_out| opt_out.tool)
+    }
+}
+
 /// The names of the tools that have opt-outs.
 pub fn tools() -> impl Iterator<Item = &'static str> {
     OPT_OUTS.iter().map(|opt_out| opt_out.tool)

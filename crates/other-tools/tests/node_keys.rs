@@ -165,6 +165,10 @@ fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
 
 const DONE: KeysSet = KeysSet::Done(Vec::new());
 
+fn assert_removed(removed: &KeysRemoved) {
+    assert!(matches!(removed, KeysRemoved::Done(_)), "{removed:?}");
+}
+
 #[test]
 fn keys_are_set_and_removed_and_nothing_else_changes() {
     on_both("keys-both", |case| {
@@ -183,7 +187,7 @@ fn keys_are_set_and_removed_and_nothing_else_changes() {
         assert_eq!(case.set("u.1.a", &keys), DONE);
         assert_eq!(case.read()["metadata"]["resourceVersion"], version);
 
-        assert_eq!(case.remove("u.1.a"), KeysRemoved::Done);
+        assert_eq!(case.remove("u.1.a"), KeysRemoved::Done(keys));
         assert_eq!(case.annotations(), map(&[(ENDED, "u.1.a")]));
         let after = case.read();
         assert_eq!(after["spec"]["unschedulable"], Value::Null);
@@ -202,7 +206,9 @@ fn a_value_of_the_user_survives_the_end() {
     on_both("keys-user", |case| {
         case.annotate(SCALE_DOWN, Some("true"));
         assert_eq!(case.set("u.1.a", &keys()), DONE);
-        assert_eq!(case.remove("u.1.a"), KeysRemoved::Done);
+        let mut ours = keys();
+        ours.annotations.remove(SCALE_DOWN);
+        assert_eq!(case.remove("u.1.a"), KeysRemoved::Done(ours));
         let left = map(&[(SCALE_DOWN, "true"), (ENDED, "u.1.a")]);
         assert_eq!(case.annotations(), left);
     });
@@ -224,7 +230,7 @@ fn another_value_of_the_user_is_reported_and_stays() {
         assert_eq!(case.set("u.1.a", &keys()), reported);
         let set = map(&[(SCALE_DOWN, "true"), (DISRUPT, "false"), (LOCK_ID, "u.1.a")]);
         assert_eq!(case.annotations(), set);
-        assert_eq!(case.remove("u.1.a"), KeysRemoved::Done);
+        assert_removed(&case.remove("u.1.a"));
         let left = map(&[(DISRUPT, "false"), (ENDED, "u.1.a")]);
         assert_eq!(case.annotations(), left);
         // After the user removed theirs, the next lock can set it.
@@ -245,7 +251,7 @@ fn a_late_apply_for_an_ended_lock_fails() {
             if asked.replace(asked.get() + 1) == 0 {
                 let shown = async || Ok(Some("u.1.a".to_owned()));
                 let removing = remove_keys::<ApiError>(&requests, case.node, Some("u.1.a"), shown);
-                assert_eq!(removing.await?, KeysRemoved::Done);
+                assert_removed(&removing.await?);
             }
             // The release comes after that, so the Lease still shows the lock id.
             Ok::<_, ApiError>(true)
@@ -286,10 +292,10 @@ fn keys_of_the_lock_that_the_lease_shows_stay_and_those_of_ended_ones_go() {
         for (ending, shown, expected) in [
             (Some("u.1.a"), Some("u.2.b"), KeysRemoved::StillHeld),
             (None, Some("u.2.b"), KeysRemoved::StillHeld),
-            (Some("u.1.a"), Some("u.1.a"), KeysRemoved::Done),
-            (Some("u.1.a"), Some("u.3.c"), KeysRemoved::Done),
-            (None, Some("u.3.c"), KeysRemoved::Done),
-            (None, None, KeysRemoved::Done),
+            (Some("u.1.a"), Some("u.1.a"), KeysRemoved::Done(keys())),
+            (Some("u.1.a"), Some("u.3.c"), KeysRemoved::Done(keys())),
+            (None, Some("u.3.c"), KeysRemoved::Done(keys())),
+            (None, None, KeysRemoved::Done(keys())),
         ] {
             assert_eq!(case.set("u.2.b", &keys()), DONE);
             let shown = async || Ok(shown.map(ToOwned::to_owned));
@@ -348,12 +354,12 @@ fn keys_on_a_copy_of_a_node_are_replaced_and_removed_except_those_of_others() {
             assert!(!notes.contains("kubectl-maint.dev/held-"), "{notes}");
         };
         assert_eq!(case.set("u.1.a", &keys), DONE);
-        assert_eq!(case.remove("u.1.a"), KeysRemoved::Done);
+        assert_removed(&case.remove("u.1.a"));
         is_clear("u.1.a");
         // The hold ends on the copy.
         assert_eq!(case.set("u.2.b", &keys), DONE);
         copy();
-        assert_eq!(case.remove("u.2.b"), KeysRemoved::Done);
+        assert_removed(&case.remove("u.2.b"));
         is_clear("u.2.b");
         assert_eq!(case.remove("u.2.b"), KeysRemoved::Nothing);
         // Another hold begins and ends there.
@@ -368,7 +374,7 @@ fn keys_on_a_copy_of_a_node_are_replaced_and_removed_except_those_of_others() {
         assert_eq!(notes["kubectl-maint.dev/held-reason"], "fan");
         assert_eq!(notes[LOCK_ID], "u.4.d");
         assert_eq!(node["spec"]["unschedulable"], true);
-        assert_eq!(case.remove("u.4.d"), KeysRemoved::Done);
+        assert_removed(&case.remove("u.4.d"));
         is_clear("u.4.d");
     });
 }
