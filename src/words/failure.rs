@@ -270,13 +270,13 @@ pub(crate) fn nothing_found(nothing: &NothingFound, program: &Program) -> (Strin
             object,
         } => {
             let hint = object.starts_with("pod/").then(|| find_pod(namespace));
-            return (format!("{object} in namespace {namespace}"), hint.flatten());
+            return (format!("{object} in namespace {namespace}"), hint);
         }
         NothingFound::Object { object, .. } => object.clone(),
         NothingFound::Pod { namespace, name } => {
             return (
                 format!("pod/{name} in namespace {namespace}"),
-                find_pod(namespace),
+                Some(find_pod(namespace)),
             );
         }
         NothingFound::Pods {
@@ -288,9 +288,12 @@ pub(crate) fn nothing_found(nothing: &NothingFound, program: &Program) -> (Strin
 }
 
 /// How to find a pod that is not in this namespace. Few pods are in the default namespace on purpose.
-fn find_pod(namespace: &str) -> Option<String> {
-    let hint = "give the namespace with -n; find it with `kubectl get pods -A`";
-    (namespace == "default").then(|| hint.to_owned())
+fn find_pod(namespace: &str) -> String {
+    let find = "find it with `kubectl get pods -A`";
+    match namespace {
+        "default" => format!("give the namespace with -n; {find}"),
+        _ => format!("if it is in another namespace, {find}"),
+    }
 }
 
 /// A template gives no text.

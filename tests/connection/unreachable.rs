@@ -109,7 +109,7 @@ fn missing_configuration_is_hinted_at() {
         assert_eq!(
             run.stderr.lines().nth(1),
             Some(
-                "hint: no API server is configured: check KUBECONFIG, or use --kubeconfig or --context"
+                "hint: no API server is configured: check that the files in KUBECONFIG exist, or use --kubeconfig or --context"
             ),
             "{run:?}"
         );

@@ -159,7 +159,7 @@ impl ConnectError {
                 "list the users with `kubectl config get-users`"
             }
             Self::Refused { host } if host == "localhost:8080" => {
-                "no API server is configured: check KUBECONFIG, or use --kubeconfig or --context"
+                "no API server is configured: check that the files in KUBECONFIG exist, or use --kubeconfig or --context"
             }
             Self::TimedOut { after } => {
                 return Some(format!(

@@ -40,14 +40,14 @@ fn without_a_kubeconfig() {
     $ kubectl maint acquire worker-1
     -- stderr
     The connection to the server localhost:8080 was refused - did you specify the right host or port?
-    hint: no API server is configured: check KUBECONFIG, or use --kubeconfig or --context
+    hint: no API server is configured: check that the files in KUBECONFIG exist, or use --kubeconfig or --context
     -- exit code 1
     ");
     assert_snapshot!(bare().kubeconfig("/nowhere/config").run(), @"
     $ kubectl maint acquire worker-1
     -- stderr
     The connection to the server localhost:8080 was refused - did you specify the right host or port?
-    hint: no API server is configured: check KUBECONFIG, or use --kubeconfig or --context
+    hint: no API server is configured: check that the files in KUBECONFIG exist, or use --kubeconfig or --context
     -- exit code 1
     ");
     assert_snapshot!(bare().arg("--kubeconfig").arg("/nowhere/config").run(), @"
