@@ -114,7 +114,7 @@ fn a_suspect_that_looks_unreachable_is_watched_for_one_lease_duration() {
     heartbeat_lasts(&stage, &node, 60);
     let run = suspect("--timeout=2s");
     assert_eq!(run.code, 4, "{run}");
-    let told = "unknown whether it has stopped reporting: watched for only 2s; this needs 60s\nhint: it stays on hold; \
+    let told = "unknown whether it has stopped reporting: watched for only 2s; this needs 1m\nhint: it stays on hold; \
                 run the same command again with a longer --timeout; or end";
     assert!(run.stderr.contains(told), "{run}");
     assert!(!run.stderr.contains("still reports"), "{run}");

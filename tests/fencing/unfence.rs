@@ -75,7 +75,7 @@ fn a_kubelet_with_a_slow_clock_is_back_when_its_heartbeat_changes() {
     let status = json!({"status": {"nodeInfo": {"bootID": "boot-2"}}});
     stage.patch_status(&node, &status);
     let unfence = stage.maint(["unfence", &node, "--timeout=1m", "--", "true"]);
-    let mut run = unfence.until_it_says("waiting up to 60s for it to come back");
+    let mut run = unfence.until_it_says("waiting up to 1m for it to come back");
     eventually("it is unfenced", || {
         let late = chrono::Utc::now() - chrono::TimeDelta::seconds(60);
         let late = late.format("%Y-%m-%dT%H:%M:%S%.6fZ").to_string();
