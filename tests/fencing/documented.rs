@@ -1,4 +1,4 @@
-//! The hooks of docs/fencing.md, as they stand there, with stand-ins for what they call.
+//! The hooks of docs/fencing-hooks.md, as they stand there, with stand-ins for what they call.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -121,7 +121,7 @@ fn write_program(path: &Path, script: &str) {
 
 /// The scripts of the page by their names, which stand behind their first line.
 fn documented() -> BTreeMap<String, String> {
-    let page = include_str!("../../docs/fencing.md");
+    let page = include_str!("../../docs/fencing-hooks.md");
     let blocks = page.split("```sh\n").skip(1);
     let scripts = blocks.filter_map(|block| {
         let (script, _) = block.split_once("```")?;

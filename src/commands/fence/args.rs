@@ -19,8 +19,8 @@ use crate::error::InvalidValue;
 /// HOOK fails, the node is not fenced. After a crash, run the same command again.
 ///
 /// The command refuses (exit code 6) if the kubelet is alive, if too many nodes are unreachable, if another
-/// tool is repairing the node, or if nothing recreates some of its pods. docs/fencing.md explains the checks,
-/// the exit codes, the variables for HOOK, and how to write one.
+/// tool is repairing the node, or if nothing recreates some of its pods. docs/fencing.md explains the checks
+/// and the exit codes, docs/fencing-hooks.md how to write a HOOK.
 #[derive(Args, Debug)]
 #[command(
     mut_arg("format", offers_no_lock_id),
