@@ -1,9 +1,11 @@
-//! The layers of `src/`: imports point downwards only, in the order that CONTRIBUTING.md shows, and files
-//! don't import each other in circles.
+//! The layers of `src/`: imports point downwards only, in the order that CONTRIBUTING.md shows. Files of no package
+//! import each other in circles.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
 
-use crate::source::{Module, imports};
+use crate::source::{Module, imports, imports_of};
 
 /// The layers, from the top down. What shares a layer may import each other.
 const LAYERS: [&[&str]; 11] = [
@@ -63,6 +65,34 @@ fn a_folders_files_do_not_import_from_its_own_file() {
 fn files_import_no_circles() {
     let circles = circles(imports());
     assert!(circles.is_empty(), "{circles:#?}");
+}
+
+/// The other packages of the workspace.
+fn packages() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folders = ["crates", "testing"].into_iter().flat_map(|folder| {
+        let entries = fs::read_dir(root.join(folder)).expect("a folder");
+        entries.map(move |entry| Path::new(folder).join(entry.expect("an entry").file_name()))
+    });
+    let packages = folders.chain([PathBuf::from("xtask")]);
+    packages
+        .filter(|package| root.join(package).join("src").is_dir())
+        .collect()
+}
+
+/// A module and its parts may import each other: the module hands on what is in them.
+#[test]
+fn files_of_other_packages_import_no_circles() {
+    let packages = packages();
+    assert!(packages.len() > 10, "only {packages:?}");
+    for package in packages {
+        let mut imports = imports_of(&package);
+        for (from, to) in &mut imports {
+            to.retain(|to| !to.starts_with(from) && !from.starts_with(to));
+        }
+        let circles = circles(imports);
+        assert!(circles.is_empty(), "{}: {circles:#?}", package.display());
+    }
 }
 
 /// The modules that are part of a circle, or lie between two.

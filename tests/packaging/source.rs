@@ -1,4 +1,4 @@
-//! What a test reads in the files of `src/`: the modules that they name, and their texts. Tests in them are left out.
+//! What a test reads in the files of a `src/`: the modules that they name, and their texts. Tests in them are left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,7 +13,13 @@ pub(crate) type Module = Vec<String>;
 
 /// The tokens of each file below `src/`, by its path there.
 pub(crate) fn sources() -> BTreeMap<PathBuf, TokenStream> {
-    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    sources_of(Path::new("."))
+}
+
+/// The tokens of each file below `src/` of `package`, a folder of the workspace.
+fn sources_of(package: &Path) -> BTreeMap<PathBuf, TokenStream> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let src = root.join(package).join("src");
     let mut all = Vec::new();
     files(&src, &mut all);
     all.retain(|file| file.file_name().is_some_and(|name| name != "tests.rs"));
@@ -51,7 +57,12 @@ pub(crate) fn module(file: &Path) -> Module {
 
 /// The modules that each file names, by its own. A module that has no file counts as the one around it.
 pub(crate) fn imports() -> BTreeMap<Module, BTreeSet<Module>> {
-    let sources = sources();
+    imports_of(Path::new("."))
+}
+
+/// The same for the files of `package`.
+pub(crate) fn imports_of(package: &Path) -> BTreeMap<Module, BTreeSet<Module>> {
+    let sources = sources_of(package);
     let modules = sources.keys().map(|file| module(file)).collect();
     let imports = sources.into_iter().map(|(file, tokens)| {
         let from = module(&file);

@@ -6,9 +6,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::cargo::cargo;
+use crate::cargo::{SIMULATION_PROFILE, cargo};
 use crate::output::print;
-use crate::sim::PROFILE;
 
 /// The packages are those that the tests have built already. Only one library and one test are built again.
 const MODEL: [&str; 6] = [
@@ -33,7 +32,7 @@ const SIMULATION: [&str; 6] = [
 /// or if neither catches a mistake.
 pub(crate) fn run() -> Result<()> {
     let model = verdicts(cargo(&["test"]).args(MODEL))?;
-    let simulation = verdicts(cargo(&["test"]).args(PROFILE).args(SIMULATION))?;
+    let simulation = verdicts(cargo(&["test"]).args(SIMULATION_PROFILE).args(SIMULATION))?;
     ensure!(
         model.keys().eq(simulation.keys()) && !model.is_empty(),
         "model and simulation know different mistakes"

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::cargo::{cargo, run};
+use crate::cargo::{SIMULATION_PROFILE, cargo, run};
 use crate::seeded_bugs;
 
 /// Run the library in many simulated clusters with faults, and check what it promises
@@ -28,9 +28,6 @@ pub(crate) struct Arguments {
     bugs: bool,
 }
 
-/// The profile that runs fast and does not take long to build.
-pub(crate) const PROFILE: [&str; 3] = ["--quiet", "--profile", "simulation"];
-
 impl Arguments {
     pub(crate) fn run(self) -> Result<()> {
         if self.bugs {
@@ -38,7 +35,7 @@ impl Arguments {
         }
         let mut simulate = cargo(&["run"]);
         simulate
-            .args(PROFILE)
+            .args(SIMULATION_PROFILE)
             .args(["--package", "simulation", "--"]);
         match self.seed {
             Some(seed) => {

@@ -2,16 +2,10 @@
 
 use std::time::Duration;
 
-use crate::cluster::patch::Extras;
-use crate::cluster::reads::NodeAndLease;
-use crate::env::nonce;
 use crate::keeper::{HeldLease, Keep};
 use crate::maintenance::Maintenance;
-use crate::maintenance::verbs::Plan;
-use crate::notes::ELECTION;
 use crate::options::{InvalidOption, check_duration};
 use crate::outcome::{Change, Error};
-use crate::protocol::{Candidacy, Verb, Version};
 use crate::waiting::{Goal, Progress};
 
 /// The default length of a leader's lease: 15 s, the same as for Kubernetes' own components.
@@ -111,7 +105,7 @@ impl LeaderElection {
     ) -> Result<Change, Error> {
         check_duration(self.duration)?;
         self.maintenance
-            .contend(&self.lease, Goal::Elect(self), None, progress)
+            .contend(&self.lease, Goal::Elect(self.duration), None, progress)
             .await
     }
 
@@ -159,28 +153,5 @@ impl LeaderElection {
             .terms(keep, check_duration(self.duration)?)?;
         let change = self.campaign(progress).await?;
         self.maintenance.keep(&change, keep).await
-    }
-
-    /// The parameters of a candidate. If there is a holder, the Lease is taken only on the version `unchanged`.
-    pub(crate) fn plan(&self, unchanged: Option<Version>) -> Result<Plan, InvalidOption> {
-        let mut names = self.maintenance.names();
-        let verb = Verb::Elect(Candidacy {
-            duration: check_duration(self.duration)?,
-            nonce: names.id(&nonce(&*self.maintenance.api.env)),
-            unchanged,
-        });
-        let extras = Extras {
-            purpose: Some(ELECTION.to_owned()),
-            ..Extras::default()
-        };
-        Ok(Plan::new(verb, names, None, extras))
-    }
-
-    /// Whether there is a leader to wait for.
-    pub(crate) fn check(&self, seen: &NodeAndLease) -> Result<(), Error> {
-        let mut plan = self.plan(None)?;
-        let caller = self.maintenance.caller(&mut plan.names);
-        let api = &self.maintenance.api;
-        api.check(&seen.node, plan.verb, caller, None, seen, &mut plan.names)
     }
 }

@@ -16,6 +16,7 @@ use crate::cluster::error::ApiError;
 use crate::cluster::events::{Event, NodeEvent};
 use crate::cluster::requests::Requests;
 use crate::cluster::server_time::{OnSuspectedPause, ServerTime};
+use crate::cluster::watch::follow::Followers;
 use crate::cluster::writes::WriteOptions;
 use crate::env::{Env, Machine};
 use crate::lease::NodeLease;
@@ -66,6 +67,7 @@ pub const DEFAULT_REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub struct Maintenance {
     pub(crate) api: Api,
+    pub(crate) followers: Followers,
     identity: String,
     earlier_identity: Option<String>,
     pub(crate) write_options: WriteOptions,
@@ -138,6 +140,7 @@ impl Builder {
     pub fn build(self) -> Result<Maintenance, InvalidIdentity> {
         self.repository.check_identity(&self.identity)?;
         Ok(Maintenance {
+            followers: Followers::default(),
             api: Api::new(
                 self.client,
                 self.env,

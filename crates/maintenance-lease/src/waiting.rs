@@ -3,9 +3,10 @@
 mod contender;
 mod spread;
 
+use std::time::Duration;
+
 use self::contender::Contender;
 use crate::cluster::reads::NodeAndLease;
-use crate::election::LeaderElection;
 use crate::maintenance::Maintenance;
 use crate::options::{Acquire, Hold};
 use crate::outcome::{Change, Error, Refused};
@@ -48,7 +49,8 @@ impl Blocked {
 pub(crate) enum Goal<'a> {
     Acquire(&'a Acquire),
     Hold(&'a Hold),
-    Elect(&'a LeaderElection),
+    /// To lead, with a lease of this duration.
+    Elect(Duration),
 }
 
 impl Maintenance {

@@ -8,25 +8,12 @@ use maintenance_lease::protocol::{Instant, identity};
 use maintenance_lease::{BREAKS, NodeLease};
 
 use crate::node_keys::{
-    LOCK_ID, NOTES, NodeKeys, annotation, is_cordoned, is_held_key, is_only_ours, own_entry,
+    CORDON, HELD, LOCK_ID, NOTES, NodeKeys, SET, annotation, is_cordoned, is_held_key, is_listed,
+    is_only_ours, own_entry,
 };
-
-/// The label of a Node that its lock protects. The node policy refuses some writes to Nodes that have it.
-pub const HELD: &str = "kubectl-maint.dev/held";
 
 /// Whether the Node was schedulable before the lock. Then it is the lock's cordon that nobody else may undo.
 const SCHEDULABLE: &str = "kubectl-maint.dev/held-schedulable";
-
-/// What else the hold set and nobody had set before: keys, and [`CORDON`]. A copy of the Node does not show it otherwise.
-const SET: &str = "kubectl-maint.dev/held-set";
-
-/// How [`SET`] calls the cordon.
-pub(crate) const CORDON: &str = "cordon";
-
-/// Whether a hold has set this key, or [`CORDON`], on the Node or on the one that it is a copy of.
-pub(crate) fn is_listed(node: &Node, key: &str) -> bool {
-    annotation(node, SET).is_some_and(|set| set.split(',').any(|set| set == key))
-}
 
 impl NodeKeys {
     /// The held label of the lock in `lease`. That of a lock that expires says when: then the node policy no longer

@@ -4,15 +4,14 @@
 
 #![warn(missing_docs)]
 
+mod apply;
 mod findings;
 mod held_label;
 mod managed_fields;
 mod node_keys;
 mod opt_outs;
 
+pub use apply::{Conflict, KeysOfLock, KeysRemoved, KeysSet, remove_keys, set_keys};
 pub use findings::{Activity, Finding, findings, medik8s_finding, medik8s_lease_path};
-pub use held_label::HELD;
-pub use node_keys::{
-    Conflict, FIELD_MANAGER, KeysOfLock, KeysRemoved, KeysSet, NodeKeys, remove_keys, set_keys,
-};
+pub use node_keys::{FIELD_MANAGER, HELD, NodeKeys};
 pub use opt_outs::{OptOuts, UnknownTool, has_cluster_api_machine, tools};

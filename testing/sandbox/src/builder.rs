@@ -38,6 +38,13 @@ impl Default for Builder {
     }
 }
 
+impl Sandbox {
+    /// A cluster with a clock, a seed or rules of its own.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+}
+
 impl Builder {
     /// Where `Date` headers and creation times come from; the system's clock otherwise.
     pub fn clock(mut self, clock: impl Fn() -> DateTime<Utc> + Send + Sync + 'static) -> Self {

@@ -1,7 +1,7 @@
 //! What kube-controller-manager does beside the API server: objects go after their owners, and
 //! namespaces after their content.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use crate::resource::{Catalog, Resource};
 use crate::route::key;
-use crate::server::{Server, State};
 use crate::store::{Change, Store};
 use crate::{object, rules};
 
@@ -31,6 +30,16 @@ pub(crate) struct Suspect {
     key: String,
 }
 
+/// Removes the suspect, or what it left behind, if it is garbage at `now`.
+pub(crate) fn collect(catalog: &Catalog, store: &mut Store, now: DateTime<Utc>, suspect: &Suspect) {
+    let mut sweep = Sweep {
+        catalog,
+        store,
+        now,
+    };
+    sweep.look_at(suspect);
+}
+
 impl Collector {
     /// The objects that the changes after `revision` may have turned into garbage.
     pub(crate) fn due(&self, store: &Store, revision: u64) -> Vec<Suspect> {
@@ -49,41 +58,6 @@ impl Collector {
             }
         }
         due
-    }
-
-    /// Looks at the suspects after the delay; at once where there is no tokio runtime to wait on.
-    pub(crate) fn schedule(&self, server: &Arc<Server>, due: Vec<Suspect>) {
-        if due.is_empty() {
-            return;
-        }
-        match tokio::runtime::Handle::try_current() {
-            Ok(runtime) => {
-                let server = Arc::downgrade(server);
-                let delay = self.delay;
-                runtime.spawn(async move {
-                    tokio::time::sleep(delay).await;
-                    Self::collect(&server, &due);
-                });
-            }
-            Err(_) => Self::collect(&Arc::downgrade(server), &due),
-        }
-    }
-
-    fn collect(server: &Weak<Server>, due: &[Suspect]) {
-        if let Some(server) = server.upgrade() {
-            for suspect in due {
-                let now = server.now();
-                server.change(|state| {
-                    let catalog = &server.catalog;
-                    Sweep {
-                        catalog,
-                        state,
-                        now,
-                    }
-                    .look_at(suspect);
-                });
-            }
-        }
     }
 }
 
@@ -124,7 +98,7 @@ fn owner_uids(object: &Value) -> impl Iterator<Item = &str> {
 /// One look at one suspect.
 struct Sweep<'a> {
     catalog: &'a Catalog,
-    state: &'a mut State,
+    store: &'a mut Store,
     now: DateTime<Utc>,
 }
 
@@ -136,7 +110,7 @@ impl Sweep<'_> {
         let Some(resource) = self.catalog.by_collection(&suspect.collection) else {
             return;
         };
-        let Some(object) = self.state.store.get(resource, &suspect.key).cloned() else {
+        let Some(object) = self.store.get(resource, &suspect.key).cloned() else {
             return;
         };
         if object::is_terminating(&object) {
@@ -158,7 +132,7 @@ impl Sweep<'_> {
         } else {
             let mut kept = Value::clone(&object);
             kept["metadata"]["ownerReferences"] = living.into_iter().cloned().collect();
-            self.state.store.put(resource, &suspect.key, kept);
+            self.store.put(resource, &suspect.key, kept);
         }
     }
 
@@ -174,8 +148,7 @@ impl Sweep<'_> {
         } else {
             ""
         };
-        self.state
-            .store
+        self.store
             .get(resource, &key(namespace, text("/name")))
             .is_some_and(|found| object::uid(found) == text("/uid"))
     }
@@ -185,15 +158,15 @@ impl Sweep<'_> {
         let Some(resource) = self.catalog.by_collection(collection) else {
             return;
         };
-        let Some(object) = self.state.store.get(resource, key).cloned() else {
+        let Some(object) = self.store.get(resource, key).cloned() else {
             return;
         };
         if object::array(&object, "/metadata/finalizers").is_empty() {
-            self.state.store.remove(resource, key);
+            self.store.remove(resource, key);
         } else if !object::is_terminating(&object) {
             let mut terminating = Value::clone(&object);
             object::mark_terminating(&mut terminating, self.now, 0);
-            self.state.store.put(resource, key, terminating);
+            self.store.put(resource, key, terminating);
         }
     }
 
@@ -207,7 +180,7 @@ impl Sweep<'_> {
             || object::texts(namespace, "/spec/finalizers") != [rules::NAMESPACE_FINALIZER];
         let left = self.found(|object| object::namespace(object) == name);
         if left.is_empty() && !held {
-            self.state.store.remove(resource, name);
+            self.store.remove(resource, name);
         }
     }
 
@@ -240,11 +213,11 @@ impl Sweep<'_> {
             .map(Value::from)
             .collect();
         if kept.is_empty() {
-            self.state.store.remove(resource, key);
+            self.store.remove(resource, key);
         } else {
             let mut waiting = Value::clone(owner);
             waiting["metadata"]["finalizers"] = kept.into();
-            self.state.store.put(resource, key, waiting);
+            self.store.put(resource, key, waiting);
         }
     }
 
@@ -258,12 +231,11 @@ impl Sweep<'_> {
             owners.retain(|reference| object::text(reference, "/uid") != owner);
         }
         object::normalise(&mut freed);
-        self.state.store.put(resource, key, freed);
+        self.store.put(resource, key, freed);
     }
 
     fn found(&self, wanted: impl Fn(&Value) -> bool) -> Vec<Found> {
-        self.state
-            .store
+        self.store
             .everything()
             .filter(|(_, _, object)| wanted(object))
             .map(|(collection, key, object)| (collection.clone(), key.clone(), object.clone()))

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio::net::{TcpListener, ToSocketAddrs};
 
-use crate::builder::Builder;
 use crate::object;
 use crate::resource::Resource;
 use crate::route::key;
@@ -32,11 +31,6 @@ impl Sandbox {
     /// An empty cluster on the system's clock, with garbage collection.
     pub fn new() -> Self {
         Self::builder().build()
-    }
-
-    /// A cluster with a clock, a seed or rules of its own.
-    pub fn builder() -> Builder {
-        Builder::default()
     }
 
     pub(crate) fn over(server: Server) -> Self {

@@ -1,12 +1,13 @@
 //! What all requests to one sandbox share.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use tokio::sync::Notify;
 
-use crate::collector::Collector;
+use crate::collector::{Collector, Suspect, collect};
 use crate::identity::Identities;
 use crate::resource::{Catalog, Resource};
 use crate::store::Store;
@@ -70,10 +71,36 @@ impl Server {
             drop(state);
             self.changed.notify_waiters();
             if let (Some(collector), Some(due)) = (&self.collector, due) {
-                collector.schedule(self, due);
+                self.schedule(collector.delay, due);
             }
         }
         outcome
+    }
+
+    /// Looks at the suspects after the delay; at once where there is no tokio runtime to wait on.
+    fn schedule(self: &Arc<Self>, delay: Duration, due: Vec<Suspect>) {
+        if due.is_empty() {
+            return;
+        }
+        let server = Arc::downgrade(self);
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => {
+                runtime.spawn(async move {
+                    tokio::time::sleep(delay).await;
+                    Self::collect(&server, &due);
+                });
+            }
+            Err(_) => Self::collect(&server, &due),
+        }
+    }
+
+    fn collect(server: &Weak<Self>, due: &[Suspect]) {
+        if let Some(server) = server.upgrade() {
+            for suspect in due {
+                let now = server.now();
+                server.change(|state| collect(&server.catalog, &mut state.store, now, suspect));
+            }
+        }
     }
 
     /// Completes once there is a change after `revision`.

@@ -4,7 +4,7 @@ mod display;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::faults::Fault;
+use crate::fault::Fault;
 use crate::time::{Time, TrueClock};
 
 /// One of the world's clients; the first is 0.

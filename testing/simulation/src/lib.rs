@@ -9,7 +9,8 @@
 
 mod agents;
 pub mod checker;
-pub mod faults;
+pub mod fault;
+pub mod fault_counts;
 pub mod history;
 mod machine;
 mod network;

@@ -11,7 +11,7 @@ use futures::future::BoxFuture;
 use maintenance_lease::env::Env;
 use maintenance_lease::protocol::{BootInstant, Instant};
 
-use crate::faults::Fault;
+use crate::fault::Fault;
 use crate::history::{ClientId, Event, Freeze, OpId, Recorder};
 use crate::time::{EPOCH, Time, TrueClock};
 

@@ -11,7 +11,8 @@ use std::time::Instant;
 
 use clap::Parser;
 use simulation::checker::Rule;
-use simulation::faults::{Fault, FaultCounts};
+use simulation::fault::Fault;
+use simulation::fault_counts::FaultCounts;
 use simulation::trace;
 
 /// Live through seeded worlds of faults and check what the library promises

@@ -26,7 +26,7 @@ use tower::{BoxError, Service};
 use self::cuts::Cuts;
 pub use self::round_trip::{Faults, Latency};
 use self::round_trip::{Loss, NoAnswer, RoundTrip};
-use crate::faults::Fault;
+use crate::fault::Fault;
 use crate::history::{ClientId, Event, Recorder, RequestFault, RequestId};
 use crate::machine::Machine;
 use crate::time::{Time, TrueClock};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use crate::checker::{Rule, Violation, check};
-use crate::faults::FaultCounts;
+use crate::fault_counts::FaultCounts;
 use crate::history::{Entry, Event};
 use crate::plan::Plan;
 use crate::world::live;

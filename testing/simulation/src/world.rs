@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::agents::{Agent, AgentConfig, OutsideWrites, bare_node};
-use crate::faults::Fault;
+use crate::fault::Fault;
 use crate::history::{ClientId, Entry, Event, Recorder};
 use crate::machine::{Clocks, Machine};
 use crate::network::Network;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use simulation::faults::{Fault, FaultCounts};
+use simulation::fault::Fault;
+use simulation::fault_counts::FaultCounts;
 use simulation::history::{CallOutcome, Event};
 use simulation::{Plan, live, trace};
 

@@ -10,7 +10,6 @@ use kube::Client;
 use super::open_writes::OpenWrites;
 use super::requests::Requests;
 use super::server_time::OnSuspectedPause;
-use super::watch::follow::Followers;
 use crate::bugs;
 use crate::env::Env;
 use crate::outcome::Right;
@@ -21,7 +20,6 @@ use crate::repository::Repository;
 pub(crate) struct Api {
     pub(crate) requests: Requests,
     pub(crate) open_writes: OpenWrites,
-    pub(crate) followers: Followers,
     pub(crate) repository: Arc<Repository>,
     /// The API user, for acquisitions of node locks.
     user: Arc<RwLock<Option<String>>>,
@@ -54,7 +52,6 @@ impl Api {
         Self {
             requests: Requests::on(bugs::machine(env), client, limit, on_suspected_pause),
             open_writes: OpenWrites::default(),
-            followers: Followers::default(),
             repository: Arc::new(repository),
             user: Arc::default(),
             keeps_namespace_missing: Arc::default(),

@@ -76,7 +76,9 @@ impl Driver {
             lost: None,
         };
         Some(Self {
-            watch: api.follow_lease(node, lease.resource_version()),
+            watch: maintenance
+                .followers
+                .follow(&api, node, lease.resource_version()),
             api,
             write_options: maintenance.write_options.clone(),
             node: node.to_owned(),

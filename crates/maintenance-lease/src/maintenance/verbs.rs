@@ -1,17 +1,20 @@
 //! The verbs. Each makes one task of the change that a caller wants, and the write loop executes it.
 
+use std::time::Duration;
+
 use super::Maintenance;
 use crate::cluster::change::{Running, Task};
 use crate::cluster::patch::Extras;
 use crate::cluster::reads::NodeAndLease;
 use crate::env::nonce;
 use crate::lease::NodeLease;
+use crate::notes::ELECTION;
 use crate::options::{
     Acquire, Hold, InvalidOption, Release, Renew, Unfinished, check_duration, check_reason,
     check_ticket,
 };
 use crate::outcome::{Change, Error};
-use crate::protocol::{Acquisition, Caller, Id, LockId, Names, Verb, breaks};
+use crate::protocol::{Acquisition, Caller, Candidacy, Id, LockId, Names, Verb, Version, breaks};
 
 /// A verb retries after conflicts and lost answers for this many times the limit of one request.
 const CONFLICT_TIMEOUT: u32 = 3;
@@ -179,6 +182,14 @@ impl Maintenance {
             &mut names,
         )?;
         self.api.check_finished(seen, &options.unfinished)
+    }
+
+    /// Whether there is a leader to wait for.
+    pub(crate) fn check_elect(&self, seen: &NodeAndLease, duration: Duration) -> Result<(), Error> {
+        let mut plan = self.plan_elect(duration, None)?;
+        let caller = self.caller(&mut plan.names);
+        self.api
+            .check(&seen.node, plan.verb, caller, None, seen, &mut plan.names)
     }
 
     /// Extends the caller's acquisition. This also works if it has expired and nobody else has acquired
@@ -558,6 +569,25 @@ impl Maintenance {
         };
         let plan = Plan::new(verb, names, None, extras);
         Ok(plan.sparing(&options.unfinished))
+    }
+
+    /// What a candidate does. If there is a leader, the Lease is taken only on the version `unchanged`.
+    pub(crate) fn plan_elect(
+        &self,
+        duration: Duration,
+        unchanged: Option<Version>,
+    ) -> Result<Plan, InvalidOption> {
+        let mut names = self.names();
+        let verb = Verb::Elect(Candidacy {
+            duration: check_duration(duration)?,
+            nonce: names.id(&nonce(&*self.api.env)),
+            unchanged,
+        });
+        let extras = Extras {
+            purpose: Some(ELECTION.to_owned()),
+            ..Extras::default()
+        };
+        Ok(Plan::new(verb, names, None, extras))
     }
 
     /// What a hold does after its options were checked.

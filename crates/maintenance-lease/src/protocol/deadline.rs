@@ -1,9 +1,9 @@
 //! How long a holder may believe that it holds.
 
 use super::clocks::{BootInstant, Clocks};
+use super::decision::Write;
 use super::lease::Lease;
 use super::time::{Now, Span};
-use super::transition::Write;
 use crate::bugs::{self, Bug};
 
 /// The reading at which a holder must have stopped: counted from before the write was sent, by the

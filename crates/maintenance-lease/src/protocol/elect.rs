@@ -4,21 +4,10 @@
 //! without a holder. It takes a held one only if it saw the record unchanged for the record's whole
 //! duration, measured by its own boot clock ([`Expiry::OwnEyes`](super::terms::Expiry::OwnEyes)).
 
-use super::lease::{Lease, Version};
+use super::decision::{Caller, Candidacy, Decision, Refusal, Write};
+use super::lease::{Lease, next_transition};
 use super::names::Id;
 use super::time::Now;
-use super::transition::{Caller, Decision, Refusal, Write, next_transition};
-
-/// The parameters of a candidate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Candidacy {
-    /// The length of the lease, in seconds.
-    pub duration: u32,
-    /// The nonce to mark the acquisition with.
-    pub nonce: Id,
-    /// The version that the caller has seen unchanged for long enough to take the lease from its holder.
-    pub unchanged: Option<Version>,
-}
 
 /// Decides whether `caller` becomes the leader, on the Lease that was seen.
 ///
@@ -60,6 +49,7 @@ fn transitions(seen: Option<&Lease>, identity: Id) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::Version;
     use crate::protocol::testing::{ADMIN, ALICE, BOB, alice, held, secs};
 
     const NONCE: Id = Id(77);

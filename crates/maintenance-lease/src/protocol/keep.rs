@@ -6,12 +6,13 @@
 
 use super::clocks::{BootInstant, Clocks};
 use super::deadline::{believed, left_of};
+use super::decision::{Caller, Decision, Refusal, Verb, Write};
 use super::lease::{Acquisition, Lease, Version};
 use super::names::Id;
 use super::relabel::Relabel;
 use super::terms::Terms;
 use super::time::Span;
-use super::transition::{Caller, Decision, Refusal, Verb, Write, decide};
+use super::transition::decide;
 use super::unknown_write::{WriteOutcome, judge};
 use crate::bugs::{self, Bug};
 

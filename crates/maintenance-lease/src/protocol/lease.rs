@@ -81,3 +81,15 @@ impl Lease {
             .map(|from| from + Span::seconds(self.duration))
     }
 }
+
+/// The count after which `leaseTransitions` starts over, because the server refuses larger ones.
+const LAST_TRANSITION: u32 = i32::MAX as u32;
+
+/// The count of an acquisition that follows the Lease that was seen.
+pub(super) fn next_transition(seen: Option<&Lease>) -> u32 {
+    match seen {
+        Some(lease) if lease.transitions >= LAST_TRANSITION => 0,
+        Some(lease) => lease.transitions + 1,
+        None => 1,
+    }
+}

@@ -6,6 +6,7 @@
 
 pub mod clocks;
 pub mod deadline;
+pub mod decision;
 pub mod elect;
 pub mod expiry;
 pub mod identity;
@@ -32,7 +33,7 @@ pub mod write_loop;
 pub use clocks::{BootInstant, Clocks};
 pub use deadline::deadline;
 pub(crate) use deadline::leaves_enough;
-pub use elect::Candidacy;
+pub use decision::{Caller, Candidacy, Decision, Refusal, Verb, Write};
 pub use expiry::{has_expired, takeover};
 pub use keep::{Due, Keeper, Loss, Sent};
 pub use lease::{Acquisition, Holder, Lease, Version};
@@ -44,7 +45,7 @@ pub use take_expired::check_finished;
 pub use take_over::breaks;
 pub use terms::{Expiry, Terms};
 pub use time::{Instant, Now, SKEW_BUDGET, Span};
-pub use transition::{Caller, Decision, Refusal, Verb, Write, decide};
+pub use transition::decide;
 pub use unknown_write::{WriteOutcome, judge};
 pub use verify::check_held;
 pub use wait::{SILENCE, Turn, Waiter};

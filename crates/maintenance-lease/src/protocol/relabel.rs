@@ -5,10 +5,10 @@
 //! of each kind.
 
 use super::clocks::BootInstant;
+use super::decision::Write;
 use super::lease::{Acquisition, Lease, Version};
 use super::names::Id;
 use super::time::Span;
-use super::transition::Write;
 
 /// A renaming of everything that a state is made of.
 pub trait Relabel {

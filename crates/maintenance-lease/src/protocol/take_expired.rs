@@ -1,7 +1,7 @@
 //! Which expired locks were left in the middle of something.
 
+use super::decision::Refusal;
 use super::state::State;
-use super::transition::Refusal;
 
 /// Refuses an expired lock if the state of its Node shows that the holder did not finish: the kubelet
 /// does not report that it is ready, or somebody cordoned it.

@@ -1,8 +1,9 @@
 //! Which verbs take a lock from its holder, and what has to be confirmed.
 
+use super::decision::{Caller, Verb};
 use super::lease::Lease;
 use super::time::Now;
-use super::transition::{Caller, Verb, decide};
+use super::transition::decide;
 
 /// Whether `verb` would take over somebody else's lock. It is refused until the acquisition that was seen
 /// is confirmed.

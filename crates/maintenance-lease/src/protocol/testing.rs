@@ -1,9 +1,9 @@
 //! Leases and instants for tests of the rules.
 
+use super::decision::Caller;
 use super::lease::{Holder, Lease, Version};
 use super::names::Id;
 use super::time::{Instant, Span};
-use super::transition::Caller;
 
 pub(crate) const ALICE: Holder = holder(1, false);
 pub(crate) const BOB: Holder = holder(2, false);

@@ -3,8 +3,9 @@
 //! This module decides everything and executes nothing. A [`Write`] belongs to the resource version that
 //! the decision was based on; the caller sends it as a compare-and-swap on that version.
 
-use super::elect::{Candidacy, elect};
-use super::lease::{Acquisition, Holder, Lease};
+use super::decision::{Caller, Decision, Refusal, Verb, Write};
+use super::elect::elect;
+use super::lease::{Acquisition, Holder, Lease, next_transition};
 use super::names::Id;
 use super::state::{LONGEST_SECONDS, State, state};
 use super::time::{Instant, Now, Span};
@@ -12,207 +13,6 @@ use crate::bugs::{self, Bug};
 
 /// The length that a hold writes for clients that don't know the rule about administrators.
 pub const HOLD_SECONDS: u32 = i32::MAX as u32;
-
-/// The count after which `leaseTransitions` starts over, because the server refuses larger ones.
-const LAST_TRANSITION: u32 = i32::MAX as u32;
-
-/// The caller: the identity that acquires, and the one that the same caller holds under.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Caller {
-    /// The identity, which does not begin with `kubeadm`.
-    pub identity: Id,
-    /// `kubeadm:` and that identity: the caller as an administrator.
-    pub hold_identity: Id,
-}
-
-/// What the caller wants.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Verb {
-    /// Begin an acquisition.
-    Acquire {
-        /// Its length in seconds.
-        duration: u32,
-        /// The nonce to mark it with.
-        nonce: Id,
-        /// Take it if it is already the caller's: renew the same acquisition.
-        reentry: bool,
-        /// Take it only if it is free: [`State::Expired`] is refused.
-        free_only: bool,
-    },
-    /// Become the leader in an election on this Lease.
-    Elect(Candidacy),
-    /// Extend the caller's acquisition.
-    Renew {
-        /// The length from now in seconds; `None` keeps the one it has, up to [`LONGEST`](super::LONGEST).
-        duration: Option<u32>,
-    },
-    /// Extend the caller's acquisition beyond its end.
-    Extend {
-        /// The time that is added to what is left, in seconds.
-        by: u32,
-        /// The end that was read first, once it was read: the time is added to it, however often the
-        /// Lease is read again, because a write without an answer may have added it already.
-        end: Option<Instant>,
-    },
-    /// Release the caller's acquisition.
-    Release,
-    /// Release somebody else's acquisition by force, as confirmed by the caller.
-    ForceRelease,
-    /// Hold as an administrator.
-    Hold {
-        /// The nonce to mark it with.
-        nonce: Id,
-        /// Its holder loses it, as confirmed by the caller. If that is the caller, this begins another acquisition.
-        take_over: bool,
-    },
-    /// End an administrator's hold.
-    Unhold {
-        /// End somebody else's hold, as confirmed by the caller.
-        another: bool,
-    },
-}
-
-impl Verb {
-    /// The same, with the acquisition that it begins marked by `nonce`, if it begins one.
-    #[must_use]
-    pub const fn with_nonce(self, nonce: Id) -> Self {
-        match self {
-            Self::Acquire {
-                duration,
-                reentry,
-                free_only,
-                ..
-            } => Self::Acquire {
-                duration,
-                nonce,
-                reentry,
-                free_only,
-            },
-            Self::Elect(candidacy) => Self::Elect(Candidacy { nonce, ..candidacy }),
-            Self::Hold { take_over, .. } => Self::Hold { nonce, take_over },
-            Self::Renew { .. }
-            | Self::Extend { .. }
-            | Self::Release
-            | Self::ForceRelease
-            | Self::Unhold { .. } => self,
-        }
-    }
-}
-
-/// What to do next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Decision {
-    /// Write this on the version that was seen, or create the Lease if it does not exist.
-    Write(Write),
-    /// It is free already.
-    AlreadyFree,
-    /// The caller's own hold covers it: nothing to write.
-    AlreadyHeld,
-}
-
-/// The fields to write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Write {
-    /// A new acquisition: all five fields, and its nonce.
-    Acquire {
-        /// The new holder.
-        holder: Id,
-        /// `acquireTime` and `renewTime`.
-        at: Instant,
-        /// `leaseDurationSeconds`.
-        duration: u32,
-        /// `leaseTransitions`.
-        transitions: u32,
-        /// The acquisition's mark.
-        nonce: Id,
-    },
-    /// The same acquisition, for longer, or with another reason.
-    Renew {
-        /// Which acquisition.
-        of: Acquisition,
-        /// `renewTime`.
-        at: Instant,
-        /// `leaseDurationSeconds`.
-        duration: u32,
-    },
-    /// The lock is released.
-    Release {
-        /// Which acquisition ends.
-        of: Acquisition,
-        /// `renewTime`: never later than it was.
-        renewed: Instant,
-        /// When it was released.
-        at: Instant,
-    },
-}
-
-impl Write {
-    /// Until when the written Lease is its holder's; `None` for a release.
-    #[must_use]
-    pub fn end(&self) -> Option<Instant> {
-        match *self {
-            Self::Acquire { at, duration, .. } | Self::Renew { at, duration, .. } => {
-                Some(at + Span::seconds(duration))
-            }
-            Self::Release { .. } => None,
-        }
-    }
-}
-
-/// Why nothing is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Refusal {
-    /// Somebody else holds it.
-    Held,
-    /// The same identity holds it already, which may be a colleague on a shared account.
-    HeldByCaller,
-    /// It expired, and only a free one is wanted.
-    Expired,
-    /// It expired while its Node was not ready, or cordoned, and the caller does not take such a lock.
-    Unfinished {
-        /// The Node's kubelet reports that it is ready.
-        is_ready: bool,
-        /// The Node is cordoned.
-        is_cordoned: bool,
-    },
-    /// Somebody else holds it as an administrator.
-    AdminHold,
-    /// It is the caller's own hold; only another verb can end it.
-    OwnHold,
-    /// It is held, but not by the caller, who would have to be the holder.
-    NotHolder,
-    /// Nobody holds it: there is nothing to renew.
-    NotHeld,
-    /// It is a lease, not an administrator's hold.
-    NotAHold,
-    /// Another acquisition has replaced the intended one.
-    ChangedHands,
-    /// Coordinated leader election owns the Lease.
-    Elected,
-    /// The Lease is being deleted.
-    Deleting,
-    /// The Lease lacks the labels of the caller's: it is another application's.
-    Foreign,
-    /// With the time that is added to it, it would last longer than [`LONGEST`](super::LONGEST).
-    TooLong {
-        /// What is left of it.
-        left: Span,
-        /// What would be added.
-        added: Span,
-    },
-}
-
-impl Refusal {
-    /// The same refusal, if the lock turns out to be the caller's own.
-    #[must_use]
-    pub const fn of_own(self) -> Self {
-        match self {
-            Self::Held => Self::HeldByCaller,
-            Self::AdminHold => Self::OwnHold,
-            other => other,
-        }
-    }
-}
 
 /// Decides `verb` for `caller`, on the Lease that was seen (`None`: there is none) at `now`.
 ///
@@ -406,14 +206,6 @@ fn begin(seen: Option<&Lease>, holder: Id, duration: u32, nonce: Id, now: Now) -
         transitions: next_transition(seen),
         nonce,
     })
-}
-
-pub(super) fn next_transition(seen: Option<&Lease>) -> u32 {
-    match seen {
-        Some(lease) if lease.transitions >= LAST_TRANSITION => 0,
-        Some(lease) => lease.transitions + 1,
-        None => 1,
-    }
 }
 
 /// A renewal until `duration` from now, or until the present end if that is later: it never moves the end

@@ -3,8 +3,8 @@
 //! A write that timed out, or whose connection broke, may have landed, may have failed, and may still land: one
 //! landed 13 s after its client gave up. Only another read, compared with the write, can tell.
 
+use super::decision::Write;
 use super::lease::Lease;
-use super::transition::Write;
 use crate::bugs::{self, Bug};
 
 /// What a later read shows about a write.

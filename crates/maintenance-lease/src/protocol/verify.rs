@@ -1,9 +1,9 @@
 //! Whether an acquisition still holds, for work that goes on only if it does.
 
+use super::decision::Refusal;
 use super::lease::Lease;
 use super::state::{State, state};
 use super::time::Now;
-use super::transition::Refusal;
 
 /// Whether `seen` is held, by the acquisition that was meant if `is_meant`. It counts until the end that the
 /// Lease states: others wait some seconds more, for clock skew.

@@ -4,13 +4,13 @@
 //! saw. Contenders that lose a race wait for the next change.
 
 use super::clocks::{BootInstant, Clocks};
+use super::decision::Caller;
 use super::expiry::takeover;
 use super::lease::{Holder, Lease, Version};
 use super::relabel::Relabel;
 use super::state::{State, state};
 use super::terms::Expiry;
 use super::time::{Instant, Now, SKEW_BUDGET, Span};
-use super::transition::Caller;
 
 /// How long to wait for a change after a lost race, before the Lease is read.
 pub const SILENCE: Span = Span::seconds(1);

@@ -9,13 +9,13 @@ use std::mem::discriminant;
 
 use super::clocks::{BootInstant, Clocks};
 use super::deadline::{believed, leaves_enough, left_of};
-use super::elect::Candidacy;
+use super::decision::{Caller, Candidacy, Decision, Refusal, Verb, Write};
 use super::lease::{Acquisition, Lease, Version};
 use super::names::Id;
 use super::relabel::Relabel;
 use super::state::{State, state};
 use super::time::{SKEW_BUDGET, Span};
-use super::transition::{Caller, Decision, Refusal, Verb, Write, decide};
+use super::transition::decide;
 use super::unknown_write::{WriteOutcome, judge};
 use crate::bugs::{self, Bug};
 

@@ -217,7 +217,7 @@ impl<'a> Contender<'a> {
         match self.goal {
             Goal::Acquire(options) => self.maintenance.check_acquire(&self.seen, options),
             Goal::Hold(options) => self.maintenance.check_hold(&self.seen, options, None),
-            Goal::Elect(election) => election.check(&self.seen),
+            Goal::Elect(duration) => self.maintenance.check_elect(&self.seen, duration),
         }
     }
 
@@ -225,7 +225,10 @@ impl<'a> Contender<'a> {
         let plan = match self.goal {
             Goal::Acquire(options) => self.maintenance.plan_acquire(options),
             Goal::Hold(options) => self.maintenance.plan_hold(options, None),
-            Goal::Elect(election) => election.plan(self.waiter.seen().map(|lease| lease.version)),
+            Goal::Elect(duration) => {
+                let unchanged = self.waiter.seen().map(|lease| lease.version);
+                self.maintenance.plan_elect(duration, unchanged)
+            }
         }?;
         Ok(Plan { once: true, ..plan })
     }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::proof::Machine;
+use super::machine::Machine;
 
 /// The annotation on the Node.
 pub const ANNOTATION: &str = "kubectl-maint.dev/fenced";
@@ -52,6 +52,15 @@ pub enum How {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         isolated: bool,
     },
+}
+
+/// How it is known that nothing runs on a machine any more: of this one alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proof {
+    /// How it is known.
+    pub how: How,
+    /// The machine that it is about: the one that the hook was given, or that the operator confirmed.
+    pub of: Machine,
 }
 
 /// What became of a node since it was fenced.

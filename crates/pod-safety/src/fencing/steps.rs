@@ -14,7 +14,8 @@ use maintenance_lease::protocol::{Now, Span, State};
 
 pub use self::risks::{AcceptedRisks, Refusal, Unread};
 use super::attempt::Attempt;
-use super::proof::{Machine, Proof};
+use super::machine::Machine;
+use super::record::Proof;
 use super::record::{Record, Since};
 use crate::facts::Zone;
 use crate::known::Known;

@@ -8,8 +8,8 @@ use crate::linux::children::Children;
 use crate::linux::command_processes::{CommandProcesses, LONGEST_PAUSE, RootProcess};
 use crate::linux::plan::{Due, Plan};
 use crate::linux::process::{Table, own_group};
-use crate::linux::start::Supervisor;
 use crate::linux::supervise::exit;
+use crate::linux::supervisor::Supervisor;
 use crate::{Exit, Limits, Over};
 
 /// Ends the processes that the supervisor left to this process.

@@ -9,7 +9,7 @@ use std::process::{Command, ExitCode};
 use nix::sys::signal::SigSet;
 use rustix::process::{Signal, getpid, set_parent_process_death_signal};
 
-use crate::linux::supervise::parent;
+use crate::linux::process::parent;
 use crate::linux::terminal;
 
 /// The hidden first argument that makes a process this stage.

@@ -16,6 +16,7 @@ mod running;
 mod signals;
 mod start;
 mod supervise;
+mod supervisor;
 mod terminal;
 mod tree;
 

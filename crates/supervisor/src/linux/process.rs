@@ -5,7 +5,7 @@ use std::{fs, io};
 
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open, pidfd_send_signal,
+    Pid, PidfdFlags, Signal, getpid, getppid, kill_process, pidfd_open, pidfd_send_signal,
 };
 
 /// How many times a process is read again if its parent ended while `/proc` was read.
@@ -188,6 +188,11 @@ impl Table {
         found.retain(|process| !process.zombie);
         found
     }
+}
+
+/// The parent process.
+pub(crate) fn parent() -> i32 {
+    getppid().map_or(0, Pid::as_raw_pid)
 }
 
 #[cfg(test)]

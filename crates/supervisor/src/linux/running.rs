@@ -10,7 +10,7 @@ use crate::linux::alarm::{Alarm, now};
 use crate::linux::channel::Channel;
 use crate::linux::cleanup::{Cleanup, reap_adopted};
 use crate::linux::message::{Order, Report};
-use crate::linux::start::Supervisor;
+use crate::linux::supervisor::Supervisor;
 use crate::linux::terminal::{Job, Tty};
 use crate::{Event, Exit, Limits, Over, Signal};
 

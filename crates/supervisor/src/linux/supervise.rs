@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use nix::sys::signal::{SigSet, Signal as Number, killpg};
 use rustix::io::Errno;
-use rustix::process::{Pid, WaitOptions, WaitStatus, getpid, getppid, set_child_subreaper, wait};
+use rustix::process::{Pid, WaitOptions, WaitStatus, getpid, set_child_subreaper, wait};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::linux::alarm::{Alarm, now};
@@ -277,9 +277,4 @@ pub(crate) fn exit(status: WaitStatus) -> Exit {
             Exit::Code(u8::try_from(code).unwrap_or(u8::MAX))
         }
     }
-}
-
-/// The parent process.
-pub(crate) fn parent() -> i32 {
-    getppid().map_or(0, Pid::as_raw_pid)
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use sandbox::Sandbox;
 use serde_json::{Value, json};
 
-use crate::faults::Fault;
+use crate::fault::Fault;
 use crate::history::{Event, Recorder};
 
 /// Hands that reach past every rule, and meet no faults.

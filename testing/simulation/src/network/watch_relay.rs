@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep_until};
 use super::WireBody;
 use super::cuts::Cuts;
 use super::round_trip::WatchFaults;
-use crate::faults::Fault;
+use crate::fault::Fault;
 use crate::history::Recorder;
 
 type WatchFrame = Result<Frame<Bytes>, io::Error>;

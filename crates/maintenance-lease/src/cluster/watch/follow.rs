@@ -25,25 +25,6 @@ const ALONE: usize = 8;
 /// one of them shortly after they wrote to it.
 const SPARE: usize = 1024;
 
-impl Api {
-    /// What happens to a node's Lease after the version `from`. If several changes come in quick
-    /// succession, only the last may be reported.
-    ///
-    /// # Caveats
-    /// The shared watch covers all Leases. If the user may watch only Leases of certain names, those who
-    /// share it get no events.
-    pub(crate) fn follow_lease(
-        &self,
-        node: &str,
-        from: u64,
-    ) -> BoxStream<'static, Result<LeaseEvent, Error>> {
-        match self.followers.join(self, node, from) {
-            Source::Alone(place) => with_place(self.watch_leases(Some(node), Some(from)), place),
-            Source::Shared(known, place) => with_place(newer(known, from), place),
-        }
-    }
-}
-
 /// Everybody who follows a Lease with one handle. Clones are the same.
 #[derive(Clone, Default)]
 pub(crate) struct Followers(Arc<Mutex<State>>);
@@ -114,6 +95,24 @@ struct Left {
 }
 
 impl Followers {
+    /// What happens to a node's Lease after the version `from`. If several changes come in quick
+    /// succession, only the last may be reported.
+    ///
+    /// # Caveats
+    /// The shared watch covers all Leases. If the user may watch only Leases of certain names, those who
+    /// share it get no events.
+    pub(crate) fn follow(
+        &self,
+        api: &Api,
+        node: &str,
+        from: u64,
+    ) -> BoxStream<'static, Result<LeaseEvent, Error>> {
+        match self.join(api, node, from) {
+            Source::Alone(place) => with_place(api.watch_leases(Some(node), Some(from)), place),
+            Source::Shared(known, place) => with_place(newer(known, from), place),
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

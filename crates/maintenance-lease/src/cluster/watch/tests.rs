@@ -325,19 +325,20 @@ async fn without_the_right_to_watch_it_reads_about_once_a_minute() {
 #[tokio::test(start_paused = true)]
 async fn a_shared_watch_remembers_no_lease_that_nobody_follows() {
     let fixture = Fixture::new();
-    let api = fixture.maintenance().api;
+    let maintenance = fixture.maintenance();
+    let follow = |node, from| maintenance.followers.follow(&maintenance.api, node, from);
     let from = fixture.lease("kept", "alice");
-    let mut followed: Vec<_> = (0..9).map(|_| api.follow_lease("kept", from)).collect();
+    let mut followed: Vec<_> = (0..9).map(|_| follow("kept", from)).collect();
     let mut shared = followed.pop().expect("more than may watch alone");
     for number in 0..5000 {
         fixture.lease(&format!("others-{number}"), "bob");
     }
     fixture.lease("kept", "carol");
     assert_eq!(words(shared.next().await), "changed kept: carol");
-    let remembered = api.followers.remembered();
+    let remembered = maintenance.followers.remembered();
     assert!(remembered < 2000, "{remembered}");
     // What came before one that follows only now is not missed.
-    let mut late = api.follow_lease("others-7", from);
+    let mut late = follow("others-7", from);
     assert_eq!(words(late.next().await), "changed others-7: bob");
 }
 

@@ -5,7 +5,8 @@ use maintenance_lease::protocol::Span;
 use super::FencingEvidence;
 use crate::facts::Zone;
 use crate::fencing::Attempt;
-use crate::fencing::proof::{Machine, Proof};
+use crate::fencing::machine::Machine;
+use crate::fencing::record::Proof;
 use crate::known::{Known, Why};
 use crate::node_health::Status;
 

@@ -1,8 +1,6 @@
-//! What a fencing rests on: that nothing runs on a machine any more, and on which one.
+//! A machine, as its Node tells of it.
 
 use k8s_openapi::api::core::v1::Node;
-
-use super::record::How;
 
 /// A machine as its Node tells of it. Behind the same name another may come up, or the same one again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,13 +31,4 @@ impl Machine {
     pub fn is(&self, other: &Self) -> bool {
         self.uid == other.uid && self.boot_id == other.boot_id
     }
-}
-
-/// How it is known that nothing runs on a machine any more: of this one alone.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Proof {
-    /// How it is known.
-    pub how: How,
-    /// The machine that it is about: the one that the hook was given, or that the operator confirmed.
-    pub of: Machine,
 }

@@ -1,0 +1,430 @@
+//! The labels, annotations and the cordon that a lock writes on its Node: one server-side apply with an own field
+//! manager, and its undo, an apply with less. Values of others are never overwritten.
+//!
+//! The lock itself is the Lease, and these keys must not outlive it. So both writes name the uid and the resource
+//! version of the Node that was read:
+//!
+//! - [`set_keys`] reads the Node, and then whether the Lease still shows the lock id.
+//! - [`remove_keys`] runs before the release. It removes the keys and leaves the ended lock id in an annotation. That
+//!   write changes the resource version, so late copies of an apply for the ended lock fail. An apply that begins
+//!   later finds the ended id.
+//!
+//! A Node that is created again from a copy has the keys of the lock, but another field manager owns them. So an apply that
+//! changes keys that only we write is forced. It does not remove what others own, so [`remove_keys`] first removes that with a
+//! merge patch, bound to the same uid and resource version. An annotation lists the other keys that the lock set.
+//!
+//! If a command stops between two of these writes, the same command finishes the work when it is run again.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use http::Method;
+use k8s_openapi::api::core::v1::Node;
+use maintenance_lease::{Accept, ApiError, BREAKS, Call, Requests, escape};
+use serde_json::{Map, Value, json};
+use tokio::time::sleep;
+
+use crate::managed_fields::owners;
+use crate::node_keys::{
+    CORDON, FIELD_MANAGER, LOCK_ID, NodeKeys, annotation, is_cordoned, is_held_key, is_listed,
+    is_only_ours, is_own_entry, own_entry,
+};
+
+/// How a patch is sent: its content type, and more of the query.
+type Kind = (&'static str, &'static str);
+
+const APPLY: Kind = ("application/apply-patch+yaml", "");
+/// Only if nothing but keys of ours may have another owner.
+const FORCED_APPLY: Kind = ("application/apply-patch+yaml", "&force=true");
+const MERGE: Kind = ("application/merge-patch+json", "");
+
+/// How often a write is tried on a Node that keeps changing.
+const MOST_TRIES: u32 = 6;
+
+/// The pause after a failed try. It doubles each time.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+
+/// The Node and the lock that keys belong to.
+#[derive(Clone, Copy, Debug)]
+pub struct KeysOfLock<'a> {
+    /// The Node's name.
+    pub node: &'a str,
+    /// The Node's uid.
+    pub uid: &'a str,
+    /// The lock id.
+    pub lock_id: &'a str,
+}
+
+/// The result of [`set_keys`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeysSet {
+    /// They are on the Node, except for those that somebody else set to another value.
+    Done(Vec<Conflict>),
+    /// There is no such Node, or another one has its name now. Nothing was written.
+    NodeGone,
+    /// The lock has ended, or is being ended. Nothing was written.
+    LockEnded,
+}
+
+/// A key that somebody else set to another value, and that was left as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    /// The key.
+    pub key: String,
+    /// Its value on the Node.
+    pub value: String,
+    /// The field manager that set it, if the server recorded one.
+    pub manager: Option<String>,
+}
+
+/// The result of [`remove_keys`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KeysRemoved {
+    /// These were removed. Those that somebody else set to the same value stayed.
+    Done(NodeKeys),
+    /// There were none, or there is no such Node.
+    Nothing,
+    /// They belong to the lock that the Lease shows, and were left as they are.
+    StillHeld,
+}
+
+impl KeysRemoved {
+    fn and(self, keys: NodeKeys) -> Self {
+        match self {
+            Self::Done(before) => Self::Done(before.and(keys)),
+            Self::Nothing | Self::StillHeld => Self::Done(keys),
+        }
+    }
+}
+
+/// The next step with a Node that was read.
+#[derive(Debug, PartialEq)]
+enum Step {
+    /// Send this apply, if the Lease shows the lock id.
+    Apply(Kind, Value, Vec<Conflict>),
+    /// The Node is as wanted.
+    Stands,
+    /// It is not the Node of the lock.
+    NodeGone,
+    /// It shows that the lock ended.
+    LockEnded,
+}
+
+/// Writes the `keys` on the Node. Replaces what the same field manager wrote before.
+///
+/// `is_held` reads whether the Lease still shows the lock id. It is called after each read of the Node.
+///
+/// # Errors
+/// If the Node can't be read or written, or keeps changing. Also the errors of `is_held`.
+///
+/// # Caveats
+/// Dropping this future abandons the answer. The keys may still be written, unless they are removed first.
+pub async fn set_keys<E: From<ApiError>>(
+    requests: &Requests,
+    of: KeysOfLock<'_>,
+    keys: impl Fn(&Node) -> NodeKeys,
+    is_held: impl AsyncFn() -> Result<bool, E>,
+) -> Result<KeysSet, E> {
+    let mut tries = Tries::default();
+    loop {
+        let Some(node) = read(requests, of.node).await? else {
+            return Ok(KeysSet::NodeGone);
+        };
+        let mut keys = keys(&node).on(&node, of.lock_id);
+        keys.annotations
+            .insert(LOCK_ID.to_owned(), of.lock_id.to_owned());
+        let (kind, body, conflicts) = match to_set(&node, of, &keys) {
+            Step::Apply(kind, body, conflicts) => (kind, body, conflicts),
+            Step::Stands => return Ok(KeysSet::Done(conflicts(&node, &keys).1)),
+            Step::NodeGone => return Ok(KeysSet::NodeGone),
+            Step::LockEnded => return Ok(KeysSet::LockEnded),
+        };
+        if !is_held().await? {
+            return Ok(KeysSet::LockEnded);
+        }
+        match patch(requests, of.node, kind, &body).await {
+            Ok(()) => return Ok(KeysSet::Done(conflicts)),
+            Err(error) => tries.wait(error).await?,
+        }
+    }
+}
+
+/// Removes the keys that [`set_keys`] wrote for the lock `ending`, or for one that has ended, and leaves the id of that lock.
+/// If the Node has no keys of ours, only the id of the lock `ending` is written: an apply for it may still be on its way.
+///
+/// Call it before the lock `ending` is released; `None`: no lock is to be released. `shown` reads the lock id that the Lease
+/// shows. It is called after a read of a Node with the keys of another lock: a lock that the Lease does not show by then has
+/// ended, and never begins again.
+///
+/// # Errors
+/// If the Node can't be read or written, or keeps changing. Also the errors of `shown`.
+///
+/// # Caveats
+/// Dropping this future abandons the answer. The keys may still be removed.
+pub async fn remove_keys<E: From<ApiError>>(
+    requests: &Requests,
+    name: &str,
+    ending: Option<&str>,
+    shown: impl AsyncFn() -> Result<Option<String>, E>,
+) -> Result<KeysRemoved, E> {
+    let mut tries = Tries::default();
+    let mut removed = KeysRemoved::Nothing;
+    loop {
+        let Some(node) = read(requests, name).await? else {
+            return Ok(removed);
+        };
+        let Some(ended) = annotation(&node, LOCK_ID).or(ending) else {
+            return Ok(removed);
+        };
+        let has_keys = annotation(&node, LOCK_ID).is_some();
+        let removing = only_ours(&node);
+        let copied = to_disown(&node, ended);
+        let is_copy = copied.is_some();
+        let Some(body) = copied.or_else(|| to_remove(&node, ended)) else {
+            return Ok(removed);
+        };
+        if ending != Some(ended) && shown().await?.as_deref() == Some(ended) {
+            return Ok(KeysRemoved::StillHeld);
+        }
+        let kind = match is_copy {
+            true => MERGE,
+            false => FORCED_APPLY,
+        };
+        match patch(requests, name, kind, &body).await {
+            // The id of the lock `ending` comes after that of an earlier one.
+            Ok(()) if is_copy || ending.is_some_and(|ending| ending != ended) => {
+                removed = removed.and(removing);
+            }
+            Ok(()) if has_keys => return Ok(removed.and(removing)),
+            Ok(()) => return Ok(removed),
+            Err(error) if error.is_forbidden() && !has_keys => return Ok(removed),
+            Err(error) if error.is_not_found() => return Ok(removed),
+            Err(error) => tries.wait(error).await?,
+        }
+    }
+}
+
+/// What locks set on `node`, and nobody else.
+fn only_ours(node: &Node) -> NodeKeys {
+    let mut keys = NodeKeys::set_by_locks(node);
+    for (map, found) in [
+        ("labels", &mut keys.labels),
+        ("annotations", &mut keys.annotations),
+    ] {
+        found.retain(|key, _| is_only_ours(node, &["metadata", map, key]));
+    }
+    keys.cordon &= is_only_ours(node, &["spec", "unschedulable"]);
+    keys
+}
+
+/// The apply that writes `keys` on `node`.
+fn to_set(node: &Node, of: KeysOfLock<'_>, keys: &NodeKeys) -> Step {
+    if node.metadata.uid.as_deref() != Some(of.uid) {
+        return Step::NodeGone;
+    }
+    if annotation(node, BREAKS) == Some(of.lock_id) {
+        return Step::LockEnded;
+    }
+    let (is_copy, conflicts) = conflicts(node, keys);
+    let is_free = |key: &String| !conflicts.iter().any(|conflict| conflict.key == *key);
+    let without = |map: &BTreeMap<String, String>| {
+        let mut map = map.clone();
+        map.retain(|key, _| is_free(key));
+        map
+    };
+    let labels = without(&keys.labels);
+    let annotations = without(&keys.annotations);
+    let has = |map: &Option<BTreeMap<String, String>>, wanted: &BTreeMap<String, String>| {
+        let has = |(key, value)| map.as_ref().and_then(|map| map.get(key)) == Some(value);
+        wanted.iter().all(has)
+    };
+    let owned = fields(&labels, &annotations, keys.cordon);
+    if own_entry(node) == Some(&owned)
+        && has(&node.metadata.labels, &labels)
+        && has(&node.metadata.annotations, &annotations)
+        && (is_cordoned(node) || !keys.cordon)
+    {
+        return Step::Stands;
+    }
+    let spec = keys.cordon.then(|| json!({"unschedulable": true}));
+    let kind = match is_copy {
+        true => FORCED_APPLY,
+        false => APPLY,
+    };
+    Step::Apply(kind, body(node, &labels, &annotations, spec), conflicts)
+}
+
+/// The apply that removes what we wrote on `node` and leaves the lock id; `None`: that is done.
+fn to_remove(node: &Node, lock_id: &str) -> Option<Value> {
+    let ended = BTreeMap::from([(BREAKS.to_owned(), lock_id.to_owned())]);
+    let none = BTreeMap::new();
+    let is_done = annotation(node, BREAKS) == Some(lock_id)
+        && own_entry(node).is_none_or(|own| *own == fields(&none, &ended, false));
+    (!is_done).then(|| body(node, &none, &ended, None))
+}
+
+/// The merge patch that removes what a lock set and somebody else owns, because the Node was created from a copy; `None`: it
+/// was not.
+fn to_disown(node: &Node, lock_id: &str) -> Option<Value> {
+    let metadata = &node.metadata;
+    let foreign = |map: &str, found: &Option<BTreeMap<String, String>>| -> Map<String, Value> {
+        let keys = found.iter().flat_map(BTreeMap::keys);
+        let ours = keys.filter(|key| is_held_key(key) || is_listed(node, key));
+        let foreign = ours.filter(|key| !is_only_ours(node, &["metadata", map, key]));
+        foreign.map(|key| (key.clone(), Value::Null)).collect()
+    };
+    let labels = foreign("labels", &metadata.labels);
+    let mut annotations = foreign("annotations", &metadata.annotations);
+    if !labels
+        .keys()
+        .chain(annotations.keys())
+        .any(|key| is_held_key(key))
+    {
+        return None;
+    }
+    annotations.insert(BREAKS.to_owned(), json!(lock_id));
+    let mut patch = json!({"metadata": {
+        "uid": metadata.uid,
+        "resourceVersion": metadata.resource_version,
+        "labels": labels,
+        "annotations": annotations,
+    }});
+    if is_listed(node, CORDON) {
+        patch["spec"] = json!({"unschedulable": null});
+    }
+    Some(patch)
+}
+
+fn body(
+    node: &Node,
+    labels: &BTreeMap<String, String>,
+    annotations: &BTreeMap<String, String>,
+    spec: Option<Value>,
+) -> Value {
+    let metadata = &node.metadata;
+    let mut body = json!({
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": metadata.name,
+            // Without it, the apply would create a Node that is gone.
+            "uid": metadata.uid,
+            "resourceVersion": metadata.resource_version,
+            "annotations": annotations,
+        },
+    });
+    // An empty map would be owned as a whole.
+    if !labels.is_empty() {
+        body["metadata"]["labels"] = json!(labels);
+    }
+    if let Some(spec) = spec {
+        body["spec"] = spec;
+    }
+    body
+}
+
+/// Whether somebody else owns keys that only locks write, and the other keys that somebody else set to another value.
+fn conflicts(node: &Node, keys: &NodeKeys) -> (bool, Vec<Conflict>) {
+    let labels = node.metadata.labels.as_ref();
+    let annotations = node.metadata.annotations.as_ref();
+    let maps = [
+        ("labels", &keys.labels, labels),
+        ("annotations", &keys.annotations, annotations),
+    ];
+    let all = maps.iter().flat_map(|(name, wanted, found)| {
+        let found = found.iter().flat_map(|found| found.iter());
+        found.filter_map(move |(key, value)| {
+            let other = wanted.get(key).is_some_and(|wanted| wanted != value);
+            other.then_some((*name, key, value))
+        })
+    });
+    let all = all.filter_map(|(map, key, value)| {
+        let path = ["metadata", map, key];
+        let other = owners(&node.metadata, &path).find(|owner| !is_own_entry(owner));
+        (!is_only_ours(node, &path)).then(|| Conflict {
+            key: key.clone(),
+            value: value.clone(),
+            manager: other.and_then(|owner| owner.manager.clone()),
+        })
+    });
+    let (held, others): (Vec<_>, Vec<_>) = all.partition(|conflict| is_held_key(&conflict.key));
+    (!held.is_empty(), others)
+}
+
+/// The paths of what an apply writes.
+fn fields(
+    labels: &BTreeMap<String, String>,
+    annotations: &BTreeMap<String, String>,
+    cordon: bool,
+) -> Value {
+    let set = |map: &BTreeMap<String, String>| -> Value {
+        let names = map.keys().map(|key| (format!("f:{key}"), json!({})));
+        Value::Object(names.collect())
+    };
+    let mut metadata = json!({"f:annotations": set(annotations)});
+    if !labels.is_empty() {
+        metadata["f:labels"] = set(labels);
+    }
+    let mut fields = json!({"f:metadata": metadata});
+    if cordon {
+        fields["f:spec"] = json!({"f:unschedulable": {}});
+    }
+    fields
+}
+
+async fn read(requests: &Requests, name: &str) -> Result<Option<Node>, ApiError> {
+    let call = Call::get(format!("/api/v1/nodes/{}", escape(name)), Accept::Json);
+    match requests.call(&call).await {
+        Ok(answer) => serde_json::from_slice(&answer)
+            .map(Some)
+            .map_err(|error| ApiError::Unreadable(error.to_string())),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+async fn patch(
+    requests: &Requests,
+    node: &str,
+    (content_type, query): Kind,
+    body: &Value,
+) -> Result<(), ApiError> {
+    let call = Call {
+        method: Method::PATCH,
+        path: format!(
+            "/api/v1/nodes/{}?fieldManager={FIELD_MANAGER}{query}",
+            escape(node)
+        ),
+        accept: Accept::Json,
+        body: Some((content_type, body.to_string().into_bytes())),
+    };
+    requests.call(&call).await.map(drop)
+}
+
+/// The tries of one write.
+#[derive(Default)]
+struct Tries {
+    failed: u32,
+}
+
+impl Tries {
+    /// Waits before another try, after `error`.
+    ///
+    /// # Errors
+    /// `error`, if another try would not help.
+    async fn wait(&mut self, error: ApiError) -> Result<(), ApiError> {
+        let is_version = error.is_conflict() && !is_of_fields(&error);
+        self.failed += 1;
+        if self.failed >= MOST_TRIES || !(is_version || error.may_pass()) {
+            return Err(error);
+        }
+        sleep(FIRST_PAUSE * 2u32.pow(self.failed - 1)).await;
+        Ok(())
+    }
+}
+
+/// Whether somebody else owns a field with another value.
+fn is_of_fields(error: &ApiError) -> bool {
+    let status = error.status();
+    status.is_some_and(|status| status.has_cause("FieldManagerConflict"))
+}
