@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::lease::NodeLease;
 use crate::protocol::Instant;
 use crate::protocol::identity::person;
+use crate::text::shortened;
 
 /// The longest history, in bytes.
 pub(crate) const LONGEST_HISTORY: usize = 1024;
@@ -118,7 +119,7 @@ pub(crate) fn after(
     };
     // The end of an expired lock is known, also if it is released later.
     let to = expired.unwrap_or(at);
-    let name = |text: &str| shortened(text, LONGEST_NAME);
+    let name = |text: &str| shortened(text, LONGEST_NAME).into_owned();
     all.push(PastLock {
         holder: name(holder),
         user: lease
@@ -133,7 +134,8 @@ pub(crate) fn after(
         why: lease
             .reason()
             .filter(|why| !why.is_empty())
-            .map(|why| shortened(why, LONGEST_WHY)),
+            .map(|why| shortened(why, LONGEST_WHY).into_owned())
+            .filter(|why| is_short_in_json(why)),
     });
     loop {
         let text = serde_json::to_string(&all).ok()?;
@@ -148,13 +150,9 @@ pub(crate) fn after(
     }
 }
 
-/// The beginning of `text`, in at most `most` bytes, and a mark if it is cut.
-fn shortened(text: &str, most: usize) -> String {
-    let end = (0..=most).rev().find(|end| text.is_char_boundary(*end));
-    match text.len() <= most {
-        true => text.to_owned(),
-        false => format!("{}…", &text[..end.unwrap_or(0)]),
-    }
+/// Whether a reason leaves room for others. A control character takes six bytes in JSON.
+fn is_short_in_json(text: &str) -> bool {
+    serde_json::to_string(text).is_ok_and(|json| json.len() <= 2 * LONGEST_WHY + "\"\"".len())
 }
 
 #[cfg(test)]
@@ -272,6 +270,21 @@ mod tests {
             all.last().and_then(|past| past.why.as_deref()),
             Some("no. 99")
         );
+    }
+
+    #[test]
+    fn a_reason_of_control_characters_does_not_push_the_others_out() {
+        let mut history = String::new();
+        for reason in ["disk", "kernel", &"\u{1}".repeat(256), &"\"".repeat(256)] {
+            let notes =
+                json!({"kubectl-maint.dev/history": history, "kubectl-maint.dev/reason": reason});
+            let lease = lease("alice", &notes);
+            history = after(&lease, second(150), None, None).expect("a history");
+        }
+        let reasons: Vec<_> = read(&history).into_iter().map(|past| past.why).collect();
+        let quotes = Some(format!("{}…", "\"".repeat(LONGEST_WHY - "…".len())));
+        let [disk, kernel] = ["disk", "kernel"].map(|reason| Some(reason.to_owned()));
+        assert_eq!(reasons, [disk, kernel, None, quotes]);
     }
 
     #[test]

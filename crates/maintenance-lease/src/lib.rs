@@ -72,13 +72,14 @@ pub mod protocol;
 mod purpose;
 mod repository;
 mod set;
+mod text;
 mod waiting;
 
 pub use any_lease::{AnyLease, Candidate, HEARTBEATS, LeaseScope};
 pub use cluster::call::{Accept, Call};
 pub use cluster::change::DryRun;
 pub use cluster::error::{ApiError, Status};
-pub use cluster::events::{Event, NodeEvent, shortened};
+pub use cluster::events::{Event, NodeEvent};
 pub use cluster::nodes::{NodeRow, RowDetail};
 pub use cluster::reads::{NodeAndLease, NodeLookup};
 pub use cluster::requests::{Listed, Requests, escape};
@@ -100,6 +101,7 @@ pub use outcome::{Change, Done, Error, Refused, Right, SideEffect};
 pub use purpose::{LeasePurpose, MEDIK8S_LEASES};
 pub use repository::{NAMESPACE, Repository, Subject};
 pub use set::{HeldSet, SetError, SetOptions, SetOutcome, SetProgress, Target};
+pub use text::shortened;
 pub use waiting::{Blocked, Progress};
 
 /// The examples of docs/library.md, compiled as they are.

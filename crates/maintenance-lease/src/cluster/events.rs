@@ -1,7 +1,5 @@
 //! Events: what happened to an object, kept for a while.
 
-use std::borrow::Cow;
-
 use http::Method;
 use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::json;
@@ -10,6 +8,7 @@ use super::call::{Accept, Call};
 use super::error::ApiError;
 use super::requests::{Requests, escape};
 use super::wire;
+use crate::text::shortened;
 
 /// Something that happened to a node's lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,9 +61,6 @@ const LONGEST_NOTE: usize = 1024;
 /// The longest name of a reporter that the server accepts, in bytes.
 const LONGEST_INSTANCE: usize = 128;
 
-/// The end of a text that was cut.
-const CUT: &str = "…";
-
 impl Requests {
     /// Posts `event` in the namespace of the object it is about. Events about cluster-scoped objects,
     /// such as Nodes, go to `default`, because the server accepts them nowhere else.
@@ -106,39 +102,5 @@ impl Requests {
             body: Some(("application/json", body.to_string().into_bytes())),
         };
         self.call(&call).await.map(drop)
-    }
-}
-
-/// Cuts `text` to at most `limit` bytes (three or more). A longer text is cut between characters and ends
-/// in an ellipsis.
-#[must_use]
-pub fn shortened(text: &str, limit: usize) -> Cow<'_, str> {
-    if text.len() <= limit {
-        return Cow::Borrowed(text);
-    }
-    let end = (0..=limit.saturating_sub(CUT.len()))
-        .rev()
-        .find(|&index| text.is_char_boundary(index))
-        .unwrap_or(0);
-    Cow::Owned(format!("{}{CUT}", &text[..end]))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_notes_are_cut_between_characters_and_say_so() {
-        for (limit, expected) in [
-            (13, "grün ist gut"),
-            (12, "grün ist…"),
-            (11, "grün is…"),
-            (7, "grü…"),
-            (6, "gr…"),
-            (5, "gr…"),
-            (3, "…"),
-        ] {
-            assert_eq!(shortened("grün ist gut", limit), expected, "{limit}");
-        }
     }
 }
