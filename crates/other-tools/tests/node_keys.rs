@@ -182,10 +182,15 @@ fn keys_are_set_and_removed_and_nothing_else_changes() {
         assert_eq!(node["metadata"]["labels"]["kubectl-maint.dev/held"], "true");
         let set = map(&[(SCALE_DOWN, "true"), (DISRUPT, "true"), (LOCK_ID, "u.1.a")]);
         assert_eq!(case.annotations(), set);
-        // The same again writes nothing.
-        let version = case.read()["metadata"]["resourceVersion"].clone();
-        assert_eq!(case.set("u.1.a", &keys), DONE);
-        assert_eq!(case.read()["metadata"]["resourceVersion"], version);
+        // The same again writes nothing: the Lease is read before each write.
+        let (uid, requests) = (case.uid(), case.requests());
+        let set_again = set_keys::<ApiError>(
+            &requests,
+            case.lock(&uid, "u.1.a"),
+            |_| keys.clone(),
+            async || panic!("it would write"),
+        );
+        assert_eq!(RUNTIME.block_on(set_again).expect("it is read"), DONE);
 
         assert_eq!(case.remove("u.1.a"), KeysRemoved::Done(keys));
         assert_eq!(case.annotations(), map(&[(ENDED, "u.1.a")]));
