@@ -35,7 +35,7 @@ pub enum Verb {
         nonce: Id,
         /// Take it if it is already the caller's: renew the same acquisition.
         reentry: bool,
-        /// Take it only if it is free: [`State::Expired`] is refused.
+        /// Take it only if it is free: [`State::Expired`](super::State::Expired) is refused.
         free_only: bool,
     },
     /// Become the leader in an election on this Lease.
