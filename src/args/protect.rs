@@ -1,6 +1,6 @@
 //! What a lock writes on its Node.
 
-use clap::Args;
+use clap::{Arg, Args};
 use maintenance_lease::Acquire;
 use other_tools::OptOuts;
 
@@ -14,6 +14,45 @@ pub(crate) const PROTECTION: &str = "protection";
 pub(crate) struct Protection {
     pub(crate) cordon: bool,
     pub(crate) opt_outs: OptOuts,
+    /// An opt-out that can't be set on the Machine of the Node is a failure.
+    pub(crate) strict: bool,
+}
+
+impl Protection {
+    /// The held label alone.
+    pub(crate) const LABEL: Self = Self {
+        cordon: false,
+        opt_outs: OptOuts::None,
+        strict: false,
+    };
+}
+
+const MANAGEMENT_CONTEXT: &str = "KUBECTL_MAINT_MANAGEMENT_CONTEXT";
+
+/// Where the Machines of Nodes are.
+#[derive(Args, Clone, Debug)]
+#[command(mut_arg("management_context", unless_empty))]
+pub(crate) struct ManagementArgs {
+    /// Context of the cluster with the Machine of the node
+    ///
+    /// Cluster API and the Machine API of OpenShift read opt-outs on Machines. This is the kubeconfig context of the
+    /// management cluster; of OpenShift, and if Cluster API manages its own cluster, it is that of the cluster itself.
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = MANAGEMENT_CONTEXT,
+        hide_env_values = true,
+        hide_short_help = true
+    )]
+    pub(crate) management_context: Option<String>,
+}
+
+/// An empty variable counts as unset.
+fn unless_empty(context: Arg) -> Arg {
+    match std::env::var_os(MANAGEMENT_CONTEXT).is_some_and(|set| set.is_empty()) {
+        true => context.env(None::<&str>),
+        false => context,
+    }
 }
 
 /// The flags of the verbs whose locks expire.
@@ -39,21 +78,30 @@ pub(crate) struct ProtectArgs {
     /// docs/what-respects-it.md explains what each of them stops.
     #[arg(long, value_name = "TOOL,...", hide_short_help = true, value_parser = opt_outs)]
     opt_outs: Option<OptOuts>,
+
+    #[command(flatten)]
+    pub(crate) management: ManagementArgs,
 }
 
 impl ProtectArgs {
     /// What to write; `None`: nothing, not even the label.
-    pub(crate) fn protection(&self) -> Option<Protection> {
+    pub(crate) fn protection(&self, strict: bool) -> Option<Protection> {
         let is_wanted = self.protect || self.cordon || self.opt_outs.is_some();
         is_wanted.then(|| Protection {
             cordon: self.cordon,
-            opt_outs: self.opt_outs.clone().unwrap_or(OptOuts::None),
+            opt_outs: self.opt_outs(),
+            strict,
         })
+    }
+
+    /// The opt-outs to set.
+    pub(crate) fn opt_outs(&self) -> OptOuts {
+        self.opt_outs.clone().unwrap_or(OptOuts::None)
     }
 
     /// `options` for a lock whose end removes what it wrote.
     pub(crate) fn acquire(&self, options: Acquire) -> Acquire {
-        match self.protection() {
+        match self.protection(false) {
             Some(_) => options.purpose(PROTECTION),
             None => options,
         }

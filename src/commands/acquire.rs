@@ -103,6 +103,7 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
     )
     .await?;
     command.end = args.until.map(End::OfLock);
+    command.session.management.given = args.protect.management.management_context.clone();
     let targets = command.targets(&selection, true).await?;
     let nodes = names(&targets);
 
@@ -111,7 +112,7 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
         true => (command.read(targets, true).await?, Vec::new()),
         false => {
             command
-                .confirm_unfinished(targets, args.take, args.partial)
+                .confirm_unfinished(targets, args.take, args.partial, &args.protect.opt_outs())
                 .await?
         }
     };
@@ -138,7 +139,7 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
 
     let mut report = Report::new(&command, &selection);
     report.requested = Some(duration);
-    let protection = args.protect.protection();
+    let protection = args.protect.protection(args.take.strict);
     report
         .all_protected(&nodes, results, protection.as_ref())
         .await

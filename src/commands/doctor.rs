@@ -4,12 +4,15 @@ use std::collections::HashMap;
 
 use clap::Args;
 use http::Method;
+use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::{Accept, ApiError, Call, NAMESPACE, NodeLease, NodeLookup};
-use other_tools::{HELD, KeysRemoved};
+use other_tools::{HELD, KeysRemoved, MachineRef, machine_of};
+use pod_safety::cluster::Reader;
 use policies::{Manifest, Mode};
 use serde_json::{Value, json};
 
 use crate::args::output::{OutputArgs, offers_no_lock_id};
+use crate::args::protect::ManagementArgs;
 use crate::error::{Failure, PolicyRefusal};
 use crate::exit::Code;
 use crate::output::checkup::{Checkup, CheckupList};
@@ -35,15 +38,21 @@ use crate::words::policies::Enforcement;
   kubectl maint doctor --as=alice -o json")]
 pub(crate) struct DoctorArgs {
     /// Repair Leases that have no managedFields, and remove held labels of locks that have ended or expired
+    ///
+    /// With --management-context, also the opt-outs of such locks on Machines.
     #[arg(long)]
     pub(crate) fix: bool,
+
+    #[command(flatten)]
+    pub(crate) management: ManagementArgs,
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,
 }
 
 pub(crate) async fn run(args: &DoctorArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    let session = start.checking().await?;
+    let mut session = start.checking().await?;
+    session.management.given = args.management.management_context.clone();
     let version = session.locks.server_version().await?;
     let version = version.git_version;
     let place = session.place();
@@ -56,6 +65,9 @@ pub(crate) async fn run(args: &DoctorArgs, start: &Start<'_>) -> Result<Code, Fa
     let is_denied = policies(&session, &mut found).await;
     found.push((Check::Leases, leases(&session, is_denied, args.fix).await));
     labels(&session, &mut found, args.fix).await;
+    if session.management.given.is_some() {
+        found.push((Check::Machines, machines(&session, args.fix).await));
+    }
     // Last, because the answers above tell the server's time.
     found.push((Check::Clock, Discovery::Clock(session.clock_warning())));
     let checkups: Vec<Checkup> = found
@@ -354,6 +366,70 @@ async fn stale_labels(
         (true, true) => Discovery::Labels(labelled.len()),
         (true, false) => Discovery::LabelsRemoved(removed),
         (false, _) => Discovery::LabelsLeft { nodes: left, why },
+    }
+}
+
+/// The Machines of this cluster's nodes with opt-outs of a lock that has ended or expired.
+async fn machines(session: &Session<'_>, fix: bool) -> Discovery {
+    let reader = Reader::new(session.locks.requests().clone());
+    let nodes = reader.select("/api/v1/nodes", "", |node: Node| {
+        let machine = machine_of(&node)?;
+        Some((node.metadata.name?, machine))
+    });
+    let nodes = match nodes.await {
+        Ok(nodes) => nodes,
+        Err(error) => return unread(Source::Nodes, &error.into()),
+    };
+    let all: Vec<MachineRef> = nodes.iter().map(|(_, machine)| machine.clone()).collect();
+    let marked = match session.marked_machines(&all).await {
+        Ok(marked) => marked,
+        Err(error) => {
+            return Discovery::Unread {
+                what: Source::Machines,
+                is_forbidden: false,
+                error,
+            };
+        }
+    };
+    // After the Machines: opt-outs are set while their lock is there.
+    let leases = match session.locks.list().await {
+        Ok(leases) => leases,
+        Err(error) => return unread(Source::Leases, &error.into()),
+    };
+    let (mut count, mut stale, mut repaired) = (0, Vec::new(), Vec::new());
+    for (record, lock_id) in &marked {
+        let is_its = |(_, of): &&(String, MachineRef)| {
+            (of.api.tool, &of.namespace, &of.name)
+                == (&*record.tool, &record.namespace, &record.name)
+        };
+        // The management cluster may have Machines of other clusters.
+        let Some((node, _)) = nodes.iter().find(is_its) else {
+            continue;
+        };
+        count += 1;
+        if is_current(session, leases.get(node), Some(lock_id)) {
+            continue;
+        }
+        let name = format!("{}/{} of node/{node}", record.namespace, record.name);
+        if fix {
+            let shown = async || {
+                let lease = session.locks.get(node).await?;
+                let id = lease.and_then(|lease| lease.lock_id());
+                Ok(id.map(|id| id.to_string()))
+            };
+            if session.unmark_machine(node, record, lock_id, shown).await {
+                // The record on the Node. A lock that stands keeps it until its end.
+                let _ = session.remove_keys(node, None).await;
+                repaired.push(name);
+                continue;
+            }
+        }
+        stale.push(name);
+    }
+    match (stale.is_empty(), repaired.is_empty()) {
+        (true, true) => Discovery::Machines(count),
+        (true, false) => Discovery::MachinesRepaired(repaired),
+        (false, _) => Discovery::StaleMachines(stale),
     }
 }
 

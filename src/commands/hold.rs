@@ -5,7 +5,7 @@ use maintenance_lease::{Hold, SetOptions, TakeOver};
 use other_tools::OptOuts;
 
 use crate::args::change::ChangingArgs;
-use crate::args::protect::{Protection, opt_outs};
+use crate::args::protect::{ManagementArgs, Protection, opt_outs};
 use crate::args::take_expired::TakeExpiredArgs;
 use crate::args::until::{End, Until, until};
 use crate::args::wait::WaitingArgs;
@@ -78,9 +78,13 @@ pub(crate) struct HoldArgs {
     ///
     /// An opt-out is a label or annotation that tells another tool to leave the node alone. unhold removes it.
     /// auto sets those of cluster-autoscaler and node-healthcheck, and those of karpenter and fluo if they
-    /// manage the node. docs/what-respects-it.md explains what each of them stops.
+    /// manage the node. Those of cluster-api and openshift are on Machines: see --management-context.
+    /// docs/what-respects-it.md explains what each of them stops.
     #[arg(long, value_name = "TOOL,...", default_value = "auto", value_parser = opt_outs)]
     pub(crate) opt_outs: OptOuts,
+
+    #[command(flatten)]
+    pub(crate) management: ManagementArgs,
 
     #[command(flatten)]
     pub(crate) take: TakeExpiredArgs,
@@ -106,6 +110,7 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
             .await?;
     let until = args.expect_until.or(args.until);
     command.end = until.map(End::OfHold);
+    command.session.management.given = args.management.management_context.clone();
     let locks = &command.session.locks;
     let (targets, confirmed) = match args.take_over {
         true => {
@@ -121,7 +126,7 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
     let nodes = names(&targets);
     // The server's time is known only after a read.
     let (targets, unfinished) = command
-        .confirm_unfinished(targets, args.take, false)
+        .confirm_unfinished(targets, args.take, false, &args.opt_outs)
         .await?;
     let mut options = args.take.hold(Hold::new(&args.message), unfinished);
     if let Some(ticket) = &args.ticket.ticket {
@@ -140,6 +145,7 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
     let protection = Protection {
         cordon: args.cordon,
         opt_outs: args.opt_outs.clone(),
+        strict: args.take.strict,
     };
     report
         .all_protected(&nodes, results, Some(&protection))

@@ -9,6 +9,7 @@ use maintenance_lease::{
 use crate::args::change::ChangingArgs;
 use crate::args::lock_id::LockIdArgs;
 use crate::args::output::offers_no_lock_id;
+use crate::args::protect::ManagementArgs;
 use crate::args::write::reason;
 use crate::error::{Failure, InputError, Verb};
 use crate::exit::Code;
@@ -41,6 +42,9 @@ pub(crate) struct ReleaseArgs {
     /// Select all nodes that you have locked
     #[arg(long)]
     pub(crate) mine: bool,
+
+    #[command(flatten)]
+    pub(crate) management: ManagementArgs,
 
     /// End the lock even if somebody else holds it, after a confirmation
     #[arg(long, conflicts_with = "mine")]
@@ -81,7 +85,8 @@ pub(crate) async fn run(args: &ReleaseArgs, start: &Start<'_>) -> Result<Code, F
         options = options.reason(reason);
     }
 
-    let command = LockCommand::begin(start, &args.change, Verb::Release).await?;
+    let mut command = LockCommand::begin(start, &args.change, Verb::Release).await?;
+    command.session.management.given = args.management.management_context.clone();
     let session = &command.session;
     let (targets, confirmed) = match args.force {
         true => {

@@ -51,6 +51,7 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
             .await?;
     let request = command.session.connection.request_timeout;
     args.check(request.unwrap_or(DEFAULT_REQUEST_TIMEOUT))?;
+    command.session.management.given = args.protect.management.management_context.clone();
     let own = command.session.locks.clone();
     command.session.locks = own
         .as_holder(HoldingCommand::With.holder(own.identity()))
@@ -90,13 +91,14 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
         .filter(|it| it.done == Done::Acquired)
         .cloned()
         .collect();
-    let protection = args.protect.protection();
+    let protection = args.protect.protection(args.take.strict);
     let protected = tokio::select! {
         biased;
         () = &mut interrupt => Err(Failure::Interrupted),
-        is_done = session.protect(&acquired, protection.as_ref(), changing.nodes.parallel) => match is_done {
-            true => Ok(()),
-            false => Err(Failure::Reported(Kind::Other)),
+        code = session.protect(&acquired, protection.as_ref(), changing.nodes.parallel) => match code {
+            Code::DONE => Ok(()),
+            Code::UNSAFE => Err(Failure::Reported(Kind::Unsafe)),
+            _ => Err(Failure::Reported(Kind::Other)),
         },
     };
     if let Err(failure) = protected {

@@ -6,7 +6,6 @@ use maintenance_lease::{NodeLease, NodeLookup};
 
 use super::status::{Heartbeat, View};
 use crate::text::escape;
-use crate::words::activity;
 use crate::words::cells::{last_reason, none, time_left, unknown, unreadable};
 use crate::words::health;
 use crate::words::holder_name::of_node;
@@ -15,6 +14,7 @@ use crate::words::next_steps::{self, Reader};
 use crate::words::node_keys;
 use crate::words::state::{ShownState, flag_words};
 use crate::words::time::{remaining, span};
+use crate::words::{activity, machine};
 
 /// A part of the page: a headline, and keys with their values. A value may have several lines.
 struct Section {
@@ -150,7 +150,9 @@ fn node(view: &View<'_>, now: Now) -> Section {
     );
     section.add_some("Set by locks", view.keys.and_then(node_keys::set));
     let findings = view.findings.unwrap_or_default().iter();
-    let findings: Vec<String> = findings.map(|it| activity::words(it, now)).collect();
+    let findings = findings.map(|it| activity::words(it, now));
+    let after_end = machine::after_end(view.keys, view.lease, now);
+    let findings: Vec<String> = findings.chain(after_end).collect();
     section.add_some(
         "Other tools",
         (!findings.is_empty()).then(|| findings.join("\n")),

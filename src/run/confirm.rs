@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use maintenance_lease::protocol::Now;
 use maintenance_lease::{NodeLease, TakeOver, Target};
+use other_tools::OptOuts;
 use pod_safety::cluster::Reader;
 use pod_safety::fencing::{is_of_fencing, protects_fencing};
 
@@ -115,7 +116,7 @@ impl LockCommand<'_> {
         }
     }
 
-    /// Reads `targets`, and asks before expired locks are taken whose nodes are NotReady or cordoned. Returns
+    /// Reads `targets`, refuses them if --strict demands it, and asks before expired locks are taken whose nodes are NotReady or cordoned. Returns
     /// the targets and the locks that were confirmed: none if nobody can answer, if no question is needed, or
     /// if the answer is no and `partial` lets the other nodes be locked. The library then refuses them.
     ///
@@ -126,10 +127,11 @@ impl LockCommand<'_> {
         targets: Vec<Target>,
         take: TakeExpiredArgs,
         partial: bool,
+        opt_outs: &OptOuts,
     ) -> Result<(Vec<Target>, Vec<NodeLease>), Failure> {
         let targets = self.read(targets, true).await?;
         if take.strict {
-            self.refuse_other_tools(&targets).await?;
+            self.refuse_other_tools(&targets, opt_outs).await?;
         }
         let now = self.session.locks.server_time().now();
         let seen = targets.iter().filter_map(|target| target.seen.as_ref());

@@ -1,6 +1,6 @@
-//! What a lock writes on its Node: the held label, opt-outs and a cordon. The lock itself is the Lease.
+//! What a lock writes on its Node: the held label, opt-outs, a cordon and the record of its Machine. The lock itself is the Lease.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::convert::Infallible;
 use std::future::pending;
 
@@ -9,15 +9,25 @@ use futures::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::{Change, Done, Error, HeldLease, NodeLease};
 use other_tools::{
-    KeysOfLock, KeysRemoved, KeysSet, NodeKeys, OptOuts, has_cluster_api_machine, remove_keys,
+    KeysOfLock, KeysRemoved, KeysSet, MachineRecord, MachineRef, NodeKeys, machine_of, remove_keys,
     set_keys,
 };
 
+use super::machines::MachineSeen;
 use super::session::Session;
 use crate::args::protect::{PROTECTION, Protection};
 use crate::error::Failure;
+use crate::exit::Code;
 use crate::text::escape;
-use crate::words::node_keys;
+use crate::words::{activity, machine, node_keys};
+
+/// What a lock writes on its Node besides the label.
+#[derive(Default)]
+struct Written {
+    keys: NodeKeys,
+    /// The Machine that gets opt-outs, or why it does not.
+    machine: Option<(MachineRef, Result<MachineSeen, Option<String>>)>,
+}
 
 /// Whether the lock in `lease` may have written something on its Node.
 pub(crate) fn is_protected(lease: &NodeLease) -> bool {
@@ -26,36 +36,35 @@ pub(crate) fn is_protected(lease: &NodeLease) -> bool {
 
 impl Session<'_> {
     /// Writes on the Nodes of the locks in `changes` what is `wanted`. A lock that was renewed moves the end that
-    /// its label shows. Otherwise, what a lock that had expired left behind is removed. Returns whether all Nodes
-    /// are cordoned, if that is wanted.
+    /// its label shows. Otherwise, what a lock that had expired left behind is removed. Returns the exit code for
+    /// what could not be done.
     pub(crate) async fn protect(
         &self,
         changes: &[Change],
         wanted: Option<&Protection>,
         parallel: u16,
-    ) -> bool {
+    ) -> Code {
         let writing = changes.iter().map(|change| async move {
             let lease = change.lease.as_ref();
             let begins = matches!(change.done, Done::Acquired | Done::Renewed);
             match (lease.filter(|_| begins), wanted) {
-                (Some(lease), Some(wanted)) => {
-                    self.set_held_label(lease, wanted.cordon, &wanted.opt_outs)
-                        .await
-                }
+                (Some(lease), Some(wanted)) => self.set_held_label(lease, wanted).await,
                 (Some(lease), None) if change.done == Done::Renewed => {
                     self.move_end(lease).await;
-                    true
+                    Code::DONE
                 }
                 (Some(_), None) => {
                     self.remove_expired(change).await;
-                    true
+                    Code::DONE
                 }
-                (None, _) => true,
+                (None, _) => Code::DONE,
             }
         });
         let parallel = usize::from(parallel);
-        let are_done: Vec<bool> = stream::iter(writing).buffered(parallel).collect().await;
-        !are_done.contains(&false)
+        let codes = stream::iter(writing).buffered(parallel);
+        codes
+            .fold(Code::DONE, async |worst, code| worst.worse(code))
+            .await
     }
 
     /// Moves the end in the labels of the locks in `held` whenever they are renewed.
@@ -78,19 +87,17 @@ impl Session<'_> {
         pending().await
     }
 
-    /// Labels the Node of the lock in `lease`, sets `opt_outs` on it, and cordons it if `cordon` is set. Reports what
-    /// could not be written: the lock counts without it. Returns whether the Node is cordoned if that was asked for.
-    pub(crate) async fn set_held_label(
-        &self,
-        lease: &NodeLease,
-        cordon: bool,
-        opt_outs: &OptOuts,
-    ) -> bool {
+    /// Labels the Node of the lock in `lease`, and sets on it and on its Machine what is `wanted`. Reports what could not be
+    /// written: the lock counts without it. Returns the exit code for that.
+    pub(crate) async fn set_held_label(&self, lease: &NodeLease, wanted: &Protection) -> Code {
         let node = lease.node();
-        let set = RefCell::new(NodeKeys::default());
-        let failure = match self.write_held_label(lease, cordon, opt_outs, &set).await {
+        let cordon = wanted.cordon;
+        let written = RefCell::new(Written::default());
+        let result = self.write_held_label(lease, wanted, &written).await;
+        let Written { keys, machine } = written.into_inner();
+        let (code, failure) = match result {
             Ok(KeysSet::Done(conflicts)) => {
-                let mut set = set.take();
+                let mut set = keys;
                 for conflict in &conflicts {
                     set.labels.remove(&conflict.key);
                     set.annotations.remove(&conflict.key);
@@ -102,56 +109,99 @@ impl Session<'_> {
                     self.terminal
                         .remark(node_keys::protected(node, is_hold, &set));
                 }
-                return true;
+                (Code::DONE, None)
             }
-            result => words_of_failure(lease, result),
+            result => {
+                let failure = words_of_failure(lease, result);
+                let text = node_keys::not_labelled(node, lease.is_hold(), cordon, &failure);
+                self.terminal.remark(text);
+                let code = if cordon { Code::ERROR } else { Code::DONE };
+                (code, Some(failure))
+            }
         };
-        let text = node_keys::not_labelled(node, lease.is_hold(), cordon, &failure);
-        self.terminal.remark(text);
-        !cordon
+        let Some((of, seen)) = machine else {
+            return code;
+        };
+        let protected = match (seen, failure) {
+            // Without the record on the Node, nobody would know what to remove.
+            (Ok(_), Some(failure)) => Err(Some(failure)),
+            (Ok(seen), None) => {
+                self.warn_of_machine(node, &seen);
+                let is_held = || self.still_shows(lease);
+                self.mark_machine(lease, &seen, is_held).await.map_err(Some)
+            }
+            (Err(cause), _) => Err(cause),
+        };
+        let Err(cause) = protected else {
+            return code;
+        };
+        let warning = machine::unprotected(of.api.tool, cause.as_deref());
+        self.terminal.warn(format!("node/{node}: {warning}"));
+        match wanted.strict {
+            true => code.worse(Code::UNSAFE),
+            false => code,
+        }
     }
 
-    /// Writes the label, `opt_outs` and the cordon. What was written besides the label is in `written` then.
+    fn warn_of_machine(&self, node: &str, seen: &MachineSeen) {
+        let now = self.locks.server_time().now();
+        for finding in seen.findings() {
+            let words = activity::words(&finding, now);
+            self.terminal.warn(format!("node/{node}: {words}"));
+        }
+    }
+
+    /// Writes the label, the opt-outs on the Node, and the cordon. What was written besides the label, and the Machine that was
+    /// read for its record, is in `written` then.
     async fn write_held_label(
         &self,
         lease: &NodeLease,
-        cordon: bool,
-        opt_outs: &OptOuts,
-        written: &RefCell<NodeKeys>,
+        wanted: &Protection,
+        written: &RefCell<Written>,
     ) -> Result<KeysSet, Error> {
-        let of_cluster_api = Cell::new(false);
         let set = async |cordon| {
-            let keys = |on: &Node, _: &str| {
-                of_cluster_api.set(has_cluster_api_machine(on));
-                let keys = NodeKeys {
+            let keys = async |on: &Node, id: &str| {
+                let mut keys = NodeKeys {
                     cordon,
-                    ..opt_outs.keys(on)
+                    ..wanted.opt_outs.keys(on)
                 };
-                written.replace(keys.clone());
+                let machine = machine_of(on).filter(|machine| wanted.opt_outs.include(machine));
+                // This lock has set them before, with the context.
+                let is_set = || NodeKeys::opt_outs_of(id, on).machine.is_some();
+                let machine = machine.filter(|_| self.management.given.is_some() || !is_set());
+                let known = written.borrow_mut().machine.take();
+                let seen = match (machine, known) {
+                    (Some(machine), None) => {
+                        let seen = self.see_machine(lease.node(), &machine).await;
+                        Some((machine, seen))
+                    }
+                    (_, known) => known,
+                };
+                let read = seen.as_ref().and_then(|(_, seen)| seen.as_ref().ok());
+                keys.machine = read.map(MachineSeen::record);
+                written.replace(Written {
+                    keys: keys.clone(),
+                    machine: seen,
+                });
                 keys
             };
             self.write_keys(lease, keys).await
         };
-        let result = match set(cordon).await {
+        match set(wanted.cordon).await {
             // A write that replaces the label of an earlier lock may not cordon.
-            Err(Error::Api(error)) if cordon && error.is_by_policy() => {
+            Err(Error::Api(error)) if wanted.cordon && error.is_by_policy() => {
                 set(false).await?;
                 set(true).await
             }
             result => result,
-        };
-        if of_cluster_api.get() && *opt_outs != OptOuts::None {
-            let (node, warning) = (lease.node(), node_keys::CLUSTER_API);
-            self.terminal.warn(format!("node/{node}: {warning}"));
         }
-        result
     }
 
     /// Writes the held label, and what `keys` adds to it.
     async fn write_keys(
         &self,
         lease: &NodeLease,
-        keys: impl Fn(&Node, &str) -> NodeKeys,
+        keys: impl AsyncFn(&Node, &str) -> NodeKeys,
     ) -> Result<KeysSet, Error> {
         let (Some(lock_id), Some(uid)) = (lease.lock_id(), lease.node_uid()) else {
             return Ok(KeysSet::NodeGone);
@@ -162,7 +212,7 @@ impl Session<'_> {
             uid: &uid,
             lock_id: &id,
         };
-        let keys = |on: &Node| NodeKeys::of_lock(lease).and(keys(on, &id));
+        let keys = async |on: &Node| NodeKeys::of_lock(lease).and(keys(on, &id).await);
         let is_held = || self.still_shows(lease);
         set_keys(self.locks.requests(), of, keys, is_held).await
     }
@@ -172,7 +222,7 @@ impl Session<'_> {
         if lease.purpose() != Some(PROTECTION) {
             return;
         }
-        let opt_outs = |on: &Node, id: &str| NodeKeys::opt_outs_of(id, on);
+        let opt_outs = async |on: &Node, id: &str| NodeKeys::opt_outs_of(id, on);
         match self.write_keys(lease, opt_outs).await {
             Ok(KeysSet::Done(_)) => {}
             result => {
@@ -254,7 +304,11 @@ impl Session<'_> {
             Ok(lease.as_ref().and_then(id))
         };
         let ending = ending.and_then(id);
-        remove_keys(self.locks.requests(), node, ending.as_deref(), shown).await
+        let unmark = async |record: &MachineRecord, ended: &str| {
+            self.unmark_machine(node, record, ended, shown).await
+        };
+        let requests = self.locks.requests();
+        remove_keys(requests, node, ending.as_deref(), shown, unmark).await
     }
 
     /// Whether the Lease still shows the lock in `lease`.

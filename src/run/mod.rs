@@ -12,6 +12,8 @@ pub(crate) mod held_label;
 pub(crate) mod interruption;
 pub(crate) mod lock_command;
 pub(crate) mod lock_set;
+pub(crate) mod machines;
+pub(crate) mod management;
 pub(crate) mod nodes;
 pub(crate) mod parallel;
 pub(crate) mod policies;

@@ -106,8 +106,8 @@ impl<'a> Report<'a> {
         self.end(results.interrupted).await
     }
 
-    /// The same, and writes on the Nodes of the locks what `protection` wants. If a Node is not cordoned, that is an
-    /// error.
+    /// The same, and writes on the Nodes of the locks and their Machines what `protection` wants. If a Node is not
+    /// cordoned, that is an error.
     ///
     /// # Errors
     /// If the result can't be printed.
@@ -124,11 +124,8 @@ impl<'a> Report<'a> {
         };
         let code = self.all(nodes, results).await?;
         let parallel = command.args.nodes.parallel;
-        let is_done = command.session.protect(&changes, protection, parallel);
-        Ok(match is_done.await {
-            true => code,
-            false => code.worse(Code::ERROR),
-        })
+        let protected = command.session.protect(&changes, protection, parallel);
+        Ok(code.worse(protected.await))
     }
 
     fn add(&mut self, node: &str, result: Result<Change, Failure>) {

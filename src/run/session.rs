@@ -3,28 +3,28 @@
 use std::collections::HashMap;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::task::Poll;
 
 use futures::poll;
 use maintenance_lease::protocol::Now;
 use maintenance_lease::{Change, Error, Maintenance, NodeLookup};
-use other_tools::Finding;
+use other_tools::{Finding, MachineRef};
 
 use super::interruption::or_interrupted;
+use super::management::{ManagementClusters, notices};
 use crate::args::connection::{ConnectionArgs, USER_AGENT};
 use crate::args::default_holder::HolderArgs;
 use crate::args::write::WriteArgs;
 use crate::error::{Failure, InputError, Verb};
 use crate::signals::asked_to_end;
-use crate::text::escape;
 use crate::ui::Terminal;
 use crate::words::activity;
 use crate::words::change;
 use crate::words::hint_command::Program;
 use crate::words::request::RequestContext;
 use crate::words::session as words;
-use connect::{ApiUser, Connection, Environment, Notice, Notices, connect};
+use connect::{ApiUser, Connection, Environment, connect};
 
 /// What every verb gets, before anything is sent.
 pub(crate) struct Start<'a> {
@@ -44,8 +44,19 @@ pub(crate) struct Session<'a> {
     pub(crate) locks: Maintenance,
     pub(crate) program: &'a Program,
     clocks_reported: AtomicBool,
-    /// What other tools do to the Nodes that were read whole.
-    findings: Mutex<HashMap<String, Vec<Finding>>>,
+    /// The clusters of Machines.
+    pub(crate) management: ManagementClusters<'a>,
+    /// The Nodes that were read whole.
+    seen: Mutex<HashMap<String, SeenNode>>,
+}
+
+/// What a whole Node shows about other tools.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SeenNode {
+    /// What they do to it.
+    pub(crate) findings: Vec<Finding>,
+    /// The Machine that it belongs to.
+    pub(crate) machine: Option<MachineRef>,
 }
 
 impl<'a> Start<'a> {
@@ -55,15 +66,7 @@ impl<'a> Start<'a> {
     /// After a credential plugin was run, the signals that end this process no longer have their default
     /// effect. The code that follows must listen for them.
     async fn connect(&self, warns: bool) -> Result<Connection, Failure> {
-        let notices: Notices = Arc::new(move |notice| {
-            let terminal = Terminal::default();
-            match notice {
-                Notice::ApiWarning(_) if !warns => {}
-                Notice::ApiWarning(text) => terminal.warn(escape(&text)),
-                Notice::Trace(text) => terminal.raw_stderr(text),
-                Notice::SlowPlugin(command) => terminal.remark(words::slow_plugin(&command)),
-            }
-        });
+        let notices = notices(warns);
         let flags = self.connection.flags();
         let mut connecting = pin!(connect(&flags, self.environment, USER_AGENT, &notices));
         // Only a credential plugin takes time.
@@ -137,7 +140,8 @@ impl<'a> Start<'a> {
             locks,
             program: self.program,
             clocks_reported: AtomicBool::new(false),
-            findings: Mutex::default(),
+            management: ManagementClusters::new(self.connection.flags(), self.environment),
+            seen: Mutex::default(),
         })
     }
 }
@@ -183,15 +187,15 @@ impl Session<'_> {
         }
     }
 
-    /// Remembers what other tools do to a Node that was read whole.
-    pub(crate) fn remember_findings(&self, node: &str, findings: Vec<Finding>) {
-        let mut known = self.findings.lock().unwrap_or_else(PoisonError::into_inner);
-        known.insert(node.to_owned(), findings);
+    /// Remembers a Node that was read whole.
+    pub(crate) fn remember(&self, node: &str, seen: SeenNode) {
+        let mut known = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        known.insert(node.to_owned(), seen);
     }
 
-    /// What other tools do to `node`; `None`: the Node was not read whole.
-    pub(crate) fn findings(&self, node: &str) -> Option<Vec<Finding>> {
-        let known = self.findings.lock().unwrap_or_else(PoisonError::into_inner);
+    /// What `node` shows about other tools; `None`: the Node was not read whole.
+    pub(crate) fn seen(&self, node: &str) -> Option<SeenNode> {
+        let known = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(node).cloned()
     }
 
@@ -206,7 +210,7 @@ impl Session<'_> {
         if let Some(note) = change::note(change) {
             self.terminal.remark(note);
         }
-        for finding in self.findings(&change.node).unwrap_or_default() {
+        for finding in self.seen(&change.node).unwrap_or_default().findings {
             let words = activity::words(&finding, now);
             self.terminal.warn(format!("node/{}: {words}", change.node));
         }

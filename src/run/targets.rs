@@ -6,13 +6,14 @@ use futures::future::try_join_all;
 use futures::{StreamExt as _, TryStreamExt as _};
 pub(crate) use maintenance_lease::Target;
 use maintenance_lease::{Error, NodeAndLease, NodeLease, NodeLookup, NodeRow, RowDetail};
+use other_tools::OptOuts;
 
 use super::interruption::{in_time, or_interrupted};
 use super::lock_command::LockCommand;
 use super::nodes::node_details::{medik8s_finding, with_findings};
 use crate::args::nodes::Selection;
 use crate::error::{Failure, NothingFound, Verb};
-use crate::run::session::Session;
+use crate::run::session::{SeenNode, Session};
 use crate::words::failure::{nothing_found, nothing_to_release};
 
 /// Of more named nodes, only rows are read: a whole Node has as many bytes as a hundred rows, and is a request of
@@ -104,12 +105,16 @@ impl LockCommand<'_> {
         self.or_failed(&nodes, or_interrupted(in_time(self.limit, reading)).await)
     }
 
-    /// Refuses nodes that other tools work on. Reads the Nodes that were not read whole yet, and their medik8s
-    /// Leases.
+    /// Refuses nodes that other tools work on, and nodes whose Machines can't get their part of `opt_outs`. Reads the
+    /// Nodes that were not read whole yet, their medik8s Leases and their Machines.
     ///
     /// # Errors
     /// If there are such nodes, or if a Node can't be read. Nodes that do not exist are left to the verb.
-    pub(super) async fn refuse_other_tools(&self, targets: &[Target]) -> Result<(), Failure> {
+    pub(super) async fn refuse_other_tools(
+        &self,
+        targets: &[Target],
+        opt_outs: &OptOuts,
+    ) -> Result<(), Failure> {
         let session = &self.session;
         let reading = futures::stream::iter(targets).map(|target| async move {
             let node = &target.node;
@@ -117,14 +122,20 @@ impl LockCommand<'_> {
                 .seen
                 .as_ref()
                 .map_or(NodeLookup::Unread, |seen| seen.row.clone());
-            if session.findings(node).is_none() {
+            if session.seen(node).is_none() {
                 row = see_node(session, node).await?;
             }
             if row == NodeLookup::Forbidden {
                 return Ok::<_, Failure>(Some((node.clone(), None)));
             }
-            let mut findings = session.findings(node).unwrap_or_default();
+            let SeenNode {
+                mut findings,
+                machine,
+            } = session.seen(node).unwrap_or_default();
             findings.extend(medik8s_finding(session, node).await);
+            if let Some(machine) = machine.filter(|machine| opt_outs.include(machine)) {
+                findings.extend(session.machine_findings(node, &machine).await);
+            }
             Ok((!findings.is_empty()).then(|| (node.clone(), Some(findings))))
         });
         let reading = reading
@@ -232,9 +243,9 @@ pub(crate) async fn read(
 
 /// The row of a Node. It is read whole, for what other tools do to it.
 async fn see_node(session: &Session<'_>, node: &str) -> Result<NodeLookup, Failure> {
-    let (row, findings) = with_findings(session, node).await?;
+    let (row, seen) = with_findings(session, node).await?;
     if row.row().is_some() {
-        session.remember_findings(node, findings);
+        session.remember(node, seen);
     }
     Ok(row)
 }

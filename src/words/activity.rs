@@ -3,6 +3,7 @@
 use maintenance_lease::protocol::Now;
 use other_tools::{Activity, Finding};
 
+use super::machine;
 use super::time::span;
 use crate::text::escape;
 
@@ -16,6 +17,11 @@ pub(crate) fn words(finding: &Finding, now: Now) -> String {
         Activity::AutoscalerMayDelete => "cluster-autoscaler may delete this node soon",
         Activity::KarpenterDisrupts => "Karpenter is draining it and then deletes it",
         Activity::ClusterApiWillReplace => "Cluster API is going to replace its Machine",
+        Activity::MachineDeleted => "its Machine is being deleted",
+        Activity::MachineReplaced => {
+            "Cluster API replaces its Machine, because a MachineHealthCheck has marked it; a lock does not stop that"
+        }
+        Activity::MachineUnprotected => return machine::unprotected(&finding.key, detail),
         Activity::KuredReboots => "kured is rebooting it",
         Activity::FlatcarWillReboot => "the Flatcar update operator is going to reboot it",
         Activity::FlatcarMayReboot => "the Flatcar update operator has allowed its reboot",

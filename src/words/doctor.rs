@@ -50,6 +50,7 @@ pub(crate) enum Check {
     Release,
     Leases,
     HeldLabels,
+    Machines,
     Clock,
 }
 
@@ -67,6 +68,7 @@ impl Check {
             Self::Release => "release",
             Self::Leases => "leases",
             Self::HeldLabels => "held labels",
+            Self::Machines => "machines",
             Self::Clock => "clock",
         }
     }
@@ -82,6 +84,7 @@ pub(crate) enum Source {
     Leases,
     RepairedLeases,
     Nodes,
+    Machines,
 }
 
 impl Source {
@@ -94,6 +97,7 @@ impl Source {
             Self::Leases => "the Leases",
             Self::RepairedLeases => "the repaired Leases",
             Self::Nodes => "nodes",
+            Self::Machines => "the Machines of the nodes",
         }
     }
 }
@@ -152,6 +156,12 @@ pub(crate) enum Discovery {
     Labels(usize),
     /// Nodes on hold that lack the label.
     Unlabelled(Vec<String>),
+    /// The number of Machines with opt-outs.
+    Machines(usize),
+    /// Machines with opt-outs of a lock that has ended or expired, as `NAMESPACE/NAME of node/NODE`.
+    StaleMachines(Vec<String>),
+    /// The opt-outs of such Machines were removed.
+    MachinesRepaired(Vec<String>),
     /// This could not be read.
     Unread {
         what: Source,
@@ -285,6 +295,20 @@ impl Discovery {
             Self::Labels(count) => ok(format!(
                 "{} with the held label",
                 confirmation::nodes(*count)
+            )),
+            Self::Machines(count) => ok(format!("{count} with opt-outs of a lock")),
+            Self::StaleMachines(machines) => problem(
+                format!(
+                    "opt-outs of a lock that has ended or expired block the deletion of: {}",
+                    first(machines, LISTED)
+                ),
+                format!(
+                    "to remove them: `{program} doctor --fix` with the same --management-context"
+                ),
+            ),
+            Self::MachinesRepaired(machines) => ok(format!(
+                "removed the opt-outs of: {}",
+                first(machines, LISTED)
             )),
             Self::Unread {
                 what,

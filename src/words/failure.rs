@@ -414,6 +414,12 @@ fn of_connection(failure: &Failure) -> Option<(String, Option<String>)> {
     }
 }
 
+/// Why a request failed, as part of a sentence.
+pub(crate) fn cause(error: &ApiError) -> String {
+    let known = of_request(error).map(|(cause, _)| cause);
+    known.unwrap_or_else(|| escape(&error.to_string()))
+}
+
 fn of_request(error: &ApiError) -> Option<(String, Option<String>)> {
     let error = match error {
         ApiError::Transport(source) => ConnectError::classify(source)?,

@@ -2,11 +2,8 @@
 
 use other_tools::{Conflict, NodeKeys, tools};
 
+use super::machine;
 use crate::text::{escape, shown};
-
-/// Said of Nodes that belong to a Cluster API Machine.
-pub(crate) const CLUSTER_API: &str =
-    "NOT protected from Cluster API: no opt-out on a Node stops it";
 
 /// The lock has ended, or is being ended.
 pub(crate) fn lock_ended(is_hold: bool) -> String {
@@ -95,7 +92,8 @@ fn parts(keys: &NodeKeys) -> Vec<String> {
     let pairs = keys.labels.iter().chain(&keys.annotations);
     let pairs = pairs.map(|(key, value)| format!("{}={}", escape(key), escape(value)));
     let cordon = keys.cordon.then(|| "cordon".to_owned());
-    pairs.chain(cordon).collect()
+    let machine = keys.machine.as_ref().map(machine::of_record);
+    pairs.chain(cordon).chain(machine).collect()
 }
 
 /// The names for `--opt-outs`.

@@ -29,6 +29,7 @@ mod json;
 mod leases;
 mod long_leases;
 mod lost_answers;
+mod machines;
 mod namespace;
 mod node_states;
 mod other_tools;

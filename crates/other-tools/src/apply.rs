@@ -16,33 +16,18 @@
 //! If a command stops between two of these writes, the same command finishes the work when it is run again.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use http::Method;
 use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::{Accept, ApiError, BREAKS, Call, Requests, escape};
 use serde_json::{Map, Value, json};
-use tokio::time::sleep;
 
+use crate::machine_record::{MachineRecord, RECORD};
 use crate::managed_fields::owners;
 use crate::node_keys::{
-    CORDON, FIELD_MANAGER, LOCK_ID, NodeKeys, annotation, is_cordoned, is_held_key, is_listed,
-    is_only_ours, is_own_entry, own_entry,
+    CORDON, LOCK_ID, NodeKeys, annotation, is_cordoned, is_held_key, is_listed, is_only_ours,
+    is_own_entry, own_entry,
 };
-
-/// How a patch is sent: its content type, and more of the query.
-type Kind = (&'static str, &'static str);
-
-const APPLY: Kind = ("application/apply-patch+yaml", "");
-/// Only if nothing but keys of ours may have another owner.
-const FORCED_APPLY: Kind = ("application/apply-patch+yaml", "&force=true");
-const MERGE: Kind = ("application/merge-patch+json", "");
-
-/// How often a write is tried on a Node that keeps changing.
-const MOST_TRIES: u32 = 6;
-
-/// The pause after a failed try. It doubles each time.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
+use crate::writes::{APPLY, FORCED_APPLY, Kind, MERGE, Tries, patch};
 
 /// The Node and the lock that keys belong to.
 #[derive(Clone, Copy, Debug)]
@@ -122,7 +107,7 @@ enum Step {
 pub async fn set_keys<E: From<ApiError>>(
     requests: &Requests,
     of: KeysOfLock<'_>,
-    keys: impl Fn(&Node) -> NodeKeys,
+    keys: impl AsyncFn(&Node) -> NodeKeys,
     is_held: impl AsyncFn() -> Result<bool, E>,
 ) -> Result<KeysSet, E> {
     let mut tries = Tries::default();
@@ -130,7 +115,7 @@ pub async fn set_keys<E: From<ApiError>>(
         let Some(node) = read(requests, of.node).await? else {
             return Ok(KeysSet::NodeGone);
         };
-        let mut keys = keys(&node).on(&node, of.lock_id);
+        let mut keys = keys(&node).await.on(&node, of.lock_id);
         keys.annotations
             .insert(LOCK_ID.to_owned(), of.lock_id.to_owned());
         let (kind, body, conflicts) = match to_set(&node, of, &keys) {
@@ -142,7 +127,7 @@ pub async fn set_keys<E: From<ApiError>>(
         if !is_held().await? {
             return Ok(KeysSet::LockEnded);
         }
-        match patch(requests, of.node, kind, &body).await {
+        match patch(requests, &path(of.node), kind, &body).await {
             Ok(()) => return Ok(KeysSet::Done(conflicts)),
             Err(error) => tries.wait(error).await?,
         }
@@ -156,6 +141,9 @@ pub async fn set_keys<E: From<ApiError>>(
 /// shows. It is called after a read of a Node with the keys of another lock: a lock that the Lease does not show by then has
 /// ended, and never begins again.
 ///
+/// `unmark` removes what locks set on the Machine of the Node, before the end of the lock with the given id, and returns whether
+/// nothing is left there. It is called at most once, before the Node is written. Until nothing is left, the Node keeps the record.
+///
 /// # Errors
 /// If the Node can't be read or written, or keeps changing. Also the errors of `shown`.
 ///
@@ -166,31 +154,48 @@ pub async fn remove_keys<E: From<ApiError>>(
     name: &str,
     ending: Option<&str>,
     shown: impl AsyncFn() -> Result<Option<String>, E>,
+    unmark: impl AsyncFn(&MachineRecord, &str) -> bool,
 ) -> Result<KeysRemoved, E> {
     let mut tries = Tries::default();
     let mut removed = KeysRemoved::Nothing;
+    let mut is_unmarked = None;
     loop {
         let Some(node) = read(requests, name).await? else {
             return Ok(removed);
         };
-        let Some(ended) = annotation(&node, LOCK_ID).or(ending) else {
+        let record = MachineRecord::on(&node);
+        let lock_id = annotation(&node.metadata, LOCK_ID);
+        // The keys of a lock may be gone, and its opt-outs on the Machine still there.
+        let left = annotation(&node.metadata, BREAKS).filter(|_| record.is_some());
+        let Some(ended) = lock_id.or(ending).or(left) else {
             return Ok(removed);
         };
-        let has_keys = annotation(&node, LOCK_ID).is_some();
-        let removing = only_ours(&node);
-        let copied = to_disown(&node, ended);
-        let is_copy = copied.is_some();
-        let Some(body) = copied.or_else(|| to_remove(&node, ended)) else {
+        let has_keys = lock_id.is_some();
+        let is_done = record.is_none()
+            && to_disown(&node, ended, false).is_none()
+            && to_remove(&node, ended, false).is_none();
+        if is_done {
             return Ok(removed);
-        };
+        }
         if ending != Some(ended) && shown().await?.as_deref() == Some(ended) {
             return Ok(KeysRemoved::StillHeld);
         }
+        if let (Some(record), None) = (&record, is_unmarked) {
+            is_unmarked = Some(unmark(record, ended).await);
+        }
+        let keeps_record = is_unmarked == Some(false);
+        let mut removing = only_ours(&node);
+        removing.machine.take_if(|_| keeps_record);
+        let copied = to_disown(&node, ended, keeps_record);
+        let is_copy = copied.is_some();
+        let Some(body) = copied.or_else(|| to_remove(&node, ended, keeps_record)) else {
+            return Ok(removed);
+        };
         let kind = match is_copy {
             true => MERGE,
             false => FORCED_APPLY,
         };
-        match patch(requests, name, kind, &body).await {
+        match patch(requests, &path(name), kind, &body).await {
             // The id of the lock `ending` comes after that of an earlier one.
             Ok(()) if is_copy || ending.is_some_and(|ending| ending != ended) => {
                 removed = removed.and(removing);
@@ -211,9 +216,9 @@ fn only_ours(node: &Node) -> NodeKeys {
         ("labels", &mut keys.labels),
         ("annotations", &mut keys.annotations),
     ] {
-        found.retain(|key, _| is_only_ours(node, &["metadata", map, key]));
+        found.retain(|key, _| is_only_ours(&node.metadata, &["metadata", map, key]));
     }
-    keys.cordon &= is_only_ours(node, &["spec", "unschedulable"]);
+    keys.cordon &= is_only_ours(&node.metadata, &["spec", "unschedulable"]);
     keys
 }
 
@@ -222,7 +227,7 @@ fn to_set(node: &Node, of: KeysOfLock<'_>, keys: &NodeKeys) -> Step {
     if node.metadata.uid.as_deref() != Some(of.uid) {
         return Step::NodeGone;
     }
-    if annotation(node, BREAKS) == Some(of.lock_id) {
+    if annotation(&node.metadata, BREAKS) == Some(of.lock_id) {
         return Step::LockEnded;
     }
     let (is_copy, conflicts) = conflicts(node, keys);
@@ -239,7 +244,7 @@ fn to_set(node: &Node, of: KeysOfLock<'_>, keys: &NodeKeys) -> Step {
         wanted.iter().all(has)
     };
     let owned = fields(&labels, &annotations, keys.cordon);
-    if own_entry(node) == Some(&owned)
+    if own_entry(&node.metadata) == Some(&owned)
         && has(&node.metadata.labels, &labels)
         && has(&node.metadata.annotations, &annotations)
         && (is_cordoned(node) || !keys.cordon)
@@ -254,23 +259,28 @@ fn to_set(node: &Node, of: KeysOfLock<'_>, keys: &NodeKeys) -> Step {
     Step::Apply(kind, body(node, &labels, &annotations, spec), conflicts)
 }
 
-/// The apply that removes what we wrote on `node` and leaves the lock id; `None`: that is done.
-fn to_remove(node: &Node, lock_id: &str) -> Option<Value> {
-    let ended = BTreeMap::from([(BREAKS.to_owned(), lock_id.to_owned())]);
+/// The apply that removes what we wrote on `node` and leaves the lock id and, with `keeps_record`, the record of the Machine;
+/// `None`: that is done.
+fn to_remove(node: &Node, lock_id: &str, keeps_record: bool) -> Option<Value> {
+    let mut ended = BTreeMap::from([(BREAKS.to_owned(), lock_id.to_owned())]);
+    let record = annotation(&node.metadata, RECORD).filter(|_| keeps_record);
+    ended.extend(record.map(|record| (RECORD.to_owned(), record.to_owned())));
     let none = BTreeMap::new();
-    let is_done = annotation(node, BREAKS) == Some(lock_id)
-        && own_entry(node).is_none_or(|own| *own == fields(&none, &ended, false));
+    let is_done = annotation(&node.metadata, BREAKS) == Some(lock_id)
+        && own_entry(&node.metadata).is_none_or(|own| *own == fields(&none, &ended, false));
     (!is_done).then(|| body(node, &none, &ended, None))
 }
 
 /// The merge patch that removes what a lock set and somebody else owns, because the Node was created from a copy; `None`: it
 /// was not.
-fn to_disown(node: &Node, lock_id: &str) -> Option<Value> {
+fn to_disown(node: &Node, lock_id: &str, keeps_record: bool) -> Option<Value> {
     let metadata = &node.metadata;
+    let is_kept = |key: &str| keeps_record && key == RECORD;
     let foreign = |map: &str, found: &Option<BTreeMap<String, String>>| -> Map<String, Value> {
         let keys = found.iter().flat_map(BTreeMap::keys);
         let ours = keys.filter(|key| is_held_key(key) || is_listed(node, key));
-        let foreign = ours.filter(|key| !is_only_ours(node, &["metadata", map, key]));
+        let ours = ours.filter(|key| !is_kept(key));
+        let foreign = ours.filter(|key| !is_only_ours(&node.metadata, &["metadata", map, key]));
         foreign.map(|key| (key.clone(), Value::Null)).collect()
     };
     let labels = foreign("labels", &metadata.labels);
@@ -341,7 +351,7 @@ fn conflicts(node: &Node, keys: &NodeKeys) -> (bool, Vec<Conflict>) {
     let all = all.filter_map(|(map, key, value)| {
         let path = ["metadata", map, key];
         let other = owners(&node.metadata, &path).find(|owner| !is_own_entry(owner));
-        (!is_only_ours(node, &path)).then(|| Conflict {
+        (!is_only_ours(&node.metadata, &path)).then(|| Conflict {
             key: key.clone(),
             value: value.clone(),
             manager: other.and_then(|owner| owner.manager.clone()),
@@ -373,7 +383,7 @@ fn fields(
 }
 
 async fn read(requests: &Requests, name: &str) -> Result<Option<Node>, ApiError> {
-    let call = Call::get(format!("/api/v1/nodes/{}", escape(name)), Accept::Json);
+    let call = Call::get(path(name), Accept::Json);
     match requests.call(&call).await {
         Ok(answer) => serde_json::from_slice(&answer)
             .map(Some)
@@ -383,48 +393,6 @@ async fn read(requests: &Requests, name: &str) -> Result<Option<Node>, ApiError>
     }
 }
 
-async fn patch(
-    requests: &Requests,
-    node: &str,
-    (content_type, query): Kind,
-    body: &Value,
-) -> Result<(), ApiError> {
-    let call = Call {
-        method: Method::PATCH,
-        path: format!(
-            "/api/v1/nodes/{}?fieldManager={FIELD_MANAGER}{query}",
-            escape(node)
-        ),
-        accept: Accept::Json,
-        body: Some((content_type, body.to_string().into_bytes())),
-    };
-    requests.call(&call).await.map(drop)
-}
-
-/// The tries of one write.
-#[derive(Default)]
-struct Tries {
-    failed: u32,
-}
-
-impl Tries {
-    /// Waits before another try, after `error`.
-    ///
-    /// # Errors
-    /// `error`, if another try would not help.
-    async fn wait(&mut self, error: ApiError) -> Result<(), ApiError> {
-        let is_version = error.is_conflict() && !is_of_fields(&error);
-        self.failed += 1;
-        if self.failed >= MOST_TRIES || !(is_version || error.may_pass()) {
-            return Err(error);
-        }
-        sleep(FIRST_PAUSE * 2u32.pow(self.failed - 1)).await;
-        Ok(())
-    }
-}
-
-/// Whether somebody else owns a field with another value.
-fn is_of_fields(error: &ApiError) -> bool {
-    let status = error.status();
-    status.is_some_and(|status| status.has_cause("FieldManagerConflict"))
+fn path(node: &str) -> String {
+    format!("/api/v1/nodes/{}", escape(node))
 }

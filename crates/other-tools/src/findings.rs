@@ -22,6 +22,12 @@ pub enum Activity {
     KarpenterDisrupts,
     /// Cluster API is going to replace its Machine, because the template changed.
     ClusterApiWillReplace,
+    /// Its Machine is being deleted. The Machine is in the detail.
+    MachineDeleted,
+    /// Cluster API is going to replace its Machine, which a MachineHealthCheck marked. The Machine is in the detail.
+    MachineReplaced,
+    /// No opt-out stops the tool in the key, because the Machine can't be written. The cause, if there is one, is in the detail.
+    MachineUnprotected,
     /// kured reboots it.
     KuredReboots,
     /// The Flatcar update operator wants to reboot it, and waits for the hooks before that.
@@ -55,7 +61,7 @@ pub enum Activity {
 pub struct Finding {
     /// What.
     pub activity: Activity,
-    /// The key on the Node that shows it, or the field.
+    /// The key on the Node that shows it, or the field; of [`Activity::MachineUnprotected`], the tool.
     pub key: String,
     /// Since when, if that is known.
     pub since: Option<Instant>,

@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::protocol::{Instant, identity};
 use maintenance_lease::{BREAKS, NodeLease};
 
+use crate::machine_record::{MachineRecord, RECORD};
 use crate::node_keys::{
     CORDON, HELD, LOCK_ID, NOTES, NodeKeys, SET, annotation, is_cordoned, is_held_key, is_listed,
     is_only_ours, own_entry,
@@ -36,14 +37,14 @@ impl NodeKeys {
         Self {
             labels: [(HELD.to_owned(), "true".to_owned())].into(),
             annotations: notes.collect(),
-            cordon: false,
+            ..Self::default()
         }
     }
 
     /// The opt-outs that the lock with this id set on `node`.
     #[must_use]
     pub fn opt_outs_of(lock_id: &str, node: &Node) -> Self {
-        if annotation(node, LOCK_ID) != Some(lock_id) {
+        if annotation(&node.metadata, LOCK_ID) != Some(lock_id) {
             return Self::default();
         }
         let mut keys = Self::set_by_locks(node);
@@ -52,11 +53,11 @@ impl NodeKeys {
         keys
     }
 
-    /// What locks set on `node` and did not remove: the held label, the opt-outs and the cordon. The annotations that
-    /// explain them are left out.
+    /// What locks set on `node` and did not remove: the held label, the opt-outs, also those on its Machine, and the cordon.
+    /// The annotations that explain them are left out.
     #[must_use]
     pub fn set_by_locks(node: &Node) -> Self {
-        let Some(own) = own_entry(node) else {
+        let Some(own) = own_entry(&node.metadata) else {
             return Self::default();
         };
         let owned = |map: &str, found: &Option<BTreeMap<String, String>>| {
@@ -69,20 +70,25 @@ impl NodeKeys {
             labels: owned("f:labels", &node.metadata.labels),
             annotations: owned("f:annotations", &node.metadata.annotations),
             cordon: own["f:spec"]["f:unschedulable"].is_object(),
+            machine: MachineRecord::on(node),
         }
     }
 
     /// The same for this Node. A cordon of ours stays, also that of an earlier lock: only the end of the lock
-    /// undoes it.
+    /// undoes it. So does the record of a Machine on which an earlier lock left something.
     pub(crate) fn on(&self, node: &Node, lock_id: &str) -> Self {
         let mut keys = self.clone();
         if !keys.labels.contains_key(HELD) {
             return keys;
         }
+        keys.machine = keys.machine.or_else(|| MachineRecord::on(node));
+        let machine = keys.machine.as_ref();
+        let machine = machine.map(|record| (RECORD.to_owned(), record.value()));
         let owns_cordon = is_listed(node, CORDON)
-            || own_entry(node).is_some_and(|own| own["f:spec"]["f:unschedulable"].is_object());
-        let is_same = annotation(node, LOCK_ID) == Some(lock_id);
-        let recorded = annotation(node, SCHEDULABLE).filter(|_| is_same || owns_cordon);
+            || own_entry(&node.metadata)
+                .is_some_and(|own| own["f:spec"]["f:unschedulable"].is_object());
+        let is_same = annotation(&node.metadata, LOCK_ID) == Some(lock_id);
+        let recorded = annotation(&node.metadata, SCHEDULABLE).filter(|_| is_same || owns_cordon);
         let was_schedulable = match recorded {
             Some(recorded) => recorded == "true",
             None => !is_cordoned(node),
@@ -92,7 +98,8 @@ impl NodeKeys {
         let cordon = (keys.cordon && was_schedulable).then_some(CORDON);
         let set: Vec<&str> = self.set_on(node).chain(cordon).collect();
         let set = (!set.is_empty()).then(|| (SET.to_owned(), set.join(",")));
-        keys.annotations.extend([note].into_iter().chain(set));
+        keys.annotations
+            .extend([note].into_iter().chain(set).chain(machine));
         keys
     }
 }
@@ -110,7 +117,10 @@ impl NodeKeys {
                 match found.as_ref().and_then(|found| found.get(*key)) {
                     None => true,
                     Some(found) if found != *value => false,
-                    Some(_) => is_listed(node, key) || is_only_ours(node, &["metadata", map, key]),
+                    Some(_) => {
+                        is_listed(node, key)
+                            || is_only_ours(&node.metadata, &["metadata", map, key])
+                    }
                 }
             })
         });
@@ -193,7 +203,7 @@ mod tests {
         let expected = NodeKeys {
             labels: map("ours", "1"),
             annotations: map("opt", "out"),
-            cordon: false,
+            ..NodeKeys::default()
         };
         assert_eq!(NodeKeys::opt_outs_of("id", &node), expected);
         let mut all = expected;

@@ -1,17 +1,27 @@
 //! What other tools do to a node, and the keys on its Node that tell them to leave it alone.
 //!
 //! [`findings`] reads what they do. [`set_keys`] and [`remove_keys`] write all that a lock writes on its Node: one server-side apply each.
+//! [`mark_machine`] and [`unmark_machine`] do the same for the Machine of the Node.
 
 #![warn(missing_docs)]
 
 mod apply;
 mod findings;
 mod held_label;
+mod machine;
+mod machine_keys;
+mod machine_record;
 mod managed_fields;
 mod node_keys;
 mod opt_outs;
+mod writes;
 
 pub use apply::{Conflict, KeysOfLock, KeysRemoved, KeysSet, remove_keys, set_keys};
 pub use findings::{Activity, Finding, findings, medik8s_finding, medik8s_lease_path};
+pub use machine::{Machine, MachineApi, MachineMark, MachineRef};
+pub use machine_keys::{
+    Marked, Unmarked, mark_machine, marked_machines, read_machine, unmark_machine,
+};
+pub use machine_record::MachineRecord;
 pub use node_keys::{FIELD_MANAGER, HELD, NodeKeys};
-pub use opt_outs::{OptOuts, UnknownTool, has_cluster_api_machine, tools};
+pub use opt_outs::{OptOuts, UnknownTool, machine_of, tools};

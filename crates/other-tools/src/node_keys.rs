@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Node;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
 use serde_json::Value;
 
+use crate::machine_record::MachineRecord;
 use crate::managed_fields::{is_apply_of, owners};
 
 /// The field manager of the keys.
@@ -35,6 +36,8 @@ pub struct NodeKeys {
     pub annotations: BTreeMap<String, String>,
     /// Cordon the Node.
     pub cordon: bool,
+    /// The Machine on which the lock sets opt-outs. It is recorded in an annotation.
+    pub machine: Option<MachineRecord>,
 }
 
 impl NodeKeys {
@@ -44,6 +47,7 @@ impl NodeKeys {
         self.labels.extend(other.labels);
         self.annotations.extend(other.annotations);
         self.cordon |= other.cordon;
+        self.machine = other.machine.or(self.machine);
         self
     }
 
@@ -60,8 +64,8 @@ pub(crate) fn is_held_key(key: &str) -> bool {
 }
 
 /// Whether only we own the field at `path`.
-pub(crate) fn is_only_ours(node: &Node, path: &[&str]) -> bool {
-    let mut owners = owners(&node.metadata, path).peekable();
+pub(crate) fn is_only_ours(metadata: &ObjectMeta, path: &[&str]) -> bool {
+    let mut owners = owners(metadata, path).peekable();
     owners.peek().is_some() && owners.all(is_own_entry)
 }
 
@@ -69,9 +73,9 @@ pub(crate) fn is_own_entry(entry: &ManagedFieldsEntry) -> bool {
     is_apply_of(entry, FIELD_MANAGER)
 }
 
-/// What we own of the Node, as the server records it.
-pub(crate) fn own_entry(node: &Node) -> Option<&Value> {
-    let mut entries = node.metadata.managed_fields.iter().flatten();
+/// What we own of an object, as the server records it.
+pub(crate) fn own_entry(metadata: &ObjectMeta) -> Option<&Value> {
+    let mut entries = metadata.managed_fields.iter().flatten();
     let entry = entries.find(|entry| is_own_entry(entry))?;
     Some(&entry.fields_v1.as_ref()?.0)
 }
@@ -80,12 +84,12 @@ pub(crate) fn is_cordoned(node: &Node) -> bool {
     node.spec.as_ref().and_then(|spec| spec.unschedulable) == Some(true)
 }
 
-pub(crate) fn annotation<'a>(node: &'a Node, key: &str) -> Option<&'a str> {
-    let annotations = node.metadata.annotations.as_ref()?;
+pub(crate) fn annotation<'a>(metadata: &'a ObjectMeta, key: &str) -> Option<&'a str> {
+    let annotations = metadata.annotations.as_ref()?;
     annotations.get(key).map(String::as_str)
 }
 
 /// Whether a hold has set this key, or [`CORDON`], on the Node or on the one that it is a copy of.
 pub(crate) fn is_listed(node: &Node, key: &str) -> bool {
-    annotation(node, SET).is_some_and(|set| set.split(',').any(|set| set == key))
+    annotation(&node.metadata, SET).is_some_and(|set| set.split(',').any(|set| set == key))
 }

@@ -1,4 +1,4 @@
-//! Opt-outs: the keys on a Node that tell other tools to leave it alone.
+//! Opt-outs: what tells other tools to leave a node alone, on the Node or on its Machine.
 //!
 //! [`OPT_OUTS`] has one entry for each tool. To add a tool, add an entry and an example to the test.
 
@@ -7,50 +7,79 @@ use std::str::FromStr;
 
 use k8s_openapi::api::core::v1::Node;
 
-use crate::node_keys::{NodeKeys, annotation};
+use crate::machine::{CLUSTER_API, MachineApi, MachineRef, OPENSHIFT};
+use crate::machine_record::MachineRecord;
+use crate::node_keys::NodeKeys;
 
-/// A key that a tool reads on a Node.
+/// What tells a tool to leave a node alone.
 #[derive(Debug)]
 struct OptOut {
     /// The tool, as `--opt-outs` names it.
     tool: &'static str,
-    /// A label; otherwise an annotation.
-    is_label: bool,
-    key: &'static str,
-    value: &'static str,
-    /// The beginning of the keys that the tool sets on its Nodes; `None`: it sets none, so nobody can know.
-    prefix: Option<&'static str>,
+    place: Place,
+}
+
+/// Where a tool looks.
+#[derive(Debug)]
+enum Place {
+    /// A key on the Node.
+    Node {
+        /// A label; otherwise an annotation.
+        is_label: bool,
+        key: &'static str,
+        value: &'static str,
+        /// The beginning of the keys that the tool sets on its Nodes; `None`: it sets none, so nobody can know.
+        prefix: Option<&'static str>,
+    },
+    /// The Machine that the Node belongs to.
+    Machine(&'static MachineApi),
 }
 
 /// The opt-outs that are known.
-const OPT_OUTS: [OptOut; 4] = [
+const OPT_OUTS: [OptOut; 6] = [
     OptOut {
         tool: "cluster-autoscaler",
-        is_label: false,
-        key: "cluster-autoscaler.kubernetes.io/scale-down-disabled",
-        value: "true",
-        prefix: None,
+        place: Place::Node {
+            is_label: false,
+            key: "cluster-autoscaler.kubernetes.io/scale-down-disabled",
+            value: "true",
+            prefix: None,
+        },
     },
     OptOut {
         tool: "karpenter",
-        is_label: false,
-        key: "karpenter.sh/do-not-disrupt",
-        value: "true",
-        prefix: Some("karpenter.sh/"),
+        place: Place::Node {
+            is_label: false,
+            key: "karpenter.sh/do-not-disrupt",
+            value: "true",
+            prefix: Some("karpenter.sh/"),
+        },
     },
     OptOut {
         tool: "node-healthcheck",
-        is_label: true,
-        key: "remediation.medik8s.io/exclude-from-remediation",
-        value: "true",
-        prefix: None,
+        place: Place::Node {
+            is_label: true,
+            key: "remediation.medik8s.io/exclude-from-remediation",
+            value: "true",
+            prefix: None,
+        },
     },
     OptOut {
         tool: "fluo",
-        is_label: false,
-        key: "flatcar-linux-update.v1.flatcar-linux.net/reboot-paused",
-        value: "true",
-        prefix: Some("flatcar-linux-update.v1.flatcar-linux.net/"),
+        place: Place::Node {
+            is_label: false,
+            key: "flatcar-linux-update.v1.flatcar-linux.net/reboot-paused",
+            value: "true",
+            prefix: Some("flatcar-linux-update.v1.flatcar-linux.net/"),
+        },
+    },
+    OptOut {
+        tool: CLUSTER_API.tool,
+        place: Place::Machine(&CLUSTER_API),
+    },
+    OptOut {
+        tool: OPENSHIFT.tool,
+        place: Place::Machine(&OPENSHIFT),
     },
 ];
 
@@ -95,28 +124,52 @@ impl OptOuts {
     /// The keys for `node`.
     #[must_use]
     pub fn keys(&self, node: &Node) -> NodeKeys {
-        let is_wanted = |opt_out: &&OptOut| match self {
-            Self::None => false,
-            Self::Auto => opt_out.prefix.is_none_or(|prefix| has_key(node, prefix)),
-            Self::Of(tools) => tools.contains(&opt_out.tool),
-        };
         let mut keys = NodeKeys::default();
-        for opt_out in OPT_OUTS.iter().filter(is_wanted) {
-            let map = match opt_out.is_label {
-                true => &mut keys.labels,
-                false => &mut keys.annotations,
+        for OptOut { tool, place } in &OPT_OUTS {
+            let Place::Node {
+                is_label,
+                key,
+                value,
+                prefix,
+            } = *place
+            else {
+                continue;
             };
-            map.insert(opt_out.key.to_owned(), opt_out.value.to_owned());
+            let shows = || prefix.is_none_or(|prefix| has_key(node, prefix));
+            if self.wants(tool, shows) {
+                let map = match is_label {
+                    true => &mut keys.labels,
+                    false => &mut keys.annotations,
+                };
+                map.insert(key.to_owned(), value.to_owned());
+            }
         }
         keys
+    }
+
+    /// Whether opt-outs are to be set on this Machine.
+    #[must_use]
+    pub fn include(&self, machine: &MachineRef) -> bool {
+        self.wants(machine.api.tool, || true)
+    }
+
+    fn wants(&self, tool: &str, shows: impl FnOnce() -> bool) -> bool {
+        match self {
+            Self::None => false,
+            Self::Auto => shows(),
+            Self::Of(tools) => tools.contains(&tool),
+        }
     }
 }
 
 impl NodeKeys {
     /// The tools whose opt-outs are among these keys.
     pub fn opted_out_of(&self) -> impl Iterator<Item = &'static str> {
-        let is_set = |opt_out: &&OptOut| {
-            self.labels.contains_key(opt_out.key) || self.annotations.contains_key(opt_out.key)
+        let is_set = |opt_out: &&OptOut| match opt_out.place {
+            Place::Node { key, .. } => {
+                self.labels.contains_key(key) || self.annotations.contains_key(key)
+            }
+            Place::Machine(_) => false,
         };
         let set = OPT_OUTS.iter().filter(is_set);
         set.map(|opt_out| opt_out.tool)
@@ -128,17 +181,41 @@ pub fn tools() -> impl Iterator<Item = &'static str> {
     OPT_OUTS.iter().map(|opt_out| opt_out.tool)
 }
 
-/// Whether the Node belongs to a Machine of Cluster API, which marks it with an annotation. No key on a Node stops
-/// Cluster API: it reads Machines, which may be in another cluster.
+/// The Machine that `node` belongs to, if it names one. No key on a Node stops Cluster API or the Machine API of OpenShift:
+/// they read Machines, which may be in another cluster.
 #[must_use]
-pub fn has_cluster_api_machine(node: &Node) -> bool {
-    annotation(node, "cluster.x-k8s.io/machine").is_some()
+pub fn machine_of(node: &Node) -> Option<MachineRef> {
+    apis().find_map(|api| api.machine_of(node))
+}
+
+impl MachineRecord {
+    /// The Machine; `None`: an API that this release does not know.
+    #[must_use]
+    pub fn machine(&self) -> Option<MachineRef> {
+        let api = apis().find(|api| api.tool == self.tool)?;
+        Some(MachineRef {
+            api,
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+            provider_id: None,
+        })
+    }
+}
+
+fn apis() -> impl Iterator<Item = &'static MachineApi> {
+    OPT_OUTS.iter().filter_map(|opt_out| match opt_out.place {
+        Place::Machine(api) => Some(api),
+        Place::Node { .. } => None,
+    })
 }
 
 /// Whether the Node has a label or annotation with this prefix, other than our opt-outs.
 fn has_key(node: &Node, prefix: &str) -> bool {
     let maps = [&node.metadata.labels, &node.metadata.annotations];
-    let is_own = |key: &str| OPT_OUTS.iter().any(|opt_out| opt_out.key == key);
+    let is_own = |found: &str| {
+        let mut all = OPT_OUTS.iter();
+        all.any(|opt_out| matches!(opt_out.place, Place::Node { key, .. } if key == found))
+    };
     let mut keys = maps.into_iter().flatten().flat_map(BTreeMap::keys);
     keys.any(|key| key.starts_with(prefix) && !is_own(key))
 }
@@ -180,7 +257,7 @@ mod tests {
             assert_eq!(used, BTreeMap::from([(key.to_owned(), "true".to_owned())]));
             assert!(empty.is_empty(), "{tool}");
         }
-        assert_eq!(tools().count(), 4);
+        assert_eq!(tools().count(), 6);
     }
 
     #[test]
@@ -212,10 +289,31 @@ mod tests {
     }
 
     #[test]
-    fn a_node_of_cluster_api_shows_its_machine() {
-        let machine = json!({"annotations": {"cluster.x-k8s.io/machine": "m-1"}});
-        assert!(has_cluster_api_machine(&node(&machine)));
-        let other = json!({"annotations": {"cluster.x-k8s.io/machinery": "m-1"}});
-        assert!(!has_cluster_api_machine(&node(&other)));
+    fn the_machine_of_a_node_is_opted_out_if_its_tool_is_wanted() {
+        let cluster_api = "cluster.x-k8s.io/machine";
+        for (tool, annotations) in [
+            ("cluster-api", json!({cluster_api: "m-1"})),
+            (
+                "openshift",
+                json!({"machine.openshift.io/machine": "ns/m-1"}),
+            ),
+        ] {
+            let node = node(&json!({"annotations": annotations}));
+            let machine = machine_of(&node).expect("a Machine");
+            assert_eq!((machine.api.tool, &*machine.name), (tool, "m-1"));
+            let included = |list: &str| {
+                let opt_outs: OptOuts = list.parse().expect("opt-outs");
+                // Nothing on the Node would stop the tool.
+                assert!(list == "auto" || opt_outs.keys(&node).is_empty());
+                opt_outs.include(&machine)
+            };
+            assert!(included("auto") && included(tool) && !included("none"));
+            assert!(!included(if tool == "openshift" {
+                "cluster-api"
+            } else {
+                "openshift"
+            }));
+        }
+        assert_eq!(machine_of(&node(&json!({}))), None);
     }
 }

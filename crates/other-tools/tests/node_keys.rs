@@ -12,7 +12,8 @@ use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use maintenance_lease::{ApiError, Requests};
 use other_tools::{
-    Conflict, FIELD_MANAGER, KeysOfLock, KeysRemoved, KeysSet, NodeKeys, remove_keys, set_keys,
+    Conflict, FIELD_MANAGER, KeysOfLock, KeysRemoved, KeysSet, MachineRecord, NodeKeys,
+    remove_keys, set_keys,
 };
 use sandbox::Sandbox;
 use serde_json::{Value, json};
@@ -134,7 +135,7 @@ impl Case {
         let setting = set_keys::<ApiError>(
             &requests,
             self.lock(&uid, lock_id),
-            |_| keys.clone(),
+            async |_| keys.clone(),
             async || Ok(true),
         );
         RUNTIME.block_on(setting).expect("it is written")
@@ -143,9 +144,15 @@ impl Case {
     fn remove(&self, lock_id: &str) -> KeysRemoved {
         let requests = self.requests();
         let shown = async || Ok(Some(lock_id.to_owned()));
-        let removing = remove_keys::<ApiError>(&requests, self.node, Some(lock_id), shown);
+        let removing =
+            remove_keys::<ApiError>(&requests, self.node, Some(lock_id), shown, no_machine);
         RUNTIME.block_on(removing).expect("it is written")
     }
+}
+
+/// What removes the opt-outs on a Machine, on a Node without one.
+async fn no_machine(_: &MachineRecord, _: &str) -> bool {
+    panic!("the Node has no record of a Machine")
 }
 
 fn keys() -> NodeKeys {
@@ -187,7 +194,7 @@ fn keys_are_set_and_removed_and_nothing_else_changes() {
         let set_again = set_keys::<ApiError>(
             &requests,
             case.lock(&uid, "u.1.a"),
-            |_| keys.clone(),
+            async |_| keys.clone(),
             async || panic!("it would write"),
         );
         assert_eq!(RUNTIME.block_on(set_again).expect("it is read"), DONE);
@@ -255,7 +262,8 @@ fn a_late_apply_for_an_ended_lock_fails() {
         let is_held = async || {
             if asked.replace(asked.get() + 1) == 0 {
                 let shown = async || Ok(Some("u.1.a".to_owned()));
-                let removing = remove_keys::<ApiError>(&requests, case.node, Some("u.1.a"), shown);
+                let removing =
+                    remove_keys::<ApiError>(&requests, case.node, Some("u.1.a"), shown, no_machine);
                 assert_removed(&removing.await?);
             }
             // The release comes after that, so the Lease still shows the lock id.
@@ -265,7 +273,7 @@ fn a_late_apply_for_an_ended_lock_fails() {
         let setting = set_keys(
             &requests,
             case.lock(&uid, "u.1.a"),
-            |_| late.clone(),
+            async |_| late.clone(),
             is_held,
         );
         let set = RUNTIME.block_on(setting).expect("answers");
@@ -281,7 +289,7 @@ fn nothing_is_set_for_a_lock_that_the_lease_does_not_show() {
         let setting = set_keys::<ApiError>(
             &requests,
             case.lock(&uid, "u.1.a"),
-            |_| keys.clone(),
+            async |_| keys.clone(),
             async || Ok(false),
         );
         let set = RUNTIME.block_on(setting).expect("answers");
@@ -304,7 +312,7 @@ fn keys_of_the_lock_that_the_lease_shows_stay_and_those_of_ended_ones_go() {
         ] {
             assert_eq!(case.set("u.2.b", &keys()), DONE);
             let shown = async || Ok(shown.map(ToOwned::to_owned));
-            let removing = remove_keys::<ApiError>(&requests, case.node, ending, shown);
+            let removing = remove_keys::<ApiError>(&requests, case.node, ending, shown, no_machine);
             let removed = RUNTIME.block_on(removing).expect("answers");
             assert_eq!(removed, expected, "{ending:?}");
             let has_keys = case.annotations().contains_key(LOCK_ID);
@@ -318,7 +326,8 @@ fn keys_of_the_lock_that_the_lease_shows_stay_and_those_of_ended_ones_go() {
             // The next round writes them again.
             case.annotate(ENDED, None);
         }
-        let removing = remove_keys::<ApiError>(&requests, case.node, None, async || Ok(None));
+        let removing =
+            remove_keys::<ApiError>(&requests, case.node, None, async || Ok(None), no_machine);
         let removed = RUNTIME.block_on(removing).expect("answers");
         assert_eq!(removed, KeysRemoved::Nothing);
     });
@@ -393,8 +402,12 @@ fn a_node_that_is_gone_or_replaced_is_not_created_or_changed() {
         let set = |uid: &str| {
             let (lock, keys) = (case.lock(uid, "u.1.a"), keys());
             RUNTIME.block_on(async {
-                let setting =
-                    set_keys::<ApiError>(&requests, lock, |_| keys.clone(), async || Ok(true));
+                let setting = set_keys::<ApiError>(
+                    &requests,
+                    lock,
+                    async |_| keys.clone(),
+                    async || Ok(true),
+                );
                 setting.await.expect("answers")
             })
         };
@@ -421,7 +434,7 @@ fn a_node_that_is_gone_or_replaced_is_not_created_or_changed() {
         let setting = set_keys(
             &requests,
             case.lock(&uid, "u.1.a"),
-            |_| keys.clone(),
+            async |_| keys.clone(),
             is_held,
         );
         let set = RUNTIME.block_on(setting).expect("answers");
@@ -448,7 +461,7 @@ fn without_the_right_to_patch_nodes_the_error_says_so() {
     let setting = set_keys::<ApiError>(
         &requests,
         case.lock(&uid, "u.1.a"),
-        |_| keys.clone(),
+        async |_| keys.clone(),
         async || Ok(true),
     );
     let error = RUNTIME.block_on(setting).expect_err("it is refused");

@@ -8,12 +8,12 @@ use pod_safety::node_health::Health;
 use super::view::{Heartbeat, View};
 use crate::output::grid::{self, Grid};
 use crate::text::escape;
-use crate::words::activity;
 use crate::words::cells::{last_reason, left, none, reason_and_ticket, text, unknown, unreadable};
 use crate::words::health;
 use crate::words::holder_name::of_node;
 use crate::words::state::ShownState;
 use crate::words::time::span;
+use crate::words::{activity, machine};
 
 /// A column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,7 +111,16 @@ impl Column {
                 (None, None) => unknown(),
             },
             Self::OtherTools => match (view.findings, view.health) {
-                (Some(findings), _) => activity::line(findings, now).unwrap_or_else(none),
+                (Some(findings), _) => {
+                    let after_end = machine::after_end(view.keys, view.lease, now);
+                    let all = activity::line(findings, now).into_iter().chain(after_end);
+                    let all: Vec<String> = all.collect();
+                    if all.is_empty() {
+                        none()
+                    } else {
+                        all.join("; ")
+                    }
+                }
                 (None, _) if view.row.row().is_some_and(NodeRow::is_cordoned) => {
                     "cordoned".to_owned()
                 }

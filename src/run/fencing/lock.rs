@@ -3,13 +3,13 @@
 
 use maintenance_lease::protocol::{Instant, LockId, Now, Span, State};
 use maintenance_lease::{Change, Done, Error, Hold, NodeLease};
-use other_tools::OptOuts;
 use pod_safety::fencing::fencing_hold::{PURPOSE, is_of_fencing, protects_fencing};
 use pod_safety::fencing::steps::Lock;
 
 use super::hook::GRACE;
 use super::target::{FencingTarget, Observed};
 use crate::args::lock_id::LockIds;
+use crate::args::protect::Protection;
 use crate::error::{Failure, FencingRefusal, FencingWrite, LockAfter};
 use crate::run::side_effects::SideEffects;
 use crate::run::variables::is_held_by;
@@ -97,7 +97,7 @@ impl FencingTarget<'_> {
     /// # Errors
     /// That the command was interrupted.
     pub(crate) async fn label(&self, hold: &NodeLease) -> Result<(), Failure> {
-        let labelling = self.session.set_held_label(hold, false, &OptOuts::None);
+        let labelling = self.session.set_held_label(hold, &Protection::LABEL);
         self.or_soon(async { Ok(labelling.await) }).await?;
         Ok(())
     }

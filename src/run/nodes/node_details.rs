@@ -9,14 +9,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt as _;
 use maintenance_lease::protocol::{Instant, Now};
 use maintenance_lease::{Accept, ApiError, BREAKS, Call, NodeLookup, NodeRow};
-use other_tools::{Finding, NodeKeys, findings, medik8s_lease_path};
+use other_tools::{Finding, NodeKeys, findings, machine_of, medik8s_lease_path};
 use pod_safety::cluster::Reader;
 use pod_safety::fencing::Attempt;
 use pod_safety::node_health::{Health, Heartbeat, Signs, Status};
 use pod_safety::{Known, Why};
 use serde::Deserialize;
 
-use crate::run::session::Session;
+use crate::run::session::{SeenNode, Session};
 use crate::words::fencing_annotations::FencingAnnotations;
 
 /// More Nodes than this are read with a list: one whole Node has as many bytes as a hundred rows.
@@ -55,6 +55,7 @@ impl NodeDetails {
             labels: BTreeMap::new(),
             annotations: BTreeMap::new(),
             cordon: false,
+            machine: None,
         },
     };
 }
@@ -179,15 +180,19 @@ impl<'a> Nodes<'a> {
 pub(crate) async fn with_findings(
     session: &Session<'_>,
     name: &str,
-) -> Result<(NodeLookup, Vec<Finding>), ApiError> {
+) -> Result<(NodeLookup, SeenNode), ApiError> {
     let reader = Reader::new(session.locks.requests().clone());
     match reader.node(name).await {
         Ok(Some(node)) => {
             let signs = Signs::of(&node, Known::Unknown(Why::NotRead));
-            Ok((NodeLookup::Row(row(name, &node, &signs)), findings(&node)))
+            let seen = SeenNode {
+                findings: findings(&node),
+                machine: machine_of(&node),
+            };
+            Ok((NodeLookup::Row(row(name, &node, &signs)), seen))
         }
-        Ok(None) => Ok((NodeLookup::Missing, Vec::new())),
-        Err(error) if error.is_forbidden() => Ok((NodeLookup::Forbidden, Vec::new())),
+        Ok(None) => Ok((NodeLookup::Missing, SeenNode::default())),
+        Err(error) if error.is_forbidden() => Ok((NodeLookup::Forbidden, SeenNode::default())),
         Err(error) => Err(error),
     }
 }

@@ -20,7 +20,7 @@
 //! ```
 //!
 //! What it leaves out: users and their rights, quotas, admission policies, server-side apply of anything but
-//! Nodes, `managedFields` of objects that were not applied, request bodies that aren't JSON (answered 415; `kubectl create namespace` sends
+//! Nodes and Machines of Cluster API, `managedFields` of objects that were not applied, request bodies that aren't JSON (answered 415; `kubectl create namespace` sends
 //! protobuf, `kubectl create -f` doesn't), and every controller but the two that delete (objects
 //! after their owners, namespaces after their content): a cordon adds no taint.
 //!

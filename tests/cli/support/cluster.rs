@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
+use super::machines::machines;
 use super::run::Maint;
 
 /// The path of the maintenance Leases.
@@ -30,7 +31,7 @@ pub(super) static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
 /// A cluster with names of the test's own.
 pub(crate) struct Cluster {
     pub(super) client: Client,
-    kubeconfig: PathBuf,
+    pub(super) kubeconfig: PathBuf,
     prefix: String,
     pub(crate) real: Option<&'static ControlPlane>,
     _serving: Option<Serving>,
@@ -66,7 +67,7 @@ pub(crate) fn on_real(prefix: &str, test: impl Fn(&Cluster)) {
 impl Cluster {
     fn in_memory(prefix: &str) -> Self {
         let directory = directory();
-        let sandbox = Sandbox::new();
+        let sandbox = Sandbox::builder().resource(machines()).build();
         let serving = RUNTIME
             .block_on(sandbox.serve("127.0.0.1:0"))
             .expect("a free port");

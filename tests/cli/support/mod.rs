@@ -3,6 +3,7 @@
 mod cluster;
 #[path = "../../support/inherited.rs"]
 mod inherited;
+mod machines;
 mod plugin;
 mod proxy;
 mod queries;

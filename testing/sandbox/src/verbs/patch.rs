@@ -9,13 +9,16 @@ use crate::failure::Failure;
 use crate::rules::time::seconds;
 use crate::{managed, object, strategic, versions};
 
+/// The collections of the types that have server-side apply.
+const APPLIED: [&str; 2] = ["nodes", "machines.cluster.x-k8s.io"];
+
 /// How a patch is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PatchType {
     Merge,
     Json,
     Strategic,
-    /// Server-side apply, of Nodes only.
+    /// Server-side apply, of the types in [`APPLIED`] only.
     Apply,
 }
 
@@ -59,7 +62,7 @@ pub(crate) fn patch(
 ) -> Result<Outcome, Failure> {
     let resource = call.resource();
     let dry_run = call.query.dry_run("PatchOptions")?;
-    if patch_type == PatchType::Apply && &*resource.collection == "nodes" {
+    if patch_type == PatchType::Apply && APPLIED.contains(&&*resource.collection) {
         return apply(call, patch, dry_run);
     }
     call.server.change(|state| {

@@ -1,0 +1,81 @@
+//! How the keys of a lock are written: patches by our field manager, and their retries.
+
+use std::time::Duration;
+
+use http::Method;
+use maintenance_lease::{Accept, ApiError, Call, Requests};
+use serde_json::Value;
+use tokio::time::sleep;
+
+use crate::node_keys::FIELD_MANAGER;
+
+/// How a patch is sent: its content type, and more of the query.
+pub(crate) type Kind = (&'static str, &'static str);
+
+pub(crate) const APPLY: Kind = ("application/apply-patch+yaml", "");
+/// Only if nothing but keys of ours may have another owner.
+pub(crate) const FORCED_APPLY: Kind = ("application/apply-patch+yaml", "&force=true");
+pub(crate) const MERGE: Kind = ("application/merge-patch+json", "");
+
+/// How often a write is tried on an object that keeps changing.
+const MOST_TRIES: u32 = 6;
+
+/// The pause after a failed try. It doubles each time.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+
+pub(crate) async fn patch(
+    requests: &Requests,
+    path: &str,
+    (content_type, query): Kind,
+    body: &Value,
+) -> Result<(), ApiError> {
+    let call = Call {
+        method: Method::PATCH,
+        path: format!("{path}?fieldManager={FIELD_MANAGER}{query}"),
+        accept: Accept::Json,
+        body: Some((content_type, body.to_string().into_bytes())),
+    };
+    requests.call(&call).await.map(drop)
+}
+
+/// The tries of one write.
+#[derive(Default)]
+pub(crate) struct Tries {
+    failed: u32,
+    /// An answer that does not come in time is not waited for again.
+    only_conflicts: bool,
+}
+
+impl Tries {
+    /// Of a write to a cluster that may not answer at all.
+    pub(crate) fn of_conflicts() -> Self {
+        Self {
+            failed: 0,
+            only_conflicts: true,
+        }
+    }
+
+    /// Waits before another try, after `error`.
+    ///
+    /// # Errors
+    /// `error`, if another try would not help.
+    pub(crate) async fn wait(&mut self, error: ApiError) -> Result<(), ApiError> {
+        let is_version = error.is_conflict() && !is_of_fields(&error);
+        let may_pass = match self.only_conflicts {
+            true => error.is_throttled(),
+            false => error.may_pass(),
+        };
+        self.failed += 1;
+        if self.failed >= MOST_TRIES || !(is_version || may_pass) {
+            return Err(error);
+        }
+        sleep(FIRST_PAUSE * 2u32.pow(self.failed - 1)).await;
+        Ok(())
+    }
+}
+
+/// Whether somebody else owns a field with another value.
+fn is_of_fields(error: &ApiError) -> bool {
+    let status = error.status();
+    status.is_some_and(|status| status.has_cause("FieldManagerConflict"))
+}

@@ -1,0 +1,187 @@
+//! The opt-outs of a lock on the Machine of its Node, which may be in another cluster.
+
+use std::collections::BTreeSet;
+
+use maintenance_lease::protocol::identity;
+use maintenance_lease::{Error, NodeLease};
+use other_tools::{
+    Activity, Finding, Machine, MachineMark, MachineRecord, MachineRef, Marked, Unmarked,
+    mark_machine, marked_machines, read_machine, unmark_machine,
+};
+
+use super::management::ManagementCluster;
+use super::session::Session;
+use crate::error::Failure;
+use crate::text::escape;
+use crate::words::{failure, machine as words, node_keys};
+
+/// A Machine that was read, and its cluster.
+pub(crate) struct MachineSeen {
+    machine: Machine,
+    cluster: ManagementCluster,
+}
+
+impl MachineSeen {
+    /// The record of it for the Node.
+    pub(crate) fn record(&self) -> MachineRecord {
+        let MachineRef {
+            api,
+            namespace,
+            name,
+            ..
+        } = &self.machine.of;
+        MachineRecord {
+            context: self.cluster.context.clone(),
+            server: self.cluster.server.clone(),
+            tool: api.tool.to_owned(),
+            namespace: namespace.clone(),
+            name: name.clone(),
+            uid: self.machine.uid().to_owned(),
+        }
+    }
+
+    /// What is done to it in spite of a lock.
+    pub(crate) fn findings(&self) -> Vec<Finding> {
+        self.machine.findings()
+    }
+}
+
+impl Session<'_> {
+    /// Reads the Machine of `node` in the management cluster that was given.
+    ///
+    /// # Errors
+    /// Why opt-outs can't be set on it, in words; `None`: no management cluster was given.
+    pub(crate) async fn see_machine(
+        &self,
+        node: &str,
+        machine: &MachineRef,
+    ) -> Result<MachineSeen, Option<String>> {
+        let context = self.management.given.as_deref().ok_or(None)?;
+        let cluster = self.management.open(context).await.map_err(Some)?;
+        let read = read_machine(&cluster.requests, machine).await;
+        match read.map_err(|error| Some(failure::cause(&error)))? {
+            None => Err(Some(words::missing(machine, context))),
+            Some(found) if !found.is_of(node) => Err(Some(words::of_another(machine, context))),
+            Some(machine) => Ok(MachineSeen { machine, cluster }),
+        }
+    }
+
+    /// What stands against a lock that sets opt-outs on the Machine of `node`.
+    pub(super) async fn machine_findings(&self, node: &str, machine: &MachineRef) -> Vec<Finding> {
+        match self.see_machine(node, machine).await {
+            Ok(seen) => seen.findings(),
+            Err(cause) => vec![Finding {
+                activity: Activity::MachineUnprotected,
+                key: machine.api.tool.to_owned(),
+                since: None,
+                detail: cause,
+            }],
+        }
+    }
+
+    /// Sets the opt-outs of the lock in `lease` on a Machine, of which its Node has a record.
+    ///
+    /// # Errors
+    /// Why they are not set, in words.
+    pub(super) async fn mark_machine(
+        &self,
+        lease: &NodeLease,
+        seen: &MachineSeen,
+        is_held: impl AsyncFn() -> Result<bool, Error>,
+    ) -> Result<(), String> {
+        let lock_id = lease.lock_id().map(|id| id.to_string());
+        let mark = MachineMark {
+            lock_id: lock_id.as_deref().unwrap_or_default(),
+            owner: lease.holder().map(identity::person).unwrap_or_default(),
+        };
+        let MachineSeen { machine, cluster } = seen;
+        let marking = mark_machine(&cluster.requests, machine.clone(), mark, is_held);
+        match marking.await {
+            Ok(Marked::Done) => {
+                let (node, is_hold) = (lease.node(), lease.is_hold());
+                let said = words::protected(node, &machine.of, &cluster.context, is_hold);
+                self.terminal.remark(said);
+                Ok(())
+            }
+            Ok(Marked::Gone) => Err(words::GONE.to_owned()),
+            Ok(Marked::LockEnded) => Err(node_keys::lock_ended(lease.is_hold())),
+            Err(error) => Err(words_of(error)),
+        }
+    }
+
+    /// The Machines of `machines` with opt-outs of a lock, which is the one with the id beside it.
+    ///
+    /// # Errors
+    /// In words, if the management cluster that was given can't be reached, or has no Machines.
+    pub(crate) async fn marked_machines(
+        &self,
+        machines: &[MachineRef],
+    ) -> Result<Vec<(MachineRecord, String)>, String> {
+        let Some(context) = self.management.given.as_deref() else {
+            return Ok(Vec::new());
+        };
+        let cluster = self.management.open(context).await?;
+        let mut marked = Vec::new();
+        let places = machines.iter().map(|of| (of.api.tool, &*of.namespace));
+        for (tool, namespace) in places.collect::<BTreeSet<_>>() {
+            let mut of_place = machines.iter();
+            let is_there = |of: &&MachineRef| of.api.tool == tool && of.namespace == namespace;
+            let Some(of) = of_place.find(is_there) else {
+                continue;
+            };
+            let found = marked_machines(&cluster.requests, of.api, namespace).await;
+            for machine in found.map_err(|error| failure::cause(&error))? {
+                let lock_id = machine.lock_id().unwrap_or_default().to_owned();
+                let cluster = cluster.clone();
+                marked.push((MachineSeen { machine, cluster }.record(), lock_id));
+            }
+        }
+        Ok(marked)
+    }
+
+    /// Removes what locks set on the Machine in `record`, before the lock `ended` ends, and returns whether nothing is left there.
+    /// Otherwise, it says what is left. The context is the one that was given, or else the recorded one.
+    pub(crate) async fn unmark_machine(
+        &self,
+        node: &str,
+        record: &MachineRecord,
+        ended: &str,
+        shown: impl AsyncFn() -> Result<Option<String>, Error>,
+    ) -> bool {
+        match self.try_unmark_machine(record, ended, shown).await {
+            Ok(Unmarked::StillHeld) => false,
+            Ok(_) => true,
+            Err(cause) => {
+                let (left, hint) = words::left(node, record, &cause, self.program);
+                self.terminal.warn(left);
+                self.terminal.hint(hint);
+                false
+            }
+        }
+    }
+
+    async fn try_unmark_machine(
+        &self,
+        record: &MachineRecord,
+        ended: &str,
+        shown: impl AsyncFn() -> Result<Option<String>, Error>,
+    ) -> Result<Unmarked, String> {
+        let machine = record.machine().ok_or(words::UNKNOWN_API)?;
+        let context = self.management.given.as_deref().unwrap_or(&record.context);
+        let cluster = self.management.open(context).await?;
+        let unmarking = unmark_machine(&cluster.requests, &machine, record, ended, shown);
+        match unmarking.await.map_err(words_of)? {
+            Unmarked::Gone if cluster.server != record.server => {
+                Err(words::elsewhere(context, &record.server))
+            }
+            Unmarked::Copied => Err(words::copied(record, context)),
+            unmarked => Ok(unmarked),
+        }
+    }
+}
+
+fn words_of(error: Error) -> String {
+    let failure = Failure::from(error);
+    let words = failure.api().map(failure::cause);
+    words.unwrap_or_else(|| escape(&failure.to_string()))
+}

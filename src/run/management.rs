@@ -1,0 +1,96 @@
+//! The clusters with the Machines of Nodes, which Cluster API calls management clusters.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use connect::{Environment, Flags, Notice, Notices, connect};
+use maintenance_lease::{DEFAULT_REQUEST_TIMEOUT, Requests};
+use tokio::sync::Mutex;
+
+use crate::args::connection::USER_AGENT;
+use crate::text::escape;
+use crate::ui::Terminal;
+use crate::words::session as words;
+
+/// The clusters of Machines, by kubeconfig context.
+pub(crate) struct ManagementClusters<'a> {
+    /// The context that the user named.
+    pub(crate) given: Option<String>,
+    flags: Flags,
+    environment: &'a Environment,
+    open: Mutex<HashMap<String, Result<ManagementCluster, String>>>,
+}
+
+/// A cluster with Machines.
+#[derive(Clone)]
+pub(crate) struct ManagementCluster {
+    pub(crate) context: String,
+    pub(crate) requests: Requests,
+    pub(crate) server: String,
+}
+
+impl<'a> ManagementClusters<'a> {
+    /// With the same kubeconfig as the connection that `flags` choose, and as the same impersonated user.
+    pub(super) fn new(flags: Flags, environment: &'a Environment) -> Self {
+        Self {
+            given: None,
+            flags,
+            environment,
+            open: Mutex::default(),
+        }
+    }
+
+    /// The cluster behind `context`. Sends nothing, but may run a credential plugin.
+    ///
+    /// # Errors
+    /// In words, if the kubeconfig has no usable context of this name.
+    pub(crate) async fn open(&self, context: &str) -> Result<ManagementCluster, String> {
+        let mut open = self.open.lock().await;
+        if let Some(opened) = open.get(context) {
+            return opened.clone();
+        }
+        let flags = Flags {
+            context: Some(context.to_owned()),
+            kubeconfig: self.flags.kubeconfig.clone(),
+            impersonate: self.flags.impersonate.clone(),
+            impersonate_groups: self.flags.impersonate_groups.clone(),
+            impersonate_uid: self.flags.impersonate_uid.clone(),
+            impersonate_extra: self.flags.impersonate_extra.clone(),
+            request_timeout: self.flags.request_timeout,
+            disable_compression: self.flags.disable_compression,
+            verbosity: self.flags.verbosity,
+            ..Flags::default()
+        };
+        let connected = connect(&flags, self.environment, USER_AGENT, &notices(true)).await;
+        let opened = match connected {
+            Ok(connection) => Ok(ManagementCluster {
+                context: context.to_owned(),
+                requests: Requests::new(
+                    connection.client,
+                    Some(
+                        connection
+                            .request_timeout
+                            .unwrap_or(DEFAULT_REQUEST_TIMEOUT),
+                    ),
+                ),
+                server: connection.server,
+            }),
+            Err(error) => Err(escape(&error.to_string())),
+        };
+        open.insert(context.to_owned(), opened.clone());
+        opened
+    }
+}
+
+/// Prints what is to be said while requests are under way; the API server's warnings only if `warns`.
+pub(super) fn notices(warns: bool) -> Notices {
+    Arc::new(move |notice| {
+        let terminal = Terminal::default();
+        match notice {
+            Notice::ApiWarning(_) if !warns => {}
+            Notice::ApiWarning(text) => terminal.warn(escape(&text)),
+            Notice::Trace(text) => terminal.raw_stderr(text),
+            Notice::SlowPlugin(command) => terminal.remark(words::slow_plugin(&command)),
+        }
+    })
+}
