@@ -164,6 +164,10 @@ pub async fn unmark_machine<E: From<ApiError>>(
         let path = of.path(machine.version);
         match patch(requests, &path, APPLY, &body).await {
             Ok(()) => return Ok(Unmarked::Done),
+            // Nothing of ours is there, and this user could not have written it.
+            Err(error) if error.is_forbidden() && machine.lock_id().is_none() => {
+                return Ok(Unmarked::Done);
+            }
             // The next read shows that it is gone.
             Err(error) if error.is_not_found() => {}
             Err(error) => tries.wait(error).await?,
