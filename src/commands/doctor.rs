@@ -9,7 +9,7 @@ use other_tools::{HELD, KeysRemoved};
 use policies::{Manifest, Mode};
 use serde_json::{Value, json};
 
-use crate::args::output::{OutputArgs, offers_no_lock_id};
+use crate::args::output::{OutputArgs, offers_no_lock_id, templates};
 use crate::error::{Failure, PolicyRefusal};
 use crate::exit::Code;
 use crate::output::checkup::{Checkup, CheckupList};
@@ -28,7 +28,11 @@ use crate::words::policies::Enforcement;
 /// Each line begins with ok, note or problem, and the line below says what to do. The exit code is 1 if there is a
 /// problem. A note is about something optional, or something that you may not read.
 #[derive(Args, Clone, Debug)]
-#[command(mut_arg("format", offers_no_lock_id))]
+#[command(mut_arg("format", |format| templates(
+        offers_no_lock_id(format),
+        "{.items[*].check}",
+        "CHECK:.check,LEVEL:.level"
+)))]
 #[command(after_help = "Examples:
   kubectl maint doctor
   kubectl maint doctor --fix

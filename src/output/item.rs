@@ -1,9 +1,11 @@
 //! A node and its lock as data: the versioned shape of `-o json` and `-o yaml`, which `docs/json.md`
 //! documents.
 
+use std::collections::BTreeMap;
+
 use maintenance_lease::protocol::{Instant, Now, State};
 use maintenance_lease::{Change, NodeLease, NodeLookup, NodeRow};
-use other_tools::Finding;
+use other_tools::{Finding, NodeKeys};
 use pod_safety::node_health::Health;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -114,6 +116,9 @@ pub(crate) struct Item {
     /// What other tools do to the node. Absent also if the whole Node was not read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     other_tools: Vec<OtherTool>,
+    /// What locks set on the Node and did not remove yet. Absent also if the whole Node was not read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    set_by_locks: Option<SetByLocks>,
     /// When the node's kubelet last renewed its heartbeat.
     #[serde(skip_serializing_if = "Option::is_none")]
     heartbeat_at: Option<Time>,
@@ -266,6 +271,15 @@ impl Item {
         }
     }
 
+    /// Adds what locks set on the Node.
+    pub(crate) fn with_keys(self, keys: Option<&NodeKeys>) -> Self {
+        let keys = keys.filter(|keys| !keys.is_empty());
+        Self {
+            set_by_locks: keys.map(SetByLocks::of),
+            ..self
+        }
+    }
+
     /// The state after a change.
     pub(crate) fn of_change(change: &Change, now: Now) -> Self {
         Self {
@@ -303,6 +317,31 @@ impl OtherTool {
             key: finding.key.clone(),
             since: finding.since.and_then(Time::of),
             detail: finding.detail.clone(),
+        }
+    }
+}
+
+/// What locks set on a Node: the held label, opt-outs and a cordon.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SetByLocks {
+    /// Labels with their values.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    labels: BTreeMap<String, String>,
+    /// Annotations with their values.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    annotations: BTreeMap<String, String>,
+    /// Whether a lock cordoned the node.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    cordoned: bool,
+}
+
+impl SetByLocks {
+    fn of(keys: &NodeKeys) -> Self {
+        Self {
+            labels: keys.labels.clone(),
+            annotations: keys.annotations.clone(),
+            cordoned: keys.cordon,
         }
     }
 }

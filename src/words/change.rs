@@ -149,7 +149,10 @@ pub(crate) fn how_to_extend(
     let wanted = change.until()? + Span::from(requested) - now.latest;
     let requested = length(requested.into());
     Some(match wanted <= LONGEST_DURATION.into() {
-        true => format!("to add {requested}, run `{program} renew {node} --duration +{requested}`"),
+        true => format!(
+            "to add {requested}, run `{}`",
+            program.run(format_args!("renew {node} --duration +{requested}"))
+        ),
         false => {
             let left = (change.until()? - now.latest).to_duration();
             let named = program.narrowed(std::slice::from_ref(node));
@@ -215,7 +218,8 @@ pub(crate) fn fenced(change: &Change, program: &Program) -> Option<String> {
     (is_fenced && change.done == Done::Acquired).then(|| {
         format!(
             "node/{node} is fenced: it is off or cut off, and stays out of service until you run \
-             `{program} unfence {node}`"
+             `{}`",
+            program.run(format_args!("unfence {node}"))
         )
     })
 }

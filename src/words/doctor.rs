@@ -165,7 +165,12 @@ impl Discovery {
     pub(crate) fn lines(&self, program: &Program) -> (Level, String, Option<String>) {
         let ok = |says: String| (Level::Ok, says, None);
         let note = |says: String, hint: String| (Level::Note, says, Some(hint));
-        let by_administrator = || format!("an administrator can check with `{program} doctor`");
+        let by_administrator = || {
+            format!(
+                "an administrator can check with `{}`",
+                program.run("doctor")
+            )
+        };
         let problem = |says: String, hint: String| (Level::Problem, says, Some(hint));
         match self {
             Self::Server { version, place } => {
@@ -197,14 +202,17 @@ impl Discovery {
             }
             Self::NamespaceDeleting => problem(
                 format!("{NAMESPACE} is being deleted, and every lock with it"),
-                format!("wait until it is gone, then create it with `{program} install`"),
+                format!(
+                    "wait until it is gone, then create it with `{}`",
+                    program.run("install")
+                ),
             ),
             Self::NamespaceMissing => problem(
                 format!("{NAMESPACE} does not exist, so no node can be locked"),
                 format!(
-                    "create it with `{program} install`, or, without the policies, with `{} create namespace \
-                     {NAMESPACE}`",
-                    program.kubectl()
+                    "create it with `{}`, or, without the policies, with `{}`",
+                    program.run("install"),
+                    program.kubectl(format_args!("create namespace {NAMESPACE}"))
                 ),
             ),
             Self::Namespace => ok(NAMESPACE.to_owned()),
@@ -237,7 +245,10 @@ impl Discovery {
                     "of another release than this plugin, or edited: {}",
                     first(names, LISTED)
                 ),
-                format!("to replace them and keep their mode: `{program} install`"),
+                format!(
+                    "to replace them and keep their mode: `{}`",
+                    program.run("install")
+                ),
             ),
             Self::SameRelease => ok("of the same release as this plugin".to_owned()),
             Self::Untracked { nodes, is_denied } => {
@@ -246,7 +257,7 @@ impl Discovery {
                     nodes.len(),
                     first(nodes, LISTED)
                 );
-                let hint = format!("to repair them: `{program} doctor --fix`");
+                let hint = format!("to repair them: `{}`", program.run("doctor --fix"));
                 match is_denied {
                     true => problem(says, hint),
                     false => note(says, hint),
@@ -259,7 +270,7 @@ impl Discovery {
                     "with the held label of a lock that has ended or expired: {}",
                     first(nodes, LISTED)
                 ),
-                format!("to remove it: `{program} doctor --fix`"),
+                format!("to remove it: `{}`", program.run("doctor --fix")),
             ),
             Self::LabelsRemoved(nodes) => ok(format!("removed: {}", first(nodes, LISTED))),
             Self::LabelsLeft { nodes, why } => note(
@@ -270,8 +281,8 @@ impl Discovery {
                 match why {
                     Some(why) => escape(why),
                     None => format!(
-                        "to remove a label without a lock id: `{} label node NODE kubectl-maint.dev/held-`",
-                        program.kubectl()
+                        "to remove a label without a lock id: `{}`",
+                        program.kubectl("label node NODE kubectl-maint.dev/held-")
                     ),
                 },
             ),
@@ -310,12 +321,15 @@ fn policy(
         (Enforcement::NotInstalled, _) => (
             Level::Note,
             "not installed".to_owned(),
-            Some(format!("to install it: `{program} install`")),
+            Some(format!("to install it: `{}`", program.run("install"))),
         ),
         (Enforcement::Off, _) => (
             Level::Note,
             "switched off".to_owned(),
-            Some(format!("to switch it on: `{program} enforce audit`")),
+            Some(format!(
+                "to switch it on: `{}`",
+                program.run("enforce audit")
+            )),
         ),
         (Enforcement::On(Mode::Deny), Some(true)) => (
             Level::Ok,
@@ -325,7 +339,7 @@ fn policy(
         (Enforcement::On(Mode::Deny), Some(false)) => (
             Level::Problem,
             "deny, but a write that breaks a rule was admitted".to_owned(),
-            Some(format!("install it again: `{program} install`")),
+            Some(format!("install it again: `{}`", program.run("install"))),
         ),
         (Enforcement::On(Mode::Deny), None) => (
             Level::Note,
@@ -338,7 +352,10 @@ fn policy(
         (Enforcement::On(mode), _) => (
             Level::Note,
             format!("{}: nothing is refused", mode.name()),
-            Some(format!("to refuse such writes: `{program} enforce deny`")),
+            Some(format!(
+                "to refuse such writes: `{}`",
+                program.run("enforce deny")
+            )),
         ),
     };
     (level, says, hint)

@@ -158,8 +158,7 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
                 let all = "--all-unreachable --max=N".to_owned();
                 let nodes = node.as_deref().map_or(all, for_shell);
                 format!(
-                    "run `{program} fence {nodes} --powered-off=\"HOW YOU KNOW\"`, or `{program} fence {nodes} -- HOOK`"
-                )
+                    "run `{}`, or `{}`", program.run(format_args!("fence {nodes} --powered-off=\"HOW YOU KNOW\"")), program.run(format_args!("fence {nodes} -- HOOK")))
             },
         ),
         InputError::EmptyPodSelector => both(
@@ -189,9 +188,7 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
             format!("why cannot explain {}", shown(typed)),
             match node_of(typed) {
                 Some(node) => format!(
-                    "show what is stuck there with `{program} status --pods {node}`, or its lock and health \
-                     with `{program} describe {node}`"
-                ),
+                    "show what is stuck there with `{}`, or its lock and health with `{}`", program.run(format_args!("status --pods {node}")), program.run(format_args!("describe {node}"))),
                 None => "use pod/NAME, pvc/NAME or namespace/NAME; list its pods with `kubectl get pods`"
                     .to_owned(),
             },

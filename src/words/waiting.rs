@@ -45,8 +45,12 @@ pub(crate) fn line(blocked: &Blocked, set: SetWait, request: RequestContext<'_>)
 /// How to work under the caller's own lease instead of waiting for it.
 fn way_on(blocked: &Blocked, program: &Program) -> Option<String> {
     let node = &blocked.refused.node;
-    is_own(blocked)
-        .then(|| format!("release it with `{program} release {node}`, or use --reentry instead"))
+    is_own(blocked).then(|| {
+        format!(
+            "release it with `{}`, or use --reentry instead",
+            program.run(format_args!("release {node}"))
+        )
+    })
 }
 
 /// The remaining time, as a countdown at `now`; the line below the full one.

@@ -255,6 +255,38 @@ fn describe_shows_what_a_lock_set_on_its_node() {
 }
 
 #[test]
+fn json_has_what_a_lock_set_on_its_node() {
+    on_both("label-json", |cluster| {
+        let node = cluster.node("worker-1");
+        let set_by_locks = || {
+            // As one of all nodes, it is read only because of its lock.
+            let run = cluster.maint(["status", "--all", "-o", "json"]).succeeds();
+            let list: Value = serde_json::from_str(&run.stdout).expect("JSON");
+            let mut items = list["items"].as_array().expect("items").iter();
+            let item = items.find(|item| item["node"] == *node);
+            item.expect("the node")["setByLocks"].clone()
+        };
+        let acquire = ["acquire", &node, "--opt-outs=node-healthcheck"];
+        cluster.maint(acquire).succeeds();
+        let labels = json!({"kubectl-maint.dev/held": "true"});
+        let annotations = json!({"remediation.medik8s.io/exclude-from-remediation": "true"});
+        assert_eq!(
+            set_by_locks(),
+            json!({"labels": labels, "annotations": annotations})
+        );
+        cluster.maint(["release", &node]).succeeds();
+        assert_eq!(set_by_locks(), Value::Null);
+
+        cluster
+            .maint(["hold", &node, "--cordon", "--opt-outs=none"])
+            .succeeds();
+        assert_eq!(set_by_locks(), json!({"labels": labels, "cordoned": true}));
+        cluster.maint(["unhold", &node]).succeeds();
+        assert_eq!(set_by_locks(), Value::Null);
+    });
+}
+
+#[test]
 fn of_a_lock_is_written_only_if_that_is_wanted() {
     on_real("label-wanted", |cluster| {
         let node = cluster.node("worker-1");

@@ -199,7 +199,7 @@ fn leases_without_managed_fields_are_repaired() {
     admitted(uma.post(LEASES, &empty), "a lease without fields");
     let refused = uma.maint(&["acquire", node, "--holder", "uma"]);
     assert_eq!(refused.code, 1, "{refused:?}");
-    let hint = "(maint-untracked)\nhint: repair its Lease with `kubectl maint --holder uma doctor --fix`\n";
+    let hint = "(maint-untracked)\nhint: repair its Lease with `kubectl maint doctor --fix --holder uma`\n";
     assert!(refused.stderr.ends_with(hint), "{refused:?}");
     let found = uma.maint(&["doctor"]);
     assert!(lines(&found, "leases").contains(node), "{found:?}");

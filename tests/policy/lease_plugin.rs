@@ -128,7 +128,7 @@ fn a_refusal_names_the_missing_right() {
         refused.stderr,
         "error: cannot put node/plugin-refused on hold: a policy refused it: to start a hold, uma needs the right \"hold\" on leases (maint-hold-right)\nhint: ask an administrator for \
          the right \"hold\" on leases; deploy/rbac.yaml has the roles. Without it, lock the node for up \
-         to 1h with `kubectl maint --holder uma acquire plugin-refused`\n"
+         to 1h with `kubectl maint acquire plugin-refused --holder uma`\n"
     );
     uma.succeeds(&["acquire", node, "--holder", "uma"]);
     let refused = uma.maint(&["hold", node, "-m", "x", "--holder", "uma"]);
@@ -327,7 +327,7 @@ fn a_lock_of_ones_name_and_another_api_user_is_explained() {
     let refused = ugo.maint(&["renew", node, "-m", "mine", "--holder", "ops"]);
     assert_eq!(refused.code, 3, "{refused:?}");
     let hint = " UTC (maint-live-lock)\nhint: only that API user can change the reason; extend it with \
-                `kubectl maint --holder ops renew plugin-same-name`\n";
+                `kubectl maint renew plugin-same-name --holder ops`\n";
     assert!(refused.stderr.ends_with(hint), "{refused:?}");
     assert_eq!(user_of(plane, node), "1-uma");
     let ada = person(plane, "ada", &[ADMINISTRATORS]);

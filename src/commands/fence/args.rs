@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 
 use crate::args::fencing::FencingArgs;
-use crate::args::output::offers_no_lock_id;
+use crate::args::output::{offers_no_lock_id, templates};
 use crate::args::write::{NamespaceArgs, TicketArgs, non_empty_reason};
 use crate::error::InvalidValue;
 
@@ -23,7 +23,11 @@ use crate::error::InvalidValue;
 /// and the exit codes, docs/fencing-hooks.md how to write a HOOK.
 #[derive(Args, Debug)]
 #[command(
-    mut_arg("format", offers_no_lock_id),
+    mut_arg("format", |format| templates(
+        offers_no_lock_id(format),
+        "{.items[*].node}",
+        "NODE:.node,FENCED:.fenced"
+    )),
     mut_arg("node", |node| node.required(false).required_unless_present("all_unreachable")),
     override_usage = "kubectl maint fence [OPTIONS] NODE --powered-off=HOW
        kubectl maint fence [OPTIONS] NODE -- HOOK [ARGUMENT]...

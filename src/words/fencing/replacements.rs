@@ -29,7 +29,8 @@ pub(crate) fn back(node: &str, pods: usize) -> String {
 /// The node was fenced already, and the command does not know which pods it had then.
 pub(crate) fn gone_before(node: &str, program: &Program) -> String {
     format!(
-        "node/{node}: not checked whether pods that were removed earlier run again; see `{program} status --pods`"
+        "node/{node}: not checked whether pods that were removed earlier run again; see `{}`",
+        program.run("status --pods")
     )
 }
 
@@ -85,7 +86,10 @@ pub(crate) fn still_not_back(
     let hint = match (explained.next(), missing.clone().next()) {
         (Some((namespace, name)), _) => {
             let (name, namespace) = (for_shell(name), for_shell(namespace));
-            format!("see why with `{program} why pod/{name} -n {namespace}`")
+            format!(
+                "see why with `{}`",
+                program.run(format_args!("why pod/{name} -n {namespace}"))
+            )
         }
         (None, first) => {
             let namespace = first.map_or("", |(pod, _)| &pod.pod.namespace);
