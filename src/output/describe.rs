@@ -10,7 +10,6 @@ use crate::words::activity;
 use crate::words::cells::{last_reason, none, time_left, unknown, unreadable};
 use crate::words::health;
 use crate::words::holder_name::of_node;
-use crate::words::lock::is_ending;
 use crate::words::next_steps::{self, Reader};
 use crate::words::node_keys;
 use crate::words::state::{ShownState, flag_words};
@@ -117,7 +116,7 @@ fn end(lease: &NodeLease, now: Now) -> Option<String> {
         return Some(unreadable());
     }
     let left = time_left(lease, now);
-    let words = match lease.is_overdue(now) || is_ending(lease.state(now), now) {
+    let words = match lease.is_overdue(now) || lease.state(now).is_ending(now) {
         true => left,
         false => format!("in {left}"),
     };

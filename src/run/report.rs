@@ -1,7 +1,5 @@
 //! Reports the outcome for each node: in words and as data, with the next step, the Events and the exit code.
 
-use std::time::Duration;
-
 use maintenance_lease::protocol::Instant;
 use maintenance_lease::{Change, Done, NodeEvent, NodeLease, Target};
 
@@ -33,8 +31,6 @@ pub(crate) struct Report<'a> {
     pub(crate) confirmed: Option<&'a Confirmed>,
     /// The caller's reason for a takeover.
     pub(crate) because: Option<&'a str>,
-    /// The requested duration.
-    pub(crate) requested: Option<Duration>,
     selection: &'a Selection,
     problems: Problems<'a>,
     is_going_on: bool,
@@ -53,7 +49,6 @@ impl<'a> Report<'a> {
             command,
             confirmed: None,
             because: None,
-            requested: None,
             selection,
             problems: Problems::changing(&command.session, command.verb),
             is_going_on: false,
@@ -166,7 +161,6 @@ impl<'a> Report<'a> {
             dry_run: command.args.write.dry_run,
             broken,
             unnamed: *self.selection == Selection::Mine,
-            duration: self.requested,
         };
         session.report_before(change, now);
         if change.done == Done::AlreadyFree && self.because.is_some() {
@@ -176,7 +170,7 @@ impl<'a> Report<'a> {
             terminal.result(change::line(change, context));
         }
         let program = session.program;
-        if let Some(command) = change::how_to_extend(change, self.requested, now, program) {
+        if let Some(command) = change::how_to_extend(change, now, program) {
             terminal.remark(command);
         }
         self.items.push(Item::of_change(change, now));

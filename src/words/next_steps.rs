@@ -6,7 +6,6 @@ use pod_safety::fencing::is_of_fencing;
 use pod_safety::node_health::Health;
 
 use super::hint_command::{NO_REASON, Program};
-use super::lock::is_ending;
 use super::time::{clock, remaining};
 use super::verb::Outcomes;
 use crate::error::Verb;
@@ -60,7 +59,7 @@ pub(crate) fn all(
             ("Extend it", program.run(format_args!("renew {node}"))),
             ("Release it", program.run(format_args!("release {node}"))),
         ],
-        (State::Held { .. }, false) if is_ending(state, now) => vec![(
+        (State::Held { .. }, false) if state.is_ending(now) => vec![(
             "Wait for it",
             program.run(format_args!("acquire {node} --wait -m {NO_REASON}")),
         )],

@@ -4,11 +4,13 @@ pub(crate) mod fenced;
 
 use std::time::Duration;
 
-use maintenance_lease::protocol::{Instant, Now, Refusal, State, identity};
-use maintenance_lease::{LONGEST_DURATION, NAMESPACE, NodeLease, Refused};
+use maintenance_lease::protocol::{
+    Instant, Now, Refusal, Span, State, identity, longest_extension,
+};
+use maintenance_lease::{NAMESPACE, NodeLease, Refused};
 
 use super::holder_name::{named, person};
-use super::lock::{about, is_ending, why};
+use super::lock::{about, why};
 use super::request::RequestContext;
 use super::state::node_problem;
 use super::time::{clock, length, remaining};
@@ -184,7 +186,7 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
     match (refused.refusal, verb) {
         (_, Verb::Verify) => STOP.to_owned(),
         (Refusal::Held | Refusal::NotHolder, Verb::Release | Verb::Renew)
-            if is_ending(refused.state, request.now) =>
+            if refused.state.is_ending(request.now) =>
         {
             format!("acquire {it} with `{}`", to_lock.same_command("--wait"))
         }
@@ -296,7 +298,9 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
             )
         }
         (Refusal::NotHeld, _) => format!("acquire {it} with `{}`", to_lock.same_command("")),
-        (Refusal::TooLong { left, .. }, _) => possible_extension(left.to_duration(), &named, lease),
+        (Refusal::TooLong { left, .. }, _) => {
+            possible_extension(longest_extension(left), &named, lease)
+        }
         (Refusal::Elected | Refusal::Foreign, _) => format!(
             "inspect {it} with `{}`",
             program.kubectl(format_args!("get lease -n {NAMESPACE} {node} -o yaml"))
@@ -390,16 +394,12 @@ fn is_overlong(refused: &Refused, now: Now) -> bool {
     lease.is_some_and(|lease| lease.flags(now).overlong)
 }
 
-/// How much can be added to a lock if this much time is `left`: for the nodes of `named`, with the reason
-/// in `lease` if there is no new one.
-pub(super) fn possible_extension(
-    left: Duration,
-    named: &Program,
-    lease: Option<&NodeLease>,
-) -> String {
+/// How to add `most` to the locks of the nodes of `named`, or to lock them for longer, with the reason in `lease` if
+/// there is no new one.
+pub(super) fn possible_extension(most: Span, named: &Program, lease: Option<&NodeLease>) -> String {
     let hold = named.of_verb(Verb::Hold.name(), lease).same_command("");
     let longer = format!("for longer, run `{hold}`");
-    let possible = match LONGEST_DURATION.saturating_sub(left).as_secs() {
+    let possible = match most.to_duration().as_secs() {
         // Seconds are not worth a command.
         0..60 => return longer,
         seconds => seconds / 60 * 60,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::source::{Module, imports, imports_of};
+use crate::source::{Module, identifiers, imports, imports_of, sources};
 
 /// The layers, from the top down. What shares a layer may import each other.
 const LAYERS: [&[&str]; 11] = [
@@ -59,6 +59,22 @@ fn commands_do_not_import_each_other() {
 fn a_folders_files_do_not_import_from_its_own_file() {
     let upwards = wrong(600, |from, to| to[..] == from[..from.len() - 1]);
     assert!(upwards.is_empty(), "move what is shared down:\n{upwards}");
+}
+
+/// Rules about time are the library's, so that a planted mistake there shows in every message and command.
+#[test]
+fn margins_and_limits_of_locks_are_only_the_librarys() {
+    let mut limits = 0;
+    for (file, tokens) in sources() {
+        let names = identifiers(tokens);
+        assert!(!names.contains("SKEW_BUDGET"), "{}", file.display());
+        if names.contains("LONGEST_DURATION") {
+            // A flag is refused before the first request.
+            assert!(file.starts_with("args"), "{}", file.display());
+            limits += 1;
+        }
+    }
+    assert!(limits > 0, "no flag has a limit");
 }
 
 #[test]

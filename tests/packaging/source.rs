@@ -111,6 +111,19 @@ pub(crate) fn literals(tokens: TokenStream) -> Vec<(String, String)> {
     reader.literals
 }
 
+/// All names in a file.
+pub(crate) fn identifiers(tokens: TokenStream) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for token in tokens {
+        match token {
+            TokenTree::Ident(name) => drop(names.insert(name.to_string())),
+            TokenTree::Group(group) => names.extend(identifiers(group.stream())),
+            TokenTree::Punct(_) | TokenTree::Literal(_) => {}
+        }
+    }
+    names
+}
+
 #[derive(Default)]
 struct Reader {
     /// Those that begin with `crate`, `self` or `super`.
