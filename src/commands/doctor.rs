@@ -294,24 +294,21 @@ async fn labels(session: &Session<'_>, found: &mut Vec<(Check, Discovery)>, fix:
         }
     };
     let labelled = labelled["items"].as_array().map_or(&[][..], Vec::as_slice);
-    let is_on = |(check, found): &(Check, Discovery)| {
-        let is_on = matches!(
-            found,
-            Discovery::Policy {
-                mode: Enforcement::On(_),
-                ..
-            }
-        );
-        *check == Check::NodePolicy && is_on
+    let may_be_on = |(check, found): &(Check, Discovery)| match found {
+        Discovery::Policy { mode, .. } => {
+            *check == Check::NodePolicy && matches!(mode, Enforcement::On(_))
+        }
+        Discovery::PolicyUnread { .. } => true,
+        _ => false,
     };
-    let unlabelled = match found.iter().any(is_on) {
+    let may_be_on = found.iter().any(may_be_on);
+    let stale = stale_labels(session, labelled, &leases, fix).await;
+    found.push((Check::HeldLabels, stale));
+    // After the repair: the hold may have replaced a lock whose label was removed.
+    let unlabelled = match may_be_on {
         true => unlabelled(session, &leases).await,
         false => Vec::new(),
     };
-    found.push((
-        Check::HeldLabels,
-        stale_labels(session, labelled, &leases, fix).await,
-    ));
     if !unlabelled.is_empty() {
         found.push((Check::HeldLabels, Discovery::Unlabelled(unlabelled)));
     }

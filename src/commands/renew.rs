@@ -102,8 +102,8 @@ pub(crate) async fn run(args: &RenewArgs, start: &Start<'_>) -> Result<Code, Fai
             }
             result => {
                 let change = result?;
-                if let Some(lease) = change.lease.as_ref().filter(|_| !command.is_dry_run()) {
-                    session.move_end(lease).await;
+                if !command.is_dry_run() {
+                    session.update_node(&change).await;
                 }
                 Ok(change)
             }

@@ -7,21 +7,21 @@ use std::future::pending;
 use futures::future::join_all;
 use futures::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::Node;
-use maintenance_lease::{Change, Done, Error, HeldLease, NodeLease};
+use maintenance_lease::{CLEANUP, Change, Done, Error, HeldLease, NodeLease, PROTECTION};
 use other_tools::{
     KeysOfLock, KeysRemoved, KeysSet, NodeKeys, OptOuts, has_cluster_api_machine, remove_keys,
     set_keys,
 };
 
 use super::session::Session;
-use crate::args::protect::{PROTECTION, Protection};
+use crate::args::protect::Protection;
 use crate::error::Failure;
 use crate::text::escape;
 use crate::words::node_keys;
 
-/// Whether the lock in `lease` may have written something on its Node.
+/// Whether the lock in `lease` may have written something on its Node, or one that it replaced.
 pub(crate) fn is_protected(lease: &NodeLease) -> bool {
-    lease.is_hold() || lease.purpose() == Some(PROTECTION)
+    lease.is_hold() || matches!(lease.purpose(), Some(PROTECTION | CLEANUP))
 }
 
 impl Session<'_> {
@@ -42,12 +42,8 @@ impl Session<'_> {
                     self.set_held_label(lease, wanted.cordon, &wanted.opt_outs)
                         .await
                 }
-                (Some(lease), None) if change.done == Done::Renewed => {
-                    self.move_end(lease).await;
-                    true
-                }
                 (Some(_), None) => {
-                    self.remove_expired(change).await;
+                    self.update_node(change).await;
                     true
                 }
                 (None, _) => true,
@@ -167,11 +163,21 @@ impl Session<'_> {
         set_keys(self.locks.requests(), of, keys, is_held).await
     }
 
-    /// Moves the end in the held label of the lock in `lease`, which was renewed. Reports why if that fails.
-    pub(crate) async fn move_end(&self, lease: &NodeLease) {
-        if lease.purpose() != Some(PROTECTION) {
-            return;
+    /// Moves the end that the label of the lock in `change` shows, if the lock was renewed. If it has no label, what an
+    /// earlier lock left behind is removed.
+    pub(crate) async fn update_node(&self, change: &Change) {
+        let renewed = change
+            .lease
+            .as_ref()
+            .filter(|_| change.done == Done::Renewed);
+        match renewed.filter(|lease| lease.purpose() == Some(PROTECTION)) {
+            Some(lease) => self.move_end(lease).await,
+            None => self.remove_expired(change).await,
         }
+    }
+
+    /// Moves the end in the held label of the lock in `lease`, which was renewed. Reports why if that fails.
+    async fn move_end(&self, lease: &NodeLease) {
         let opt_outs = |on: &Node, id: &str| NodeKeys::opt_outs_of(id, on);
         match self.write_keys(lease, opt_outs).await {
             Ok(KeysSet::Done(_)) => {}
@@ -253,6 +259,8 @@ impl Session<'_> {
             let lease = lease.filter(|lease| lease.state(now).is_locked());
             Ok(lease.as_ref().and_then(id))
         };
+        // A lock without a label of its own leaves no trace on the Node.
+        let ending = ending.filter(|lease| lease.purpose() != Some(CLEANUP));
         let ending = ending.and_then(id);
         remove_keys(self.locks.requests(), node, ending.as_deref(), shown).await
     }

@@ -400,6 +400,55 @@ fn of_a_lock_does_not_stay_if_a_command_is_killed() {
     });
 }
 
+/// Whoever comes next removes it, whichever commands were killed before.
+#[test]
+fn of_a_lock_that_expired_goes_even_if_the_next_holder_is_killed() {
+    on_both("label-expired-killed", |cluster| {
+        let node = cluster.node("worker-1");
+        let bob = |verb: &[&str]| cluster.maint(verb).arg(&node).holder("bob@laptop");
+        let take = ["acquire", &node, "--take-expired"];
+        let leaves_keys = || {
+            bob(&["acquire", "--protect", "--opt-outs=auto"]).succeeds();
+            expire(cluster, &node);
+            killed_before(cluster, &take, "/nodes/");
+            assert_eq!(holder_of(cluster, &node).as_deref(), Some("alice@bastion"));
+            assert_eq!(keys(cluster, &node), (true, true));
+        };
+        // The holder who was killed.
+        for next in [
+            &["release", &node][..],
+            &["acquire", &node, "--reentry"],
+            &["renew", &node],
+        ] {
+            leaves_keys();
+            cluster.maint(next).succeeds();
+            assert_eq!(keys(cluster, &node), (false, false), "{next:?}");
+            cluster.maint(["release", &node]).succeeds();
+        }
+        // Somebody else, after that lock has expired, too.
+        for next in [&["acquire", "--take-expired"][..], &["hold", "-m", "disk"]] {
+            leaves_keys();
+            expire(cluster, &node);
+            bob(next).succeeds();
+            bob(&["release"]).succeeds();
+            assert_eq!(keys(cluster, &node), (false, false), "{next:?}");
+        }
+        leaves_keys();
+        cluster
+            .maint(["release", &node, "--force", "--yes"])
+            .holder("carol@desk")
+            .succeeds();
+        assert_eq!(keys(cluster, &node), (false, false));
+        // A lock that replaced a clean one is like any other.
+        cluster.maint(["acquire", &node]).succeeds();
+        let lease = cluster.lease_of(&node);
+        assert_eq!(
+            lease["metadata"]["annotations"]["kubectl-maint.dev/purpose"],
+            Value::Null
+        );
+    });
+}
+
 #[test]
 fn is_removed_only_by_the_release_that_ends_the_lock() {
     on_both("label-lock-other", |cluster| {
