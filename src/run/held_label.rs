@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::{Change, Done, Error, HeldLease, NodeLease};
 use other_tools::{
     KeysOfLock, KeysRemoved, KeysSet, NodeKeys, OptOuts, has_cluster_api_machine, remove_keys,
-    set_keys,
+    set_keys, standing_lock_id,
 };
 
 use super::session::Session;
@@ -250,8 +250,7 @@ impl Session<'_> {
         let shown = async || {
             let lease = self.locks.get(node).await?;
             let now = self.locks.server_time().now();
-            let lease = lease.filter(|lease| lease.state(now).is_locked());
-            Ok(lease.as_ref().and_then(id))
+            Ok(standing_lock_id(lease.as_ref(), now))
         };
         let ending = ending.and_then(id);
         remove_keys(self.locks.requests(), node, ending.as_deref(), shown).await
