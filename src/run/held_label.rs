@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::{CLEANUP, Change, Done, Error, HeldLease, NodeLease, PROTECTION};
 use other_tools::{
     KeysOfLock, KeysRemoved, KeysSet, NodeKeys, OptOuts, has_cluster_api_machine, remove_keys,
-    set_keys,
+    set_keys, standing_lock_id,
 };
 
 use super::session::Session;
@@ -256,8 +256,7 @@ impl Session<'_> {
         let shown = async || {
             let lease = self.locks.get(node).await?;
             let now = self.locks.server_time().now();
-            let lease = lease.filter(|lease| lease.state(now).is_locked());
-            Ok(lease.as_ref().and_then(id))
+            Ok(standing_lock_id(lease.as_ref(), now))
         };
         // A lock without a label of its own leaves no trace on the Node.
         let ending = ending.filter(|lease| lease.purpose() != Some(CLEANUP));

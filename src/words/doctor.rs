@@ -140,12 +140,12 @@ pub(crate) enum Discovery {
     },
     Repaired(Vec<String>),
     Leases(usize),
-    /// Nodes with the held label of a lock that has ended or expired.
-    StaleLabels(Vec<String>),
-    /// The labels of such Nodes were removed.
-    LabelsRemoved(Vec<String>),
-    /// Those of these Nodes were not. `None`: they have no lock id.
-    LabelsLeft {
+    /// Nodes with the held label or opt-outs of a lock that has ended or expired.
+    LeftOver(Vec<String>),
+    /// What was left on these Nodes was removed.
+    Removed(Vec<String>),
+    /// It was not. `None`: the label has no lock id.
+    NotRemoved {
         nodes: Vec<String>,
         why: Option<String>,
     },
@@ -265,15 +265,15 @@ impl Discovery {
             }
             Self::Repaired(nodes) => ok(format!("repaired: {}", first(nodes, LISTED))),
             Self::Leases(count) => ok(format!("{count} checked")),
-            Self::StaleLabels(nodes) => note(
+            Self::LeftOver(nodes) => note(
                 format!(
                     "with the held label of a lock that has ended or expired: {}",
                     first(nodes, LISTED)
                 ),
                 format!("to remove it: `{}`", program.run("doctor --fix")),
             ),
-            Self::LabelsRemoved(nodes) => ok(format!("removed: {}", first(nodes, LISTED))),
-            Self::LabelsLeft { nodes, why } => note(
+            Self::Removed(nodes) => ok(format!("removed: {}", first(nodes, LISTED))),
+            Self::NotRemoved { nodes, why } => note(
                 format!(
                     "with the held label of a lock that has ended or expired, and it was not removed: {}",
                     first(nodes, LISTED)

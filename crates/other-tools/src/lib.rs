@@ -7,11 +7,13 @@
 mod apply;
 mod findings;
 mod held_label;
+mod keys_on_node;
 mod managed_fields;
 mod node_keys;
 mod opt_outs;
 
 pub use apply::{Conflict, KeysOfLock, KeysRemoved, KeysSet, remove_keys, set_keys};
 pub use findings::{Activity, Finding, findings, medik8s_finding, medik8s_lease_path};
+pub use keys_on_node::{KeysOnNode, standing_lock_id};
 pub use node_keys::{FIELD_MANAGER, HELD, NodeKeys};
 pub use opt_outs::{OptOuts, UnknownTool, has_cluster_api_machine, tools};

@@ -1,0 +1,115 @@
+//! What locks have set on Nodes and left there, and what is missing.
+
+use std::collections::HashMap;
+
+use k8s_openapi::api::core::v1::Node;
+use maintenance_lease::{AnyLease, ApiError, NodeLease};
+use other_tools::{KeysOnNode, KeysRemoved};
+use pod_safety::Known;
+use pod_safety::cluster::Reader;
+
+use super::unread;
+use crate::run::session::Session;
+use crate::words::doctor::{Discovery, Source};
+
+/// The names of all Nodes, with what locks have set on them.
+type Nodes = HashMap<String, Option<KeysOnNode>>;
+
+/// Reads the Nodes.
+///
+/// # Errors
+/// If they can't be listed.
+pub(super) async fn read(reader: &Reader) -> Result<Nodes, ApiError> {
+    let with_keys = |node: Node| {
+        let keys = KeysOnNode::of(&node);
+        Some((node.metadata.name?, keys))
+    };
+    let nodes = reader.select("/api/v1/nodes", "", with_keys).await?;
+    Ok(nodes.into_iter().collect())
+}
+
+/// The keys of locks that have ended or expired, and the holds without a label that the node policy would respect.
+pub(super) async fn check(
+    session: &Session<'_>,
+    reader: &Reader,
+    nodes: Result<Nodes, ApiError>,
+    leases: Vec<AnyLease>,
+    is_policy_on: bool,
+    fix: bool,
+) -> Vec<Discovery> {
+    let mut nodes = match nodes {
+        Ok(nodes) => nodes,
+        Err(error) => return vec![unread(Source::Nodes, &error.into())],
+    };
+    let leases = leases.into_iter().map(|any| any.lease);
+    let leases = leases
+        .map(|lease| (lease.node().to_owned(), lease))
+        .collect();
+    let left_over = left_over(session, &nodes, &leases, fix).await;
+    // A hold may have replaced a lock whose label was removed just now.
+    if let Discovery::Removed(removed) = &left_over {
+        nodes.extend(removed.iter().map(|node| (node.clone(), None)));
+    }
+    let mut found = vec![left_over];
+    if is_policy_on && reader.may("patch", "nodes", None).await == Known::Yes(true) {
+        let unlabelled = unlabelled(&nodes, &leases);
+        found.extend((!unlabelled.is_empty()).then_some(Discovery::Unlabelled(unlabelled)));
+    }
+    found
+}
+
+/// The Nodes with keys of a lock that has ended or expired. If its holder renews an expired lock meanwhile, only its keys
+/// are missing.
+async fn left_over(
+    session: &Session<'_>,
+    nodes: &Nodes,
+    leases: &HashMap<String, NodeLease>,
+    fix: bool,
+) -> Discovery {
+    let now = session.locks.server_time().now();
+    let with_keys = nodes.values().flatten();
+    let labelled = with_keys.clone().filter(|keys| keys.is_labelled).count();
+    let left = with_keys.filter(|keys| !keys.are_current(leases.get(&keys.node), now));
+    let mut left: Vec<&KeysOnNode> = left.collect();
+    left.sort_unstable_by_key(|keys| &keys.node);
+    if left.is_empty() {
+        return Discovery::Labels(labelled);
+    }
+    if !fix {
+        return Discovery::LeftOver(left.iter().map(|keys| keys.node.clone()).collect());
+    }
+    let (mut removed, mut stay, mut why) = (Vec::new(), Vec::new(), None);
+    for KeysOnNode {
+        node, is_labelled, ..
+    } in left
+    {
+        match session.remove_keys(node, None).await {
+            Ok(KeysRemoved::Done(_)) => removed.push(node.clone()),
+            // No lock wrote this label.
+            Ok(KeysRemoved::Nothing) if *is_labelled => stay.push(node.clone()),
+            Ok(KeysRemoved::Nothing | KeysRemoved::StillHeld) => {}
+            Err(error) => {
+                stay.push(node.clone());
+                why = Some(error.to_string());
+            }
+        }
+    }
+    match (stay.is_empty(), removed.is_empty()) {
+        (true, true) => Discovery::Labels(labelled),
+        (true, false) => Discovery::Removed(removed),
+        (false, _) => Discovery::NotRemoved { nodes: stay, why },
+    }
+}
+
+/// The nodes on hold whose Nodes lack the held label.
+fn unlabelled(nodes: &Nodes, leases: &HashMap<String, NodeLease>) -> Vec<String> {
+    let holds = leases.values().filter(|lease| lease.is_hold());
+    let is_unlabelled = |lease: &&NodeLease| {
+        let keys = nodes.get(lease.node());
+        keys.is_some_and(|keys| keys.as_ref().is_none_or(|keys| !keys.is_labelled))
+    };
+    let unlabelled = holds.filter(is_unlabelled);
+    let mut unlabelled: Vec<String> = unlabelled.map(|it| it.node().to_owned()).collect();
+    unlabelled.sort_unstable();
+    unlabelled
+}
