@@ -17,7 +17,7 @@ pub enum Outcome {
         /// Why not.
         reasons: Vec<Reason>,
     },
-    /// It was deleted; its replacement, or the pods of a Node, could not be read.
+    /// It was deleted; whether its replacement runs, or the pods of a Node are gone, could not be read.
     Unseen {
         /// Why not.
         error: String,
@@ -68,12 +68,12 @@ impl Outcome {
             Self::Unreplaced { .. }
             | Self::Held { .. }
             | Self::StillHeld { .. }
-            | Self::PodsLeft { .. } => true,
+            | Self::PodsLeft { .. }
+            | Self::Unseen { .. } => true,
             Self::Replaced { replacement, .. } => !replacement.is_back,
             Self::Deleted
             | Self::WasGone
             | Self::WouldBeDeleted
-            | Self::Unseen { .. }
             | Self::Unwatched
             | Self::Unknown { .. }
             | Self::Marked { .. } => false,
