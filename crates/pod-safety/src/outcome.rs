@@ -1,6 +1,5 @@
 //! What became of a pod or Node whose deletion was requested.
 
-use crate::cluster::Replacement;
 use crate::why::Reason;
 
 /// What became of it.
@@ -58,6 +57,19 @@ pub enum Outcome {
         /// Why it does not run yet.
         reasons: Vec<Reason>,
     },
+}
+
+/// A pod in place of another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replacement {
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+    /// Its node; `None`: it has none yet.
+    pub node: Option<String>,
+    /// It runs on a node that reports, and is not being deleted; or it has finished.
+    pub is_back: bool,
 }
 
 impl Outcome {

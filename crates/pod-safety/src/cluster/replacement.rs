@@ -19,7 +19,7 @@ use crate::facts::owner::{Kind, controller};
 use crate::facts::pod::{has_ended, is_of_lost_node};
 use crate::facts::replacement::{member, ordinals};
 use crate::fencing::cost::leaves;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, Replacement};
 use crate::taint::OutOfService;
 use crate::wire::instant;
 
@@ -33,19 +33,6 @@ const TELLING_LABELS: [&str; 4] = [
     "pod-template-hash",
     "statefulset.kubernetes.io/pod-name",
 ];
-
-/// A pod in place of another.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Replacement {
-    /// Its name.
-    pub name: String,
-    /// Its uid.
-    pub uid: String,
-    /// Its node; `None`: it has none yet.
-    pub node: Option<String>,
-    /// It runs on a node that reports, and is not being deleted; or it has finished.
-    pub is_back: bool,
-}
 
 /// A pod that was removed, or soon will be.
 #[derive(Clone, Debug, PartialEq, Eq)]
