@@ -12,6 +12,7 @@ pub(crate) mod held_label;
 pub(crate) mod interruption;
 pub(crate) mod lock_command;
 pub(crate) mod lock_set;
+mod node_count;
 pub(crate) mod nodes;
 pub(crate) mod parallel;
 pub(crate) mod policies;

@@ -73,10 +73,13 @@ impl<'a> Report<'a> {
     where
         F: Future<Output = Result<Change, Failure>>,
     {
-        let LockCommand { session, args, .. } = self.command;
+        let command = self.command;
+        let LockCommand { session, args, .. } = command;
         let may_land = |node: &str| session.locks.has_open_write(node);
         let report = |node: &str, result| self.add(node, result);
-        let interrupted = in_order(targets, args.nodes.parallel, work, may_land, report).await;
+        let count = command.node_count();
+        let parallel = args.nodes.parallel;
+        let interrupted = in_order(targets, parallel, count, work, may_land, report).await;
         self.end(interrupted).await
     }
 

@@ -154,6 +154,29 @@ fn many_nodes_are_counted_on_a_terminal() {
     });
 }
 
+#[test]
+fn a_slow_node_does_not_hide_how_many_others_are_done() {
+    in_memory("race-slow", |cluster| {
+        let nodes: Vec<String> = (0..20)
+            .map(|number| cluster.node(&format!("worker-{number:02}")))
+            .collect();
+        let acquired = cluster.maint(["acquire"]).args(&nodes).run();
+        assert_eq!(acquired.code, 0, "{}", acquired.stderr);
+        let first = nodes[0].clone();
+        let proxy = cluster.proxy_for(Keep, move |method, path| {
+            *method == Method::PATCH && path.contains(&first)
+        });
+        let release = cluster.maint(["release", "-o", "json"]).args(&nodes);
+        let mut terminal = at_a_terminal(release.kubeconfig(&proxy.kubeconfig));
+        let kept = proxy.kept();
+        let counted = terminal.exp_regex(r"\[=+> *\] 19 of 20 nodes released");
+        counted.expect("a line");
+        assert_eq!(kept.passes(), 200);
+        let rest = terminal.exp_eof().expect("it ends");
+        assert!(!rest.contains("20 of 20"), "{rest:?}");
+    });
+}
+
 /// Starts a process for each holder, and lets all go at once: each has begun, and waits for the name
 /// of the node.
 fn race(cluster: &Cluster, node: &str, holders: &[String]) -> Vec<Attempt> {

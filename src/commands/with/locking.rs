@@ -118,6 +118,7 @@ impl Locking<'_> {
         results.interrupted = in_order(
             found,
             self.command.args.nodes.parallel,
+            self.command.node_count(),
             enter,
             |node| own.has_open_write(node),
             |node, result| drop(results.by_node.insert(node.to_owned(), result)),

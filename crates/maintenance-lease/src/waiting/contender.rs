@@ -5,8 +5,8 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::{Either, select};
 
+use super::progress::{Blocked, Goal, Progress};
 use super::spread::Spread;
-use super::{Blocked, Goal, Progress};
 use crate::cluster::change::{CLOCK_RETRY, Running};
 use crate::cluster::reads::NodeAndLease;
 use crate::env::backoff;
