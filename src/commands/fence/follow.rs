@@ -1,7 +1,8 @@
 //! Waits until the node is empty, and until the pods that were removed from it run again.
 
-use futures::future::join_all;
-use pod_safety::cluster::{Following, Removed};
+use std::future::pending;
+
+use pod_safety::cluster::Removed;
 use pod_safety::outcome::Outcome;
 
 use super::steps::FenceRun;
@@ -63,19 +64,13 @@ impl FenceRun<'_> {
         if !rest.is_zero() {
             terminal.remark(fencing::awaiting_replacements(&target.node, count, rest));
         }
-        let following = Following::of(count, rest);
-        let outcomes = { removed.iter() }.map(|pod| became(&target.reader, pod, &following));
-        let outcomes = async { Ok(join_all(outcomes).await) };
+        let outcomes = became(&target.reader, &removed, rest, pending());
+        let outcomes = async { Ok(outcomes.await) };
         let outcomes = target.or_interrupted(outcomes).await?;
         let pods: Vec<(Removed, Outcome)> = removed.into_iter().zip(outcomes).collect();
         let now = target.now();
         let outcome = self.outcome.take();
         self.outcome = outcome.map(|outcome| outcome.with_removed(&pods, now));
-        for (pod, outcome) in &pods {
-            if let Outcome::Unseen { error } = outcome {
-                terminal.warn(fencing::not_followed(pod, error));
-            }
-        }
         if pods.iter().any(|(_, outcome)| outcome.is_unfinished()) {
             for line in fencing::not_back(&pods, now) {
                 terminal.remark(line);

@@ -35,5 +35,5 @@ pub(crate) use self::remains::{
     count, counts, left, life_unknown, nothing_left, still_there, tolerating, unsure,
 };
 pub(crate) use self::replacements::{
-    awaiting_replacements, back, gone_before, not_back, not_followed, still_not_back,
+    awaiting_replacements, back, gone_before, not_back, still_not_back,
 };
