@@ -24,14 +24,6 @@ impl FenceRun<'_> {
     ) -> Result<(), Failure> {
         let target = self.target;
         let taint = &observed.evidence.signs.out_of_service;
-        if !self.is_weighed {
-            let reading = async || {
-                let pods = async { Ok(target.reader.pods_of_node(&target.node).await?) };
-                target.or_interrupted(pods).await
-            };
-            let pods = timeout.read(target, reading).await?;
-            self.leaving = Removed::by_fencing(&pods, taint, target.now());
-        }
         let remains = target.follow(taint, timeout).await?;
         self.check_lock_at_end(observed).await;
         let is_empty = remains.is_over();
@@ -43,7 +35,7 @@ impl FenceRun<'_> {
         }
         let terminal = target.session.terminal;
         terminal.remark(fencing::nothing_left(&target.node));
-        if !self.is_weighed {
+        if !self.is_seen_before {
             terminal.remark(fencing::gone_before(&target.node, target.program()));
         }
         self.follow_replacements(timeout).await

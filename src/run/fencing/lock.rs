@@ -91,13 +91,13 @@ impl FencingTarget<'_> {
         lease.filter(|lease| is_of_fencing(lease, self.now()) && self.session.locks.is_own(lease))
     }
 
-    /// Labels the Node of this hold, unless it is labelled already. Reports why if that fails: the hold counts
-    /// without it.
+    /// Labels the Node of this hold, unless it is labelled already, and cordons it if `cordon` is set. Reports why if that
+    /// fails: the hold counts without it.
     ///
     /// # Errors
     /// That the command was interrupted.
-    pub(crate) async fn label(&self, hold: &NodeLease) -> Result<(), Failure> {
-        let labelling = self.session.set_held_label(hold, false, &OptOuts::None);
+    pub(crate) async fn label(&self, hold: &NodeLease, cordon: bool) -> Result<(), Failure> {
+        let labelling = self.session.set_held_label(hold, cordon, &OptOuts::None);
         self.or_soon(async { Ok(labelling.await) }).await?;
         Ok(())
     }

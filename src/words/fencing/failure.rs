@@ -5,6 +5,7 @@ use std::fmt::Display;
 use maintenance_lease::Error;
 use maintenance_lease::protocol::{Instant, Span};
 use pod_safety::fencing::Attempt;
+use pod_safety::fencing::attempt::ANNOTATION;
 use supervisor::Exit;
 
 use super::retry::{RETRY, resume};
@@ -66,6 +67,11 @@ pub(crate) fn of_hook(error: &HookError, program: &Program) -> (String, String) 
 
 /// The hook `other` may still be running for `node`.
 fn running(node: &str, other: &Attempt, now: Instant) -> String {
+    if other.is_unreadable() {
+        return format!(
+            "a hook may still be running for node/{node}: could not read its annotation {ANNOTATION}"
+        );
+    }
     format!(
         "a hook may still be running for node/{node}: {}, started by {} at {} (until {} at the latest)",
         escape(&other.program),

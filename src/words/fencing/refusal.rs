@@ -61,14 +61,6 @@ pub(crate) fn refusal(refusal: &FencingRefusal, program: &Program) -> (String, S
             waited,
             watched,
         } => not_silent(node, *waited, *watched, program),
-        FencingRefusal::NoOwner { node, pods } => (
-            format!(
-                "cannot fence node/{node}: nothing recreates {} ({})",
-                count(pods.len(), "pod"),
-                list(pods)
-            ),
-            format!("to fence it anyway, {}", accepting(program, "no-owner")),
-        ),
         FencingRefusal::FencedAgain { node } => (
             format!(
                 "cannot unfence node/{node}: it was fenced again during this command, or its record changed"
@@ -85,8 +77,8 @@ pub(crate) fn refusal(refusal: &FencingRefusal, program: &Program) -> (String, S
 /// Why `node` is not fenced.
 fn not_fenced(node: &str, refusal: &steps::Refusal, program: &Program) -> (String, String) {
     use steps::Refusal::{
-        Alive, BackAlive, HeartbeatUnknown, HookRunning, LockLost, MassLoss, NotCalledUnreachable,
-        OtherMachine, Remediation, Unread,
+        Alive, BackAlive, HeartbeatUnknown, HookRunning, LockLost, MassLoss, NoOwner,
+        NotCalledUnreachable, OtherMachine, Remediation, Unread,
     };
     match refusal {
         Alive(age) => (
@@ -146,6 +138,14 @@ fn not_fenced(node: &str, refusal: &steps::Refusal, program: &Program) -> (Strin
                 true => format!("to fence it anyway, {}", accepting(program, "unread")),
                 false => RETRY.to_owned(),
             },
+        ),
+        NoOwner(pods) => (
+            format!(
+                "cannot fence node/{node}: nothing recreates {} ({})",
+                count(pods.len(), "pod"),
+                list(pods)
+            ),
+            format!("to fence it anyway, {}", accepting(program, "no-owner")),
         ),
     }
 }
