@@ -15,7 +15,9 @@ use crate::exit::Code;
 use crate::output::checkup::{Checkup, CheckupList};
 use crate::output::format::Format;
 use crate::output::print;
-use crate::run::policies::{Installed, held_without_lock, object, read, wrong_time};
+use crate::run::policies::{
+    Installed, held_without_lock, object, read, unlabelled_node, wrong_time,
+};
 use crate::run::session::{Session, Start};
 use crate::words::doctor::{Check, Discovery, Source};
 use crate::words::policies::Enforcement;
@@ -211,10 +213,8 @@ async fn refuses_lease(session: &Session<'_>) -> Option<bool> {
 
 /// The same for a Node, if there is one without the held label.
 async fn refuses_node(session: &Session<'_>) -> Option<bool> {
-    let path = "/api/v1/nodes?limit=1&labelSelector=%21kubectl-maint.dev%2Fheld".to_owned();
-    let nodes = object(session.locks.requests(), path).await.ok()??;
-    let node = nodes["items"][0]["metadata"]["name"].as_str()?;
-    refuses(session, &held_without_lock(node)).await
+    let node = unlabelled_node(session.locks.requests()).await?;
+    refuses(session, &held_without_lock(&node)).await
 }
 
 async fn refuses(session: &Session<'_>, call: &Call) -> Option<bool> {
