@@ -226,15 +226,27 @@ impl<'a> Installed<'a> {
         }
     }
 
-    /// Waits until the policies refuse, in a dry run, a Lease whose time is wrong; or until they admit it. The
-    /// API server follows a new binding within about a second.
+    /// Waits until the policies refuse, in dry runs, a Lease whose time is wrong and a Node with a false label; or until
+    /// they admit both. The API server follows a new binding within about a second, each by itself.
     ///
     /// # Errors
-    /// If that is not so after half a minute, or if the dry run fails for another reason.
+    /// If that is not so after half a minute, or if the dry run of a Lease fails for another reason. The node policy is
+    /// left out if there is no Node to try, or without permission to change it.
     pub(crate) async fn until_enforced(&self, wanted: bool) -> Result<(), Failure> {
+        self.until_refused(&wrong_time(), wanted).await?;
+        let Some(node) = unlabelled_node(self.requests).await else {
+            return Ok(());
+        };
+        match self.until_refused(&held_without_lock(&node), wanted).await {
+            Err(Failure::Policies(PolicyRefusal::Unchecked { .. })) => Ok(()),
+            result => result,
+        }
+    }
+
+    async fn until_refused(&self, dry_run: &Call, wanted: bool) -> Result<(), Failure> {
         let end = Instant::now() + EFFECT_TIMEOUT;
         loop {
-            let failure = match self.requests.call(&wrong_time()).await {
+            let failure = match self.requests.call(dry_run).await {
                 Ok(_) if !wanted => return Ok(()),
                 Ok(_) => PolicyRefusal::NotEnforced,
                 Err(error) if error.policy_code().is_some() && wanted => return Ok(()),
@@ -279,6 +291,14 @@ pub(crate) fn wrong_time() -> Call {
         accept: Accept::Json,
         body: Some(("application/json", lease.to_string().into_bytes())),
     }
+}
+
+/// A Node without the held label, if there is one.
+pub(crate) async fn unlabelled_node(requests: &Requests) -> Option<String> {
+    let path = "/api/v1/nodes?limit=1&labelSelector=%21kubectl-maint.dev%2Fheld".to_owned();
+    let nodes = object(requests, path).await.ok()??;
+    let name = nodes["items"][0]["metadata"]["name"].as_str();
+    name.map(ToOwned::to_owned)
 }
 
 /// A dry run that breaks a rule of the node policy: it adds the held label to a Node that has none, without a lock.

@@ -8,8 +8,8 @@ use control_plane::{ControlPlane, NodeSpec, Rule, is_left_out};
 use serde_json::{Value, json};
 
 use crate::support::{
-    ADMINISTRATORS, BINDINGS, LEASES, Person, USERS, admin, admitted, await_denial, manifest,
-    person, run,
+    ADMINISTRATORS, BINDINGS, LEASES, NODES, Person, USERS, admin, admitted, await_denial,
+    manifest, person, refused_by, run,
 };
 
 const LEASE_BINDING: &str = "kubectl-maint-leases";
@@ -305,6 +305,15 @@ fn a_mode_that_refuses_nothing_takes_effect_before_the_command_ends() {
             let ended = uma.maint(&["unhold", "urgent", "--holder", holder]);
             assert_eq!(ended.code, 0, "{ended:?}");
         }
+    }
+    // The server follows the binding of each policy by itself.
+    let node = format!("{NODES}/urgent?dryRun=All");
+    let forged = json!({"metadata": {"labels": {"kubectl-maint.dev/held": "true"}}});
+    for _ in 0..4 {
+        admin.succeeds(&["enforce", "deny"]);
+        refused_by("maint-held-user", &admin.patch(&node, &forged), "enforced");
+        admin.succeeds(&["enforce", "off"]);
+        admitted(admin.patch(&node, &forged), "switched off");
     }
 }
 

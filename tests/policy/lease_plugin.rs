@@ -346,6 +346,18 @@ fn every_rule_is_explained() {
     let mut codes = 0;
     for policy in ["deploy/lease-policy.yaml", "deploy/node-policy.yaml"] {
         let policy = read(policy);
+        // What a message quotes may make it invalid.
+        for rule in policy.split("\n    - expression: ").skip(1) {
+            let code = |begin: &str| {
+                let (_, text) = rule.split_once(begin)?;
+                let text = &text[text.find("maint-")?..];
+                text.split(':').next()
+            };
+            let fixed = code("      message: ");
+            assert!(fixed.is_some(), "{rule}");
+            let quoting = code("      messageExpression: ");
+            assert!(quoting.is_none() || quoting == fixed, "{rule}");
+        }
         for line in policy.lines() {
             let Some(begin) = line.find("maint-") else {
                 continue;

@@ -11,7 +11,9 @@
 //!
 //! A Node that is created again from a copy has the keys of the lock, but another field manager owns them. So an apply that
 //! changes keys that only we write is forced. It does not remove what others own, so [`remove_keys`] first removes that with a
-//! merge patch, bound to the same uid and resource version. An annotation lists the other keys that the lock set.
+//! merge patch, bound to the same uid and resource version. An annotation lists the other keys that the lock set. The same
+//! goes for a Node whose annotations somebody has edited. That patch removes all keys that only we write, because the node
+//! policy takes the id of an ended lock for a takeover only once.
 //!
 //! If a command stops between two of these writes, the same command finishes the work when it is run again.
 
@@ -169,14 +171,17 @@ pub async fn remove_keys<E: From<ApiError>>(
 ) -> Result<KeysRemoved, E> {
     let mut tries = Tries::default();
     let mut removed = KeysRemoved::Nothing;
+    // The lock whose label is gone, while other keys of it may be left.
+    let mut unlabelled: Option<String> = None;
     loop {
         let Some(node) = read(requests, name).await? else {
             return Ok(removed);
         };
-        let Some(ended) = annotation(&node, LOCK_ID).or(ending) else {
+        let found = annotation(&node, LOCK_ID).or(unlabelled.as_deref());
+        let Some(ended) = found.or(ending) else {
             return Ok(removed);
         };
-        let has_keys = annotation(&node, LOCK_ID).is_some();
+        let has_keys = found.is_some();
         let removing = only_ours(&node);
         let copied = to_disown(&node, ended);
         let is_copy = copied.is_some();
@@ -191,9 +196,14 @@ pub async fn remove_keys<E: From<ApiError>>(
             false => FORCED_APPLY,
         };
         match patch(requests, name, kind, &body).await {
-            // The id of the lock `ending` comes after that of an earlier one.
-            Ok(()) if is_copy || ending.is_some_and(|ending| ending != ended) => {
+            Ok(()) if is_copy => {
                 removed = removed.and(removing);
+                unlabelled = Some(ended.to_owned());
+            }
+            // The id of the lock `ending` comes after that of an earlier one.
+            Ok(()) if ending.is_some_and(|ending| ending != ended) => {
+                removed = removed.and(removing);
+                unlabelled = None;
             }
             Ok(()) if has_keys => return Ok(removed.and(removing)),
             Ok(()) => return Ok(removed),
@@ -263,25 +273,30 @@ fn to_remove(node: &Node, lock_id: &str) -> Option<Value> {
     (!is_done).then(|| body(node, &none, &ended, None))
 }
 
-/// The merge patch that removes what a lock set and somebody else owns, because the Node was created from a copy; `None`: it
-/// was not.
+/// The merge patch that removes the keys that only locks write, and what else a lock set and somebody else owns: the Node
+/// was created from a copy, or somebody has edited such a key. `None`: neither.
 fn to_disown(node: &Node, lock_id: &str) -> Option<Value> {
     let metadata = &node.metadata;
-    let foreign = |map: &str, found: &Option<BTreeMap<String, String>>| -> Map<String, Value> {
+    let maps = [
+        ("labels", &metadata.labels),
+        ("annotations", &metadata.annotations),
+    ];
+    let is_foreign = |map: &str, key: &str| !is_only_ours(node, &["metadata", map, key]);
+    let mut all = maps.into_iter().flat_map(|(map, found)| {
         let keys = found.iter().flat_map(BTreeMap::keys);
-        let ours = keys.filter(|key| is_held_key(key) || is_listed(node, key));
-        let foreign = ours.filter(|key| !is_only_ours(node, &["metadata", map, key]));
-        foreign.map(|key| (key.clone(), Value::Null)).collect()
-    };
-    let labels = foreign("labels", &metadata.labels);
-    let mut annotations = foreign("annotations", &metadata.annotations);
-    if !labels
-        .keys()
-        .chain(annotations.keys())
-        .any(|key| is_held_key(key))
-    {
+        keys.map(move |key| (map, key))
+    });
+    if !all.any(|(map, key)| is_held_key(key) && is_foreign(map, key)) {
         return None;
     }
+    let removed = |(map, found): (&str, &Option<BTreeMap<String, String>>)| {
+        let keys = found.iter().flat_map(BTreeMap::keys);
+        let removed =
+            keys.filter(|key| is_held_key(key) || is_listed(node, key) && is_foreign(map, key));
+        let nulls = removed.map(|key| (key.clone(), Value::Null));
+        nulls.collect::<Map<String, Value>>()
+    };
+    let [labels, mut annotations] = maps.map(removed);
     annotations.insert(BREAKS.to_owned(), json!(lock_id));
     let mut patch = json!({"metadata": {
         "uid": metadata.uid,

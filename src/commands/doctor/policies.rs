@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::unread;
 use crate::error::{Failure, PolicyRefusal};
-use crate::run::policies::{Installed, held_without_lock, object, wrong_time};
+use crate::run::policies::{Installed, held_without_lock, unlabelled_node, wrong_time};
 use crate::run::session::Session;
 use crate::words::doctor::{Check, Discovery, Source};
 use crate::words::policies::Enforcement;
@@ -78,10 +78,8 @@ async fn refuses_lease(session: &Session<'_>) -> Option<bool> {
 
 /// The same for a Node, if there is one without the held label.
 async fn refuses_node(session: &Session<'_>) -> Option<bool> {
-    let path = "/api/v1/nodes?limit=1&labelSelector=%21kubectl-maint.dev%2Fheld".to_owned();
-    let nodes = object(session.locks.requests(), path).await.ok()??;
-    let node = nodes["items"][0]["metadata"]["name"].as_str()?;
-    refuses(session, &held_without_lock(node)).await
+    let node = unlabelled_node(session.locks.requests()).await?;
+    refuses(session, &held_without_lock(&node)).await
 }
 
 async fn refuses(session: &Session<'_>, call: &Call) -> Option<bool> {
