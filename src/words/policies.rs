@@ -120,6 +120,14 @@ pub(crate) fn not_checked(error: &ApiError) -> String {
     )
 }
 
+/// The lease policy does what it should, but nobody knows what the node policy does now.
+pub(crate) fn node_policy_not_checked(error: &ApiError) -> String {
+    format!(
+        "the node policy was not checked, and may need a few seconds to follow: {}",
+        escape(&error.to_string())
+    )
+}
+
 /// The warning that another tool may undo `off`.
 pub(crate) fn may_return(manager: &str) -> String {
     format!(

@@ -8,8 +8,8 @@ use control_plane::{ControlPlane, NodeSpec, Rule, is_left_out};
 use serde_json::{Value, json};
 
 use crate::support::{
-    ADMINISTRATORS, BINDINGS, LEASES, Person, USERS, admin, admitted, await_denial, manifest,
-    person, run,
+    ADMINISTRATORS, BINDINGS, LEASES, NODES, Person, USERS, admin, admitted, await_denial,
+    manifest, person, refused_by, run,
 };
 
 const LEASE_BINDING: &str = "kubectl-maint-leases";
@@ -288,16 +288,20 @@ fn a_mode_that_refuses_nothing_takes_effect_before_the_command_ends() {
     let admin = admin(&plane);
     admin.succeeds(&["install"]);
     plane
-        .create_nodes(&[NodeSpec::ready("urgent")])
-        .expect("a node");
+        .create_nodes(&[NodeSpec::ready("urgent"), NodeSpec::ready("other")])
+        .expect("nodes");
     let uma = person(&plane, "uma", &[USERS]);
+    let label = json!({"metadata": {"labels": {"kubectl-maint.dev/held": "x"}}});
+    let label = || admin.patch(&format!("{NODES}/other?dryRun=All"), &label);
     for mode in ["audit", "warn"] {
         for holder in ["x", "y"] {
             admin.succeeds(&["enforce", "deny"]);
+            refused_by("maint-held-user", &label(), "the node policy follows, too");
             let hold = ["hold", "urgent", "-m", "fire", "--holder", holder];
             let refused = uma.maint(&hold);
             assert_eq!(refused.code, 1, "{refused:?}");
             let relaxed = admin.succeeds(&["enforce", mode]);
+            admitted(label(), "the node policy follows, too");
             let held = uma.maint(&hold);
             assert_eq!(held.code, 0, "{held:?}");
             let says = format!("the policies are in {mode} mode: nothing is refused; ");

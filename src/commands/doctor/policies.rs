@@ -1,12 +1,12 @@
 //! What the policies do, and whether they are those of this release.
 
-use maintenance_lease::{ApiError, Call};
+use maintenance_lease::ApiError;
 use policies::{Manifest, Mode};
 use serde_json::Value;
 
 use super::unread;
 use crate::error::{Failure, PolicyRefusal};
-use crate::run::policies::{Installed, held_without_lock, object, wrong_time};
+use crate::run::policies::{Installed, held_without_lock, refuses, unlabelled_node, wrong_time};
 use crate::run::session::Session;
 use crate::words::doctor::{Check, Discovery, Source};
 use crate::words::policies::Enforcement;
@@ -72,21 +72,12 @@ pub(super) async fn check(session: &Session<'_>, found: &mut Vec<(Check, Discove
 
 /// Whether the server refuses a Lease that breaks a rule; `None` if the dry run fails for another reason.
 async fn refuses_lease(session: &Session<'_>) -> Option<bool> {
-    refuses(session, &wrong_time()).await
+    refuses(session.locks.requests(), &wrong_time()).await
 }
 
 /// The same for a Node, if there is one without the held label.
 async fn refuses_node(session: &Session<'_>) -> Option<bool> {
-    let path = "/api/v1/nodes?limit=1&labelSelector=%21kubectl-maint.dev%2Fheld".to_owned();
-    let nodes = object(session.locks.requests(), path).await.ok()??;
-    let node = nodes["items"][0]["metadata"]["name"].as_str()?;
-    refuses(session, &held_without_lock(node)).await
-}
-
-async fn refuses(session: &Session<'_>, call: &Call) -> Option<bool> {
-    match session.locks.requests().call(call).await {
-        Err(error) if error.policy_code().is_some() => Some(true),
-        Ok(_) => Some(false),
-        Err(_) => None,
-    }
+    let requests = session.locks.requests();
+    let node = unlabelled_node(requests).await.ok()??;
+    refuses(requests, &held_without_lock(&node)).await
 }
