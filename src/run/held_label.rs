@@ -9,8 +9,8 @@ use futures::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::{Change, Done, Error, HeldLease, NodeLease};
 use other_tools::{
-    KeysOfLock, KeysRemoved, KeysSet, NodeKeys, OptOuts, has_cluster_api_machine, remove_keys,
-    set_keys, standing_lock_id,
+    KeysOfLock, KeysRemoved, KeysSet, NodeKeys, OptOuts, clear_keys, has_cluster_api_machine,
+    remove_keys, set_keys, standing_lock_id,
 };
 
 use super::session::Session;
@@ -247,13 +247,25 @@ impl Session<'_> {
         ending: Option<&NodeLease>,
     ) -> Result<KeysRemoved, Error> {
         let id = |lease: &NodeLease| Some(lease.lock_id()?.to_string());
-        let shown = async || {
-            let lease = self.locks.get(node).await?;
-            let now = self.locks.server_time().now();
-            Ok(standing_lock_id(lease.as_ref(), now))
-        };
+        let shown = || self.standing_lock_id(node);
         let ending = ending.and_then(id);
         remove_keys(self.locks.requests(), node, ending.as_deref(), shown).await
+    }
+
+    /// Removes everything that locks wrote on the Node, whatever lock it belongs to, but not the cordon of a lock that stands.
+    ///
+    /// # Errors
+    /// If the Node can't be read or written.
+    pub(crate) async fn clear_keys(&self, node: &str) -> Result<KeysRemoved, Error> {
+        let shown = || self.standing_lock_id(node);
+        clear_keys(self.locks.requests(), node, shown).await
+    }
+
+    /// The id of the lock that the Lease shows, unless it has expired.
+    async fn standing_lock_id(&self, node: &str) -> Result<Option<String>, Error> {
+        let lease = self.locks.get(node).await?;
+        let now = self.locks.server_time().now();
+        Ok(standing_lock_id(lease.as_ref(), now))
     }
 
     /// Whether the Lease still shows the lock in `lease`.

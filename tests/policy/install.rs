@@ -312,6 +312,68 @@ fn a_mode_that_refuses_nothing_takes_effect_before_the_command_ends() {
     }
 }
 
+/// Nodes stay cordoned if their lock stands: nobody expects them to take new pods.
+#[test]
+fn an_uninstallation_leaves_nothing_on_nodes() {
+    let Some(plane) = plane() else { return };
+    let _logs = plane.keep_logs_on_panic("uninstall-nodes");
+    let admin = admin(&plane);
+    admin.succeeds(&["install"]);
+    admin.succeeds(&["enforce", "deny"]);
+    let names = ["held", "ended", "expired", "free"];
+    let nodes = names.map(NodeSpec::ready);
+    plane.create_nodes(&nodes).expect("nodes");
+    let hold = |node| admin.succeeds(&["hold", node, "-m", "disk", "--cordon", "--holder", "ada"]);
+    hold("held");
+    hold("ended");
+    admin.succeeds(&["unhold", "ended", "--holder", "ada"]);
+    hold("expired");
+    admitted(admin.delete(&format!("{LEASES}/expired")), "a lost Lease");
+    let own = json!({"metadata": {"annotations": {"example.com/own": "kept"}}});
+    admitted(
+        admin.patch(&format!("{NODES}/held"), &own),
+        "another's annotation",
+    );
+
+    let unasked = admin.maint(&["uninstall"]);
+    assert_eq!(unasked.code, 6, "{unasked:?}");
+    let removed = admin.succeeds(&["uninstall", "--yes"]);
+    let line = "node/held: removed kubectl-maint.dev/held=true, ";
+    assert!(removed.stdout.contains(line), "{removed:?}");
+    assert!(!removed.stdout.contains("node/ended"), "{removed:?}");
+    for (node, cordoned) in names.into_iter().zip([true, false, false, false]) {
+        let found = admin.get(&format!("{NODES}/{node}"));
+        for map in ["labels", "annotations"] {
+            let keys = found["metadata"][map].as_object().into_iter().flatten();
+            let ours = keys.filter(|(key, _)| {
+                let ours = ["kubectl-maint", "cluster-autoscaler", "remediation"];
+                ours.iter().any(|prefix| key.starts_with(prefix))
+            });
+            assert_eq!(ours.count(), 0, "{found:?}");
+        }
+        assert_eq!(found["spec"]["unschedulable"] == true, cordoned, "{node}");
+    }
+    let held = admin.get(&format!("{NODES}/held"));
+    assert_eq!(held["metadata"]["annotations"]["example.com/own"], "kept");
+    // The lock stays, and its end still uncordons the node.
+    let lease = admin.get(&format!("{LEASES}/held"));
+    assert_eq!(lease["spec"]["holderIdentity"], "kubeadm:ada");
+    admin.succeeds(&["unhold", "held", "--holder", "ada"]);
+    let held = admin.get(&format!("{NODES}/held"));
+    assert_eq!(held["spec"]["unschedulable"], Value::Null);
+
+    // What a hold without the policies leaves is removed as well.
+    hold("free");
+    admin.succeeds(&["uninstall", "--yes"]);
+    let free = admin.get(&format!("{NODES}/free"));
+    assert_eq!(
+        free["metadata"]["labels"]["kubectl-maint.dev/held"],
+        Value::Null
+    );
+    let nothing = admin.succeeds(&["uninstall", "--yes"]);
+    assert_eq!(nothing.stderr, "nothing is installed\n");
+}
+
 /// Each policy is tried, and the output says what happened to which.
 #[test]
 fn a_mode_that_is_half_set_is_reported_policy_by_policy() {
