@@ -1,6 +1,7 @@
 //! What `doctor` finds, and what to do about it.
 
-use maintenance_lease::NAMESPACE;
+use maintenance_lease::protocol::Span;
+use maintenance_lease::{MEDIK8S_LEASES, NAMESPACE};
 use policies::Mode;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -9,8 +10,12 @@ use super::confirmation;
 use super::hint_command::Program;
 use super::missing_right;
 use super::policies::Enforcement;
+use super::time::span;
 use super::verb::first;
 use crate::text::escape;
+
+/// The annotation of kured's DaemonSet that has its lock.
+pub(crate) const KURED_LOCK: &str = "weave.works/kured-node-lock";
 
 /// How many names are listed.
 const LISTED: usize = 10;
@@ -50,6 +55,7 @@ pub(crate) enum Check {
     Release,
     Leases,
     HeldLabels,
+    OtherLocks,
     Clock,
 }
 
@@ -67,6 +73,7 @@ impl Check {
             Self::Release => "release",
             Self::Leases => "leases",
             Self::HeldLabels => "held labels",
+            Self::OtherLocks => "other locks",
             Self::Clock => "clock",
         }
     }
@@ -82,6 +89,8 @@ pub(crate) enum Source {
     Leases,
     RepairedLeases,
     Nodes,
+    KuredLock,
+    Medik8sLeases,
 }
 
 impl Source {
@@ -94,6 +103,8 @@ impl Source {
             Self::Leases => "the Leases",
             Self::RepairedLeases => "the repaired Leases",
             Self::Nodes => "nodes",
+            Self::KuredLock => "the lock of kured, an annotation of its DaemonSet",
+            Self::Medik8sLeases => "the Leases of medik8s",
         }
     }
 }
@@ -150,6 +161,14 @@ pub(crate) enum Discovery {
         why: Option<String>,
     },
     Labels(usize),
+    /// Nodes on hold, each with the opt-outs that somebody else removed.
+    MissingOptOuts(Vec<(String, Vec<String>)>),
+    /// No other tool holds a lock of its own.
+    NoOtherLock,
+    /// The nodes for which kured holds its lock, and since when.
+    KuredLocks(Vec<(String, Option<Span>)>),
+    /// The nodes for which operators of medik8s hold a Lease, and which operator it is.
+    Medik8sLeases(Vec<(String, String)>),
     /// Nodes on hold that lack the label.
     Unlabelled(Vec<String>),
     /// This could not be read.
@@ -256,15 +275,15 @@ impl Discovery {
             Self::Leases(count) => ok(format!("{count} checked")),
             Self::LeftOver(nodes) => note(
                 format!(
-                    "with the held label of a lock that has ended or expired: {}",
+                    "with the held label or opt-outs of a lock that has ended or expired: {}",
                     first(nodes, LISTED)
                 ),
-                format!("to remove it: `{program} doctor --fix`"),
+                format!("to remove them: `{program} doctor --fix`"),
             ),
             Self::Removed(nodes) => ok(format!("removed: {}", first(nodes, LISTED))),
             Self::NotRemoved { nodes, why } => note(
                 format!(
-                    "with the held label of a lock that has ended or expired, and it was not removed: {}",
+                    "with the held label or opt-outs of a lock that has ended or expired, and not removed: {}",
                     first(nodes, LISTED)
                 ),
                 match why {
@@ -282,6 +301,48 @@ impl Discovery {
                 ),
                 "the holder can run the same `hold` or `fence` again".to_owned(),
             ),
+            Self::MissingOptOuts(nodes) => {
+                let nodes = nodes
+                    .iter()
+                    .map(|(node, keys)| format!("{node} ({})", keys.join(", ")));
+                let nodes: Vec<String> = nodes.map(|node| escape(&node)).collect();
+                note(
+                    format!(
+                        "on hold, but somebody removed an opt-out: {}",
+                        first(&nodes, LISTED)
+                    ),
+                    "the holder can run the same `hold` or `fence` again".to_owned(),
+                )
+            }
+            Self::NoOtherLock => ok("neither kured nor medik8s holds a lock".to_owned()),
+            Self::KuredLocks(locks) => {
+                let locks = locks.iter().map(|(node, since)| match since {
+                    Some(since) => format!("{} ({})", escape(node), span(*since)),
+                    None => escape(node),
+                });
+                note(
+                    format!(
+                        "kured holds its lock for {}",
+                        first(&locks.collect::<Vec<_>>(), LISTED)
+                    ),
+                    format!(
+                        "if it does not reboot them: `{} -n kube-system annotate daemonset kured {KURED_LOCK}-`",
+                        program.kubectl()
+                    ),
+                )
+            }
+            Self::Medik8sLeases(leases) => {
+                let leases = leases
+                    .iter()
+                    .map(|(node, holder)| format!("{} ({})", escape(node), escape(holder)));
+                note(
+                    format!(
+                        "medik8s works on {}",
+                        first(&leases.collect::<Vec<_>>(), LISTED)
+                    ),
+                    format!("to see until when: `{program} leases -n {MEDIK8S_LEASES}`"),
+                )
+            }
             Self::Labels(count) => ok(format!(
                 "{} with the held label",
                 confirmation::nodes(*count)
