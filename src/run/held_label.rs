@@ -24,38 +24,51 @@ pub(crate) fn is_protected(lease: &NodeLease) -> bool {
     lease.is_hold() || lease.purpose() == Some(PROTECTION)
 }
 
+/// What was wanted on the Node of a lock, and is there.
+pub(crate) struct Protected {
+    pub(crate) node: String,
+    pub(crate) is_labelled: bool,
+    /// Whether the Node is cordoned, or that was not wanted.
+    pub(crate) is_done: bool,
+}
+
 impl Session<'_> {
-    /// Writes on the Nodes of the locks in `changes` what is `wanted`. A lock that was renewed moves the end that
-    /// its label shows. Otherwise, what a lock that had expired left behind is removed. Returns whether all Nodes
-    /// are cordoned, if that is wanted.
+    /// Writes on the Nodes of the locks in `changes` what is `wanted`, and returns what is there. A lock that was renewed
+    /// moves the end that its label shows. Otherwise, what a lock that had expired left behind is removed.
     pub(crate) async fn protect(
         &self,
         changes: &[Change],
         wanted: Option<&Protection>,
         parallel: u16,
-    ) -> bool {
+    ) -> Vec<Protected> {
         let writing = changes.iter().map(|change| async move {
             let lease = change.lease.as_ref();
             let begins = matches!(change.done, Done::Acquired | Done::Renewed);
             match (lease.filter(|_| begins), wanted) {
                 (Some(lease), Some(wanted)) => {
-                    self.set_held_label(lease, wanted.cordon, &wanted.opt_outs)
-                        .await
+                    let is_labelled = self
+                        .set_held_label(lease, wanted.cordon, &wanted.opt_outs)
+                        .await;
+                    Some(Protected {
+                        node: change.node.clone(),
+                        is_labelled,
+                        is_done: is_labelled || !wanted.cordon,
+                    })
                 }
                 (Some(lease), None) if change.done == Done::Renewed => {
                     self.move_end(lease).await;
-                    true
+                    None
                 }
                 (Some(_), None) => {
                     self.remove_expired(change).await;
-                    true
+                    None
                 }
-                (None, _) => true,
+                (None, _) => None,
             }
         });
         let parallel = usize::from(parallel);
-        let are_done: Vec<bool> = stream::iter(writing).buffered(parallel).collect().await;
-        !are_done.contains(&false)
+        let written: Vec<_> = stream::iter(writing).buffered(parallel).collect().await;
+        written.into_iter().flatten().collect()
     }
 
     /// Moves the end in the labels of the locks in `held` whenever they are renewed.
@@ -79,7 +92,7 @@ impl Session<'_> {
     }
 
     /// Labels the Node of the lock in `lease`, sets `opt_outs` on it, and cordons it if `cordon` is set. Reports what
-    /// could not be written: the lock counts without it. Returns whether the Node is cordoned if that was asked for.
+    /// could not be written: the lock counts without it. Returns whether it is there.
     pub(crate) async fn set_held_label(
         &self,
         lease: &NodeLease,
@@ -108,7 +121,7 @@ impl Session<'_> {
         };
         let text = node_keys::not_labelled(node, lease.is_hold(), cordon, &failure);
         self.terminal.remark(text);
-        !cordon
+        false
     }
 
     /// Writes the label, `opt_outs` and the cordon. What was written besides the label is in `written` then.
