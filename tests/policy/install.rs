@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     ADMINISTRATORS, BINDINGS, LEASES, NODES, Person, USERS, admin, admitted, await_denial,
-    manifest, person, refused_by, run,
+    manifest, person, refused_by, run, wait_until,
 };
 
 const LEASE_BINDING: &str = "kubectl-maint-leases";
@@ -372,6 +372,47 @@ fn an_uninstallation_leaves_nothing_on_nodes() {
     );
     let nothing = admin.succeeds(&["uninstall", "--yes"]);
     assert_eq!(nothing.stderr, "nothing is installed\n");
+}
+
+/// The lists of the node policy.
+#[test]
+fn listed_users_and_groups_count_as_the_holder_and_stay_through_upgrades() {
+    let Some(plane) = plane() else { return };
+    let _logs = plane.keep_logs_on_panic("allowed");
+    let admin = admin(&plane);
+    let nodes = Rule::new("", &["nodes"], &["get", "patch", "delete"]);
+    for name in ["fay", "rob", "sue"] {
+        plane.grant(name, &[nodes.clone()]).expect("rights");
+    }
+    let [fay, rob, sue] = [("fay", "fleet"), ("rob", "other"), ("sue", "other")]
+        .map(|(name, group)| person(&plane, name, &[group]));
+    admin.succeeds(&["install", "--allow-group=fleet", "--allow-user=rob"]);
+    admin.succeeds(&["enforce", "deny"]);
+    await_denial(&admin, true);
+    plane
+        .create_nodes(&[NodeSpec::ready("listed")])
+        .expect("a node");
+    admin.succeeds(&["hold", "listed", "-m", "disk", "--holder", "ada"]);
+    let deletes = |by: &Person| by.delete(&format!("{NODES}/listed?dryRun=All"));
+    let expect = |allowed: &[&Person], refused: &[&Person]| {
+        for by in allowed {
+            admitted(deletes(by), &by.name);
+        }
+        for by in refused {
+            refused_by("maint-held-delete", &deletes(by), &by.name);
+        }
+    };
+    expect(&[&fay, &rob], &[&sue]);
+    // An upgrade keeps both lists, and is no other release.
+    let again = admin.succeeds(&["install"]);
+    let unchanged = |line: &str| line.ends_with(" unchanged");
+    assert!(again.stdout.lines().all(unchanged), "{again:?}");
+    let doctor = admin.succeeds(&["doctor"]);
+    let same = "of the same release as this plugin";
+    assert!(doctor.stdout.contains(same), "{doctor:?}");
+    admin.succeeds(&["install", "--allow-user="]);
+    wait_until("it takes effect", || deletes(&rob).is_err());
+    expect(&[&fay], &[&rob, &sue]);
 }
 
 /// Each policy is tried, and the output says what happened to which.
