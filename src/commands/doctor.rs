@@ -1,5 +1,6 @@
 //! `doctor`: whether this user can lock nodes in this cluster, and whether the policies work.
 
+mod broken_rules;
 mod leases;
 mod nodes;
 mod other_locks;

@@ -17,6 +17,9 @@ use crate::text::escape;
 /// The annotation of kured's DaemonSet that has its lock.
 pub(crate) const KURED_LOCK: &str = "weave.works/kured-node-lock";
 
+/// The annotation of the audit log on requests that break a rule.
+const AUDITED: &str = "validation.policy.admission.k8s.io/validation_failure";
+
 /// How many names are listed.
 const LISTED: usize = 10;
 
@@ -91,6 +94,7 @@ pub(crate) enum Source {
     Nodes,
     KuredLock,
     Medik8sLeases,
+    Metrics,
 }
 
 impl Source {
@@ -105,6 +109,7 @@ impl Source {
             Self::Nodes => "nodes",
             Self::KuredLock => "the lock of kured, an annotation of its DaemonSet",
             Self::Medik8sLeases => "the Leases of medik8s",
+            Self::Metrics => "the metrics of the API server, which count broken rules",
         }
     }
 }
@@ -131,10 +136,12 @@ pub(crate) enum Discovery {
     Namespace,
     /// The clocks agree, or a warning why not.
     Clock(Option<String>),
-    /// What a policy does, and whether it refused a wrong write. `None`: that was not checked.
+    /// What a policy does, whether it refused a wrong write, and how many broken rules the API server has counted.
+    /// `None`: that was not checked.
     Policy {
         mode: Enforcement,
         refuses: Option<bool>,
+        broken: Option<u64>,
     },
     /// Nobody may see the mode, but this user may see whether a wrong write is refused.
     PolicyUnread {
@@ -232,7 +239,11 @@ impl Discovery {
                 warning.clone(),
                 "synchronize the clocks, for example with NTP".to_owned(),
             ),
-            Self::Policy { mode, refuses } => policy(*mode, *refuses, program),
+            Self::Policy {
+                mode,
+                refuses,
+                broken,
+            } => policy(*mode, *refuses, *broken, program),
             Self::PolicyUnread { refuses } => match refuses {
                 Some(true) => ok("a write that breaks a rule was refused".to_owned()),
                 Some(false) => note(
@@ -365,6 +376,7 @@ impl Discovery {
 fn policy(
     mode: Enforcement,
     refuses: Option<bool>,
+    broken: Option<u64>,
     program: &Program,
 ) -> (Level, String, Option<String>) {
     let (level, says, hint) = match (mode, refuses) {
@@ -396,11 +408,24 @@ fn policy(
                     .to_owned(),
             ),
         ),
-        (Enforcement::On(mode), _) => (
-            Level::Note,
-            format!("{}: nothing is refused", mode.name()),
-            Some(format!("to refuse such writes: `{program} enforce deny`")),
-        ),
+        (Enforcement::On(mode), _) => {
+            let refuse = format!("to refuse such writes: `{program} enforce deny`");
+            let (counted, hint) = match broken {
+                None => (String::new(), refuse),
+                Some(0) => ("; no broken rule".to_owned(), refuse),
+                Some(count) => (
+                    format!("; {count} broken rule{}", if count == 1 { "" } else { "s" }),
+                    format!("the audit log shows which, in the annotation {AUDITED}; {refuse}"),
+                ),
+            };
+            let since = broken.map(|_| " since this API server started");
+            let says = format!(
+                "{}: nothing is refused{counted}{}",
+                mode.name(),
+                since.unwrap_or_default()
+            );
+            (Level::Note, says, Some(hint))
+        }
     };
     (level, says, hint)
 }

@@ -1,6 +1,6 @@
 //! `doctor`: its findings and its hints.
 
-use control_plane::{ControlPlane, NodeSpec, is_left_out};
+use control_plane::{ControlPlane, NodeSpec, Rule, is_left_out};
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -91,10 +91,43 @@ fn problems_are_named_with_what_to_do() {
         assert_eq!(
             lines(&run, policy),
             format!(
-                "note     {policy:<15}audit: nothing is refused\nto refuse such writes: `kubectl maint enforce deny`"
+                "note     {policy:<15}audit: nothing is refused; no broken rule since this API server started\n\
+                 to refuse such writes: `kubectl maint enforce deny`"
             )
         );
     }
+    let wrong = json!({
+        "metadata": {"generateName": "wrong-"}, "spec": {"renewTime": "2000-01-01T00:00:00.000000Z"},
+    });
+    wait_until("it is counted", || {
+        admitted(admin.post(LEASES, &wrong), "in audit mode");
+        let found = lines(&admin.maint(&["doctor"]), "lease policy");
+        let begin = "note     lease policy   audit: nothing is refused; ";
+        let count = found.strip_prefix(begin).expect("the mode");
+        let (count, rest) = count.split_once(' ').expect("a count");
+        count.parse().is_ok_and(|count: u32| count >= 1)
+            && rest.contains("since this API server started\nthe audit log shows which, ")
+    });
+    // Who may read the policies may not have the right to read the metrics.
+    let group = "admissionregistration.k8s.io";
+    let kinds = [
+        "validatingadmissionpolicies",
+        "validatingadmissionpolicybindings",
+    ];
+    let rights = [Rule::new(group, &kinds, &["get"])];
+    plane.grant("mia", &rights).expect("rights");
+    let mia = person(&plane, "mia", &[USERS]);
+    let run = doctor(&mia, 0);
+    assert_eq!(
+        lines(&run, "policies"),
+        "note     policies       you may not read the metrics of the API server, which count broken rules\nan \
+         administrator can check with `kubectl maint doctor`"
+    );
+    assert!(
+        lines(&run, "lease policy")
+            .starts_with("note     lease policy   audit: nothing is refused\n"),
+        "{run:?}"
+    );
     let uma = person(&plane, "uma", &[USERS]);
     let node = json!({"metadata": {"name": "checked"}});
     admitted(admin.post(NODES, &node), "a node");

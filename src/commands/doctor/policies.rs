@@ -4,7 +4,7 @@ use maintenance_lease::ApiError;
 use policies::{Manifest, Mode};
 use serde_json::Value;
 
-use super::unread;
+use super::{broken_rules, unread};
 use crate::error::{Failure, PolicyRefusal};
 use crate::run::policies::{Installed, held_without_lock, refuses, unlabelled_node, wrong_time};
 use crate::run::session::Session;
@@ -41,6 +41,7 @@ pub(super) async fn check(session: &Session<'_>, found: &mut Vec<(Check, Discove
             return in_force;
         }
     };
+    let metrics = metrics(session, &installed, found).await;
     let with_mode = |(binding, _): &&(Manifest, _)| binding.has_mode();
     for (binding, _) in installed.bindings().filter(with_mode) {
         let mode = installed.enforcement(binding);
@@ -55,7 +56,16 @@ pub(super) async fn check(session: &Session<'_>, found: &mut Vec<(Check, Discove
             Check::NodePolicy => in_force.node = matches!(mode, Enforcement::On(_)),
             _ => in_force.lease |= is_deny,
         }
-        found.push((check, Discovery::Policy { mode, refuses }));
+        let broken = metrics.as_ref();
+        let broken = broken.map(|metrics| broken_rules::count(metrics, binding.name()));
+        found.push((
+            check,
+            Discovery::Policy {
+                mode,
+                refuses,
+                broken,
+            },
+        ));
     }
     let differs = |(manifest, found): &(Manifest, Option<Value>)| {
         let found = found.as_ref()?;
@@ -68,6 +78,24 @@ pub(super) async fn check(session: &Session<'_>, found: &mut Vec<(Check, Discove
         found.push((Check::Release, Discovery::SameRelease));
     }
     in_force
+}
+
+/// The metrics with the number of broken rules, if a policy admits what breaks a rule.
+async fn metrics(
+    session: &Session<'_>,
+    installed: &Installed<'_>,
+    found: &mut Vec<(Check, Discovery)>,
+) -> Option<String> {
+    let mut bindings = installed
+        .bindings()
+        .filter(|(binding, _)| binding.has_mode());
+    bindings.find(|(binding, _)| {
+        let mode = installed.enforcement(binding);
+        matches!(mode, Enforcement::On(Mode::Audit | Mode::Warn))
+    })?;
+    let metrics = broken_rules::metrics(session).await;
+    let unread = |unread| found.push((Check::Policies, unread));
+    metrics.map_err(unread).ok()
 }
 
 /// Whether the server refuses a Lease that breaks a rule; `None` if the dry run fails for another reason.
