@@ -1,7 +1,9 @@
 //! `doctor`: whether this user can lock nodes in this cluster, and whether the policies work.
 
+mod broken_rules;
 mod leases;
 mod nodes;
+mod other_locks;
 mod policies;
 
 use clap::Args;
@@ -38,7 +40,7 @@ use crate::words::doctor::{Check, Discovery, Source};
   kubectl maint doctor --fix
   kubectl maint doctor --as=alice -o json")]
 pub(crate) struct DoctorArgs {
-    /// Repair Leases that have no managedFields, and remove held labels of locks that have ended or expired
+    /// Repair Leases that have no managedFields, and remove held labels and opt-outs of locks that have ended or expired
     #[arg(long)]
     pub(crate) fix: bool,
 
@@ -73,6 +75,8 @@ pub(crate) async fn run(args: &DoctorArgs, start: &Start<'_>) -> Result<Code, Fa
         }
         Err(failure) => found.push((Check::Leases, unread(Source::Leases, &failure))),
     }
+    let other_locks = other_locks::check(&reader).await.into_iter();
+    found.extend(other_locks.map(|found| (Check::OtherLocks, found)));
     // Last, because the answers above tell the server's time.
     found.push((Check::Clock, Discovery::Clock(session.clock_warning())));
     let checkups: Vec<Checkup> = found

@@ -94,7 +94,7 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
     let protected = tokio::select! {
         biased;
         () = &mut interrupt => Err(Failure::Interrupted),
-        is_done = session.protect(&acquired, protection.as_ref(), changing.nodes.parallel) => match is_done {
+        protected = session.protect(&acquired, protection.as_ref(), changing.nodes.parallel) => match protected.iter().all(|it| it.is_done) {
             true => Ok(()),
             false => Err(Failure::Reported(Kind::Other)),
         },

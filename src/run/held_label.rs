@@ -9,8 +9,8 @@ use futures::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::{CLEANUP, Change, Done, Error, HeldLease, NodeLease, PROTECTION};
 use other_tools::{
-    KeysOfLock, KeysRemoved, KeysSet, NodeKeys, OptOuts, has_cluster_api_machine, remove_keys,
-    set_keys, standing_lock_id,
+    KeysOfLock, KeysRemoved, KeysSet, NodeKeys, OptOuts, clear_keys, has_cluster_api_machine,
+    remove_keys, set_keys, standing_lock_id,
 };
 
 use super::session::Session;
@@ -24,34 +24,47 @@ pub(crate) fn is_protected(lease: &NodeLease) -> bool {
     lease.is_hold() || matches!(lease.purpose(), Some(PROTECTION | CLEANUP))
 }
 
+/// What was wanted on the Node of a lock, and is there.
+pub(crate) struct Protected {
+    pub(crate) node: String,
+    pub(crate) is_labelled: bool,
+    /// Whether the Node is cordoned, or that was not wanted.
+    pub(crate) is_done: bool,
+}
+
 impl Session<'_> {
-    /// Writes on the Nodes of the locks in `changes` what is `wanted`. A lock that was renewed moves the end that
-    /// its label shows. Otherwise, what a lock that had expired left behind is removed. Returns whether all Nodes
-    /// are cordoned, if that is wanted.
+    /// Writes on the Nodes of the locks in `changes` what is `wanted`, and returns what is there. A lock that was renewed
+    /// moves the end that its label shows. Otherwise, what a lock that had expired left behind is removed.
     pub(crate) async fn protect(
         &self,
         changes: &[Change],
         wanted: Option<&Protection>,
         parallel: u16,
-    ) -> bool {
+    ) -> Vec<Protected> {
         let writing = changes.iter().map(|change| async move {
             let lease = change.lease.as_ref();
             let begins = matches!(change.done, Done::Acquired | Done::Renewed);
             match (lease.filter(|_| begins), wanted) {
                 (Some(lease), Some(wanted)) => {
-                    self.set_held_label(lease, wanted.cordon, &wanted.opt_outs)
-                        .await
+                    let is_labelled = self
+                        .set_held_label(lease, wanted.cordon, &wanted.opt_outs)
+                        .await;
+                    Some(Protected {
+                        node: change.node.clone(),
+                        is_labelled,
+                        is_done: is_labelled || !wanted.cordon,
+                    })
                 }
                 (Some(_), None) => {
                     self.update_node(change).await;
-                    true
+                    None
                 }
-                (None, _) => true,
+                (None, _) => None,
             }
         });
         let parallel = usize::from(parallel);
-        let are_done: Vec<bool> = stream::iter(writing).buffered(parallel).collect().await;
-        !are_done.contains(&false)
+        let written: Vec<_> = stream::iter(writing).buffered(parallel).collect().await;
+        written.into_iter().flatten().collect()
     }
 
     /// Moves the end in the labels of the locks in `held` whenever they are renewed.
@@ -75,7 +88,7 @@ impl Session<'_> {
     }
 
     /// Labels the Node of the lock in `lease`, sets `opt_outs` on it, and cordons it if `cordon` is set. Reports what
-    /// could not be written: the lock counts without it. Returns whether the Node is cordoned if that was asked for.
+    /// could not be written: the lock counts without it. Returns whether it is there.
     pub(crate) async fn set_held_label(
         &self,
         lease: &NodeLease,
@@ -104,7 +117,7 @@ impl Session<'_> {
         };
         let text = node_keys::not_labelled(node, lease.is_hold(), cordon, &failure);
         self.terminal.remark(text);
-        !cordon
+        false
     }
 
     /// Writes the label, `opt_outs` and the cordon. What was written besides the label is in `written` then.
@@ -253,15 +266,27 @@ impl Session<'_> {
         ending: Option<&NodeLease>,
     ) -> Result<KeysRemoved, Error> {
         let id = |lease: &NodeLease| Some(lease.lock_id()?.to_string());
-        let shown = async || {
-            let lease = self.locks.get(node).await?;
-            let now = self.locks.server_time().now();
-            Ok(standing_lock_id(lease.as_ref(), now))
-        };
         // A lock without a label of its own leaves no trace on the Node.
         let ending = ending.filter(|lease| lease.purpose() != Some(CLEANUP));
+        let shown = || self.standing_lock_id(node);
         let ending = ending.and_then(id);
         remove_keys(self.locks.requests(), node, ending.as_deref(), shown).await
+    }
+
+    /// Removes everything that locks wrote on the Node, whatever lock it belongs to, but not the cordon of a lock that stands.
+    ///
+    /// # Errors
+    /// If the Node can't be read or written.
+    pub(crate) async fn clear_keys(&self, node: &str) -> Result<KeysRemoved, Error> {
+        let shown = || self.standing_lock_id(node);
+        clear_keys(self.locks.requests(), node, shown).await
+    }
+
+    /// The id of the lock that the Lease shows, unless it has expired.
+    async fn standing_lock_id(&self, node: &str) -> Result<Option<String>, Error> {
+        let lease = self.locks.get(node).await?;
+        let now = self.locks.server_time().now();
+        Ok(standing_lock_id(lease.as_ref(), now))
     }
 
     /// Whether the Lease still shows the lock in `lease`.

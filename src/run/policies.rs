@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::Method;
-use maintenance_lease::{Accept, ApiError, Call, NAMESPACE, Requests};
+use maintenance_lease::{Accept, ApiError, Call, NAMESPACE, Requests, escape};
 use policies::{FIELD_MANAGER, Manifest, Mode};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -226,40 +226,69 @@ impl<'a> Installed<'a> {
         }
     }
 
-    /// Waits until the policies refuse, in dry runs, a Lease whose time is wrong and a Node with a false label; or until
-    /// they admit both. The API server follows a new binding within about a second, each by itself.
+    /// Waits until both policies refuse a dry run that breaks a rule, or until they admit it. The API server follows a new
+    /// binding within about a second. Returns why the node policy could not be checked, if there is a Node to try.
     ///
     /// # Errors
-    /// If that is not so after half a minute, or if the dry run of a Lease fails for another reason. The node policy is
-    /// left out if there is no Node to try, or without permission to change it.
-    pub(crate) async fn until_enforced(&self, wanted: bool) -> Result<(), Failure> {
-        self.until_refused(&wrong_time(), wanted).await?;
-        let Some(node) = unlabelled_node(self.requests).await else {
-            return Ok(());
+    /// If that is not so after half a minute, or if the dry run of a Lease fails for another reason.
+    pub(crate) async fn until_enforced(&self, wanted: bool) -> Result<Option<ApiError>, Failure> {
+        let end = Instant::now() + EFFECT_TIMEOUT;
+        self.until(&wrong_time(), wanted, end).await?;
+        let node = match unlabelled_node(self.requests).await {
+            Ok(Some(node)) => node,
+            Ok(None) => return Ok(None),
+            Err(error) => return Ok(Some(error)),
         };
-        match self.until_refused(&held_without_lock(&node), wanted).await {
-            Err(Failure::Policies(PolicyRefusal::Unchecked { .. })) => Ok(()),
-            result => result,
+        match self.until(&held_without_lock(&node), wanted, end).await {
+            Ok(()) => Ok(None),
+            Err(PolicyRefusal::Unchecked { error, .. }) => Ok(Some(error)),
+            Err(refusal) => Err(refusal.into()),
         }
     }
 
-    async fn until_refused(&self, dry_run: &Call, wanted: bool) -> Result<(), Failure> {
-        let end = Instant::now() + EFFECT_TIMEOUT;
+    /// Sends `dry_run` until a policy of ours refuses it, or until it is admitted.
+    ///
+    /// # Errors
+    /// If that is not so at `end`, or if it fails for another reason.
+    async fn until(&self, dry_run: &Call, wanted: bool, end: Instant) -> Result<(), PolicyRefusal> {
         loop {
-            let failure = match self.requests.call(dry_run).await {
+            let refusal = match self.requests.call(dry_run).await {
                 Ok(_) if !wanted => return Ok(()),
                 Ok(_) => PolicyRefusal::NotEnforced,
                 Err(error) if error.policy_code().is_some() && wanted => return Ok(()),
                 Err(error) if error.policy_code().is_some() => PolicyRefusal::StillEnforced(error),
                 Err(error) if error.may_pass() => PolicyRefusal::Unchecked { wanted, error },
-                Err(error) => return Err(PolicyRefusal::Unchecked { wanted, error }.into()),
+                Err(error) => return Err(PolicyRefusal::Unchecked { wanted, error }),
             };
             if Instant::now() >= end {
-                return Err(failure.into());
+                return Err(refusal);
             }
             sleep(EFFECT_POLL).await;
         }
     }
+}
+
+/// Whether a policy of ours refuses `dry_run`; `None` if it fails for another reason.
+pub(crate) async fn refuses(requests: &Requests, dry_run: &Call) -> Option<bool> {
+    match requests.call(dry_run).await {
+        Err(error) if error.policy_code().is_some() => Some(true),
+        Ok(_) => Some(false),
+        Err(_) => None,
+    }
+}
+
+/// A Node without the held label, for [`held_without_lock`]; `None`: there is none.
+///
+/// # Errors
+/// If Nodes can't be listed.
+pub(crate) async fn unlabelled_node(requests: &Requests) -> Result<Option<String>, ApiError> {
+    let selector = escape("!kubectl-maint.dev/held");
+    let path = format!("/api/v1/nodes?limit=1&labelSelector={selector}");
+    let body = requests.call(&Call::get(path, Accept::Json)).await?;
+    let nodes: Value =
+        serde_json::from_slice(&body).map_err(|error| ApiError::Unreadable(error.to_string()))?;
+    let name = nodes["items"][0]["metadata"]["name"].as_str();
+    Ok(name.map(ToOwned::to_owned))
 }
 
 /// The object at `path`; `None` if the server says that there is none.
@@ -293,20 +322,15 @@ pub(crate) fn wrong_time() -> Call {
     }
 }
 
-/// A Node without the held label, if there is one.
-pub(crate) async fn unlabelled_node(requests: &Requests) -> Option<String> {
-    let path = "/api/v1/nodes?limit=1&labelSelector=%21kubectl-maint.dev%2Fheld".to_owned();
-    let nodes = object(requests, path).await.ok()??;
-    let name = nodes["items"][0]["metadata"]["name"].as_str();
-    name.map(ToOwned::to_owned)
-}
-
 /// A dry run that breaks a rule of the node policy: it adds the held label to a Node that has none, without a lock.
 pub(crate) fn held_without_lock(node: &str) -> Call {
     let patch = json!({"metadata": {"labels": {"kubectl-maint.dev/held": "policy-check"}}});
     Call {
         method: Method::PATCH,
-        path: format!("/api/v1/nodes/{node}?dryRun=All&fieldManager={FIELD_MANAGER}"),
+        path: format!(
+            "/api/v1/nodes/{}?dryRun=All&fieldManager={FIELD_MANAGER}",
+            escape(node)
+        ),
         accept: Accept::Json,
         body: Some((
             "application/merge-patch+json",

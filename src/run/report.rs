@@ -5,7 +5,8 @@ use maintenance_lease::{Change, Done, NodeEvent, NodeLease, Target};
 
 use super::confirm::Confirmed;
 use super::events;
-use super::interruption::exit_at_interrupt;
+use super::held_label::is_protected;
+use super::interruption::{exit_at_interrupt, interrupt};
 use super::lock_command::LockCommand;
 use super::lock_set::Results;
 use super::parallel::in_order;
@@ -41,6 +42,14 @@ pub(crate) struct Report<'a> {
     acquired: Vec<Change>,
     side_effects: SideEffects,
     events: Vec<NodeEvent>,
+    /// What to write on Nodes.
+    node_keys: Option<NodeKeysToWrite<'a>>,
+}
+
+/// What to write on the Nodes of the locks in `changes`.
+struct NodeKeysToWrite<'a> {
+    changes: Vec<Change>,
+    protection: Option<&'a Protection>,
 }
 
 impl<'a> Report<'a> {
@@ -58,6 +67,7 @@ impl<'a> Report<'a> {
             acquired: Vec::new(),
             side_effects: SideEffects::default(),
             events: Vec::new(),
+            node_keys: None,
         }
     }
 
@@ -110,23 +120,19 @@ impl<'a> Report<'a> {
     /// # Errors
     /// If the result can't be printed.
     pub(crate) async fn all_protected(
-        self,
+        mut self,
         nodes: &[String],
         results: Results,
-        protection: Option<&Protection>,
+        protection: Option<&'a Protection>,
     ) -> Result<Code, Failure> {
-        let command = self.command;
-        let changes: Vec<Change> = match command.is_dry_run() {
-            true => Vec::new(),
-            false => results.by_node.values().flatten().cloned().collect(),
-        };
-        let code = self.all(nodes, results).await?;
-        let parallel = command.args.nodes.parallel;
-        let is_done = command.session.protect(&changes, protection, parallel);
-        Ok(match is_done.await {
-            true => code,
-            false => code.worse(Code::ERROR),
-        })
+        if !self.command.is_dry_run() {
+            let changes = results.by_node.values().flatten().cloned().collect();
+            self.node_keys = Some(NodeKeysToWrite {
+                changes,
+                protection,
+            });
+        }
+        self.all(nodes, results).await
     }
 
     fn add(&mut self, node: &str, result: Result<Change, Failure>) {
@@ -212,8 +218,36 @@ impl<'a> Report<'a> {
         self.outcomes.left.push(node.to_owned());
     }
 
-    /// Prints the data and the summary, writes the Events, and returns the exit code.
-    async fn end(mut self, interrupted: bool) -> Result<Code, Failure> {
+    /// Writes on the Nodes what is wanted there, and adds to the data which of them are labelled.
+    async fn protect(&mut self) {
+        let Some(wanted) = self.node_keys.take() else {
+            return;
+        };
+        let LockCommand { session, args, .. } = self.command;
+        let parallel = args.nodes.parallel;
+        let protecting = session.protect(&wanted.changes, wanted.protection, parallel);
+        for protected in protecting.await {
+            if !protected.is_done {
+                self.problems.note(Kind::Other);
+            }
+            let mut items = self.items.iter_mut();
+            if let Some(item) = items.find(|item| item.node == protected.node) {
+                item.labelled = Some(protected.is_labelled);
+            }
+        }
+    }
+
+    /// Prints the data and the summary, writes on the Nodes, then the Events, and returns the exit code.
+    async fn end(mut self, mut interrupted: bool) -> Result<Code, Failure> {
+        // The data says whether the Nodes are labelled. In words, the outcome is printed already.
+        if !self.is_for_people() {
+            let is_interrupted = tokio::select! {
+                biased;
+                () = self.protect() => false,
+                () = interrupt() => true,
+            };
+            interrupted |= is_interrupted;
+        }
         if interrupted && self.problems.any() {
             self.problems.note(Kind::Interrupted);
         } else if interrupted {
@@ -229,6 +263,7 @@ impl<'a> Report<'a> {
         let list = NodeList::new(items).single(self.selection.is_single());
         terminal.print(&list, command.args.output.format())?;
         if terminal.has_failed() {
+            self.node_keys = None;
             self.release_acquired().await;
             self.is_going_on = false;
         }
@@ -248,6 +283,8 @@ impl<'a> Report<'a> {
             None => {}
         }
         exit_at_interrupt();
+        // Before the Events: the node must be protected even if nobody takes them.
+        self.protect().await;
         events::post(session, self.events).await;
         Ok(self.problems.end().await)
     }
@@ -257,6 +294,9 @@ impl<'a> Report<'a> {
     async fn release_acquired(&mut self) {
         let session = &self.command.session;
         for change in std::mem::take(&mut self.acquired) {
+            if let Some(lease) = change.lease.as_ref().filter(|lease| is_protected(lease)) {
+                session.try_remove_held_label(lease).await;
+            }
             let Err(cause) = session.locks.release_acquired(&change).await else {
                 session.terminal.warn(change::given_back(&change.node));
                 continue;

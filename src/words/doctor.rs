@@ -1,6 +1,7 @@
 //! What `doctor` finds, and what to do about it.
 
-use maintenance_lease::NAMESPACE;
+use maintenance_lease::protocol::Span;
+use maintenance_lease::{MEDIK8S_LEASES, NAMESPACE};
 use policies::Mode;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -9,8 +10,15 @@ use super::confirmation;
 use super::hint_command::Program;
 use super::missing_right;
 use super::policies::Enforcement;
+use super::time::span;
 use super::verb::first;
 use crate::text::escape;
+
+/// The annotation of kured's DaemonSet that has its lock.
+pub(crate) const KURED_LOCK: &str = "weave.works/kured-node-lock";
+
+/// The annotation of the audit log on requests that break a rule.
+const AUDITED: &str = "validation.policy.admission.k8s.io/validation_failure";
 
 /// How many names are listed.
 const LISTED: usize = 10;
@@ -50,6 +58,7 @@ pub(crate) enum Check {
     Release,
     Leases,
     HeldLabels,
+    OtherLocks,
     Clock,
 }
 
@@ -67,6 +76,7 @@ impl Check {
             Self::Release => "release",
             Self::Leases => "leases",
             Self::HeldLabels => "held labels",
+            Self::OtherLocks => "other locks",
             Self::Clock => "clock",
         }
     }
@@ -82,6 +92,9 @@ pub(crate) enum Source {
     Leases,
     RepairedLeases,
     Nodes,
+    KuredLock,
+    Medik8sLeases,
+    Metrics,
 }
 
 impl Source {
@@ -94,6 +107,9 @@ impl Source {
             Self::Leases => "the Leases",
             Self::RepairedLeases => "the repaired Leases",
             Self::Nodes => "nodes",
+            Self::KuredLock => "the lock of kured, an annotation of its DaemonSet",
+            Self::Medik8sLeases => "the Leases of medik8s",
+            Self::Metrics => "the metrics of the API server, which count broken rules",
         }
     }
 }
@@ -120,10 +136,12 @@ pub(crate) enum Discovery {
     Namespace,
     /// The clocks agree, or a warning why not.
     Clock(Option<String>),
-    /// What a policy does, and whether it refused a wrong write. `None`: that was not checked.
+    /// What a policy does, whether it refused a wrong write, and how many broken rules the API server has counted.
+    /// `None`: that was not checked.
     Policy {
         mode: Enforcement,
         refuses: Option<bool>,
+        broken: Option<u64>,
     },
     /// Nobody may see the mode, but this user may see whether a wrong write is refused.
     PolicyUnread {
@@ -150,6 +168,14 @@ pub(crate) enum Discovery {
         why: Option<String>,
     },
     Labels(usize),
+    /// Nodes on hold, each with the opt-outs that somebody else removed.
+    MissingOptOuts(Vec<(String, Vec<String>)>),
+    /// No other tool holds a lock of its own.
+    NoOtherLock,
+    /// The nodes for which kured holds its lock, and since when.
+    KuredLocks(Vec<(String, Option<Span>)>),
+    /// The nodes for which operators of medik8s hold a Lease, and which operator it is.
+    Medik8sLeases(Vec<(String, String)>),
     /// Nodes on hold that lack the label.
     Unlabelled(Vec<String>),
     /// This could not be read.
@@ -221,7 +247,11 @@ impl Discovery {
                 warning.clone(),
                 "synchronize the clocks, for example with NTP".to_owned(),
             ),
-            Self::Policy { mode, refuses } => policy(*mode, *refuses, program),
+            Self::Policy {
+                mode,
+                refuses,
+                broken,
+            } => policy(*mode, *refuses, *broken, program),
             Self::PolicyUnread { refuses } => match refuses {
                 Some(true) => ok("a write that breaks a rule was refused".to_owned()),
                 Some(false) => note(
@@ -267,15 +297,15 @@ impl Discovery {
             Self::Leases(count) => ok(format!("{count} checked")),
             Self::LeftOver(nodes) => note(
                 format!(
-                    "with the held label of a lock that has ended or expired: {}",
+                    "with the held label or opt-outs of a lock that has ended or expired: {}",
                     first(nodes, LISTED)
                 ),
-                format!("to remove it: `{}`", program.run("doctor --fix")),
+                format!("to remove them: `{}`", program.run("doctor --fix")),
             ),
             Self::Removed(nodes) => ok(format!("removed: {}", first(nodes, LISTED))),
             Self::NotRemoved { nodes, why } => note(
                 format!(
-                    "with the held label of a lock that has ended or expired, and it was not removed: {}",
+                    "with the held label or opt-outs of a lock that has ended or expired, and not removed: {}",
                     first(nodes, LISTED)
                 ),
                 match why {
@@ -293,6 +323,51 @@ impl Discovery {
                 ),
                 "the holder can run the same `hold` or `fence` again".to_owned(),
             ),
+            Self::MissingOptOuts(nodes) => {
+                let nodes = nodes
+                    .iter()
+                    .map(|(node, keys)| format!("{node} ({})", keys.join(", ")));
+                let nodes: Vec<String> = nodes.map(|node| escape(&node)).collect();
+                note(
+                    format!(
+                        "on hold, but somebody removed an opt-out: {}",
+                        first(&nodes, LISTED)
+                    ),
+                    "the holder can run the same `hold` or `fence` again".to_owned(),
+                )
+            }
+            Self::NoOtherLock => ok("neither kured nor medik8s holds a lock".to_owned()),
+            Self::KuredLocks(locks) => {
+                let locks = locks.iter().map(|(node, since)| match since {
+                    Some(since) => format!("{} ({})", escape(node), span(*since)),
+                    None => escape(node),
+                });
+                note(
+                    format!(
+                        "kured holds its lock for {}",
+                        first(&locks.collect::<Vec<_>>(), LISTED)
+                    ),
+                    format!(
+                        "if it does not reboot them: `{} -n kube-system annotate daemonset kured {KURED_LOCK}-`",
+                        program.kubectl()
+                    ),
+                )
+            }
+            Self::Medik8sLeases(leases) => {
+                let leases = leases
+                    .iter()
+                    .map(|(node, holder)| format!("{} ({})", escape(node), escape(holder)));
+                note(
+                    format!(
+                        "medik8s works on {}",
+                        first(&leases.collect::<Vec<_>>(), LISTED)
+                    ),
+                    format!(
+                        "to see until when: `{}`",
+                        program.run(format_args!("leases -n {MEDIK8S_LEASES}"))
+                    ),
+                )
+            }
             Self::Labels(count) => ok(format!(
                 "{} with the held label",
                 confirmation::nodes(*count)
@@ -315,6 +390,7 @@ impl Discovery {
 fn policy(
     mode: Enforcement,
     refuses: Option<bool>,
+    broken: Option<u64>,
     program: &Program,
 ) -> (Level, String, Option<String>) {
     let (level, says, hint) = match (mode, refuses) {
@@ -349,14 +425,24 @@ fn policy(
                     .to_owned(),
             ),
         ),
-        (Enforcement::On(mode), _) => (
-            Level::Note,
-            format!("{}: nothing is refused", mode.name()),
-            Some(format!(
-                "to refuse such writes: `{}`",
-                program.run("enforce deny")
-            )),
-        ),
+        (Enforcement::On(mode), _) => {
+            let refuse = format!("to refuse such writes: `{}`", program.run("enforce deny"));
+            let (counted, hint) = match broken {
+                None => (String::new(), refuse),
+                Some(0) => ("; no broken rule".to_owned(), refuse),
+                Some(count) => (
+                    format!("; {count} broken rule{}", if count == 1 { "" } else { "s" }),
+                    format!("the audit log shows which, in the annotation {AUDITED}; {refuse}"),
+                ),
+            };
+            let since = broken.map(|_| " since this API server started");
+            let says = format!(
+                "{}: nothing is refused{counted}{}",
+                mode.name(),
+                since.unwrap_or_default()
+            );
+            (Level::Note, says, Some(hint))
+        }
     };
     (level, says, hint)
 }

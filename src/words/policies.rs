@@ -3,6 +3,7 @@
 use maintenance_lease::{ApiError, NAMESPACE};
 use policies::{Mode, OLDEST_MINOR};
 
+use super::confirmation;
 use super::hint_command::Program;
 use super::missing_right;
 use super::request::RequestContext;
@@ -96,14 +97,33 @@ pub(crate) fn after_install(is_new: bool, is_off: bool, program: &Program) -> Op
 /// There is nothing to uninstall.
 pub(crate) const NOTHING_INSTALLED: &str = "nothing is installed";
 
-/// What is shown before `count` objects are deleted, and the question.
-pub(crate) fn uninstall(place: &str, count: usize) -> ([String; 2], &'static str) {
+/// What is shown before `objects` are deleted and `nodes` lose what locks set on them, and the question. Of the Nodes,
+/// `locked` have a lock that stands.
+pub(crate) fn uninstall(
+    place: &str,
+    objects: usize,
+    nodes: usize,
+    locked: usize,
+) -> (Vec<String>, &'static str) {
+    let of_nodes = (nodes > 0).then(|| {
+        format!(
+            "{}: the held label, its annotations and the opt-outs are removed.",
+            confirmation::nodes(nodes)
+        )
+    });
+    let of_locks = (locked > 0).then(|| {
+        format!(
+            "Locked or on hold: {}. Their locks and cordons stay, but other tools may work on them again.",
+            confirmation::nodes(locked)
+        )
+    });
+    let facts = [
+        format!("{place}: {objects} objects"),
+        "Users lose the rights that these roles gave them.".to_owned(),
+    ];
     (
-        [
-            format!("{place}: {count} objects"),
-            "Users lose the rights that these roles gave them.".to_owned(),
-        ],
-        "Remove the policies and the roles?",
+        facts.into_iter().chain(of_nodes).chain(of_locks).collect(),
+        "Remove all of this?",
     )
 }
 
@@ -119,6 +139,14 @@ pub(crate) fn partly_uninstalled(deleted: usize, count: usize, program: &Program
 pub(crate) fn not_checked(error: &ApiError) -> String {
     format!(
         "the bindings were deleted, but the effect was not checked: {}",
+        escape(&error.to_string())
+    )
+}
+
+/// The lease policy does what it should, but nobody knows what the node policy does now.
+pub(crate) fn node_policy_not_checked(error: &ApiError) -> String {
+    format!(
+        "the node policy was not checked, and may need a few seconds to follow: {}",
         escape(&error.to_string())
     )
 }

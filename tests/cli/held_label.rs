@@ -140,6 +140,46 @@ fn an_unhold_removes_the_label_of_a_hold_whose_lease_is_lost() {
     });
 }
 
+/// The server of Events may hang. The node must be protected nevertheless, also if the user does not wait for it.
+#[test]
+fn the_label_comes_before_the_events() {
+    on_both("label-events", |cluster| {
+        for format in ["name", "json"] {
+            let node = cluster.node(&format!("worker-{format}"));
+            let is_event =
+                |method: &Method, sent: &str| *method == Method::POST && sent.contains("/events");
+            let proxy = cluster.proxy(move |method, sent| match is_event(method, sent) {
+                true => Treatment::Keep,
+                false => Treatment::Pass,
+            });
+            let hold = ["hold", &node, "-m", "disk", "-o", format];
+            let running = cluster.maint(hold).kubeconfig(&proxy.kubeconfig).start();
+            let kept = proxy.kept();
+            assert_eq!(keys(cluster, &node), (true, true));
+            running.is_sent(Signal::KILL);
+            running.ends_killed();
+            drop(kept);
+        }
+    });
+}
+
+#[test]
+fn data_says_whether_the_node_is_labelled() {
+    on_both("label-data", |cluster| {
+        let node = cluster.node("worker-1");
+        let labelled = |words: &[&str]| -> Value {
+            let run = cluster.maint(words).succeeds();
+            let data: Value = serde_json::from_str(&run.stdout).expect("JSON");
+            data["items"][0]["labelled"].clone()
+        };
+        let hold = ["hold", &node, "-m", "disk", "-o", "json"];
+        assert_eq!(labelled(&hold), true);
+        assert_eq!(labelled(&["status", &node, "-o", "json"]), Value::Null);
+        assert_eq!(labelled(&["unhold", &node, "-o", "json"]), Value::Null);
+        assert_eq!(labelled(&["acquire", &node, "-o", "json"]), Value::Null);
+    });
+}
+
 #[test]
 fn doctor_removes_the_keys_of_ended_locks_and_no_others() {
     in_memory("label-doctor", |cluster| {
@@ -151,9 +191,8 @@ fn doctor_removes_the_keys_of_ended_locks_and_no_others() {
         let free = json!({"spec": {"holderIdentity": "", "leaseDurationSeconds": 1}});
         cluster.patch(&format!("{LEASES}/{ended}"), &free);
         let found = cluster.maint(["doctor"]).run().to_string();
-        let stale =
-            "held labels    with the held label of a lock that has ended or expired: worker-1\n";
-        let hint = "to remove it: `kubectl maint doctor --fix`";
+        let stale = "held labels    with the held label or opt-outs of a lock that has ended or expired: worker-1\n";
+        let hint = "to remove them: `kubectl maint doctor --fix`";
         assert!(found.contains(stale) && found.contains(hint), "{found}");
         assert_eq!(keys(cluster, ended), (true, true));
 
@@ -174,10 +213,7 @@ fn doctor_removes_the_keys_of_ended_locks_and_no_others() {
         let label = json!({"metadata": {"labels": {"kubectl-maint.dev/held": "true"}}});
         cluster.patch(&format!("/api/v1/nodes/{by_hand}"), &label);
         let left = cluster.maint(["doctor", "--fix"]).run().to_string();
-        assert!(
-            left.contains("and it was not removed: worker-3\n"),
-            "{left}"
-        );
+        assert!(left.contains("and not removed: worker-3\n"), "{left}");
         assert_eq!(keys(cluster, by_hand), (true, false));
     });
 }

@@ -3,6 +3,7 @@
 
 mod completion;
 mod layers;
+mod links;
 #[path = "../support/namespace.rs"]
 mod namespace;
 mod rights;

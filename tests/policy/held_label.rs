@@ -134,6 +134,15 @@ fn without_the_right_to_patch_nodes_a_hold_works() {
         "{run:?}"
     );
     assert_eq!(record(&uma.get(&path)).0, Value::Null);
+    let run = uma.succeeds(&[
+        "hold",
+        name,
+        "-m",
+        "why",
+        "-o",
+        "jsonpath={.items[0].labelled}",
+    ]);
+    assert_eq!(run.stdout, "false\n");
     let run = uma.maint(&["hold", name, "-m", "why", "--cordon"]);
     assert_eq!(run.code, 1, "{run:?}");
     uma.succeeds(&["unhold", name]);

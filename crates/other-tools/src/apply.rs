@@ -15,6 +15,8 @@
 //! goes for a Node whose annotations somebody has edited. That patch removes all keys that only we write, because the node
 //! policy takes the id of an ended lock for a takeover only once.
 //!
+//! [`clear_keys`] removes everything, whatever lock it belongs to.
+//!
 //! If a command stops between two of these writes, the same command finishes the work when it is run again.
 
 use std::collections::BTreeMap;
@@ -177,12 +179,17 @@ pub async fn remove_keys<E: From<ApiError>>(
         let Some(node) = read(requests, name).await? else {
             return Ok(removed);
         };
+        let removing = only_ours(&node);
         let found = annotation(&node, LOCK_ID).or(unlabelled.as_deref());
         let Some(ended) = found.or(ending) else {
-            return Ok(removed);
+            // Nobody knows which lock they belong to.
+            return match removing.is_empty() {
+                true => Ok(removed),
+                false if shown().await?.is_some() => Ok(KeysRemoved::StillHeld),
+                false => clear_keys(requests, name, shown).await,
+            };
         };
         let has_keys = found.is_some();
-        let removing = only_ours(&node);
         let copied = to_disown(&node, ended);
         let is_copy = copied.is_some();
         let Some(body) = copied.or_else(|| to_remove(&node, ended)) else {
@@ -212,6 +219,46 @@ pub async fn remove_keys<E: From<ApiError>>(
             Err(error) => tries.wait(error).await?,
         }
     }
+}
+
+/// Removes everything that locks wrote on the Node, whatever lock it belongs to, and leaves no lock id. The cordon of a lock
+/// that stands is left.
+///
+/// `shown` reads the lock id that the Lease shows. It is called after each read of the Node.
+///
+/// # Errors
+/// If the Node can't be read or written, or keeps changing. Also the errors of `shown`.
+///
+/// # Caveats
+/// Dropping this future abandons the answer. The keys may still be removed.
+pub async fn clear_keys<E: From<ApiError>>(
+    requests: &Requests,
+    name: &str,
+    shown: impl AsyncFn() -> Result<Option<String>, E>,
+) -> Result<KeysRemoved, E> {
+    let mut tries = Tries::default();
+    loop {
+        let Some(node) = read(requests, name).await? else {
+            return Ok(KeysRemoved::Nothing);
+        };
+        let keeps_cordon = shown().await?.is_some();
+        let Some(body) = to_clear(&node, keeps_cordon) else {
+            return Ok(KeysRemoved::Nothing);
+        };
+        let mut removing = only_ours(&node);
+        removing.cordon &= !keeps_cordon;
+        match patch(requests, name, MERGE, &body).await {
+            Ok(()) => return Ok(KeysRemoved::Done(removing)),
+            Err(error) if error.is_not_found() => return Ok(KeysRemoved::Nothing),
+            Err(error) => tries.wait(error).await?,
+        }
+    }
+}
+
+/// Whether locks wrote labels or annotations on `node`, also if only the id of a lock that has ended is left.
+#[must_use]
+pub fn has_keys(node: &Node) -> bool {
+    to_clear(node, true).is_some()
 }
 
 /// What locks set on `node`, and nobody else.
@@ -305,6 +352,39 @@ fn to_disown(node: &Node, lock_id: &str) -> Option<Value> {
         "annotations": annotations,
     }});
     if is_listed(node, CORDON) {
+        patch["spec"] = json!({"unschedulable": null});
+    }
+    Some(patch)
+}
+
+/// The merge patch that removes everything that locks wrote on `node`; `None`: there is nothing.
+fn to_clear(node: &Node, keeps_cordon: bool) -> Option<Value> {
+    let metadata = &node.metadata;
+    let ours = only_ours(node);
+    let is_copy = own_entry(node).is_none();
+    let nulls = |found: &Option<BTreeMap<String, String>>, ours: &BTreeMap<String, String>| {
+        let keys = found.iter().flat_map(BTreeMap::keys).filter(|key| {
+            is_held_key(key)
+                || *key == BREAKS
+                || ours.contains_key(*key)
+                || is_copy && is_listed(node, key)
+        });
+        keys.map(|key| (key.clone(), Value::Null))
+            .collect::<Map<_, _>>()
+    };
+    let labels = nulls(&metadata.labels, &ours.labels);
+    let annotations = nulls(&metadata.annotations, &ours.annotations);
+    let uncordons = !keeps_cordon && (ours.cordon || is_copy && is_listed(node, CORDON));
+    if labels.is_empty() && annotations.is_empty() && !uncordons {
+        return None;
+    }
+    let mut patch = json!({"metadata": {
+        "uid": metadata.uid,
+        "resourceVersion": metadata.resource_version,
+        "labels": labels,
+        "annotations": annotations,
+    }});
+    if uncordons {
         patch["spec"] = json!({"unschedulable": null});
     }
     Some(patch)

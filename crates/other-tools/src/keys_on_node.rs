@@ -48,11 +48,15 @@ impl KeysOnNode {
         })
     }
 
-    /// Whether they belong to the lock in `lease`, and it stands at `now`. Otherwise, they are left over.
+    /// Whether they belong to the lock in `lease`, and it stands at `now`. Otherwise, they are left over. Opt-outs without a
+    /// lock id may belong to any lock.
     #[must_use]
     pub fn are_current(&self, lease: Option<&NodeLease>, now: Now) -> bool {
         let standing = standing(lease, now);
-        standing.is_some_and(|lease| lock_id(lease) == self.lock_id)
+        standing.is_some_and(|lease| match &self.lock_id {
+            None if !self.is_labelled => true,
+            id => lock_id(lease) == *id,
+        })
     }
 }
 

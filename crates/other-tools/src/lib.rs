@@ -11,9 +11,13 @@ mod keys_on_node;
 mod managed_fields;
 mod node_keys;
 mod opt_outs;
+mod other_locks;
 
-pub use apply::{Conflict, KeysOfLock, KeysRemoved, KeysSet, remove_keys, set_keys};
+pub use apply::{
+    Conflict, KeysOfLock, KeysRemoved, KeysSet, clear_keys, has_keys, remove_keys, set_keys,
+};
 pub use findings::{Activity, Finding, findings, medik8s_finding, medik8s_lease_path};
 pub use keys_on_node::{KeysOnNode, standing_lock_id};
 pub use node_keys::{FIELD_MANAGER, HELD, NodeKeys};
 pub use opt_outs::{OptOuts, UnknownTool, has_cluster_api_machine, tools};
+pub use other_locks::{KuredLock, kured_locks};

@@ -28,7 +28,7 @@ pub(super) async fn read(reader: &Reader) -> Result<Nodes, ApiError> {
     Ok(nodes.into_iter().collect())
 }
 
-/// The keys of locks that have ended or expired, and the holds without a label that the node policy would respect.
+/// The keys of locks that have ended or expired, those of holds that are missing, and the holds without a label that the node policy would respect.
 pub(super) async fn check(
     session: &Session<'_>,
     reader: &Reader,
@@ -51,6 +51,8 @@ pub(super) async fn check(
         nodes.extend(removed.iter().map(|node| (node.clone(), None)));
     }
     let mut found = vec![left_over];
+    let missing = missing_opt_outs(session, &nodes, &leases);
+    found.extend((!missing.is_empty()).then_some(Discovery::MissingOptOuts(missing)));
     if is_policy_on && reader.may("patch", "nodes", None).await == Known::Yes(true) {
         let unlabelled = unlabelled(&nodes, &leases);
         found.extend((!unlabelled.is_empty()).then_some(Discovery::Unlabelled(unlabelled)));
@@ -99,6 +101,24 @@ async fn left_over(
         (true, false) => Discovery::Removed(removed),
         (false, _) => Discovery::NotRemoved { nodes: stay, why },
     }
+}
+
+/// The nodes on hold that lack opt-outs which the hold has set, and which.
+fn missing_opt_outs(
+    session: &Session<'_>,
+    nodes: &Nodes,
+    leases: &HashMap<String, NodeLease>,
+) -> Vec<(String, Vec<String>)> {
+    let now = session.locks.server_time().now();
+    let on_hold = nodes.values().flatten().filter(|keys| {
+        let lease = leases.get(&keys.node);
+        lease.is_some_and(NodeLease::is_hold) && keys.are_current(lease, now)
+    });
+    let missing = on_hold.filter(|keys| !keys.missing.is_empty());
+    let missing = missing.map(|keys| (keys.node.clone(), keys.missing.clone()));
+    let mut missing: Vec<_> = missing.collect();
+    missing.sort_unstable();
+    missing
 }
 
 /// The nodes on hold whose Nodes lack the held label.

@@ -1,12 +1,12 @@
 //! What the policies do, and whether they are those of this release.
 
-use maintenance_lease::{ApiError, Call};
+use maintenance_lease::ApiError;
 use policies::{Manifest, Mode};
 use serde_json::Value;
 
-use super::unread;
+use super::{broken_rules, unread};
 use crate::error::{Failure, PolicyRefusal};
-use crate::run::policies::{Installed, held_without_lock, unlabelled_node, wrong_time};
+use crate::run::policies::{Installed, held_without_lock, refuses, unlabelled_node, wrong_time};
 use crate::run::session::Session;
 use crate::words::doctor::{Check, Discovery, Source};
 use crate::words::policies::Enforcement;
@@ -42,6 +42,7 @@ pub(super) async fn check(session: &Session<'_>, found: &mut Vec<(Check, Discove
             return in_force;
         }
     };
+    let metrics = metrics(session, &installed, found).await;
     let with_mode = |(binding, _): &&(Manifest, _)| binding.has_mode();
     for (binding, _) in installed.bindings().filter(with_mode) {
         let mode = installed.enforcement(binding);
@@ -56,7 +57,16 @@ pub(super) async fn check(session: &Session<'_>, found: &mut Vec<(Check, Discove
             Check::NodePolicy => in_force.node = matches!(mode, Enforcement::On(_)),
             _ => in_force.lease |= is_deny,
         }
-        found.push((check, Discovery::Policy { mode, refuses }));
+        let broken = metrics.as_ref();
+        let broken = broken.map(|metrics| broken_rules::count(metrics, binding.name()));
+        found.push((
+            check,
+            Discovery::Policy {
+                mode,
+                refuses,
+                broken,
+            },
+        ));
     }
     let differs = |(manifest, found): &(Manifest, Option<Value>)| {
         let found = found.as_ref()?;
@@ -71,21 +81,32 @@ pub(super) async fn check(session: &Session<'_>, found: &mut Vec<(Check, Discove
     in_force
 }
 
+/// The metrics with the number of broken rules, if a policy admits what breaks a rule.
+async fn metrics(
+    session: &Session<'_>,
+    installed: &Installed<'_>,
+    found: &mut Vec<(Check, Discovery)>,
+) -> Option<String> {
+    let mut bindings = installed
+        .bindings()
+        .filter(|(binding, _)| binding.has_mode());
+    bindings.find(|(binding, _)| {
+        let mode = installed.enforcement(binding);
+        matches!(mode, Enforcement::On(Mode::Audit | Mode::Warn))
+    })?;
+    let metrics = broken_rules::metrics(session).await;
+    let unread = |unread| found.push((Check::Policies, unread));
+    metrics.map_err(unread).ok()
+}
+
 /// Whether the server refuses a Lease that breaks a rule; `None` if the dry run fails for another reason.
 async fn refuses_lease(session: &Session<'_>) -> Option<bool> {
-    refuses(session, &wrong_time()).await
+    refuses(session.locks.requests(), &wrong_time()).await
 }
 
 /// The same for a Node, if there is one without the held label.
 async fn refuses_node(session: &Session<'_>) -> Option<bool> {
-    let node = unlabelled_node(session.locks.requests()).await?;
-    refuses(session, &held_without_lock(&node)).await
-}
-
-async fn refuses(session: &Session<'_>, call: &Call) -> Option<bool> {
-    match session.locks.requests().call(call).await {
-        Err(error) if error.policy_code().is_some() => Some(true),
-        Ok(_) => Some(false),
-        Err(_) => None,
-    }
+    let requests = session.locks.requests();
+    let node = unlabelled_node(requests).await.ok()??;
+    refuses(requests, &held_without_lock(&node)).await
 }
