@@ -96,14 +96,14 @@ impl<'a> LockCommand<'a> {
         until: Until,
     ) -> Result<Duration, Failure> {
         let duration = |now| Ok(until.duration(now)?);
-        self.or_failed(nodes, self.now().and_then(duration))
+        self.report_failure(nodes, self.now().and_then(duration))
     }
 
     /// Reports a failure that ends the command, for each of `nodes`.
     ///
     /// # Errors
     /// That failure, as one that was reported.
-    pub(crate) fn or_failed<T>(
+    pub(crate) fn report_failure<T>(
         &self,
         nodes: &[String],
         result: Result<T, Failure>,

@@ -45,28 +45,28 @@ pub(super) struct Line<'a> {
     session: &'a Session<'a>,
     verb: Verb,
     /// Whether to report waits. A command that tries only once does not wait.
-    is_told: bool,
+    reports_waits: bool,
     blocked: Option<(SetWait, Blocked)>,
     count: NodeCount<'a>,
 }
 
 impl<'a> Line<'a> {
-    pub(super) fn new(session: &'a Session<'a>, verb: Verb, is_told: bool) -> Self {
+    pub(super) fn new(session: &'a Session<'a>, verb: Verb, reports_waits: bool) -> Self {
         Self {
             session,
             verb,
-            is_told,
+            reports_waits,
             blocked: None,
             count: NodeCount::new(session.terminal, verb),
         }
     }
 
-    pub(super) fn take_in(&mut self, reported: SetUpdate) {
+    pub(super) fn apply(&mut self, reported: SetUpdate) {
         match reported {
             SetUpdate::Count(set, refused) => self.count(set, refused),
             SetUpdate::Blocked(set, blocked) => {
                 let known = self.blocked.replace((set, *blocked));
-                if self.is_told
+                if self.reports_waits
                     && let Some((set, blocked)) = &self.blocked
                     && !known.is_some_and(|(before, known)| {
                         before.taken == set.taken && blocked.is_still(&known)
@@ -106,7 +106,7 @@ impl<'a> Line<'a> {
     pub(super) fn show(&self) {
         match &self.blocked {
             None => self.count.show(),
-            Some((set, blocked)) if self.is_told => {
+            Some((set, blocked)) if self.reports_waits => {
                 let now = self.session.locks.server_time().now();
                 let line = waiting::short(blocked, *set, now);
                 self.session.terminal.live(line);

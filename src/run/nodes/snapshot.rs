@@ -56,7 +56,7 @@ impl Snapshot {
     }
 
     /// Applies the results of reading Nodes. If a Node could not be read, its earlier result stays.
-    pub(crate) fn take_details(
+    pub(crate) fn apply_details(
         &mut self,
         details: impl IntoIterator<Item = (String, DetailsRead)>,
     ) {

@@ -65,7 +65,7 @@ fn with_a_stopped_caller_everything_ends_at_the_limit() -> Result {
     caller.signal(Signal::CONT);
     let events = caller.events();
     assert!(
-        events.starts_with("OutOfTime, Exited(Signal(Signal(9))), Over(Over { killed: "),
+        events.starts_with("OutOfTime, Exited(Signal(Signal(9))), Ended(Ended { killed: "),
         "{events}"
     );
     Ok(())
@@ -93,7 +93,7 @@ fn a_command_that_ends_after_its_supervisor_was_killed_is_reported() -> Result {
     send(caller.supervisor(), Signal::KILL);
     assert_eq!(
         caller.events(),
-        "SupervisorLost, Exited(Signal(Signal(9))), Over(Over { killed: 0, unkillable: 0 })"
+        "SupervisorLost, Exited(Signal(Signal(9))), Ended(Ended { killed: 0, unkillable: 0 })"
     );
     assert_eq!(caller.wait().code(), Some(137));
     Ok(())
