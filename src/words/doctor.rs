@@ -348,8 +348,10 @@ impl Discovery {
                         first(&locks.collect::<Vec<_>>(), LISTED)
                     ),
                     format!(
-                        "if it does not reboot them: `{} -n kube-system annotate daemonset kured {KURED_LOCK}-`",
-                        program.kubectl()
+                        "if it does not reboot them: `{}`",
+                        program.kubectl(format_args!(
+                            "-n kube-system annotate daemonset kured {KURED_LOCK}-"
+                        ))
                     ),
                 )
             }

@@ -69,7 +69,10 @@ pub(crate) fn hold_stays(node: &str, program: &Program) -> String {
 
 /// The hook has succeeded, but `node` is not fenced until a risk is accepted.
 pub(crate) fn kept_on_hold(node: &str, program: &Program) -> String {
-    format!("node/{node} stays on hold; to end the hold, run `{program} unfence {node}`")
+    format!(
+        "node/{node} stays on hold; to end the hold, run `{}`",
+        program.run(format_args!("unfence {node}"))
+    )
 }
 
 /// The hold of the fencing of `node` was ended, and `person` holds the lock now.

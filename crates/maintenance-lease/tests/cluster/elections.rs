@@ -119,14 +119,14 @@ async fn the_first_candidate_creates_the_lease_and_leads(cluster: Cluster) {
     assert_eq!(spec["leaseDurationSeconds"], SECONDS);
     assert_eq!(spec["leaseTransitions"], 0, "as client-go begins to count");
     assert_eq!(spec["acquireTime"], spec["renewTime"]);
-    assert!(!setting.client_go("theirs").due().await);
+    assert!(!setting.client_go("theirs").turn().await);
 }
 
 async fn a_lead_that_was_let_go_is_taken_at_once_either_way(cluster: Cluster) {
     let setting = Setting::new(cluster).await;
     let mut theirs = setting.client_go("theirs");
     let ours = setting.holder("ours");
-    assert!(theirs.due().await);
+    assert!(theirs.turn().await);
     theirs.release().await;
 
     let wire = Wire::clear();
@@ -135,7 +135,7 @@ async fn a_lead_that_was_let_go_is_taken_at_once_either_way(cluster: Cluster) {
     let lease = change.lease.clone().unwrap();
     assert_eq!((lease.holder(), lease.transitions()), (Some("ours"), 1));
     assert_eq!(lease.acquired(), lease.renewed());
-    assert!(!theirs.due().await);
+    assert!(!theirs.turn().await);
 
     let release = Release::new().lock_id(change.lock_id().unwrap());
     ours.release(&setting.lease, &release).await.unwrap();
@@ -144,12 +144,12 @@ async fn a_lead_that_was_let_go_is_taken_at_once_either_way(cluster: Cluster) {
     assert_eq!(spec["leaseDurationSeconds"], 1);
     assert_eq!(spec["leaseTransitions"], 1, "nobody holds it");
 
-    assert!(theirs.due().await, "it does not wait either");
+    assert!(theirs.turn().await, "it does not wait either");
     let spec = setting.lease().await["spec"].clone();
     assert_eq!(spec["holderIdentity"], "theirs");
     assert_eq!(spec["leaseTransitions"], 2);
     assert!(
-        theirs.due().await,
+        theirs.turn().await,
         "and goes on without knowing what ours wrote"
     );
 }
@@ -157,7 +157,7 @@ async fn a_lead_that_was_let_go_is_taken_at_once_either_way(cluster: Cluster) {
 async fn writes_of_other_tools_survive_either_way(cluster: Cluster) {
     let setting = Setting::new(cluster).await;
     let mut theirs = setting.client_go("theirs");
-    assert!(theirs.due().await);
+    assert!(theirs.turn().await);
     let mark = json!({"metadata": {
         "labels": {"example.com/team": "blue"},
         "annotations": {"example.com/note": "x"},
@@ -174,7 +174,7 @@ async fn writes_of_other_tools_survive_either_way(cluster: Cluster) {
     .await
     .unwrap();
     ours.release(&setting.lease, &Release::new()).await.unwrap();
-    assert!(theirs.due().await);
+    assert!(theirs.turn().await);
     let metadata = setting.lease().await["metadata"].clone();
     assert_eq!(metadata["labels"]["example.com/team"], "blue");
     assert_eq!(metadata["annotations"]["example.com/note"], "x");
@@ -204,7 +204,7 @@ fn client_go_with_its_clock_an_hour_ahead_is_followed() {
 async fn follows(cluster: Cluster, ahead: TimeDelta) -> Span {
     let setting = Setting::new(cluster).await;
     let mut theirs = setting.client_go("theirs").with_its_clock_ahead(ahead);
-    assert!(theirs.due().await);
+    assert!(theirs.turn().await);
     let wire = Wire::clear();
     let ours = setting.candidate_on(&wire, "ours");
     let renewals = async {
@@ -212,7 +212,7 @@ async fn follows(cluster: Cluster, ahead: TimeDelta) -> Span {
         for _ in 0..6 {
             setting.sleep(DURATION / 4).await;
             last = setting.boot();
-            assert!(theirs.due().await, "nobody takes it while it renews");
+            assert!(theirs.turn().await, "nobody takes it while it renews");
         }
         last
     };
@@ -226,7 +226,7 @@ async fn follows(cluster: Cluster, ahead: TimeDelta) -> Span {
         off.abs() < TimeDelta::minutes(1),
         "times are the server's again"
     );
-    assert!(!theirs.due().await, "it does not lead any more");
+    assert!(!theirs.turn().await, "it does not lead any more");
     waited
 }
 
@@ -236,11 +236,11 @@ async fn client_go_waits_for_as_long_as_we_renew_and_follows_then(cluster: Clust
     let ours = setting.holder("ours");
     let mine = Renew::new().lock_id(change.lock_id().unwrap());
     let mut theirs = setting.client_go("theirs");
-    assert!(!theirs.due().await);
+    assert!(!theirs.turn().await);
     for _ in 0..3 {
         setting.sleep(DURATION * 2 / 3).await;
         ours.renew(&setting.lease, &mine).await.unwrap();
-        assert!(!theirs.due().await);
+        assert!(!theirs.turn().await);
     }
     let deadline = ours
         .renew(&setting.lease, &mine)
@@ -248,7 +248,7 @@ async fn client_go_waits_for_as_long_as_we_renew_and_follows_then(cluster: Clust
         .unwrap()
         .deadline
         .unwrap();
-    while !theirs.due().await {
+    while !theirs.turn().await {
         setting.sleep(DURATION / 10).await;
     }
     assert!(setting.boot() >= deadline, "ours believed until then");
@@ -273,7 +273,7 @@ async fn a_leader_that_keeps_renewing_loses_to_nobody(cluster: Cluster) {
         let others = async {
             for _ in 0..6 {
                 setting.sleep(DURATION / 3).await;
-                assert!(!theirs.due().await);
+                assert!(!theirs.turn().await);
             }
         };
         let campaign = wins(&other);
@@ -288,7 +288,7 @@ async fn a_leader_that_keeps_renewing_loses_to_nobody(cluster: Cluster) {
     assert_eq!(lease["spec"]["leaseTransitions"], 0);
     assert_ne!(lease["spec"]["acquireTime"], lease["spec"]["renewTime"]);
     leads.release().await.unwrap();
-    assert!(theirs.due().await, "at once");
+    assert!(theirs.turn().await, "at once");
 }
 
 async fn a_leader_that_is_followed_stops_its_work(cluster: Cluster) {
@@ -306,7 +306,7 @@ async fn a_leader_that_is_followed_stops_its_work(cluster: Cluster) {
     let mut theirs = setting.client_go("theirs");
     cut.send_replace(true);
     let follower = async {
-        while !theirs.due().await {
+        while !theirs.turn().await {
             setting.sleep(DURATION / 10).await;
         }
         setting.boot()
@@ -330,7 +330,7 @@ async fn a_leader_that_is_followed_stops_its_work(cluster: Cluster) {
 async fn of_many_who_stand_by_one_follows(cluster: Cluster) {
     let setting = Setting::new(cluster).await;
     let mut theirs = setting.client_go("theirs");
-    assert!(theirs.due().await);
+    assert!(theirs.turn().await);
     let candidates: Vec<_> = (0..8)
         .map(|number| setting.candidate(&format!("ours-{number}")))
         .collect();
@@ -355,7 +355,7 @@ async fn of_many_who_stand_by_one_follows(cluster: Cluster) {
 async fn a_lead_whose_answer_was_lost_is_a_lead(cluster: Cluster) {
     let setting = Setting::new(cluster).await;
     let mut theirs = setting.client_go("theirs");
-    assert!(theirs.due().await);
+    assert!(theirs.turn().await);
     theirs.release().await;
     let wire = Wire::first_write(Fate::answer_lost());
     let change = wins(&setting.candidate_on(&wire, "ours")).await;
@@ -368,7 +368,7 @@ fn a_watch_that_says_nothing_takes_nothing_from_a_leader() {
     in_the_sandbox(module_path!(), async |cluster: Cluster| {
         let setting = Setting::new(cluster).await;
         let mut theirs = setting.client_go("theirs");
-        assert!(theirs.due().await);
+        assert!(theirs.turn().await);
         let wire = Wire::planned(|passing| match passing.query.contains("watch=") {
             true => Fate::Swallowed,
             false => Fate::Pass,
@@ -379,7 +379,7 @@ fn a_watch_that_says_nothing_takes_nothing_from_a_leader() {
             for _ in 0..6 {
                 setting.sleep(DURATION / 2).await;
                 last = setting.boot();
-                assert!(theirs.due().await, "it renewed in time");
+                assert!(theirs.turn().await, "it renewed in time");
             }
             last
         };
@@ -409,7 +409,7 @@ async fn an_earlier_run_of_the_same_identity_is_waited_out(cluster: Cluster) {
 async fn changes_of_the_leader_are_reported(cluster: Cluster) {
     let setting = Setting::new(cluster).await;
     let mut theirs = setting.client_go("theirs");
-    assert!(theirs.due().await);
+    assert!(theirs.turn().await);
     let ours = setting.candidate("ours");
     let (leaders, mut heard) = tokio::sync::mpsc::unbounded_channel();
     let campaign = ours.campaign(|progress| {
@@ -421,8 +421,8 @@ async fn changes_of_the_leader_are_reported(cluster: Cluster) {
     });
     let others = async {
         let first = heard.recv().await.unwrap();
-        assert!(theirs.due().await);
-        assert!(theirs.due().await);
+        assert!(theirs.turn().await);
+        assert!(theirs.turn().await);
         // Its successor is there before ours.
         let taken = json!({"spec": {"holderIdentity": "next", "leaseTransitions": 1}});
         let path = setting.path();
@@ -446,7 +446,7 @@ fn a_name_that_begins_with_kubeadm_leads_like_any_other() {
     in_the_sandbox(module_path!(), async |cluster: Cluster| {
         let setting = Setting::new(cluster).await;
         let mut theirs = setting.client_go("kubeadm-control-plane-0_17");
-        assert!(theirs.due().await);
+        assert!(theirs.turn().await);
         let change = wins(&setting.candidate("kubeadm-control-plane-1_18")).await;
         assert_eq!(
             change.lease.unwrap().holder(),
@@ -489,7 +489,7 @@ fn events_without_news_of_the_leader_do_not_prolong_the_wait() {
     in_the_sandbox(module_path!(), async |cluster: Cluster| {
         let setting = Setting::new(cluster).await;
         let mut theirs = setting.client_go("theirs");
-        assert!(theirs.due().await);
+        assert!(theirs.turn().await);
         let begun = setting.boot();
         let wire = Wire::clear();
         let ours = setting.candidate_on(&wire, "ours");
@@ -510,7 +510,7 @@ fn a_record_is_as_new_as_the_answer_that_brought_it() {
     in_the_sandbox(module_path!(), async |cluster: Cluster| {
         let setting = Setting::new(cluster).await;
         let mut theirs = setting.client_go("theirs");
-        assert!(theirs.due().await);
+        assert!(theirs.turn().await);
         let slow = setting.cluster.env.sleep(DURATION * 3 / 4);
         let mut slow = Some(slow);
         let wire = Wire::planned(move |_| slow.take().map_or(Fate::Pass, Fate::Meanwhile));
@@ -518,7 +518,7 @@ fn a_record_is_as_new_as_the_answer_that_brought_it() {
         let renewal = async {
             setting.sleep(DURATION / 2).await;
             let renewed = setting.boot();
-            assert!(theirs.due().await);
+            assert!(theirs.turn().await);
             renewed
         };
         let (_, renewed) = tokio::join!(wins(&ours), renewal);
