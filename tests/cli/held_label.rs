@@ -302,10 +302,10 @@ fn json_has_what_a_lock_set_on_its_node() {
             let item = items.find(|item| item["node"] == *node);
             item.expect("the node")["setByLocks"].clone()
         };
-        let acquire = ["acquire", &node, "--opt-outs=node-healthcheck"];
+        let acquire = ["acquire", &node, "--opt-outs=cluster-autoscaler"];
         cluster.maint(acquire).succeeds();
         let labels = json!({"kubectl-maint.dev/held": "true"});
-        let annotations = json!({"remediation.medik8s.io/exclude-from-remediation": "true"});
+        let annotations = json!({SCALE_DOWN: "true"});
         assert_eq!(
             set_by_locks(),
             json!({"labels": labels, "annotations": annotations})
@@ -314,7 +314,7 @@ fn json_has_what_a_lock_set_on_its_node() {
         assert_eq!(set_by_locks(), Value::Null);
 
         cluster
-            .maint(["hold", &node, "--cordon", "--opt-outs=none"])
+            .maint(["hold", &node, "-m", "disk", "--cordon", "--opt-outs=none"])
             .succeeds();
         assert_eq!(set_by_locks(), json!({"labels": labels, "cordoned": true}));
         cluster.maint(["unhold", &node]).succeeds();
