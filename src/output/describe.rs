@@ -3,6 +3,7 @@
 use chrono::{DateTime, SecondsFormat, Utc};
 use maintenance_lease::protocol::{Instant, Now, State};
 use maintenance_lease::{NodeLease, NodeLookup};
+use pod_safety::words::age;
 
 use super::status::{Heartbeat, View};
 use crate::text::escape;
@@ -13,7 +14,7 @@ use crate::words::holder_name::of_node;
 use crate::words::next_steps::{self, Reader};
 use crate::words::node_keys;
 use crate::words::state::{ShownState, flag_words};
-use crate::words::time::{remaining, span};
+use crate::words::time::remaining;
 
 /// A part of the page: a headline, and keys with their values. A value may have several lines.
 struct Section {
@@ -185,7 +186,7 @@ fn past(instant: Instant, now: Now) -> String {
         _ if instant > now.latest => {
             format!("{} (in {})", date(instant), remaining(instant - now.latest))
         }
-        _ => format!("{} ({} ago)", date(instant), span(now.latest - instant)),
+        _ => format!("{} ({} ago)", date(instant), age(now.latest - instant)),
     }
 }
 

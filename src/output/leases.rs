@@ -8,6 +8,7 @@ mod tests;
 use chrono::{DateTime, Utc};
 use maintenance_lease::protocol::{Instant, Now, State};
 use maintenance_lease::{AnyLease, NAMESPACE, NodeLease};
+use pod_safety::words::age;
 
 pub(crate) use self::entry::Entry;
 pub(crate) use self::record::{LeaseList, list};
@@ -16,7 +17,6 @@ use crate::text::escape;
 use crate::words::cells::{none, text, time_left, unknown};
 use crate::words::holder_name::{named, of_node};
 use crate::words::state::ShownState;
-use crate::words::time::span;
 
 /// Which columns are shown.
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +85,7 @@ impl Column {
             Self::Holder => any.and_then(person).unwrap_or_else(none),
             Self::Age => entry
                 .since()
-                .map_or_else(unknown, |since| span(now.latest - since)),
+                .map_or_else(unknown, |since| age(now.latest - since)),
             Self::Expiry => any.map_or_else(none, |any| expiry(any, now)),
             Self::What => text(Some(&entry.words())),
             Self::Acquired => date(lease.and_then(NodeLease::acquired)),

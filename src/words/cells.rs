@@ -3,8 +3,9 @@
 use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::{Instant, Now, State};
 
-use super::time::{remaining, span};
+use super::time::remaining;
 use crate::text::escape;
+use pod_safety::words::age;
 
 pub(crate) fn none() -> String {
     "-".to_owned()
@@ -43,7 +44,7 @@ pub(crate) fn last_reason(lease: &NodeLease) -> Option<&str> {
 pub(crate) fn time_left(lease: &NodeLease, now: Now) -> String {
     match (lease.overdue_for(now), lease.time_left(now)) {
         _ if lease.expected_end(now) == Some(Instant::UNREADABLE) => unreadable(),
-        (Some(ago), _) => format!("{} ago", span(ago)),
+        (Some(ago), _) => format!("{} ago", age(ago)),
         _ if lease.state(now).is_ending(now) => "expires now".to_owned(),
         (None, Some(left)) => remaining(left),
         (None, None) => unknown(),

@@ -3,9 +3,10 @@
 use chrono::SecondsFormat;
 
 use super::hint_command::{NODE_KINDS, Program};
-use super::time::{length, span};
+use super::time::length;
 use crate::error::{InputError, Verb};
 use crate::text::{for_shell, shown};
+use pod_safety::words::age;
 
 const ONLY_ONE: &str = "use only one of them";
 
@@ -91,7 +92,7 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
             format!("remove {flag}: a hold does not expire"),
         ),
         InputError::PassedUntil { ago } => both(
-            format!("--until has passed: it was {} ago", span((*ago).into())),
+            format!("--until has passed: it was {} ago", age((*ago).into())),
             "use a time within the next hour",
         ),
         InputError::FarUntil { time } => both(

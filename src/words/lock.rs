@@ -4,8 +4,9 @@ use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::{Instant, Now, State};
 
 use super::state::flag_words;
-use super::time::{clock, remaining, span};
+use super::time::{clock, remaining};
 use crate::text::escape;
+use pod_safety::words::age;
 
 /// The reason, and in parentheses since when and until when. The reason comes first, because people look
 /// for it first.
@@ -30,10 +31,10 @@ fn times(lease: &NodeLease, state: State, now: Now) -> String {
             .map(|left| format!("until {}, {} left", at(until), remaining(left))),
         State::Expired { since: Some(since) } => state
             .expired_for(now)
-            .map(|ago| format!("expired at {}, {} ago", at(since), span(ago))),
+            .map(|ago| format!("expired at {}, {} ago", at(since), age(ago))),
         State::Expired { since: None } => Some("no times recorded".to_owned()),
         State::AdminHold => lease.expected_end(now).map(|until| {
-            let overdue = lease.overdue_for(now).map(span);
+            let overdue = lease.overdue_for(now).map(age);
             let overdue = overdue.map(|overdue| format!(", overdue by {overdue}"));
             format!(
                 "expected until {}{}",
