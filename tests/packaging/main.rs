@@ -11,4 +11,5 @@ mod sentences;
 mod shells;
 mod source;
 mod support;
+mod troubleshooting;
 mod walk;

@@ -31,7 +31,8 @@ fn sources_of(package: &Path) -> BTreeMap<PathBuf, TokenStream> {
     sources.collect()
 }
 
-fn files(directory: &Path, into: &mut Vec<PathBuf>) {
+/// Adds the Rust files below `directory`.
+pub(crate) fn files(directory: &Path, into: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).expect("a directory") {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
