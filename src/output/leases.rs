@@ -63,14 +63,9 @@ impl Column {
         }
     }
 
-    /// The least useful width, for narrow terminals. API servers and elected processes have long names,
-    /// of which the start is enough. Namespace and name of a Lease are never cut, to find it.
+    /// The least useful width, for narrow terminals. Names are never cut.
     fn least(self) -> Option<usize> {
-        match self {
-            Self::Holder => Some(8),
-            Self::What => Some(16),
-            _ => None,
-        }
+        (self == Self::What).then_some(16)
     }
 
     fn cell(self, entry: &Entry, now: Now) -> String {

@@ -2,6 +2,7 @@
 
 use maintenance_lease::protocol::Span;
 use maintenance_lease::{MEDIK8S_LEASES, NAMESPACE};
+use pod_safety::words::age;
 use policies::Mode;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,7 +11,6 @@ use super::confirmation;
 use super::hint_command::Program;
 use super::missing_right;
 use super::policies::Enforcement;
-use super::time::span;
 use super::verb::first;
 use crate::text::escape;
 
@@ -339,7 +339,7 @@ impl Discovery {
             Self::NoOtherLock => ok("neither kured nor medik8s holds a lock".to_owned()),
             Self::KuredLocks(locks) => {
                 let locks = locks.iter().map(|(node, since)| match since {
-                    Some(since) => format!("{} ({})", escape(node), span(*since)),
+                    Some(since) => format!("{} ({})", escape(node), age(*since)),
                     None => escape(node),
                 });
                 note(

@@ -126,13 +126,9 @@ impl Column {
         }
     }
 
-    /// The least useful width, for narrow terminals. The names of nodes and their health are never cut.
+    /// The least useful width, for narrow terminals. Names and the health of nodes are never cut.
     fn least(self) -> Option<usize> {
-        match self {
-            Self::Holder => Some(6),
-            Self::Reason => Some(3),
-            _ => None,
-        }
+        (self == Self::Reason).then_some(3)
     }
 
     /// A likely value of later rows, to make room for it.
