@@ -13,11 +13,12 @@ use serde::Serialize;
 use super::data::{ApiVersion, Data, Entry, List, Term, Time, kind};
 use super::fencing::{FencingRecord, RunningHook};
 use super::item_error::ItemError;
+use super::state::LockState;
 use crate::error::Failure;
 use crate::words::cells::last_reason;
 use crate::words::fencing_annotations::FencingAnnotations;
 use crate::words::health;
-use crate::words::state::{LockFlag, LockState, lock_flags};
+use crate::words::state::{LockFlag, lock_flags};
 
 /// The nodes of a command.
 pub(crate) type NodeList = List<kind::NodeMaintenanceList, Item>;

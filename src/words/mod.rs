@@ -6,7 +6,6 @@ pub(crate) mod change;
 pub(crate) mod confirmation;
 pub(crate) mod deprecated;
 pub(crate) mod doctor;
-pub(crate) mod error_code;
 pub(crate) mod event;
 pub(crate) mod failure;
 pub(crate) mod failure_group;

@@ -7,10 +7,10 @@ use super::args::FenceArgs;
 use super::steps::FenceRun;
 use crate::error::{Failure, Verb};
 use crate::exit::Code;
+use crate::output::error_code::ErrorCode;
 use crate::output::fencing::Fencing;
 use crate::output::item_error::ItemError;
 use crate::run::fencing::{Ended, FencingSession, Observed, Timeout};
-use crate::words::error_code::ErrorCode;
 use crate::words::fencing::{NOT_REACHED, most_urgent, order, skipped, skipped_because, stopped};
 
 /// Fences the unreachable nodes until one cannot be fenced, and then waits until nothing is left of any. If one fails,

@@ -14,6 +14,7 @@ use maintenance_lease::{
 use tokio::time::Instant;
 
 use crate::error::{Awaited, Failure, Obstacle, Verb};
+use crate::output::error_code::ErrorCode;
 use crate::output::format::Format;
 use crate::output::item::Item;
 use crate::output::item_error::ItemError;
@@ -21,7 +22,6 @@ use crate::run::interruption::interrupt;
 use crate::run::problems::Problems;
 use crate::run::session::Session;
 use crate::run::targets::Target;
-use crate::words::error_code::ErrorCode;
 use crate::words::node_state::{self, AwaitedNodes, ReportedState};
 use crate::words::waiting;
 
