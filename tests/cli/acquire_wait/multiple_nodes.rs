@@ -88,25 +88,25 @@ fn a_timeout_releases_the_acquired_nodes() {
         let first = free(cluster, "worker-1");
         let second = held_by_bob(cluster, "worker-2");
         let run = cluster
-            .maint(["acquire", "--wait", "--timeout", "1s"])
+            .maint(["acquire", "--wait", "--timeout", "4s"])
             .args([&first, &second]);
         assert_snapshot!(run.run(), @r#"
-        $ kubectl maint acquire --wait --timeout 1s worker-1 worker-2
+        $ kubectl maint acquire --wait --timeout 4s worker-1 worker-2
         -- stderr
         waiting for node/worker-2 (1 of 2 nodes locked): locked by bob@laptop: "disk" (since [time], until [time], [length] left); free when released, or at [time] unless renewed
-        error: timed out after 1s waiting for node/worker-2: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
+        error: timed out after 4s waiting for node/worker-2: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
         hint: wait without a limit with `kubectl maint acquire worker-1 worker-2 --wait`
         none of the 2 nodes was acquired
         -- exit code 4
         "#);
         assert_eq!(holder_of(cluster, &first), None);
         let run = cluster
-            .maint(["hold", "-m", "rack", "--wait", "--timeout", "1s", "-q"])
+            .maint(["hold", "-m", "rack", "--wait", "--timeout", "4s", "-q"])
             .args([&first, &second]);
         assert_snapshot!(run.run(), @r#"
-        $ kubectl maint hold -m rack --wait --timeout 1s -q worker-1 worker-2
+        $ kubectl maint hold -m rack --wait --timeout 4s -q worker-1 worker-2
         -- stderr
-        error: timed out after 1s waiting for node/worker-2: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
+        error: timed out after 4s waiting for node/worker-2: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
         hint: take it over with `kubectl maint hold worker-2 -m rack --take-over`
         -- exit code 4
         "#);
@@ -122,7 +122,7 @@ fn earlier_locks_stay_as_found() {
         cluster.maint(["acquire", &first]).succeeds();
         let second = held_by_bob(cluster, "worker-2");
         let run = cluster
-            .maint(["acquire", "--wait", "--timeout", "1s", "--reentry"])
+            .maint(["acquire", "--wait", "--timeout", "4s", "--reentry"])
             .args([&first, &second])
             .run();
         assert_eq!(run.code, 4, "{run}");
@@ -137,7 +137,7 @@ fn a_lease_that_became_a_hold_stays_after_a_failure() {
         cluster.maint(["acquire", &first]).succeeds();
         let second = held_by_bob(cluster, "worker-2");
         let run = cluster
-            .maint(["hold", "-m", "rack", "--wait", "--timeout", "1s", "-q"])
+            .maint(["hold", "-m", "rack", "--wait", "--timeout", "4s", "-q"])
             .args([&first, &second])
             .run();
         assert_eq!(run.code, 4, "{run}");

@@ -42,7 +42,7 @@ fn paused(cluster: &Cluster, node: &str, keeps: &Arc<AtomicBool>) -> (Running, i
         node,
         "--request-timeout=5s",
         "--grace=1s",
-        "--lease-duration=11s",
+        "--lease-duration=24s",
     ];
     let mut running = cluster
         .maint(line)
