@@ -137,7 +137,7 @@ fn a_refusal_names_the_missing_right() {
         "error: cannot put node/plugin-refused on hold: a policy refused it: to turn a lock into a hold, uma needs \
          the right \"hold\" on leases (maint-hold-right)\nhint: ask an administrator for the right \"hold\" on \
          leases; deploy/rbac.yaml has the roles. Without it, extend your lock with `kubectl maint \
-         --holder uma renew plugin-refused`\n"
+         renew plugin-refused --holder uma`\n"
     );
     let ugo = person(plane, "ugo", &[USERS]);
     let take = take_over(node, "ugo");
