@@ -8,7 +8,7 @@ mod policies;
 
 use clap::Args;
 use futures::future::join_all;
-use maintenance_lease::{ApiError, LeaseScope, NAMESPACE};
+use maintenance_lease::{LeaseScope, NAMESPACE};
 use pod_safety::cluster::Reader;
 use pod_safety::{Known, Why};
 
@@ -73,7 +73,7 @@ pub(crate) async fn run(args: &DoctorArgs, start: &Start<'_>) -> Result<Code, Fa
             let nodes = nodes.await.into_iter();
             found.extend(nodes.map(|found| (Check::HeldLabels, found)));
         }
-        Err(failure) => found.push((Check::Leases, unread(Source::Leases, &failure))),
+        Err(failure) => found.push((Check::Leases, Discovery::unread(Source::Leases, &failure))),
     }
     let other_locks = other_locks::check(&reader).await.into_iter();
     found.extend(other_locks.map(|found| (Check::OtherLocks, found)));
@@ -102,7 +102,7 @@ async fn user(session: &Session<'_>) -> Discovery {
             api_user: user.username.unwrap_or_default(),
             holder: session.locks.identity().to_owned(),
         },
-        Err(error) => unread(Source::User, &error.into()),
+        Err(error) => Discovery::unread(Source::User, &error.into()),
     }
 }
 
@@ -163,16 +163,6 @@ async fn namespace(session: &Session<'_>) -> Discovery {
         }
         Ok(Some(_)) => Discovery::Namespace,
         Ok(None) => Discovery::NamespaceMissing,
-        Err(failure) => unread(Source::Namespaces, &failure),
-    }
-}
-
-fn unread(what: Source, failure: &Failure) -> Discovery {
-    let is_forbidden = failure.api().is_some_and(ApiError::is_forbidden);
-    let error = failure.to_string();
-    Discovery::Unread {
-        what,
-        is_forbidden,
-        error,
+        Err(failure) => Discovery::unread(Source::Namespaces, &failure),
     }
 }

@@ -1,7 +1,7 @@
 //! What `doctor` finds, and what to do about it.
 
 use maintenance_lease::protocol::Span;
-use maintenance_lease::{MEDIK8S_LEASES, NAMESPACE};
+use maintenance_lease::{ApiError, MEDIK8S_LEASES, NAMESPACE};
 use pod_safety::words::age;
 use policies::Mode;
 use schemars::JsonSchema;
@@ -12,6 +12,7 @@ use super::hint_command::Program;
 use super::missing_right;
 use super::policies::Enforcement;
 use super::verb::first;
+use crate::error::Failure;
 use crate::text::escape;
 
 /// The annotation of kured's DaemonSet that has its lock.
@@ -187,6 +188,15 @@ pub(crate) enum Discovery {
 }
 
 impl Discovery {
+    /// What could not be read, because of `failure`.
+    pub(crate) fn unread(what: Source, failure: &Failure) -> Self {
+        Self::Unread {
+            what,
+            is_forbidden: failure.api().is_some_and(ApiError::is_forbidden),
+            error: failure.to_string(),
+        }
+    }
+
     /// How serious it is, what was found, and what to do about it.
     pub(crate) fn lines(&self, program: &Program) -> (Level, String, Option<String>) {
         let ok = |says: String| (Level::Ok, says, None);

@@ -389,7 +389,7 @@ fn listed_users_and_groups_count_as_the_holder_and_stay_through_upgrades() {
     let Some(plane) = plane() else { return };
     let _logs = plane.keep_logs_on_panic("allowed");
     let admin = admin(&plane);
-    let nodes = Rule::new("", &["nodes"], &["get", "patch", "delete"]);
+    let nodes = Rule::new("", &["nodes"], &["get", "patch"]);
     for name in ["fay", "rob", "sue"] {
         plane.grant(name, &[nodes.clone()]).expect("rights");
     }
@@ -402,13 +402,14 @@ fn listed_users_and_groups_count_as_the_holder_and_stay_through_upgrades() {
         .create_nodes(&[NodeSpec::ready("listed")])
         .expect("a node");
     admin.succeeds(&["hold", "listed", "-m", "disk", "--holder", "ada"]);
-    let deletes = |by: &Person| by.delete(&format!("{NODES}/listed?dryRun=All"));
+    let cordon = json!({"spec": {"unschedulable": true}});
+    let cordons = |by: &Person| by.patch(&format!("{NODES}/listed?dryRun=All"), &cordon);
     let expect = |allowed: &[&Person], refused: &[&Person]| {
         for by in allowed {
-            admitted(deletes(by), &by.name);
+            admitted(cordons(by), &by.name);
         }
         for by in refused {
-            refused_by("maint-held-delete", &deletes(by), &by.name);
+            refused_by("maint-held-cordon", &cordons(by), &by.name);
         }
     };
     expect(&[&fay, &rob], &[&sue]);
@@ -420,7 +421,7 @@ fn listed_users_and_groups_count_as_the_holder_and_stay_through_upgrades() {
     let same = "of the same release as this plugin";
     assert!(doctor.stdout.contains(same), "{doctor:?}");
     admin.succeeds(&["install", "--allow-user="]);
-    wait_until("it takes effect", || deletes(&rob).is_err());
+    wait_until("it takes effect", || cordons(&rob).is_err());
     expect(&[&fay], &[&rob, &sue]);
 }
 

@@ -2,7 +2,6 @@
 
 use http::Request;
 
-use super::unread;
 use crate::run::interruption::in_time;
 use crate::run::session::Session;
 use crate::words::doctor::{Discovery, Source};
@@ -23,7 +22,7 @@ pub(super) async fn metrics(session: &Session<'_>) -> Result<String, Discovery> 
         Ok(client.request_text(request).await)
     };
     let read = in_time(session.connection.request_timeout, reading).await;
-    let read = read.map_err(|failure| unread(Source::Metrics, &failure))?;
+    let read = read.map_err(|failure| Discovery::unread(Source::Metrics, &failure))?;
     read.map_err(|error| Discovery::Unread {
         what: Source::Metrics,
         is_forbidden: matches!(&error, kube::Error::Api(status) if status.code == FORBIDDEN),

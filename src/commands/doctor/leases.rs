@@ -4,7 +4,6 @@ use http::Method;
 use maintenance_lease::{Accept, AnyLease, ApiError, Call, NAMESPACE, escape};
 use serde_json::json;
 
-use super::unread;
 use crate::run::session::Session;
 use crate::words::doctor::{Discovery, Source};
 
@@ -25,7 +24,7 @@ pub(super) async fn check(
     }
     for lease in untracked {
         if let Err(error) = repair(session, lease).await {
-            return unread(Source::RepairedLeases, &error.into());
+            return Discovery::unread(Source::RepairedLeases, &error.into());
         }
     }
     Discovery::Repaired(nodes)

@@ -8,7 +8,6 @@ use other_tools::{KeysOnNode, KeysRemoved};
 use pod_safety::Known;
 use pod_safety::cluster::Reader;
 
-use super::unread;
 use crate::run::session::Session;
 use crate::words::doctor::{Discovery, Source};
 
@@ -39,7 +38,7 @@ pub(super) async fn check(
 ) -> Vec<Discovery> {
     let mut nodes = match nodes {
         Ok(nodes) => nodes,
-        Err(error) => return vec![unread(Source::Nodes, &error.into())],
+        Err(error) => return vec![Discovery::unread(Source::Nodes, &error.into())],
     };
     let leases = leases.into_iter().map(|any| any.lease);
     let leases = leases

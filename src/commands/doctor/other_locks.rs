@@ -6,16 +6,16 @@ use maintenance_lease::{ApiError, MEDIK8S_LEASES};
 use other_tools::{kured_locks, medik8s_finding};
 use pod_safety::cluster::Reader;
 
-use super::unread;
 use crate::words::doctor::{Discovery, KURED_LOCK, Source};
 
 /// Who holds them, and for which nodes.
 pub(super) async fn check(reader: &Reader) -> Vec<Discovery> {
     let of_kured = kured(reader).await;
-    let of_kured = of_kured.unwrap_or_else(|error| Some(unread(Source::KuredLock, &error.into())));
+    let of_kured =
+        of_kured.unwrap_or_else(|error| Some(Discovery::unread(Source::KuredLock, &error.into())));
     let of_medik8s = medik8s(reader).await;
-    let of_medik8s =
-        of_medik8s.unwrap_or_else(|error| Some(unread(Source::Medik8sLeases, &error.into())));
+    let of_medik8s = of_medik8s
+        .unwrap_or_else(|error| Some(Discovery::unread(Source::Medik8sLeases, &error.into())));
     let mut found: Vec<Discovery> = of_kured.into_iter().chain(of_medik8s).collect();
     if found.is_empty() {
         found.push(Discovery::NoOtherLock);

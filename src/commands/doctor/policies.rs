@@ -4,7 +4,7 @@ use maintenance_lease::ApiError;
 use policies::{Manifest, Mode};
 use serde_json::Value;
 
-use super::{broken_rules, unread};
+use super::broken_rules;
 use crate::error::{Failure, PolicyRefusal};
 use crate::run::policies::{Installed, held_without_lock, refuses, unlabelled_node, wrong_time};
 use crate::run::session::Session;
@@ -38,7 +38,10 @@ pub(super) async fn check(session: &Session<'_>, found: &mut Vec<(Check, Discove
             return in_force;
         }
         Err(failure) => {
-            found.push((Check::Policies, unread(Source::Policies, &failure)));
+            found.push((
+                Check::Policies,
+                Discovery::unread(Source::Policies, &failure),
+            ));
             return in_force;
         }
     };
