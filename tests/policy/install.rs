@@ -391,7 +391,9 @@ fn listed_users_and_groups_count_as_the_holder_and_stay_through_upgrades() {
     let admin = admin(&plane);
     let nodes = Rule::new("", &["nodes"], &["get", "patch"]);
     for name in ["fay", "rob", "sue"] {
-        plane.grant(name, &[nodes.clone()]).expect("rights");
+        plane
+            .grant(name, std::slice::from_ref(&nodes))
+            .expect("rights");
     }
     let [fay, rob, sue] = [("fay", "fleet"), ("rob", "other"), ("sue", "other")]
         .map(|(name, group)| person(&plane, name, &[group]));
