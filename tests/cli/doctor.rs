@@ -109,3 +109,22 @@ fn opt_outs_of_a_hold_that_somebody_removed_are_missed() {
         assert_eq!(held_labels(cluster, &[]), all);
     });
 }
+
+#[test]
+fn what_stays_does_not_hide_what_was_removed() {
+    in_memory("doctor-stays", |cluster| {
+        let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
+        let [ended, by_hand] = &nodes;
+        cluster.maint(["hold", ended, "-m", "disk"]).succeeds();
+        cluster.delete(&format!("{LEASES}/{ended}"));
+        let label = json!({"metadata": {"labels": {"kubectl-maint.dev/held": "true"}}});
+        cluster.patch(&format!("/api/v1/nodes/{by_hand}"), &label);
+        let found = held_labels(cluster, &["--fix"]);
+        let expected = format!(
+            "ok       held labels    removed: {ended}\nnote     held labels    with the held label or opt-outs of a lock \
+             that has ended or expired, and not removed: {by_hand}\nto remove a label without a lock id: `kubectl label \
+             node NODE kubectl-maint.dev/held-`\n"
+        );
+        assert_eq!(found, expected);
+    });
+}

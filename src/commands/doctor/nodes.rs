@@ -27,7 +27,8 @@ pub(super) async fn read(reader: &Reader) -> Result<Nodes, ApiError> {
     Ok(nodes.into_iter().collect())
 }
 
-/// The keys of locks that have ended or expired, those of holds that are missing, and the holds without a label that the node policy would respect.
+/// The keys of locks that have ended or expired, those of holds that are missing, and the holds without a label that the
+/// node policy would respect.
 pub(super) async fn check(
     session: &Session<'_>,
     reader: &Reader,
@@ -44,12 +45,14 @@ pub(super) async fn check(
     let leases = leases
         .map(|lease| (lease.node().to_owned(), lease))
         .collect();
-    let left_over = left_over(session, &nodes, &leases, fix).await;
-    // A hold may have replaced a lock whose label was removed just now.
-    if let Discovery::Removed(removed) = &left_over {
-        nodes.extend(removed.iter().map(|node| (node.clone(), None)));
-    }
-    let mut found = vec![left_over];
+    let left: Vec<KeysOnNode> = left_over(session, &nodes, &leases);
+    let mut found = match fix {
+        _ if left.is_empty() => vec![labels(&nodes)],
+        true => remove(session, left, &mut nodes).await,
+        false => vec![Discovery::LeftOver(
+            left.into_iter().map(|keys| keys.node).collect(),
+        )],
+    };
     let missing = missing_opt_outs(session, &nodes, &leases);
     found.extend((!missing.is_empty()).then_some(Discovery::MissingOptOuts(missing)));
     if is_policy_on && reader.may("patch", "nodes", None).await == Known::Yes(true) {
@@ -59,47 +62,60 @@ pub(super) async fn check(
     found
 }
 
-/// The Nodes with keys of a lock that has ended or expired. If its holder renews an expired lock meanwhile, only its keys
-/// are missing.
-async fn left_over(
+fn labels(nodes: &Nodes) -> Discovery {
+    let keys = nodes.values().flatten();
+    Discovery::Labels(keys.filter(|keys| keys.is_labelled).count())
+}
+
+/// The keys of locks that have ended or expired.
+fn left_over(
     session: &Session<'_>,
     nodes: &Nodes,
     leases: &HashMap<String, NodeLease>,
-    fix: bool,
-) -> Discovery {
+) -> Vec<KeysOnNode> {
     let now = session.locks.server_time().now();
-    let with_keys = nodes.values().flatten();
-    let labelled = with_keys.clone().filter(|keys| keys.is_labelled).count();
-    let left = with_keys.filter(|keys| !keys.are_current(leases.get(&keys.node), now));
-    let mut left: Vec<&KeysOnNode> = left.collect();
-    left.sort_unstable_by_key(|keys| &keys.node);
-    if left.is_empty() {
-        return Discovery::Labels(labelled);
-    }
-    if !fix {
-        return Discovery::LeftOver(left.iter().map(|keys| keys.node.clone()).collect());
-    }
+    let keys = nodes.values().flatten();
+    let left = keys.filter(|keys| !keys.are_current(leases.get(&keys.node), now));
+    let mut left: Vec<KeysOnNode> = left.cloned().collect();
+    left.sort_unstable_by(|a, b| a.node.cmp(&b.node));
+    left
+}
+
+/// Removes the keys that are `left`, from `nodes` too. If a holder renews an expired lock meanwhile, only its keys are
+/// missing.
+async fn remove(session: &Session<'_>, left: Vec<KeysOnNode>, nodes: &mut Nodes) -> Vec<Discovery> {
     let (mut removed, mut stay, mut why) = (Vec::new(), Vec::new(), None);
-    for KeysOnNode {
-        node, is_labelled, ..
-    } in left
-    {
-        match session.remove_keys(node, None).await {
-            Ok(KeysRemoved::Done(_)) => removed.push(node.clone()),
+    for keys in left {
+        match session.remove_keys(&keys.node, None).await {
+            Ok(KeysRemoved::Done(_)) => {
+                nodes.insert(keys.node.clone(), None);
+                removed.push(keys.node);
+            }
             // No lock wrote this label.
-            Ok(KeysRemoved::Nothing) if *is_labelled => stay.push(node.clone()),
-            Ok(KeysRemoved::Nothing | KeysRemoved::StillHeld) => {}
+            Ok(KeysRemoved::Nothing) if keys.is_labelled && keys.lock_id.is_none() => {
+                stay.push(keys.node);
+            }
+            Ok(KeysRemoved::Nothing) => {
+                nodes.insert(keys.node, None);
+            }
+            Ok(KeysRemoved::StillHeld) => {}
             Err(error) => {
-                stay.push(node.clone());
+                stay.push(keys.node);
                 why = Some(error.to_string());
             }
         }
     }
-    match (stay.is_empty(), removed.is_empty()) {
-        (true, true) => Discovery::Labels(labelled),
-        (true, false) => Discovery::Removed(removed),
-        (false, _) => Discovery::NotRemoved { nodes: stay, why },
+    let mut found = Vec::new();
+    if !removed.is_empty() {
+        found.push(Discovery::Removed(removed));
     }
+    if !stay.is_empty() {
+        found.push(Discovery::NotRemoved { nodes: stay, why });
+    }
+    if found.is_empty() {
+        found.push(labels(nodes));
+    }
+    found
 }
 
 /// The nodes on hold that lack opt-outs which the hold has set, and which.
