@@ -116,12 +116,12 @@ fn with_both_stopped() -> (Caller, [Process; 2], i32) {
     let mut caller = unlimited().grace(300).sh(FAMILY);
     let family = [caller.process(), caller.process()];
     let supervisor = caller.supervisor();
-    caller.limits(1_000, 1_300);
+    caller.limits(8_000, 8_300);
     // It would continue a supervisor that has stopped.
     caller.signal(Signal::STOP);
     caller.has_stopped();
     send(supervisor, Signal::STOP);
-    is_past(1_300);
+    is_past(8_300);
     assert!(family.iter().all(Process::lives));
     (caller, family, supervisor)
 }
