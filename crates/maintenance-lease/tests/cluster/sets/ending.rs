@@ -32,9 +32,18 @@ async fn a_time_limit_releases_the_acquired_nodes(cluster: Cluster) {
     take(&cluster.holder("bob"), &b).await;
     let options = for_seconds(60).wait(Some(TIME_LIMIT));
     let both = [a.clone(), b.clone()];
-    let outcome = Locking::begin(&cluster.holder("alice"), &both, options)
-        .ends()
-        .await;
+    let alice = cluster.holder("alice");
+    let mut tries = 0;
+    let outcome = loop {
+        let outcome = Locking::begin(&alice, &both, options.clone()).ends().await;
+        // A release has two seconds then, and a busy server may stand still for longer.
+        if !matches!(outcome.failed.get(&a), Some(SetError::NotReleased { .. })) {
+            break outcome;
+        }
+        tries += 1;
+        assert!(tries < 10, "{outcome:?}");
+        release(&alice, &a).await;
+    };
     assert!(outcome.held.is_empty() && !outcome.interrupted);
     match &outcome.failed[&b] {
         SetError::TimedOut(Some(refused)) => assert_eq!(refused.refusal, Refusal::Held),
