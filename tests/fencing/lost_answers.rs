@@ -65,7 +65,7 @@ fn a_record_that_gets_no_answer_may_still_be_written_and_the_hold_stays() {
             false => Treatment::Pass,
         }
     });
-    let (run, kept) = fencing(&stage, &node, &proxy, &["--request-timeout=2s"]);
+    let (run, kept) = fencing(&stage, &node, &proxy, &["--request-timeout=5s"]);
     let run = run.ends();
     assert_eq!(run.code, 1, "{run}");
     let line =
@@ -82,7 +82,7 @@ fn a_record_that_gets_no_answer_may_still_be_written_and_the_hold_stays() {
 fn a_record_without_an_answer_is_written_again_for_another_version() {
     let (stage, node) = Stage::with_unreachable_node("outdated");
     let (proxy, _cluster) = stage.proxy(keeping_first());
-    let (run, kept) = fencing(&stage, &node, &proxy, &["--request-timeout=2s"]);
+    let (run, kept) = fencing(&stage, &node, &proxy, &["--request-timeout=5s"]);
     let label = json!({"metadata": {"labels": {"touched": "yes"}}});
     stage.patch("node", &node, &label);
     let run = run.ends();

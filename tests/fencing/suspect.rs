@@ -73,18 +73,18 @@ fn a_suspect_that_goes_on_reporting_is_never_tainted() {
         &node,
         "--suspect",
         "--yes",
-        "--timeout=5s",
+        "--timeout=10s",
         "--",
         "true",
     ];
     assert_snapshot!(stage.maint(suspect).run(), @"
-    $ kubectl maint fence worker-2 --suspect --yes --timeout=5s -- true
+    $ kubectl maint fence worker-2 --suspect --yes --timeout=10s -- true
     -- stderr
     lease/worker-2 created
     node/worker-2 on hold until it is unfenced
     node/worker-2 labelled and cordoned until the hold ends; `kubectl drain` still evicts its pods
-    node/worker-2: waiting up to 5s for it to stop reporting; it is not fenced before
-    error: node/worker-2 was not fenced: it still reports to Kubernetes after 5s, so it is not off
+    node/worker-2: waiting up to 10s for it to stop reporting; it is not fenced before
+    error: node/worker-2 was not fenced: it still reports to Kubernetes after 10s, so it is not off
     hint: it stays on hold; check the machine, then run the same command again; or end the hold with `kubectl maint unfence worker-2`
     -- exit code 4
     ");
@@ -118,9 +118,9 @@ fn a_suspect_that_looks_unreachable_is_watched_for_one_lease_duration() {
         stage.maint(suspect).run()
     };
     heartbeat_lasts(&stage, &node, 60);
-    let run = suspect("--timeout=2s");
+    let run = suspect("--timeout=5s");
     assert_eq!(run.code, 4, "{run}");
-    let told = "unknown whether it has stopped reporting: watched for only 2s; this needs 1m\nhint: it stays on hold; \
+    let told = "unknown whether it has stopped reporting: watched for only 5s; this needs 1m\nhint: it stays on hold; \
                 run the same command again with a longer --timeout; or end";
     assert!(run.stderr.contains(told), "{run}");
     assert!(!run.stderr.contains("still reports"), "{run}");

@@ -371,7 +371,7 @@ fn it_waits_for_the_replacement_and_prints_its_node() {
 fn a_replacement_that_is_not_running_is_reported_with_the_reason() {
     fixture("pending", |fixture| {
         fixture.ended_member(1, 0);
-        let words = ["--accept-risk=owner", "-m", "why", "--timeout=3s"];
+        let words = ["--accept-risk=owner", "-m", "why", "--timeout=10s"];
         let run = fixture.force_delete("web-0", &words).start();
         while fixture.is_there("web-0") {
             std::thread::yield_now();

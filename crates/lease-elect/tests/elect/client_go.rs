@@ -18,7 +18,10 @@ tests_on_both! {
 fn a_released_lead_is_followed_in_both_directions(cluster: &Cluster) {
     let mut theirs = cluster.candidate("theirs").of_client_go();
     cluster.journal.wait_for("begin theirs");
-    let mut ours = cluster.candidate("ours").as_short_as_client_go().start();
+    let mut ours = cluster
+        .candidate("ours")
+        .with_the_duration_of_client_go()
+        .start();
     ours.says("theirs leads");
     theirs.signal(Signal::TERM);
     assert_eq!(theirs.code(), Some(0));
@@ -56,7 +59,10 @@ fn an_older_client_go_also_follows_a_killed_leader(cluster: &Cluster) {
 fn killed_in_turn(cluster: &Cluster, client_go: Binary) {
     let mut theirs = cluster.candidate("theirs").of(client_go);
     cluster.journal.wait_for("begin theirs");
-    let mut ours = cluster.candidate("ours").as_short_as_client_go().start();
+    let mut ours = cluster
+        .candidate("ours")
+        .with_the_duration_of_client_go()
+        .start();
     ours.says("theirs leads");
     theirs.signal(Signal::KILL);
     assert_eq!(theirs.code(), None);
@@ -119,7 +125,7 @@ fn of_many_who_are_killed_and_asked_to_end_no_two_lead_at_once(cluster: &Cluster
         .map(|name| {
             let candidate = cluster.candidate(name);
             let candidate = match name.starts_with("ours") {
-                true => candidate.as_short_as_client_go().start(),
+                true => candidate.with_the_duration_of_client_go().start(),
                 false => candidate.of_client_go(),
             };
             (name, candidate)

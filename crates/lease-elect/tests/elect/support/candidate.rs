@@ -55,7 +55,7 @@ impl Setup {
     }
 
     /// The same with a lease of 4 s, as the candidates of client-go's have.
-    pub(crate) fn as_short_as_client_go(self) -> Self {
+    pub(crate) fn with_the_duration_of_client_go(self) -> Self {
         self.with(&["--lease-duration=4s", "--missed-renewals=1", "--grace=1s"])
     }
 
