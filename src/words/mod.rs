@@ -33,6 +33,7 @@ pub(crate) mod status;
 pub(crate) mod stranded;
 pub(crate) mod suggestions;
 pub(crate) mod time;
+pub(crate) mod usage;
 pub(crate) mod value;
 pub(crate) mod verb;
 pub(crate) mod waiting;
