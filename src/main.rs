@@ -67,7 +67,7 @@ fn main() -> ExitCode {
                 },
             )
         }
-        Err(error) => say_usage(&usage_errors::tame(error), &arguments),
+        Err(error) => say_usage(&usage_errors::escape_context(error), &arguments),
     };
     ExitCode::from(code.number())
 }
@@ -101,7 +101,7 @@ fn say_usage(error: &clap::Error, line: &[OsString]) -> Code {
         true => usage_errors::of_with(error, line),
         false => None,
     };
-    let lines = lines.or_else(|| usage_errors::of_another(error, line));
+    let lines = lines.or_else(|| usage_errors::of_command(error, line));
     match lines.or_else(|| usage_errors::of_parser(error, line)) {
         Some(lines) => report_usage(lines, line),
         None => {

@@ -12,7 +12,7 @@ use std::fmt;
 use std::io::{ErrorKind, IsTerminal, Read, Write};
 
 use anstyle::{AnsiColor, Style};
-use connect::speaks_for_itself;
+use connect::names_its_source;
 use dialoguer::Input;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -180,7 +180,7 @@ impl Terminal {
 
     /// Prints a problem as kubectl does: after `error: `, unless the text names its source.
     pub(crate) fn error(&self, text: &str) {
-        if speaks_for_itself(text) {
+        if names_its_source(text) {
             self.stderr(format_args!("{text}"));
         } else {
             self.stderr(format_args!("{ALARM}error:{ALARM:#} {text}"));

@@ -12,9 +12,10 @@ use crate::args::duration::length;
 use crate::args::nodes::node_name;
 use crate::error::{InvalidValue, Verb};
 use crate::text::shown;
-use crate::words::hint_command::{NAME, NODE_KINDS, Program};
+use crate::words::hint_command::{NODE_KINDS, Program};
 use crate::words::input::hold_instead;
 use crate::words::suggestions::near_misses;
+use crate::words::usage;
 
 /// Message and hint.
 type Lines = (String, String);
@@ -23,7 +24,6 @@ type Lines = (String, String);
 /// enough.
 pub(crate) fn of_with(error: &clap::Error, line: &[OsString]) -> Option<Lines> {
     let has_dashes = line.iter().any(|word| word == "--");
-    let run = format!("run `{NAME} with NODE... -- COMMAND`");
     let invalid = match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(argument)) => std::slice::from_ref(argument),
         Some(ContextValue::Strings(arguments)) => arguments,
@@ -33,24 +33,20 @@ pub(crate) fn of_with(error: &clap::Error, line: &[OsString]) -> Option<Lines> {
     let (message, hint) = match (error.kind(), invalid) {
         (ErrorKind::UnknownArgument, [flag]) => match flag.as_str() {
             "--duration" | "--until" if has_dashes => (
-                format!("with has no flag {flag}: the lock lasts as long as COMMAND"),
-                "remove it; --lease-duration is the time until the lock expires after a crash"
-                    .to_owned(),
+                usage::with_has_no_end(flag),
+                usage::LEASE_DURATION_INSTEAD.to_owned(),
             ),
             _ if has_dashes => return None,
-            flag => (
-                format!("with has no flag {flag}"),
-                format!("if {flag} belongs to COMMAND, put `--` before COMMAND: {run}"),
-            ),
+            flag => (usage::no_flag("with", flag), usage::put_dashes(flag)),
         },
         (ErrorKind::MissingRequiredArgument, _) if is_missing("NODE") => {
-            ("missing NODE".to_owned(), run)
+            (usage::missing("NODE"), usage::run_with())
         }
         (ErrorKind::MissingRequiredArgument, _) if is_missing("COMMAND") && has_dashes => {
-            ("missing COMMAND after `--`".to_owned(), run)
+            (usage::NO_COMMAND_AFTER_DASHES.to_owned(), usage::run_with())
         }
         (ErrorKind::MissingRequiredArgument, _) if is_missing("COMMAND") => {
-            ("missing `-- COMMAND`".to_owned(), run)
+            (usage::NO_COMMAND.to_owned(), usage::run_with())
         }
         _ => return None,
     };
@@ -58,7 +54,7 @@ pub(crate) fn of_with(error: &clap::Error, line: &[OsString]) -> Option<Lines> {
 }
 
 /// The same for a line of any other command.
-pub(crate) fn of_another(error: &clap::Error, line: &[OsString]) -> Option<Lines> {
+pub(crate) fn of_command(error: &clap::Error, line: &[OsString]) -> Option<Lines> {
     let word = |kind| match error.get(kind) {
         Some(ContextValue::String(word)) => Some(word.as_str()),
         _ => None,
@@ -71,24 +67,21 @@ pub(crate) fn of_another(error: &clap::Error, line: &[OsString]) -> Option<Lines
     let (message, hint) = match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let typed = word(ContextKind::InvalidSubcommand)?;
-            (
-                format!("unknown command \"{typed}\""),
-                instead_of_command(typed),
-            )
+            (usage::unknown_command(typed), instead_of_command(typed))
         }
         ErrorKind::TooManyValues if word(ContextKind::InvalidArg)? == "--wait" => (
-            "--wait takes no value".to_owned(),
+            usage::WAIT_TAKES_NO_VALUE.to_owned(),
             match word(ContextKind::InvalidValue) {
-                Some(limit) if length(limit).is_ok() => limit_wait(limit),
-                _ => "remove the value; --timeout limits the wait".to_owned(),
+                Some(limit) if length(limit).is_ok() => usage::limit_wait(limit),
+                _ => usage::TIMEOUT_LIMITS_THE_WAIT.to_owned(),
             },
         ),
         ErrorKind::InvalidValue if word(ContextKind::InvalidValue)?.is_empty() => {
-            let flag = bare(word(ContextKind::InvalidArg)?);
+            let flag = flag_name(word(ContextKind::InvalidArg)?);
             if !flag.starts_with('-') {
                 return None;
             }
-            (format!("{flag} needs a value"), value_of(flag, line))
+            (usage::needs_value(flag), value_of(flag, line))
         }
         ErrorKind::ValueValidation => {
             let typed = word(ContextKind::InvalidValue)?;
@@ -99,9 +92,10 @@ pub(crate) fn of_another(error: &clap::Error, line: &[OsString]) -> Option<Lines
             let end = typed.trim_start_matches('+');
             let program = program(line, |word| word.replace(typed, "1h"));
             (
-                format!(
-                    "{} {typed}: {problem}",
-                    bare(word(ContextKind::InvalidArg)?)
+                usage::invalid_value(
+                    flag_name(word(ContextKind::InvalidArg)?),
+                    typed,
+                    &problem.to_string(),
                 ),
                 hold_instead(&program, end),
             )
@@ -110,60 +104,57 @@ pub(crate) fn of_another(error: &clap::Error, line: &[OsString]) -> Option<Lines
             let typed = word(ContextKind::InvalidArg)?;
             match command(line) {
                 Some(command) if typed.starts_with('-') => (
-                    format!("{} has no flag {typed}", command.get_name()),
+                    usage::no_flag(command.get_name(), typed),
                     instead_of_flag(&command, typed, line),
                 ),
                 Some(command) => (
-                    format!("unexpected argument \"{typed}\""),
+                    usage::unexpected_argument(typed),
                     match follows_kind(typed, line) {
-                        true => format!("did you mean node/{typed}?"),
-                        false => see_help(command.get_name()),
+                        true => usage::did_you_mean(&format!("node/{typed}")),
+                        false => usage::see_help(Some(command.get_name())),
                     },
                 ),
                 None => (
-                    format!("unknown flag: {typed}"),
+                    usage::unknown_flag(typed),
                     match command_with(line, typed) {
-                        Some(command) => {
-                            format!("put {typed} after the command: `{NAME} {command} … {typed} …`")
-                        }
-                        None => format!("see `{NAME} --help` and `{NAME} options`"),
+                        Some(command) => usage::put_after_command(typed, &command),
+                        None => usage::see_flags(),
                     },
                 ),
             }
         }
         ErrorKind::ArgumentConflict => {
-            let one = bare(word(ContextKind::InvalidArg)?);
+            let one = flag_name(word(ContextKind::InvalidArg)?);
             let other = match error.get(ContextKind::PriorArg)? {
-                ContextValue::String(other) => bare(other),
-                ContextValue::Strings(others) => bare(others.first()?),
+                ContextValue::String(other) => flag_name(other),
+                ContextValue::Strings(others) => flag_name(others.first()?),
                 _ => return None,
             };
             if one == other {
                 return None;
             }
             (
-                format!("{one} cannot be used with {other}"),
-                see_help(command(line)?.get_name()),
+                usage::conflict(one, other),
+                usage::see_help(Some(command(line)?.get_name())),
             )
         }
         ErrorKind::MissingRequiredArgument => {
             let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg) else {
                 return None;
             };
-            let help = see_help(command(line)?.get_name());
+            let help = usage::see_help(Some(command(line)?.get_name()));
             match &missing[..] {
-                [missing] if missing == "--wait" => ("--timeout requires --wait".to_owned(), help),
+                [missing] if missing == "--wait" => (usage::requires("--timeout", "--wait"), help),
                 [missing] if missing == "--pods" => (
-                    "--all-namespaces requires --pods".to_owned(),
-                    "nodes have no namespace: remove it, or add --pods to show stuck pods"
-                        .to_owned(),
+                    usage::requires("--all-namespaces", "--pods"),
+                    usage::NO_NAMESPACE_BUT_PODS.to_owned(),
                 ),
-                [missing] if bare(missing) == "--message" => {
-                    ("missing --message".to_owned(), "add -m \"WHY\"".to_owned())
+                [missing] if flag_name(missing) == "--message" => {
+                    (usage::missing("--message"), usage::ADD_REASON.to_owned())
                 }
                 missing => {
-                    let missing: Vec<&str> = missing.iter().map(|it| bare(it)).collect();
-                    (format!("missing {}", missing.join(" and ")), help)
+                    let missing: Vec<&str> = missing.iter().map(|it| flag_name(it)).collect();
+                    (usage::all_missing(&missing), help)
                 }
             }
         }
@@ -180,7 +171,7 @@ pub(crate) fn of_parser(error: &clap::Error, line: &[OsString]) -> Option<Lines>
     let text = error.render().to_string();
     let message = text.strip_prefix("error: ")?.split("\n\n").next()?;
     let hint = match error.get(ContextKind::SuggestedValue) {
-        Some(ContextValue::String(near)) => format!("did you mean {near}?"),
+        Some(ContextValue::String(near)) => usage::did_you_mean(near),
         _ => see_help_of(line),
     };
     Some((message.trim_end().to_owned(), hint))
@@ -189,9 +180,7 @@ pub(crate) fn of_parser(error: &clap::Error, line: &[OsString]) -> Option<Lines>
 /// What to type for the missing value of `flag`.
 fn value_of(flag: &str, line: &[OsString]) -> String {
     match (flag, node_of(line)) {
-        ("--powered-off", Some(node)) => {
-            format!("run `{NAME} fence {node} --powered-off=\"HOW YOU KNOW\"`")
-        }
+        ("--powered-off", Some(node)) => usage::how_powered_off(node),
         _ => see_help_of(line),
     }
 }
@@ -210,45 +199,36 @@ pub(crate) fn of_detached_value(line: &[OsString]) -> Option<Lines> {
     let words: Vec<&str> = words.take_while(|word| *word != "--").collect();
     words.windows(2).find_map(|pair| match *pair {
         ["--dry-run", mode @ ("none" | "client" | "server")] => Some((
-            "--dry-run takes its value after =".to_owned(),
-            format!("use --dry-run={mode}; if {mode} is a node, put it before --dry-run"),
+            usage::takes_value_after_equals("--dry-run"),
+            usage::use_dry_run(mode),
         )),
         ["--abandoned", limit] if length(limit).is_ok() => Some((
-            "--abandoned takes its value after =".to_owned(),
-            format!("use --abandoned={limit}"),
+            usage::takes_value_after_equals("--abandoned"),
+            usage::use_flag(&format!("--abandoned={limit}")),
         )),
-        ["--wait", limit] if length(limit).is_ok() => {
-            Some(("--wait takes no value".to_owned(), limit_wait(limit)))
-        }
+        ["--wait", limit] if length(limit).is_ok() => Some((
+            usage::WAIT_TAKES_NO_VALUE.to_owned(),
+            usage::limit_wait(limit),
+        )),
         _ => None,
     })
 }
 
-fn limit_wait(limit: &str) -> String {
-    format!("to wait at most {limit}, use --wait --timeout {limit}")
-}
-
 /// What to run instead of `typed`, which is no command of ours.
 fn instead_of_command(typed: &str) -> String {
-    match typed {
-        "get" | "list" | "ls" => format!("run `{NAME} status`"),
-        "drain" | "cordon" => {
-            format!("lock the node with `{NAME} acquire NODE`, then run `kubectl {typed} NODE`")
+    usage::instead_of_kubectl(typed).unwrap_or_else(|| {
+        let all = Cli::command();
+        let known = all
+            .get_subcommands()
+            .filter(|command| !command.is_hide_set());
+        let names = known.flat_map(|command| {
+            std::iter::once(command.get_name()).chain(command.get_visible_aliases())
+        });
+        match near_misses(typed, names).first() {
+            Some(near) => usage::did_you_mean_command(near),
+            None => usage::see_commands(),
         }
-        _ => {
-            let all = Cli::command();
-            let known = all
-                .get_subcommands()
-                .filter(|command| !command.is_hide_set());
-            let names = known.flat_map(|command| {
-                std::iter::once(command.get_name()).chain(command.get_visible_aliases())
-            });
-            match near_misses(typed, names).first() {
-                Some(near) => format!("did you mean `{NAME} {near}`?"),
-                None => format!("see `{NAME} --help` for the list of commands"),
-            }
-        }
-    }
+    })
 }
 
 /// Whether `name` is a node's name that follows its kind. Some commands take one name only.
@@ -267,62 +247,37 @@ fn instead_of_flag(command: &Command, typed: &str, line: &[OsString]) -> String 
         });
         program.of_verb(verb.name(), None).same_command(flag)
     };
-    match (command.get_name(), typed) {
-        ("acquire" | "with" | "renew", "--force") | ("release", "--take-over") => format!(
-            "to end somebody else's lock, run `{}`",
-            by(Verb::Release, "--force")
-        ),
-        ("acquire" | "with" | "renew", "--take-over") | ("hold", "--force") => format!(
-            "to take over somebody else's lock, run `{}`",
-            by(Verb::Hold, "--take-over")
-        ),
-        ("describe", "-o" | "--output") => {
-            format!("print data with `{NAME} status NODE -o json`")
+    let name = command.get_name();
+    match (name, typed) {
+        ("acquire" | "with" | "renew", "--force") | ("release", "--take-over") => {
+            return usage::to_end_another(&by(Verb::Release, "--force"));
         }
-        ("with", "-l" | "--selector" | "--all") => "name the nodes before --".to_owned(),
-        ("status", "-A" | "--all-namespaces") => "nodes have no namespace; remove it".to_owned(),
-        ("force-delete", "-y" | "--yes" | "--force") => {
-            "accept the risks by name: --accept-risk=ID -m \"WHY\"".to_owned()
+        ("acquire" | "with" | "renew", "--take-over") | ("hold", "--force") => {
+            return usage::to_take_over(&by(Verb::Hold, "--take-over"));
         }
-        ("hold", "--duration") => {
-            "a hold does not expire; --expect-until shows others when you expect to end it"
-                .to_owned()
-        }
-        ("unhold", "--force") => {
-            "remove it: unhold asks you to confirm if the hold is not yours".to_owned()
-        }
-        ("unhold", "-m" | "--message" | "--reason") => {
-            "remove it: an Event of the node records who ended the hold".to_owned()
-        }
-        (verb, _) => {
-            let known = command
-                .get_arguments()
-                .filter(|arg| !arg.is_hide_set())
-                .filter_map(|arg| arg.get_long());
-            match near_misses(typed.trim_start_matches("--"), known).first() {
-                Some(own) => format!("did you mean --{own}?"),
-                None => see_help(verb),
-            }
-        }
+        _ => {}
     }
+    usage::instead_of_flag(name, typed).unwrap_or_else(|| {
+        let known = command
+            .get_arguments()
+            .filter(|arg| !arg.is_hide_set())
+            .filter_map(|arg| arg.get_long());
+        match near_misses(typed.trim_start_matches("--"), known).first() {
+            Some(own) => usage::did_you_mean(&format!("--{own}")),
+            None => usage::see_help(Some(name)),
+        }
+    })
 }
 
 /// An argument without its value and brackets, which the parser shows with both.
-fn bare(argument: &str) -> &str {
+fn flag_name(argument: &str) -> &str {
     let name = argument.trim_start_matches(['[', '<']);
     name.split([' ', '=', '[', ']', '>']).next().unwrap_or(name)
 }
 
-fn see_help(command: &str) -> String {
-    format!("see `{NAME} {command} --help`")
-}
-
-/// The same for the command of `line`, if it has one.
+/// Where to read more about the command of `line`.
 fn see_help_of(line: &[OsString]) -> String {
-    match command(line) {
-        Some(command) => see_help(command.get_name()),
-        None => format!("see `{NAME} --help`"),
-    }
+    usage::see_help(command(line).as_ref().map(Command::get_name))
 }
 
 /// Whether help on `help` was requested. The parser takes that for the name of a command.
@@ -375,7 +330,7 @@ fn command_with(line: &[OsString], flag: &str) -> Option<String> {
 
 /// Escapes user input in the parser's error, see [`shown`]. Removes the advice to put `--` before an
 /// unknown flag, because no node's name looks like a flag.
-pub(crate) fn tame(mut error: clap::Error) -> clap::Error {
+pub(crate) fn escape_context(mut error: clap::Error) -> clap::Error {
     if let Some(ContextValue::StyledStrs(mut tips)) = error.remove(ContextKind::Suggested) {
         tips.retain(|tip| !tip.to_string().starts_with("to pass '"));
         if !tips.is_empty() {

@@ -94,12 +94,12 @@ fn user_at_host(environment: &Environment) -> String {
         .find_map(|name| environment.get(name))
         .map_or_else(account, ToOwned::to_owned);
     let host = gethostname::gethostname();
-    identity::of_user_at(&typable(&user), &typable(&host.to_string_lossy()))
+    identity::of_user_at(&sanitized(&user), &sanitized(&host.to_string_lossy()))
 }
 
 /// Replaces what a shell or a terminal would interpret by `_`, so that anybody can type this part of an
 /// identity.
-fn typable(part: &str) -> String {
+fn sanitized(part: &str) -> String {
     let part: String = part
         .chars()
         .take(100)
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn without_variables_the_account_counts() {
-        assert_eq!(identity_in(&[]), typable(&account()));
+        assert_eq!(identity_in(&[]), sanitized(&account()));
     }
 
     #[test]

@@ -60,7 +60,7 @@ pub(crate) fn offers_no_lock_id(format: Arg) -> Arg {
         .value_parser(FormatParser { lock_ids: false })
 }
 
-/// The `-o` of a verb whose data has no nodes, with templates that fit it.
+/// The `-o` of a verb whose data has no nodes or no states, with templates that fit it.
 pub(crate) fn templates(format: Arg, jsonpath: &str, columns: &str) -> Arg {
     let help = format.get_long_help().map(ToString::to_string);
     let help = help.unwrap_or_default().replace(JSONPATH, jsonpath);
@@ -68,8 +68,8 @@ pub(crate) fn templates(format: Arg, jsonpath: &str, columns: &str) -> Arg {
 }
 
 /// The templates in the help of `-o`.
-const JSONPATH: &str = "jsonpath='{.items[*].node}'";
-const COLUMNS: &str = "custom-columns=NODE:.node,STATE:.state";
+const JSONPATH: &str = "{.items[*].node}";
+const COLUMNS: &str = "NODE:.node,STATE:.state";
 
 /// Parses a format or a template.
 #[derive(Clone, Copy, Debug)]
@@ -120,9 +120,71 @@ impl FormatParser {
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory as _;
+    use serde_json::Value;
 
     use super::*;
     use crate::app::Cli;
+    use crate::output::schema::schema;
+
+    /// What the schema says about a field of `data`, such as `items[*].node`.
+    fn field<'a>(schema: &'a Value, data: &'a Value, path: &str) -> Option<&'a Value> {
+        let target = |data: &'a Value| match data["$ref"].as_str() {
+            Some(link) => schema.pointer(link.strip_prefix('#').expect("a link within the schema")),
+            None => Some(data),
+        };
+        path.split('.').try_fold(data, |data, step| {
+            let name = step.strip_suffix("[*]");
+            let field = target(data)?["properties"].get(name.unwrap_or(step))?;
+            if name.is_some() {
+                field.get("items")
+            } else {
+                Some(field)
+            }
+        })
+    }
+
+    #[test]
+    fn templates_in_the_help_name_fields_that_the_command_prints() {
+        let schema = Value::from(schema());
+        let mut checked = Vec::new();
+        for verb in Cli::command().get_subcommands() {
+            let format = verb.get_arguments().find(|arg| arg.get_id() == "format");
+            let help = format.and_then(Arg::get_long_help).map(ToString::to_string);
+            let Some((_, help)) = help
+                .as_deref()
+                .and_then(|help| help.split_once("jsonpath='{."))
+            else {
+                continue;
+            };
+            let templates = help
+                .trim_end_matches('.')
+                .split_once("}' and custom-columns=");
+            let (jsonpath, columns) = templates.expect("two templates");
+            let kind = match verb.get_name() {
+                "fence" | "unfence" => "FencingList",
+                "history" => "LockRecordList",
+                "force-delete" => "ForceDeletionList",
+                "leases" => "LeaseSummaryList",
+                "doctor" => "CheckupList",
+                "why" => "DiagnosisList",
+                "whoami" => "Identity",
+                _ => "NodeMaintenanceList",
+            };
+            let data = &schema["$defs"][kind];
+            // As in kubectl, the columns of a list belong to its items.
+            let item = if kind == "Identity" { "" } else { "items[*]." };
+            let columns = columns.split(',').map(|column| {
+                let (_, path) = column.split_once(":.").expect("a header and a path");
+                format!("{item}{path}")
+            });
+            for path in columns.chain([jsonpath.to_owned()]) {
+                assert!(field(&schema, data, &path).is_some(), "{kind}: {path}");
+                checked.push(verb.get_name().to_owned());
+            }
+        }
+        checked.dedup();
+        assert_eq!(checked.len(), 15, "{checked:?}");
+    }
 
     #[test]
     fn lock_ids_are_offered_by_the_verbs_alone_that_may_print_some() {

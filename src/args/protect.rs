@@ -1,13 +1,10 @@
 //! What a lock writes on its Node.
 
 use clap::{Arg, Args};
-use maintenance_lease::Acquire;
+use maintenance_lease::{Acquire, PROTECTION};
 use other_tools::OptOuts;
 
 use crate::error::InvalidValue;
-
-/// The purpose of a lock that expires and wrote something on its Node. Its end removes that.
-pub(crate) const PROTECTION: &str = "protection";
 
 /// What to write on the Node of a lock, besides the held label.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -137,8 +137,7 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
     }
     let results = command.lock(targets, options, args.limit).await?;
 
-    let mut report = Report::new(&command, &selection);
-    report.requested = Some(duration);
+    let report = Report::new(&command, &selection);
     let protection = args.protect.protection(args.take.strict);
     report
         .all_protected(&nodes, results, protection.as_ref())

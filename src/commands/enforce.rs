@@ -71,7 +71,7 @@ pub(crate) async fn run(args: &EnforceArgs, start: &Start<'_>) -> Result<Code, F
             }
             installed.must_be_ours()?;
             set(&session, &installed, Some(mode)).await?;
-            installed.until_enforced(mode == Mode::Deny).await?;
+            until_enforced(&session, &installed, mode == Mode::Deny).await?;
             session.terminal.remark(words::effect(mode));
             Ok(Code::DONE)
         }
@@ -84,10 +84,24 @@ pub(crate) async fn run(args: &EnforceArgs, start: &Start<'_>) -> Result<Code, F
                 read => read?,
             };
             set(&session, &installed, None).await?;
-            installed.until_enforced(false).await?;
+            until_enforced(&session, &installed, false).await?;
             Ok(Code::DONE)
         }
     }
+}
+
+/// Waits until the server refuses what breaks a rule, or admits it. Warns if the node policy could not be checked.
+async fn until_enforced(
+    session: &Session<'_>,
+    installed: &Installed<'_>,
+    wanted: bool,
+) -> Result<(), Failure> {
+    if let Some(error) = installed.until_enforced(wanted).await? {
+        session
+            .terminal
+            .warn(words::node_policy_not_checked(&error));
+    }
+    Ok(())
 }
 
 fn show(session: &Session<'_>, installed: &Installed<'_>) {

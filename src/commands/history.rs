@@ -3,7 +3,7 @@
 use clap::Args;
 
 use crate::args::nodes;
-use crate::args::output::{OutputArgs, offers_no_lock_id};
+use crate::args::output::{OutputArgs, offers_no_lock_id, templates};
 use crate::error::Failure;
 use crate::exit::Code;
 use crate::output::format::Format;
@@ -20,7 +20,11 @@ use crate::words::history::NOTHING_RECORDED;
 /// not record their locks. Anybody who may end a lock can write anything, so use the audit log for proof.
 #[derive(Args, Debug)]
 #[command(
-    mut_arg("format", offers_no_lock_id),
+    mut_arg("format", |format| templates(
+        offers_no_lock_id(format),
+        "{.items[*].node}",
+        "NODE:.node,OUTCOME:.outcome"
+    )),
     after_help = "Examples:
   kubectl maint history worker-1
   kubectl maint history -o wide

@@ -1,7 +1,7 @@
 //! `install`: puts the namespace, the roles and the admission policies into the cluster.
 
 use clap::{Args, ValueEnum};
-use policies::{Manifest, OLDEST_MINOR};
+use policies::{Allowed, Manifest, OLDEST_MINOR};
 use serde_json::Value;
 
 use crate::error::{Failure, PolicyRefusal};
@@ -14,18 +14,43 @@ use crate::words::policies::{self as words, Applied};
 ///
 /// Creates or updates the namespace of the Leases, roles, a FlowSchema and three ValidatingAdmissionPolicies. Two of
 /// them check locks. New ones are in audit mode and refuse nothing; see "kubectl maint enforce". If they are installed
-/// already, their mode stays. The third warns everyone who force-deletes a pod, and refuses nothing.
+/// already, their mode and their lists of users stay. The third warns everyone who force-deletes a pod, and refuses nothing.
 ///
 /// Changes nothing if Argo CD, Flux, Helm or another tool manages one of the objects, or if the server is older than
 /// Kubernetes 1.30. Use -o yaml to apply the objects with your own tool.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Examples:
   kubectl maint install
+  kubectl maint install --allow-group=platform-team
   kubectl maint install -o yaml > kubectl-maint.yaml")]
 pub(crate) struct InstallArgs {
     /// Print the objects and change nothing
     #[arg(short, long, value_enum, value_name = "FORMAT")]
     pub(crate) output: Option<ManifestFormat>,
+
+    /// Let this API user change every held Node, like its holder; may be repeated
+    ///
+    /// Replaces the users of an earlier installation. Without this flag, they stay. An empty name removes them all.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) allow_user: Option<Vec<String>>,
+
+    /// The same for the API users of this group; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub(crate) allow_group: Option<Vec<String>>,
+}
+
+impl InstallArgs {
+    /// The lists in the node policy, after an installation with the lists `before`.
+    fn allowed(&self, before: Allowed) -> Allowed {
+        let list = |typed: &Option<Vec<String>>, before| match typed {
+            Some(typed) => typed.iter().filter(|it| !it.is_empty()).cloned().collect(),
+            None => before,
+        };
+        Allowed {
+            users: list(&self.allow_user, before.users),
+            groups: list(&self.allow_group, before.groups),
+        }
+    }
 }
 
 /// How the objects are printed.
@@ -37,7 +62,9 @@ pub(crate) enum ManifestFormat {
 
 pub(crate) async fn run(args: &InstallArgs, start: &Start<'_>) -> Result<Code, Failure> {
     if args.output.is_some() {
-        start.terminal.data(policies::text().trim_end());
+        let allowed = args.allowed(Allowed::default());
+        let text = policies::text_allowing(&allowed);
+        start.terminal.data(text.trim_end());
         return Ok(Code::DONE);
     }
     let session = start.reading().await?;
@@ -54,6 +81,8 @@ pub(crate) async fn run(args: &InstallArgs, start: &Start<'_>) -> Result<Code, F
             is_off |= manifest.has_mode();
             continue;
         };
+        let before = found.as_ref().map(Allowed::of).unwrap_or_default();
+        let manifest = manifest.allowing(&args.allowed(before));
         let applied = installed.apply(&manifest, found.as_ref()).await?;
         is_new |= manifest.is_binding() && manifest.has_mode() && applied == Applied::Created;
         let name = manifest.full_name();

@@ -5,7 +5,7 @@ use futures::join;
 use maintenance_lease::{Error, HEARTBEATS, LeaseScope};
 
 use crate::args::connection::namespace;
-use crate::args::output::{OutputArgs, offers_no_lock_id};
+use crate::args::output::{OutputArgs, offers_no_lock_id, templates};
 use crate::error::Failure;
 use crate::exit::Code;
 use crate::output::format::Format;
@@ -26,7 +26,11 @@ use crate::words::leases as words;
 #[derive(Args, Debug)]
 #[command(
     arg = namespace("Namespace to list [default: that of the context]"),
-    mut_arg("format", offers_no_lock_id),
+    mut_arg("format", |format| templates(
+        offers_no_lock_id(format),
+        "{.items[*].name}",
+        "NAME:.name,PURPOSE:.purpose"
+    )),
     after_help = "Examples:
   kubectl maint leases -A
   kubectl maint leases -n kube-system -o wide

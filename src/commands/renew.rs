@@ -85,19 +85,12 @@ pub(crate) async fn run(args: &RenewArgs, start: &Start<'_>) -> Result<Code, Fai
     command.end = args.until.map(End::OfLock);
     let session = &command.session;
     let targets = command.targets(&selection, false).await?;
-    let mut report = Report::new(&command, &selection);
-    report.requested = match (args.until, args.duration) {
-        (Some(until), _) => Some(command.duration_until(&names(&targets), until)?),
-        (None, Some(Extension::FromNow(duration))) => Some(duration),
-        (None, Some(Extension::Added(added))) => {
-            options = options.added(added);
-            None
-        }
-        (None, None) => None,
+    options = match (args.until, args.duration) {
+        (Some(until), _) => options.duration(command.duration_until(&names(&targets), until)?),
+        (None, Some(Extension::FromNow(duration))) => options.duration(duration),
+        (None, Some(Extension::Added(added))) => options.added(added),
+        (None, None) => options,
     };
-    if let Some(duration) = report.requested {
-        options = options.duration(duration);
-    }
     let (locks, options, command) = (&session.locks, &options, &command);
     let renew = |Target { node, seen }| async move {
         match locks.renew_seen(&node, options, seen).await {
@@ -109,12 +102,12 @@ pub(crate) async fn run(args: &RenewArgs, start: &Start<'_>) -> Result<Code, Fai
             }
             result => {
                 let change = result?;
-                if let Some(lease) = change.lease.as_ref().filter(|_| !command.is_dry_run()) {
-                    session.move_end(lease).await;
+                if !command.is_dry_run() {
+                    session.update_node(&change).await;
                 }
                 Ok(change)
             }
         }
     };
-    report.each(targets, renew).await
+    Report::new(command, &selection).each(targets, renew).await
 }

@@ -39,7 +39,7 @@ use crate::words::status::{NOTHING_FOUND, UNLISTED, summary};
 /// acquire it. AGE is the time since the lock was acquired. LEFT is the time until it expires, or the
 /// time since it expired. The exit code does not depend on the states.
 ///
-/// STATUS shows the health of the node in more detail than kubectl. docs/json.md explains the values.
+/// STATUS shows the health of the node in more detail than kubectl. docs/tasks.md explains the values.
 /// A fenced node may look ready, so name such a node or use --check-taints to be sure. -o wide, json
 /// and yaml show who fenced a node, when, how and why, and the hook that is running for it.
 ///

@@ -1,18 +1,26 @@
 //! `uninstall`: removes what `install` created, except the namespace with the Leases.
 
 use clap::Args;
+use k8s_openapi::api::core::v1::Node;
+use other_tools::{KeysOnNode, KeysRemoved, has_keys};
+use pod_safety::cluster::Reader;
+use policies::Manifest;
 
 use crate::error::{Failure, PolicyRefusal};
 use crate::exit::Code;
 use crate::run::policies::Installed;
 use crate::run::session::{Session, Start};
+use crate::words::node_keys;
 use crate::words::policies as words;
 
-/// Remove the policies and the roles
+/// Remove the policies, the roles, and what locks set on Nodes
 ///
 /// Switches the policies off, waits until the server refuses nothing, and then deletes the policies,
 /// the FlowSchema and the roles. The namespace and its Leases stay, and so does every lock. Users lose
 /// the rights that these roles gave them.
+///
+/// Also removes the held label, its annotations and the opt-outs from every Node. Nodes that a lock has cordoned stay
+/// cordoned, unless the lock has ended or expired.
 ///
 /// Changes nothing if Argo CD, Flux, Helm or another tool manages one of the objects.
 #[derive(Args, Clone, Debug)]
@@ -29,52 +37,120 @@ pub(crate) async fn run(args: &UninstallArgs, start: &Start<'_>) -> Result<Code,
     let mut installed = Installed::read(&session, |manifest| !manifest.is_namespace()).await?;
     installed.must_be_ours()?;
     installed.objects.retain(|(_, found)| found.is_some());
-    if installed.objects.is_empty() {
-        session.terminal.remark(words::NOTHING_INSTALLED);
+    let nodes = NodesWithKeys::read(&session).await;
+    let terminal = session.terminal;
+    let has_nodes = nodes.as_ref().is_ok_and(|nodes| !nodes.names.is_empty());
+    if installed.objects.is_empty() && !has_nodes {
+        terminal.remark(words::NOTHING_INSTALLED);
         return Ok(Code::DONE);
     }
     installed.may_delete().await?;
+    let nodes = nodes.unwrap_or_else(|failure| {
+        terminal.warn(node_keys::not_cleared(&failure));
+        NodesWithKeys::default()
+    });
     let count = installed.objects.len();
-    let (facts, question) = words::uninstall(&session.place(), count);
-    let terminal = session.terminal;
+    let (facts, question) =
+        words::uninstall(&session.place(), count, nodes.names.len(), nodes.locked);
     terminal.confirm(&facts, question, args.yes).await?;
-    // The bindings first: without them, the policies have no effect.
-    installed
-        .objects
-        .sort_by_key(|(manifest, _)| !manifest.is_binding());
     let mut deleted = 0;
-    let result = delete_all(&session, &installed, &mut deleted).await;
+    let result = remove_all(&session, &installed, &nodes, &mut deleted).await;
     if result.is_err() && deleted > 0 {
         terminal.remark(words::partly_uninstalled(deleted, count, session.program));
     }
-    result.map(|()| Code::DONE)
+    result
 }
 
-/// Deletes the objects and counts them.
-///
-/// # Errors
-/// If one can't be deleted, or if the policies still refuse writes without their bindings.
-async fn delete_all(
-    session: &Session<'_>,
-    installed: &Installed<'_>,
-    deleted: &mut usize,
-) -> Result<(), Failure> {
-    let mut is_off = false;
-    for (manifest, _) in &installed.objects {
-        if !manifest.is_binding() && !is_off {
-            is_off = true;
-            match installed.until_enforced(false).await {
-                Err(Failure::Policies(PolicyRefusal::Unchecked { error, .. })) => {
-                    session.terminal.warn(words::not_checked(&error));
+/// The Nodes on which locks wrote something.
+#[derive(Default)]
+struct NodesWithKeys {
+    names: Vec<String>,
+    /// How many of them have keys of a lock that stands.
+    locked: usize,
+}
+
+impl NodesWithKeys {
+    /// Reads the Nodes and the Leases.
+    ///
+    /// # Errors
+    /// If one of them can't be listed.
+    async fn read(session: &Session<'_>) -> Result<Self, Failure> {
+        let with_keys = |node: Node| {
+            let has_keys = has_keys(&node);
+            let keys = KeysOnNode::of(&node);
+            has_keys.then_some((node.metadata.name?, keys))
+        };
+        let reader = Reader::new(session.locks.requests().clone());
+        let nodes = reader.select("/api/v1/nodes", "", with_keys).await?;
+        if nodes.is_empty() {
+            return Ok(Self::default());
+        }
+        let leases = session.locks.list().await?;
+        let now = session.locks.server_time().now();
+        let keys = nodes.iter().filter_map(|(_, keys)| keys.as_ref());
+        let locked = keys.filter(|keys| keys.are_current(leases.get(&keys.node), now));
+        Ok(Self {
+            locked: locked.count(),
+            names: nodes.into_iter().map(|(name, _)| name).collect(),
+        })
+    }
+
+    /// Removes what locks wrote. Returns whether nothing is left.
+    async fn clear(&self, session: &Session<'_>) -> bool {
+        let mut is_done = true;
+        for node in &self.names {
+            match session.clear_keys(node).await {
+                Ok(KeysRemoved::Done(keys)) if !keys.is_empty() => {
+                    session.terminal.result(node_keys::removed(node, &keys));
                 }
-                is_off => is_off?,
+                Ok(_) => {}
+                Err(error) => {
+                    is_done = false;
+                    let error = Failure::from(error);
+                    session.terminal.warn(node_keys::stay(node, &error));
+                }
             }
         }
+        is_done
+    }
+}
+
+/// Removes everything, and counts the deleted objects.
+///
+/// # Errors
+/// If an object can't be deleted, or if the policies still refuse writes without their bindings.
+async fn remove_all(
+    session: &Session<'_>,
+    installed: &Installed<'_>,
+    nodes: &NodesWithKeys,
+    deleted: &mut usize,
+) -> Result<Code, Failure> {
+    let mut delete = async |manifest: &Manifest| -> Result<(), Failure> {
         if installed.delete(manifest).await? {
             let name = manifest.full_name();
             session.terminal.result(format!("{name} deleted"));
         }
         *deleted += 1;
+        Ok(())
+    };
+    // Without their bindings, the policies have no effect.
+    for (binding, _) in installed.bindings() {
+        delete(binding).await?;
     }
-    Ok(())
+    if !installed.objects.is_empty() {
+        let unchecked = match installed.until_enforced(false).await {
+            Err(Failure::Policies(PolicyRefusal::Unchecked { error, .. })) => Some(error),
+            checked => checked?,
+        };
+        if let Some(error) = unchecked {
+            session.terminal.warn(words::not_checked(&error));
+        }
+    }
+    // Before the roles, which may have the right to write Nodes.
+    let is_clear = nodes.clear(session).await;
+    let others = installed.objects.iter().map(|(manifest, _)| manifest);
+    for manifest in others.filter(|manifest| !manifest.is_binding()) {
+        delete(manifest).await?;
+    }
+    Ok(if is_clear { Code::DONE } else { Code::ERROR })
 }

@@ -87,7 +87,7 @@ pub(crate) async fn run(args: &WaitArgs, start: &Start<'_>) -> Result<Code, Fail
         }
     };
     let wait = Wait::new(&session, &problems, args.condition, format, targets);
-    let items = wait.go_on(args.timeout, begun).await;
+    let items = wait.run(args.timeout, begun).await;
     let list = NodeList::new(items).single(selection.is_single());
     session.terminal.print(&list, format)?;
     Ok(problems.end().await)

@@ -23,11 +23,10 @@ use crate::run::variables::HOLDER;
 /// users to KUBECTL_MAINT_SHARED_USERS, separated by commas.
 #[derive(Args, Debug)]
 #[command(
-    mut_arg("format", offers_no_lock_id),
     mut_arg("format", |format| templates(
-        format,
-        "jsonpath='{.holder}'",
-        "custom-columns=HOLDER:.holder,USER:.apiUser"
+        offers_no_lock_id(format),
+        "{.holder}",
+        "HOLDER:.holder,USER:.apiUser"
     ))
 )]
 #[command(after_help = "Examples:

@@ -28,12 +28,11 @@ use crate::words::why::{Kind, Subject, unread};
 #[derive(Args, Debug)]
 #[command(
     arg = namespace("Namespace of the pod or PVC [default: that of the context]"),
-    mut_arg("format", offers_no_lock_id),
     override_usage = "kubectl maint why [OPTIONS] KIND/NAME",
     mut_arg("format", |format| templates(
-        format,
-        "jsonpath='{.items[*].reasons[*].code}'",
-        "custom-columns=NAME:.name,STATE:.state"
+        offers_no_lock_id(format),
+        "{.items[*].reasons[*].code}",
+        "NAME:.name,STATE:.state"
     )),
     after_help = "Examples:
   kubectl maint why pod/web-0 -n shop

@@ -21,7 +21,7 @@ pub(crate) use self::args::WithArgs;
 use self::exit_codes::Codes;
 use self::locking::Locking;
 use self::messages::Messages;
-use crate::error::{Failure, InputError, Kind, Verb};
+use crate::error::{Failure, InputError, Verb};
 use crate::exit::Code;
 use crate::holder::HoldingCommand;
 use crate::run::lock_command::LockCommand;
@@ -95,10 +95,9 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
     let protected = tokio::select! {
         biased;
         () = &mut interrupt => Err(Failure::Interrupted),
-        code = session.protect(&acquired, protection.as_ref(), changing.nodes.parallel) => match code {
-            Code::DONE => Ok(()),
-            Code::UNSAFE => Err(Failure::Reported(Kind::Unsafe)),
-            _ => Err(Failure::Reported(Kind::Other)),
+        protected = session.protect(&acquired, protection.as_ref(), changing.nodes.parallel) => {
+            let failed = protected.iter().filter_map(|it| it.failed).max();
+            failed.map_or(Ok(()), |kind| Err(Failure::Reported(kind)))
         },
     };
     if let Err(failure) = protected {

@@ -18,6 +18,7 @@ use crate::args::connection::{ConnectionArgs, USER_AGENT};
 use crate::args::default_holder::HolderArgs;
 use crate::words::hint_command::NODE_KINDS;
 use crate::words::holder_name::of_node;
+use crate::words::usage;
 use crate::words::why::Kind;
 use connect::{Environment, Notices, connect};
 
@@ -51,7 +52,7 @@ impl Named {
     fn offered_by(self, verb: &str) -> Option<(&'static str, &'static str)> {
         match (verb, self) {
             ("force-delete" | "why", Self::Other(Kind::Pod)) => Some(("pod/", "A pod")),
-            ("force-delete", Self::Node) => Some(("node/", "A Node with all its pods")),
+            ("force-delete", Self::Node) => Some(("node/", usage::NODE_WITH_PODS)),
             ("why", Self::Other(Kind::Claim)) => Some(("pvc/", "A PersistentVolumeClaim")),
             ("why", Self::Other(Kind::Namespace)) => Some(("namespace/", "A namespace")),
             _ => None,

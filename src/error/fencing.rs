@@ -18,8 +18,6 @@ pub(crate) enum FencingRefusal {
         waited: Duration,
         watched: Watched,
     },
-    /// The same, because nothing recreates these pods.
-    NoOwner { node: String, pods: Vec<String> },
     /// To return it to service.
     Unfence { node: String, why: back::Refusal },
     /// The same, because it was fenced again meanwhile.

@@ -175,14 +175,13 @@ pub(crate) struct Term {
 
 impl Term {
     pub(crate) fn of(state: State, now: Now) -> Self {
-        let Some((end, until)) = state.end().and_then(|end| Some((end, Time::of(end)?))) else {
+        let Some(until) = state.end().and_then(Time::of) else {
             return Self::default();
         };
-        let is_expired = matches!(state, State::Expired { .. });
         Self {
             until: Some(until),
-            seconds_left: (!is_expired).then(|| seconds(end - now.earliest)),
-            seconds_expired: is_expired.then(|| seconds(now.latest - end)),
+            seconds_left: state.left(now).map(seconds),
+            seconds_expired: state.expired_for(now).map(seconds),
         }
     }
 }

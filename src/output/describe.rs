@@ -3,17 +3,17 @@
 use chrono::{DateTime, SecondsFormat, Utc};
 use maintenance_lease::protocol::{Instant, Now, State};
 use maintenance_lease::{NodeLease, NodeLookup};
+use pod_safety::words::age;
 
 use super::status::{Heartbeat, View};
 use crate::text::escape;
 use crate::words::cells::{last_reason, none, time_left, unknown, unreadable};
 use crate::words::health;
 use crate::words::holder_name::of_node;
-use crate::words::lock::is_ending;
 use crate::words::next_steps::{self, Reader};
 use crate::words::node_keys;
 use crate::words::state::{ShownState, flag_words};
-use crate::words::time::{remaining, span};
+use crate::words::time::remaining;
 use crate::words::{activity, machine};
 
 /// A part of the page: a headline, and keys with their values. A value may have several lines.
@@ -117,7 +117,7 @@ fn end(lease: &NodeLease, now: Now) -> Option<String> {
         return Some(unreadable());
     }
     let left = time_left(lease, now);
-    let words = match lease.is_overdue(now) || is_ending(lease.state(now), now) {
+    let words = match lease.is_overdue(now) || lease.state(now).is_ending(now) {
         true => left,
         false => format!("in {left}"),
     };
@@ -188,7 +188,7 @@ fn past(instant: Instant, now: Now) -> String {
         _ if instant > now.latest => {
             format!("{} (in {})", date(instant), remaining(instant - now.latest))
         }
-        _ => format!("{} ({} ago)", date(instant), span(now.latest - instant)),
+        _ => format!("{} ({} ago)", date(instant), age(now.latest - instant)),
     }
 }
 

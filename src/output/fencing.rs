@@ -11,7 +11,7 @@ use super::data::{ApiVersion, Entry, List, Time, kind};
 use super::item_error::ItemError;
 use super::outcome::{Outcome, Replacement};
 use super::why::StuckReason;
-use crate::words::error_code::ErrorCode;
+use crate::output::error_code::ErrorCode;
 
 /// The nodes that were fenced or unfenced.
 pub(crate) type FencingList = List<kind::FencingList, Fencing>;

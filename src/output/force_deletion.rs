@@ -11,7 +11,7 @@ use super::data::{ApiVersion, Data, Entry, kind};
 use super::item_error::ItemError;
 use super::outcome::{Outcome, Replacement};
 use super::why::StuckReason;
-use crate::words::error_code::ErrorCode;
+use crate::output::error_code::ErrorCode;
 use crate::words::force_deletion::no_answer;
 
 /// What was to be deleted.

@@ -22,7 +22,8 @@ const LONGEST: usize = LONGEST_REASON;
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
     pub(crate) header: String,
-    /// The least width to which its cells may be cut to fit a terminal. `None`: they are never cut.
+    /// The least width to which its cells may be cut to fit a terminal. `None`: they are never cut. One column
+    /// of a table may be cut.
     pub(crate) least: Option<usize>,
 }
 
@@ -100,29 +101,24 @@ impl Grid {
             return widths;
         };
         let widths = first.iter().zip(widest).zip(&self.columns);
-        let mut widths: Vec<usize> = widths
+        widths
             .map(
                 |((&first, widest), column)| match (self.fit, column.least) {
                     (Some(_), Some(_)) => first,
                     _ => first.max(widest),
                 },
             )
-            .collect();
-        let left = self.fit.map_or(0, |fit| fit.saturating_sub(total(&widths)));
-        if let Some(last) = widths.last_mut() {
-            *last += left;
-        }
-        widths
+            .collect()
     }
 
-    /// `widths` cut to the terminal, the widest of the columns that may be cut first. `None` if even the least
-    /// widths don't fit.
+    /// `widths` cut to the terminal. `None` if even the least widths don't fit.
     fn fitting(&self, mut widths: Vec<usize>) -> Option<Vec<usize>> {
-        while self.fit.is_some_and(|fit| total(&widths) > fit) {
-            let columns = widths.iter_mut().zip(&self.columns);
-            let cuttable =
-                columns.filter(|(width, column)| column.least.is_some_and(|least| **width > least));
-            *cuttable.map(|(width, _)| width).max()? -= 1;
+        let excess = self.fit.map_or(0, |fit| total(&widths).saturating_sub(fit));
+        if excess > 0 {
+            let mut columns = widths.iter_mut().zip(&self.columns);
+            let (width, least) =
+                columns.find_map(|(width, column)| Some((width, column.least?)))?;
+            *width = width.checked_sub(excess).filter(|width| *width >= least)?;
         }
         Some(widths)
     }
@@ -169,9 +165,9 @@ fn as_width(width: usize) -> u16 {
 mod tests {
     use super::*;
 
-    /// The lines of a table whose last two columns may be cut to 3 and 5 characters.
+    /// A table whose second column may be cut to 3 characters.
     fn grid(headers: bool, fit: Option<usize>) -> Grid {
-        let cuts = [("A", None), ("B", Some(3)), ("C", Some(5))];
+        let cuts = [("A", None), ("B", Some(3)), ("C", None)];
         let columns = cuts.map(|(header, least)| Column {
             least,
             ..Column::whole(header)
@@ -184,31 +180,31 @@ mod tests {
     }
 
     #[test]
-    fn names_are_never_cut_and_the_rest_shares_the_terminal() {
+    fn only_one_column_is_cut() {
         let shown = |fit| {
             let row = row(["one", "12345678", "abcdefgh"]);
             grid(false, fit).rows([row]).join("\n")
         };
         assert_eq!(shown(None), "one   12345678   abcdefgh");
         assert_eq!(shown(Some(25)), "one   12345678   abcdefgh");
-        assert_eq!(shown(Some(22)), "one   123456…   abcde…");
-        assert_eq!(shown(Some(17)), "one   12…   abcd…");
+        assert_eq!(shown(Some(22)), "one   1234…   abcdefgh");
+        assert_eq!(shown(Some(20)), "one   12…   abcdefgh");
         assert_eq!(
-            shown(Some(16)),
+            shown(Some(19)),
             "one   12345678   abcdefgh",
             "the terminal wraps it anyway"
         );
     }
 
     #[test]
-    fn later_rows_keep_the_widths_and_the_last_column_has_the_rest() {
+    fn later_rows_keep_the_widths() {
         let mut grid = grid(true, Some(30)).with_typical(row(["12345", "1234567", "123"]));
         assert_eq!(
             grid.rows([row(["1", "2", "3"])]),
             ["A       B         C", "1       2         3"]
         );
         let later = row(["1234", "a long word", "more than that"]);
-        assert_eq!(grid.rows([later]), ["1234    a long…   more than t…"]);
+        assert_eq!(grid.rows([later]), ["1234    a long…   more than that"]);
         let named = row(["a-long-name", "a long word", "more"]);
         assert_eq!(grid.rows([named]), ["a-long-name   a long…   more"]);
     }
@@ -216,10 +212,10 @@ mod tests {
     #[test]
     fn a_typical_row_takes_no_room_that_the_first_rows_need() {
         let typical = row(["12345", "1234567", "123"]);
-        let mut narrow = grid(false, Some(16)).with_typical(typical.clone());
+        let mut narrow = grid(false, Some(17)).with_typical(typical.clone());
         assert_eq!(
             narrow.rows([row(["12", "12345", "123456"])]),
-            ["12   12…   1234…"]
+            ["12   12…   123456"]
         );
         let mut piped = grid(false, None).with_typical(typical);
         assert_eq!(piped.rows([row(["1", "2", "3"])]), ["1       2         3"]);

@@ -152,16 +152,10 @@ pub(crate) fn table(
 ) -> String {
     let mut columns = vec![
         Column::whole("NODE"),
-        Column {
-            header: "HOLDER".to_owned(),
-            least: Some(8),
-        },
+        Column::whole("HOLDER"),
         Column::whole("FROM"),
         Column::whole("TO"),
-        Column {
-            header: "ENDED".to_owned(),
-            least: Some(10),
-        },
+        Column::whole("ENDED"),
         Column {
             header: "REASON".to_owned(),
             least: Some(16),

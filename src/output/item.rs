@@ -1,9 +1,11 @@
 //! A node and its lock as data: the versioned shape of `-o json` and `-o yaml`, which `docs/json.md`
 //! documents.
 
+use std::collections::BTreeMap;
+
 use maintenance_lease::protocol::{Instant, Now, State};
 use maintenance_lease::{Change, NodeLease, NodeLookup, NodeRow};
-use other_tools::Finding;
+use other_tools::{Finding, NodeKeys};
 use pod_safety::node_health::Health;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,11 +13,12 @@ use serde::Serialize;
 use super::data::{ApiVersion, Data, Entry, List, Term, Time, kind};
 use super::fencing::{FencingRecord, RunningHook};
 use super::item_error::ItemError;
+use super::state::LockState;
 use crate::error::Failure;
 use crate::words::cells::last_reason;
 use crate::words::fencing_annotations::FencingAnnotations;
 use crate::words::health;
-use crate::words::state::{LockFlag, LockState, lock_flags};
+use crate::words::state::{LockFlag, lock_flags};
 
 /// The nodes of a command.
 pub(crate) type NodeList = List<kind::NodeMaintenanceList, Item>;
@@ -114,9 +117,15 @@ pub(crate) struct Item {
     /// What other tools do to the node. Absent also if the whole Node was not read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     other_tools: Vec<OtherTool>,
+    /// What locks set on the Node and did not remove yet. Absent also if the whole Node was not read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    set_by_locks: Option<SetByLocks>,
     /// When the node's kubelet last renewed its heartbeat.
     #[serde(skip_serializing_if = "Option::is_none")]
     heartbeat_at: Option<Time>,
+    /// Whether the command labelled the Node; absent if it does not label Nodes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) labelled: Option<bool>,
     /// The value for --lock-id.
     #[serde(skip_serializing_if = "Option::is_none")]
     lock_id: Option<String>,
@@ -266,6 +275,15 @@ impl Item {
         }
     }
 
+    /// Adds what locks set on the Node.
+    pub(crate) fn with_keys(self, keys: Option<&NodeKeys>) -> Self {
+        let keys = keys.filter(|keys| !keys.is_empty());
+        Self {
+            set_by_locks: keys.map(SetByLocks::of),
+            ..self
+        }
+    }
+
     /// The state after a change.
     pub(crate) fn of_change(change: &Change, now: Now) -> Self {
         Self {
@@ -303,6 +321,31 @@ impl OtherTool {
             key: finding.key.clone(),
             since: finding.since.and_then(Time::of),
             detail: finding.detail.clone(),
+        }
+    }
+}
+
+/// What locks set on a Node: the held label, opt-outs and a cordon.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SetByLocks {
+    /// Labels with their values.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    labels: BTreeMap<String, String>,
+    /// Annotations with their values.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    annotations: BTreeMap<String, String>,
+    /// Whether a lock cordoned the node.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    cordoned: bool,
+}
+
+impl SetByLocks {
+    fn of(keys: &NodeKeys) -> Self {
+        Self {
+            labels: keys.labels.clone(),
+            annotations: keys.annotations.clone(),
+            cordoned: keys.cordon,
         }
     }
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::data::Time;
 use crate::error::Failure;
-use crate::words::error_code::ErrorCode;
+use crate::output::error_code::ErrorCode;
 
 /// Why the command failed for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]

@@ -8,6 +8,7 @@ mod tests;
 use chrono::{DateTime, Utc};
 use maintenance_lease::protocol::{Instant, Now, State};
 use maintenance_lease::{AnyLease, NAMESPACE, NodeLease};
+use pod_safety::words::age;
 
 pub(crate) use self::entry::Entry;
 pub(crate) use self::record::{LeaseList, list};
@@ -16,7 +17,6 @@ use crate::text::escape;
 use crate::words::cells::{none, text, time_left, unknown};
 use crate::words::holder_name::{named, of_node};
 use crate::words::state::ShownState;
-use crate::words::time::span;
 
 /// Which columns are shown.
 #[derive(Clone, Copy, Debug)]
@@ -63,14 +63,9 @@ impl Column {
         }
     }
 
-    /// The least useful width, for narrow terminals. API servers and elected processes have long names,
-    /// of which the start is enough. Namespace and name of a Lease are never cut, to find it.
+    /// The least useful width, for narrow terminals. Names are never cut.
     fn least(self) -> Option<usize> {
-        match self {
-            Self::Holder => Some(8),
-            Self::What => Some(16),
-            _ => None,
-        }
+        (self == Self::What).then_some(16)
     }
 
     fn cell(self, entry: &Entry, now: Now) -> String {
@@ -85,7 +80,7 @@ impl Column {
             Self::Holder => any.and_then(person).unwrap_or_else(none),
             Self::Age => entry
                 .since()
-                .map_or_else(unknown, |since| span(now.latest - since)),
+                .map_or_else(unknown, |since| age(now.latest - since)),
             Self::Expiry => any.map_or_else(none, |any| expiry(any, now)),
             Self::What => text(Some(&entry.words())),
             Self::Acquired => date(lease.and_then(NodeLease::acquired)),

@@ -3,6 +3,7 @@
 pub(crate) mod checkup;
 pub(crate) mod data;
 pub(crate) mod describe;
+pub(crate) mod error_code;
 pub(crate) mod fencing;
 pub(crate) mod force_deletion;
 pub(crate) mod format;
@@ -18,6 +19,7 @@ pub(crate) mod print;
 pub(crate) mod reference;
 pub(crate) mod safety;
 pub(crate) mod schema;
+mod state;
 pub(crate) mod status;
 pub(crate) mod version;
 pub(crate) mod why;

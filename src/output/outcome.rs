@@ -1,6 +1,5 @@
 //! What became of a pod or Node that was removed, as data.
 
-use pod_safety::cluster;
 use pod_safety::outcome;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -68,7 +67,7 @@ pub(super) struct Replacement {
 }
 
 impl Replacement {
-    pub(super) fn of(replacement: &cluster::Replacement) -> Self {
+    pub(super) fn of(replacement: &outcome::Replacement) -> Self {
         Self {
             name: replacement.name.clone(),
             uid: replacement.uid.clone(),

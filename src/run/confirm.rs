@@ -149,7 +149,7 @@ impl LockCommand<'_> {
         let confirmed = match self.answer(&facts, &question).await {
             Err(Failure::Declined) if partial => Vec::new(),
             answer => {
-                self.or_failed(&names(&targets), answer)?;
+                self.report_failure(&names(&targets), answer)?;
                 let leases = unfinished.into_iter().map(|(lease, _)| lease.clone());
                 leases.collect()
             }
@@ -166,7 +166,7 @@ impl LockCommand<'_> {
     pub(super) async fn confirm_namespace(&self, nodes: &[String]) -> Result<(), Failure> {
         let facts = self.facts(confirmation::NO_NAMESPACE, [].into_iter());
         let answer = self.answer(&facts, confirmation::CREATE_NAMESPACE).await;
-        self.or_failed(nodes, answer)
+        self.report_failure(nodes, answer)
     }
 
     /// Whether to ask a question that --yes does not answer, such as whether to create the namespace. Scripts use its
@@ -188,7 +188,7 @@ impl LockCommand<'_> {
         question: &str,
     ) -> Result<(), Failure> {
         let answer = self.answer(facts, question).await;
-        self.or_failed(&names(targets), answer)
+        self.report_failure(&names(targets), answer)
     }
 
     /// A dry run changes nothing and needs no confirmation: it reports the question instead.

@@ -36,12 +36,12 @@ async fn on_their_nodes(session: &Session<'_>, mut events: Vec<NodeEvent>) -> Ve
         .filter(|event| event.uid.is_empty())
         .map(|event| event.node.clone())
         .collect();
-    let sights = join_all(nameless.into_iter().map(|node| async move {
-        let sight = session.locks.see_node(&node).await;
-        (node, sight)
+    let lookups = join_all(nameless.into_iter().map(|node| async move {
+        let lookup = session.locks.see_node(&node).await;
+        (node, lookup)
     }));
-    for (node, sight) in sights.await {
-        match sight {
+    for (node, lookup) in lookups.await {
+        match lookup {
             Ok(NodeLookup::Missing) => events.retain(|event| event.node != node),
             Ok(NodeLookup::Row(row)) => events
                 .iter_mut()

@@ -7,17 +7,16 @@ use std::future::pending;
 use futures::future::join_all;
 use futures::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::Node;
-use maintenance_lease::{Change, Done, Error, HeldLease, NodeLease};
+use maintenance_lease::{CLEANUP, Change, Done, Error, HeldLease, NodeLease, PROTECTION};
 use other_tools::{
-    KeysOfLock, KeysRemoved, KeysSet, MachineRecord, MachineRef, NodeKeys, machine_of, remove_keys,
-    set_keys,
+    KeysOfLock, KeysRemoved, KeysSet, MachineRecord, MachineRef, NodeKeys, clear_keys, machine_of,
+    remove_keys, set_keys, standing_lock_id,
 };
 
 use super::machines::MachineSeen;
 use super::session::Session;
-use crate::args::protect::{PROTECTION, Protection};
-use crate::error::Failure;
-use crate::exit::Code;
+use crate::args::protect::Protection;
+use crate::error::{Failure, Kind};
 use crate::text::escape;
 use crate::words::{activity, machine, node_keys};
 
@@ -29,42 +28,43 @@ struct Written {
     machine: Option<(MachineRef, Result<MachineSeen, Option<String>>)>,
 }
 
-/// Whether the lock in `lease` may have written something on its Node.
+/// Whether the lock in `lease` may have written something on its Node, or one that it replaced.
 pub(crate) fn is_protected(lease: &NodeLease) -> bool {
-    lease.is_hold() || lease.purpose() == Some(PROTECTION)
+    lease.is_hold() || matches!(lease.purpose(), Some(PROTECTION | CLEANUP))
+}
+
+/// What was wanted on the Node of a lock, and is there.
+pub(crate) struct Protected {
+    pub(crate) node: String,
+    pub(crate) is_labelled: bool,
+    /// Why the command fails: without the cordon, or in strict mode without the opt-outs on the Machine.
+    pub(crate) failed: Option<Kind>,
 }
 
 impl Session<'_> {
-    /// Writes on the Nodes of the locks in `changes` what is `wanted`. A lock that was renewed moves the end that
-    /// its label shows. Otherwise, what a lock that had expired left behind is removed. Returns the exit code for
-    /// what could not be done.
+    /// Writes on the Nodes of the locks in `changes` what is `wanted`, and returns what is there. A lock that was renewed
+    /// moves the end that its label shows. Otherwise, what a lock that had expired left behind is removed.
     pub(crate) async fn protect(
         &self,
         changes: &[Change],
         wanted: Option<&Protection>,
         parallel: u16,
-    ) -> Code {
+    ) -> Vec<Protected> {
         let writing = changes.iter().map(|change| async move {
             let lease = change.lease.as_ref();
             let begins = matches!(change.done, Done::Acquired | Done::Renewed);
             match (lease.filter(|_| begins), wanted) {
-                (Some(lease), Some(wanted)) => self.set_held_label(lease, wanted).await,
-                (Some(lease), None) if change.done == Done::Renewed => {
-                    self.move_end(lease).await;
-                    Code::DONE
-                }
+                (Some(lease), Some(wanted)) => Some(self.set_held_label(lease, wanted).await),
                 (Some(_), None) => {
-                    self.remove_expired(change).await;
-                    Code::DONE
+                    self.update_node(change).await;
+                    None
                 }
-                (None, _) => Code::DONE,
+                (None, _) => None,
             }
         });
         let parallel = usize::from(parallel);
-        let codes = stream::iter(writing).buffered(parallel);
-        codes
-            .fold(Code::DONE, async |worst, code| worst.worse(code))
-            .await
+        let written: Vec<_> = stream::iter(writing).buffered(parallel).collect().await;
+        written.into_iter().flatten().collect()
     }
 
     /// Moves the end in the labels of the locks in `held` whenever they are renewed.
@@ -88,14 +88,14 @@ impl Session<'_> {
     }
 
     /// Labels the Node of the lock in `lease`, and sets on it and on its Machine what is `wanted`. Reports what could not be
-    /// written: the lock counts without it. Returns the exit code for that.
-    pub(crate) async fn set_held_label(&self, lease: &NodeLease, wanted: &Protection) -> Code {
+    /// written: the lock counts without it. Returns what is there.
+    pub(crate) async fn set_held_label(&self, lease: &NodeLease, wanted: &Protection) -> Protected {
         let node = lease.node();
         let cordon = wanted.cordon;
         let written = RefCell::new(Written::default());
         let result = self.write_held_label(lease, wanted, &written).await;
         let Written { keys, machine } = written.into_inner();
-        let (code, failure) = match result {
+        let failure = match result {
             Ok(KeysSet::Done(conflicts)) => {
                 let mut set = keys;
                 for conflict in &conflicts {
@@ -109,20 +109,24 @@ impl Session<'_> {
                     self.terminal
                         .remark(node_keys::protected(node, is_hold, &set));
                 }
-                (Code::DONE, None)
+                None
             }
             result => {
                 let failure = words_of_failure(lease, result);
                 let text = node_keys::not_labelled(node, lease.is_hold(), cordon, &failure);
                 self.terminal.remark(text);
-                let code = if cordon { Code::ERROR } else { Code::DONE };
-                (code, Some(failure))
+                Some(failure)
             }
         };
-        let Some((of, seen)) = machine else {
-            return code;
+        let mut protected = Protected {
+            node: node.to_owned(),
+            is_labelled: failure.is_none(),
+            failed: failure.as_ref().filter(|_| cordon).map(|_| Kind::Other),
         };
-        let protected = match (seen, failure) {
+        let Some((of, seen)) = machine else {
+            return protected;
+        };
+        let marked = match (seen, failure) {
             // Without the record on the Node, nobody would know what to remove.
             (Ok(_), Some(failure)) => Err(Some(failure)),
             (Ok(seen), None) => {
@@ -132,15 +136,13 @@ impl Session<'_> {
             }
             (Err(cause), _) => Err(cause),
         };
-        let Err(cause) = protected else {
-            return code;
-        };
-        let warning = machine::unprotected(of.api.tool, cause.as_deref());
-        self.terminal.warn(format!("node/{node}: {warning}"));
-        match wanted.strict {
-            true => code.worse(Code::UNSAFE),
-            false => code,
+        if let Err(cause) = marked {
+            let warning = machine::unprotected(of.api.tool, cause.as_deref());
+            self.terminal.warn(format!("node/{node}: {warning}"));
+            let failed = wanted.strict.then_some(Kind::Unsafe);
+            protected.failed = protected.failed.max(failed);
         }
+        protected
     }
 
     fn warn_of_machine(&self, node: &str, seen: &MachineSeen) {
@@ -217,11 +219,21 @@ impl Session<'_> {
         set_keys(self.locks.requests(), of, keys, is_held).await
     }
 
-    /// Moves the end in the held label of the lock in `lease`, which was renewed. Reports why if that fails.
-    pub(crate) async fn move_end(&self, lease: &NodeLease) {
-        if lease.purpose() != Some(PROTECTION) {
-            return;
+    /// Moves the end that the label of the lock in `change` shows, if the lock was renewed. If it has no label, what an
+    /// earlier lock left behind is removed.
+    pub(crate) async fn update_node(&self, change: &Change) {
+        let renewed = change
+            .lease
+            .as_ref()
+            .filter(|_| change.done == Done::Renewed);
+        match renewed.filter(|lease| lease.purpose() == Some(PROTECTION)) {
+            Some(lease) => self.move_end(lease).await,
+            None => self.remove_expired(change).await,
         }
+    }
+
+    /// Moves the end in the held label of the lock in `lease`, which was renewed. Reports why if that fails.
+    async fn move_end(&self, lease: &NodeLease) {
         let opt_outs = async |on: &Node, id: &str| NodeKeys::opt_outs_of(id, on);
         match self.write_keys(lease, opt_outs).await {
             Ok(KeysSet::Done(_)) => {}
@@ -297,18 +309,37 @@ impl Session<'_> {
         ending: Option<&NodeLease>,
     ) -> Result<KeysRemoved, Error> {
         let id = |lease: &NodeLease| Some(lease.lock_id()?.to_string());
-        let shown = async || {
-            let lease = self.locks.get(node).await?;
-            let now = self.locks.server_time().now();
-            let lease = lease.filter(|lease| lease.state(now).is_locked());
-            Ok(lease.as_ref().and_then(id))
-        };
+        // A lock without a label of its own leaves no trace on the Node.
+        let ending = ending.filter(|lease| lease.purpose() != Some(CLEANUP));
+        let shown = || self.standing_lock_id(node);
         let ending = ending.and_then(id);
         let unmark = async |record: &MachineRecord, ended: &str| {
             self.unmark_machine(node, record, ended, shown).await
         };
         let requests = self.locks.requests();
         remove_keys(requests, node, ending.as_deref(), shown, unmark).await
+    }
+
+    /// Removes everything that locks wrote on the Node, whatever lock it belongs to, but not the cordon of a lock that stands.
+    ///
+    /// # Errors
+    /// If the Node can't be read or written.
+    pub(crate) async fn clear_keys(&self, node: &str) -> Result<KeysRemoved, Error> {
+        let shown = || self.standing_lock_id(node);
+        let unmark = async |record: &MachineRecord, ended: &str| {
+            self.unmark_machine(node, record, ended, shown).await
+        };
+        clear_keys(self.locks.requests(), node, shown, unmark).await
+    }
+
+    /// The id of the lock that the Lease shows, unless it has expired.
+    ///
+    /// # Errors
+    /// If the Lease can't be read.
+    pub(crate) async fn standing_lock_id(&self, node: &str) -> Result<Option<String>, Error> {
+        let lease = self.locks.get(node).await?;
+        let now = self.locks.server_time().now();
+        Ok(standing_lock_id(lease.as_ref(), now))
     }
 
     /// Whether the Lease still shows the lock in `lease`.

@@ -6,6 +6,7 @@ use maintenance_lease::DryRun;
 use maintenance_lease::protocol::Now;
 
 use super::interruption::in_time;
+use super::node_count::NodeCount;
 use super::problems::Problems;
 use super::session::{Session, Start};
 use crate::args::change::ChangingArgs;
@@ -44,6 +45,11 @@ impl<'a> LockCommand<'a> {
             end: None,
             limit: None,
         })
+    }
+
+    /// The line that counts its nodes on a terminal.
+    pub(crate) fn node_count(&self) -> NodeCount<'_> {
+        NodeCount::new(self.session.terminal, self.verb)
     }
 
     /// The same for a command that locks nodes. No request before a wait takes longer than the wait may.
@@ -90,14 +96,14 @@ impl<'a> LockCommand<'a> {
         until: Until,
     ) -> Result<Duration, Failure> {
         let duration = |now| Ok(until.duration(now)?);
-        self.or_failed(nodes, self.now().and_then(duration))
+        self.report_failure(nodes, self.now().and_then(duration))
     }
 
     /// Reports a failure that ends the command, for each of `nodes`.
     ///
     /// # Errors
     /// That failure, as one that was reported.
-    pub(crate) fn or_failed<T>(
+    pub(crate) fn report_failure<T>(
         &self,
         nodes: &[String],
         result: Result<T, Failure>,

@@ -78,12 +78,12 @@ impl LockCommand<'_> {
                 tokio::select! {
                     biased;
                     outcome = &mut locking => break outcome,
-                    Some(reported) = reported.recv() => line.take_in(reported),
+                    Some(reported) = reported.recv() => line.apply(reported),
                     () = line.due() => line.show(),
                 }
             };
             while let Ok(reported) = reported.try_recv() {
-                line.take_in(reported);
+                line.apply(reported);
             }
             let failed = outcome.failed.into_iter();
             let failed =

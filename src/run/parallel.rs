@@ -7,17 +7,21 @@ use std::pin::pin;
 use futures::StreamExt as _;
 
 use super::interruption::{LAST_CHANCE, interrupt};
+use super::node_count::NodeCount;
 use super::targets::Target;
 use crate::error::Failure;
+use crate::words::waiting::SetWait;
 
-/// Runs `work` on up to `parallel` targets at once and passes each result to `report`, in order. Returns
-/// whether it was interrupted.
+/// Runs `work` on up to `parallel` targets at once and passes each result to `report`, in order. `count` shows
+/// meanwhile how many are done, because one slow target holds the results of others back. Returns whether it was
+/// interrupted.
 ///
 /// After Ctrl-C, nothing new is started. It waits a moment for work in progress, to learn its result. What
 /// has not finished by then is reported as interrupted, or as unknown if a write `may_land`.
 pub(crate) async fn in_order<T, F>(
     targets: Vec<Target>,
     parallel: u16,
+    count: NodeCount<'_>,
     work: impl Fn(Target) -> F,
     may_land: impl Fn(&str) -> bool,
     mut report: impl FnMut(&str, Result<T, Failure>),
@@ -40,6 +44,11 @@ where
             })
             .buffer_unordered(usize::from(parallel))
     );
+    let mut set = SetWait {
+        taken: 0,
+        all: nodes.len(),
+    };
+    let mut failed = 0;
     let mut finished = BTreeMap::new();
     let mut next = 0;
     let mut interrupt = pin!(interrupt());
@@ -49,14 +58,20 @@ where
             biased;
             result = results.next() => match result {
                 Some((index, result)) => {
+                    match result.is_ok() {
+                        true => set.taken += 1,
+                        false => failed += 1,
+                    }
                     finished.insert(index, result);
                     while let Some(result) = finished.remove(&next) {
                         report(&nodes[next], result);
                         next += 1;
                     }
+                    count.update(set, failed);
                 }
                 None => return interrupted.get(),
             },
+            () = count.due() => count.show(),
             () = &mut interrupt, if !interrupted.get() => {
                 interrupted.set(true);
                 last_chance.as_mut().reset(tokio::time::Instant::now() + LAST_CHANCE);
@@ -77,15 +92,20 @@ where
 
 #[cfg(test)]
 mod tests {
+    use crate::error::Verb;
+    use crate::ui::Terminal;
+
     use super::*;
 
     #[tokio::test]
     async fn results_come_in_the_order_of_the_nodes() {
         let targets = ["a", "b", "c"].map(Target::from);
         let mut reported = Vec::new();
+        let terminal = Terminal::default();
         let interrupted = in_order(
             targets.to_vec(),
             2,
+            NodeCount::new(&terminal, Verb::Release),
             |target| async move {
                 if target.node == "a" {
                     tokio::task::yield_now().await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::Method;
-use maintenance_lease::{Accept, ApiError, Call, NAMESPACE, Requests};
+use maintenance_lease::{Accept, ApiError, Call, NAMESPACE, Requests, escape};
 use policies::{FIELD_MANAGER, Manifest, Mode};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -226,28 +226,69 @@ impl<'a> Installed<'a> {
         }
     }
 
-    /// Waits until the policies refuse, in a dry run, a Lease whose time is wrong; or until they admit it. The
-    /// API server follows a new binding within about a second.
+    /// Waits until both policies refuse a dry run that breaks a rule, or until they admit it. The API server follows a new
+    /// binding within about a second. Returns why the node policy could not be checked, if there is a Node to try.
     ///
     /// # Errors
-    /// If that is not so after half a minute, or if the dry run fails for another reason.
-    pub(crate) async fn until_enforced(&self, wanted: bool) -> Result<(), Failure> {
+    /// If that is not so after half a minute, or if the dry run of a Lease fails for another reason.
+    pub(crate) async fn until_enforced(&self, wanted: bool) -> Result<Option<ApiError>, Failure> {
         let end = Instant::now() + EFFECT_TIMEOUT;
+        self.until(&wrong_time(), wanted, end).await?;
+        let node = match unlabelled_node(self.requests).await {
+            Ok(Some(node)) => node,
+            Ok(None) => return Ok(None),
+            Err(error) => return Ok(Some(error)),
+        };
+        match self.until(&held_without_lock(&node), wanted, end).await {
+            Ok(()) => Ok(None),
+            Err(PolicyRefusal::Unchecked { error, .. }) => Ok(Some(error)),
+            Err(refusal) => Err(refusal.into()),
+        }
+    }
+
+    /// Sends `dry_run` until a policy of ours refuses it, or until it is admitted.
+    ///
+    /// # Errors
+    /// If that is not so at `end`, or if it fails for another reason.
+    async fn until(&self, dry_run: &Call, wanted: bool, end: Instant) -> Result<(), PolicyRefusal> {
         loop {
-            let failure = match self.requests.call(&wrong_time()).await {
+            let refusal = match self.requests.call(dry_run).await {
                 Ok(_) if !wanted => return Ok(()),
                 Ok(_) => PolicyRefusal::NotEnforced,
                 Err(error) if error.policy_code().is_some() && wanted => return Ok(()),
                 Err(error) if error.policy_code().is_some() => PolicyRefusal::StillEnforced(error),
                 Err(error) if error.may_pass() => PolicyRefusal::Unchecked { wanted, error },
-                Err(error) => return Err(PolicyRefusal::Unchecked { wanted, error }.into()),
+                Err(error) => return Err(PolicyRefusal::Unchecked { wanted, error }),
             };
             if Instant::now() >= end {
-                return Err(failure.into());
+                return Err(refusal);
             }
             sleep(EFFECT_POLL).await;
         }
     }
+}
+
+/// Whether a policy of ours refuses `dry_run`; `None` if it fails for another reason.
+pub(crate) async fn refuses(requests: &Requests, dry_run: &Call) -> Option<bool> {
+    match requests.call(dry_run).await {
+        Err(error) if error.policy_code().is_some() => Some(true),
+        Ok(_) => Some(false),
+        Err(_) => None,
+    }
+}
+
+/// A Node without the held label, for [`held_without_lock`]; `None`: there is none.
+///
+/// # Errors
+/// If Nodes can't be listed.
+pub(crate) async fn unlabelled_node(requests: &Requests) -> Result<Option<String>, ApiError> {
+    let selector = escape("!kubectl-maint.dev/held");
+    let path = format!("/api/v1/nodes?limit=1&labelSelector={selector}");
+    let body = requests.call(&Call::get(path, Accept::Json)).await?;
+    let nodes: Value =
+        serde_json::from_slice(&body).map_err(|error| ApiError::Unreadable(error.to_string()))?;
+    let name = nodes["items"][0]["metadata"]["name"].as_str();
+    Ok(name.map(ToOwned::to_owned))
 }
 
 /// The object at `path`; `None` if the server says that there is none.
@@ -286,7 +327,10 @@ pub(crate) fn held_without_lock(node: &str) -> Call {
     let patch = json!({"metadata": {"labels": {"kubectl-maint.dev/held": "policy-check"}}});
     Call {
         method: Method::PATCH,
-        path: format!("/api/v1/nodes/{node}?dryRun=All&fieldManager={FIELD_MANAGER}"),
+        path: format!(
+            "/api/v1/nodes/{}?dryRun=All&fieldManager={FIELD_MANAGER}",
+            escape(node)
+        ),
         accept: Accept::Json,
         body: Some((
             "application/merge-patch+json",

@@ -1,13 +1,12 @@
 //! Reports the outcome for each node: in words and as data, with the next step, the Events and the exit code.
 
-use std::time::Duration;
-
 use maintenance_lease::protocol::Instant;
 use maintenance_lease::{Change, Done, NodeEvent, NodeLease, Target};
 
 use super::confirm::Confirmed;
 use super::events;
-use super::interruption::exit_at_interrupt;
+use super::held_label::is_protected;
+use super::interruption::{exit_at_interrupt, interrupt};
 use super::lock_command::LockCommand;
 use super::lock_set::Results;
 use super::parallel::in_order;
@@ -17,11 +16,11 @@ use crate::args::nodes::Selection;
 use crate::args::protect::Protection;
 use crate::error::{Failure, Kind, LockAfter};
 use crate::exit::Code;
+use crate::output::error_code::ErrorCode;
 use crate::output::format::Format;
 use crate::output::item::{Item, NodeList};
 use crate::output::item_error::ItemError;
 use crate::words::change::{self, ChangeContext, dry_run_suffix};
-use crate::words::error_code::ErrorCode;
 use crate::words::event;
 use crate::words::next_steps::next_step;
 use crate::words::verb::Outcomes;
@@ -33,8 +32,6 @@ pub(crate) struct Report<'a> {
     pub(crate) confirmed: Option<&'a Confirmed>,
     /// The caller's reason for a takeover.
     pub(crate) because: Option<&'a str>,
-    /// The requested duration.
-    pub(crate) requested: Option<Duration>,
     selection: &'a Selection,
     problems: Problems<'a>,
     is_going_on: bool,
@@ -45,6 +42,14 @@ pub(crate) struct Report<'a> {
     acquired: Vec<Change>,
     side_effects: SideEffects,
     events: Vec<NodeEvent>,
+    /// What to write on Nodes.
+    node_keys: Option<NodeKeysToWrite<'a>>,
+}
+
+/// What to write on the Nodes of the locks in `changes`.
+struct NodeKeysToWrite<'a> {
+    changes: Vec<Change>,
+    protection: Option<&'a Protection>,
 }
 
 impl<'a> Report<'a> {
@@ -53,7 +58,6 @@ impl<'a> Report<'a> {
             command,
             confirmed: None,
             because: None,
-            requested: None,
             selection,
             problems: Problems::changing(&command.session, command.verb),
             is_going_on: false,
@@ -63,6 +67,7 @@ impl<'a> Report<'a> {
             acquired: Vec::new(),
             side_effects: SideEffects::default(),
             events: Vec::new(),
+            node_keys: None,
         }
     }
 
@@ -78,10 +83,13 @@ impl<'a> Report<'a> {
     where
         F: Future<Output = Result<Change, Failure>>,
     {
-        let LockCommand { session, args, .. } = self.command;
+        let command = self.command;
+        let LockCommand { session, args, .. } = command;
         let may_land = |node: &str| session.locks.has_open_write(node);
         let report = |node: &str, result| self.add(node, result);
-        let interrupted = in_order(targets, args.nodes.parallel, work, may_land, report).await;
+        let count = command.node_count();
+        let parallel = args.nodes.parallel;
+        let interrupted = in_order(targets, parallel, count, work, may_land, report).await;
         self.end(interrupted).await
     }
 
@@ -112,20 +120,19 @@ impl<'a> Report<'a> {
     /// # Errors
     /// If the result can't be printed.
     pub(crate) async fn all_protected(
-        self,
+        mut self,
         nodes: &[String],
         results: Results,
-        protection: Option<&Protection>,
+        protection: Option<&'a Protection>,
     ) -> Result<Code, Failure> {
-        let command = self.command;
-        let changes: Vec<Change> = match command.is_dry_run() {
-            true => Vec::new(),
-            false => results.by_node.values().flatten().cloned().collect(),
-        };
-        let code = self.all(nodes, results).await?;
-        let parallel = command.args.nodes.parallel;
-        let protected = command.session.protect(&changes, protection, parallel);
-        Ok(code.worse(protected.await))
+        if !self.command.is_dry_run() {
+            let changes = results.by_node.values().flatten().cloned().collect();
+            self.node_keys = Some(NodeKeysToWrite {
+                changes,
+                protection,
+            });
+        }
+        self.all(nodes, results).await
     }
 
     fn add(&mut self, node: &str, result: Result<Change, Failure>) {
@@ -163,7 +170,6 @@ impl<'a> Report<'a> {
             dry_run: command.args.write.dry_run,
             broken,
             unnamed: *self.selection == Selection::Mine,
-            duration: self.requested,
         };
         session.report_before(change, now);
         if change.done == Done::AlreadyFree && self.because.is_some() {
@@ -173,7 +179,7 @@ impl<'a> Report<'a> {
             terminal.result(change::line(change, context));
         }
         let program = session.program;
-        if let Some(command) = change::how_to_extend(change, self.requested, now, program) {
+        if let Some(command) = change::how_to_extend(change, now, program) {
             terminal.remark(command);
         }
         self.items.push(Item::of_change(change, now));
@@ -212,8 +218,36 @@ impl<'a> Report<'a> {
         self.outcomes.left.push(node.to_owned());
     }
 
-    /// Prints the data and the summary, writes the Events, and returns the exit code.
-    async fn end(mut self, interrupted: bool) -> Result<Code, Failure> {
+    /// Writes on the Nodes what is wanted there, and adds to the data which of them are labelled.
+    async fn protect(&mut self) {
+        let Some(wanted) = self.node_keys.take() else {
+            return;
+        };
+        let LockCommand { session, args, .. } = self.command;
+        let parallel = args.nodes.parallel;
+        let protecting = session.protect(&wanted.changes, wanted.protection, parallel);
+        for protected in protecting.await {
+            if let Some(kind) = protected.failed {
+                self.problems.note(kind);
+            }
+            let mut items = self.items.iter_mut();
+            if let Some(item) = items.find(|item| item.node == protected.node) {
+                item.labelled = Some(protected.is_labelled);
+            }
+        }
+    }
+
+    /// Prints the data and the summary, writes on the Nodes, then the Events, and returns the exit code.
+    async fn end(mut self, mut interrupted: bool) -> Result<Code, Failure> {
+        // The data says whether the Nodes are labelled. In words, the outcome is printed already.
+        if !self.is_for_people() {
+            let is_interrupted = tokio::select! {
+                biased;
+                () = self.protect() => false,
+                () = interrupt() => true,
+            };
+            interrupted |= is_interrupted;
+        }
         if interrupted && self.problems.any() {
             self.problems.note(Kind::Interrupted);
         } else if interrupted {
@@ -229,6 +263,7 @@ impl<'a> Report<'a> {
         let list = NodeList::new(items).single(self.selection.is_single());
         terminal.print(&list, command.args.output.format())?;
         if terminal.has_failed() {
+            self.node_keys = None;
             self.release_acquired().await;
             self.is_going_on = false;
         }
@@ -248,6 +283,8 @@ impl<'a> Report<'a> {
             None => {}
         }
         exit_at_interrupt();
+        // Before the Events: the node must be protected even if nobody takes them.
+        self.protect().await;
         events::post(session, self.events).await;
         Ok(self.problems.end().await)
     }
@@ -257,6 +294,9 @@ impl<'a> Report<'a> {
     async fn release_acquired(&mut self) {
         let session = &self.command.session;
         for change in std::mem::take(&mut self.acquired) {
+            if let Some(lease) = change.lease.as_ref().filter(|lease| is_protected(lease)) {
+                session.try_remove_held_label(lease).await;
+            }
             let Err(cause) = session.locks.release_acquired(&change).await else {
                 session.terminal.warn(change::given_back(&change.node));
                 continue;

@@ -69,7 +69,7 @@ impl LockCommand<'_> {
                 Ok(Vec::new())
             }
             found => {
-                let found = self.or_failed(selection.names(), found)?;
+                let found = self.report_failure(selection.names(), found)?;
                 self.check_end(found, with_nodes).await
             }
         }
@@ -87,7 +87,7 @@ impl LockCommand<'_> {
         };
         let targets = self.read(targets, with_nodes).await?;
         let check = |now| Ok(end.check(now)?);
-        self.or_failed(&names(&targets), self.now().and_then(check))?;
+        self.report_failure(&names(&targets), self.now().and_then(check))?;
         Ok(targets)
     }
 
@@ -102,7 +102,7 @@ impl LockCommand<'_> {
     ) -> Result<Vec<Target>, Failure> {
         let nodes = names(&targets);
         let reading = read(&self.session, targets, with_nodes, self.args.nodes.parallel);
-        self.or_failed(&nodes, or_interrupted(in_time(self.limit, reading)).await)
+        self.report_failure(&nodes, or_interrupted(in_time(self.limit, reading)).await)
     }
 
     /// Refuses nodes that other tools work on, and nodes whose Machines can't get their part of `opt_outs`. Reads the
@@ -142,13 +142,13 @@ impl LockCommand<'_> {
             .buffered(usize::from(self.args.nodes.parallel))
             .try_collect();
         let nodes = names(targets);
-        let found: Vec<Option<_>> = self.or_failed(&nodes, or_interrupted(reading).await)?;
+        let found: Vec<Option<_>> = self.report_failure(&nodes, or_interrupted(reading).await)?;
         let found: Vec<_> = found.into_iter().flatten().collect();
         if found.is_empty() {
             return Ok(());
         }
         let now = session.locks.server_time().now();
-        self.or_failed(&nodes, Err(Failure::OtherTools { nodes: found, now }))
+        self.report_failure(&nodes, Err(Failure::OtherTools { nodes: found, now }))
     }
 }
 
@@ -305,8 +305,8 @@ async fn rows_of(
         Ok(rows) => {
             let rows = rows.into_iter().map(|row| (row.name.clone(), row));
             let mut rows: HashMap<String, NodeRow> = rows.collect();
-            let sights = names.iter().map(|node| rows.remove(node));
-            Ok(sights
+            let lookups = names.iter().map(|node| rows.remove(node));
+            Ok(lookups
                 .map(|row| row.map_or(NodeLookup::Missing, NodeLookup::Row))
                 .collect())
         }

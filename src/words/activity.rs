@@ -4,12 +4,12 @@ use maintenance_lease::protocol::Now;
 use other_tools::{Activity, Finding};
 
 use super::machine;
-use super::time::span;
 use crate::text::escape;
+use pod_safety::words::age;
 
 /// One finding, such as `kured is rebooting it (4m)`.
 pub(crate) fn words(finding: &Finding, now: Now) -> String {
-    let since = finding.since.map(|since| span(now.latest - since));
+    let since = finding.since.map(|since| age(now.latest - since));
     let detail = finding.detail.as_deref().map(escape);
     let detail = detail.as_deref();
     let sentence = match finding.activity {

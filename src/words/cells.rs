@@ -3,9 +3,9 @@
 use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::{Instant, Now, State};
 
-use super::lock::is_ending;
-use super::time::{remaining, span};
+use super::time::remaining;
 use crate::text::escape;
+use pod_safety::words::age;
 
 pub(crate) fn none() -> String {
     "-".to_owned()
@@ -42,14 +42,12 @@ pub(crate) fn last_reason(lease: &NodeLease) -> Option<&str> {
 
 /// How much time is left until a lock ends or a hold is expected to end, or how long ago that was.
 pub(crate) fn time_left(lease: &NodeLease, now: Now) -> String {
-    match lease.expected_end(now) {
-        None => unknown(),
-        Some(Instant::UNREADABLE) => unreadable(),
-        Some(end) if lease.is_overdue(now) => {
-            format!("{} ago", span(now.earliest - end))
-        }
-        Some(_) if is_ending(lease.state(now), now) => "expires now".to_owned(),
-        Some(end) => remaining(end - now.earliest),
+    match (lease.overdue_for(now), lease.time_left(now)) {
+        _ if lease.expected_end(now) == Some(Instant::UNREADABLE) => unreadable(),
+        (Some(ago), _) => format!("{} ago", age(ago)),
+        _ if lease.state(now).is_ending(now) => "expires now".to_owned(),
+        (None, Some(left)) => remaining(left),
+        (None, None) => unknown(),
     }
 }
 

@@ -1,9 +1,7 @@
 //! The result of a verb for a node, in words.
 
-use std::time::Duration;
-
 use maintenance_lease::protocol::{Instant, Now, Span, State};
-use maintenance_lease::{Change, Done, DryRun, LONGEST_DURATION, NodeLease, SideEffect};
+use maintenance_lease::{Change, Done, DryRun, NodeLease, SideEffect};
 
 use super::holder_name::{named, person};
 use super::lock::{about, why};
@@ -31,8 +29,6 @@ pub(crate) struct ChangeContext {
     pub(crate) broken: bool,
     /// Whether the node was not named: then the message says what was released.
     pub(crate) unnamed: bool,
-    /// The requested duration.
-    pub(crate) duration: Option<Duration>,
 }
 
 /// The result, in one line.
@@ -61,19 +57,20 @@ fn what(change: &Change, context: ChangeContext) -> String {
     match change.done {
         Done::Acquired if is_hold => by("on hold") + &instead_of(change, broken, now),
         Done::Renewed if is_hold => by("hold updated") + &date_before(change, now),
-        Done::Renewed if is_shorter(change, context.duration) => {
-            let updated = match has_new_reason(change) {
-                true => "reason updated; ",
-                false => "",
-            };
-            let requested = context.duration.unwrap_or_default();
-            let requested = length(requested.into());
-            by(&format!(
-                "{updated}not extended, because more than {requested} is left: locked"
-            ))
-        }
         Done::Acquired => by("acquired"),
-        Done::Renewed => by("renewed"),
+        Done::Renewed => match change.unused_duration() {
+            Some(requested) => {
+                let updated = match has_new_reason(change) {
+                    true => "reason updated; ",
+                    false => "",
+                };
+                let requested = length(requested.into());
+                by(&format!(
+                    "{updated}not extended, because more than {requested} is left: locked"
+                ))
+            }
+            None => by("renewed"),
+        },
         Done::AlreadyHeld => "already on hold by you".to_owned(),
         Done::Released if broken => format!("{ended} (was {was} by {})", holder(&change.before)),
         Done::Released => ended.to_owned() + &released_lock(change, was, context),
@@ -123,37 +120,27 @@ fn date_before(change: &Change, now: Now) -> String {
     }
 }
 
-/// Whether `asked` would end earlier than the current lock. Then the lock stays unchanged.
-fn is_shorter(change: &Change, requested: Option<Duration>) -> bool {
-    let written = change.lease.as_ref().map(NodeLease::duration_seconds);
-    requested
-        .zip(written)
-        .is_some_and(|(requested, written)| requested.as_secs() < written.into())
-}
-
 /// The lock was released because its result could not be written.
 pub(crate) fn given_back(node: &str) -> String {
     format!("node/{node} was released again, because the result could not be written")
 }
 
 /// How to add the requested time to what is left, if a renewal did not extend the lock.
-pub(crate) fn how_to_extend(
-    change: &Change,
-    requested: Option<Duration>,
-    now: Now,
-    program: &Program,
-) -> Option<String> {
-    let requested = requested
-        .filter(|&requested| change.done == Done::Renewed && is_shorter(change, Some(requested)))?;
+pub(crate) fn how_to_extend(change: &Change, now: Now, program: &Program) -> Option<String> {
+    let requested = Span::from(change.unused_duration()?);
+    let most = change.longest_extension(now)?;
     let node = &change.node;
-    let wanted = change.until()? + Span::from(requested) - now.latest;
-    let requested = length(requested.into());
-    Some(match wanted <= LONGEST_DURATION.into() {
-        true => format!("to add {requested}, run `{program} renew {node} --duration +{requested}`"),
+    Some(match requested <= most {
+        true => {
+            let requested = length(requested);
+            format!(
+                "to add {requested}, run `{}`",
+                program.run(format_args!("renew {node} --duration +{requested}"))
+            )
+        }
         false => {
-            let left = (change.until()? - now.latest).to_duration();
             let named = program.narrowed(std::slice::from_ref(node));
-            possible_extension(left, &named, change.lease.as_ref())
+            possible_extension(most, &named, change.lease.as_ref())
         }
     })
 }
@@ -215,7 +202,8 @@ pub(crate) fn fenced(change: &Change, program: &Program) -> Option<String> {
     (is_fenced && change.done == Done::Acquired).then(|| {
         format!(
             "node/{node} is fenced: it is off or cut off, and stays out of service until you run \
-             `{program} unfence {node}`"
+             `{}`",
+            program.run(format_args!("unfence {node}"))
         )
     })
 }

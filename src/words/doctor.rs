@@ -1,6 +1,8 @@
 //! What `doctor` finds, and what to do about it.
 
-use maintenance_lease::NAMESPACE;
+use maintenance_lease::protocol::Span;
+use maintenance_lease::{ApiError, MEDIK8S_LEASES, NAMESPACE};
+use pod_safety::words::age;
 use policies::Mode;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -10,7 +12,14 @@ use super::hint_command::Program;
 use super::missing_right;
 use super::policies::Enforcement;
 use super::verb::first;
+use crate::error::Failure;
 use crate::text::escape;
+
+/// The annotation of kured's DaemonSet that has its lock.
+pub(crate) const KURED_LOCK: &str = "weave.works/kured-node-lock";
+
+/// The annotation of the audit log on requests that break a rule.
+const AUDITED: &str = "validation.policy.admission.k8s.io/validation_failure";
 
 /// How many names are listed.
 const LISTED: usize = 10;
@@ -51,6 +60,7 @@ pub(crate) enum Check {
     Leases,
     HeldLabels,
     Machines,
+    OtherLocks,
     Clock,
 }
 
@@ -69,6 +79,7 @@ impl Check {
             Self::Leases => "leases",
             Self::HeldLabels => "held labels",
             Self::Machines => "machines",
+            Self::OtherLocks => "other locks",
             Self::Clock => "clock",
         }
     }
@@ -85,6 +96,9 @@ pub(crate) enum Source {
     RepairedLeases,
     Nodes,
     Machines,
+    KuredLock,
+    Medik8sLeases,
+    Metrics,
 }
 
 impl Source {
@@ -98,6 +112,9 @@ impl Source {
             Self::RepairedLeases => "the repaired Leases",
             Self::Nodes => "nodes",
             Self::Machines => "the Machines of the nodes",
+            Self::KuredLock => "the lock of kured, an annotation of its DaemonSet",
+            Self::Medik8sLeases => "the Leases of medik8s",
+            Self::Metrics => "the metrics of the API server, which count broken rules",
         }
     }
 }
@@ -124,10 +141,12 @@ pub(crate) enum Discovery {
     Namespace,
     /// The clocks agree, or a warning why not.
     Clock(Option<String>),
-    /// What a policy does, and whether it refused a wrong write. `None`: that was not checked.
+    /// What a policy does, whether it refused a wrong write, and how many broken rules the API server has counted.
+    /// `None`: that was not checked.
     Policy {
         mode: Enforcement,
         refuses: Option<bool>,
+        broken: Option<u64>,
     },
     /// Nobody may see the mode, but this user may see whether a wrong write is refused.
     PolicyUnread {
@@ -144,16 +163,24 @@ pub(crate) enum Discovery {
     },
     Repaired(Vec<String>),
     Leases(usize),
-    /// Nodes with the held label of a lock that has ended or expired.
-    StaleLabels(Vec<String>),
-    /// The labels of such Nodes were removed.
-    LabelsRemoved(Vec<String>),
-    /// Those of these Nodes were not. `None`: they have no lock id.
-    LabelsLeft {
+    /// Nodes with the held label or opt-outs of a lock that has ended or expired.
+    LeftOver(Vec<String>),
+    /// What was left on these Nodes was removed.
+    Removed(Vec<String>),
+    /// It was not. `None`: the label has no lock id.
+    NotRemoved {
         nodes: Vec<String>,
         why: Option<String>,
     },
     Labels(usize),
+    /// Nodes on hold, each with the opt-outs that somebody else removed.
+    MissingOptOuts(Vec<(String, Vec<String>)>),
+    /// No other tool holds a lock of its own.
+    NoOtherLock,
+    /// The nodes for which kured holds its lock, and since when.
+    KuredLocks(Vec<(String, Option<Span>)>),
+    /// The nodes for which operators of medik8s hold a Lease, and which operator it is.
+    Medik8sLeases(Vec<(String, String)>),
     /// Nodes on hold that lack the label.
     Unlabelled(Vec<String>),
     /// The number of Machines with opt-outs.
@@ -171,11 +198,25 @@ pub(crate) enum Discovery {
 }
 
 impl Discovery {
+    /// What could not be read, because of `failure`.
+    pub(crate) fn unread(what: Source, failure: &Failure) -> Self {
+        Self::Unread {
+            what,
+            is_forbidden: failure.api().is_some_and(ApiError::is_forbidden),
+            error: failure.to_string(),
+        }
+    }
+
     /// How serious it is, what was found, and what to do about it.
     pub(crate) fn lines(&self, program: &Program) -> (Level, String, Option<String>) {
         let ok = |says: String| (Level::Ok, says, None);
         let note = |says: String, hint: String| (Level::Note, says, Some(hint));
-        let by_administrator = || format!("an administrator can check with `{program} doctor`");
+        let by_administrator = || {
+            format!(
+                "an administrator can check with `{}`",
+                program.run("doctor")
+            )
+        };
         let problem = |says: String, hint: String| (Level::Problem, says, Some(hint));
         match self {
             Self::Server { version, place } => {
@@ -207,14 +248,17 @@ impl Discovery {
             }
             Self::NamespaceDeleting => problem(
                 format!("{NAMESPACE} is being deleted, and every lock with it"),
-                format!("wait until it is gone, then create it with `{program} install`"),
+                format!(
+                    "wait until it is gone, then create it with `{}`",
+                    program.run("install")
+                ),
             ),
             Self::NamespaceMissing => problem(
                 format!("{NAMESPACE} does not exist, so no node can be locked"),
                 format!(
-                    "create it with `{program} install`, or, without the policies, with `{} create namespace \
-                     {NAMESPACE}`",
-                    program.kubectl()
+                    "create it with `{}`, or, without the policies, with `{}`",
+                    program.run("install"),
+                    program.kubectl(format_args!("create namespace {NAMESPACE}"))
                 ),
             ),
             Self::Namespace => ok(NAMESPACE.to_owned()),
@@ -223,7 +267,11 @@ impl Discovery {
                 warning.clone(),
                 "synchronize the clocks, for example with NTP".to_owned(),
             ),
-            Self::Policy { mode, refuses } => policy(*mode, *refuses, program),
+            Self::Policy {
+                mode,
+                refuses,
+                broken,
+            } => policy(*mode, *refuses, *broken, program),
             Self::PolicyUnread { refuses } => match refuses {
                 Some(true) => ok("a write that breaks a rule was refused".to_owned()),
                 Some(false) => note(
@@ -247,7 +295,10 @@ impl Discovery {
                     "of another release than this plugin, or edited: {}",
                     first(names, LISTED)
                 ),
-                format!("to replace them and keep their mode: `{program} install`"),
+                format!(
+                    "to replace them and keep their mode: `{}`",
+                    program.run("install")
+                ),
             ),
             Self::SameRelease => ok("of the same release as this plugin".to_owned()),
             Self::Untracked { nodes, is_denied } => {
@@ -256,7 +307,7 @@ impl Discovery {
                     nodes.len(),
                     first(nodes, LISTED)
                 );
-                let hint = format!("to repair them: `{program} doctor --fix`");
+                let hint = format!("to repair them: `{}`", program.run("doctor --fix"));
                 match is_denied {
                     true => problem(says, hint),
                     false => note(says, hint),
@@ -264,24 +315,24 @@ impl Discovery {
             }
             Self::Repaired(nodes) => ok(format!("repaired: {}", first(nodes, LISTED))),
             Self::Leases(count) => ok(format!("{count} checked")),
-            Self::StaleLabels(nodes) => note(
+            Self::LeftOver(nodes) => note(
                 format!(
-                    "with the held label of a lock that has ended or expired: {}",
+                    "with the held label or opt-outs of a lock that has ended or expired: {}",
                     first(nodes, LISTED)
                 ),
-                format!("to remove it: `{program} doctor --fix`"),
+                format!("to remove them: `{}`", program.run("doctor --fix")),
             ),
-            Self::LabelsRemoved(nodes) => ok(format!("removed: {}", first(nodes, LISTED))),
-            Self::LabelsLeft { nodes, why } => note(
+            Self::Removed(nodes) => ok(format!("removed: {}", first(nodes, LISTED))),
+            Self::NotRemoved { nodes, why } => note(
                 format!(
-                    "with the held label of a lock that has ended or expired, and it was not removed: {}",
+                    "with the held label or opt-outs of a lock that has ended or expired, and not removed: {}",
                     first(nodes, LISTED)
                 ),
                 match why {
                     Some(why) => escape(why),
                     None => format!(
-                        "to remove a label without a lock id: `{} label node NODE kubectl-maint.dev/held-`",
-                        program.kubectl()
+                        "to remove a label without a lock id: `{}`",
+                        program.kubectl("label node NODE kubectl-maint.dev/held-")
                     ),
                 },
             ),
@@ -292,6 +343,53 @@ impl Discovery {
                 ),
                 "the holder can run the same `hold` or `fence` again".to_owned(),
             ),
+            Self::MissingOptOuts(nodes) => {
+                let nodes = nodes
+                    .iter()
+                    .map(|(node, keys)| format!("{node} ({})", keys.join(", ")));
+                let nodes: Vec<String> = nodes.map(|node| escape(&node)).collect();
+                note(
+                    format!(
+                        "on hold, but somebody removed an opt-out: {}",
+                        first(&nodes, LISTED)
+                    ),
+                    "the holder can run the same `hold` or `fence` again".to_owned(),
+                )
+            }
+            Self::NoOtherLock => ok("neither kured nor medik8s holds a lock".to_owned()),
+            Self::KuredLocks(locks) => {
+                let locks = locks.iter().map(|(node, since)| match since {
+                    Some(since) => format!("{} ({})", escape(node), age(*since)),
+                    None => escape(node),
+                });
+                note(
+                    format!(
+                        "kured holds its lock for {}",
+                        first(&locks.collect::<Vec<_>>(), LISTED)
+                    ),
+                    format!(
+                        "if it does not reboot them: `{}`",
+                        program.kubectl(format_args!(
+                            "-n kube-system annotate daemonset kured {KURED_LOCK}-"
+                        ))
+                    ),
+                )
+            }
+            Self::Medik8sLeases(leases) => {
+                let leases = leases
+                    .iter()
+                    .map(|(node, holder)| format!("{} ({})", escape(node), escape(holder)));
+                note(
+                    format!(
+                        "medik8s works on {}",
+                        first(&leases.collect::<Vec<_>>(), LISTED)
+                    ),
+                    format!(
+                        "to see until when: `{}`",
+                        program.run(format_args!("leases -n {MEDIK8S_LEASES}"))
+                    ),
+                )
+            }
             Self::Labels(count) => ok(format!(
                 "{} with the held label",
                 confirmation::nodes(*count)
@@ -303,7 +401,8 @@ impl Discovery {
                     first(machines, LISTED)
                 ),
                 format!(
-                    "to remove them: `{program} doctor --fix` with the same --management-context"
+                    "to remove them: `{}` with the same --management-context",
+                    program.run("doctor --fix")
                 ),
             ),
             Self::MachinesRepaired(machines) => ok(format!(
@@ -328,18 +427,22 @@ impl Discovery {
 fn policy(
     mode: Enforcement,
     refuses: Option<bool>,
+    broken: Option<u64>,
     program: &Program,
 ) -> (Level, String, Option<String>) {
     let (level, says, hint) = match (mode, refuses) {
         (Enforcement::NotInstalled, _) => (
             Level::Note,
             "not installed".to_owned(),
-            Some(format!("to install it: `{program} install`")),
+            Some(format!("to install it: `{}`", program.run("install"))),
         ),
         (Enforcement::Off, _) => (
             Level::Note,
             "switched off".to_owned(),
-            Some(format!("to switch it on: `{program} enforce audit`")),
+            Some(format!(
+                "to switch it on: `{}`",
+                program.run("enforce audit")
+            )),
         ),
         (Enforcement::On(Mode::Deny), Some(true)) => (
             Level::Ok,
@@ -349,7 +452,7 @@ fn policy(
         (Enforcement::On(Mode::Deny), Some(false)) => (
             Level::Problem,
             "deny, but a write that breaks a rule was admitted".to_owned(),
-            Some(format!("install it again: `{program} install`")),
+            Some(format!("install it again: `{}`", program.run("install"))),
         ),
         (Enforcement::On(Mode::Deny), None) => (
             Level::Note,
@@ -359,11 +462,24 @@ fn policy(
                     .to_owned(),
             ),
         ),
-        (Enforcement::On(mode), _) => (
-            Level::Note,
-            format!("{}: nothing is refused", mode.name()),
-            Some(format!("to refuse such writes: `{program} enforce deny`")),
-        ),
+        (Enforcement::On(mode), _) => {
+            let refuse = format!("to refuse such writes: `{}`", program.run("enforce deny"));
+            let (counted, hint) = match broken {
+                None => (String::new(), refuse),
+                Some(0) => ("; no broken rule".to_owned(), refuse),
+                Some(count) => (
+                    format!("; {count} broken rule{}", if count == 1 { "" } else { "s" }),
+                    format!("the audit log shows which, in the annotation {AUDITED}; {refuse}"),
+                ),
+            };
+            let since = broken.map(|_| " since this API server started");
+            let says = format!(
+                "{}: nothing is refused{counted}{}",
+                mode.name(),
+                since.unwrap_or_default()
+            );
+            (Level::Note, says, Some(hint))
+        }
     };
     (level, says, hint)
 }

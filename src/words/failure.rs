@@ -31,7 +31,7 @@ pub(crate) fn lines(
     if let Some(lines) = of_connection(failure) {
         return lines;
     }
-    let run = |text: &str, line: String| request.map(|_| format!("{text} `{program} {line}`"));
+    let run = |text: &str, line: String| request.map(|_| format!("{text} `{}`", program.run(line)));
     let check = |node: &str| run("check with", format!("status {node}"));
     match failure {
         Failure::Input(error) => with_hint(input::lines(error, program)),
@@ -45,9 +45,8 @@ pub(crate) fn lines(
                     escape(no_answer(why.as_ref()))
                 ),
                 Some(format!(
-                    "check with `{} get {target}{}`",
-                    program.kubectl(),
-                    within.unwrap_or_default()
+                    "check with `{}`",
+                    program.kubectl(format_args!("get {target}{}", within.unwrap_or_default()))
                 )),
             )
         }
@@ -56,7 +55,7 @@ pub(crate) fn lines(
                 "interrupted: nothing was deleted; node/{node} may stay locked for {}s",
                 duration.as_secs()
             ),
-            Some(format!("check with `{program} status {node}`")),
+            Some(format!("check with `{}`", program.run(format_args!("status {node}")))),
         ),
         Failure::Unread { node, why } => {
             (escape(&format!("could not read node/{node}: {why}")), None)
@@ -84,7 +83,7 @@ pub(crate) fn lines(
         Failure::InterruptedAgain => (
             "interrupted again: locks were not released, and a request may still take effect"
                 .to_owned(),
-            Some(format!("check with `{program} status --mine`")),
+            Some(format!("check with `{}`", program.run("status --mine"))),
         ),
         Failure::InterruptedAfterResult => (
             "interrupted after the result was printed: an Event or the held label may be missing"
@@ -176,8 +175,9 @@ fn of_locks(
     program: &Program,
     request: Option<RequestContext<'_>>,
 ) -> (String, Option<String>) {
-    let check =
-        |text: &str, node: &str| request.map(|_| format!("{text} `{program} status {node}`"));
+    let check = |text: &str, node: &str| {
+        request.map(|_| format!("{text} `{}`", program.run(format_args!("status {node}"))))
+    };
     match (error, request) {
         (
             Error::Unknown {
@@ -223,7 +223,8 @@ fn of_locks(
             (
                 error.to_string(),
                 Some(format!(
-                    "to create it, {to_create}; for a real cluster, run `{program} install` first"
+                    "to create it, {to_create}; for a real cluster, run `{}` first",
+                    program.run("install")
                 )),
             )
         }
@@ -257,7 +258,12 @@ pub(crate) fn nothing_found(nothing: &NothingFound, program: &Program) -> (Strin
                 Verb::Unhold => ("no node on hold", ("release your locks", "release")),
                 _ => ("no lock", ("end your holds", "unhold")),
             };
-            let hint = has_others.then(|| format!("{other} with `{program} {verb} --mine`"));
+            let hint = has_others.then(|| {
+                format!(
+                    "{other} with `{}`",
+                    program.run(format_args!("{verb} --mine"))
+                )
+            });
             return (format!("you ({caller}) have {nothing}"), hint);
         }
         NothingFound::Listed(list) => format!("--nodes-from {} names no nodes", list.display()),

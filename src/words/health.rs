@@ -4,8 +4,8 @@ use maintenance_lease::NodeRow;
 use maintenance_lease::protocol::{Instant, Now};
 use pod_safety::fencing::record::Since;
 use pod_safety::node_health::Health;
+use pod_safety::words::age;
 
-use super::time::span;
 use crate::text::escape;
 
 /// kubectl's word for a healthy node.
@@ -33,7 +33,7 @@ pub(crate) fn words(health: &Health, now: Now) -> String {
     match health {
         Health::NotReady { reporting: true } => format!("{word} (reporting)"),
         Health::Unreachable { since: Some(since) } => {
-            format!("{word} {}", span(now.latest - *since))
+            format!("{word} {}", age(now.latest - *since))
         }
         Health::OutOfService {
             by: Some(by),

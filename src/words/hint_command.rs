@@ -27,6 +27,9 @@ pub(crate) const NO_REASON: &str = "WHY";
 /// The placeholder for nodes that can't be named in one line.
 pub(crate) const MANY: &str = "NODE...";
 
+/// How a command ends that runs another one.
+const COMMANDS: [&str; 2] = [" -- HOOK", " -- COMMAND"];
+
 /// The flags that choose the cluster and the API user, which kubectl has too. Without them, a pasted command
 /// would act elsewhere, or as somebody else.
 const PLACE: [(&str, &str); 7] = [
@@ -42,8 +45,7 @@ const PLACE: [(&str, &str); 7] = [
 /// kubectl's words for the kind of a Node.
 pub(crate) const NODE_KINDS: [&str; 3] = ["node", "nodes", "no"];
 
-/// How this program was run. Its text is the start of the next command, for the same cluster and the same
-/// holder.
+/// How this program was run, for the next command.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Program {
     place: String,
@@ -115,7 +117,7 @@ impl Program {
         }
     }
 
-    /// The start of a command as `holder`.
+    /// The same, run by `holder`.
     pub(crate) fn as_holder(&self, holder: &str) -> Self {
         Self {
             holder: format!(" --holder {}", for_shell(holder)),
@@ -150,7 +152,9 @@ impl Program {
             "with" => " -- COMMAND",
             _ => "",
         };
-        format!("{self} {verb} {nodes}{dry_run}{reason}{space}{flag}{command}")
+        self.run(format_args!(
+            "{verb} {nodes}{dry_run}{reason}{space}{flag}{command}"
+        ))
     }
 
     /// The given nodes, else `node`.
@@ -194,16 +198,19 @@ impl Program {
         self.waits
     }
 
-    /// The start of a kubectl command for the same cluster.
-    pub(crate) fn kubectl(&self) -> String {
-        format!("kubectl{}", self.place)
+    /// `command` of this program, for the same cluster and the same holder.
+    pub(crate) fn run(&self, command: impl fmt::Display) -> String {
+        let command = command.to_string();
+        // The flags of this program come before the command that it runs.
+        let own = COMMANDS.iter().find_map(|own| command.strip_suffix(own));
+        let own = own.unwrap_or(&command);
+        let (place, holder, rest) = (&self.place, &self.holder, &command[own.len()..]);
+        format!("{NAME} {own}{place}{holder}{rest}")
     }
-}
 
-impl fmt::Display for Program {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { place, holder, .. } = self;
-        write!(f, "{NAME}{place}{holder}")
+    /// `command` of kubectl, for the same cluster.
+    pub(crate) fn kubectl(&self, command: impl fmt::Display) -> String {
+        format!("kubectl {command}{}", self.place)
     }
 }
 
@@ -232,15 +239,19 @@ mod tests {
         );
         let place = "--context prod -s https://h --as dev --as-group a --as-group b";
         assert_eq!(
-            program.to_string(),
-            format!(r"kubectl maint {place} --holder 'it'\''s'")
+            program.run("renew a"),
+            format!(r"kubectl maint renew a {place} --holder 'it'\''s'")
         );
         assert_eq!(
-            program.as_holder("bob@laptop").to_string(),
-            format!("kubectl maint {place} --holder bob@laptop")
+            program.as_holder("bob@laptop").run("fence a -- HOOK"),
+            format!("kubectl maint fence a {place} --holder bob@laptop -- HOOK")
         );
-        assert_eq!(program.kubectl(), format!("kubectl {place}"));
-        assert_eq!(run("--token secret status").to_string(), "kubectl maint");
+        assert_eq!(
+            program.kubectl("get nodes"),
+            format!("kubectl get nodes {place}")
+        );
+        let status = run("--token secret status");
+        assert_eq!(status.run("doctor"), "kubectl maint doctor");
     }
 
     #[test]

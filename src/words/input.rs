@@ -3,9 +3,10 @@
 use chrono::SecondsFormat;
 
 use super::hint_command::{NODE_KINDS, Program};
-use super::time::{length, span};
+use super::time::length;
 use crate::error::{InputError, Verb};
 use crate::text::{for_shell, shown};
+use pod_safety::words::age;
 
 const ONLY_ONE: &str = "use only one of them";
 
@@ -91,7 +92,7 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
             format!("remove {flag}: a hold does not expire"),
         ),
         InputError::PassedUntil { ago } => both(
-            format!("--until has passed: it was {} ago", span((*ago).into())),
+            format!("--until has passed: it was {} ago", age((*ago).into())),
             "use a time within the next hour",
         ),
         InputError::FarUntil { time } => both(
@@ -158,8 +159,7 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
                 let all = "--all-unreachable --max=N".to_owned();
                 let nodes = node.as_deref().map_or(all, for_shell);
                 format!(
-                    "run `{program} fence {nodes} --powered-off=\"HOW YOU KNOW\"`, or `{program} fence {nodes} -- HOOK`"
-                )
+                    "run `{}`, or `{}`", program.run(format_args!("fence {nodes} --powered-off=\"HOW YOU KNOW\"")), program.run(format_args!("fence {nodes} -- HOOK")))
             },
         ),
         InputError::EmptyPodSelector => both(
@@ -189,9 +189,7 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
             format!("why cannot explain {}", shown(typed)),
             match node_of(typed) {
                 Some(node) => format!(
-                    "show what is stuck there with `{program} status --pods {node}`, or its lock and health \
-                     with `{program} describe {node}`"
-                ),
+                    "show what is stuck there with `{}`, or its lock and health with `{}`", program.run(format_args!("status --pods {node}")), program.run(format_args!("describe {node}"))),
                 None => "use pod/NAME, pvc/NAME or namespace/NAME; list its pods with `kubectl get pods`"
                     .to_owned(),
             },

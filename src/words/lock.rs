@@ -1,11 +1,12 @@
 //! Why a node is locked, since when and until when.
 
 use maintenance_lease::NodeLease;
-use maintenance_lease::protocol::{Instant, Now, SKEW_BUDGET, Span, State};
+use maintenance_lease::protocol::{Instant, Now, State};
 
 use super::state::flag_words;
-use super::time::{clock, remaining, span};
+use super::time::{clock, remaining};
 use crate::text::escape;
+use pod_safety::words::age;
 
 /// The reason, and in parentheses since when and until when. The reason comes first, because people look
 /// for it first.
@@ -22,28 +23,24 @@ fn times(lease: &NodeLease, state: State, now: Now) -> String {
         State::Held { until } if until == Instant::UNREADABLE => {
             Some("until an unreadable time".to_owned())
         }
-        State::Held { until } if is_ending(state, now) => Some(format!(
-            "expires now; anyone may acquire it after {}",
-            at(until + SKEW_BUDGET)
-        )),
-        State::Held { until } => Some(format!(
-            "until {}, {} left",
-            at(until),
-            remaining(until - now.earliest)
-        )),
-        State::Expired { since: Some(since) } => Some(format!(
-            "expired at {}, {} ago",
-            at(since),
-            span(now.latest - since)
-        )),
+        State::Held { .. } if state.is_ending(now) => lease
+            .takeover()
+            .map(|takeover| format!("expires now; anyone may acquire it after {}", at(takeover))),
+        State::Held { until } => state
+            .left(now)
+            .map(|left| format!("until {}, {} left", at(until), remaining(left))),
+        State::Expired { since: Some(since) } => state
+            .expired_for(now)
+            .map(|ago| format!("expired at {}, {} ago", at(since), age(ago))),
         State::Expired { since: None } => Some("no times recorded".to_owned()),
-        State::AdminHold => lease.hold_until().map(Instant::from).map(|until| {
-            if until < now.earliest {
-                let overdue = span(now.earliest - until);
-                format!("expected until {}, overdue by {overdue}", at(until))
-            } else {
-                format!("expected until {}", at(until))
-            }
+        State::AdminHold => lease.expected_end(now).map(|until| {
+            let overdue = lease.overdue_for(now).map(age);
+            let overdue = overdue.map(|overdue| format!(", overdue by {overdue}"));
+            format!(
+                "expected until {}{}",
+                at(until),
+                overdue.unwrap_or_default()
+            )
         }),
         State::Free => None,
     };
@@ -61,12 +58,6 @@ fn times(lease: &NodeLease, state: State, now: Now) -> String {
         [] => String::new(),
         parts => format!(" ({})", parts.join(", ")),
     }
-}
-
-/// Whether its end has come, and nobody else may acquire it yet because clocks may differ.
-pub(crate) fn is_ending(state: State, now: Now) -> bool {
-    const ROUNDED: Span = Span::micros(500_000);
-    matches!(state, State::Held { until } if until < now.earliest + ROUNDED)
 }
 
 /// The reason, quoted, and the ticket.

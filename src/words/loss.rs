@@ -116,11 +116,14 @@ fn to_see(lost: &Lost, program: &Program) -> String {
     match lost.by {
         LostBy::Release | LostBy::TakeOver(_) => {
             format!(
-                "an Event may say who ended it and why; see `{} describe node {node}`",
-                program.kubectl()
+                "an Event may say who ended it and why; see `{}`",
+                program.kubectl(format_args!("describe node {node}"))
             )
         }
-        _ => format!("check with `{program} status {node}`"),
+        _ => format!(
+            "check with `{}`",
+            program.run(format_args!("status {node}"))
+        ),
     }
 }
 

@@ -111,11 +111,14 @@ pub(crate) fn left(
     program: &Program,
 ) -> (String, String) {
     let (namespace, name) = (escape(&record.namespace), escape(&record.name));
-    let context = for_shell(&record.context);
+    let unhold = format!(
+        "unhold {node} --management-context {}",
+        for_shell(&record.context)
+    );
     (
         format!(
             "node/{node}: the opt-outs on Machine {namespace}/{name} stay, and block its deletion and rollouts: {cause}"
         ),
-        format!("to remove it: `{program} unhold {node} --management-context {context}`"),
+        format!("to remove them: `{}`", program.run(unhold)),
     )
 }

@@ -6,7 +6,6 @@ use pod_safety::fencing::is_of_fencing;
 use pod_safety::node_health::Health;
 
 use super::hint_command::{NO_REASON, Program};
-use super::lock::is_ending;
 use super::time::{clock, remaining};
 use super::verb::Outcomes;
 use crate::error::Verb;
@@ -44,51 +43,59 @@ pub(crate) fn all(
             "This runs under it",
             "end the command of `with` to release the lock".to_owned(),
         )],
-        _ if is_fenced => vec![("After its restart", format!("{program} unfence {node}"))],
+        _ if is_fenced => vec![(
+            "After its restart",
+            program.run(format_args!("unfence {node}")),
+        )],
         _ if is_unfinished => vec![(
             "Finish or undo the fencing",
-            format!("{program} unfence {node}"),
+            program.run(format_args!("unfence {node}")),
         )],
         (State::Free, _) => vec![(
             "Lock it",
-            format!("{program} acquire {node} -m {NO_REASON}"),
+            program.run(format_args!("acquire {node} -m {NO_REASON}")),
         )],
         (State::Held { .. }, true) => vec![
-            ("Extend it", format!("{program} renew {node}")),
-            ("Release it", format!("{program} release {node}")),
+            ("Extend it", program.run(format_args!("renew {node}"))),
+            ("Release it", program.run(format_args!("release {node}"))),
         ],
-        (State::Held { .. }, false) if is_ending(state, now) => vec![(
+        (State::Held { .. }, false) if state.is_ending(now) => vec![(
             "Wait for it",
-            format!("{program} acquire {node} --wait -m {NO_REASON}"),
+            program.run(format_args!("acquire {node} --wait -m {NO_REASON}")),
         )],
         (State::Held { .. }, false) => vec![
             (
                 "Wait for it",
-                format!("{program} acquire {node} --wait -m {NO_REASON}"),
+                program.run(format_args!("acquire {node} --wait -m {NO_REASON}")),
             ),
             (
                 "If nobody works there",
-                format!("{program} release {node} --force -m {NO_REASON}"),
+                program.run(format_args!("release {node} --force -m {NO_REASON}")),
             ),
         ],
         (State::Expired { .. }, true) => vec![
-            ("Continue", format!("{program} renew {node}")),
-            ("Release it", format!("{program} release {node}")),
+            ("Continue", program.run(format_args!("renew {node}"))),
+            ("Release it", program.run(format_args!("release {node}"))),
         ],
         (State::Expired { .. }, false) => vec![(
             "Check what is left to do, then",
             match is_finished {
-                true => format!("{program} acquire {node} -m {NO_REASON}"),
-                false => format!("{program} acquire {node} -m {NO_REASON} --take-expired"),
+                true => program.run(format_args!("acquire {node} -m {NO_REASON}")),
+                false => program.run(format_args!("acquire {node} -m {NO_REASON} --take-expired")),
             },
         )],
-        (State::AdminHold, true) => vec![("End the hold", format!("{program} unhold {node}"))],
+        (State::AdminHold, true) => {
+            vec![("End the hold", program.run(format_args!("unhold {node}")))]
+        }
         (State::AdminHold, false) => vec![
             (
                 "Wait for it",
-                format!("{program} acquire {node} --wait -m {NO_REASON}"),
+                program.run(format_args!("acquire {node} --wait -m {NO_REASON}")),
             ),
-            ("If nobody works there", format!("{program} unhold {node}")),
+            (
+                "If nobody works there",
+                program.run(format_args!("unhold {node}")),
+            ),
         ],
     };
     if matches!(
@@ -97,7 +104,7 @@ pub(crate) fn all(
     ) {
         commands.push((
             "See what is stuck there",
-            format!("{program} status --pods {node}"),
+            program.run(format_args!("status --pods {node}")),
         ));
     }
     commands
@@ -131,8 +138,10 @@ pub(crate) fn next_step(
                 format!("Expires {} (in {duration}). ", clock(end, now.latest))
             });
             Some(format!(
-                "{}To extend:\n  {program} renew {nodes}\n  {program} hold {nodes} -m {why}",
-                expires.unwrap_or_default()
+                "{}To extend:\n  {renew}\n  {hold}",
+                expires.unwrap_or_default(),
+                renew = program.run(format_args!("renew {nodes}")),
+                hold = program.run(format_args!("hold {nodes} -m {why}"))
             ))
         }
         Verb::Hold => {
@@ -140,7 +149,10 @@ pub(crate) fn next_step(
                 1 => ("A hold does not expire", "it"),
                 _ => ("Holds do not expire", "them"),
             };
-            Some(format!("{does}. To end {them}: {program} unhold {nodes}"))
+            Some(format!(
+                "{does}. To end {them}: {}",
+                program.run(format_args!("unhold {nodes}"))
+            ))
         }
         _ => None,
     }

@@ -3,6 +3,7 @@
 use other_tools::{Conflict, NodeKeys, tools};
 
 use super::machine;
+use crate::error::Failure;
 use crate::text::{escape, shown};
 
 /// The lock has ended, or is being ended.
@@ -63,6 +64,23 @@ pub(crate) fn expired_removed(node: &str, keys: &NodeKeys) -> String {
         parts => format!(": {}", parts.join(", ")),
     };
     format!("node/{node}: removed what the expired lock had set{removed}")
+}
+
+/// What was removed because the policies are uninstalled.
+pub(crate) fn removed(node: &str, keys: &NodeKeys) -> String {
+    format!("node/{node}: removed {}", parts(keys).join(", "))
+}
+
+/// Why it stays on a Node.
+pub(crate) fn stay(node: &str, failure: &Failure) -> String {
+    let cause = escape(&failure.to_string());
+    format!("node/{node}: the held label and the opt-outs stay: {cause}")
+}
+
+/// Why nobody knows which Nodes have keys of locks.
+pub(crate) fn not_cleared(failure: &Failure) -> String {
+    let cause = escape(&failure.to_string());
+    format!("held labels and opt-outs stay on their Nodes: {cause}")
 }
 
 /// Why the label of a lock that ends was not removed.

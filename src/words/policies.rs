@@ -3,6 +3,7 @@
 use maintenance_lease::{ApiError, NAMESPACE};
 use policies::{Mode, OLDEST_MINOR};
 
+use super::confirmation;
 use super::hint_command::Program;
 use super::missing_right;
 use super::request::RequestContext;
@@ -81,11 +82,13 @@ pub(crate) fn effect(mode: Mode) -> &'static str {
 pub(crate) fn after_install(is_new: bool, is_off: bool, program: &Program) -> Option<String> {
     match (is_new, is_off) {
         (_, true) => Some(format!(
-            "the policies stay switched off; to switch them on, run `{program} enforce audit`"
+            "the policies stay switched off; to switch them on, run `{}`",
+            program.run("enforce audit")
         )),
         (true, false) => Some(format!(
             "the policies are in audit mode and refuse nothing. Put people into the groups of deploy/rbac.yaml, then \
-             run `{program} enforce warn`"
+             run `{}`",
+            program.run("enforce warn")
         )),
         (false, false) => None,
     }
@@ -94,21 +97,41 @@ pub(crate) fn after_install(is_new: bool, is_off: bool, program: &Program) -> Op
 /// There is nothing to uninstall.
 pub(crate) const NOTHING_INSTALLED: &str = "nothing is installed";
 
-/// What is shown before `count` objects are deleted, and the question.
-pub(crate) fn uninstall(place: &str, count: usize) -> ([String; 2], &'static str) {
+/// What is shown before `objects` are deleted and `nodes` lose what locks set on them, and the question. Of the Nodes,
+/// `locked` have a lock that stands.
+pub(crate) fn uninstall(
+    place: &str,
+    objects: usize,
+    nodes: usize,
+    locked: usize,
+) -> (Vec<String>, &'static str) {
+    let of_nodes = (nodes > 0).then(|| {
+        format!(
+            "{}: the held label, its annotations and the opt-outs are removed.",
+            confirmation::nodes(nodes)
+        )
+    });
+    let of_locks = (locked > 0).then(|| {
+        format!(
+            "Locked or on hold: {}. Their locks and cordons stay, but other tools may work on them again.",
+            confirmation::nodes(locked)
+        )
+    });
+    let facts = [
+        format!("{place}: {objects} objects"),
+        "Users lose the rights that these roles gave them.".to_owned(),
+    ];
     (
-        [
-            format!("{place}: {count} objects"),
-            "Users lose the rights that these roles gave them.".to_owned(),
-        ],
-        "Remove the policies and the roles?",
+        facts.into_iter().chain(of_nodes).chain(of_locks).collect(),
+        "Remove all of this?",
     )
 }
 
 /// What is left after an uninstallation that failed.
 pub(crate) fn partly_uninstalled(deleted: usize, count: usize, program: &Program) -> String {
     format!(
-        "{deleted} of {count} objects were deleted, and the others stay; to delete them, run `{program} uninstall` again"
+        "{deleted} of {count} objects were deleted, and the others stay; to delete them, run `{}` again",
+        program.run("uninstall")
     )
 }
 
@@ -116,6 +139,14 @@ pub(crate) fn partly_uninstalled(deleted: usize, count: usize, program: &Program
 pub(crate) fn not_checked(error: &ApiError) -> String {
     format!(
         "the bindings were deleted, but the effect was not checked: {}",
+        escape(&error.to_string())
+    )
+}
+
+/// The lease policy does what it should, but nobody knows what the node policy does now.
+pub(crate) fn node_policy_not_checked(error: &ApiError) -> String {
+    format!(
+        "the node policy was not checked, and may need a few seconds to follow: {}",
         escape(&error.to_string())
     )
 }
@@ -143,17 +174,20 @@ pub(crate) fn refusal(refusal: &PolicyRefusal, program: &Program) -> (String, St
                 "unknown whether the mode of {policy} was changed: {}",
                 escape(&error.to_string())
             ),
-            format!("check with `{program} enforce`"),
+            format!("check with `{}`", program.run("enforce")),
         ),
         PolicyRefusal::NamespaceDeleting => (
             format!(
                 "namespace {NAMESPACE} is being deleted, and every lock with it; nothing was installed"
             ),
-            format!("wait until it is gone, then run `{program} install` again"),
+            format!(
+                "wait until it is gone, then run `{}` again",
+                program.run("install")
+            ),
         ),
         PolicyRefusal::NotInstalled => (
             "the policies are not installed".to_owned(),
-            format!("install them first: `{program} install`"),
+            format!("install them first: `{}`", program.run("install")),
         ),
         PolicyRefusal::OldServer { version } => (
             format!(
@@ -168,8 +202,9 @@ pub(crate) fn refusal(refusal: &PolicyRefusal, program: &Program) -> (String, St
                 escape(manager)
             ),
             format!(
-                "change it with that tool (`{program} install -o yaml` prints the objects). To switch the policies \
-                 off now: `{SWITCH_OFF}`"
+                "change it with that tool (`{}` prints the objects). To switch the policies \
+                 off now: `{SWITCH_OFF}`",
+                program.run("install -o yaml")
             ),
         ),
         PolicyRefusal::Conflict { object, error } => (
@@ -178,8 +213,9 @@ pub(crate) fn refusal(refusal: &PolicyRefusal, program: &Program) -> (String, St
                 escape(&error.to_string())
             ),
             format!(
-                "to overwrite those changes: `{program} install -o yaml | kubectl apply --server-side \
-                 --force-conflicts -f -`, then set the mode again"
+                "to overwrite those changes: `{} | kubectl apply --server-side \
+                 --force-conflicts -f -`, then set the mode again",
+                program.run("install -o yaml")
             ),
         ),
         PolicyRefusal::StillEnforced(error) => (
@@ -194,7 +230,7 @@ pub(crate) fn refusal(refusal: &PolicyRefusal, program: &Program) -> (String, St
         PolicyRefusal::NotEnforced => (
             "the policies are in deny mode, but the server still admits writes that break a rule"
                 .to_owned(),
-            format!("check the policies with `{program} doctor`"),
+            format!("check the policies with `{}`", program.run("doctor")),
         ),
         PolicyRefusal::Unchecked { wanted, error } => (
             format!(
@@ -250,11 +286,13 @@ fn advice(
 ) -> String {
     match (code, verb) {
         ("maint-live-lock", Some(Verb::Acquire | Verb::With)) => format!(
-            "try again after that time; if it has passed, compare the clocks with `{program} doctor`"
+            "try again after that time; if it has passed, compare the clocks with `{}`",
+            program.run("doctor")
         ),
         ("maint-live-lock", Some(Verb::Renew)) => {
             format!(
-                "only that API user can change the reason; extend it with `{program} renew {node}`"
+                "only that API user can change the reason; extend it with `{}`",
+                program.run(format_args!("renew {node}"))
             )
         }
         ("maint-live-lock", Some(Verb::Hold | Verb::Release)) if !lacks_right => format!(
@@ -274,10 +312,14 @@ fn advice(
             // The policy says whether there is a lock, and whose.
             match cause {
                 cause if cause.starts_with("to turn a lock into a hold") => {
-                    format!("{ask}. Without it, extend your lock with `{program} renew {node}`")
+                    format!(
+                        "{ask}. Without it, extend your lock with `{}`",
+                        program.run(format_args!("renew {node}"))
+                    )
                 }
                 cause if cause.starts_with("to start a hold") => format!(
-                    "{ask}. Without it, lock the node for up to 1h with `{program} acquire {node}`"
+                    "{ask}. Without it, lock the node for up to 1h with `{}`",
+                    program.run(format_args!("acquire {node}"))
                 ),
                 _ => ask,
             }
@@ -288,10 +330,15 @@ fn advice(
                 missing_right::right("takeover")
             )
         }
-        ("maint-untracked", _) => format!("repair its Lease with `{program} doctor --fix`"),
-        ("maint-clock", _) => format!("compare the clocks with `{program} doctor`"),
+        ("maint-untracked", _) => {
+            format!("repair its Lease with `{}`", program.run("doctor --fix"))
+        }
+        ("maint-clock", _) => format!("compare the clocks with `{}`", program.run("doctor")),
         ("maint-user", Some(Verb::Renew)) => {
-            format!("acquire it with `{program} acquire {node}`")
+            format!(
+                "acquire it with `{}`",
+                program.run(format_args!("acquire {node}"))
+            )
         }
         _ => "docs/policies.md explains this rule".to_owned(),
     }

@@ -4,11 +4,13 @@ pub(crate) mod fenced;
 
 use std::time::Duration;
 
-use maintenance_lease::protocol::{Instant, Now, Refusal, State, identity};
-use maintenance_lease::{LONGEST_DURATION, NodeLease, Refused};
+use maintenance_lease::protocol::{
+    Instant, Now, Refusal, Span, State, identity, longest_extension,
+};
+use maintenance_lease::{NAMESPACE, NodeLease, Refused};
 
 use super::holder_name::{named, person};
-use super::lock::{about, is_ending, why};
+use super::lock::{about, why};
 use super::request::RequestContext;
 use super::state::node_problem;
 use super::time::{clock, length, remaining};
@@ -131,7 +133,10 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
         Verb::Release | Verb::Renew => program.why(),
         _ => NO_REASON,
     };
-    let by_force = format!("`{program} release {node} --force -m {why}`");
+    let by_force = format!(
+        "`{}`",
+        program.run(format_args!("release {node} --force -m {why}"))
+    );
     let waits = request.waited || program.waits();
     // Don't suggest waiting for a lock that lasts longer than maintenance may take.
     let overlong = is_overlong(refused, request.now);
@@ -154,7 +159,7 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
     {
         let line = match verb {
             Verb::Acquire | Verb::With | Verb::Hold if !waits => same.same_command("--wait"),
-            _ => format!("{program} wait {node}"),
+            _ => program.run(format_args!("wait {node}")),
         };
         return match running {
             HoldingCommand::With => format!("{words}; take {it} over with {by_force}"),
@@ -171,14 +176,17 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
                 let flag = format!("--holder {}", for_shell(person));
                 return format!("if you are {whom}, add `{flag}`{or_by_force}");
             }
-            _ => format!("{as_holder} {} {node}", as_that_holder(verb, refused.state)),
+            _ => {
+                let verb = as_that_holder(verb, refused.state);
+                as_holder.run(format_args!("{verb} {node}"))
+            }
         };
         return format!("if you are {whom}, run `{line}`{or_by_force}");
     }
     match (refused.refusal, verb) {
         (_, Verb::Verify) => STOP.to_owned(),
         (Refusal::Held | Refusal::NotHolder, Verb::Release | Verb::Renew)
-            if is_ending(refused.state, request.now) =>
+            if refused.state.is_ending(request.now) =>
         {
             format!("acquire {it} with `{}`", to_lock.same_command("--wait"))
         }
@@ -199,15 +207,19 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
                 .same_command("--take-over")
         ),
         (Refusal::AdminHold, Verb::Acquire | Verb::With) if can_wait => format!(
-            "wait for {it} with `{}`, or end the hold with `{program} unhold {node}`",
-            same.same_command("--wait")
+            "wait for {it} with `{}`, or end the hold with `{unhold}`",
+            same.same_command("--wait"),
+            unhold = program.run(format_args!("unhold {node}"))
         ),
         (Refusal::AdminHold, _) => by_unhold(program, &whom, node),
         (Refusal::NotHolder, _) if refused.state == State::AdminHold => {
             by_unhold(program, &whom, node)
         }
         (Refusal::NotAHold, _) if holder == Some(request.caller) => {
-            format!("release your lock with `{program} release {node}`")
+            format!(
+                "release your lock with `{}`",
+                program.run(format_args!("release {node}"))
+            )
         }
         (Refusal::NotHolder, Verb::Release) | (Refusal::NotAHold, _) => {
             format!("ask {whom} to release {it}, or take {it} over with {by_force}")
@@ -216,10 +228,16 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
             format!("ask {whom}; {if_nobody}")
         }
         (Refusal::HeldByCaller, Verb::Wait) => {
-            format!("you hold {it} yourself; release {it} with `{program} release {node}`")
+            format!(
+                "you hold {it} yourself; release {it} with `{}`",
+                program.run(format_args!("release {node}"))
+            )
         }
         (Refusal::OwnHold, Verb::Wait) => {
-            format!("you hold {it} yourself; end the hold with `{program} unhold {node}`")
+            format!(
+                "you hold {it} yourself; end the hold with `{}`",
+                program.run(format_args!("unhold {node}"))
+            )
         }
         (Refusal::Held | Refusal::NotHolder, _) => match refused.state {
             State::Held { .. } if verb == Verb::Wait => wait_longer(Awaited::Free, nodes, program),
@@ -242,7 +260,8 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
             format!("work under it with `{}`", same.same_command("--reentry"))
         }
         (Refusal::HeldByCaller, _) => format!(
-            "extend {it} with `{program} renew {node}`, or add --reentry to keep working under {it}"
+            "extend {it} with `{}`, or add --reentry to keep working under {it}",
+            program.run(format_args!("renew {node}"))
         ),
         (Refusal::Unfinished { .. }, _) => {
             let whom = match holder {
@@ -259,27 +278,38 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
             to_lock.same_command("")
         ),
         (Refusal::OwnHold, Verb::Acquire) => format!(
-            "end {it} with `{program} unhold {node}`, or add --reentry to keep working under {it}"
+            "end {it} with `{}`, or add --reentry to keep working under {it}",
+            program.run(format_args!("unhold {node}"))
         ),
         (Refusal::OwnHold, Verb::Renew) => {
             let hold = named.of_verb(Verb::Hold.name(), lease);
             let hold = hold.same_command("--expect-until TIME");
             format!("a hold does not expire; set its expected end with `{hold}`")
         }
-        (Refusal::OwnHold, _) => format!("end the hold with `{program} unhold {node}`"),
+        (Refusal::OwnHold, _) => format!(
+            "end the hold with `{}`",
+            program.run(format_args!("unhold {node}"))
+        ),
         (Refusal::ChangedHands, Verb::Renew) => STOP.to_owned(),
         (Refusal::ChangedHands, _) => {
-            format!("show the current lock with `{program} status {node}`")
+            format!(
+                "show the current lock with `{}`",
+                program.run(format_args!("status {node}"))
+            )
         }
         (Refusal::NotHeld, _) => format!("acquire {it} with `{}`", to_lock.same_command("")),
-        (Refusal::TooLong { left, .. }, _) => possible_extension(left.to_duration(), &named, lease),
+        (Refusal::TooLong { left, .. }, _) => {
+            possible_extension(longest_extension(left), &named, lease)
+        }
         (Refusal::Elected | Refusal::Foreign, _) => format!(
-            "inspect {it} with `{} get lease -n {} {node} -o yaml`",
-            program.kubectl(),
-            maintenance_lease::NAMESPACE
+            "inspect {it} with `{}`",
+            program.kubectl(format_args!("get lease -n {NAMESPACE} {node} -o yaml"))
         ),
         (Refusal::Deleting, _) => {
-            format!("retry when the Lease is gone; check with `{program} status {node}`")
+            format!(
+                "retry when the Lease is gone; check with `{}`",
+                program.run(format_args!("status {node}"))
+            )
         }
     }
 }
@@ -294,7 +324,10 @@ pub(super) fn wait_longer(awaited: Awaited, nodes: &[String], program: &Program)
         Awaited::OnHold => " --for=on-hold",
     };
     let nodes = named.nodes(MANY);
-    format!("wait longer with `{program} wait {nodes}{condition} --timeout 1h`")
+    format!(
+        "wait longer with `{}`",
+        program.run(format_args!("wait {nodes}{condition} --timeout 1h"))
+    )
 }
 
 /// What to do after losing a lock that the work depends on.
@@ -339,7 +372,10 @@ pub(crate) fn running_command(holder: &str, caller: &str) -> Option<(HoldingComm
 }
 
 fn by_unhold(program: &Program, whom: &str, node: &str) -> String {
-    format!("ask {whom} to end the hold, or end it with `{program} unhold {node}`")
+    format!(
+        "ask {whom} to end the hold, or end it with `{}`",
+        program.run(format_args!("unhold {node}"))
+    )
 }
 
 /// What to do if the holder is the same user on another host.
@@ -358,24 +394,21 @@ fn is_overlong(refused: &Refused, now: Now) -> bool {
     lease.is_some_and(|lease| lease.flags(now).overlong)
 }
 
-/// How much can be added to a lock if this much time is `left`: for the nodes of `named`, with the reason
-/// in `lease` if there is no new one.
-pub(super) fn possible_extension(
-    left: Duration,
-    named: &Program,
-    lease: Option<&NodeLease>,
-) -> String {
+/// How to add `most` to the locks of the nodes of `named`, or to lock them for longer, with the reason in `lease` if
+/// there is no new one.
+pub(super) fn possible_extension(most: Span, named: &Program, lease: Option<&NodeLease>) -> String {
     let hold = named.of_verb(Verb::Hold.name(), lease).same_command("");
     let longer = format!("for longer, run `{hold}`");
-    let possible = match LONGEST_DURATION.saturating_sub(left).as_secs() {
+    let possible = match most.to_duration().as_secs() {
         // Seconds are not worth a command.
         0..60 => return longer,
         seconds => seconds / 60 * 60,
     };
+    let possible = length(Duration::from_secs(possible).into());
+    let nodes = named.nodes(MANY);
     format!(
-        "add at most {} with `{named} renew {} --duration +{0}`; {longer}",
-        length(Duration::from_secs(possible).into()),
-        named.nodes(MANY),
+        "add at most {possible} with `{}`; {longer}",
+        named.run(format_args!("renew {nodes} --duration +{possible}"))
     )
 }
 

@@ -3,8 +3,8 @@
 use maintenance_lease::ClockWarning;
 use maintenance_lease::protocol::Span;
 
-use super::time::span;
 use crate::text::escape;
+use pod_safety::words::age;
 
 /// The cluster and the user, for confirmations.
 pub(crate) fn place(context: Option<&str>, server: &str, user: Option<&str>) -> String {
@@ -26,16 +26,16 @@ pub(crate) fn clocks(warning: ClockWarning) -> String {
     match warning {
         ClockWarning::LocalClock { ahead } if ahead.as_micros() > 0 => format!(
             "the local clock is {} ahead of the API server's; server time is used",
-            span(ahead)
+            age(ahead)
         ),
         ClockWarning::LocalClock { ahead } => format!(
             "the local clock is {} behind the API server's; server time is used",
-            span(Span::micros(-ahead.as_micros()))
+            age(Span::micros(-ahead.as_micros()))
         ),
         ClockWarning::ServersDisagree { by } => format!(
             "the API server's Date headers differ by {}: several servers or a proxy disagree about \
              the time. The earliest decides what has expired",
-            span(by)
+            age(by)
         ),
     }
 }

@@ -1,33 +1,9 @@
-//! The state of a lock, and the oddities of its Lease.
+//! The state of a lock in words, and the oddities of its Lease.
 
 use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::{Now, State};
 use schemars::JsonSchema;
 use serde::Serialize;
-
-/// The state of a lock, as it is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub(crate) enum LockState {
-    /// Nobody holds it.
-    Free,
-    /// Somebody has locked it until `until`.
-    Locked,
-    /// Somebody had locked it, and neither renewed nor released it. Anyone may acquire it.
-    Expired,
-    /// Somebody has it on hold, for as long as the node exists or until `unhold`.
-    OnHold,
-}
-
-impl From<State> for LockState {
-    fn from(state: State) -> Self {
-        match state {
-            State::Free => Self::Free,
-            State::Held { .. } => Self::Locked,
-            State::Expired { .. } => Self::Expired,
-            State::AdminHold => Self::OnHold,
-        }
-    }
-}
 
 /// A state as shown to people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

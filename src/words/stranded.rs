@@ -4,10 +4,10 @@ use maintenance_lease::protocol::Now;
 use pod_safety::node_health::Health;
 use pod_safety::stranded::{BlockedNamespace, Orphan, Stranded, StrandedPod, StrandedVolume};
 use pod_safety::why::{Blocked, Diagnosis, Reason, State};
-use pod_safety::words::few;
+use pod_safety::words::{age, few};
 
 use super::fencing::count;
-use super::time::{remaining, span};
+use super::time::remaining;
 use super::why::code;
 use crate::text::escape;
 
@@ -17,7 +17,7 @@ pub(crate) fn pod(pod: &StrandedPod, now: Now) -> String {
     let state = match found.state {
         State::Ending { .. } => Some("Terminating".to_owned()),
         State::Terminating { since } => {
-            Some(format!("Terminating, {} overdue", span(now.latest - since)))
+            Some(format!("Terminating, {} overdue", age(now.latest - since)))
         }
         State::Pending => Some("Pending".to_owned()),
         _ => None,
@@ -45,9 +45,9 @@ fn brief(reason: &Reason, now: Now) -> String {
             ..
         } => format!("{}, deleted by PodGC soon", code(reason)),
         Reason::Evicted { at } if *at <= now.earliest => {
-            format!("eviction due {} ago", span(now.earliest - *at))
+            format!("eviction due {} ago", age(now.earliest - *at))
         }
-        Reason::Evicted { at } => format!("eviction in {}", span(*at - now.earliest)),
+        Reason::Evicted { at } => format!("eviction in {}", age(*at - now.earliest)),
         Reason::NeverEvicted => "never evicted".to_owned(),
         Reason::Unevicted => "not being evicted yet".to_owned(),
         Reason::Containers { names, .. } => {
@@ -96,7 +96,7 @@ pub(crate) fn orphan(volume: &StrandedVolume) -> &'static str {
 
 /// What a namespace waits for.
 pub(crate) fn blocked(namespace: &BlockedNamespace, now: Now) -> String {
-    let age = span(now.latest - namespace.since);
+    let age = age(now.latest - namespace.since);
     format!(
         "Terminating {age}, blocked by {}",
         count(namespace.pods, "pod")

@@ -37,7 +37,10 @@ pub(crate) fn instead_of(unknown: &[String], known: &[&str], program: &Program) 
     });
     let hints: Vec<String> = hints.collect();
     match hints.is_empty() {
-        true => vec![format!("list all nodes with `{program} status --all`")],
+        true => vec![format!(
+            "list all nodes with `{}`",
+            program.run("status --all")
+        )],
         false => hints,
     }
 }

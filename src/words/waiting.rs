@@ -11,10 +11,10 @@ use crate::error::Verb;
 use crate::text::escape;
 use crate::words::hint_command::Program;
 
-/// The progress of a caller who locks several nodes.
+/// The progress of a command with several nodes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SetWait {
-    /// The number of nodes that they hold.
+    /// The number of nodes that are locked, or otherwise done.
     pub(crate) taken: usize,
     /// The number of nodes in all.
     pub(crate) all: usize,
@@ -45,8 +45,12 @@ pub(crate) fn line(blocked: &Blocked, set: SetWait, request: RequestContext<'_>)
 /// How to work under the caller's own lease instead of waiting for it.
 fn way_on(blocked: &Blocked, program: &Program) -> Option<String> {
     let node = &blocked.refused.node;
-    is_own(blocked)
-        .then(|| format!("release it with `{program} release {node}`, or use --reentry instead"))
+    is_own(blocked).then(|| {
+        format!(
+            "release it with `{}`, or use --reentry instead",
+            program.run(format_args!("release {node}"))
+        )
+    })
 }
 
 /// The remaining time, as a countdown at `now`; the line below the full one.
@@ -69,13 +73,13 @@ pub(crate) fn short(blocked: &Blocked, set: SetWait, now: Now) -> String {
 }
 
 /// The number of nodes so far, if there are many.
-pub(crate) fn count(verb: Verb, set: SetWait, refused: usize) -> String {
+pub(crate) fn count(verb: Verb, set: SetWait, failed: usize) -> String {
     let SetWait { taken, all } = set;
-    let refused = match refused {
+    let failed = match failed {
         0 => String::new(),
-        refused => format!(", {refused} refused"),
+        failed => format!(", {failed} failed"),
     };
-    format!("{taken} of {all} nodes {}{refused}", verb.participle())
+    format!("{taken} of {all} nodes {}{failed}", verb.participle())
 }
 
 /// A warning that changes can't be watched.

@@ -7,11 +7,11 @@ use maintenance_lease::protocol::Now;
 use pod_safety::constants::POD_GC;
 use pod_safety::node_health::Health;
 use pod_safety::why::{Blocked, Diagnosis, Eviction, Finalizer, Reason, State, Unread, User};
-use pod_safety::words::few;
+use pod_safety::words::{age, few};
 
 pub(crate) use self::next::{Step, pod_step, steps, volume_steps};
 pub(crate) use self::subject::{Kind, Subject};
-use super::time::{length, remaining, span};
+use super::time::{length, remaining};
 use crate::text::escape;
 
 /// What could not be read, in one line.
@@ -106,17 +106,14 @@ pub(crate) fn opening(subject: &Subject, found: &Diagnosis, now: Now) -> String 
         State::Ending { .. } => format!("{shown} is being deleted."),
         State::Terminating { since } if subject.kind != Kind::Pod => format!(
             "{shown} has been Terminating for {}.",
-            span(now.latest - since)
+            age(now.latest - since)
         ),
         State::Terminating { since } => {
-            format!(
-                "{shown} should have ended {} ago.",
-                span(now.latest - since)
-            )
+            format!("{shown} should have ended {} ago.", age(now.latest - since))
         }
         State::Finalizing { since } => format!(
             "{shown} ended {} ago, and only its finalizers keep it.",
-            span(now.latest - since)
+            age(now.latest - since)
         ),
     }
 }
@@ -145,7 +142,7 @@ pub(crate) fn blocked_sentence(blocked: &Blocked, now: Now) -> String {
         }
         Blocked::Namespace { name, since } => format!(
             "namespace/{name} has been Terminating for {}, and waits for it.",
-            span(now.latest - *since)
+            age(now.latest - *since)
         ),
     }
 }
@@ -166,9 +163,9 @@ pub(crate) fn sentence(reason: &Reason, now: Now) -> String {
         }
         Reason::Node { name, health } => node(name, health, now),
         Reason::Evicted { at } if *at <= now.earliest => {
-            format!("Its eviction was due {} ago.", span(now.earliest - *at))
+            format!("Its eviction was due {} ago.", age(now.earliest - *at))
         }
-        Reason::Evicted { at } => format!("It will be evicted in {}.", span(*at - now.earliest)),
+        Reason::Evicted { at } => format!("It will be evicted in {}.", age(*at - now.earliest)),
         Reason::NeverEvicted => {
             "It tolerates this without a limit, so it is never evicted.".to_owned()
         }
@@ -297,7 +294,7 @@ pub(crate) fn sentence(reason: &Reason, now: Now) -> String {
             message,
             at,
         } => {
-            let age = at.map(|at| format!(", {} ago", span(now.latest - at)));
+            let age = at.map(|at| format!(", {} ago", age(now.latest - at)));
             format!(
                 "The last warning ({}{}): {}",
                 escape(reason),
@@ -323,7 +320,7 @@ fn node(name: &str, health: &Health, now: Now) -> String {
             format!("{node} is NotReady, and its kubelet no longer reports.")
         }
         Health::Unreachable { since } => {
-            let since = since.map(|since| format!(" for {}", span(now.latest - since)));
+            let since = since.map(|since| format!(" for {}", age(now.latest - since)));
             format!(
                 "{node} has been unreachable{}, so nobody can end the pod or confirm that it ended.",
                 since.unwrap_or_default()
@@ -396,7 +393,7 @@ fn multi_attach(reason: &Reason, now: Now) -> String {
     };
     let health = match health {
         Some(Health::Unreachable { since }) => {
-            let since = since.map(|since| format!(" for {}", span(now.latest - since)));
+            let since = since.map(|since| format!(" for {}", age(now.latest - since)));
             format!(
                 " That node has been unreachable{}.",
                 since.unwrap_or_default()

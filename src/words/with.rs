@@ -142,9 +142,12 @@ pub(crate) fn not_released(
             escape(&error.to_string())
         ),
         format!(
-            "{}; release it now with `{program} release {node}{}`",
+            "{}; release it now with `{}`",
             expires(lease, now),
-            lock_id.unwrap_or_default()
+            program.run(format_args!(
+                "release {node}{}",
+                lock_id.unwrap_or_default()
+            ))
         ),
     )
 }

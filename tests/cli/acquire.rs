@@ -86,7 +86,7 @@ fn your_own_lock_has_a_hint_to_continue() {
         $ kubectl maint acquire worker-1
         -- stderr
         error: cannot acquire node/worker-1: locked by alice@bastion (since [time], until [time], [length] left)
-        hint: if you are alice@bastion, run `kubectl maint --holder alice@bastion renew worker-1`
+        hint: if you are alice@bastion, run `kubectl maint renew worker-1 --holder alice@bastion`
         -- exit code 3
         "
         );
@@ -117,22 +117,22 @@ fn a_command_in_a_hint_has_the_flags_of_this_run() {
         node/worker-1 acquired by our ops until [time] (30m)
         -- stderr
         Expires [time] (in 30m). To extend:
-          kubectl maint --context [context] --holder 'our ops' renew worker-1
-          kubectl maint --context [context] --holder 'our ops' hold worker-1 -m 'new kernel'
+          kubectl maint renew worker-1 --context [context] --holder 'our ops'
+          kubectl maint hold worker-1 -m 'new kernel' --context [context] --holder 'our ops'
         -- exit code 0
         "#);
         assert_snapshot!(maint(&["acquire", &node], "our ops"), @r#"
         $ kubectl maint acquire worker-1 --context [context] --holder "our ops"
         -- stderr
         error: cannot acquire node/worker-1: you already hold this lock as our ops: "new kernel" (since [time], until [time], [length] left)
-        hint: extend it with `kubectl maint --context [context] --holder 'our ops' renew worker-1`, or add --reentry to keep working under it
+        hint: extend it with `kubectl maint renew worker-1 --context [context] --holder 'our ops'`, or add --reentry to keep working under it
         -- exit code 3
         "#);
         assert_snapshot!(maint(&["renew", &node], "ops@laptop"), @r#"
         $ kubectl maint renew worker-1 --context [context] --holder ops@laptop
         -- stderr
         error: cannot renew node/worker-1: locked by our ops: "new kernel" (since [time], until [time], [length] left); you are ops@laptop
-        hint: wait for it with `kubectl maint --context [context] --holder ops@laptop acquire worker-1 -m WHY --wait`
+        hint: wait for it with `kubectl maint acquire worker-1 -m WHY --wait --context [context] --holder ops@laptop`
         -- exit code 3
         "#);
     });

@@ -20,14 +20,15 @@ pub(super) fn held_by_bob(cluster: &Cluster, short: &str) -> String {
     node
 }
 
-/// A node whose holder went away, and which is anybody's in about a second.
+/// A node whose holder went away, and which is anybody's in about eight seconds. For the first five, its lock has not
+/// expired.
 pub(super) fn about_to_expire(cluster: &Cluster, short: &str) -> String {
     let node = cluster.node(short);
     let spec = json!({
         "holderIdentity": "bob@laptop",
-        "leaseDurationSeconds": 1,
+        "leaseDurationSeconds": 5,
         "acquireTime": ago(3),
-        "renewTime": ago(3),
+        "renewTime": ago(0),
         "leaseTransitions": 1,
     });
     cluster.lease(&node, &spec);
@@ -71,7 +72,7 @@ fn an_expired_node_is_acquired() {
         $ kubectl maint acquire worker-1 --wait -o name
         node/worker-1
         -- stderr
-        waiting for node/worker-1: locked by bob@laptop (since [time], expires now; anyone may acquire it after [time]); free when released, or at [time] unless renewed
+        waiting for node/worker-1: locked by bob@laptop (since [time], until [time], [length] left); free when released, or at [time] unless renewed
         Warning: node/worker-1 had an expired lock of bob@laptop (since [time], expired at [time], [length] ago); their work may be unfinished
         -- exit code 0
         ");
@@ -100,12 +101,12 @@ fn a_free_node_is_acquired_at_once() {
 fn a_time_out_says_who_has_it() {
     on_both("wait-timeout", |cluster| {
         let node = held_by_bob(cluster, "worker-1");
-        let run = cluster.maint(["acquire", &node, "--wait", "--timeout=1s"]);
+        let run = cluster.maint(["acquire", &node, "--wait", "--timeout=4s"]);
         assert_snapshot!(run.run(), @r#"
-        $ kubectl maint acquire worker-1 --wait --timeout=1s
+        $ kubectl maint acquire worker-1 --wait --timeout=4s
         -- stderr
         waiting for node/worker-1: locked by bob@laptop: "disk" (since [time], until [time], [length] left); free when released, or at [time] unless renewed
-        error: timed out after 1s waiting for node/worker-1: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
+        error: timed out after 4s waiting for node/worker-1: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
         hint: wait without a limit with `kubectl maint acquire worker-1 --wait`
         -- exit code 4
         "#);

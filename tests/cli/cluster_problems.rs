@@ -1,9 +1,10 @@
 //! Clocks, rights and namespaces that are not as they should be, and what is said of them.
 
+use http::Method;
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::support::Treatment::{Ahead, Answer, Pass};
+use crate::support::Treatment::{Ahead, Answer, Forbid, Pass};
 use crate::support::{holder_of, in_memory, on_both};
 
 #[test]
@@ -45,6 +46,29 @@ fn a_local_clock_that_is_off() {
         node/worker-1 already free
         -- exit code 0
         ");
+    });
+}
+
+#[test]
+fn a_quota_is_not_taken_for_a_missing_right() {
+    in_memory("quota", |cluster| {
+        let node = cluster.node("worker-1");
+        // As the admission plugin of Kubernetes says it.
+        let proxy = cluster.proxy(|method, _| match *method {
+            Method::POST => Forbid(
+                "leases.coordination.k8s.io \"worker-1\" is forbidden: exceeded quota: few, requested: \
+                 count/leases.coordination.k8s.io=1, used: count/leases.coordination.k8s.io=3, limited: \
+                 count/leases.coordination.k8s.io=3",
+            ),
+            _ => Pass,
+        });
+        let acquire = cluster.maint(["acquire", &node]);
+        assert_snapshot!(acquire.kubeconfig(&proxy.kubeconfig).run(), @r#"
+        $ kubectl maint acquire worker-1
+        -- stderr
+        Error from server (Forbidden): leases.coordination.k8s.io "worker-1" is forbidden: exceeded quota: few, requested: count/leases.coordination.k8s.io=1, used: count/leases.coordination.k8s.io=3, limited: count/leases.coordination.k8s.io=3
+        -- exit code 1
+        "#);
     });
 }
 

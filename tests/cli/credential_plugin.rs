@@ -92,16 +92,25 @@ fn is_ended_by_a_second_ctrl_c_at_once() {
     on_both("login-twice", |cluster| {
         let node = cluster.node("worker-1");
         cluster.maint(["acquire", &node]).succeeds();
-        // At the third request, which writes: a first Ctrl-C leaves that a moment.
-        let plugin = cluster.plugin(2);
-        let mut run = plugin
-            .of(cluster.maint(["release", &node]))
-            .until_it_says(NAMED);
-        while !run.is_over() {
-            run.interrupt();
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        assert_snapshot!(run.ends(), @"
+        let interrupted = || {
+            // At the third request, which writes: a first Ctrl-C leaves that a moment.
+            let plugin = cluster.plugin(2);
+            let mut run = plugin
+                .of(cluster.maint(["release", &node]))
+                .until_it_says(NAMED);
+            while !run.is_over() {
+                run.interrupt();
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            let run = run.ends();
+            assert!(!plugin.has_outlived(), "{run}");
+            run
+        };
+        // On a machine that stands still after the first Ctrl-C, that moment is over before the second one.
+        let second = (0..10)
+            .map(|_| interrupted())
+            .find(|run| run.stderr.contains("again"));
+        assert_snapshot!(second.expect("a second Ctrl-C in time"), @"
         $ kubectl maint release worker-1
         -- stderr
         waiting for credential plugin login
@@ -109,7 +118,6 @@ fn is_ended_by_a_second_ctrl_c_at_once() {
         hint: check with `kubectl maint status --mine`
         -- exit code 130
         ");
-        assert!(!plugin.has_outlived());
     });
 }
 

@@ -140,6 +140,46 @@ fn an_unhold_removes_the_label_of_a_hold_whose_lease_is_lost() {
     });
 }
 
+/// The server of Events may hang. The node must be protected nevertheless, also if the user does not wait for it.
+#[test]
+fn the_label_comes_before_the_events() {
+    on_both("label-events", |cluster| {
+        for format in ["name", "json"] {
+            let node = cluster.node(&format!("worker-{format}"));
+            let is_event =
+                |method: &Method, sent: &str| *method == Method::POST && sent.contains("/events");
+            let proxy = cluster.proxy(move |method, sent| match is_event(method, sent) {
+                true => Treatment::Keep,
+                false => Treatment::Pass,
+            });
+            let hold = ["hold", &node, "-m", "disk", "-o", format];
+            let running = cluster.maint(hold).kubeconfig(&proxy.kubeconfig).start();
+            let kept = proxy.kept();
+            assert_eq!(keys(cluster, &node), (true, true));
+            running.is_sent(Signal::KILL);
+            running.ends_killed();
+            drop(kept);
+        }
+    });
+}
+
+#[test]
+fn data_says_whether_the_node_is_labelled() {
+    on_both("label-data", |cluster| {
+        let node = cluster.node("worker-1");
+        let labelled = |words: &[&str]| -> Value {
+            let run = cluster.maint(words).succeeds();
+            let data: Value = serde_json::from_str(&run.stdout).expect("JSON");
+            data["items"][0]["labelled"].clone()
+        };
+        let hold = ["hold", &node, "-m", "disk", "-o", "json"];
+        assert_eq!(labelled(&hold), true);
+        assert_eq!(labelled(&["status", &node, "-o", "json"]), Value::Null);
+        assert_eq!(labelled(&["unhold", &node, "-o", "json"]), Value::Null);
+        assert_eq!(labelled(&["acquire", &node, "-o", "json"]), Value::Null);
+    });
+}
+
 #[test]
 fn doctor_removes_the_keys_of_ended_locks_and_no_others() {
     in_memory("label-doctor", |cluster| {
@@ -151,9 +191,8 @@ fn doctor_removes_the_keys_of_ended_locks_and_no_others() {
         let free = json!({"spec": {"holderIdentity": "", "leaseDurationSeconds": 1}});
         cluster.patch(&format!("{LEASES}/{ended}"), &free);
         let found = cluster.maint(["doctor"]).run().to_string();
-        let stale =
-            "held labels    with the held label of a lock that has ended or expired: worker-1\n";
-        let hint = "to remove it: `kubectl maint doctor --fix`";
+        let stale = "held labels    with the held label or opt-outs of a lock that has ended or expired: worker-1\n";
+        let hint = "to remove them: `kubectl maint doctor --fix`";
         assert!(found.contains(stale) && found.contains(hint), "{found}");
         assert_eq!(keys(cluster, ended), (true, true));
 
@@ -174,10 +213,7 @@ fn doctor_removes_the_keys_of_ended_locks_and_no_others() {
         let label = json!({"metadata": {"labels": {"kubectl-maint.dev/held": "true"}}});
         cluster.patch(&format!("/api/v1/nodes/{by_hand}"), &label);
         let left = cluster.maint(["doctor", "--fix"]).run().to_string();
-        assert!(
-            left.contains("and it was not removed: worker-3\n"),
-            "{left}"
-        );
+        assert!(left.contains("and not removed: worker-3\n"), "{left}");
         assert_eq!(keys(cluster, by_hand), (true, false));
     });
 }
@@ -251,6 +287,38 @@ fn describe_shows_what_a_lock_set_on_its_node() {
         cluster.maint(["release", &node]).succeeds();
         let page = cluster.maint(["describe", &node]).succeeds().stdout;
         assert!(!page.contains("Set by locks"), "{page}");
+    });
+}
+
+#[test]
+fn json_has_what_a_lock_set_on_its_node() {
+    on_both("label-json", |cluster| {
+        let node = cluster.node("worker-1");
+        let set_by_locks = || {
+            // As one of all nodes, it is read only because of its lock.
+            let run = cluster.maint(["status", "--all", "-o", "json"]).succeeds();
+            let list: Value = serde_json::from_str(&run.stdout).expect("JSON");
+            let mut items = list["items"].as_array().expect("items").iter();
+            let item = items.find(|item| item["node"] == *node);
+            item.expect("the node")["setByLocks"].clone()
+        };
+        let acquire = ["acquire", &node, "--opt-outs=cluster-autoscaler"];
+        cluster.maint(acquire).succeeds();
+        let labels = json!({"kubectl-maint.dev/held": "true"});
+        let annotations = json!({SCALE_DOWN: "true"});
+        assert_eq!(
+            set_by_locks(),
+            json!({"labels": labels, "annotations": annotations})
+        );
+        cluster.maint(["release", &node]).succeeds();
+        assert_eq!(set_by_locks(), Value::Null);
+
+        cluster
+            .maint(["hold", &node, "-m", "disk", "--cordon", "--opt-outs=none"])
+            .succeeds();
+        assert_eq!(set_by_locks(), json!({"labels": labels, "cordoned": true}));
+        cluster.maint(["unhold", &node]).succeeds();
+        assert_eq!(set_by_locks(), Value::Null);
     });
 }
 
@@ -365,6 +433,56 @@ fn of_a_lock_does_not_stay_if_a_command_is_killed() {
         cluster.maint(["release", &node]).succeeds();
         assert_eq!(holder_of(cluster, &node), None);
         assert_eq!(keys(cluster, &node), (false, false));
+    });
+}
+
+/// Whoever comes next removes it, whichever commands were killed before.
+#[test]
+fn of_a_lock_that_expired_goes_even_if_the_next_holder_is_killed() {
+    // Other tests let doctor remove such keys, or list them.
+    in_memory("label-expired-killed", |cluster| {
+        let node = cluster.node("worker-1");
+        let bob = |verb: &[&str]| cluster.maint(verb).arg(&node).holder("bob@laptop");
+        let take = ["acquire", &node, "--take-expired"];
+        let leaves_keys = || {
+            bob(&["acquire", "--protect", "--opt-outs=auto"]).succeeds();
+            expire(cluster, &node);
+            killed_before(cluster, &take, "/nodes/");
+            assert_eq!(holder_of(cluster, &node).as_deref(), Some("alice@bastion"));
+            assert_eq!(keys(cluster, &node), (true, true));
+        };
+        // The holder who was killed.
+        for next in [
+            &["release", &node][..],
+            &["acquire", &node, "--reentry"],
+            &["renew", &node],
+        ] {
+            leaves_keys();
+            cluster.maint(next).succeeds();
+            assert_eq!(keys(cluster, &node), (false, false), "{next:?}");
+            cluster.maint(["release", &node]).succeeds();
+        }
+        // Somebody else, after that lock has expired, too.
+        for next in [&["acquire", "--take-expired"][..], &["hold", "-m", "disk"]] {
+            leaves_keys();
+            expire(cluster, &node);
+            bob(next).succeeds();
+            bob(&["release"]).succeeds();
+            assert_eq!(keys(cluster, &node), (false, false), "{next:?}");
+        }
+        leaves_keys();
+        cluster
+            .maint(["release", &node, "--force", "--yes"])
+            .holder("carol@desk")
+            .succeeds();
+        assert_eq!(keys(cluster, &node), (false, false));
+        // A lock that replaced a clean one is like any other.
+        cluster.maint(["acquire", &node]).succeeds();
+        let lease = cluster.lease_of(&node);
+        assert_eq!(
+            lease["metadata"]["annotations"]["kubectl-maint.dev/purpose"],
+            Value::Null
+        );
     });
 }
 

@@ -55,7 +55,7 @@ fn a_refusal_by_an_overlong_lease_says_how_to_break_it() {
         $ kubectl maint acquire worker-2
         -- stderr
         error: cannot acquire node/worker-2: locked by bob@laptop (since [time], until an unreadable time, overlong)
-        hint: if you are bob@laptop, run `kubectl maint --holder bob@laptop renew worker-2`; if nobody works there, release it with `kubectl maint release worker-2 --force -m WHY`
+        hint: if you are bob@laptop, run `kubectl maint renew worker-2 --holder bob@laptop`; if nobody works there, release it with `kubectl maint release worker-2 --force -m WHY`
         -- exit code 3
         ");
         let pasted = ["release", &endless, "--force", "-m", "he left", "--yes"];

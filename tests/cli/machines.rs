@@ -381,7 +381,7 @@ fn an_unhold_without_access_leaves_them_and_says_how_to_remove_them() {
         let run = cluster.maint(["unhold", &node]).succeeds();
         let left = "Warning: node/worker-1: the opt-outs on Machine default/worker-1-machine stay, and block its deletion \
                     and rollouts: context \"mgmt\" does not exist\n\
-                    hint: to remove it: `kubectl maint unhold worker-1 --management-context mgmt`\n";
+                    hint: to remove them: `kubectl maint unhold worker-1 --management-context mgmt`\n";
         assert!(run.to_string().contains(left), "{run}");
         assert_eq!(holder_of(cluster, &node), None);
         assert_eq!(opt_outs(cluster, &machine), both());
@@ -484,15 +484,19 @@ fn the_role_for_machines_is_enough_and_without_it_the_hold_says_so() {
         let run = maint(&["unhold", &node, "--context=mgmt"]);
         assert_eq!(run.code, 0, "{run}");
         assert_eq!(opt_outs(cluster, &machine), json!({}));
-        // The role is needed to list them, too.
+        // The role is needed to list them, too. Other tests have Machines of their own.
         let found = maint(&["doctor", "--context=mgmt", CONTEXT]).stdout;
-        assert!(found.contains("0 with opt-outs of a lock"), "{found}");
+        assert!(
+            found.contains(" machines ") && !found.contains("could not read the Machines"),
+            "{found}"
+        );
     });
 }
 
 #[test]
 fn doctor_finds_what_ended_locks_left_and_removes_it() {
-    on_both("machine-doctor", |cluster| {
+    // It would remove what other tests left on Machines.
+    in_memory("machine-doctor", |cluster| {
         let (kubeconfig, node, machine) = managed(cluster);
         let held = cluster.node("worker-2");
         let of_held = cluster.machine(&held);

@@ -18,6 +18,7 @@ mod cluster_problems;
 mod confirmation;
 mod credential_plugin;
 mod describe;
+mod doctor;
 mod fencing;
 mod held_label;
 mod hints;

@@ -274,7 +274,7 @@ fn locks_of_others_are_refused() {
         $ kubectl maint renew worker-1
         -- stderr
         error: cannot renew node/worker-1: locked by bob@laptop (since [time], until [time], [length] left); you are bob@desktop
-        hint: if you are bob@laptop, run `kubectl maint --holder bob@laptop renew worker-1`
+        hint: if you are bob@laptop, run `kubectl maint renew worker-1 --holder bob@laptop`
         -- exit code 3
         "
         );

@@ -78,11 +78,11 @@ fn expired_locks_become_free_by_time_alone() {
 fn a_time_out_says_how_it_stands() {
     on_both("for-timeout", |cluster| {
         let node = held_by_bob(cluster, "worker-1");
-        assert_snapshot!(cluster.maint(["wait", &node, "--timeout=1s"]).run(), @r#"
-        $ kubectl maint wait worker-1 --timeout=1s
+        assert_snapshot!(cluster.maint(["wait", &node, "--timeout=4s"]).run(), @r#"
+        $ kubectl maint wait worker-1 --timeout=4s
         -- stderr
         waiting for node/worker-1 to be free: it is locked by bob@laptop: "disk" (since [time], until [time], [length] left)
-        error: timed out after 1s waiting for node/worker-1 to be free: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
+        error: timed out after 4s waiting for node/worker-1 to be free: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
         hint: wait longer with `kubectl maint wait worker-1 --timeout 1h`
         -- exit code 4
         "#);
@@ -95,11 +95,11 @@ fn a_time_out_says_how_it_stands() {
         -- exit code 4
         "#);
         let free = free(cluster, "worker-2");
-        let held = ["wait", &free, "--for=locked", "--timeout=1s", "-q"];
+        let held = ["wait", &free, "--for=locked", "--timeout=4s", "-q"];
         assert_snapshot!(cluster.maint(held).run(), @"
-        $ kubectl maint wait worker-2 --for=locked --timeout=1s -q
+        $ kubectl maint wait worker-2 --for=locked --timeout=4s -q
         -- stderr
-        error: timed out after 1s waiting for node/worker-2 to be locked: it is free
+        error: timed out after 4s waiting for node/worker-2 to be locked: it is free
         hint: wait longer with `kubectl maint wait worker-2 --for=locked --timeout 1h`
         -- exit code 4
         ");
@@ -148,10 +148,10 @@ fn many_nodes_that_time_out_take_one_line() {
     in_memory("for-many", |cluster| {
         let nodes: Vec<String> = (10..18).map(|n| cluster.node(&format!("n-{n}"))).collect();
         bob(cluster, &["acquire", "--all", "--yes", "-m", "disk"]).succeeds();
-        assert_snapshot!(cluster.maint(["wait", "--all", "--timeout=1s", "-q"]).run(), @r#"
-        $ kubectl maint wait --all --timeout=1s -q
+        assert_snapshot!(cluster.maint(["wait", "--all", "--timeout=4s", "-q"]).run(), @r#"
+        $ kubectl maint wait --all --timeout=4s -q
         -- stderr
-        error: timed out after 1s waiting for 8 nodes to be free: locked by bob@laptop: "disk" (until [time] at the latest): n-10, n-11, n-12, n-13, n-14 and 3 more
+        error: timed out after 4s waiting for 8 nodes to be free: locked by bob@laptop: "disk" (until [time] at the latest): n-10, n-11, n-12, n-13, n-14 and 3 more
         hint: wait longer with `kubectl maint wait n-10 n-11 n-12 n-13 n-14 n-15 n-16 n-17 --timeout 1h`
         -- exit code 4
         "#);
@@ -190,20 +190,20 @@ fn a_lease_that_is_being_deleted_is_not_free() {
         let keep = |finalizers| json!({"metadata": {"finalizers": finalizers}});
         cluster.patch(&lease, &keep(json!(["example.com/kept"])));
         cluster.delete(&lease);
-        assert_snapshot!(cluster.maint(["wait", &node, "--timeout=1s"]).run(), @"
-        $ kubectl maint wait worker-1 --timeout=1s
+        assert_snapshot!(cluster.maint(["wait", &node, "--timeout=4s"]).run(), @"
+        $ kubectl maint wait worker-1 --timeout=4s
         -- stderr
         waiting for node/worker-1 to be free: it has a Lease that is being deleted
-        error: timed out after 1s waiting for node/worker-1 to be free: its Lease is being deleted
+        error: timed out after 4s waiting for node/worker-1 to be free: its Lease is being deleted
         hint: retry when the Lease is gone; check with `kubectl maint status worker-1`
         -- exit code 4
         ");
-        let acquire = ["acquire", &node, "--wait", "--timeout=1s"];
+        let acquire = ["acquire", &node, "--wait", "--timeout=4s"];
         assert_snapshot!(cluster.maint(acquire).run(), @"
-        $ kubectl maint acquire worker-1 --wait --timeout=1s
+        $ kubectl maint acquire worker-1 --wait --timeout=4s
         -- stderr
         waiting for node/worker-1: its Lease is being deleted; free when its Lease is gone
-        error: timed out after 1s waiting for node/worker-1: its Lease is being deleted
+        error: timed out after 4s waiting for node/worker-1: its Lease is being deleted
         hint: retry when the Lease is gone; check with `kubectl maint status worker-1`
         -- exit code 4
         ");
@@ -300,13 +300,13 @@ fn each_of_several_nodes_is_printed_when_it_reaches_the_state() {
             "wait",
             &nodes[0],
             &third,
-            "--timeout=1s",
+            "--timeout=4s",
             "-o",
             "json",
             "-q",
         ]);
         assert_snapshot!(run.run(), @r#"
-        $ kubectl maint wait worker-1 worker-3 --timeout=1s -o json -q
+        $ kubectl maint wait worker-1 worker-3 --timeout=4s -o json -q
         {
           "apiVersion": "kubectl-maint.dev/v2",
           "kind": "NodeMaintenanceList",
@@ -337,7 +337,7 @@ fn each_of_several_nodes_is_printed_when_it_reaches_the_state() {
               "lockId": "[lock-id]",
               "error": {
                 "code": "TimedOut",
-                "message": "timed out after 1s waiting for node/worker-1 to be free: locked by bob@laptop: \"disk\" (since [time], until [time], [length] left)",
+                "message": "timed out after 4s waiting for node/worker-1 to be free: locked by bob@laptop: \"disk\" (since [time], until [time], [length] left)",
                 "hint": "wait longer with `kubectl maint wait worker-1 --timeout 1h`",
                 "holder": "bob@laptop",
                 "since": "[time]",
@@ -348,7 +348,7 @@ fn each_of_several_nodes_is_printed_when_it_reaches_the_state() {
           ]
         }
         -- stderr
-        error: timed out after 1s waiting for node/worker-1 to be free: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
+        error: timed out after 4s waiting for node/worker-1 to be free: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
         hint: wait longer with `kubectl maint wait worker-1 --timeout 1h`
         -- exit code 4
         "#);
@@ -405,7 +405,7 @@ fn many_are_counted() {
             .map(|number| cluster.node(&format!("worker-{number}")))
             .collect();
         let run = cluster
-            .maint(["wait", "--for=locked", "--timeout=1s"])
+            .maint(["wait", "--for=locked", "--timeout=4s"])
             .args(&names)
             .run();
         assert_eq!(run.code, 4, "{run}");

@@ -11,15 +11,15 @@ mod terminal;
 
 use crate::support::{Cluster, Maint, Running};
 
-/// A lease that is lost three seconds after its last renewal: one second is for requests, one for the
-/// command to end, and one is left.
+/// A lease that is lost nine seconds after its last renewal. The next one is due after four, so that a machine
+/// that stands still for seconds keeps neither the command from its start nor a failure from being seen.
 const SHORT: [&str; 6] = [
     "--request-timeout",
-    "1s",
+    "5s",
     "--grace",
     "1s",
     "--lease-duration",
-    "5s",
+    "11s",
 ];
 
 /// Runs a shell script under the lock of `nodes`.

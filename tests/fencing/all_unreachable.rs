@@ -6,7 +6,7 @@ use control_plane::{Kubelets, NodeSpec, Readiness};
 use rexpect::session::spawn_command;
 use serde_json::{Value, json};
 
-use crate::support::{HEARTBEAT_AGE, Maint, Plane, Stage, eventually};
+use crate::support::{HEARTBEAT_AGE, Maint, PatientHook, Plane, Stage, eventually};
 
 /// How long a prompt or an end may be in coming, in milliseconds.
 const LIMIT: u64 = 60_000;
@@ -34,6 +34,11 @@ fn unreachable(stage: &Stage, names: &[&str]) -> (Vec<String>, Kubelets) {
         })
         .collect();
     stage.plane.create_nodes(&specs).expect("nodes");
+    for node in &nodes {
+        // What other runs fenced is known by it.
+        let status = json!({"status": {"nodeInfo": {"bootID": "boot-1"}}});
+        stage.patch_status(node, &status);
+    }
     let kubelets = stage.kubelets(&[&stage.name("well")]);
     (nodes, kubelets)
 }
@@ -308,6 +313,87 @@ fn it_stops_at_the_first_hook_that_fails_and_at_ctrl_c() {
     for node in [c, d] {
         stage.is_untouched(node);
     }
+}
+
+/// The same person in two windows, or two people: each node gets one hook, and both runs succeed.
+#[test]
+fn two_runs_at_once_share_the_nodes() {
+    for (prefix, second) in [("both-own", "alice@bastion"), ("both-two", "bob@laptop")] {
+        let (mut stage, _alone) = empty(prefix);
+        let (nodes, kubelets) = unreachable(&stage, &["a", "b", "c"]);
+        stage.keep(kubelets);
+        let [a, b, c] = &nodes[..] else {
+            unreachable!("three nodes")
+        };
+        let [ran, end] = ["ran", "end"].map(|name| stage.directory().join(name));
+        let hook = format!(
+            "echo $MAINT_NODE >> '{}'; echo begun; until [ $MAINT_NODE != {a} -o -e '{}' ]; do sleep 0.1; done",
+            ran.display(),
+            end.display()
+        );
+        let fence = || fence_all(&stage, 3).args(["--yes", "--", "sh", "-c", &hook]);
+        let first = fence().until_it_says("begun");
+        let run = fence().holder(second).succeeds();
+        assert!(run.stderr.contains("skipped: "), "{run}");
+        assert!(stage.is_tainted(b) && stage.is_tainted(c), "{run}");
+        std::fs::write(end, "").expect("a file");
+        let run = first.ends();
+        assert_eq!(run.code, 0, "{run}");
+        assert!(stage.is_tainted(a), "{run}");
+        let ran = std::fs::read_to_string(ran).expect("they ran");
+        assert_eq!(ran, format!("{a}\n{b}\n{c}\n"));
+    }
+}
+
+#[test]
+fn a_node_that_comes_back_before_its_turn_is_skipped() {
+    let (mut stage, _alone) = empty("turns");
+    let (nodes, kubelets) = unreachable(&stage, &["a", "b", "c", "d"]);
+    stage.keep(kubelets);
+    let [a, b, c, d] = &nodes[..] else {
+        unreachable!("four nodes")
+    };
+    let hook = PatientHook::new(&stage);
+    let running = hook.begins(fence_all(&stage, 4).args(["--yes", "-o", "json"]));
+    stage.beats(b);
+    stage.kubectl(&["delete", "node", c]);
+    hook.may_end();
+    let run = running.ends();
+    assert_eq!(run.code, 0, "{run}");
+    for told in [
+        format!("skipped: cannot fence node/{b}: its kubelet is alive (last heartbeat "),
+        format!("skipped: Error from server (NotFound): nodes \"{c}\" not found\n"),
+    ] {
+        assert!(run.stderr.contains(&told), "{run}");
+    }
+    assert!(stage.is_tainted(a) && stage.is_tainted(d), "{run}");
+    stage.is_untouched(b);
+    let list: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    let items = list["items"].as_array().expect("a list").iter();
+    let items: Vec<&Value> = items.map(|item| &item["node"]).collect();
+    assert_eq!(items, [a, d]);
+}
+
+#[test]
+fn it_stops_at_a_hook_that_hangs() {
+    let (mut stage, _alone) = empty("hangs");
+    let (nodes, kubelets) = unreachable(&stage, &["a", "b", "c"]);
+    stage.keep(kubelets);
+    let [a, b, c] = &nodes[..] else {
+        unreachable!("three nodes")
+    };
+    let hook = format!("test $MAINT_NODE != {b} || exec sleep 600");
+    let run = fence_all(&stage, 3)
+        .args(["--yes", "--hook-timeout=2s", "--", "sh", "-c", &hook])
+        .run();
+    assert_eq!(run.code, 1, "{run}");
+    let stopped =
+        format!("Warning: stopped at node/{b}; fenced before: node/{a}; not fenced: node/{c}\n");
+    assert!(run.stderr.contains(&stopped), "{run}");
+    assert!(run.stderr.contains("did not end within 2s"), "{run}");
+    assert!(stage.is_tainted(a));
+    stage.is_untouched(b);
+    stage.is_untouched(c);
 }
 
 #[test]

@@ -1,9 +1,13 @@
 //! `fence` reports what the fencing costs before it changes anything.
 
 use insta::assert_snapshot;
+use rexpect::session::spawn_command;
 use serde_json::{Value, json};
 
 use crate::support::{Stage, eventually};
+
+/// How long a prompt or an end may be in coming, in milliseconds.
+const LIMIT: u64 = 60_000;
 
 /// A pod that waits for the node to come back, with data of its own.
 fn patient(stage: &Stage, name: &str, node: &str) -> Value {
@@ -49,4 +53,39 @@ fn pods_that_nothing_recreates_are_lost_only_with_consent() {
     // It is fenced: there is nothing more to accept.
     let run = stage.maint(fence).succeeds();
     assert!(!run.stderr.contains("emptyDir"), "{run}");
+}
+
+/// A risk, the reason, and the name of the node.
+#[test]
+fn risks_are_asked_for_on_a_terminal() {
+    let (stage, node) = Stage::with_unreachable_node("cost-asked");
+    stage.create(&[stage.namespace(), patient(&stage, "tool", &node)]);
+    let fence = || {
+        let fence = stage.maint(["fence", &node, "--powered-off=dark"]);
+        let command = fence.env("TERM", "xterm").command();
+        let mut terminal = spawn_command(command, Some(LIMIT)).expect("a terminal");
+        let question = "Accept the risk `no-owner`?";
+        terminal.exp_string(question).expect("a question");
+        terminal
+    };
+    let mut refused = fence();
+    refused.send_line("n").expect("it listens");
+    let said = refused.exp_eof().expect("it ends");
+    stage.is_untouched(&node);
+    assert!(!said.contains("Reason"), "{said}");
+
+    let mut accepted = fence();
+    for (answer, question) in [
+        ("y", "Reason, recorded on the node"),
+        ("it can go", "type its name"),
+    ] {
+        accepted.send(&format!("{answer}\r")).expect("it listens");
+        accepted.flush().expect("it listens");
+        accepted.exp_string(question).expect("a question");
+    }
+    accepted.send(&format!("{node}\r")).expect("it listens");
+    accepted.flush().expect("it listens");
+    let said = accepted.exp_eof().expect("it ends");
+    assert!(stage.is_tainted(&node), "{said}");
+    assert_eq!(stage.record(&node).expect("a record")["why"], "it can go");
 }

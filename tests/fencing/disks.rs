@@ -154,7 +154,11 @@ fn the_report_shows_what_becomes_of_each_volume() {
             assert!(!over || report.contains(row.finding), "{report}");
             over
         });
-        let words = ["--accept-risk", "-m", "the rack burns", "--timeout=8s"];
+        let limit = match row.then {
+            Then::Runs => "--timeout=2m",
+            Then::Waits(_) | Then::Pends => "--timeout=10s",
+        };
+        let words = ["--accept-risk", "-m", "the rack burns", limit];
         let run = stage.maint(force).args(words).start();
         if !matches!(row.then, Then::Pends) {
             place(&stage, set, uid, other);

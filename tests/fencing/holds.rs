@@ -260,7 +260,7 @@ fn a_hold_that_ends_while_fence_waits_is_reported() {
     stage.create(&[stage.namespace(), pod]);
     let fence = || {
         stage
-            .maint(["fence", &node, "--powered-off=dark", "--timeout=3s"])
+            .maint(["fence", &node, "--powered-off=dark", "--timeout=10s"])
             .args(["--accept-risk=no-owner", "-m", "it can go"])
             .until_it_says("waiting for 1 pod")
     };

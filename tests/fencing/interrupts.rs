@@ -107,7 +107,7 @@ fn a_hold_that_succeeds_after_an_interrupt_is_ended() {
 fn a_hold_that_gets_no_answer_may_still_be_written() {
     let (stage, node) = with_lease("unknown-hold");
     let (proxy, _cluster) = stage.proxy(keeping_after(0));
-    let fence = ["fence", &node, "--powered-off=dark", "--request-timeout=2s"];
+    let fence = ["fence", &node, "--powered-off=dark", "--request-timeout=5s"];
     let run = stage.maint(fence).kubeconfig(&proxy.kubeconfig).run();
     assert_eq!(run.code, 1, "{run}");
     let message = format!(

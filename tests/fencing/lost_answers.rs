@@ -65,7 +65,7 @@ fn a_record_that_gets_no_answer_may_still_be_written_and_the_hold_stays() {
             false => Treatment::Pass,
         }
     });
-    let (run, kept) = fencing(&stage, &node, &proxy, &["--request-timeout=2s"]);
+    let (run, kept) = fencing(&stage, &node, &proxy, &["--request-timeout=5s"]);
     let run = run.ends();
     assert_eq!(run.code, 1, "{run}");
     let line =
@@ -82,7 +82,7 @@ fn a_record_that_gets_no_answer_may_still_be_written_and_the_hold_stays() {
 fn a_record_without_an_answer_is_written_again_for_another_version() {
     let (stage, node) = Stage::with_unreachable_node("outdated");
     let (proxy, _cluster) = stage.proxy(keeping_first());
-    let (run, kept) = fencing(&stage, &node, &proxy, &["--request-timeout=2s"]);
+    let (run, kept) = fencing(&stage, &node, &proxy, &["--request-timeout=5s"]);
     let label = json!({"metadata": {"labels": {"touched": "yes"}}});
     stage.patch("node", &node, &label);
     let run = run.ends();
@@ -132,6 +132,27 @@ fn an_interrupted_record_may_still_take_effect() {
     let holder = stage.holder(&node);
     assert_eq!(holder.as_deref(), Some("kubeadm:alice@bastion"));
     drop(kept);
+}
+
+/// The other run works under the same hold.
+#[test]
+fn a_run_whose_announcement_comes_too_late_leaves_its_hold_to_the_other() {
+    let (stage, node) = Stage::with_unreachable_node("too-late");
+    let (proxy, _cluster) = stage.proxy(keeping_first());
+    let (run, kept) = proxy.holds_up(stage.maint(["fence", &node, "--", "true"]));
+    let other = json!({
+        "id": "other", "who": "alice@bastion", "program": "sh",
+        "since": "2026-01-01T00:00:00Z", "until": "2099-01-01T00:00:00Z",
+    });
+    stage.annotate(&node, "kubectl-maint.dev/hook", &other);
+    assert_eq!(kept.passes(), 409);
+    let run = run.ends();
+    assert_eq!(run.code, 3, "{run}");
+    let told = format!("a hook may still be running for node/{node}: sh, started by alice@bastion");
+    assert!(run.stderr.contains(&told), "{run}");
+    assert_eq!(stage.hook(&node), Some(other));
+    let holder = stage.holder(&node);
+    assert_eq!(holder.as_deref(), Some("kubeadm:alice@bastion"));
 }
 
 /// The hook has succeeded, and is announced until its record comes: the way on is named, and goes on.

@@ -49,7 +49,7 @@ fn report(stage: &Stage, pod: &str) -> String {
 
 fn force_delete(stage: &Stage, pod: &str) -> Run {
     let force = ["force-delete", pod, "-n", stage.own()];
-    let confirmed = ["--accept-risk", "-m", "the rack burns", "--timeout=5s"];
+    let confirmed = ["--accept-risk", "-m", "the rack burns", "--timeout=10s"];
     stage.maint(force).args(confirmed).run()
 }
 

@@ -137,12 +137,12 @@ fn a_node_that_is_deleted_during_the_hook_of_fence_is_reported() {
 fn a_record_that_gets_no_answer_before_its_node_is_deleted_leaves_no_hold() {
     let (stage, node) = Stage::with_unreachable_node("deleted-record");
     let (proxy, _cluster) = stage.proxy(keeping);
-    let fence = ["fence", &node, "--powered-off=dark", "--request-timeout=2s"];
+    let fence = ["fence", &node, "--powered-off=dark", "--request-timeout=5s"];
     let run = stage.maint(fence).kubeconfig(&proxy.kubeconfig).start();
     let kept = proxy.kept();
     delete(&stage, &node);
     assert_snapshot!(run.ends(), @"
-    $ kubectl maint fence worker-1 --powered-off=dark --request-timeout=2s
+    $ kubectl maint fence worker-1 --powered-off=dark --request-timeout=5s
     -- stderr
     lease/worker-1 created
     node/worker-1 on hold until it is unfenced

@@ -226,6 +226,13 @@ fn fencers_have_the_rights_and_users_see_which_are_missing() {
     let fence = ["fence", &node, "--powered-off=dark"];
     let ran = stage.directory().join("ran");
     let hook = ["fence", &node, "--", "touch", ran.to_str().expect("a path")];
+    let run = stage.maint(fence).kubeconfig(&user).run();
+    assert_eq!(run.code, 1, "{run}");
+    let message =
+        "hint: ask an administrator for permission to list pods; deploy/rbac.yaml has the roles\n";
+    assert!(run.stderr.contains(message), "{run}");
+    let pods = Rule::new("", &["pods"], &["list"]);
+    stage.plane.grant("uma", &[pods]).expect("rights");
     assert_snapshot!(stage.maint(fence).kubeconfig(&user).run(), @r#"
     $ kubectl maint fence worker-1 --powered-off=dark
     -- stderr
@@ -234,13 +241,6 @@ fn fencers_have_the_rights_and_users_see_which_are_missing() {
     -- exit code 6
     "#);
     let insist = ["--accept-risk=unread", "-m", "no medik8s here"];
-    let run = stage.maint(fence).args(insist).kubeconfig(&user).run();
-    assert_eq!(run.code, 1, "{run}");
-    let message =
-        "hint: ask an administrator for permission to list pods; deploy/rbac.yaml has the roles\n";
-    assert!(run.stderr.contains(message), "{run}");
-    let pods = Rule::new("", &["pods"], &["list"]);
-    stage.plane.grant("uma", &[pods]).expect("rights");
     let run = stage
         .maint(["fence", &node])
         .args(insist)

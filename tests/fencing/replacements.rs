@@ -14,8 +14,12 @@ fn nodes(prefix: &str) -> (Stage, [String; 3], Kubelets) {
     (stage, nodes, kubelets)
 }
 
-/// A Deployment of one pod in the namespace of the test.
+/// A Deployment of one pod in the namespace of the test. Nobody evicts it from a node that is lost.
 fn deployment(stage: &Stage) {
+    let tolerations = ["unreachable", "not-ready"].map(|taint| {
+        let key = format!("node.kubernetes.io/{taint}");
+        json!({"key": key, "operator": "Exists", "effect": "NoExecute"})
+    });
     stage.create(&[json!({
         "apiVersion": "apps/v1", "kind": "Deployment",
         "metadata": {"name": "web", "namespace": stage.own()},
@@ -26,6 +30,7 @@ fn deployment(stage: &Stage) {
                 "metadata": {"labels": {"app": "web"}},
                 "spec": {
                     "terminationGracePeriodSeconds": 1,
+                    "tolerations": tolerations,
                     "containers": [{"name": "c", "image": "none"}],
                 },
             },
@@ -184,5 +189,55 @@ fn a_pod_that_its_controller_no_longer_wants_is_not_awaited() {
         (&removed["name"], &removed["outcome"]),
         (&json!(pod), &json!("Deleted"))
     );
+    stage.keep(kubelets);
+}
+
+/// The control plane leaves its phase as it was. A dead node is not told from a live one by that.
+#[test]
+fn a_replacement_on_a_node_that_is_lost_too_does_not_count() {
+    let (mut stage, [unreachable, other, _], kubelets) = nodes("lost-too");
+    let _logs = stage.plane.keep_logs_on_panic("fencing-lost-too");
+    stage.create(&[stage.namespace()]);
+    deployment(&stage);
+    let lose = |node: &str| {
+        kubelets
+            .stop_heartbeats(node, HEARTBEAT_AGE)
+            .expect("its heartbeats stop");
+        stage.is_reported_unreachable(node);
+    };
+    let before = place_web(&stage, &unreachable);
+    lose(&unreachable);
+    let namespace = ["-n", stage.own()];
+    stage.kubectl(&[&["delete", "pod", &before, "--wait=false"], &namespace[..]].concat());
+    let after = place_web(&stage, &other);
+    let status = |kind: &str| {
+        let pod = stage.get(&[&["pod", &after], &namespace[..]].concat());
+        let conditions = pod.unwrap_or_default()["status"]["conditions"].clone();
+        let mut conditions = conditions.as_array().into_iter().flatten();
+        let found = conditions.find(|condition| condition["type"] == kind);
+        found.map(|condition| condition["status"].clone())
+    };
+    eventually("it runs", || status("Ready") == Some(json!("True")));
+    lose(&other);
+    eventually("it is marked", || status("Ready") == Some(json!("False")));
+    let fence = [
+        "fence",
+        &unreachable,
+        "--powered-off=dark",
+        "-o",
+        "json",
+        "--timeout=60s",
+    ];
+    let run = stage.maint(fence).run();
+    assert_eq!(run.code, 4, "{run}");
+    let removed = &run.item()["removedPods"][0];
+    assert_eq!(removed["replacement"]["name"], *after, "{removed:#}");
+    assert_eq!(removed["replacement"]["running"], false, "{removed:#}");
+    let told = format!(
+        "{}/{before} (now {after}) does not run again yet: ",
+        stage.own()
+    );
+    assert!(run.stderr.contains(&told), "{run}");
+    assert!(run.stderr.contains(&format!("node/{other}")), "{run}");
     stage.keep(kubelets);
 }

@@ -1,11 +1,15 @@
 //! Nodes that are fenced on suspicion: they still report, and nothing is recorded before they have stopped.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use http::Method;
 use insta::assert_snapshot;
 use nix::sys::wait::WaitStatus;
 use rexpect::session::spawn_command;
 use serde_json::json;
 
-use crate::support::{Maint, PatientHook, Stage};
+use crate::support::{Maint, PatientHook, Stage, Treatment};
 
 /// How long a prompt or an end may be in coming, in milliseconds.
 const LIMIT: u64 = 60_000;
@@ -48,6 +52,7 @@ fn a_suspect_is_recorded_and_tainted_only_after_it_has_stopped_reporting() {
     assert_snapshot!(run.stderr, @"
     lease/suspect-worker-2 created
     node/suspect-worker-2 on hold until it is unfenced
+    node/suspect-worker-2 labelled and cordoned until the hold ends; `kubectl drain` still evicts its pods
     begun
     node/suspect-worker-2: waiting up to 5m for it to stop reporting; it is not fenced before
     node/suspect-worker-2: nothing is left to evict or detach
@@ -68,17 +73,18 @@ fn a_suspect_that_goes_on_reporting_is_never_tainted() {
         &node,
         "--suspect",
         "--yes",
-        "--timeout=5s",
+        "--timeout=10s",
         "--",
         "true",
     ];
     assert_snapshot!(stage.maint(suspect).run(), @"
-    $ kubectl maint fence worker-2 --suspect --yes --timeout=5s -- true
+    $ kubectl maint fence worker-2 --suspect --yes --timeout=10s -- true
     -- stderr
     lease/worker-2 created
     node/worker-2 on hold until it is unfenced
-    node/worker-2: waiting up to 5s for it to stop reporting; it is not fenced before
-    error: node/worker-2 was not fenced: it still reports to Kubernetes after 5s, so it is not off
+    node/worker-2 labelled and cordoned until the hold ends; `kubectl drain` still evicts its pods
+    node/worker-2: waiting up to 10s for it to stop reporting; it is not fenced before
+    error: node/worker-2 was not fenced: it still reports to Kubernetes after 10s, so it is not off
     hint: it stays on hold; check the machine, then run the same command again; or end the hold with `kubectl maint unfence worker-2`
     -- exit code 4
     ");
@@ -112,15 +118,83 @@ fn a_suspect_that_looks_unreachable_is_watched_for_one_lease_duration() {
         stage.maint(suspect).run()
     };
     heartbeat_lasts(&stage, &node, 60);
-    let run = suspect("--timeout=2s");
+    let run = suspect("--timeout=5s");
     assert_eq!(run.code, 4, "{run}");
-    let told = "unknown whether it has stopped reporting: watched for only 2s; this needs 1m\nhint: it stays on hold; \
+    let told = "unknown whether it has stopped reporting: watched for only 5s; this needs 1m\nhint: it stays on hold; \
                 run the same command again with a longer --timeout; or end";
     assert!(run.stderr.contains(told), "{run}");
     assert!(!run.stderr.contains("still reports"), "{run}");
     assert_eq!((stage.record(&node), stage.taint(&node)), (None, None));
     heartbeat_lasts(&stage, &node, 2);
     let run = suspect("--timeout=1m");
+    assert_eq!(run.code, 0, "{run}");
+    assert!(stage.is_tainted(&node));
+}
+
+/// It was ready when the hook began, so pods may still come to it.
+#[test]
+fn a_pod_that_nothing_recreates_and_that_comes_during_the_hook_is_not_lost_silently() {
+    let (stage, node) = reporting("suspect-late-pod");
+    stage.create(&[stage.namespace()]);
+    let hook = PatientHook::new(&stage);
+    let running = hook.begins(stage.maint(["fence", &node, "--suspect", "--yes"]));
+    assert_eq!(stage.node(&node)["spec"]["unschedulable"], true);
+    stage.create(&[stage.pod("tool", &node)]);
+    stage.stops_heartbeats(&node);
+    hook.may_end();
+    let run = running.ends();
+    assert_eq!(run.code, 6, "{run}");
+    let pod = format!("{}/tool", stage.own());
+    let told = format!(
+        "node/{node}: deleted, and nothing recreates 1 pod ({pod})\n\
+         Warning: node/{node} stays on hold; to end the hold, run `kubectl maint unfence {node}`\n\
+         Warning: the hook succeeded, but this was not recorded: node/{node} should be off now\n\
+         error: cannot fence node/{node}: nothing recreates 1 pod ({pod})\n\
+         hint: to fence it anyway, add --accept-risk=no-owner -m \"WHY\"\n"
+    );
+    assert!(run.stderr.ends_with(&told), "{run}");
+    assert_eq!((stage.record(&node), stage.taint(&node)), (None, None));
+    assert_eq!(stage.hook(&node), None);
+    let holder = stage.holder(&node);
+    assert_eq!(holder.as_deref(), Some("kubeadm:alice@bastion"));
+    let accepted = [
+        "--suspect",
+        "--yes",
+        "--accept-risk=no-owner",
+        "-m",
+        "it can go",
+    ];
+    stage
+        .maint(["fence", &node])
+        .args(accepted)
+        .args(["--", "true"])
+        .succeeds();
+    assert!(stage.get(&["pod", "tool", "-n", stage.own()]).is_none());
+    stage.comes_back(&node, "boot-2");
+    stage.maint(["unfence", &node]).succeeds();
+    assert!(stage.node(&node)["spec"]["unschedulable"].is_null());
+}
+
+/// The hook has succeeded, and what is still read until the node has stopped is retried.
+#[test]
+fn a_short_outage_while_a_suspect_is_awaited_does_not_lose_its_proof() {
+    let (stage, node) = reporting("suspect-outage");
+    let is_away = Arc::new(AtomicBool::new(false));
+    let away = is_away.clone();
+    let (proxy, _cluster) = stage.proxy(move |method, path| {
+        match away.load(Ordering::SeqCst) && *method == Method::GET && path.contains("/nodes/") {
+            true => Treatment::Answer(503, None),
+            false => Treatment::Pass,
+        }
+    });
+    let suspect = ["fence", &node, "--suspect", "--yes", "--powered-off=dark"];
+    let suspect = stage.maint(suspect).kubeconfig(&proxy.kubeconfig);
+    let mut running = suspect.until_it_says("for it to stop reporting");
+    is_away.store(true, Ordering::SeqCst);
+    running.says("retrying");
+    is_away.store(false, Ordering::SeqCst);
+    stage.stops_heartbeats(&node);
+    let run = running.ends();
     assert_eq!(run.code, 0, "{run}");
     assert!(stage.is_tainted(&node));
 }

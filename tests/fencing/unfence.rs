@@ -120,11 +120,11 @@ fn the_opposite_hook_brings_back_what_was_cut_off() {
 
     let (stage, node) = Stage::with_unreachable_node("no-undo");
     stage.maint(["fence", &node, "--", "true"]).succeeds();
-    assert_snapshot!(stage.maint(["unfence", &node, "--timeout=1s", "--", "true"]).run(), @"
-    $ kubectl maint unfence worker-1 --timeout=1s -- true
+    assert_snapshot!(stage.maint(["unfence", &node, "--timeout=5s", "--", "true"]).run(), @"
+    $ kubectl maint unfence worker-1 --timeout=5s -- true
     -- stderr
-    node/worker-1: waiting up to 1s for it to come back
-    error: the hook succeeded, but node/worker-1 is still unreachable after 1s: it stays fenced
+    node/worker-1: waiting up to 5s for it to come back
+    error: the hook succeeded, but node/worker-1 is still unreachable after 5s: it stays fenced
     hint: when it is back, run `kubectl maint unfence worker-1`
     -- exit code 4
     ");

@@ -3,6 +3,7 @@
 
 mod completion;
 mod layers;
+mod links;
 #[path = "../support/namespace.rs"]
 mod namespace;
 mod rights;
@@ -10,4 +11,5 @@ mod sentences;
 mod shells;
 mod source;
 mod support;
+mod troubleshooting;
 mod walk;

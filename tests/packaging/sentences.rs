@@ -6,9 +6,11 @@ use crate::source::{literals, sources};
 const REFERENCE: &str = "output/reference.rs";
 
 /// The beginnings of texts that have more than one word, and are no messages.
-const NO_MESSAGES: [&str; 18] = [
+const NO_MESSAGES: [&str; 19] = [
     // A shell command.
     "unset PROMPT_COMMAND; ",
+    // A tip of the argument parser.
+    "to pass '",
     // A permission, by the verb and the resource.
     "get heartbeats",
     // Headers of columns, and a cell of typical width.
@@ -63,6 +65,8 @@ fn sentences(layers: &[&str], most: usize) -> String {
 fn only_words_hold_sentences() {
     let found = sentences(
         &[
+            "usage_errors",
+            "completion",
             "commands/",
             "run/",
             "args/",

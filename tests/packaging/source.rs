@@ -31,7 +31,8 @@ fn sources_of(package: &Path) -> BTreeMap<PathBuf, TokenStream> {
     sources.collect()
 }
 
-fn files(directory: &Path, into: &mut Vec<PathBuf>) {
+/// Adds the Rust files below `directory`.
+pub(crate) fn files(directory: &Path, into: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).expect("a directory") {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
@@ -72,13 +73,20 @@ pub(crate) fn imports_of(package: &Path) -> BTreeMap<Module, BTreeSet<Module>> {
     imports.collect()
 }
 
-/// Those of `modules` that the file of `from` names, in `use` and elsewhere.
+/// Those of `modules` that the file of `from` names, in `use` and elsewhere. What it only hands on of its own parts,
+/// with `pub use`, is left out.
 pub(crate) fn imported(
     from: &Module,
     tokens: TokenStream,
     modules: &BTreeSet<Module>,
 ) -> BTreeSet<Module> {
-    let mut reader = Reader::default();
+    let parts = modules
+        .iter()
+        .filter(|module| module.len() == from.len() + 1 && module.starts_with(from));
+    let mut reader = Reader {
+        parts: parts.filter_map(|part| part.last().cloned()).collect(),
+        ..Reader::default()
+    };
     reader.read(tokens, "");
     let found = reader.paths.into_iter().map(|path| {
         let mut full = match &*path[0] {
@@ -111,9 +119,24 @@ pub(crate) fn literals(tokens: TokenStream) -> Vec<(String, String)> {
     reader.literals
 }
 
+/// All names in a file.
+pub(crate) fn identifiers(tokens: TokenStream) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for token in tokens {
+        match token {
+            TokenTree::Ident(name) => drop(names.insert(name.to_string())),
+            TokenTree::Group(group) => names.extend(identifiers(group.stream())),
+            TokenTree::Punct(_) | TokenTree::Literal(_) => {}
+        }
+    }
+    names
+}
+
 #[derive(Default)]
 struct Reader {
-    /// Those that begin with `crate`, `self` or `super`.
+    /// The modules below that of the file.
+    parts: BTreeSet<String>,
+    /// Those that begin with `crate`, `self`, `super`, or one of `parts`.
     paths: Vec<Vec<String>>,
     literals: Vec<(String, String)>,
 }
@@ -123,8 +146,10 @@ impl Reader {
     fn read(&mut self, tokens: TokenStream, callee: &str) {
         let mut tokens = tokens.into_iter().peekable();
         let mut name = String::new();
+        let mut is_below_another = false;
         while let Some(token) = tokens.next() {
             let last = std::mem::take(&mut name);
+            let is_part_of_path = std::mem::take(&mut is_below_another);
             match token {
                 TokenTree::Punct(punct) if punct.as_char() == '#' => {
                     if is_cfg_test(attribute(&mut tokens)) {
@@ -133,7 +158,7 @@ impl Reader {
                 }
                 // As in `format!(…)`, whose text is its caller's.
                 TokenTree::Punct(punct) if punct.as_char() == '!' => callee.clone_into(&mut name),
-                TokenTree::Punct(_) => {}
+                TokenTree::Punct(punct) => is_below_another = punct.as_char() == ':',
                 TokenTree::Literal(literal) => {
                     let literal = literal.to_string();
                     if let Some(text) = string(&literal) {
@@ -145,7 +170,11 @@ impl Reader {
                     if name == "pub" {
                         // The place in `pub(in crate::words)` is no import.
                         tokens.next_if(|next| matches!(next, TokenTree::Group(_)));
-                    } else if ["crate", "self", "super"].contains(&&*name) {
+                    } else if name == "use" && last == "pub" {
+                        self.hand_on(&mut tokens);
+                    } else if ["crate", "self", "super"].contains(&&*name)
+                        || (self.parts.contains(&name) && !is_part_of_path)
+                    {
                         self.path(vec![name.clone()], &mut tokens);
                     }
                 }
@@ -158,6 +187,17 @@ impl Reader {
                 }
             }
         }
+    }
+
+    /// Reads a `pub use`: only what it hands on of other modules is an import.
+    fn hand_on(&mut self, tokens: &mut Peekable<IntoIter>) {
+        let used = tokens.take_while(
+            |token| !matches!(token, TokenTree::Punct(punct) if punct.as_char() == ';'),
+        );
+        let mut reader = Self::default();
+        reader.read(used.collect(), "");
+        let others = reader.paths.into_iter().filter(|path| path[0] != "self");
+        self.paths.extend(others);
     }
 
     /// Reads the rest of the path that begins with `path`, which may end in braces.
@@ -248,7 +288,7 @@ fn names(path: &str) -> Module {
 
 #[test]
 fn an_import_is_found_in_any_form() {
-    let modules = ["a", "b", "c", "words", "words/x", "words/y"];
+    let modules = ["a", "b", "c", "words", "words/x", "words/y", "words/x/part"];
     let modules = modules.map(names).into();
     let found = |text| imported(&names("words/x"), tokens(text), &modules);
     let a_and_c = BTreeSet::from(["a", "c"].map(names));
@@ -262,6 +302,14 @@ fn an_import_is_found_in_any_form() {
         assert_eq!(found(text), a_and_c, "{text}");
     }
     assert_eq!(found("use super::y::Z;"), [names("words/y")].into());
+    assert_eq!(found("pub use super::y::Z;"), [names("words/y")].into());
+    for text in [
+        "use part::A;",
+        "use self::part::{A, B};",
+        "fn f(x: &part::A) { part::g(x) }",
+    ] {
+        assert_eq!(found(text), [names("words/x/part")].into(), "{text}");
+    }
     for text in ["use super::*;", "use super::{self as around};"] {
         assert_eq!(found(text), [names("words")].into(), "{text}");
     }
@@ -276,6 +324,8 @@ fn an_import_is_found_in_any_form() {
         "// use crate::a::B;\n/// [`crate::a`]\nfn f(&self) { self.a() }",
         "#[cfg(test)]\nuse crate::a::B;\n#[cfg(test)]\nmod tests { use crate::a::B; }",
         "pub(in crate::a) use self::b::C;",
+        "mod part;\npub use part::A;\npub(crate) use self::part::{B, C};",
+        "fn f(part: A) { part.g(other::part::B) }",
         "const X: &str = \"use crate::a::B;\";",
     ] {
         assert_eq!(found(text), BTreeSet::new(), "{text}");

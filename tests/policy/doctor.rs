@@ -1,10 +1,10 @@
 //! `doctor`: its findings and its hints.
 
-use control_plane::{ControlPlane, NodeSpec, is_left_out};
+use control_plane::{ControlPlane, NodeSpec, Rule, is_left_out};
 use serde_json::{Value, json};
 
 use crate::support::{
-    ADMINISTRATORS, BINDINGS, HOLDERS, LEASES, NODES, Person, Run, USERS, admin, admitted,
+    ADMINISTRATORS, BINDINGS, HOLDERS, LEASES, NODES, Person, Run, USERS, admin, admitted, at,
     await_denial, denying, person, wait_until,
 };
 
@@ -91,10 +91,43 @@ fn problems_are_named_with_what_to_do() {
         assert_eq!(
             lines(&run, policy),
             format!(
-                "note     {policy:<15}audit: nothing is refused\nto refuse such writes: `kubectl maint enforce deny`"
+                "note     {policy:<15}audit: nothing is refused; no broken rule since this API server started\n\
+                 to refuse such writes: `kubectl maint enforce deny`"
             )
         );
     }
+    let wrong = json!({
+        "metadata": {"generateName": "wrong-"}, "spec": {"renewTime": "2000-01-01T00:00:00.000000Z"},
+    });
+    wait_until("it is counted", || {
+        admitted(admin.post(LEASES, &wrong), "in audit mode");
+        let found = lines(&admin.maint(&["doctor"]), "lease policy");
+        let begin = "note     lease policy   audit: nothing is refused; ";
+        let count = found.strip_prefix(begin).expect("the mode");
+        let (count, rest) = count.split_once(' ').expect("a count");
+        count.parse().is_ok_and(|count: u32| count >= 1)
+            && rest.contains("since this API server started\nthe audit log shows which, ")
+    });
+    // Who may read the policies may not have the right to read the metrics.
+    let group = "admissionregistration.k8s.io";
+    let kinds = [
+        "validatingadmissionpolicies",
+        "validatingadmissionpolicybindings",
+    ];
+    let rights = [Rule::new(group, &kinds, &["get"])];
+    plane.grant("mia", &rights).expect("rights");
+    let mia = person(&plane, "mia", &[USERS]);
+    let run = doctor(&mia, 0);
+    assert_eq!(
+        lines(&run, "policies"),
+        "note     policies       you may not read the metrics of the API server, which count broken rules\nan \
+         administrator can check with `kubectl maint doctor`"
+    );
+    assert!(
+        lines(&run, "lease policy")
+            .starts_with("note     lease policy   audit: nothing is refused\n"),
+        "{run:?}"
+    );
     let uma = person(&plane, "uma", &[USERS]);
     let node = json!({"metadata": {"name": "checked"}});
     admitted(admin.post(NODES, &node), "a node");
@@ -167,6 +200,74 @@ fn problems_are_named_with_what_to_do() {
     );
 }
 
+#[test]
+fn locks_of_other_tools_are_shown() {
+    if is_left_out() {
+        return;
+    }
+    let builder = ControlPlane::builder().controller_manager(false);
+    let plane = builder.start().expect("a control plane");
+    let _logs = plane.keep_logs_on_panic("doctor-other-locks");
+    let admin = admin(&plane);
+    let found = || lines(&admin.maint(&["doctor"]), "other locks");
+    let none = "ok       other locks    neither kured nor medik8s holds a lock";
+    assert_eq!(found(), none);
+
+    let label = json!({"name": "kured"});
+    let containers = json!([{"name": "kured", "image": "kured"}]);
+    let kured = json!({
+        "metadata": {"name": "kured"},
+        "spec": {
+            "selector": {"matchLabels": label},
+            "template": {"metadata": {"labels": label}, "spec": {"containers": containers}},
+        },
+    });
+    let daemon_sets = "/apis/apps/v1/namespaces/kube-system/daemonsets";
+    admitted(admin.post(daemon_sets, &kured), "kured");
+    assert_eq!(found(), none);
+    let lock = json!({
+        "nodeID": "worker-1", "metadata": {"unschedulable": false}, "created": at(-10 * 86_400), "TTL": 0,
+    });
+    let annotated = json!({"metadata": {"annotations": {
+        "weave.works/kured-node-lock": lock.to_string(),
+    }}});
+    let path = format!("{daemon_sets}/kured");
+    admitted(admin.patch(&path, &annotated), "its lock");
+    assert_eq!(
+        found(),
+        "note     other locks    kured holds its lock for worker-1 (10d)\nif it does not reboot them: `kubectl -n \
+         kube-system annotate daemonset kured weave.works/kured-node-lock-`"
+    );
+    let release = ["-n", "kube-system", "annotate", "daemonset", "kured"];
+    let release = [&release[..], &["weave.works/kured-node-lock-"]].concat();
+    plane.kubectl(&release).expect("the hint works");
+    assert_eq!(found(), none);
+
+    let namespace = json!({"metadata": {"name": "medik8s-leases"}});
+    admitted(admin.post("/api/v1/namespaces", &namespace), "a namespace");
+    let lease = json!({
+        "metadata": {"name": "node-worker-2"},
+        "spec": {
+            "holderIdentity": "node-maintenance", "acquireTime": at(0), "renewTime": at(0),
+            "leaseDurationSeconds": 3600,
+        },
+    });
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/medik8s-leases/leases";
+    admitted(admin.post(leases, &lease), "a Lease");
+    assert_eq!(
+        found(),
+        "note     other locks    medik8s works on worker-2 (node-maintenance)\nto see until when: `kubectl maint \
+         leases -n medik8s-leases`"
+    );
+    let nobody = person(&plane, "nobody", &[]);
+    let run = nobody.maint(&["doctor"]);
+    assert_eq!(
+        lines(&run, "other locks"),
+        "note     other locks    you may not read the lock of kured, an annotation of its DaemonSet\nan administrator \
+         can check with `kubectl maint doctor`"
+    );
+}
+
 /// A program reads the same.
 #[test]
 fn findings_are_printed_as_data() {
@@ -199,7 +300,7 @@ fn leases_without_managed_fields_are_repaired() {
     admitted(uma.post(LEASES, &empty), "a lease without fields");
     let refused = uma.maint(&["acquire", node, "--holder", "uma"]);
     assert_eq!(refused.code, 1, "{refused:?}");
-    let hint = "(maint-untracked)\nhint: repair its Lease with `kubectl maint --holder uma doctor --fix`\n";
+    let hint = "(maint-untracked)\nhint: repair its Lease with `kubectl maint doctor --fix --holder uma`\n";
     assert!(refused.stderr.ends_with(hint), "{refused:?}");
     let found = uma.maint(&["doctor"]);
     assert!(lines(&found, "leases").contains(node), "{found:?}");
@@ -240,7 +341,7 @@ fn held_labels_of_ended_locks_are_found() {
     let found = lines(&admin.maint(&["doctor"]), "held labels");
     assert!(
         found.starts_with(
-            "note     held labels    with the held label of a lock that has ended or expired: "
+            "note     held labels    with the held label or opt-outs of a lock that has ended or expired: "
         ),
         "{found}"
     );

@@ -134,6 +134,15 @@ fn without_the_right_to_patch_nodes_a_hold_works() {
         "{run:?}"
     );
     assert_eq!(record(&uma.get(&path)).0, Value::Null);
+    let run = uma.succeeds(&[
+        "hold",
+        name,
+        "-m",
+        "why",
+        "-o",
+        "jsonpath={.items[0].labelled}",
+    ]);
+    assert_eq!(run.stdout, "false\n");
     let run = uma.maint(&["hold", name, "-m", "why", "--cordon"]);
     assert_eq!(run.code, 1, "{run:?}");
     uma.succeeds(&["unhold", name]);
@@ -192,6 +201,31 @@ fn a_takeover_and_a_new_hold_replace_what_is_left() {
     ada.succeeds(&["unhold", name]);
     assert!(!is_cordoned(&bob, &path));
     assert_eq!(record(&admin(plane).get(&path)).0, Value::Null);
+}
+
+/// The annotation then belongs to another field manager. The policy admits the id of the ended lock in one write only.
+#[test]
+fn a_hold_whose_reason_was_edited_ends_with_all_that_it_set() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("label-edited");
+    let alice = holder(plane, "label-alice");
+    let nodes = control_plane::Rule::new("", &["nodes"], &["get", "patch"]);
+    plane.grant("label-ada", &[nodes]).expect("rights");
+    let ada = person(plane, "label-ada", &[USERS, ADMINISTRATORS]);
+    let by = &alice;
+    for (name, ends) in [("label-edited-1", &ada), ("label-edited-2", &alice)] {
+        let path = node(plane, name);
+        by.succeeds(&["hold", name, "-m", "why", "--cordon"]);
+        let edited =
+            json!({"metadata": {"annotations": {"kubectl-maint.dev/held-reason": "fire"}}});
+        admitted(by.patch(&path, &edited), "by the holder");
+        let run = ends.succeeds(&["unhold", name, "--yes"]);
+        assert!(!run.stderr.contains("stays"), "{run:?}");
+        let seen = by.get(&path);
+        assert_eq!(record(&seen), (Value::Null, json!({})));
+        assert!(!is_cordoned(by, &path));
+        assert!(!seen.to_string().contains("scale-down-disabled"), "{seen}");
+    }
 }
 
 /// Also under a name that many people share: the policy lets it only take over, once for each lock id.

@@ -8,8 +8,8 @@ use control_plane::{ControlPlane, NodeSpec, Rule, is_left_out};
 use serde_json::{Value, json};
 
 use crate::support::{
-    ADMINISTRATORS, BINDINGS, LEASES, Person, USERS, admin, admitted, await_denial, manifest,
-    person, run,
+    ADMINISTRATORS, BINDINGS, LEASES, NODES, Person, USERS, admin, admitted, await_denial,
+    manifest, person, refused_by, run, wait_until,
 };
 
 const LEASE_BINDING: &str = "kubectl-maint-leases";
@@ -288,16 +288,20 @@ fn a_mode_that_refuses_nothing_takes_effect_before_the_command_ends() {
     let admin = admin(&plane);
     admin.succeeds(&["install"]);
     plane
-        .create_nodes(&[NodeSpec::ready("urgent")])
-        .expect("a node");
+        .create_nodes(&[NodeSpec::ready("urgent"), NodeSpec::ready("other")])
+        .expect("nodes");
     let uma = person(&plane, "uma", &[USERS]);
+    let label = json!({"metadata": {"labels": {"kubectl-maint.dev/held": "x"}}});
+    let label = || admin.patch(&format!("{NODES}/other?dryRun=All"), &label);
     for mode in ["audit", "warn"] {
         for holder in ["x", "y"] {
             admin.succeeds(&["enforce", "deny"]);
+            refused_by("maint-held-user", &label(), "the node policy follows, too");
             let hold = ["hold", "urgent", "-m", "fire", "--holder", holder];
             let refused = uma.maint(&hold);
             assert_eq!(refused.code, 1, "{refused:?}");
             let relaxed = admin.succeeds(&["enforce", mode]);
+            admitted(label(), "the node policy follows, too");
             let held = uma.maint(&hold);
             assert_eq!(held.code, 0, "{held:?}");
             let says = format!("the policies are in {mode} mode: nothing is refused; ");
@@ -306,6 +310,121 @@ fn a_mode_that_refuses_nothing_takes_effect_before_the_command_ends() {
             assert_eq!(ended.code, 0, "{ended:?}");
         }
     }
+    // The server follows the binding of each policy by itself.
+    let node = format!("{NODES}/urgent?dryRun=All");
+    let forged = json!({"metadata": {"labels": {"kubectl-maint.dev/held": "true"}}});
+    for _ in 0..4 {
+        admin.succeeds(&["enforce", "deny"]);
+        refused_by("maint-held-user", &admin.patch(&node, &forged), "enforced");
+        admin.succeeds(&["enforce", "off"]);
+        admitted(admin.patch(&node, &forged), "switched off");
+    }
+}
+
+/// Nodes stay cordoned if their lock stands: nobody expects them to take new pods.
+#[test]
+fn an_uninstallation_leaves_nothing_on_nodes() {
+    let Some(plane) = plane() else { return };
+    let _logs = plane.keep_logs_on_panic("uninstall-nodes");
+    let admin = admin(&plane);
+    admin.succeeds(&["install"]);
+    admin.succeeds(&["enforce", "deny"]);
+    let names = ["held", "ended", "expired", "free"];
+    let nodes = names.map(NodeSpec::ready);
+    plane.create_nodes(&nodes).expect("nodes");
+    let hold = |node| admin.succeeds(&["hold", node, "-m", "disk", "--cordon", "--holder", "ada"]);
+    hold("held");
+    hold("ended");
+    admin.succeeds(&["unhold", "ended", "--holder", "ada"]);
+    hold("expired");
+    admitted(admin.delete(&format!("{LEASES}/expired")), "a lost Lease");
+    let own = json!({"metadata": {"annotations": {"example.com/own": "kept"}}});
+    admitted(
+        admin.patch(&format!("{NODES}/held"), &own),
+        "another's annotation",
+    );
+
+    let unasked = admin.maint(&["uninstall"]);
+    assert_eq!(unasked.code, 6, "{unasked:?}");
+    let removed = admin.succeeds(&["uninstall", "--yes"]);
+    let line = "node/held: removed kubectl-maint.dev/held=true, ";
+    assert!(removed.stdout.contains(line), "{removed:?}");
+    assert!(!removed.stdout.contains("node/ended"), "{removed:?}");
+    for (node, cordoned) in names.into_iter().zip([true, false, false, false]) {
+        let found = admin.get(&format!("{NODES}/{node}"));
+        for map in ["labels", "annotations"] {
+            let keys = found["metadata"][map].as_object().into_iter().flatten();
+            let ours = keys.filter(|(key, _)| {
+                let ours = ["kubectl-maint", "cluster-autoscaler", "remediation"];
+                ours.iter().any(|prefix| key.starts_with(prefix))
+            });
+            assert_eq!(ours.count(), 0, "{found:?}");
+        }
+        assert_eq!(found["spec"]["unschedulable"] == true, cordoned, "{node}");
+    }
+    let held = admin.get(&format!("{NODES}/held"));
+    assert_eq!(held["metadata"]["annotations"]["example.com/own"], "kept");
+    // The lock stays, and its end still uncordons the node.
+    let lease = admin.get(&format!("{LEASES}/held"));
+    assert_eq!(lease["spec"]["holderIdentity"], "kubeadm:ada");
+    admin.succeeds(&["unhold", "held", "--holder", "ada"]);
+    let held = admin.get(&format!("{NODES}/held"));
+    assert_eq!(held["spec"]["unschedulable"], Value::Null);
+
+    // What a hold without the policies leaves is removed as well.
+    hold("free");
+    admin.succeeds(&["uninstall", "--yes"]);
+    let free = admin.get(&format!("{NODES}/free"));
+    assert_eq!(
+        free["metadata"]["labels"]["kubectl-maint.dev/held"],
+        Value::Null
+    );
+    let nothing = admin.succeeds(&["uninstall", "--yes"]);
+    assert_eq!(nothing.stderr, "nothing is installed\n");
+}
+
+/// The lists of the node policy.
+#[test]
+fn listed_users_and_groups_count_as_the_holder_and_stay_through_upgrades() {
+    let Some(plane) = plane() else { return };
+    let _logs = plane.keep_logs_on_panic("allowed");
+    let admin = admin(&plane);
+    let nodes = Rule::new("", &["nodes"], &["get", "patch"]);
+    for name in ["fay", "rob", "sue"] {
+        plane
+            .grant(name, std::slice::from_ref(&nodes))
+            .expect("rights");
+    }
+    let [fay, rob, sue] = [("fay", "fleet"), ("rob", "other"), ("sue", "other")]
+        .map(|(name, group)| person(&plane, name, &[group]));
+    admin.succeeds(&["install", "--allow-group=fleet", "--allow-user=rob"]);
+    admin.succeeds(&["enforce", "deny"]);
+    await_denial(&admin, true);
+    plane
+        .create_nodes(&[NodeSpec::ready("listed")])
+        .expect("a node");
+    admin.succeeds(&["hold", "listed", "-m", "disk", "--holder", "ada"]);
+    let cordon = json!({"spec": {"unschedulable": true}});
+    let cordons = |by: &Person| by.patch(&format!("{NODES}/listed?dryRun=All"), &cordon);
+    let expect = |allowed: &[&Person], refused: &[&Person]| {
+        for by in allowed {
+            admitted(cordons(by), &by.name);
+        }
+        for by in refused {
+            refused_by("maint-held-cordon", &cordons(by), &by.name);
+        }
+    };
+    expect(&[&fay, &rob], &[&sue]);
+    // An upgrade keeps both lists, and is no other release.
+    let again = admin.succeeds(&["install"]);
+    let unchanged = |line: &str| line.ends_with(" unchanged");
+    assert!(again.stdout.lines().all(unchanged), "{again:?}");
+    let doctor = admin.succeeds(&["doctor"]);
+    let same = "of the same release as this plugin";
+    assert!(doctor.stdout.contains(same), "{doctor:?}");
+    admin.succeeds(&["install", "--allow-user="]);
+    wait_until("it takes effect", || cordons(&rob).is_err());
+    expect(&[&fay], &[&rob, &sue]);
 }
 
 /// Each policy is tried, and the output says what happened to which.

@@ -13,9 +13,10 @@ const LEASE_COUNT: usize = 12;
 const PATCHES: usize = 30;
 
 /// The annotations of an acquisition.
-const RECORD: [&str; 9] = [
+const RECORD: [&str; 10] = [
     "acquisition",
     "reason",
+    "ticket",
     "hold-until",
     "purpose",
     "last-holder",

@@ -27,6 +27,22 @@ fn locked(by: &Person, name: &str, holder: &str) -> (String, Value) {
     (format!("{LEASES}/{name}"), lease)
 }
 
+/// The server ignores a message with a line break.
+#[test]
+fn a_holder_of_two_lines_keeps_the_code() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("lock-lines");
+    let uma = person(plane, "uma", &[USERS]);
+    let (path, _) = locked(&uma, "lock-lines", "alice\nat the rack");
+    let answer = uma.patch(&path, &json!({"spec": {"holderIdentity": "bob"}}));
+    refused_by("maint-live-lock", &answer, "two lines");
+    let message = answer.expect_err("refused").message;
+    assert!(
+        message.contains("locked by alice at the rack ("),
+        "{message}"
+    );
+}
+
 #[test]
 fn a_live_lock_is_neither_replaced_nor_shortened() {
     let Some(plane) = denying() else { return };

@@ -128,7 +128,7 @@ fn a_refusal_names_the_missing_right() {
         refused.stderr,
         "error: cannot put node/plugin-refused on hold: a policy refused it: to start a hold, uma needs the right \"hold\" on leases (maint-hold-right)\nhint: ask an administrator for \
          the right \"hold\" on leases; deploy/rbac.yaml has the roles. Without it, lock the node for up \
-         to 1h with `kubectl maint --holder uma acquire plugin-refused`\n"
+         to 1h with `kubectl maint acquire plugin-refused --holder uma`\n"
     );
     uma.succeeds(&["acquire", node, "--holder", "uma"]);
     let refused = uma.maint(&["hold", node, "-m", "x", "--holder", "uma"]);
@@ -137,7 +137,7 @@ fn a_refusal_names_the_missing_right() {
         "error: cannot put node/plugin-refused on hold: a policy refused it: to turn a lock into a hold, uma needs \
          the right \"hold\" on leases (maint-hold-right)\nhint: ask an administrator for the right \"hold\" on \
          leases; deploy/rbac.yaml has the roles. Without it, extend your lock with `kubectl maint \
-         --holder uma renew plugin-refused`\n"
+         renew plugin-refused --holder uma`\n"
     );
     let ugo = person(plane, "ugo", &[USERS]);
     let take = take_over(node, "ugo");
@@ -327,7 +327,7 @@ fn a_lock_of_ones_name_and_another_api_user_is_explained() {
     let refused = ugo.maint(&["renew", node, "-m", "mine", "--holder", "ops"]);
     assert_eq!(refused.code, 3, "{refused:?}");
     let hint = " UTC (maint-live-lock)\nhint: only that API user can change the reason; extend it with \
-                `kubectl maint --holder ops renew plugin-same-name`\n";
+                `kubectl maint renew plugin-same-name --holder ops`\n";
     assert!(refused.stderr.ends_with(hint), "{refused:?}");
     assert_eq!(user_of(plane, node), "1-uma");
     let ada = person(plane, "ada", &[ADMINISTRATORS]);
@@ -346,6 +346,18 @@ fn every_rule_is_explained() {
     let mut codes = 0;
     for policy in ["deploy/lease-policy.yaml", "deploy/node-policy.yaml"] {
         let policy = read(policy);
+        // What a message quotes may make it invalid.
+        for rule in policy.split("\n    - expression: ").skip(1) {
+            let code = |begin: &str| {
+                let (_, text) = rule.split_once(begin)?;
+                let text = &text[text.find("maint-")?..];
+                text.split(':').next()
+            };
+            let fixed = code("      message: ");
+            assert!(fixed.is_some(), "{rule}");
+            let quoting = code("      messageExpression: ");
+            assert!(quoting.is_none() || quoting == fixed, "{rule}");
+        }
         for line in policy.lines() {
             let Some(begin) = line.find("maint-") else {
                 continue;

@@ -10,12 +10,15 @@ mod doctor;
 mod fencing;
 mod held_label;
 mod install;
+mod killed_writes;
 mod lease_clock;
 mod lease_fuzz;
 mod lease_locks;
 mod lease_plugin;
+mod node_fuzz;
 mod node_others;
 mod node_record;
+mod verbs;
 
 #[test]
 fn no_module_is_forgotten() {

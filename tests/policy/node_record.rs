@@ -66,6 +66,10 @@ fn nobody_else_changes_what_is_written() {
         let bob = keeper(plane, name, groups);
         let path = node(plane, &format!("record-{name}"));
         admitted(alice.patch(&path, &hold("u.1.n", "alice")), "a hold");
+        admitted(
+            alice.patch(&path, &note("held-set", Some(""))),
+            "nothing set",
+        );
         for (what, patch) in [
             ("no label", unlabel()),
             (
@@ -76,6 +80,7 @@ fn nobody_else_changes_what_is_written() {
             ("another reason", note("held-reason", Some("mine"))),
             ("a new annotation", note("held-ticket", Some("T-1"))),
             ("another's name", note("held-user", Some(name))),
+            ("an empty annotation", note("held-set", None)),
             (
                 "uncordoned",
                 json!({"metadata": {"annotations": {"kubectl-maint.dev/held-schedulable": "false"}}}),
@@ -130,6 +135,46 @@ fn a_takeover_ends_a_hold_by_its_lock_id() {
         bob.patch(&path, &json!({"spec": {"unschedulable": true}})),
         "free",
     );
+}
+
+/// A lock that is marked as ended can't be taken over.
+#[test]
+fn nobody_marks_a_lock_as_ended_without_the_right() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("record-marked");
+    let alice = keeper(plane, "alice", &[]);
+    let bob = keeper(plane, "bob", &[]);
+    let path = node(plane, "record-marked");
+    admitted(alice.patch(&path, &hold("u.1.n", "alice")), "a hold");
+    let marked = note("breaks", Some("u.1.n"));
+    for path in [&path, &format!("{path}/status")] {
+        refused_by("maint-held-record", &bob.patch(path, &marked), "its id");
+    }
+    admitted(
+        bob.patch(&path, &note("breaks", Some("u.0.n"))),
+        "another id",
+    );
+}
+
+/// The server ignores a message with a line break.
+#[test]
+fn a_reason_of_two_lines_keeps_the_code() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("record-lines");
+    let alice = keeper(plane, "alice", &[]);
+    let bob = keeper(plane, "bob", &[]);
+    let path = node(plane, "record-lines");
+    admitted(alice.patch(&path, &hold("u.1.n", "alice")), "a hold");
+    let reason = note("held-reason", Some("bad DIMM\nparts ordered"));
+    admitted(alice.patch(&path, &reason), "a reason");
+    let answer = bob.delete(&path);
+    refused_by("maint-held-delete", &answer, "two lines");
+    let message = answer.expect_err("refused").message;
+    assert!(message.contains("(bad DIMM parts ordered)"), "{message}");
+    // Nor does it take one that is too long.
+    let reason = note("held-reason", Some(&"x".repeat(6000)));
+    admitted(alice.patch(&path, &reason), "a reason");
+    refused_by("maint-held-delete", &bob.delete(&path), "too long");
 }
 
 #[test]

@@ -142,8 +142,10 @@ fn under_a_lock_of_with_the_line_acts_as_its_holder() {
         let run = fixture.cluster.maint(with).succeeds();
         let refused = "error: refused: lease; nothing was deleted\n\
                        hint: this runs inside `with`, which has the lock; act as its holder: kubectl maint \
-                       --holder alice@bastion/with-";
+                       force-delete pod/web-1 ";
         assert!(run.stdout.contains(refused), "{run}");
+        let holder = " -m why --holder alice@bastion/with-";
+        assert!(run.stdout.contains(holder), "{run}");
         assert!(run.stdout.contains("\n  9 checks ok\n"), "{run}");
         assert!(!fixture.is_there("web-1"));
     });
@@ -168,8 +170,10 @@ fn under_a_hold_the_line_acts_as_the_person_who_has_it() {
         let run = with.args(["/bin/sh", "-c", &script]).succeeds();
         let refused = "error: refused: lease; nothing was deleted\n\
                        hint: this runs inside `with`, which has the lock; act as its holder: kubectl maint \
-                       --holder alice@bastion force-delete pod/web-1 ";
+                       force-delete pod/web-1 ";
         assert!(run.stdout.contains(refused), "{run}");
+        let holder = " -m why --holder alice@bastion\n";
+        assert!(run.stdout.contains(holder), "{run}");
         assert!(!fixture.is_there("web-1"));
     });
 }
@@ -367,7 +371,7 @@ fn it_waits_for_the_replacement_and_prints_its_node() {
 fn a_replacement_that_is_not_running_is_reported_with_the_reason() {
     fixture("pending", |fixture| {
         fixture.ended_member(1, 0);
-        let words = ["--accept-risk=owner", "-m", "why", "--timeout=3s"];
+        let words = ["--accept-risk=owner", "-m", "why", "--timeout=10s"];
         let run = fixture.force_delete("web-0", &words).start();
         while fixture.is_there("web-0") {
             std::thread::yield_now();

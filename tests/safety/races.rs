@@ -464,7 +464,7 @@ fn a_deletion_that_gets_no_answer_may_still_take_effect() {
                 false => Treatment::Pass,
             }
         });
-        let words = ["--accept-risk", "-m", "why", "--request-timeout=2s"];
+        let words = ["--accept-risk", "-m", "why", "--request-timeout=5s"];
         let (run, kept) = held_up(&proxy, fixture, "web-1", &words);
         let run = run.ends();
         assert_eq!(run.code, 1, "{run}");
@@ -497,7 +497,7 @@ fn a_deletion_without_an_answer_is_left_at_another_version() {
     fixture("outdated", |fixture| {
         fixture.harmless_pod("web-1");
         let proxy = keeping_first(fixture, Method::DELETE);
-        let words = ["--accept-risk", "-m", "why", "--request-timeout=2s"];
+        let words = ["--accept-risk", "-m", "why", "--request-timeout=5s"];
         let (run, kept) = held_up(&proxy, fixture, "web-1", &words);
         touch(fixture, "web-1");
         let run = run.ends();

@@ -86,7 +86,7 @@ fn web_0_goes(fixture: &Fixture, kubeconfig: &Path, levels: &Levels, message: &s
     assert!(!fixture.is_there("web-0"));
 }
 
-/// What `why` reads in a namespace, and `more` of the cluster.
+/// What `why` and the wait for replacements read in a namespace, and `more` of the cluster.
 #[track_caller]
 fn reads_all_for_why(fixture: &Fixture, groups: &[&str], more: &[(&str, &str)]) {
     let of_namespace = [
@@ -96,6 +96,7 @@ fn reads_all_for_why(fixture: &Fixture, groups: &[&str], more: &[(&str, &str)]) 
         ("list", "persistentvolumeclaims"),
         ("list", "poddisruptionbudgets.policy"),
         ("get", "statefulsets.apps"),
+        ("get", "jobs.batch"),
         ("list", "events"),
         ("list", "resourcequotas"),
     ];

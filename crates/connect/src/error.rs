@@ -15,7 +15,7 @@ use thiserror::Error;
 
 /// Whether `message` says by itself where it comes from: kubectl puts `error: ` before all others.
 #[must_use]
-pub fn speaks_for_itself(message: &str) -> bool {
+pub fn names_its_source(message: &str) -> bool {
     const BEGINNINGS: [&str; 5] = [
         "Error from server",
         "Error in configuration: ",

@@ -30,7 +30,7 @@ pub use self::api_user::ApiUser;
 use self::connections::Connections;
 use self::credentials::Credentials;
 pub use self::environment::Environment;
-pub use self::error::{ConnectError, in_words, speaks_for_itself};
+pub use self::error::{ConnectError, in_words, names_its_source};
 use self::exec_plugin::Stdin;
 pub use self::flags::{Flags, Timeout};
 use self::tls::Identity;

@@ -99,7 +99,7 @@ where
                     }))
                 }
                 Err(err) => {
-                    observer.tell(format!(
+                    observer.notify(format!(
                         "\"Response\" {line} status=\"\" milliseconds={milliseconds}"
                     ));
                     Err(err)
@@ -110,7 +110,7 @@ where
 }
 
 impl ObserveLayer {
-    fn tell(&self, line: String) {
+    fn notify(&self, line: String) {
         (self.notices)(Notice::Trace(line));
     }
 
@@ -122,7 +122,7 @@ impl ObserveLayer {
         if self.level < 7 {
             return Ok(request);
         }
-        self.tell(format!(
+        self.notify(format!(
             "\"Request\" {line} headers=<\n{} >",
             headers(request.headers())
         ));
@@ -132,7 +132,7 @@ impl ObserveLayer {
         let (parts, body) = request.into_parts();
         let body = body.collect().await?.to_bytes();
         if !body.is_empty() {
-            self.tell(format!(
+            self.notify(format!(
                 "\"Request Body\" body={}",
                 shortened(&body, self.level)
             ));
@@ -152,7 +152,7 @@ impl ObserveLayer {
         } else {
             String::new()
         };
-        self.tell(format!(
+        self.notify(format!(
             "\"Response\" {line}status={status:?} {headers}milliseconds={milliseconds}"
         ));
     }
@@ -227,7 +227,7 @@ impl BodyTrace {
         }
     }
 
-    fn take_in(&mut self, data: &[u8]) {
+    fn record(&mut self, data: &[u8]) {
         self.length += data.len();
         let room = longest(self.observer.level).map_or(data.len(), |longest| {
             longest.saturating_sub(self.start.len())
@@ -246,7 +246,7 @@ impl Drop for BodyTrace {
             format!(" [truncated {cut} chars]")
         };
         self.observer
-            .tell(format!("\"Response Body\" body={text}{cut}"));
+            .notify(format!("\"Response Body\" body={text}{cut}"));
     }
 }
 
@@ -265,7 +265,7 @@ where
         match &frame {
             Some(Ok(frame)) => {
                 if let (Some(shown), Some(data)) = (&mut self.shown, frame.data_ref()) {
-                    shown.take_in(data);
+                    shown.record(data);
                 }
             }
             _ => self.shown = None,

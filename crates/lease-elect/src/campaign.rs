@@ -40,7 +40,7 @@ pub(crate) async fn lead(
             Err(error) if may_pass(&error) => error,
             Err(error) => return Err(error),
         };
-        election_state.blind(true);
+        election_state.set_unwatched(true);
         let problem = words(&error);
         if told.as_ref() != Some(&problem) {
             log::line(format_args!(
@@ -56,7 +56,7 @@ pub(crate) async fn lead(
 fn show_progress(election_state: &ElectionState, duration: Duration, progress: &Progress<'_>) {
     match progress {
         Progress::Blocked(blocked) => {
-            election_state.blind(false);
+            election_state.set_unwatched(false);
             election_state.led_by_another();
             let refused = &blocked.refused;
             let lease = refused.lease.as_ref();
@@ -71,11 +71,11 @@ fn show_progress(election_state: &ElectionState, duration: Duration, progress: &
             }
         }
         Progress::Unwatched(cause) => {
-            election_state.blind(true);
+            election_state.set_unwatched(true);
             log::line(format_args!("the lease can't be watched: {}", words(cause)));
         }
         Progress::Watched => {
-            election_state.blind(false);
+            election_state.set_unwatched(false);
             log::line("the lease is watched again");
         }
         _ => {}

@@ -34,7 +34,7 @@ pub(crate) struct ElectionSnapshot {
     pub(crate) named: Option<ElectionNames>,
     pub(crate) role: Role,
     /// It can't see whether the lead becomes free.
-    pub(crate) is_blind: bool,
+    pub(crate) is_unwatched: bool,
     /// When its lead ends, or ended, by the boot clock.
     pub(crate) deadline: Option<BootInstant>,
     /// When it last acquired or renewed the lease.
@@ -66,15 +66,15 @@ impl ElectionState {
         facts.leaders_seen += 1;
     }
 
-    pub(crate) fn blind(&self, is_blind: bool) {
-        self.lock().is_blind = is_blind;
+    pub(crate) fn set_unwatched(&self, is_unwatched: bool) {
+        self.lock().is_unwatched = is_unwatched;
     }
 
     /// This process leads until `deadline`, or beyond.
     pub(crate) fn leads(&self, deadline: BootInstant) {
         let mut facts = self.lock();
         facts.role = Role::Leader;
-        facts.is_blind = false;
+        facts.is_unwatched = false;
         facts.deadline = Some(deadline);
         facts.renewed = Some(SystemTime::now());
     }

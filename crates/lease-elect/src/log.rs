@@ -4,7 +4,7 @@
 use std::fmt::{Display, Write as _};
 use std::io::{self, Write as _};
 
-use connect::speaks_for_itself;
+use connect::names_its_source;
 
 use crate::failure::Failure;
 
@@ -21,7 +21,7 @@ pub(crate) fn trace(text: &str) {
 /// The last line.
 pub(crate) fn failure(failure: &Failure) {
     let message = failure.to_string();
-    let prefix = match speaks_for_itself(&message) {
+    let prefix = match names_its_source(&message) {
         true => "",
         false => "error: ",
     };

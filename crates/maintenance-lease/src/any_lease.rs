@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use crate::cluster::wire;
 use crate::lease::NodeLease;
@@ -43,6 +44,8 @@ pub struct AnyLease {
     pub labels: BTreeMap<String, String>,
     /// When the object was made; `None` also if that can't be read.
     pub created: Option<Instant>,
+    /// Whether the server records who wrote which of its fields.
+    pub has_managed_fields: bool,
     /// How coordinated leader election chooses its holder; `None`: it is not such a Lease.
     pub strategy: Option<String>,
     /// Its content, by the rules of its namespace: administrators' holds exist in
@@ -88,6 +91,8 @@ struct WireMetadata {
     creation_timestamp: Option<String>,
     #[serde(default)]
     labels: Option<BTreeMap<String, String>>,
+    #[serde(default)]
+    managed_fields: Option<Vec<IgnoredAny>>,
 }
 
 #[derive(Deserialize)]
@@ -130,6 +135,7 @@ impl AnyLease {
             namespace: wire.metadata.namespace,
             labels: wire.metadata.labels.unwrap_or_default(),
             created,
+            has_managed_fields: !wire.metadata.managed_fields.unwrap_or_default().is_empty(),
             strategy: filled(wire.spec.and_then(|spec| spec.strategy)),
         })
     }
@@ -183,6 +189,7 @@ mod tests {
         assert_eq!(hold.created, Some(Instant::from_micros(7_000_000)));
         assert_eq!(hold.labels["a"], "b");
         assert_eq!(hold.strategy, None);
+        assert!(!hold.has_managed_fields);
         let other = read("kube-system");
         assert_eq!(other.lease.state(now), State::Expired { since: None });
     }

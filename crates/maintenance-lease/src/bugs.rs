@@ -123,7 +123,7 @@ impl Bug {
 
 /// Which test must catch a mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Catcher {
+pub enum Detector {
     /// The simulation of the whole library: the mistake is outside the steps that the model drives.
     Simulation,
     /// The model: in random worlds the mistake is harmless or too rare.
@@ -135,7 +135,7 @@ pub enum Catcher {
 impl Bug {
     /// What must catch it. Every mistake must be caught by something.
     #[must_use]
-    pub const fn catcher(self) -> Catcher {
+    pub const fn detector(self) -> Detector {
         match self {
             Self::PatchWithoutVersion
             | Self::WallForBoot
@@ -148,7 +148,7 @@ impl Bug {
             | Self::TruncatedListAccepted
             | Self::SetOrderNotKept
             | Self::PartialSetKept
-            | Self::TimeAddedAgain => Catcher::Simulation,
+            | Self::TimeAddedAgain => Detector::Simulation,
             Self::LossWaitsForRequest
             | Self::StaleWatchBelieved
             | Self::RevivedAfterLoss
@@ -157,7 +157,7 @@ impl Bug {
             | Self::CheckDelayed
             | Self::OwnNonceNotRecognised
             | Self::StaleSuccess
-            | Self::BrokenAcquisitionRepeated => Catcher::Model,
+            | Self::BrokenAcquisitionRepeated => Detector::Model,
             Self::DeadlineAfterAnswer
             | Self::NoNonce
             | Self::ReleaseUnchecked
@@ -166,7 +166,7 @@ impl Bug {
             | Self::NonceProvesRenewal
             | Self::AskedDuration
             | Self::ConfirmationCarriedOver
-            | Self::WorkBegunInDoubt => Catcher::Both,
+            | Self::WorkBegunInDoubt => Detector::Both,
         }
     }
 }

@@ -180,12 +180,29 @@ impl NodeLease {
     /// Whether somebody holds it past its end: it has expired, or its hold is overdue.
     #[must_use]
     pub fn is_overdue(&self, now: Now) -> bool {
+        matches!(self.state(now), State::Expired { .. }) || self.overdue_for(now).is_some()
+    }
+
+    /// How long ago its [expected end](Self::expected_end) was, if it is [overdue](Self::is_overdue). `None` also if
+    /// that time is not known.
+    #[must_use]
+    pub fn overdue_for(&self, now: Now) -> Option<Span> {
         match self.state(now) {
-            State::Expired { .. } => true,
-            State::AdminHold => self
-                .hold_until()
-                .is_some_and(|until| now.earliest > Instant::from(until)),
-            State::Free | State::Held { .. } => false,
+            State::AdminHold => {
+                let ago = now.earliest - Instant::from(self.hold_until()?);
+                Some(ago).filter(|&ago| ago > Span::ZERO)
+            }
+            state => state.expired_for(now),
+        }
+    }
+
+    /// How much is left until its [expected end](Self::expected_end): [`State::left`], or for a hold the time until
+    /// its planned end, negative once that is overdue.
+    #[must_use]
+    pub fn time_left(&self, now: Now) -> Option<Span> {
+        match self.state(now) {
+            State::AdminHold => Some(Instant::from(self.hold_until()?) - now.earliest),
+            state => state.left(now),
         }
     }
 
@@ -468,6 +485,10 @@ mod tests {
         .expect("a Lease");
         assert!(!lock.is_overdue(at(63)), "nobody else may take it yet");
         assert!(lock.is_overdue(at(64)));
+        assert_eq!(lock.overdue_for(at(63)), None);
+        assert_eq!(lock.overdue_for(at(64)), Some(Span::seconds(4)));
+        assert_eq!(lock.time_left(at(40)), Some(Span::seconds(20)));
+        assert_eq!(lock.time_left(at(64)), None);
         assert_eq!(lock.expected_end(at(0)), minute);
         assert_eq!(lock.expected_end(at(64)), minute);
         let hold = |annotations: &str| {
@@ -480,6 +501,9 @@ mod tests {
         let planned = hold(r#""kubectl-maint.dev/hold-until":"1970-01-01T00:01:00Z""#);
         assert!(!planned.is_overdue(at(60)));
         assert!(planned.is_overdue(at(61)));
+        assert_eq!(planned.overdue_for(at(60)), None);
+        assert_eq!(planned.overdue_for(at(61)), Some(Span::seconds(1)));
+        assert_eq!(planned.time_left(at(20)), Some(Span::seconds(40)));
         assert_eq!(planned.expected_end(at(61)), minute);
         assert!(!hold("").is_overdue(at(1_000_000)));
         assert_eq!(hold("").expected_end(at(61)), None);

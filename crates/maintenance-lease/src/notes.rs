@@ -49,6 +49,13 @@ pub(crate) mod annotation {
 /// next leader is elected on the same Lease.
 pub(crate) const ELECTION: &str = "leader-election";
 
+/// The purpose of a lock that wrote something on its Node. Its end removes that.
+pub const PROTECTION: &str = "protection";
+
+/// The purpose of a lock that replaced one with the purpose [`PROTECTION`], or with this one: what that lock wrote may still
+/// be on the Node.
+pub const CLEANUP: &str = "cleanup";
+
 /// The annotations that this tool writes, in its own words.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Notes {

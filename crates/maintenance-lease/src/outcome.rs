@@ -7,7 +7,7 @@ use crate::cluster::error::ApiError;
 use crate::cluster::nodes::NodeRow;
 use crate::lease::NodeLease;
 use crate::options::InvalidOption;
-use crate::protocol::{BootInstant, Instant, LockId, Refusal, State};
+use crate::protocol::{BootInstant, Instant, LockId, Now, Refusal, Span, State, longest_extension};
 use crate::repository::{Repository, Subject};
 
 /// What a verb did to a node's Lease.
@@ -34,6 +34,8 @@ pub struct Change {
     pub fencing: Option<u64>,
     /// What else was created, or could not be checked.
     pub side_effects: Vec<SideEffect>,
+    /// The duration that the verb asked for, in seconds; `None`: the one that the Lease has, or another end.
+    pub(crate) requested: Option<u32>,
     /// How often a pause of the machine had been suspected by then. If the number has risen since, the
     /// boot clock may have stood still.
     pub(crate) suspected_pauses: u64,
@@ -79,6 +81,21 @@ impl Change {
     #[must_use]
     pub fn lock_id(&self) -> Option<LockId> {
         self.lease.as_ref()?.lock_id()
+    }
+
+    /// The requested duration, if a renewal left the end where it was because more than that is left.
+    #[must_use]
+    pub fn unused_duration(&self) -> Option<Duration> {
+        let written = self.lease.as_ref()?.duration_seconds();
+        let requested = self.requested.filter(|&requested| requested < written)?;
+        (self.done == Done::Renewed).then(|| Duration::from_secs(requested.into()))
+    }
+
+    /// How much can be added to the lock: it may last for an hour from now.
+    #[must_use]
+    pub fn longest_extension(&self, now: Now) -> Option<Span> {
+        let left = self.lease.as_ref()?.state(now).left_at_least(now)?;
+        Some(longest_extension(left))
     }
 }
 

@@ -53,7 +53,7 @@ pub enum LeasePurpose<'a> {
 
 /// The parts of a Lease that show its purpose.
 #[derive(Clone, Copy, Debug)]
-struct Traits<'a> {
+struct Hints<'a> {
     namespace: &'a str,
     name: &'a str,
     labels: &'a BTreeMap<String, String>,
@@ -71,7 +71,7 @@ impl AnyLease {
     #[must_use]
     pub fn purpose(&self) -> LeasePurpose<'_> {
         let lease = &self.lease;
-        purpose(Traits {
+        purpose(Hints {
             namespace: &self.namespace,
             name: self.name(),
             labels: &self.labels,
@@ -83,12 +83,12 @@ impl AnyLease {
     }
 }
 
-fn purpose(traits: Traits<'_>) -> LeasePurpose<'_> {
-    let Traits { name, labels, .. } = traits;
+fn purpose(hints: Hints<'_>) -> LeasePurpose<'_> {
+    let Hints { name, labels, .. } = hints;
     let election = LeasePurpose::LeaderElection {
-        strategy: traits.strategy,
+        strategy: hints.strategy,
     };
-    match traits.namespace {
+    match hints.namespace {
         HEARTBEATS => return LeasePurpose::Heartbeat { node: name },
         NAMESPACE => return LeasePurpose::Maintenance { node: name },
         // medik8s names its Leases after the kind and the name of the object.
@@ -105,9 +105,9 @@ fn purpose(traits: Traits<'_>) -> LeasePurpose<'_> {
             program,
             host: labels.get(HOSTNAME).map(String::as_str),
         },
-        None if traits.strategy.is_some() || traits.of_election => election,
-        None if traits.ours => LeasePurpose::Lock,
-        None if traits.used => election,
+        None if hints.strategy.is_some() || hints.of_election => election,
+        None if hints.ours => LeasePurpose::Lock,
+        None if hints.used => election,
         None => LeasePurpose::Unknown,
     }
 }
@@ -123,8 +123,8 @@ mod tests {
         namespace: &'a str,
         name: &'a str,
         labels: &'a BTreeMap<String, String>,
-    ) -> Traits<'a> {
-        Traits {
+    ) -> Hints<'a> {
+        Hints {
             namespace,
             name,
             labels,
@@ -187,19 +187,19 @@ mod tests {
         let none = labels(&[]);
         let used = used("apps", "scheduler", &none);
         let strategy = Some("OldestEmulationVersion");
-        for (traits, expected) in [
+        for (hints, expected) in [
             // A Lease with a strategy is an election, even if it was a lock before.
             (
-                Traits {
+                Hints {
                     strategy,
                     ours: true,
                     ..used
                 },
                 LeasePurpose::LeaderElection { strategy },
             ),
-            (Traits { ours: true, ..used }, LeasePurpose::Lock),
+            (Hints { ours: true, ..used }, LeasePurpose::Lock),
             (
-                Traits {
+                Hints {
                     ours: true,
                     of_election: true,
                     ..used
@@ -207,14 +207,14 @@ mod tests {
                 ELECTION,
             ),
             (
-                Traits {
+                Hints {
                     used: false,
                     ..used
                 },
                 LeasePurpose::Unknown,
             ),
         ] {
-            assert_eq!(purpose(traits), expected, "{traits:?}");
+            assert_eq!(purpose(hints), expected, "{hints:?}");
         }
     }
 }

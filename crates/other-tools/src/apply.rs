@@ -11,7 +11,11 @@
 //!
 //! A Node that is created again from a copy has the keys of the lock, but another field manager owns them. So an apply that
 //! changes keys that only we write is forced. It does not remove what others own, so [`remove_keys`] first removes that with a
-//! merge patch, bound to the same uid and resource version. An annotation lists the other keys that the lock set.
+//! merge patch, bound to the same uid and resource version. An annotation lists the other keys that the lock set. The same
+//! goes for a Node whose annotations somebody has edited. That patch removes all keys that only we write, because the node
+//! policy takes the id of an ended lock for a takeover only once.
+//!
+//! [`clear_keys`] removes everything, whatever lock it belongs to.
 //!
 //! If a command stops between two of these writes, the same command finishes the work when it is run again.
 
@@ -159,18 +163,26 @@ pub async fn remove_keys<E: From<ApiError>>(
     let mut tries = Tries::default();
     let mut removed = KeysRemoved::Nothing;
     let mut is_unmarked = None;
+    // The lock whose label is gone, while other keys of it may be left.
+    let mut unlabelled: Option<String> = None;
     loop {
         let Some(node) = read(requests, name).await? else {
             return Ok(removed);
         };
         let record = MachineRecord::on(&node);
-        let lock_id = annotation(&node.metadata, LOCK_ID);
+        let mut removing = only_ours(&node);
+        let found = annotation(&node.metadata, LOCK_ID).or(unlabelled.as_deref());
         // The keys of a lock may be gone, and its opt-outs on the Machine still there.
         let left = annotation(&node.metadata, BREAKS).filter(|_| record.is_some());
-        let Some(ended) = lock_id.or(ending).or(left) else {
-            return Ok(removed);
+        let Some(ended) = found.or(ending).or(left) else {
+            // Nobody knows which lock they belong to.
+            return match removing.is_empty() {
+                true => Ok(removed),
+                false if shown().await?.is_some() => Ok(KeysRemoved::StillHeld),
+                false => clear_keys(requests, name, shown, unmark).await,
+            };
         };
-        let has_keys = lock_id.is_some();
+        let has_keys = found.is_some() || ending.is_none();
         let is_done = record.is_none()
             && to_disown(&node, ended, false).is_none()
             && to_remove(&node, ended, false).is_none();
@@ -184,7 +196,6 @@ pub async fn remove_keys<E: From<ApiError>>(
             is_unmarked = Some(unmark(record, ended).await);
         }
         let keeps_record = is_unmarked == Some(false);
-        let mut removing = only_ours(&node);
         removing.machine.take_if(|_| keeps_record);
         let copied = to_disown(&node, ended, keeps_record);
         let is_copy = copied.is_some();
@@ -196,9 +207,14 @@ pub async fn remove_keys<E: From<ApiError>>(
             false => FORCED_APPLY,
         };
         match patch(requests, &path(name), kind, &body).await {
-            // The id of the lock `ending` comes after that of an earlier one.
-            Ok(()) if is_copy || ending.is_some_and(|ending| ending != ended) => {
+            Ok(()) if is_copy => {
                 removed = removed.and(removing);
+                unlabelled = Some(ended.to_owned());
+            }
+            // The id of the lock `ending` comes after that of an earlier one.
+            Ok(()) if ending.is_some_and(|ending| ending != ended) => {
+                removed = removed.and(removing);
+                unlabelled = None;
             }
             Ok(()) if has_keys => return Ok(removed.and(removing)),
             Ok(()) => return Ok(removed),
@@ -207,6 +223,56 @@ pub async fn remove_keys<E: From<ApiError>>(
             Err(error) => tries.wait(error).await?,
         }
     }
+}
+
+/// Removes everything that locks wrote on the Node, whatever lock it belongs to, and leaves no lock id. The cordon of a lock
+/// that stands is left.
+///
+/// `shown` reads the lock id that the Lease shows. It is called after each read of the Node. `unmark` is that of
+/// [`remove_keys`]. If the Node has no lock id, it gets an empty one.
+///
+/// # Errors
+/// If the Node can't be read or written, or keeps changing. Also the errors of `shown`.
+///
+/// # Caveats
+/// Dropping this future abandons the answer. The keys may still be removed.
+pub async fn clear_keys<E: From<ApiError>>(
+    requests: &Requests,
+    name: &str,
+    shown: impl AsyncFn() -> Result<Option<String>, E>,
+    unmark: impl AsyncFn(&MachineRecord, &str) -> bool,
+) -> Result<KeysRemoved, E> {
+    let mut tries = Tries::default();
+    let mut is_unmarked = None;
+    loop {
+        let Some(node) = read(requests, name).await? else {
+            return Ok(KeysRemoved::Nothing);
+        };
+        let keeps_cordon = shown().await?.is_some();
+        if let (Some(record), None) = (MachineRecord::on(&node), is_unmarked) {
+            let lock_id = annotation(&node.metadata, LOCK_ID);
+            let lock_id = lock_id.or(annotation(&node.metadata, BREAKS));
+            is_unmarked = Some(unmark(&record, lock_id.unwrap_or_default()).await);
+        }
+        let keeps_record = is_unmarked == Some(false);
+        let Some(body) = to_clear(&node, keeps_cordon, keeps_record) else {
+            return Ok(KeysRemoved::Nothing);
+        };
+        let mut removing = only_ours(&node);
+        removing.cordon &= !keeps_cordon;
+        removing.machine.take_if(|_| keeps_record);
+        match patch(requests, &path(name), MERGE, &body).await {
+            Ok(()) => return Ok(KeysRemoved::Done(removing)),
+            Err(error) if error.is_not_found() => return Ok(KeysRemoved::Nothing),
+            Err(error) => tries.wait(error).await?,
+        }
+    }
+}
+
+/// Whether locks wrote labels or annotations on `node`, also if only the id of a lock that has ended is left.
+#[must_use]
+pub fn has_keys(node: &Node) -> bool {
+    to_clear(node, true, false).is_some()
 }
 
 /// What locks set on `node`, and nobody else.
@@ -271,27 +337,32 @@ fn to_remove(node: &Node, lock_id: &str, keeps_record: bool) -> Option<Value> {
     (!is_done).then(|| body(node, &none, &ended, None))
 }
 
-/// The merge patch that removes what a lock set and somebody else owns, because the Node was created from a copy; `None`: it
-/// was not.
+/// The merge patch that removes the keys that only locks write, and what else a lock set and somebody else owns: the Node
+/// was created from a copy, or somebody has edited such a key. With `keeps_record`, the record of the Machine stays.
+/// `None`: neither.
 fn to_disown(node: &Node, lock_id: &str, keeps_record: bool) -> Option<Value> {
     let metadata = &node.metadata;
-    let is_kept = |key: &str| keeps_record && key == RECORD;
-    let foreign = |map: &str, found: &Option<BTreeMap<String, String>>| -> Map<String, Value> {
+    let maps = [
+        ("labels", &metadata.labels),
+        ("annotations", &metadata.annotations),
+    ];
+    let is_held = |key: &str| is_held_key(key) && !(keeps_record && key == RECORD);
+    let is_foreign = |map: &str, key: &str| !is_only_ours(metadata, &["metadata", map, key]);
+    let mut all = maps.into_iter().flat_map(|(map, found)| {
         let keys = found.iter().flat_map(BTreeMap::keys);
-        let ours = keys.filter(|key| is_held_key(key) || is_listed(node, key));
-        let ours = ours.filter(|key| !is_kept(key));
-        let foreign = ours.filter(|key| !is_only_ours(&node.metadata, &["metadata", map, key]));
-        foreign.map(|key| (key.clone(), Value::Null)).collect()
-    };
-    let labels = foreign("labels", &metadata.labels);
-    let mut annotations = foreign("annotations", &metadata.annotations);
-    if !labels
-        .keys()
-        .chain(annotations.keys())
-        .any(|key| is_held_key(key))
-    {
+        keys.map(move |key| (map, key))
+    });
+    if !all.any(|(map, key)| is_held(key) && is_foreign(map, key)) {
         return None;
     }
+    let removed = |(map, found): (&str, &Option<BTreeMap<String, String>>)| {
+        let keys = found.iter().flat_map(BTreeMap::keys);
+        let removed =
+            keys.filter(|key| is_held(key) || is_listed(node, key) && is_foreign(map, key));
+        let nulls = removed.map(|key| (key.clone(), Value::Null));
+        nulls.collect::<Map<String, Value>>()
+    };
+    let [labels, mut annotations] = maps.map(removed);
     annotations.insert(BREAKS.to_owned(), json!(lock_id));
     let mut patch = json!({"metadata": {
         "uid": metadata.uid,
@@ -300,6 +371,41 @@ fn to_disown(node: &Node, lock_id: &str, keeps_record: bool) -> Option<Value> {
         "annotations": annotations,
     }});
     if is_listed(node, CORDON) {
+        patch["spec"] = json!({"unschedulable": null});
+    }
+    Some(patch)
+}
+
+/// The merge patch that removes everything that locks wrote on `node`, with `keeps_record` all but the record of the Machine;
+/// `None`: there is nothing.
+fn to_clear(node: &Node, keeps_cordon: bool, keeps_record: bool) -> Option<Value> {
+    let metadata = &node.metadata;
+    let ours = only_ours(node);
+    let is_copy = own_entry(metadata).is_none();
+    let is_held = |key: &str| is_held_key(key) && !(keeps_record && key == RECORD);
+    let nulls = |found: &Option<BTreeMap<String, String>>, ours: &BTreeMap<String, String>| {
+        let keys = found.iter().flat_map(BTreeMap::keys).filter(|key| {
+            is_held(key)
+                || *key == BREAKS
+                || ours.contains_key(*key)
+                || is_copy && is_listed(node, key)
+        });
+        keys.map(|key| (key.clone(), Value::Null))
+            .collect::<Map<_, _>>()
+    };
+    let labels = nulls(&metadata.labels, &ours.labels);
+    let annotations = nulls(&metadata.annotations, &ours.annotations);
+    let uncordons = !keeps_cordon && (ours.cordon || is_copy && is_listed(node, CORDON));
+    if labels.is_empty() && annotations.is_empty() && !uncordons {
+        return None;
+    }
+    let mut patch = json!({"metadata": {
+        "uid": metadata.uid,
+        "resourceVersion": metadata.resource_version,
+        "labels": labels,
+        "annotations": annotations,
+    }});
+    if uncordons {
         patch["spec"] = json!({"unschedulable": null});
     }
     Some(patch)

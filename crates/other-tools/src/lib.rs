@@ -8,16 +8,21 @@
 mod apply;
 mod findings;
 mod held_label;
+mod keys_on_node;
 mod machine;
 mod machine_keys;
 mod machine_record;
 mod managed_fields;
 mod node_keys;
 mod opt_outs;
+mod other_locks;
 mod writes;
 
-pub use apply::{Conflict, KeysOfLock, KeysRemoved, KeysSet, remove_keys, set_keys};
+pub use apply::{
+    Conflict, KeysOfLock, KeysRemoved, KeysSet, clear_keys, has_keys, remove_keys, set_keys,
+};
 pub use findings::{Activity, Finding, findings, medik8s_finding, medik8s_lease_path};
+pub use keys_on_node::{KeysOnNode, standing_lock_id};
 pub use machine::{Machine, MachineApi, MachineMark, MachineRef};
 pub use machine_keys::{
     Marked, Unmarked, mark_machine, marked_machines, read_machine, unmark_machine,
@@ -25,3 +30,4 @@ pub use machine_keys::{
 pub use machine_record::MachineRecord;
 pub use node_keys::{FIELD_MANAGER, HELD, NodeKeys};
 pub use opt_outs::{OptOuts, UnknownTool, machine_of, tools};
+pub use other_locks::{KuredLock, kured_locks};

@@ -26,6 +26,12 @@ pub enum Why {
     Inconclusive(String),
 }
 
+impl<T> Default for Known<T> {
+    fn default() -> Self {
+        Self::Unknown(Why::NotRead)
+    }
+}
+
 impl<T> Known<T> {
     /// The outcome of a read that takes `right`.
     pub fn of(read: Result<T, ApiError>, right: impl FnOnce() -> String) -> Self {

@@ -1,6 +1,5 @@
 //! What became of a pod or Node whose deletion was requested.
 
-use crate::cluster::Replacement;
 use crate::why::Reason;
 
 /// What became of it.
@@ -17,7 +16,7 @@ pub enum Outcome {
         /// Why not.
         reasons: Vec<Reason>,
     },
-    /// It was deleted; its replacement, or the pods of a Node, could not be read.
+    /// It was deleted; whether its replacement runs, or the pods of a Node are gone, could not be read.
     Unseen {
         /// Why not.
         error: String,
@@ -60,6 +59,19 @@ pub enum Outcome {
     },
 }
 
+/// A pod in place of another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replacement {
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+    /// Its node; `None`: it has none yet.
+    pub node: Option<String>,
+    /// It runs on a node that reports, and is not being deleted; or it has finished.
+    pub is_back: bool,
+}
+
 impl Outcome {
     /// Whether something is still expected to happen.
     #[must_use]
@@ -68,12 +80,12 @@ impl Outcome {
             Self::Unreplaced { .. }
             | Self::Held { .. }
             | Self::StillHeld { .. }
-            | Self::PodsLeft { .. } => true,
+            | Self::PodsLeft { .. }
+            | Self::Unseen { .. } => true,
             Self::Replaced { replacement, .. } => !replacement.is_back,
             Self::Deleted
             | Self::WasGone
             | Self::WouldBeDeleted
-            | Self::Unseen { .. }
             | Self::Unwatched
             | Self::Unknown { .. }
             | Self::Marked { .. } => false,

@@ -2,15 +2,25 @@
 
 use maintenance_lease::protocol::Span;
 
-/// A length of time as kubectl prints ages, in its largest unit alone: `45s`, `9m`, `5h`, `3d`.
+/// A length of time as kubectl prints ages, with the smaller unit only if it matters: `45s`, `5m30s`, `12m`,
+/// `3h25m`, `26h`, `4d`.
 #[must_use]
 pub fn age(span: Span) -> String {
     let seconds = (span.as_micros() / 1_000_000).max(0);
-    match seconds {
-        0..120 => format!("{seconds}s"),
-        120..7_200 => format!("{}m", seconds / 60),
-        7_200..172_800 => format!("{}h", seconds / 3600),
-        _ => format!("{}d", seconds / 86_400),
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    let two = |first: i64, unit: char, second: i64, smaller: char| match second {
+        0 => format!("{first}{unit}"),
+        _ => format!("{first}{unit}{second}{smaller}"),
+    };
+    match () {
+        () if seconds < 120 => format!("{seconds}s"),
+        () if minutes < 10 => two(minutes, 'm', seconds % 60, 's'),
+        () if minutes < 180 => format!("{minutes}m"),
+        () if hours < 8 => two(hours, 'h', minutes % 60, 'm'),
+        () if hours < 48 => format!("{hours}h"),
+        () if days < 8 => two(days, 'd', hours % 24, 'h'),
+        () if days < 730 => format!("{days}d"),
+        () => two(days / 365, 'y', days % 365, 'd'),
     }
 }
 
@@ -33,18 +43,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_have_one_unit() {
+    fn ages_read_as_in_kubectl() {
         for (seconds, words) in [
             (0, "0s"),
             (119, "119s"),
             (120, "2m"),
-            (7_199, "119m"),
-            (7_200, "2h"),
-            (172_800, "2d"),
+            (330, "5m30s"),
+            (1800, "30m"),
+            (3600, "60m"),
+            (3 * 3600 + 25 * 60, "3h25m"),
+            (26 * 3600, "26h"),
+            (50 * 3600, "2d2h"),
+            (30 * 86_400, "30d"),
+            (800 * 86_400, "2y70d"),
         ] {
             assert_eq!(age(Span::seconds(seconds)), words);
         }
-        assert_eq!(age(Span::micros(-5)), "0s");
+        assert_eq!(age(Span::micros(-1_000_000)), "0s");
     }
 
     #[test]

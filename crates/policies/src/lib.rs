@@ -107,6 +107,44 @@ impl Mode {
     }
 }
 
+/// Who counts as the holder of every lock, for the node policy.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Allowed {
+    /// API users.
+    pub users: Vec<String>,
+    /// Groups of API users.
+    pub groups: Vec<String>,
+}
+
+/// The variables of the node policy with these lists.
+const ALLOWED_USERS: &str = "allowedUsers";
+const ALLOWED_GROUPS: &str = "allowedGroups";
+
+impl Allowed {
+    /// Those of a node policy that the cluster has; nobody if somebody wrote another expression there.
+    #[must_use]
+    pub fn of(policy: &Value) -> Self {
+        let variables = policy["spec"]["variables"].as_array();
+        let list = |name: &str| {
+            let mut variables = variables.into_iter().flatten();
+            let variable = variables.find(|variable| variable["name"] == name)?;
+            serde_json::from_str(variable["expression"].as_str()?).ok()
+        };
+        Self {
+            users: list(ALLOWED_USERS).unwrap_or_default(),
+            groups: list(ALLOWED_GROUPS).unwrap_or_default(),
+        }
+    }
+
+    /// Each variable with its expression. JSON's lists of strings are also those of CEL.
+    fn variables(&self) -> [(&'static str, String); 2] {
+        [
+            (ALLOWED_USERS, json!(self.users).to_string()),
+            (ALLOWED_GROUPS, json!(self.groups).to_string()),
+        ]
+    }
+}
+
 /// One object.
 #[derive(Clone, Debug)]
 pub struct Manifest {
@@ -118,6 +156,24 @@ pub struct Manifest {
 #[must_use]
 pub fn text() -> String {
     FILES.join("---\n")
+}
+
+/// The same with these lists in the node policy.
+#[must_use]
+pub fn text_allowing(allowed: &Allowed) -> String {
+    let scalars = allowed.variables().map(|(_, list)| json!(list).to_string());
+    with_lists(&text(), &scalars)
+}
+
+/// `text` with these YAML scalars as the expressions of the lists of users and groups.
+#[must_use]
+pub fn with_lists(text: &str, scalars: &[String; 2]) -> String {
+    let names = [ALLOWED_USERS, ALLOWED_GROUPS];
+    let all = names.iter().zip(scalars);
+    all.fold(text.to_owned(), |text, (name, scalar)| {
+        let variable = format!("- name: {name}\n      expression: ");
+        text.replace(&format!("{variable}\"[]\""), &format!("{variable}{scalar}"))
+    })
 }
 
 /// All objects, in the order in which they are applied.
@@ -212,6 +268,21 @@ impl Manifest {
         self
     }
 
+    /// A node policy with these lists; another object as it is.
+    #[must_use]
+    pub fn allowing(mut self, allowed: &Allowed) -> Self {
+        let variables = self.object.pointer_mut("/spec/variables");
+        let variables = variables.and_then(Value::as_array_mut);
+        for variable in variables.into_iter().flatten() {
+            for (name, list) in allowed.variables() {
+                if variable["name"] == name {
+                    variable["expression"] = json!(list);
+                }
+            }
+        }
+        self
+    }
+
     /// Another tool, such as Argo CD or Helm, that manages the object which the cluster has. It and the plugin would
     /// undo each other's changes. kubectl is none: it changes something only if somebody runs it. The namespace is
     /// left out: it has no fields to disagree about.
@@ -231,10 +302,11 @@ impl Manifest {
             .find(|manager| !manager.starts_with("kubectl") && *manager != "before-first-apply")
     }
 
-    /// Whether the object which the cluster has is that of this release, whatever the mode is.
+    /// Whether the object which the cluster has is that of this release, whatever the mode and the lists are.
     #[must_use]
     pub fn is_current(&self, found: &Value) -> bool {
-        let mut wanted = self.object["spec"].clone();
+        let wanted = self.clone().allowing(&Allowed::of(found));
+        let mut wanted = wanted.object["spec"].clone();
         if let Some(spec) = wanted.as_object_mut().filter(|_| self.is_binding()) {
             spec.remove("validationActions");
         }
@@ -299,6 +371,32 @@ mod tests {
         for mode in [Mode::Audit, Mode::Warn, Mode::Deny] {
             let binding = json!({"spec": {"validationActions": mode.actions()}});
             assert_eq!(Mode::of(&binding), mode);
+        }
+    }
+
+    #[test]
+    fn lists_are_written_read_again_and_no_other_release() {
+        let mut all = manifests().into_iter();
+        let node_policy = all.find(|it| it.is_policy() && it.name() == "kubectl-maint-nodes");
+        let node_policy = node_policy.expect("a policy");
+        assert_eq!(Allowed::of(node_policy.object()), Allowed::default());
+        let allowed = Allowed {
+            users: vec!["it's \"me\"".to_owned(), "system:node:ä\\".to_owned()],
+            groups: vec!["ops".to_owned()],
+        };
+        let listed = node_policy.clone().allowing(&allowed);
+        assert_eq!(Allowed::of(listed.object()), allowed);
+        assert!(node_policy.is_current(listed.object()));
+        let text = text_allowing(&allowed);
+        let texts = text.split("\n---\n");
+        let objects = texts.map(|text| serde_saphyr::from_str::<Value>(text).expect("YAML"));
+        assert!(objects.into_iter().any(|object| object == *listed.object()));
+        assert_eq!(text_allowing(&Allowed::default()), super::text());
+        for other in manifests()
+            .iter()
+            .filter(|it| it.path() != node_policy.path())
+        {
+            assert_eq!(other.clone().allowing(&allowed).object(), other.object());
         }
     }
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Exit, Signal};
 
-/// Something that happened to the command. [`Event::Over`] is the last one.
+/// Something that happened to the command. [`Event::Ended`] is the last one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     /// The command was stopped. Call [`Running::suspend`](crate::Running::suspend), which does what is needed.
@@ -30,12 +30,12 @@ pub enum Event {
     /// The command and all its descendants have ended. [`Event::Exited`] is missing if the command itself
     /// can't be killed, or if the supervisor was lost and [`reap_orphans`](crate::reap_orphans) has
     /// waited for the command.
-    Over(Over),
+    Ended(Ended),
 }
 
 /// What was necessary to end everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Over {
+pub struct Ended {
     /// How many processes had to be killed.
     pub killed: usize,
     /// How many may still run: another user's (as with `sudo`), which we may not signal, or processes that hang

@@ -32,7 +32,7 @@
 //!         event = running.next() => match event? {
 //!             Event::Exited(how) => exit = Some(how),
 //!             Event::Stopped(_) => drop(running.suspend()),
-//!             Event::Over(over) => break over,
+//!             Event::Ended(over) => break over,
 //!             _ => {}
 //!         },
 //!         signal = signals.next() => running.signal(signal),
@@ -62,7 +62,7 @@ mod linux;
 
 pub use command::{Command, Terminal};
 pub use error::{StartError, Unsupported};
-pub use event::{Event, Over};
+pub use event::{Ended, Event};
 pub use exit::{Exit, Signal};
 pub use limits::Limits;
 

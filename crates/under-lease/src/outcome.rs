@@ -1,6 +1,6 @@
 //! How a command ended.
 
-use supervisor::{Exit, Over};
+use supervisor::{Ended, Exit};
 
 /// How a command under leases ended.
 #[derive(Debug)]
@@ -10,7 +10,7 @@ pub struct CommandOutcome {
     /// The names of the leases that were lost in the meantime. These losses were reported.
     pub lost: Vec<String>,
     /// What was necessary to end everything; `None` if it is not known whether all has ended.
-    pub over: Option<Over>,
+    pub over: Option<Ended>,
 }
 
 impl CommandOutcome {
@@ -20,7 +20,7 @@ impl CommandOutcome {
         Self {
             exit: None,
             lost: Vec::new(),
-            over: Some(Over::default()),
+            over: Some(Ended::default()),
         }
     }
 

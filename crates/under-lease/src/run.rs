@@ -7,7 +7,7 @@ use futures::FutureExt as _;
 use futures::future::select_all;
 use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::{HeldLease, HeldState, Lost, LostBy};
-use supervisor::{Command, Event, Exit, Limits, Over, Running, Signals, StartError};
+use supervisor::{Command, Ended, Event, Exit, Limits, Running, Signals, StartError};
 
 use crate::{CommandOutcome, Progress, Stage};
 
@@ -41,13 +41,13 @@ pub async fn run(
 ) -> Result<CommandOutcome, StartError> {
     let mut run = LeasedRun::new(held, grace, report);
     if !run.may_begin().await {
-        return Ok(run.outcome(None, Some(Over::default())));
+        return Ok(run.outcome(None, Some(Ended::default())));
     }
     let mut running = match command.grace(grace).start(run.limits).await {
         Ok(running) => running,
         Err(StartError::TooLate) => {
             run.explain().await;
-            return Ok(run.outcome(None, Some(Over::default())));
+            return Ok(run.outcome(None, Some(Ended::default())));
         }
         Err(error) => return Err(error),
     };
@@ -74,7 +74,7 @@ pub async fn run(
                 }
                 Ok(Event::Left(processes)) => run.report(Progress::Left(processes)),
                 Ok(Event::SupervisorLost) => run.report(Progress::SupervisorLost),
-                Ok(Event::Over(over)) => break Some(over),
+                Ok(Event::Ended(over)) => break Some(over),
                 Err(error) => {
                     run.report(Progress::FollowFailed(&error));
                     break None;
@@ -118,7 +118,7 @@ impl<'a, T: FnMut(Progress<'_>)> LeasedRun<'a, T> {
             report,
         };
         for index in 0..run.held_states.len() {
-            run.look_at(index);
+            run.inspect(index);
         }
         run
     }
@@ -148,11 +148,11 @@ impl<'a, T: FnMut(Progress<'_>)> LeasedRun<'a, T> {
         let changes = changes.map(|(held, known)| held.changed(known).boxed());
         let (held_state, index, _) = select_all(changes).await;
         self.held_states[index] = held_state;
-        self.look_at(index);
+        self.inspect(index);
     }
 
     /// Reports the new state of one of the leases.
-    fn look_at(&mut self, index: usize) {
+    fn inspect(&mut self, index: usize) {
         let held_state = &self.held_states[index];
         match held_state.lost.clone() {
             Some(lost) => self.lose(&lost),
@@ -235,7 +235,7 @@ impl<'a, T: FnMut(Progress<'_>)> LeasedRun<'a, T> {
         }
     }
 
-    fn outcome(self, exit: Option<Exit>, over: Option<Over>) -> CommandOutcome {
+    fn outcome(self, exit: Option<Exit>, over: Option<Ended>) -> CommandOutcome {
         CommandOutcome {
             exit,
             lost: self.lost,

@@ -7,14 +7,14 @@ use super::args::FenceArgs;
 use super::steps::FenceRun;
 use crate::error::{Failure, Verb};
 use crate::exit::Code;
+use crate::output::error_code::ErrorCode;
 use crate::output::fencing::Fencing;
 use crate::output::item_error::ItemError;
 use crate::run::fencing::{Ended, FencingSession, Observed, Timeout};
-use crate::words::error_code::ErrorCode;
-use crate::words::fencing::{NOT_REACHED, most_urgent, order, skipped, stopped};
+use crate::words::fencing::{NOT_REACHED, most_urgent, order, skipped, skipped_because, stopped};
 
 /// Fences the unreachable nodes until one cannot be fenced, and then waits until nothing is left of any. If one fails,
-/// nothing is waited for: the operator decides first.
+/// nothing is waited for: the operator decides first. A node that is back, or that somebody else fences, is skipped.
 pub(super) async fn fence_all(
     args: &FenceArgs,
     session: &FencingSession<'_>,
@@ -40,7 +40,13 @@ pub(super) async fn fence_all(
         match run.fence().await {
             Ok(observed) => runs.push((run, observed)),
             Err(error) => {
+                let is_moot = run.is_moot(&error);
                 let error = run.release_own_hold(error).await;
+                if is_moot {
+                    let terminal = session.session.terminal;
+                    terminal.remark(skipped_because(&error));
+                    continue;
+                }
                 failure = Some((target, error, run.outcome.take()));
                 break;
             }

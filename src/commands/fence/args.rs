@@ -1,9 +1,10 @@
 //! The arguments of `fence`.
 
 use clap::{Args, ValueEnum};
+use pod_safety::fencing::steps::AcceptedRisks;
 
 use crate::args::fencing::FencingArgs;
-use crate::args::output::offers_no_lock_id;
+use crate::args::output::{offers_no_lock_id, templates};
 use crate::args::write::{NamespaceArgs, TicketArgs, non_empty_reason};
 use crate::error::InvalidValue;
 
@@ -23,7 +24,11 @@ use crate::error::InvalidValue;
 /// and the exit codes, docs/fencing-hooks.md how to write a HOOK.
 #[derive(Args, Debug)]
 #[command(
-    mut_arg("format", offers_no_lock_id),
+    mut_arg("format", |format| templates(
+        offers_no_lock_id(format),
+        "{.items[*].node}",
+        "NODE:.node,FENCED:.fenced"
+    )),
     mut_arg("node", |node| node.required(false).required_unless_present("all_unreachable")),
     override_usage = "kubectl maint fence [OPTIONS] NODE --powered-off=HOW
        kubectl maint fence [OPTIONS] NODE -- HOOK [ARGUMENT]...
@@ -53,9 +58,9 @@ pub(crate) struct FenceArgs {
 
     /// Fence a node that hangs although it still reports
     ///
-    /// For example, its kernel locks up, or its disk is gone. The node is put on hold and powered off first. It is
-    /// recorded and tainted only after it has stopped reporting. If it still reports after --timeout, the exit
-    /// code is 4, and only the hold stays. You are always asked to confirm.
+    /// For example, its kernel locks up, or its disk is gone. The node is put on hold, cordoned and powered off
+    /// first. It is recorded and tainted only after it has stopped reporting. If it still reports after --timeout,
+    /// the exit code is 4, and only the hold stays. You are always asked to confirm.
     #[arg(long)]
     pub(crate) suspect: bool,
 
@@ -85,6 +90,18 @@ pub(crate) struct FenceArgs {
 
     #[command(flatten)]
     pub(crate) namespace: NamespaceArgs,
+}
+
+impl FenceArgs {
+    /// The risks that the operator accepts.
+    pub(super) fn accepted(&self) -> AcceptedRisks {
+        let accepts = |risk| self.common.risks.accepts(&risk);
+        AcceptedRisks {
+            mass_loss: accepts(Risk::MassLoss),
+            unread: accepts(Risk::Unread),
+            no_owner: accepts(Risk::NoOwner),
+        }
+    }
 }
 
 /// The risks that an operator can accept.

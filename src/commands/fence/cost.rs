@@ -1,44 +1,74 @@
-//! Reports what a fencing costs before anything is changed.
+//! Reports what a fencing costs before anything is changed, and asks for the risks that the operator has not accepted.
 
+use k8s_openapi::api::core::v1::Pod;
 use pod_safety::cluster::Removed;
 use pod_safety::fencing::Cost;
-use pod_safety::fencing::steps::Step;
+use pod_safety::fencing::steps::{Refusal, Unread};
+use pod_safety::taint::OutOfService;
 
-use super::args::Risk;
 use super::steps::FenceRun;
+use crate::args::write::reason;
 use crate::error::{Failure, FencingRefusal};
-use crate::run::fencing::Observed;
-use crate::words::fencing::cost;
+use crate::ui::Terminal;
+use crate::words::fencing::{REASON, cost, refusal};
+use crate::words::force_deletion::accept;
 
 impl FenceRun<'_> {
-    /// Reports what the fencing costs, and reports it again if it changed before the operator answered. Reports
-    /// nothing if `step` shows that the node is fenced already.
-    ///
-    /// # Errors
-    /// If its pods can't be listed, or if nothing recreates some and that is not accepted.
-    pub(super) async fn weigh(&mut self, step: Step, observed: &Observed) -> Result<(), Failure> {
-        if self.is_weighed || matches!(step, Step::HoldAgain | Step::Follow) {
-            return Ok(());
+    /// Reports the cost, unless it was reported already.
+    pub(super) fn report_cost(&mut self, found: Cost) {
+        if found == self.cost {
+            return;
         }
         let target = self.target;
-        let reading = async { Ok(target.reader.pods_of_node(&target.node).await?) };
-        let pods = target.or_interrupted(reading).await?;
-        let taint = &observed.evidence.signs.out_of_service;
-        self.leaving = Removed::by_fencing(&pods, taint, target.now());
-        let found = Cost::of(&pods, taint);
-        if found != self.cost {
-            for line in cost(&target.node, &found) {
-                target.session.terminal.remark(line);
-            }
-            self.cost = found.clone();
+        for line in cost(&target.node, &found) {
+            target.session.terminal.remark(line);
         }
-        if !found.no_owner.is_empty() && !self.args.common.risks.accepts(&Risk::NoOwner) {
-            return Err(Failure::Fencing(FencingRefusal::NoOwner {
-                node: target.node.clone(),
-                pods: found.no_owner,
-            }));
+        self.cost = found;
+    }
+
+    /// Remembers which of `pods` leave the node, to see later whether they run again.
+    pub(super) fn remember(&mut self, pods: &[Pod], taint: &OutOfService) {
+        let leaving = Removed::by_fencing(pods, taint, self.target.now());
+        let is_read_again = |old: &Removed| leaving.iter().any(|new| new.pod.uid == old.pod.uid);
+        self.leaving.retain(|old| !is_read_again(old));
+        self.leaving.extend(leaving);
+    }
+
+    /// Asks on a terminal whether the risk behind a refusal is accepted, and why. Returns whether it is.
+    ///
+    /// # Errors
+    /// If the answer is no, or if the command was interrupted.
+    pub(super) async fn accept(&mut self, why: &Refusal) -> Result<bool, Failure> {
+        let target = self.target;
+        let id = match why {
+            Refusal::MassLoss(_) => "mass-loss",
+            Refusal::NoOwner(_) => "no-owner",
+            Refusal::Unread(unread) if unread.iter().all(Unread::is_acceptable) => "unread",
+            _ => return Ok(false),
+        };
+        if self.args.common.yes || target.is_dry_run() || !Terminal::can_ask() {
+            return Ok(false);
         }
-        self.is_weighed = true;
-        Ok(())
+        let terminal = target.session.terminal;
+        let refused = FencingRefusal::Fence {
+            node: target.node.clone(),
+            why: why.clone(),
+        };
+        let (fact, _) = refusal(&refused, target.program());
+        terminal
+            .confirm(&[format!("  {fact}")], &accept(id), false)
+            .await?;
+        match why {
+            Refusal::MassLoss(_) => self.accepted.mass_loss = true,
+            // A pod that arrives later was not in the question.
+            Refusal::NoOwner(pods) => self.given_up.extend(pods.iter().cloned()),
+            _ => self.accepted.unread = true,
+        }
+        if self.why.is_none() {
+            let typed = terminal.line(REASON).await?;
+            let typed = reason(&typed).ok().filter(|typed| !typed.is_empty());
+            self.why = Some(typed.ok_or(Failure::Declined)?);
+        }
+        Ok(true)
     }
 }

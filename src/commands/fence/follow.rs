@@ -1,7 +1,8 @@
 //! Waits until the node is empty, and until the pods that were removed from it run again.
 
-use futures::future::join_all;
-use pod_safety::cluster::{Following, Removed};
+use std::future::pending;
+
+use pod_safety::cluster::Removed;
 use pod_safety::outcome::Outcome;
 
 use super::steps::FenceRun;
@@ -23,14 +24,6 @@ impl FenceRun<'_> {
     ) -> Result<(), Failure> {
         let target = self.target;
         let taint = &observed.evidence.signs.out_of_service;
-        if !self.is_weighed {
-            let reading = async || {
-                let pods = async { Ok(target.reader.pods_of_node(&target.node).await?) };
-                target.or_interrupted(pods).await
-            };
-            let pods = timeout.read(target, reading).await?;
-            self.leaving = Removed::by_fencing(&pods, taint, target.now());
-        }
         let remains = target.follow(taint, timeout).await?;
         self.check_lock_at_end(observed).await;
         let is_empty = remains.is_over();
@@ -42,7 +35,7 @@ impl FenceRun<'_> {
         }
         let terminal = target.session.terminal;
         terminal.remark(fencing::nothing_left(&target.node));
-        if !self.is_weighed {
+        if !self.is_seen_before {
             terminal.remark(fencing::gone_before(&target.node, target.program()));
         }
         self.follow_replacements(timeout).await
@@ -63,19 +56,13 @@ impl FenceRun<'_> {
         if !rest.is_zero() {
             terminal.remark(fencing::awaiting_replacements(&target.node, count, rest));
         }
-        let following = Following::of(count, rest);
-        let outcomes = { removed.iter() }.map(|pod| became(&target.reader, pod, &following));
-        let outcomes = async { Ok(join_all(outcomes).await) };
+        let outcomes = became(&target.reader, &removed, rest, pending());
+        let outcomes = async { Ok(outcomes.await) };
         let outcomes = target.or_interrupted(outcomes).await?;
         let pods: Vec<(Removed, Outcome)> = removed.into_iter().zip(outcomes).collect();
         let now = target.now();
         let outcome = self.outcome.take();
         self.outcome = outcome.map(|outcome| outcome.with_removed(&pods, now));
-        for (pod, outcome) in &pods {
-            if let Outcome::Unseen { error } = outcome {
-                terminal.warn(fencing::not_followed(pod, error));
-            }
-        }
         if pods.iter().any(|(_, outcome)| outcome.is_unfinished()) {
             for line in fencing::not_back(&pods, now) {
                 terminal.remark(line);

@@ -1,16 +1,16 @@
 //! What proves that the node is off, and whether that proof is about the current machine.
 
+use futures::future::join;
 use maintenance_lease::NodeLease;
 use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::protocol::BootInstant;
-use pod_safety::fencing::steps::{self, AcceptedRisks, FencingEvidence, Step};
-use pod_safety::fencing::{How, Proof, Recording, UnchangedHeartbeat};
+use pod_safety::fencing::steps::{self, FencingEvidence, Step};
+use pod_safety::fencing::{Cost, How, Proof, Recording, UnchangedHeartbeat};
 
-use super::args::Risk;
 use super::steps::FenceRun;
 use crate::error::{Failure, FencingRefusal, HookError};
 use crate::run::fencing::Observed;
-use crate::words::fencing::replaced;
+use crate::words::fencing::{kept_on_hold, replaced};
 
 impl FenceRun<'_> {
     /// Records the operator's word as the proof for the machine that is seen first.
@@ -44,27 +44,46 @@ impl FenceRun<'_> {
     pub(super) async fn observe(&mut self) -> Result<(Observed, Step), Failure> {
         let target = self.target;
         loop {
-            let reading = async || target.observed().await;
+            let reading = async || {
+                let (observed, pods) = join(target.observed(), target.pods()).await;
+                Ok((observed?, pods?))
+            };
             let begun = Machine.boot();
-            let observed = self.retries.read(target, reading).await?;
+            let (observed, pods) = self.retries.read(target, reading).await?;
             self.take_word(&observed);
             self.judge_record(&observed).await;
             self.has_found_hold = !target.is_dry_run() && self.is_broken_off(&observed);
             self.watch_suspect(&observed);
-            match self.judge(&observed, begun).await? {
+            let taint = &observed.evidence.signs.out_of_service;
+            let cost = Cost::of(&pods, taint, self.args.isolated);
+            match self.judge(&observed, &cost, begun).await? {
                 Err(refusal) if refusal.is_unread() && !self.retries.rest().is_zero() => {
                     let failure = self.refused(&refusal);
                     self.retries.report(target, &failure);
                     self.retries.pause(target).await?;
                 }
-                Err(refusal) => return Err(self.refused(&refusal)),
-                Ok(step @ (Step::Hold | Step::Fence | Step::Record)) if !self.is_watched => {
-                    self.is_watched = true;
-                    if !target.watch_heartbeat(&observed).await? {
-                        return Ok((observed, step));
+                Err(refusal) => {
+                    if matches!(refusal, steps::Refusal::NoOwner(_)) {
+                        self.report_cost(cost);
+                    }
+                    if !self.accept(&refusal).await? {
+                        return Err(self.refused(&refusal));
                     }
                 }
-                Ok(step) => return Ok((observed, step)),
+                Ok(step) => {
+                    self.remember(&pods, taint);
+                    let is_changing = matches!(step, Step::Hold | Step::Fence | Step::Record);
+                    let is_watched = !is_changing || std::mem::replace(&mut self.is_watched, true);
+                    if !is_watched && target.watch_heartbeat(&observed).await? {
+                        continue;
+                    }
+                    if is_changing {
+                        self.report_cost(cost);
+                    }
+                    let is_fenced = matches!(step, Step::HoldAgain | Step::Follow);
+                    self.is_seen_before |= !is_fenced;
+                    return Ok((observed, step));
+                }
             }
         }
     }
@@ -93,18 +112,33 @@ impl FenceRun<'_> {
         }
     }
 
-    fn refused(&self, why: &steps::Refusal) -> Failure {
-        let node = self.target.node.clone();
+    /// The failure for a refusal. Says what stays as it is.
+    fn refused(&mut self, why: &steps::Refusal) -> Failure {
+        let target = self.target;
+        let node = target.node.clone();
         match why {
-            steps::Refusal::HookRunning(other) => Failure::Hook(HookError::Running {
-                node,
-                other: (**other).clone(),
-                now: self.target.now().latest,
-            }),
-            why => Failure::Fencing(FencingRefusal::Fence {
-                node,
-                why: why.clone(),
-            }),
+            steps::Refusal::HookRunning(other) => {
+                // The other run works under the hold of this one.
+                self.taken = None;
+                Failure::Hook(HookError::Running {
+                    node,
+                    other: (**other).clone(),
+                    now: target.now().latest,
+                })
+            }
+            why => {
+                let is_proven = matches!(&self.proof, Some(proof) if proof.how.is_hook());
+                if is_proven && matches!(why, steps::Refusal::NoOwner(_)) {
+                    // It is off, and only the operator's consent is missing.
+                    (self.taken, self.has_found_hold) = (None, false);
+                    let terminal = target.session.terminal;
+                    terminal.warn(kept_on_hold(&node, target.program()));
+                }
+                Failure::Fencing(FencingRefusal::Fence {
+                    node,
+                    why: why.clone(),
+                })
+            }
         }
     }
 
@@ -121,10 +155,13 @@ impl FenceRun<'_> {
     async fn judge(
         &mut self,
         observed: &Observed,
+        cost: &Cost,
         begun: BootInstant,
     ) -> Result<Result<Step, steps::Refusal>, Failure> {
         let target = self.target;
         let reading = async { Ok(target.zone(observed).await) };
+        let mut no_owner = cost.no_owner.clone();
+        no_owner.retain(|pod| !self.given_up.contains(pod));
         let evidence = FencingEvidence {
             signs: observed.evidence.signs.clone(),
             machine: observed.evidence.machine(),
@@ -140,13 +177,9 @@ impl FenceRun<'_> {
             hook: self.hook.other(observed),
             proof: self.proof.clone(),
             is_recorded: self.recording.is_there(),
+            no_owner,
         };
-        let accepts = |doubt| self.args.common.risks.accepts(&doubt);
-        let accepted = AcceptedRisks {
-            mass_loss: accepts(Risk::MassLoss),
-            unread: accepts(Risk::Unread),
-        };
-        let next = evidence.next(observed.at, accepted);
+        let next = evidence.next(observed.at, self.accepted);
         self.warn_of_replaced(&evidence);
         self.unread = evidence.unread();
         if let Err(steps::Refusal::OtherMachine { proof, now }) = &next {

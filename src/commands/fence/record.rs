@@ -56,7 +56,7 @@ impl FenceRun<'_> {
         let hold = target.own_hold(observed);
         let record = Record {
             who: target.session.locks.identity().to_owned(),
-            why: self.args.common.risks.message.clone(),
+            why: self.why.clone(),
             when: rfc3339(now.latest),
             how: proof.how,
             boot_id: proof.of.boot_id,
@@ -69,7 +69,7 @@ impl FenceRun<'_> {
 
     /// The reason of the hold of this fencing.
     pub(super) fn hold_reason(&self) -> String {
-        let why = self.args.common.risks.message.as_deref();
+        let why = self.why.as_deref();
         hold_reason(why, self.args.powered_off.as_deref(), &self.hook.program())
     }
 }

@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use kube::ResourceExt as _;
 use maintenance_lease::env::{Env as _, Machine};
-use maintenance_lease::protocol::LockId;
-use maintenance_lease::{BREAKS, Change, NodeLease};
+use maintenance_lease::protocol::{LockId, Refusal as Held};
+use maintenance_lease::{BREAKS, Change, Error, NodeLease};
 use pod_safety::Known;
 use pod_safety::cluster::Removed;
-use pod_safety::fencing::steps::{Lock, Step, Unread};
+use pod_safety::fencing::steps::{AcceptedRisks, Lock, Refusal, Step, Unread};
 use pod_safety::fencing::{
     Cost, How, Proof, Record, Recording, Remains, UnchangedHeartbeat, Watched, Written,
     is_of_fencing,
 };
 
 use super::args::FenceArgs;
-use crate::error::{Failure, FencingRefusal, FencingWrite};
+use crate::error::{Failure, FencingRefusal, FencingWrite, HookError};
 use crate::output::fencing::Fencing;
 use crate::run::fencing::{Attempts, FencingTarget, Hook, LeaseEnd, Observed, Timeout};
 use crate::ui::Terminal;
@@ -57,11 +57,17 @@ pub(super) struct FenceRun<'a> {
     pub(super) suspect_timeout: Option<Timeout>,
     /// Whether the operator has confirmed the fencing, or nobody has to.
     pub(super) is_confirmed: bool,
-    /// Whether the cost was reported already, and accepted if necessary.
-    pub(super) is_weighed: bool,
+    /// The risks that the operator accepts.
+    pub(super) accepted: AcceptedRisks,
+    /// The pods that nothing recreates and whose loss was accepted on the terminal.
+    pub(super) given_up: Vec<String>,
+    /// The reason, if one was given.
+    pub(super) why: Option<String>,
     /// The cost that was reported last.
     pub(super) cost: Cost,
-    /// The pods that were to be removed when the cost was reported.
+    /// Whether the node was seen before it was fenced.
+    pub(super) is_seen_before: bool,
+    /// The pods that the fencing removes.
     pub(super) leaving: Vec<Removed>,
     /// When the lease ends under which the node is fenced; `None` if that is a hold.
     pub(super) lease_end: Option<LeaseEnd>,
@@ -95,8 +101,11 @@ impl<'a> FenceRun<'a> {
             unchanged: None,
             suspect_timeout: None,
             is_confirmed: false,
-            is_weighed: false,
+            accepted: args.accepted(),
+            given_up: Vec::new(),
+            why: args.common.risks.message.clone(),
             cost: Cost::default(),
+            is_seen_before: false,
             leaving: Vec::new(),
             lease_end: None,
             unread: Vec::new(),
@@ -128,10 +137,8 @@ impl FenceRun<'_> {
         let mut tries = Attempts::default();
         loop {
             let (observed, step) = self.observe().await?;
-            self.weigh(step, &observed).await?;
             if self.confirm(step).await? {
                 // Everything was read before the operator answered, so it may be outdated.
-                self.is_weighed = false;
                 continue;
             }
             if self.label_hold(&observed).await? {
@@ -190,6 +197,8 @@ impl FenceRun<'_> {
         let target = self.target;
         let (node, terminal) = (&target.node, target.session.terminal);
         self.works_under(observed);
+        // The node was powered off meanwhile, so this is not lost to a short outage either.
+        self.retries = Timeout::of(RECORD_RETRIES);
         let timeout = match &self.suspect_timeout {
             Some(timeout) => timeout,
             None => {
@@ -280,7 +289,8 @@ impl FenceRun<'_> {
             return Ok(true);
         }
         self.is_labelled = true;
-        self.target.label(hold).await?;
+        // Nothing new is scheduled to a suspect, because it is about to be powered off.
+        self.target.label(hold, self.args.suspect).await?;
         Ok(true)
     }
 
@@ -312,6 +322,27 @@ impl FenceRun<'_> {
         {
             self.report(observed, record, false).await;
         }
+    }
+
+    /// Whether there is nothing more to do for the node, and nothing was done to it: it is back or gone, or somebody
+    /// else has it.
+    pub(super) fn is_moot(&self, failure: &Failure) -> bool {
+        let is_begun = self.taken.is_some()
+            || matches!(&self.proof, Some(proof) if proof.how.is_hook())
+            || self.recording.is_open();
+        let is_moot = match failure {
+            Failure::NodeGone { .. }
+            | Failure::Hook(HookError::Running { .. })
+            | Failure::Lock(Error::NodeNotFound(_)) => true,
+            Failure::Lock(Error::Refused(refused)) => {
+                matches!(refused.refusal, Held::Held | Held::AdminHold)
+            }
+            Failure::Fencing(FencingRefusal::Fence { why, .. }) => {
+                matches!(why, Refusal::Alive(_) | Refusal::NotCalledUnreachable(_))
+            }
+            _ => false,
+        };
+        is_moot && !is_begun
     }
 
     /// Undoes what this run did if no record was written, and reports what stays. Returns the failure to
@@ -395,7 +426,6 @@ impl FenceRun<'_> {
         let target = self.target;
         let terminal = target.session.terminal;
         let (mut observed, step) = self.observe().await?;
-        self.weigh(step, &observed).await?;
         if matches!(step, Step::Hold | Step::HoldAgain) {
             self.hold().await?;
         }

@@ -9,7 +9,7 @@ use pod_safety::consent::{Confirmed, Consent, NONE};
 
 use crate::args::connection::namespace;
 use crate::args::duration;
-use crate::args::output::{OutputArgs, offers_no_lock_id};
+use crate::args::output::{OutputArgs, offers_no_lock_id, templates};
 use crate::args::risks::current_risk;
 use crate::args::write::{NamespaceArgs, WriteArgs, reason};
 use crate::error::InvalidValue;
@@ -30,7 +30,11 @@ use crate::error::InvalidValue;
 #[derive(Args, Clone, Debug)]
 #[command(
     arg = namespace("Namespace of the pods [default: that of the context]"),
-    mut_arg("format", offers_no_lock_id),
+    mut_arg("format", |format| templates(
+        offers_no_lock_id(format),
+        "{.items[*].name}",
+        "NAME:.name,OUTCOME:.outcome"
+    )),
     after_help = "Examples:
   kubectl maint force-delete pod/web-0 -n shop
   kubectl maint force-delete pod/web-0 -n shop --accept-risk=owner -m \"dead\"

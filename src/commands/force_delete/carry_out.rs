@@ -167,11 +167,12 @@ impl Run<'_> {
             }
             let target = &report.target;
             let pod = findings.pods.get(index);
-            let goes_on = locks.last() && !ended.or(self.is_alive(target)).await?;
+            // The lock is checked last, because that read takes time too.
+            let goes_on = !ended.or(self.is_alive(target)).await? && locks.last();
             let answer = match goes_on {
                 true => {
                     let pod = pod.map(|seen| &seen.facts.pod);
-                    Some(self.request(target, pod, ended).await?)
+                    Some(self.request(target, pod, locks, ended).await?)
                 }
                 false => None,
             };

@@ -29,11 +29,11 @@ impl Run<'_> {
             Some(message) => for_shell(message),
             None => format!("\"{NO_REASON}\""),
         };
-        format!(
-            "{program} force-delete {}{} {} -m {because}",
+        program.run(format_args!(
+            "force-delete {}{} {} -m {because}",
             targets.typed(self.namespace()),
             program.dry_run(),
             flags(reports, also, self.args.overridden()),
-        )
+        ))
     }
 }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use futures::future::{join, join_all};
+use futures::future::join;
 use k8s_openapi::api::core::v1::Pod;
-use pod_safety::cluster::{Following, Removed};
+use pod_safety::cluster::Removed;
 use pod_safety::constants::JOB_TRACKING;
 use pod_safety::facts::{NodeSnapshot, Owner, Promise};
 use pod_safety::known::Known;
@@ -41,30 +41,22 @@ impl Run<'_> {
             let remark = words::waiting_for_replacements(many, limit);
             self.session.terminal.remark(remark);
         }
-        let following = Following::of(deleted.len(), limit);
-        let seeing = deleted.iter().map(|one| async {
-            match &one.seen {
-                Some(seen) if one.is_open() => {
-                    let removed = removed(seen);
-                    tokio::select! {
-                        biased;
-                        () = ended.came() => Outcome::Unwatched,
-                        outcome = became(self.reader, &removed, &following) => outcome,
-                    }
-                }
-                None if one.is_open() && one.report.target.kind == "node" => {
-                    tokio::select! {
-                        biased;
-                        () = ended.came() => Outcome::Unwatched,
-                        outcome = self.pods_left(one) => outcome,
-                    }
-                }
-                _ => one.outcome.clone(),
-            }
-        });
-        let outcomes = join_all(seeing).await;
-        for (one, outcome) in deleted.iter_mut().zip(outcomes) {
+        let (pods, removed): (Vec<&mut Deleted>, Vec<Removed>) = { deleted.iter_mut() }
+            .filter(|one| one.is_open())
+            .filter_map(|one| Some(removed(one.seen.as_ref()?)).map(|removed| (one, removed)))
+            .unzip();
+        let outcomes = became(self.reader, &removed, limit, ended.came()).await;
+        for (one, outcome) in pods.into_iter().zip(outcomes) {
             one.outcome = outcome;
+        }
+        for one in deleted {
+            if one.seen.is_none() && one.is_open() && one.report.target.kind == "node" {
+                one.outcome = tokio::select! {
+                    biased;
+                    () = ended.came() => Outcome::Unwatched,
+                    outcome = self.pods_left(one) => outcome,
+                };
+            }
         }
     }
 

@@ -7,6 +7,7 @@ use pod_safety::outcome::Outcome;
 use pod_safety::report::Target;
 
 use super::context::Run;
+use super::locks::Locks;
 use crate::error::Failure;
 use crate::run::interruption::Interruption;
 
@@ -31,9 +32,10 @@ impl Run<'_> {
         &self,
         target: &Target,
         pod: Option<&PodSnapshot>,
+        locks: &Locks,
         ended: &Interruption,
     ) -> Result<Answer, Failure> {
-        match ended.or_soon(self.delete_one(target, pod)).await {
+        match ended.or_soon(self.delete_one(target, pod, locks)).await {
             Err(Failure::Interrupted) if self.args.write.dry_run == DryRun::None => {
                 Ok(Answer::Lost(None))
             }
@@ -63,6 +65,7 @@ impl Run<'_> {
         &self,
         target: &Target,
         pod: Option<&PodSnapshot>,
+        locks: &Locks,
     ) -> Result<Answer, Failure> {
         if self.args.write.dry_run == DryRun::Client {
             return Ok(Answer::Is(Deletion::Done));
@@ -72,7 +75,9 @@ impl Run<'_> {
         if let Some(pod) = job_waits {
             let manager = &self.args.write.field_manager;
             match self.reader.fail_pod(pod, manager, dry_run).await {
-                Ok(()) => {}
+                Ok(()) if locks.last() => {}
+                // What was checked may be outdated once the lock has ended.
+                Ok(()) => return Ok(Answer::Is(Deletion::Changed)),
                 Err(error) if error.is_conflict() => return Ok(Answer::Is(Deletion::Changed)),
                 Err(error) if error.is_not_found() => return Ok(Answer::Is(Deletion::AlreadyGone)),
                 Err(error) if error.leaves_writes_unknown() && !dry_run => {

@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 
 use crate::args::fencing::FencingArgs;
-use crate::args::output::offers_no_lock_id;
+use crate::args::output::{offers_no_lock_id, templates};
 
 /// Return a fenced node to service
 ///
@@ -19,7 +19,11 @@ use crate::args::output::offers_no_lock_id;
 /// recorded.
 #[derive(Args, Debug)]
 #[command(
-    mut_arg("format", offers_no_lock_id),
+    mut_arg("format", |format| templates(
+        offers_no_lock_id(format),
+        "{.items[*].node}",
+        "NODE:.node,FENCED:.fenced"
+    )),
     override_usage = "kubectl maint unfence [OPTIONS] NODE [-- HOOK [ARGUMENT]...]",
     after_help = "Examples:
   kubectl maint unfence worker-1

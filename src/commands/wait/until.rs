@@ -14,6 +14,7 @@ use maintenance_lease::{
 use tokio::time::Instant;
 
 use crate::error::{Awaited, Failure, Obstacle, Verb};
+use crate::output::error_code::ErrorCode;
 use crate::output::format::Format;
 use crate::output::item::Item;
 use crate::output::item_error::ItemError;
@@ -21,12 +22,11 @@ use crate::run::interruption::interrupt;
 use crate::run::problems::Problems;
 use crate::run::session::Session;
 use crate::run::targets::Target;
-use crate::words::error_code::ErrorCode;
 use crate::words::node_state::{self, AwaitedNodes, ReportedState};
 use crate::words::waiting;
 
 /// The clock is checked at least this often, because timers stop while a machine is suspended.
-const LONGEST_NAP: Duration = Duration::from_secs(30);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// How often the line on a terminal is updated.
 const TICK: Duration = Duration::from_secs(1);
@@ -79,7 +79,7 @@ pub(super) struct Wait<'a> {
     condition: Condition,
     format: Format,
     /// The nodes that have not reached the state yet.
-    unmet: BTreeMap<String, NodeAndLease>,
+    pending: BTreeMap<String, NodeAndLease>,
     all: usize,
     /// The nodes that have.
     items: Vec<Item>,
@@ -97,7 +97,7 @@ impl<'a> Wait<'a> {
         format: Format,
         targets: Vec<Target>,
     ) -> Self {
-        let unmet: BTreeMap<String, NodeAndLease> = targets
+        let pending: BTreeMap<String, NodeAndLease> = targets
             .into_iter()
             .filter_map(|Target { node, seen }| Some((node, seen?)))
             .collect();
@@ -106,13 +106,13 @@ impl<'a> Wait<'a> {
             problems,
             condition,
             format,
-            all: unmet.len(),
+            all: pending.len(),
             items: Vec::new(),
             leases: session
                 .locks
-                .follow(unmet.keys())
-                .after(unmet.values().filter_map(|seen| seen.lease.as_ref())),
-            unmet,
+                .follow(pending.keys())
+                .after(pending.values().filter_map(|seen| seen.lease.as_ref())),
+            pending,
             reported: BTreeMap::new(),
             reported_count: 0,
         }
@@ -124,11 +124,11 @@ impl<'a> Wait<'a> {
 
     /// Waits until every node has reached the state once, or until `limit` after `begun`, Ctrl-C, or a node is gone.
     /// Returns the nodes, those that reached it first.
-    pub(super) async fn go_on(mut self, limit: Option<Duration>, begun: Instant) -> Vec<Item> {
+    pub(super) async fn run(mut self, limit: Option<Duration>, begun: Instant) -> Vec<Item> {
         let end = limit.and_then(|limit| begun.checked_add(limit));
         let mut end = pin!(OptionFuture::from(end.map(tokio::time::sleep_until)));
         let mut interrupted = pin!(interrupt());
-        self.take_out();
+        self.complete_reached();
         if self.is_over() {
             let failed = |node: &str| {
                 ItemError::of(ErrorCode::OtherFailed, Verb::Wait.not_done(node, false))
@@ -138,7 +138,7 @@ impl<'a> Wait<'a> {
         }
         while limit != Some(Duration::ZERO) && !self.is_over() {
             self.report();
-            let nap = self.nap();
+            let pause = self.until_next_change();
             let tick = tick(self.session.terminal.shows_live());
             tokio::select! {
                 biased;
@@ -149,11 +149,11 @@ impl<'a> Wait<'a> {
                     return self.items;
                 }
                 Some(()) = &mut end => break,
-                followed = self.leases.next() => self.take_in(followed).await,
-                () = tokio::time::sleep(nap) => {}
+                followed = self.leases.next() => self.apply(followed).await,
+                () = tokio::time::sleep(pause) => {}
                 () = tick => {}
             }
-            self.take_out();
+            self.complete_reached();
         }
         self.session.terminal.end_live();
         self.fail_unmet(|wait, node, seen| {
@@ -169,7 +169,7 @@ impl<'a> Wait<'a> {
     /// Adds the nodes that did not reach the state, with an error for each.
     fn fail_unmet(&mut self, error: impl Fn(&Self, &str, &NodeAndLease) -> ItemError) {
         let now = self.now();
-        for (node, seen) in std::mem::take(&mut self.unmet) {
+        for (node, seen) in std::mem::take(&mut self.pending) {
             let item = Item::new(&node, seen.lease.as_ref(), &seen.row, now);
             let error = error(self, &node, &seen);
             self.items.push(item.with_error(error));
@@ -178,22 +178,22 @@ impl<'a> Wait<'a> {
 
     /// Whether the wait ends: nothing is left to wait for, or a failure was reported.
     fn is_over(&self) -> bool {
-        self.unmet.is_empty() || self.problems.any()
+        self.pending.is_empty() || self.problems.any()
     }
 
     /// Reports the nodes that have reached the state, and removes them.
-    fn take_out(&mut self) {
+    fn complete_reached(&mut self) {
         let now = self.now();
         let Self {
             session,
             problems,
             condition,
             format,
-            unmet,
+            pending,
             items,
             ..
         } = self;
-        unmet.retain(|node, seen| {
+        pending.retain(|node, seen| {
             let lease = seen.lease.as_ref();
             if seen.row == NodeLookup::Missing {
                 let error = problems.report(&Error::NodeNotFound(node.clone()).into());
@@ -214,9 +214,9 @@ impl<'a> Wait<'a> {
     /// Reports the state of the other nodes if it changed; on a terminal also as a line that counts down.
     fn report(&mut self) {
         let now = self.now();
-        let unmet = AwaitedNodes {
+        let pending = AwaitedNodes {
             nodes: self
-                .unmet
+                .pending
                 .iter()
                 .map(|(node, seen)| (node.as_str(), seen.lease.as_ref()))
                 .collect(),
@@ -225,48 +225,48 @@ impl<'a> Wait<'a> {
             caller: self.session.locks.identity(),
         };
         let terminal = self.session.terminal;
-        if unmet.are_many() {
-            let reported = std::mem::replace(&mut self.reported_count, unmet.nodes.len());
-            if reported != unmet.nodes.len() && !terminal.shows_live() {
-                terminal.remark(unmet.count());
+        if pending.are_many() {
+            let reported = std::mem::replace(&mut self.reported_count, pending.nodes.len());
+            if reported != pending.nodes.len() && !terminal.shows_live() {
+                terminal.remark(pending.count());
             }
         } else {
-            for &(node, lease) in &unmet.nodes {
+            for &(node, lease) in &pending.nodes {
                 let known = ReportedState::of(lease, now);
                 if self.reported.get(node) != Some(&known) {
-                    terminal.remark(unmet.line_of(node, lease, now));
+                    terminal.remark(pending.line_of(node, lease, now));
                     self.reported.insert(node.to_owned(), known);
                 }
             }
         }
         if terminal.shows_live() {
-            terminal.live(unmet.short(now));
+            terminal.live(pending.short(now));
         }
     }
 
     /// How long until something changes by time alone.
-    fn nap(&self) -> Duration {
+    fn until_next_change(&self) -> Duration {
         let now = self.now();
         let next = self
-            .unmet
+            .pending
             .values()
             .filter_map(|seen| seen.lease.as_ref()?.next_change(now))
             .min();
-        next.map_or(LONGEST_NAP, |next| {
-            (next - now.earliest).to_duration().min(LONGEST_NAP)
+        next.map_or(LONGEST_PAUSE, |next| {
+            (next - now.earliest).to_duration().min(LONGEST_PAUSE)
         })
     }
 
-    async fn take_in(&mut self, followed: Result<Followed, Error>) {
+    async fn apply(&mut self, followed: Result<Followed, Error>) {
         match followed {
             Ok(Followed::Changed(leases)) => {
                 for (node, lease) in leases {
-                    let Some(seen) = self.unmet.get_mut(&node) else {
+                    let Some(seen) = self.pending.get_mut(&node) else {
                         continue;
                     };
                     seen.lease = lease;
                     if seen.lease.is_none() {
-                        self.look_for(&node).await;
+                        self.check_exists(&node).await;
                     }
                 }
             }
@@ -282,9 +282,9 @@ impl<'a> Wait<'a> {
     }
 
     /// A Lease is deleted with its Node, so check whether the Node still exists.
-    async fn look_for(&mut self, node: &str) {
+    async fn check_exists(&mut self, node: &str) {
         if let Ok(row) = self.session.locks.see_node(node).await
-            && let Some(seen) = self.unmet.get_mut(node)
+            && let Some(seen) = self.pending.get_mut(node)
         {
             seen.row = row;
         }

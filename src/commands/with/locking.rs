@@ -118,6 +118,7 @@ impl Locking<'_> {
         results.interrupted = in_order(
             found,
             self.command.args.nodes.parallel,
+            self.command.node_count(),
             enter,
             |node| own.has_open_write(node),
             |node, result| drop(results.by_node.insert(node.to_owned(), result)),
@@ -176,13 +177,6 @@ impl Locking<'_> {
         let keep = Keep::new().stop(self.args.stop());
         let mut held = Vec::new();
         for change in changes {
-            let lease = change.lease.as_ref();
-            let asked = self.args.lease_duration;
-            let found = lease.map_or(0, NodeLease::duration_seconds).into();
-            // A lock that the caller already held keeps its duration if that is longer.
-            let duration = asked.max(Duration::from_secs(found));
-            let duration = duration.min(maintenance_lease::LONGEST_DURATION);
-            let keep = keep.clone().duration(duration);
             match self.holder_of(change).keep(change, &keep).await {
                 Ok(kept) => held.push(kept),
                 Err(error) => {

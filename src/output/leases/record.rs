@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use super::entry::Entry;
 use crate::output::data::{self, ApiVersion, List, Term, Time, kind};
+use crate::output::state::LockState;
 use crate::words::leases::purpose_word;
-use crate::words::state::LockState;
 
 /// The Leases of a namespace or cluster.
 pub(crate) type LeaseList<'a> = List<kind::LeaseSummaryList, LeaseSummary<'a>>;

@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use maintenance_lease::protocol::{Instant, Now};
 use maintenance_lease::{NodeLease, NodeLookup, NodeRow};
 use pod_safety::node_health::Health;
+use pod_safety::words::age;
 
 use super::view::{Heartbeat, View};
 use crate::output::grid::{self, Grid};
@@ -12,7 +13,6 @@ use crate::words::cells::{last_reason, left, none, reason_and_ticket, text, unkn
 use crate::words::health;
 use crate::words::holder_name::of_node;
 use crate::words::state::ShownState;
-use crate::words::time::span;
 use crate::words::{activity, machine};
 
 /// A column.
@@ -79,7 +79,7 @@ impl Column {
             Self::Age => match held {
                 None => none(),
                 Some(lease) => lease.acquired().map_or_else(unknown, |acquired| {
-                    span(now.latest - Instant::from(acquired))
+                    age(now.latest - Instant::from(acquired))
                 }),
             },
             Self::Left => view.lease.map_or_else(none, |lease| left(lease, now)),
@@ -90,7 +90,7 @@ impl Column {
             },
             Self::Heartbeat => match view.heartbeat {
                 Heartbeat::At(Instant::UNREADABLE) => unreadable(),
-                Heartbeat::At(instant) => span(now.latest - instant),
+                Heartbeat::At(instant) => age(now.latest - instant),
                 Heartbeat::Missing => none(),
                 Heartbeat::Unknown => unknown(),
             },
@@ -135,13 +135,9 @@ impl Column {
         }
     }
 
-    /// The least useful width, for narrow terminals. The names of nodes and their health are never cut.
+    /// The least useful width, for narrow terminals. Names and the health of nodes are never cut.
     fn least(self) -> Option<usize> {
-        match self {
-            Self::Holder => Some(6),
-            Self::Reason => Some(3),
-            _ => None,
-        }
+        (self == Self::Reason).then_some(3)
     }
 
     /// A likely value of later rows, to make room for it.

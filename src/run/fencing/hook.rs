@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use futures::future::OptionFuture;
 use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::protocol::BootInstant;
-use supervisor::{Command, Event, Exit, Limits, Over, Signal, Signals};
+use supervisor::{Command, Event, Exit, Limits, Signal, Signals};
 
 use crate::error::HookEnd;
 use crate::platform::PipeReader;
@@ -89,7 +89,7 @@ pub(super) async fn run(
                 }
                 Ok(Event::OutOfTime) => is_late = true,
                 Ok(Event::Exited(how)) => exit = Some(how),
-                Ok(Event::Over(over)) => break Some(over),
+                Ok(Event::Ended(over)) => break Some(over),
                 Ok(_) => {}
                 Err(error) => {
                     terminal.error(&hook_not_followed(&error));
@@ -100,7 +100,9 @@ pub(super) async fn run(
         }
     };
     output.drain().await;
-    let left = over.as_ref().map_or(1, |over: &Over| over.unkillable);
+    let left = over
+        .as_ref()
+        .map_or(1, |over: &supervisor::Ended| over.unkillable);
     if left > 0 {
         terminal.warn(PROCESSES_LEFT);
     }

@@ -1,7 +1,7 @@
 //! The lock during fence and unfence: one that the caller already holds, or a hold that lasts as long as
 //! the node is fenced.
 
-use maintenance_lease::protocol::{Instant, LockId, Now, Span, State};
+use maintenance_lease::protocol::{Instant, LockId, Now, State};
 use maintenance_lease::{Change, Done, Error, Hold, NodeLease};
 use pod_safety::fencing::fencing_hold::{PURPOSE, is_of_fencing, protects_fencing};
 use pod_safety::fencing::steps::Lock;
@@ -91,13 +91,17 @@ impl FencingTarget<'_> {
         lease.filter(|lease| is_of_fencing(lease, self.now()) && self.session.locks.is_own(lease))
     }
 
-    /// Labels the Node of this hold, unless it is labelled already. Reports why if that fails: the hold counts
-    /// without it.
+    /// Labels the Node of this hold, unless it is labelled already, and cordons it if `cordon` is set. Reports why if that
+    /// fails: the hold counts without it.
     ///
     /// # Errors
     /// That the command was interrupted.
-    pub(crate) async fn label(&self, hold: &NodeLease) -> Result<(), Failure> {
-        let labelling = self.session.set_held_label(hold, &Protection::LABEL);
+    pub(crate) async fn label(&self, hold: &NodeLease, cordon: bool) -> Result<(), Failure> {
+        let wanted = Protection {
+            cordon,
+            ..Protection::LABEL
+        };
+        let labelling = self.session.set_held_label(hold, &wanted);
         self.or_soon(async { Ok(labelling.await) }).await?;
         Ok(())
     }
@@ -194,23 +198,21 @@ impl FencingTarget<'_> {
         limit: std::time::Duration,
     ) -> Result<(), Failure> {
         let now = self.now();
-        let Some(lease) = lease else {
-            return Ok(());
-        };
-        let State::Held { until } = lease.state(now) else {
-            return Ok(());
-        };
-        let rest = until - now.latest;
         let needed = limit + GRACE;
-        if rest >= Span::from(needed) || is_acquired_by(lease, &self.node, self.inherited) {
-            return Ok(());
+        let left = lease.and_then(|lease| {
+            let left = lease.state(now).left_at_least(now)?;
+            let is_renewed = is_acquired_by(lease, &self.node, self.inherited);
+            (left < needed.into() && !is_renewed).then_some(left)
+        });
+        match left {
+            None => Ok(()),
+            Some(left) => Err(FencingRefusal::ShortLock {
+                node: self.node.clone(),
+                left,
+                needed,
+            }
+            .into()),
         }
-        Err(FencingRefusal::ShortLock {
-            node: self.node.clone(),
-            left: rest,
-            needed,
-        }
-        .into())
     }
 }
 

@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 
 use clap::ValueEnum;
 use futures::future::join;
+use k8s_openapi::api::core::v1::Pod;
 use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::protocol::{BootInstant, Now, Span};
 use maintenance_lease::{ApiError, DryRun, Error, NodeEvent, NodeLease, Right};
@@ -238,6 +239,15 @@ impl FencingTarget<'_> {
         let watching = self.reader.heartbeat_changes(&self.node, heartbeat);
         self.or_interrupted(async { Ok(watching.await?) }).await?;
         Ok(true)
+    }
+
+    /// Reads the pods of the node.
+    ///
+    /// # Errors
+    /// If they can't be read, or if it was interrupted.
+    pub(crate) async fn pods(&self) -> Result<Vec<Pod>, Failure> {
+        let reading = self.reader.pods_of_node(&self.node);
+        self.or_interrupted(async { Ok(reading.await?) }).await
     }
 
     /// The failure for a missing Node. If it existed before, no similar names are suggested.

@@ -1,25 +1,22 @@
 //! Prints what a caller waits for, one line per change. On a terminal, another line below it counts down,
 //! or counts nodes.
 
-use std::future::pending;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use maintenance_lease::{Blocked, Progress, SetProgress};
 
 use crate::error::Verb;
+use crate::run::node_count::NodeCount;
 use crate::run::session::Session;
 use crate::words::waiting::{self, SetWait};
 
 /// How often the countdown is updated.
 const TICK: Duration = Duration::from_secs(1);
 
-/// The shortest time between two updates of the node count, to keep it readable.
-const SHORTEST: Duration = Duration::from_millis(100);
-
 /// A report from a set.
 #[derive(Debug)]
 pub(super) enum SetUpdate {
-    /// How many nodes are held, and how many were refused.
+    /// How many nodes are held, and how many were refused or failed.
     Count(SetWait, usize),
     Blocked(SetWait, Box<Blocked>),
     /// Changes can't be watched, for this reason.
@@ -43,34 +40,33 @@ impl SetUpdate {
     }
 }
 
-/// The lines. Dropping this removes the one that is updated in place.
+/// The lines.
 pub(super) struct Line<'a> {
     session: &'a Session<'a>,
     verb: Verb,
     /// Whether to report waits. A command that tries only once does not wait.
-    is_told: bool,
+    reports_waits: bool,
     blocked: Option<(SetWait, Blocked)>,
-    /// When the node count was last shown.
-    counted: Instant,
+    count: NodeCount<'a>,
 }
 
 impl<'a> Line<'a> {
-    pub(super) fn new(session: &'a Session<'a>, verb: Verb, is_told: bool) -> Self {
+    pub(super) fn new(session: &'a Session<'a>, verb: Verb, reports_waits: bool) -> Self {
         Self {
             session,
             verb,
-            is_told,
+            reports_waits,
             blocked: None,
-            counted: Instant::now(),
+            count: NodeCount::new(session.terminal, verb),
         }
     }
 
-    pub(super) fn take_in(&mut self, reported: SetUpdate) {
+    pub(super) fn apply(&mut self, reported: SetUpdate) {
         match reported {
             SetUpdate::Count(set, refused) => self.count(set, refused),
             SetUpdate::Blocked(set, blocked) => {
                 let known = self.blocked.replace((set, *blocked));
-                if self.is_told
+                if self.reports_waits
                     && let Some((set, blocked)) = &self.blocked
                     && !known.is_some_and(|(before, known)| {
                         before.taken == set.taken && blocked.is_still(&known)
@@ -90,17 +86,11 @@ impl<'a> Line<'a> {
     }
 
     /// Shows how many nodes are locked by now, after the wait has ended.
-    fn count(&mut self, set: SetWait, refused: usize) {
-        let terminal = self.session.terminal;
+    fn count(&mut self, set: SetWait, failed: usize) {
         if self.blocked.take().is_some() {
-            terminal.end_live();
+            self.session.terminal.end_live();
         }
-        if self.counted.elapsed() < SHORTEST {
-            return;
-        }
-        self.counted = Instant::now();
-        let line = waiting::count(self.verb, set, refused);
-        terminal.live_count(set.taken, set.all, line);
+        self.count.update(set, failed);
     }
 
     /// Completes when the line needs an update; never if there is none.
@@ -108,23 +98,20 @@ impl<'a> Line<'a> {
         if self.blocked.is_some() && self.session.terminal.shows_live() {
             tokio::time::sleep(TICK).await;
         } else {
-            pending::<()>().await;
+            self.count.due().await;
         }
     }
 
-    /// Shows the countdown, if the terminal supports it.
+    /// Shows the countdown, or else the node count, if the terminal supports it.
     pub(super) fn show(&self) {
-        let terminal = self.session.terminal;
-        let blocked = self.blocked.as_ref().filter(|_| self.is_told);
-        if let Some((set, blocked)) = blocked {
-            let now = self.session.locks.server_time().now();
-            terminal.live(waiting::short(blocked, *set, now));
+        match &self.blocked {
+            None => self.count.show(),
+            Some((set, blocked)) if self.reports_waits => {
+                let now = self.session.locks.server_time().now();
+                let line = waiting::short(blocked, *set, now);
+                self.session.terminal.live(line);
+            }
+            Some(_) => {}
         }
-    }
-}
-
-impl Drop for Line<'_> {
-    fn drop(&mut self) {
-        self.session.terminal.end_live();
     }
 }

@@ -94,14 +94,11 @@ impl NodeFilter {
     /// Whether `node` is selected and in a requested state.
     fn matches(&self, snapshot: &Snapshot, node: &str, now: Now) -> bool {
         let state = snapshot.state(node, now);
-        // An expired lock without any time counts as abandoned.
-        let is_abandoned = |term| match state {
-            State::Expired { .. } => abandoned_at(state, term).is_none_or(|at| at <= now.earliest),
-            _ => false,
-        };
         self.selects(snapshot, node)
             && (self.states.is_empty() || self.states.contains(&StateFilter::of(state)))
-            && self.abandoned.is_none_or(is_abandoned)
+            && self
+                .abandoned
+                .is_none_or(|term| state.is_abandoned(term, now))
     }
 
     /// Whether the selection has `node`, whatever its state is. A Node that is gone counts as long as its
@@ -123,7 +120,7 @@ impl NodeFilter {
     /// When `node` next appears, changes or disappears because of the time alone.
     pub(crate) fn next_change(&self, snapshot: &Snapshot, node: &str, now: Now) -> Option<Instant> {
         let state = snapshot.state(node, now);
-        let abandoned = self.abandoned.and_then(|term| abandoned_at(state, term));
+        let abandoned = self.abandoned.and_then(|term| state.abandoned_at(term));
         let abandoned = abandoned.filter(|&at| at > now.earliest);
         snapshot
             .next_change(node, now)
@@ -160,13 +157,5 @@ impl NodeFilter {
             .iter()
             .map(String::as_str)
             .filter(|node| *snapshot.row(node) == NodeLookup::Missing && !snapshot.is_locked(node))
-    }
-}
-
-/// When a lock will have been expired for `term`; `None` if the time of its expiry is unknown.
-fn abandoned_at(state: State, term: Span) -> Option<Instant> {
-    match state {
-        State::Expired { since } => since.map(|since| since + term),
-        _ => None,
     }
 }

@@ -91,7 +91,7 @@ impl<'a> Follower<'a> {
         };
         match first_leases? {
             Followed::Changed(leases) => {
-                snapshot.take_leases(leases);
+                snapshot.apply_leases(leases);
             }
             Followed::Unwatched(error) => return Err(error.into()),
             _ => {}
@@ -99,7 +99,7 @@ impl<'a> Follower<'a> {
         match first_rows {
             None => {}
             Some(Ok(event)) => {
-                snapshot.take_row(event);
+                snapshot.apply_row(event);
             }
             Some(Err(Error::MissingRight { .. })) if selector.is_none() => {
                 snapshot.other_rows = NodeLookup::Forbidden;
@@ -167,7 +167,7 @@ impl<'a> Follower<'a> {
             let touched = match update {
                 Update::Interrupted => return Ok(Code::INTERRUPTED),
                 Update::Leases(update) => match update? {
-                    Followed::Changed(leases) => self.snapshot.take_leases(leases),
+                    Followed::Changed(leases) => self.snapshot.apply_leases(leases),
                     Followed::Unwatched(error) => {
                         self.cut_off(error);
                         continue;
@@ -184,7 +184,7 @@ impl<'a> Follower<'a> {
                     continue;
                 }
                 Update::Row(event) => match self.pass(event)? {
-                    Some(event) => self.snapshot.take_row(event),
+                    Some(event) => self.snapshot.apply_row(event),
                     None => continue,
                 },
                 Update::Due => self.shown.due(self.now()),
@@ -288,7 +288,7 @@ async fn next_of(rows: &mut Option<Rows>) -> Result<NodeRowEvent, Error> {
 
 impl Snapshot {
     /// Applies Leases; returns their nodes.
-    fn take_leases(&mut self, leases: BTreeMap<String, Option<NodeLease>>) -> BTreeSet<String> {
+    fn apply_leases(&mut self, leases: BTreeMap<String, Option<NodeLease>>) -> BTreeSet<String> {
         let nodes = leases.keys().cloned().collect();
         for (node, lease) in leases {
             match lease {
@@ -300,7 +300,7 @@ impl Snapshot {
     }
 
     /// Applies an event; returns the nodes that it is about.
-    fn take_row(&mut self, event: NodeRowEvent) -> BTreeSet<String> {
+    fn apply_row(&mut self, event: NodeRowEvent) -> BTreeSet<String> {
         match event {
             WatchEvent::Listed(rows) => {
                 let (rows, other_rows) = Self::listed(rows.into_values());

@@ -223,7 +223,7 @@ impl Found {
         let signs = Signs::of(node, heartbeat);
         Self {
             row: row(name, node, &signs),
-            hook: Attempt::on(node),
+            hook: Attempt::on(node).filter(|hook| !hook.is_unreadable()),
             findings: findings(node),
             keys: NodeKeys::set_by_locks(node),
             signs,

@@ -60,7 +60,7 @@ pub(crate) async fn read_details(
     let details = Nodes::new(session, snapshot.heartbeats.as_ref())
         .read_details(&nodes)
         .await?;
-    snapshot.take_details(details);
+    snapshot.apply_details(details);
     Ok(())
 }
 
@@ -111,7 +111,7 @@ async fn one(session: &Session<'_>, node: &str, wide: bool) -> Result<Snapshot, 
             .collect()
     });
     let mut snapshot = Snapshot::of_leases(lease?.into_iter(), heartbeats);
-    snapshot.take_details([(node.to_owned(), read_details?)]);
+    snapshot.apply_details([(node.to_owned(), read_details?)]);
     Ok(snapshot)
 }
 
@@ -142,7 +142,7 @@ async fn named(
         Err(error) => return Err(error.into()),
     };
     let mut snapshot = Snapshot::of_leases(leases.into_iter(), heartbeats?);
-    snapshot.take_details(details?);
+    snapshot.apply_details(details?);
     Ok(snapshot)
 }
 

@@ -4,12 +4,13 @@ use std::collections::{BTreeSet, HashMap};
 
 use maintenance_lease::protocol::{Instant, Now, State};
 use maintenance_lease::{NodeLease, NodeLookup, NodeRow};
-use other_tools::Finding;
+use other_tools::{Finding, NodeKeys};
 use pod_safety::node_health::{Health, is_fresh};
 
 use super::node_details::{DetailsRead, NodeDetails};
 use crate::output::item::Item;
 use crate::output::status::{Heartbeat, View};
+use crate::run::held_label::is_protected;
 use crate::words::fencing_annotations::FencingAnnotations;
 use crate::words::state::lock_flags;
 
@@ -55,7 +56,7 @@ impl Snapshot {
     }
 
     /// Applies the results of reading Nodes. If a Node could not be read, its earlier result stays.
-    pub(crate) fn take_details(
+    pub(crate) fn apply_details(
         &mut self,
         details: impl IntoIterator<Item = (String, DetailsRead)>,
     ) {
@@ -103,6 +104,11 @@ impl Snapshot {
         self.details.get(node).map(|details| &details.findings[..])
     }
 
+    /// What locks set on the Node, if the whole object was read.
+    fn keys(&self, node: &str) -> Option<&NodeKeys> {
+        self.details.get(node).map(|details| &details.keys)
+    }
+
     /// Whether the Node may say more than its row: it is not ready or cordoned, its heartbeat is old, or its
     /// Lease is on hold or marked as fenced.
     pub(crate) fn is_suspicious(&self, node: &str, now: Now) -> bool {
@@ -113,8 +119,9 @@ impl Snapshot {
         let heartbeat = heartbeats.and_then(|heartbeats| heartbeats.get(node));
         let lease = self.leases.get(node);
         !row.is_ready()
-            // Many tools cordon a node first. Only output with heartbeats shows what they do.
-            || heartbeats.is_some() && row.is_cordoned()
+            // Many tools cordon a node first. Only output with heartbeats shows what they do, and what
+            // locks set.
+            || heartbeats.is_some() && (row.is_cordoned() || lease.is_some_and(is_protected))
             || heartbeat.is_some_and(|&heartbeat| !is_fresh(Some(heartbeat.into()), now))
             || lease.is_some_and(|lease| lease.is_fenced() || lease.state(now) == State::AdminHold)
     }
@@ -133,7 +140,7 @@ impl Snapshot {
             health: self.health(node),
             annotations: self.annotations(node),
             findings: self.findings(node),
-            keys: self.details.get(node).map(|details| &details.keys),
+            keys: self.keys(node),
         }
     }
 
@@ -145,6 +152,7 @@ impl Snapshot {
             .with_health(self.health(node))
             .with_annotations(self.annotations(node), now)
             .with_findings(self.findings(node).unwrap_or_default())
+            .with_keys(self.keys(node))
             .with_heartbeat(heartbeat)
     }
 

@@ -4,11 +4,18 @@ use pod_safety::fencing::Cost;
 
 use super::remains::{count, list};
 
+/// The question for the reason, if a risk was accepted on a terminal.
+pub(crate) const REASON: &str = "Reason, recorded on the node";
+
 /// What the fencing of `node` costs, one line per kind of loss.
 pub(crate) fn cost(node: &str, cost: &Cost) -> Vec<String> {
     let lines = [
         (&cost.no_owner, "deleted, and nothing recreates"),
         (&cost.scratch, "emptyDir data lost in"),
+        (
+            &cost.twice,
+            "still running if only cut off, but replaced on other nodes:",
+        ),
         (
             &cost.staying,
             "static or tolerating the taint, so not deleted:",

@@ -5,6 +5,7 @@ use std::fmt::Display;
 use maintenance_lease::Error;
 use maintenance_lease::protocol::{Instant, Span};
 use pod_safety::fencing::Attempt;
+use pod_safety::fencing::attempt::ANNOTATION;
 use supervisor::Exit;
 
 use super::retry::{RETRY, resume};
@@ -54,7 +55,10 @@ pub(crate) fn of_hook(error: &HookError, program: &Program) -> (String, String) 
                 "the hook succeeded, but node/{node} is still unreachable after {}: it stays fenced",
                 length(Span::from(*waited))
             ),
-            format!("when it is back, run `{program} unfence {node}`"),
+            format!(
+                "when it is back, run `{}`",
+                program.run(format_args!("unfence {node}"))
+            ),
         ),
         HookError::NodeGone { node } => (
             format!("the hook succeeded, but node/{node} was deleted: it is not in service"),
@@ -66,6 +70,11 @@ pub(crate) fn of_hook(error: &HookError, program: &Program) -> (String, String) 
 
 /// The hook `other` may still be running for `node`.
 fn running(node: &str, other: &Attempt, now: Instant) -> String {
+    if other.is_unreadable() {
+        return format!(
+            "a hook may still be running for node/{node}: could not read its annotation {ANNOTATION}"
+        );
+    }
     format!(
         "a hook may still be running for node/{node}: {}, started by {} at {} (until {} at the latest)",
         escape(&other.program),
@@ -83,9 +92,12 @@ pub(crate) fn taken_while_running(
     program: &Program,
 ) -> String {
     format!(
-        "{}; once it has ended, continue with `{program} fence {node} --resume={} -- HOOK`",
+        "{}; once it has ended, continue with `{}`",
         running(node, other, now),
-        for_shell(&other.id)
+        program.run(format_args!(
+            "fence {node} --resume={} -- HOOK",
+            for_shell(&other.id)
+        ))
     )
 }
 
@@ -149,15 +161,24 @@ pub(crate) fn unknown(
     };
     let unknown =
         |what: &str| format!("unknown whether {what}: the write may still take effect ({why})");
-    let check = format!("check with `{program} status {node}`");
+    let check = format!(
+        "check with `{}`",
+        program.run(format_args!("status {node}"))
+    );
     match write {
         FencingWrite::Hold => (
             unknown(&format!("node/{node} was put on hold")),
-            format!("to continue, {RETRY}; to undo it, run `{program} unfence {node}`"),
+            format!(
+                "to continue, {RETRY}; to undo it, run `{}`",
+                program.run(format_args!("unfence {node}"))
+            ),
         ),
         FencingWrite::EndHold => (
             unknown(&format!("the hold on node/{node} was ended")),
-            format!("{check}; end it with `{program} unfence {node}`"),
+            format!(
+                "{check}; end it with `{}`",
+                program.run(format_args!("unfence {node}"))
+            ),
         ),
         FencingWrite::Record { hook } => (
             unknown(&format!("node/{node} was fenced")) + "; its lock is kept",

@@ -62,7 +62,16 @@ pub(crate) fn not_marked(node: &str, fenced: bool, failure: &Failure) -> String 
 pub(crate) fn hold_stays(node: &str, program: &Program) -> String {
     format!(
         "node/{node} stays on hold: an earlier fence was interrupted, and the result of its hook is \
-         unknown; when the node is healthy, run `{program} unfence {node}`"
+         unknown; when the node is healthy, run `{}`",
+        program.run(format_args!("unfence {node}"))
+    )
+}
+
+/// The hook has succeeded, but `node` is not fenced until a risk is accepted.
+pub(crate) fn kept_on_hold(node: &str, program: &Program) -> String {
+    format!(
+        "node/{node} stays on hold; to end the hold, run `{}`",
+        program.run(format_args!("unfence {node}"))
     )
 }
 
@@ -91,14 +100,18 @@ pub(crate) fn hold_not_ended(node: &str, failure: &Failure, program: &Program) -
         return format!("{message}; {hint}");
     }
     format!(
-        "could not end the hold on node/{node}: {}; end it with `{program} unfence {node}`",
-        escape(&failure.to_string())
+        "could not end the hold on node/{node}: {}; end it with `{unfence}`",
+        escape(&failure.to_string()),
+        unfence = program.run(format_args!("unfence {node}"))
     )
 }
 
 /// The hold on `node`, which is no longer fenced, could not be ended.
 pub(crate) fn hold_left(node: &str, program: &Program) -> String {
-    format!("node/{node} is still on hold; end the hold with `{program} unfence {node}`")
+    format!(
+        "node/{node} is still on hold; end the hold with `{}`",
+        program.run(format_args!("unfence {node}"))
+    )
 }
 
 /// The lock that replaced a hold, if that is why the hold could not be ended.

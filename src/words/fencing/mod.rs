@@ -14,7 +14,7 @@ mod replacements;
 mod retry;
 
 pub(crate) use self::confirmation::Question;
-pub(crate) use self::cost::cost;
+pub(crate) use self::cost::{REASON, cost};
 pub(crate) use self::event::{fenced_event, unfenced_event};
 pub(crate) use self::failure::{
     HOOK_NOT_RUN, HOOK_STILL_RUNNING, PROCESSES_LEFT, hook_not_followed, hook_stays, of_hook,
@@ -22,9 +22,9 @@ pub(crate) use self::failure::{
 };
 pub(crate) use self::fencing_hold::{
     end_of_hold, hold_ended, hold_left, hold_lost, hold_not_ended, hold_reason, hold_stays,
-    not_marked, on_hold, taken_by,
+    kept_on_hold, not_marked, on_hold, taken_by,
 };
-pub(crate) use self::order::{NOT_REACHED, most_urgent, order, skipped, stopped};
+pub(crate) use self::order::{NOT_REACHED, most_urgent, order, skipped, skipped_because, stopped};
 pub(crate) use self::progress::{
     awaited, awaiting, fenced, lease_ends, lease_ends_with_outer, not_fenced, not_known, odd_clock,
     replaced, story, unfenced, unrecorded, waited, waiting_for_reports_to_stop,
@@ -35,5 +35,5 @@ pub(crate) use self::remains::{
     count, counts, left, life_unknown, nothing_left, still_there, tolerating, unsure,
 };
 pub(crate) use self::replacements::{
-    awaiting_replacements, back, gone_before, not_back, not_followed, still_not_back,
+    awaiting_replacements, back, gone_before, not_back, still_not_back,
 };

@@ -5,6 +5,7 @@ use maintenance_lease::protocol::Now;
 use pod_safety::fencing::{UnreachableNode, WaitingPod};
 
 use super::remains::count;
+use crate::error::Failure;
 use crate::text::escape;
 use crate::words::node_state;
 
@@ -66,6 +67,11 @@ fn available(pod: &WaitingPod) -> String {
 /// `node` is unreachable, but somebody else has locked it.
 pub(crate) fn skipped(node: &str, lease: Option<&NodeLease>, now: Now) -> String {
     format!("skipped: {}", node_state::line(node, lease, now))
+}
+
+/// A node is skipped because there is nothing more to do for it.
+pub(crate) fn skipped_because(failure: &Failure) -> String {
+    format!("skipped: {}", escape(&failure.to_string()))
 }
 
 /// The command stopped at a node, after it had fenced others.

@@ -56,8 +56,9 @@ pub(crate) fn story(record: &Record) -> String {
 pub(crate) fn lease_ends(node: &str, until: Instant, now: Instant, program: &Program) -> String {
     format!(
         "your lock on node/{node} expires at {}, and the fenced node is unlocked then; to keep it \
-         locked, run `{program} hold {node} -m WHY`",
-        clock(until, now)
+         locked, run `{hold}`",
+        clock(until, now),
+        hold = program.run(format_args!("hold {node} -m WHY"))
     )
 }
 
@@ -65,7 +66,8 @@ pub(crate) fn lease_ends(node: &str, until: Instant, now: Instant, program: &Pro
 pub(crate) fn lease_ends_with_outer(node: &str, program: &Program) -> String {
     format!(
         "the lock on node/{node} ends when this `with` command ends, and the fenced node is unlocked \
-         then; to keep it locked, run `{program} hold {node} -m WHY`"
+         then; to keep it locked, run `{}`",
+        program.run(format_args!("hold {node} -m WHY"))
     )
 }
 

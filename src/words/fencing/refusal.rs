@@ -47,7 +47,10 @@ fn not_silent(
             format!("{RETRY} with a longer --timeout"),
         ),
     };
-    let hint = format!("it stays on hold; {next}; or end the hold with `{program} unfence {node}`");
+    let hint = format!(
+        "it stays on hold; {next}; or end the hold with `{}`",
+        program.run(format_args!("unfence {node}"))
+    );
     (format!("node/{node} was not fenced: {why}"), hint)
 }
 
@@ -61,19 +64,14 @@ pub(crate) fn refusal(refusal: &FencingRefusal, program: &Program) -> (String, S
             waited,
             watched,
         } => not_silent(node, *waited, *watched, program),
-        FencingRefusal::NoOwner { node, pods } => (
-            format!(
-                "cannot fence node/{node}: nothing recreates {} ({})",
-                count(pods.len(), "pod"),
-                list(pods)
-            ),
-            format!("to fence it anyway, {}", accepting(program, "no-owner")),
-        ),
         FencingRefusal::FencedAgain { node } => (
             format!(
                 "cannot unfence node/{node}: it was fenced again during this command, or its record changed"
             ),
-            format!("check who fenced it with `{program} status {node} -o wide`, then retry"),
+            format!(
+                "check who fenced it with `{}`, then retry",
+                program.run(format_args!("status {node} -o wide"))
+            ),
         ),
         FencingRefusal::ShortLock { node, left, needed } => {
             too_short(node, *left, *needed, program)
@@ -85,8 +83,8 @@ pub(crate) fn refusal(refusal: &FencingRefusal, program: &Program) -> (String, S
 /// Why `node` is not fenced.
 fn not_fenced(node: &str, refusal: &steps::Refusal, program: &Program) -> (String, String) {
     use steps::Refusal::{
-        Alive, BackAlive, HeartbeatUnknown, HookRunning, LockLost, MassLoss, NotCalledUnreachable,
-        OtherMachine, Remediation, Unread,
+        Alive, BackAlive, HeartbeatUnknown, HookRunning, LockLost, MassLoss, NoOwner,
+        NotCalledUnreachable, OtherMachine, Remediation, Unread,
     };
     match refusal {
         Alive(age) => (
@@ -95,9 +93,8 @@ fn not_fenced(node: &str, refusal: &steps::Refusal, program: &Program) -> (Strin
                 length(*age)
             ),
             format!(
-                "drain it: {} drain {node} --ignore-daemonsets; or power it off first; if it hangs, add \
-                 --suspect",
-                program.kubectl()
+                "drain it: {}; or power it off first; if it hangs, add --suspect",
+                program.kubectl(format_args!("drain {node} --ignore-daemonsets"))
             ),
         ),
         BackAlive(age) => back_alive(node, *age, program),
@@ -120,7 +117,10 @@ fn not_fenced(node: &str, refusal: &steps::Refusal, program: &Program) -> (Strin
                 "cannot fence node/{node}: its lock was ended during this command, so somebody else may \
                  have changed the machine"
             ),
-            format!("check who had it with `{program} describe {node}`, then {RETRY}"),
+            format!(
+                "check who had it with `{}`, then {RETRY}",
+                program.run(format_args!("describe {node}"))
+            ),
         ),
         MassLoss(zone) => (
             format!(
@@ -147,6 +147,14 @@ fn not_fenced(node: &str, refusal: &steps::Refusal, program: &Program) -> (Strin
                 false => RETRY.to_owned(),
             },
         ),
+        NoOwner(pods) => (
+            format!(
+                "cannot fence node/{node}: nothing recreates {} ({})",
+                count(pods.len(), "pod"),
+                list(pods)
+            ),
+            format!("to fence it anyway, {}", accepting(program, "no-owner")),
+        ),
     }
 }
 
@@ -163,7 +171,10 @@ fn back_alive(node: &str, age: Span, program: &Program) -> (String, String) {
             "node/{node} is fenced, but its kubelet is alive (last heartbeat {} ago)",
             length(age.max(Span::ZERO))
         ),
-        format!("if it was restarted, run `{program} unfence {node}`; if not, power it off now"),
+        format!(
+            "if it was restarted, run `{}`; if not, power it off now",
+            program.run(format_args!("unfence {node}"))
+        ),
     )
 }
 
@@ -184,9 +195,10 @@ fn not_called_unreachable(
              condition {said}"
         ),
         format!(
-            "wait until Ready is Unknown: {} wait node/{node} --for=condition=Ready=Unknown \
-             --timeout=5m",
-            program.kubectl()
+            "wait until Ready is Unknown: {}",
+            program.kubectl(format_args!(
+                "wait node/{node} --for=condition=Ready=Unknown --timeout=5m"
+            ))
         ),
     )
 }
@@ -209,7 +221,8 @@ fn stays(node: &str, refusal: &back::Refusal, program: &Program) -> (String, Str
         back::Refusal::Unreachable => (
             format!("cannot unfence node/{node}: it is still unreachable"),
             format!(
-                "start it first, or let a hook start it with `{program} unfence {node} -- HOOK`"
+                "start it first, or let a hook start it with `{}`",
+                program.run(format_args!("unfence {node} -- HOOK"))
             ),
         ),
         back::Refusal::Untainted => (
@@ -218,8 +231,8 @@ fn stays(node: &str, refusal: &back::Refusal, program: &Program) -> (String, Str
                  but no out-of-service taint"
             ),
             format!(
-                "to remove the annotation: {} annotate node {node} {ANNOTATION}-",
-                program.kubectl()
+                "to remove the annotation: {}",
+                program.kubectl(format_args!("annotate node {node} {ANNOTATION}-"))
             ),
         ),
         back::Refusal::HeartbeatUnknown(why) => (
@@ -245,9 +258,10 @@ fn stays(node: &str, refusal: &back::Refusal, program: &Program) -> (String, Str
             ),
             match record.how {
                 How::Hook { isolated: true, .. } => format!(
-                    "reboot it, or undo its isolation with `{program} unfence {node} -- HOOK`; to unfence it \
+                    "reboot it, or undo its isolation with `{unfence}`; to unfence it \
                      anyway, {}",
-                    accepting()
+                    accepting(),
+                    unfence = program.run(format_args!("unfence {node} -- HOOK"))
                 ),
                 How::Hook { .. } | How::PoweredOff(_) => {
                     format!("reboot it first; to unfence it anyway, {}", accepting())
@@ -263,8 +277,8 @@ fn too_short(node: &str, rest: Span, needed: Duration, program: &Program) -> (St
     const MORE: Duration = Duration::from_secs(60);
     let minutes = (needed + MORE).as_secs().div_ceil(60);
     let lasting = match minutes {
-        ..=60 => format!("{program} renew {node} --duration={minutes}m"),
-        _ => format!("{program} hold {node} -m WHY"),
+        ..=60 => program.run(format_args!("renew {node} --duration={minutes}m")),
+        _ => program.run(format_args!("hold {node} -m WHY")),
     };
     (
         format!(

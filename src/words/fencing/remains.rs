@@ -37,7 +37,8 @@ pub(crate) fn life_unknown(node: &str, why: &str) -> String {
 /// What is left of `node` at the end of a wait, and how to find out more.
 pub(crate) fn still_there(node: &str, remains: &Remains, program: &Program) -> (String, String) {
     let hint = format!(
-        "run it again to keep waiting; see what blocks them with `{program} status --pods {node}`"
+        "run it again to keep waiting; see what blocks them with `{}`",
+        program.run(format_args!("status --pods {node}"))
     );
     (still_left(node, remains), hint)
 }

@@ -22,26 +22,20 @@ pub(crate) fn awaiting_replacements(node: &str, pods: usize, limit: Duration) ->
 
 /// All pods of `node` that were to come back run again.
 pub(crate) fn back(node: &str, pods: usize) -> String {
-    let are = if pods == 1 { "runs" } else { "run" };
-    format!("node/{node}: {} {are} again", count(pods, "pod"))
+    format!("node/{node}: {} {} again", count(pods, "pod"), run(pods))
 }
 
 /// The node was fenced already, and the command does not know which pods it had then.
 pub(crate) fn gone_before(node: &str, program: &Program) -> String {
     format!(
-        "node/{node}: not checked whether pods that were removed earlier run again; see `{program} status --pods`"
+        "node/{node}: not checked whether pods that were removed earlier run again; see `{}`",
+        program.run("status --pods")
     )
-}
-
-/// It could not be checked whether `pod` runs again.
-pub(crate) fn not_followed(pod: &Removed, error: &str) -> String {
-    let error = escape(error);
-    format!("could not check whether {} runs again: {error}", name(pod))
 }
 
 /// Why the pods do not run again yet: a line for each reason.
 pub(crate) fn not_back(pods: &[(Removed, Outcome)], now: Now) -> Vec<String> {
-    let mut lines: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut lines: BTreeMap<(bool, String), Vec<String>> = BTreeMap::new();
     for (pod, outcome) in pods {
         if outcome.is_unfinished() {
             let shown = match outcome {
@@ -50,12 +44,20 @@ pub(crate) fn not_back(pods: &[(Removed, Outcome)], now: Now) -> Vec<String> {
                 }
                 _ => name(pod),
             };
-            lines.entry(why(outcome, now)).or_default().push(shown);
+            let line = (is_unseen(outcome), why(outcome, now));
+            lines.entry(line).or_default().push(shown);
         }
     }
     let lines = lines.iter();
     lines
-        .map(|(why, pods)| format!("{} not run again yet: {why}", does(pods)))
+        .map(|((is_unseen, why), pods)| match is_unseen {
+            true => format!(
+                "could not check whether {} {} again: {why}",
+                list(pods),
+                run(pods.len())
+            ),
+            false => format!("{} not run again yet: {why}", does(pods)),
+        })
         .collect()
 }
 
@@ -67,12 +69,13 @@ pub(crate) fn still_not_back(
 ) -> (String, String) {
     let missing = pods.iter().filter(|(_, outcome)| outcome.is_unfinished());
     let names: Vec<String> = missing.clone().map(|(pod, _)| name(pod)).collect();
-    let do_not = if names.len() == 1 { "does" } else { "do" };
-    let message = format!(
-        "node/{node} is fenced, but {} ({}) {do_not} not run again yet",
-        count(names.len(), "pod"),
-        list(&names)
-    );
+    let pods = format!("{} ({})", count(names.len(), "pod"), list(&names));
+    let missed = match missing.clone().all(|(_, outcome)| is_unseen(outcome)) {
+        true => format!("it is unknown whether {pods} {} again", run(names.len())),
+        false if names.len() == 1 => format!("{pods} does not run again yet"),
+        false => format!("{pods} do not run again yet"),
+    };
+    let message = format!("node/{node} is fenced, but {missed}");
     let mut explained = missing.clone().filter_map(|(pod, outcome)| {
         let name = match outcome {
             Outcome::Replaced { replacement, .. } => &replacement.name,
@@ -85,7 +88,10 @@ pub(crate) fn still_not_back(
     let hint = match (explained.next(), missing.clone().next()) {
         (Some((namespace, name)), _) => {
             let (name, namespace) = (for_shell(name), for_shell(namespace));
-            format!("see why with `{program} why pod/{name} -n {namespace}`")
+            format!(
+                "see why with `{}`",
+                program.run(format_args!("why pod/{name} -n {namespace}"))
+            )
         }
         (None, first) => {
             let namespace = first.map_or("", |(pod, _)| &pod.pod.namespace);
@@ -100,6 +106,15 @@ pub(crate) fn still_not_back(
 
 fn name(pod: &Removed) -> String {
     format!("{}/{}", pod.pod.namespace, pod.pod.name)
+}
+
+fn run(pods: usize) -> &'static str {
+    if pods == 1 { "runs" } else { "run" }
+}
+
+/// It could not be read what became of the pod.
+fn is_unseen(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Unseen { .. })
 }
 
 fn does(pods: &[String]) -> String {
@@ -126,6 +141,7 @@ fn why(outcome: &Outcome, now: Now) -> String {
         },
         Outcome::Replaced { reasons, .. } => sentences(reasons),
         Outcome::Held { finalizers } => format!("held by finalizer {}", list(finalizers)),
+        Outcome::Unseen { error } => escape(error),
         _ => String::new(),
     }
 }

@@ -73,7 +73,10 @@ pub(crate) fn inside_with(line: &str) -> String {
 
 /// Another way, for a node that can be fenced.
 pub(crate) fn safer(node: &str, program: &Program) -> String {
-    format!("safer, if you can power off or isolate node/{node}: {program} fence {node} -- HOOK")
+    format!(
+        "safer, if you can power off or isolate node/{node}: {}",
+        program.run(format_args!("fence {node} -- HOOK"))
+    )
 }
 
 /// There is more to accept than the report showed.

@@ -47,7 +47,10 @@ pub(crate) fn protected(lease: &NodeLease, now: Now, program: &Program) -> (Stri
             let about = about(lease, state, now);
             (
                 format!("fenced, {locked} by {}{about}", person(lease)),
-                format!("return the node to service first with `{program} unfence {node}`"),
+                format!(
+                    "return the node to service first with `{}`",
+                    program.run(format_args!("unfence {node}"))
+                ),
             )
         }
     };
@@ -67,7 +70,10 @@ pub(super) fn cause(lease: &NodeLease, now: Now) -> String {
 
 /// How to end the hold of the fencing of `node`.
 pub(crate) fn to_end(node: &str, program: &Program) -> String {
-    format!("return the node to service and end the hold with `{program} unfence {node}`")
+    format!(
+        "return the node to service and end the hold with `{}`",
+        program.run(format_args!("unfence {node}"))
+    )
 }
 
 /// The hint for `nodes`; `None` if the caller may work under the hold, or take it over.

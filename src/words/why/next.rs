@@ -37,7 +37,6 @@ enum Risk {
 /// Commands for the same cluster.
 struct Commands<'a> {
     program: &'a Program,
-    kubectl: String,
     subject: &'a Subject,
     steps: Vec<Step>,
 }
@@ -46,7 +45,6 @@ struct Commands<'a> {
 pub(crate) fn steps(subject: &Subject, found: &Diagnosis, program: &Program) -> Vec<Step> {
     let mut commands = Commands {
         program,
-        kubectl: program.kubectl(),
         subject,
         steps: Vec::new(),
     };
@@ -62,14 +60,13 @@ pub(crate) fn pod_step(stranded: &Stranded, program: &Program) -> Option<Step> {
     let (namespace, name) = (for_shell(&pod.namespace), for_shell(&pod.name));
     Some(Step {
         risk: Risk::Look,
-        command: format!("{program} why pod/{name} -n {namespace}"),
+        command: program.run(format_args!("why pod/{name} -n {namespace}")),
         about: "explain one of the pods",
     })
 }
 
 /// What to run next about attachments that nobody needs.
 pub(crate) fn volume_steps(volumes: &[StrandedVolume], program: &Program) -> Vec<Step> {
-    let kubectl = program.kubectl();
     let mut steps = Vec::new();
     let mut add = |risk, command, about| {
         steps.push(Step {
@@ -90,21 +87,22 @@ pub(crate) fn volume_steps(volumes: &[StrandedVolume], program: &Program) -> Vec
             orphan,
         } = &alike[0];
         if *orphan != Orphan::Detaching {
-            let command =
-                format!("{kubectl} wait --for=delete volumeattachment {names} --timeout=10m");
+            let command = program.kubectl(format_args!(
+                "wait --for=delete volumeattachment {names} --timeout=10m"
+            ));
             let about = "by default, Kubernetes detaches volumes of a dead node after 6m";
             add(Risk::Wait, command, about);
         }
-        let command = format!("{kubectl} describe volumeattachment {names}");
+        let command = program.kubectl(format_args!("describe volumeattachment {names}"));
         add(Risk::Look, command, "read why the driver cannot detach it");
         match (orphan, health) {
             (Orphan::NodeGone, _) => {
-                let command = format!("{kubectl} delete volumeattachment {names}");
+                let command = program.kubectl(format_args!("delete volumeattachment {names}"));
                 let about = "only if the machine is off: tells the driver to detach it";
                 add(Risk::Force, command, about);
             }
             (Orphan::Unused, Health::Unreachable { .. }) => {
-                let command = format!("{program} fence {} -- HOOK", attachment.node);
+                let command = program.run(format_args!("fence {} -- HOOK", attachment.node));
                 add(
                     Risk::Fence,
                     command,
@@ -147,18 +145,19 @@ impl Commands<'_> {
     }
 
     fn kubectl(&mut self, line: &str, about: &'static str) {
-        let command = format!("{} {line}{}", self.kubectl, self.in_namespace());
+        let command = self
+            .program
+            .kubectl(format_args!("{line}{}", self.in_namespace()));
         self.add(Risk::Look, command, about);
     }
 
     /// This command for another object of the namespace.
     fn why(&mut self, object: &str) {
-        let command = format!(
-            "{} why {}{}",
-            self.program,
+        let command = self.program.run(format_args!(
+            "why {}{}",
             for_shell(object),
             self.in_namespace()
-        );
+        ));
         self.add(Risk::Look, command, "see how it is");
     }
 
@@ -170,7 +169,9 @@ impl Commands<'_> {
 
     fn wait(&mut self) {
         let line = format!("wait --for=delete {}", for_shell(&self.subject.shown()));
-        let command = format!("{} {line}{}", self.kubectl, self.in_namespace());
+        let command = self
+            .program
+            .kubectl(format_args!("{line}{}", self.in_namespace()));
         self.add(Risk::Wait, command, "wait until it is gone");
     }
 
@@ -179,30 +180,30 @@ impl Commands<'_> {
         match health {
             Health::Ready => {}
             Health::NotReady { .. } | Health::KubeletAlive { .. } => {
-                let command = format!("{program} describe {node}");
+                let command = program.run(format_args!("describe {node}"));
                 self.add(Risk::Look, command, "show its state, and who works on it");
             }
             Health::Unreachable { .. } => {
-                let command = format!("{program} describe {node}");
+                let command = program.run(format_args!("describe {node}"));
                 self.add(Risk::Look, command, "see since when, and who works on it");
-                let command = format!("{program} fence {node} -- HOOK");
+                let command = program.run(format_args!("fence {node} -- HOOK"));
                 self.add(
                     Risk::Fence,
                     command,
                     "power it off, then let its pods run elsewhere",
                 );
                 if matches!(state, State::Terminating { .. }) {
-                    let command = format!(
-                        "{program} force-delete {}{}",
+                    let command = program.run(format_args!(
+                        "force-delete {}{}",
                         for_shell(&self.subject.shown()),
                         self.in_namespace()
-                    );
+                    ));
                     let about = "if you cannot fence it, check the risks: this deletes nothing yet";
                     self.add(Risk::Force, command, about);
                 }
             }
             Health::Restarted { .. } => {
-                let command = format!("{program} unfence {node}");
+                let command = program.run(format_args!("unfence {node}"));
                 self.add(Risk::Repair, command, "let it take pods again");
             }
             Health::OutOfService { .. } | Health::Gone => {
@@ -219,7 +220,9 @@ impl Commands<'_> {
             Reason::Node { name, health } => self.node(name, health, state),
             Reason::Containers { node, .. } | Reason::Unmount { node, .. } => {
                 self.describe();
-                let command = format!("{} acquire {node} -m {NO_REASON}", self.program);
+                let command = self
+                    .program
+                    .run(format_args!("acquire {node} -m {NO_REASON}"));
                 self.add(
                     Risk::Repair,
                     command,
@@ -242,10 +245,12 @@ impl Commands<'_> {
                 self.kubectl(&line, about);
             }
             Reason::VolumeAffinity { volume, nodes, .. } => {
-                let command = format!("{} describe pv {}", self.kubectl, for_shell(volume));
+                let command = self
+                    .program
+                    .kubectl(format_args!("describe pv {}", for_shell(volume)));
                 self.add(Risk::Look, command, "see its node affinity");
                 for (node, _) in nodes.iter().take(1) {
-                    let command = format!("{} describe {node}", self.program);
+                    let command = self.program.run(format_args!("describe {node}"));
                     self.add(Risk::Look, command, "show its state, and who works on it");
                 }
             }
@@ -255,7 +260,7 @@ impl Commands<'_> {
                 match pods.first() {
                     Some(pod) => self.why(&format!("pod/{pod}")),
                     None => {
-                        let command = format!("{} get volumeattachments", self.kubectl);
+                        let command = self.program.kubectl("get volumeattachments");
                         self.add(Risk::Look, command, "see who has the volume");
                     }
                 }
@@ -268,7 +273,9 @@ impl Commands<'_> {
             | Reason::ClaimUnbound { claim }
             | Reason::ClaimEnding { claim } => self.why(&format!("pvc/{claim}")),
             Reason::VolumeLost { volume } => {
-                let command = format!("{} get pv {}", self.kubectl, for_shell(volume));
+                let command = self
+                    .program
+                    .kubectl(format_args!("get pv {}", for_shell(volume)));
                 self.add(Risk::Look, command, "check whether it is back");
             }
             Reason::Eviction(_) => self.kubectl(
@@ -280,7 +287,7 @@ impl Commands<'_> {
                     let pod = format!("pod/{}", user.name);
                     if user.finished {
                         let line = format!("delete {}{}", for_shell(&pod), self.in_namespace());
-                        let command = format!("{} {line}", self.kubectl);
+                        let command = self.program.kubectl(line);
                         self.add(
                             Risk::Repair,
                             command,
@@ -311,11 +318,11 @@ impl Commands<'_> {
             | Reason::VolumeTaken { .. }
             | Reason::Provisioning { .. } => self.describe(),
             Reason::NoClass { .. } => {
-                let command = format!("{} get storageclasses", self.kubectl);
+                let command = self.program.kubectl("get storageclasses");
                 self.add(Risk::Look, command, "see which classes exist");
             }
             Reason::Content { .. } => {
-                let command = format!("{} get apiservices", self.kubectl);
+                let command = self.program.kubectl("get apiservices");
                 self.add(
                     Risk::Look,
                     command,

@@ -1,10 +1,10 @@
 //! The way between clients and the API server, on which requests, answers and watches meet faults.
 
+mod body;
 mod cuts;
 mod round_trip;
 mod watch_relay;
 
-use std::convert::Infallible;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +15,6 @@ use bytes::Bytes;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
-use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Collected, Full};
 use kube::client::Body;
 use sandbox::{AnswerBody, SandboxService};
@@ -23,6 +22,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tower::{BoxError, Service};
 
+use self::body::{WireBody, truncated, whole};
 use self::cuts::Cuts;
 pub use self::round_trip::{Faults, Latency};
 use self::round_trip::{Loss, NoAnswer, RoundTrip};
@@ -30,9 +30,6 @@ use crate::fault::Fault;
 use crate::history::{ClientId, Event, Recorder, RequestFault, RequestId};
 use crate::machine::Machine;
 use crate::time::{Time, TrueClock};
-
-/// The body of an answer as a client gets it: a watch may break off.
-type WireBody = UnsyncBoxBody<Bytes, io::Error>;
 
 /// What an answer's receiver is sent.
 type Answered = Result<Response<WireBody>, BoxError>;
@@ -456,25 +453,6 @@ async fn leave(
             () = cuts.after(connected) => {}
         }
     }
-}
-
-fn whole(body: Bytes) -> WireBody {
-    Full::from(body)
-        .map_err(|never: Infallible| match never {})
-        .boxed_unsync()
-}
-
-/// The same answer, with so many thousandths of its body.
-async fn truncated(answer: Response<WireBody>, part: u16) -> Response<WireBody> {
-    let (mut parts, body) = answer.into_parts();
-    let body = body.collect().await.map(Collected::to_bytes);
-    let body = body.unwrap_or_default();
-    let end = body.len() * usize::from(part) / 1000;
-    // It ends with its connection, and nobody knows how long it was to be.
-    parts.headers.remove(header::CONTENT_LENGTH);
-    // All but the white space at its end would be all of it.
-    let most = body.trim_ascii_end().len().saturating_sub(1);
-    Response::from_parts(parts, whole(body.slice(..end.min(most))))
 }
 
 fn is_watch(request: &Request<Bytes>) -> bool {

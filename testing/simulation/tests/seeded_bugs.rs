@@ -3,7 +3,7 @@
 
 use std::io::Write as _;
 
-use maintenance_lease::bugs::{Bug, Catcher, plant};
+use maintenance_lease::bugs::{Bug, Detector, plant};
 use simulation::{Plan, check, live};
 
 /// How many seeds a mistake may go uncaught.
@@ -16,7 +16,7 @@ const SEEDS_FOR_OTHERS: u64 = 200;
 fn every_seeded_bug_is_found_and_no_other() {
     let mut uncaught = Vec::new();
     for bug in Bug::ALL {
-        let has_to = bug.catcher() != Catcher::Model;
+        let has_to = bug.detector() != Detector::Model;
         let seeds = if has_to { SEEDS } else { SEEDS_FOR_OTHERS };
         let planted = plant(bug);
         let caught = (1..=seeds).find_map(|seed| {

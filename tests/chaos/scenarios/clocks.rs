@@ -96,13 +96,15 @@ fn clocks_that_jump_ahead_again_and_again() {
     link.answers(Flow::Slow(Duration::from_millis(400)));
     let options = ContenderOptions {
         kubeconfig: link.kubeconfig.clone(),
+        lease: Duration::from_secs(20),
         ..faked(&scenario, &library, &clock.fault())
     };
     let holder = scenario.begins("a", options);
     let waiter = scenario.joins("b", faked(&scenario, &library, &clock.fault()));
-    for jumps in 1..=6 {
-        // Longer than the lease in all, and in the midst of renewals too.
-        std::thread::sleep(Duration::from_millis(1700));
+    for jumps in 1..=8 {
+        // Longer than the lease in all, and in the midst of renewals too. A check takes over a second, and the next
+        // jump would undo it.
+        std::thread::sleep(Duration::from_secs(3));
         clock.set(HOUR + jumps * 5);
     }
     holder.finishes();

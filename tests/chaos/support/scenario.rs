@@ -18,9 +18,9 @@ use super::{TIME_LIMIT, processes};
 use crate::checker::violations;
 use crate::history::{Boot, Event, Exit, History};
 
-/// How long a lease is: short, so that a loss comes soon, and more than a request and the end of a
-/// command take.
-pub(crate) const LEASE: Duration = Duration::from_secs(8);
+/// How long a lease is: short, so that a loss comes soon, and more than a busy machine stands still and the end of a
+/// command takes.
+pub(crate) const LEASE: Duration = Duration::from_secs(12);
 
 /// One node and its contenders. Dropped in the midst of it, it ends all that it started.
 pub(crate) struct Scenario {

@@ -1,14 +1,17 @@
 //! Several nodes: one after another, in the order of their names.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use http::Method;
 use insta::assert_snapshot;
 use rustix::process::Signal;
 use serde_json::json;
 
 use super::{bob, held_by_bob};
-use crate::support::{Cluster, holder_of, on_both, requests};
+use crate::support::Treatment::{Keep, Pass};
+use crate::support::{Cluster, holder_of, in_memory, on_both, requests, unless_stalled};
 
 fn free(cluster: &Cluster, short: &str) -> String {
     let node = cluster.node(short);
@@ -87,31 +90,68 @@ fn a_timeout_releases_the_acquired_nodes() {
     on_both("turn-timeout", |cluster| {
         let first = free(cluster, "worker-1");
         let second = held_by_bob(cluster, "worker-2");
-        let run = cluster
-            .maint(["acquire", "--wait", "--timeout", "1s"])
-            .args([&first, &second]);
-        assert_snapshot!(run.run(), @r#"
-        $ kubectl maint acquire --wait --timeout 1s worker-1 worker-2
+        let acquire = || {
+            cluster.maint(["release", &first]).run();
+            let acquire = cluster.maint(["acquire", "--wait", "--timeout", "4s"]);
+            acquire.args([&first, &second]).run()
+        };
+        assert_snapshot!(unless_stalled(acquire), @r#"
+        $ kubectl maint acquire --wait --timeout 4s worker-1 worker-2
         -- stderr
         waiting for node/worker-2 (1 of 2 nodes locked): locked by bob@laptop: "disk" (since [time], until [time], [length] left); free when released, or at [time] unless renewed
-        error: timed out after 1s waiting for node/worker-2: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
+        error: timed out after 4s waiting for node/worker-2: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
         hint: wait without a limit with `kubectl maint acquire worker-1 worker-2 --wait`
         none of the 2 nodes was acquired
         -- exit code 4
         "#);
         assert_eq!(holder_of(cluster, &first), None);
-        let run = cluster
-            .maint(["hold", "-m", "rack", "--wait", "--timeout", "1s", "-q"])
-            .args([&first, &second]);
-        assert_snapshot!(run.run(), @r#"
-        $ kubectl maint hold -m rack --wait --timeout 1s -q worker-1 worker-2
+        let hold = || {
+            cluster.maint(["release", &first]).run();
+            let hold = ["hold", "-m", "rack", "--wait", "--timeout", "4s", "-q"];
+            cluster.maint(hold).args([&first, &second]).run()
+        };
+        assert_snapshot!(unless_stalled(hold), @r#"
+        $ kubectl maint hold -m rack --wait --timeout 4s -q worker-1 worker-2
         -- stderr
-        error: timed out after 1s waiting for node/worker-2: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
+        error: timed out after 4s waiting for node/worker-2: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
         hint: take it over with `kubectl maint hold worker-2 -m rack --take-over`
         -- exit code 4
         "#);
         assert_eq!(holder_of(cluster, &first), None);
         assert_eq!(holder_of(cluster, &second).as_deref(), Some("bob@laptop"));
+    });
+}
+
+/// Nobody interrupted it.
+#[test]
+fn a_release_that_gets_no_answer_after_a_timeout_is_an_error() {
+    in_memory("turn-unanswered", |cluster| {
+        let first = free(cluster, "worker-1");
+        let second = held_by_bob(cluster, "worker-2");
+        let end = format!("/{first}");
+        let is_acquired = AtomicBool::new(false);
+        let proxy = cluster.proxy(move |method, path| {
+            let is_write = *method == Method::PATCH && path.contains(&end);
+            match is_write && is_acquired.swap(true, Ordering::SeqCst) {
+                true => Keep,
+                false => Pass,
+            }
+        });
+        let run = cluster
+            .maint(["acquire", "--wait", "--timeout", "4s"])
+            .args([&first, &second]);
+        assert_snapshot!(run.kubeconfig(&proxy.kubeconfig).run(), @r#"
+        $ kubectl maint acquire --wait --timeout 4s worker-1 worker-2
+        -- stderr
+        waiting for node/worker-2 (1 of 2 nodes locked): locked by bob@laptop: "disk" (since [time], until [time], [length] left); free when released, or at [time] unless renewed
+        error: node/worker-1 was acquired but could not be released: unknown whether node/worker-1 was released: the write may still take effect (Unable to connect to the server: net/http: request canceled (Client.Timeout exceeded while awaiting headers))
+        hint: release it with `kubectl maint release worker-1 --lock-id [lock-id]`
+        error: timed out after 4s waiting for node/worker-2: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
+        hint: wait without a limit with `kubectl maint acquire worker-2 --wait`
+        1 of 2 nodes not acquired: worker-2; unknown: worker-1
+        -- exit code 1
+        "#);
+        assert_eq!(holder_of(cluster, &first).as_deref(), Some("alice@bastion"));
     });
 }
 
@@ -122,7 +162,7 @@ fn earlier_locks_stay_as_found() {
         cluster.maint(["acquire", &first]).succeeds();
         let second = held_by_bob(cluster, "worker-2");
         let run = cluster
-            .maint(["acquire", "--wait", "--timeout", "1s", "--reentry"])
+            .maint(["acquire", "--wait", "--timeout", "4s", "--reentry"])
             .args([&first, &second])
             .run();
         assert_eq!(run.code, 4, "{run}");
@@ -137,7 +177,7 @@ fn a_lease_that_became_a_hold_stays_after_a_failure() {
         cluster.maint(["acquire", &first]).succeeds();
         let second = held_by_bob(cluster, "worker-2");
         let run = cluster
-            .maint(["hold", "-m", "rack", "--wait", "--timeout", "1s", "-q"])
+            .maint(["hold", "-m", "rack", "--wait", "--timeout", "4s", "-q"])
             .args([&first, &second])
             .run();
         assert_eq!(run.code, 4, "{run}");

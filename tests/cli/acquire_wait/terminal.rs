@@ -96,7 +96,7 @@ fn of_several_with_long_names_it_is_said_who_has_them_and_why() {
 fn quiet_shows_no_line() {
     on_real("tty-quiet", |cluster| {
         let node = held_by_bob(cluster, "w1");
-        let quiet = ["acquire", &node, "--wait", "--timeout", "1s", "-q"];
+        let quiet = ["acquire", &node, "--wait", "--timeout", "4s", "-q"];
         let mut terminal = at_a_terminal(cluster.maint(quiet));
         let said = terminal.exp_eof().expect("it ends");
         assert!(!said.contains("waiting for bob@laptop"), "{said:?}");

@@ -144,10 +144,10 @@ fn a_login_page_is_in_the_way() {
         let node = cluster.node("worker-1");
         cluster.maint(["acquire", &node]).succeeds();
         let proxy = cluster.proxy_for_writes(&[Treatment::Page; 100]);
-        let renew = ["renew", &node, "--request-timeout=1s"];
+        let renew = ["renew", &node, "--request-timeout=4s"];
         // It may have been asked for once the server had the write.
         assert_snapshot!(cluster.maint(renew).kubeconfig(&proxy.kubeconfig).run(), @r#"
-        $ kubectl maint renew worker-1 --request-timeout=1s
+        $ kubectl maint renew worker-1 --request-timeout=4s
         -- stderr
         error: unknown whether node/worker-1 was renewed: the write may still take effect (no Kubernetes API server answered PATCH /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases/worker-1: the answer is text/html and begins with "<!DOCTYPE html> <html><head><title>Log in</title></head><bod…"; check the server address and any proxy or login page in between)
         hint: check with `kubectl maint status worker-1`
@@ -156,7 +156,7 @@ fn a_login_page_is_in_the_way() {
         let proxy = cluster.proxy(|_, _| Treatment::Page);
         // No write was sent, and the error does not say that there are no nodes.
         assert_snapshot!(cluster.maint(renew).kubeconfig(&proxy.kubeconfig).run(), @r#"
-        $ kubectl maint renew worker-1 --request-timeout=1s
+        $ kubectl maint renew worker-1 --request-timeout=4s
         -- stderr
         error: no Kubernetes API server answered GET /apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases/worker-1: the answer is text/html and begins with "<!DOCTYPE html> <html><head><title>Log in</title></head><bod…"; check the server address and any proxy or login page in between
         -- exit code 1

@@ -6,16 +6,15 @@ use http::Method;
 use insta::assert_snapshot;
 
 use crate::support::Treatment::Answer;
-use crate::support::{Cluster, Proxy, Treatment, on_both};
+use crate::support::{Cluster, Proxy, Running, Treatment, on_both};
 
-/// A run through a proxy, with a second for each answer: three in all.
-fn acquire(proxy: &Proxy, cluster: &Cluster, nodes: &[String]) -> String {
+/// A run through a proxy, with four seconds for each answer: twelve in all.
+fn acquire(proxy: &Proxy, cluster: &Cluster, nodes: &[String]) -> Running {
     cluster
-        .maint(["acquire", "--request-timeout=1s"])
+        .maint(["acquire", "--request-timeout=4s"])
         .args(nodes)
         .kubeconfig(&proxy.kubeconfig)
-        .run()
-        .to_string()
+        .start()
 }
 
 fn on_writes(cluster: &Cluster, treatment: Treatment) -> Proxy {
@@ -27,15 +26,16 @@ fn reads_are_throttled() {
     on_both("busy-reads", |cluster| {
         let proxy = cluster.proxy(|_, _| Answer(429, Some(1)));
         let nodes = ["worker-1", "worker-2"].map(|short| cluster.name(short));
+        let [one, both] = [&nodes[..1], &nodes[..]].map(|nodes| acquire(&proxy, cluster, nodes));
         // Nothing was asked for that could hang in the air.
-        assert_snapshot!(acquire(&proxy, cluster, &nodes[..1]), @"
-        $ kubectl maint acquire --request-timeout=1s worker-1
+        assert_snapshot!(one.ends(), @"
+        $ kubectl maint acquire --request-timeout=4s worker-1
         -- stderr
         Error from server or proxy (TooManyRequests): the proxy says so (it asks to wait 1s)
         -- exit code 1
         ");
-        assert_snapshot!(acquire(&proxy, cluster, &nodes), @"
-        $ kubectl maint acquire --request-timeout=1s worker-1 worker-2
+        assert_snapshot!(both.ends(), @"
+        $ kubectl maint acquire --request-timeout=4s worker-1 worker-2
         -- stderr
         Error from server or proxy (TooManyRequests): the proxy says so (it asks to wait 1s)
         -- exit code 1
@@ -49,24 +49,24 @@ fn writes_are_throttled() {
         let node = cluster.node("worker-1");
         // Tried again after the second that the server asks for, up to the time that there is.
         let proxy = on_writes(cluster, Answer(429, Some(1)));
-        assert_snapshot!(acquire(&proxy, cluster, slice::from_ref(&node)), @"
-        $ kubectl maint acquire --request-timeout=1s worker-1
+        assert_snapshot!(acquire(&proxy, cluster, slice::from_ref(&node)).ends(), @"
+        $ kubectl maint acquire --request-timeout=4s worker-1
         -- stderr
         Error from server or proxy (TooManyRequests): the proxy says so (it asks to wait 1s)
         -- exit code 1
         ");
         // A minute is more than there is: said at once.
         let proxy = on_writes(cluster, Answer(429, Some(60)));
-        assert_snapshot!(acquire(&proxy, cluster, slice::from_ref(&node)), @"
-        $ kubectl maint acquire --request-timeout=1s worker-1
+        assert_snapshot!(acquire(&proxy, cluster, slice::from_ref(&node)).ends(), @"
+        $ kubectl maint acquire --request-timeout=4s worker-1
         -- stderr
         Error from server or proxy (TooManyRequests): the proxy says so (it asks to wait 60s)
         -- exit code 1
         ");
         // Once is nothing to speak of.
         let proxy = cluster.proxy_for_writes(&[Answer(429, Some(1))]);
-        assert_snapshot!(acquire(&proxy, cluster, slice::from_ref(&node)), @"
-        $ kubectl maint acquire --request-timeout=1s worker-1
+        assert_snapshot!(acquire(&proxy, cluster, slice::from_ref(&node)).ends(), @"
+        $ kubectl maint acquire --request-timeout=4s worker-1
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         lease/worker-1 created
@@ -82,27 +82,29 @@ fn writes_are_throttled() {
 fn the_server_is_unavailable() {
     on_both("busy-ill", |cluster| {
         let node = cluster.node("worker-1");
+        let writes = on_writes(cluster, Answer(503, Some(1)));
+        let all = cluster.proxy(|_, _| Answer(503, None));
+        let [written, read] =
+            [&writes, &all].map(|proxy| acquire(proxy, cluster, slice::from_ref(&node)));
         // It may have taken the write all the same.
-        let proxy = on_writes(cluster, Answer(503, Some(1)));
-        assert_snapshot!(acquire(&proxy, cluster, slice::from_ref(&node)), @"
-        $ kubectl maint acquire --request-timeout=1s worker-1
+        assert_snapshot!(written.ends(), @"
+        $ kubectl maint acquire --request-timeout=4s worker-1
         -- stderr
         error: unknown whether node/worker-1 was acquired: the write may still take effect (Error from server or proxy (ServiceUnavailable): the proxy says so (it asks to wait 1s))
         hint: check with `kubectl maint status worker-1`
         -- exit code 1
         ");
         // It can't have taken what it wasn't sent.
-        let proxy = cluster.proxy(|_, _| Answer(503, None));
-        assert_snapshot!(acquire(&proxy, cluster, slice::from_ref(&node)), @"
-        $ kubectl maint acquire --request-timeout=1s worker-1
+        assert_snapshot!(read.ends(), @"
+        $ kubectl maint acquire --request-timeout=4s worker-1
         -- stderr
         Error from server or proxy (ServiceUnavailable): the proxy says so
         -- exit code 1
         ");
         // Once is nothing to speak of.
         let proxy = cluster.proxy_for_writes(&[Answer(503, None)]);
-        assert_snapshot!(acquire(&proxy, cluster, slice::from_ref(&node)), @"
-        $ kubectl maint acquire --request-timeout=1s worker-1
+        assert_snapshot!(acquire(&proxy, cluster, slice::from_ref(&node)).ends(), @"
+        $ kubectl maint acquire --request-timeout=4s worker-1
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         lease/worker-1 created

@@ -7,12 +7,11 @@ use control_plane::ControlPlane;
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use maintenance_lease::{Maintenance, Repository};
-use sandbox::{Sandbox, Serving};
+use sandbox::{Resource, Sandbox, Serving};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-use super::machines::machines;
 use super::run::Maint;
 
 /// The path of the maintenance Leases.
@@ -67,7 +66,8 @@ pub(crate) fn on_real(prefix: &str, test: impl Fn(&Cluster)) {
 impl Cluster {
     fn in_memory(prefix: &str) -> Self {
         let directory = directory();
-        let sandbox = Sandbox::builder().resource(machines()).build();
+        let machines = Resource::custom("cluster.x-k8s.io", "v1beta2", "Machine", "machines", true);
+        let sandbox = Sandbox::builder().resource(machines).build();
         let serving = RUNTIME
             .block_on(sandbox.serve("127.0.0.1:0"))
             .expect("a free port");

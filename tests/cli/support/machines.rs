@@ -6,7 +6,6 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use kube::config::Kubeconfig;
-use sandbox::Resource;
 use serde_json::{Value, json};
 
 use super::cluster::Cluster;
@@ -14,11 +13,6 @@ use super::cluster::Cluster;
 /// The paths of the Machines.
 const CLUSTER_API: &str = "/apis/cluster.x-k8s.io/v1beta2/namespaces/default/machines";
 const OPENSHIFT: &str = "/apis/machine.openshift.io/v1beta1/namespaces/default/machines";
-
-/// The Machines of Cluster API, for the in-memory server.
-pub(super) fn machines() -> Resource {
-    Resource::custom("cluster.x-k8s.io", "v1beta2", "Machine", "machines", true)
-}
 
 impl Cluster {
     /// Gives `node` a Machine of Cluster API, and returns the path of the Machine.

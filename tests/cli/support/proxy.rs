@@ -52,6 +52,8 @@ pub(crate) enum Treatment {
     Keep,
     /// The server never sees it; this is the answer: a status code, and a `Retry-After` in seconds.
     Answer(u16, Option<u32>),
+    /// The server never sees it; the answer is a refusal with code 403 and this message.
+    Forbid(&'static str),
     /// The server never sees it; something on the way answers with this status code, in plain text.
     Foreign(u16),
     /// The server never sees it; the answer is a page at which somebody should log in, with status 200.
@@ -257,7 +259,7 @@ impl RequestHandler {
         let path = parts.uri.path_and_query().expect("a path").as_str();
         let treatment = (self.plan)(&parts.method, path);
         let Ok(body) = body.collect().await else {
-            return answer(400, None);
+            return answer(400, None, SAID);
         };
         let mut onwards = Request::builder().method(parts.method).uri(path);
         for name in [ACCEPT, CONTENT_TYPE] {
@@ -281,7 +283,8 @@ impl RequestHandler {
                 cut.notify_one();
                 std::future::pending().await
             }
-            Treatment::Answer(code, retry_after) => answer(code, retry_after),
+            Treatment::Answer(code, retry_after) => answer(code, retry_after, SAID),
+            Treatment::Forbid(message) => answer(403, None, message),
             Treatment::Foreign(code) => plain_text(code, None),
             Treatment::Page => login_page(),
             Treatment::Keep => {
@@ -307,7 +310,7 @@ impl RequestHandler {
 
 async fn forward(client: Client, request: Request<Body>) -> Response<Answer> {
     let Ok(response) = client.send(request).await else {
-        return answer(502, None);
+        return answer(502, None, SAID);
     };
     let (parts, body) = response.into_parts();
     let mut back = Response::builder().status(parts.status);
@@ -355,7 +358,7 @@ fn login_page() -> Response<Answer> {
 
 /// What a server says by itself: a refusal in a `Status`, and in plain text that it has too much to do, or
 /// is ill.
-fn answer(code: u16, retry_after: Option<u32>) -> Response<Answer> {
+fn answer(code: u16, retry_after: Option<u32>, message: &str) -> Response<Answer> {
     let status = StatusCode::from_u16(code).expect("a status code of the test");
     if status == StatusCode::TOO_MANY_REQUESTS || !status.is_client_error() {
         return plain_text(code, retry_after);
@@ -365,7 +368,7 @@ fn answer(code: u16, retry_after: Option<u32>) -> Response<Answer> {
         "apiVersion": "v1",
         "metadata": {},
         "status": "Failure",
-        "message": SAID,
+        "message": message,
         "reason": status.canonical_reason().unwrap_or_default().replace(' ', ""),
         "code": code,
     });

@@ -340,6 +340,19 @@ impl Running {
     }
 }
 
+/// Runs it again if the server stood still for longer than a release has after an interruption or a time limit.
+#[allow(dead_code, reason = "not every binary of tests asks")]
+#[track_caller]
+pub(crate) fn unless_stalled(mut run: impl FnMut() -> Run) -> Run {
+    for _ in 0..10 {
+        let run = run();
+        if !run.stderr.contains("could not be released") {
+            return run;
+        }
+    }
+    panic!("nothing is ever released");
+}
+
 impl Run {
     /// The last command that it names, to be pasted.
     #[allow(dead_code, reason = "not every binary of tests asks")]

@@ -6,7 +6,7 @@ use insta::assert_snapshot;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use super::{briefly, with};
-use crate::support::{Cluster, LEASES, Plugin, Running, holder_of, in_memory, on_both};
+use crate::support::{LEASES, Maint, Plugin, Running, holder_of, in_memory, on_both};
 
 /// A command that says its process id, with a child in a session of its own that says its own: both
 /// are deaf to TERM.
@@ -34,8 +34,8 @@ impl Process {
     }
 }
 
-fn family(cluster: &Cluster, node: &str) -> (Running, [Process; 2]) {
-    let mut running = briefly(cluster, node, FAMILY).start();
+fn family(with: Maint) -> (Running, [Process; 2]) {
+    let mut running = with.start();
     let processes = [(); 2].map(|()| Process::named_by(&mut running));
     (running, processes)
 }
@@ -111,7 +111,7 @@ fn orphans_are_ended_before_the_node_is_free() {
 fn it_dies_with_a_killed_wrapper() {
     on_both("with-kill", |cluster| {
         let node = cluster.node("worker-1");
-        let (running, processes) = family(cluster, &node);
+        let (running, processes) = family(with(cluster, slice::from_ref(&node), FAMILY));
         running.is_sent(Signal::KILL);
         for process in processes {
             process.is_gone();
@@ -124,7 +124,7 @@ fn it_dies_with_a_killed_wrapper() {
 fn it_does_not_outlive_the_lease_of_a_stopped_wrapper() {
     on_both("with-stop", |cluster| {
         let node = cluster.node("worker-1");
-        let (running, processes) = family(cluster, &node);
+        let (running, processes) = family(briefly(cluster, &node, FAMILY));
         running.is_sent(Signal::STOP);
         for process in processes {
             process.is_gone();
@@ -132,9 +132,9 @@ fn it_does_not_outlive_the_lease_of_a_stopped_wrapper() {
         running.is_sent(Signal::CONT);
         let ended = running.ends().without_stdout().to_string();
         // It may or may not have read its Lease before it was stopped.
-        let seen = ": its Lease was to end at [time], 5s after its last renewal";
+        let seen = ": its Lease was to end at [time], 11s after its last renewal";
         assert_snapshot!(ended.replace(seen, ""), @r#"
-        $ kubectl maint with worker-1 --request-timeout 1s --grace 1s --lease-duration 5s -- /bin/sh -c "trap '' TERM; echo $$; setsid /bin/sh -c 'echo $$; while :; "
+        $ kubectl maint with worker-1 --request-timeout 5s --grace 1s --lease-duration 11s -- /bin/sh -c "trap '' TERM; echo $$; setsid /bin/sh -c 'echo $$; while :; "
         -- stderr
         node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'trap '\'''\'' TERM; echo $$; setsid /bin/sh -c '\''echo $$; while :; do sleep 1000; done'\'' & while :; do sleep 1000; done'
         lease/worker-1 created
@@ -149,7 +149,7 @@ fn it_does_not_outlive_the_lease_of_a_stopped_wrapper() {
 fn it_dies_with_a_killed_supervisor() {
     on_both("with-heir", |cluster| {
         let node = cluster.node("worker-1");
-        let (running, processes) = family(cluster, &node);
+        let (running, processes) = family(with(cluster, slice::from_ref(&node), FAMILY));
         let supervisor = running.children();
         let [supervisor] = supervisor[..] else {
             panic!("one supervisor: {supervisor:?}");
@@ -159,7 +159,7 @@ fn it_dies_with_a_killed_supervisor() {
             process.is_gone();
         }
         assert_snapshot!(running.ends().without_stdout(), @r#"
-        $ kubectl maint with worker-1 --request-timeout 1s --grace 1s --lease-duration 5s -- /bin/sh -c "trap '' TERM; echo $$; setsid /bin/sh -c 'echo $$; while :; "
+        $ kubectl maint with worker-1 -- /bin/sh -c "trap '' TERM; echo $$; setsid /bin/sh -c 'echo $$; while :; "
         -- stderr
         node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'trap '\'''\'' TERM; echo $$; setsid /bin/sh -c '\''echo $$; while :; do sleep 1000; done'\'' & while :; do sleep 1000; done'
         lease/worker-1 created
@@ -177,7 +177,7 @@ fn without_a_release_if_its_credential_plugin_hangs() {
         let node = cluster.node("worker-1");
         // With and without a limit for requests, which ends the release; a lease that has run out does, too.
         for (limits, why) in [
-            ("--request-timeout 1s", ": unknown whether node/"),
+            ("--request-timeout 5s", ": unknown whether node/"),
             (
                 "--request-timeout 0 --grace 1s --lease-duration 18s",
                 " before its lock expired",

@@ -296,7 +296,7 @@ fn ones_own_lock_is_not_waited_for() {
         -- stderr
         node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c '$PLUGIN with worker-1 --wait -- echo ran'
         error: cannot acquire node/worker-1: you already hold this lock as alice@bastion/with-[process] (since [time], until [time], [length] left)
-        hint: work under it with `kubectl maint --holder alice@bastion/with-[process] with worker-1 --reentry -- COMMAND`
+        hint: work under it with `kubectl maint with worker-1 --reentry --holder alice@bastion/with-[process] -- COMMAND`
         node/worker-1 released
         -- exit code 3
         "#);

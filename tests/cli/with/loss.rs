@@ -155,7 +155,7 @@ fn a_failed_renewal_and_the_next_success_are_reported() {
     on_both("lost-nearly", |cluster| {
         let node = cluster.node("worker-1");
         let (proxy, closed) = closable_proxy(cluster);
-        let patient = "--request-timeout 1s --grace 1s --lease-duration 15s";
+        let patient = "--request-timeout 5s --grace 1s --lease-duration 30s";
         let with = cluster.maint(["with", &node]).args(patient.split(' '));
         let with = with.args(["--", "/bin/sh", "-c", "while :; do sleep 0.1; done"]);
         let mut running = with
@@ -178,12 +178,12 @@ fn because_the_server_does_not_answer() {
     on_both("lost-way", |cluster| {
         let node = cluster.node("worker-1");
         assert_snapshot!(run_and_close(cluster, &node, CAREFUL), @r#"
-        $ kubectl maint with worker-1 --request-timeout 1s --grace 1s --lease-duration 5s -- /bin/sh -c "exec 2>/dev/null; trap 'echo asked to end; exit 0' TERM; ech"
+        $ kubectl maint with worker-1 --request-timeout 5s --grace 1s --lease-duration 11s -- /bin/sh -c "exec 2>/dev/null; trap 'echo asked to end; exit 0' TERM; ech"
         asked to end
         -- stderr
         node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'exec 2>/dev/null; trap '\''echo asked to end; exit 0'\'' TERM; echo at work; while :; do sleep 0.1; done'
         lease/worker-1 created
-        error: lost the lock on node/worker-1 (the command is ended before the lock expires): it could not be renewed in time (Unable to connect to the server: no answer within 666ms (request canceled))
+        error: lost the lock on node/worker-1 (the command is ended before the lock expires): it could not be renewed in time (Unable to connect to the server: no answer within 2.7s (request canceled))
         hint: check with `kubectl maint status worker-1`
         -- exit code 5
         "#);
@@ -198,11 +198,11 @@ fn also_for_who_does_not_listen() {
         let node = cluster.node("worker-1");
         let deaf = "trap '' TERM; echo at work; while :; do sleep 1000; done";
         assert_snapshot!(run_and_close(cluster, &node, deaf), @r#"
-        $ kubectl maint with worker-1 --request-timeout 1s --grace 1s --lease-duration 5s -- /bin/sh -c "trap '' TERM; echo at work; while :; do sleep 1000; done"
+        $ kubectl maint with worker-1 --request-timeout 5s --grace 1s --lease-duration 11s -- /bin/sh -c "trap '' TERM; echo at work; while :; do sleep 1000; done"
         -- stderr
         node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'trap '\'''\'' TERM; echo at work; while :; do sleep 1000; done'
         lease/worker-1 created
-        error: lost the lock on node/worker-1 (the command is ended before the lock expires): it could not be renewed in time (Unable to connect to the server: no answer within 666ms (request canceled))
+        error: lost the lock on node/worker-1 (the command is ended before the lock expires): it could not be renewed in time (Unable to connect to the server: no answer within 2.7s (request canceled))
         hint: check with `kubectl maint status worker-1`
         -- exit code 5
         "#);

@@ -1,9 +1,13 @@
 //! A control plane with the policies in deny mode, people, and the answers of the server.
 
+#[path = "../../support/tls.rs"]
+mod tls;
+mod write_limit;
+
 use crate::schema;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::LazyLock;
+use std::process::{Command, Output, Stdio};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,6 +18,8 @@ use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
+
+pub(crate) use write_limit::{End, about};
 
 pub(crate) const LEASES: &str =
     "/apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases";
@@ -27,6 +33,9 @@ pub(crate) const ADMINISTRATORS: &str = "kubectl-maint:administrators";
 
 pub(crate) const MERGE: &str = "application/merge-patch+json";
 pub(crate) const STRATEGIC: &str = "application/strategic-merge-patch+json";
+
+/// What is in the path of the writes that `doctor` expects to be refused.
+const PROBE: &str = "dryRun=All&fieldManager=kubectl-maint-install";
 
 /// Policies take effect within a second; a slow machine gets more.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -165,17 +174,20 @@ pub(crate) struct Run {
     pub(crate) code: i32,
 }
 
-pub(crate) fn run(command: &mut Command) -> Run {
-    let output = command
-        .stdin(Stdio::null())
-        .output()
-        .expect("the program is there");
-    let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
-    Run {
-        stdout: text(output.stdout),
-        stderr: text(output.stderr),
-        code: output.status.code().expect("it was not killed"),
+impl Run {
+    fn of(output: Output) -> Self {
+        let text = |bytes| String::from_utf8(bytes).expect("output is UTF-8");
+        Self {
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+            code: output.status.code().expect("it was not killed"),
+        }
     }
+}
+
+pub(crate) fn run(command: &mut Command) -> Run {
+    let output = command.stdin(Stdio::null()).output();
+    Run::of(output.expect("the program is there"))
 }
 
 /// A file of deploy/.
@@ -191,19 +203,99 @@ pub(crate) fn denying() -> Option<&'static ControlPlane> {
         let directory = manifest("");
         let applied = plane.kubectl(&["apply", "-k", &directory]);
         applied.expect("the manifests are valid");
-        let admin = admin(plane);
-        for name in ["kubectl-maint-leases", "kubectl-maint-nodes"] {
-            let deny = json!({"spec": {"validationActions": ["Deny", "Audit"]}});
-            let patched = admin.patch(&format!("{BINDINGS}/{name}"), &deny);
-            patched.expect("a binding");
-        }
-        await_denial(&admin, true);
+        set_mode(&admin(plane), Mode::Deny);
     });
     if is_left_out() {
         return None;
     }
     LazyLock::force(&DENYING);
     Some(shared())
+}
+
+/// A mode of the policies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Audit,
+    Deny,
+}
+
+fn set_mode(admin: &Person, mode: Mode) {
+    let actions = match mode {
+        Mode::Audit => json!(["Audit"]),
+        Mode::Deny => json!(["Deny", "Audit"]),
+    };
+    for name in ["kubectl-maint-leases", "kubectl-maint-nodes"] {
+        let patch = json!({"spec": {"validationActions": actions}});
+        let patched = admin.patch(&format!("{BINDINGS}/{name}"), &patch);
+        patched.expect("a binding");
+    }
+    await_denial(admin, mode == Mode::Deny);
+}
+
+/// A control plane whose policies change their mode, with an audit log. One test at a time uses it.
+pub(crate) struct Audited {
+    pub(crate) plane: ControlPlane,
+    pub(crate) admin: Person,
+}
+
+impl Audited {
+    /// `None` if tests run without a control plane.
+    pub(crate) fn in_turn() -> Option<MutexGuard<'static, Self>> {
+        static AUDITED: LazyLock<Mutex<Audited>> = LazyLock::new(|| Mutex::new(Audited::start()));
+        if is_left_out() {
+            return None;
+        }
+        Some(AUDITED.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn start() -> Self {
+        // What is logged goes to the server's own log.
+        let policy = json!({
+            "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
+            "rules": [
+                {"level": "Metadata", "verbs": ["create", "update", "patch", "delete"], "resources": [
+                    {"group": "coordination.k8s.io", "resources": ["leases"]},
+                    {"group": "", "resources": ["nodes", "nodes/status"]},
+                ]},
+                {"level": "None"},
+            ],
+        });
+        let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("audit-policy.json");
+        std::fs::write(&file, policy.to_string()).expect("it is written");
+        let plane = ControlPlane::builder()
+            .api_server_flag(&format!("--audit-policy-file={}", file.display()))
+            .api_server_flag("--audit-log-path=-")
+            .start();
+        let plane = plane.expect("a control plane");
+        let applied = plane.kubectl(&["apply", "-k", &manifest("")]);
+        applied.expect("the manifests are valid");
+        let admin = admin(&plane);
+        Self { plane, admin }
+    }
+
+    /// Returns when the mode has effect.
+    pub(crate) fn set_mode(&self, mode: Mode) {
+        set_mode(&self.admin, mode);
+    }
+
+    /// The writes that broke a rule, by users whose names begin like this. Without those that `doctor` sends to see that
+    /// they do.
+    pub(crate) fn failures(&self, of: &str) -> Vec<Value> {
+        let log = std::fs::read_to_string(self.plane.api_server().log()).expect("a log");
+        let lines = log
+            .lines()
+            .filter(|line| line.contains("validation_failure"));
+        let events = lines.filter_map(|line| serde_json::from_str(line).ok());
+        let is_of = |event: &Value| {
+            let user = event["user"]["username"].as_str().expect("a user");
+            let is_probe = event["requestURI"]
+                .as_str()
+                .expect("a path")
+                .contains(PROBE);
+            user.starts_with(of) && !is_probe
+        };
+        events.filter(is_of).collect()
+    }
 }
 
 /// Waits until both policies refuse what they should, or neither does.

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-use super::{Archive, PLUGIN, archive};
+use super::archive;
+use super::package::{Archive, PLUGIN};
 
 /// The manifest in the tree with the version and the platforms of a release.
 pub(super) fn fill(template: &str, version: &str, archives: &[Archive]) -> String {
@@ -204,7 +205,7 @@ mod tests {
 
     use clap::ValueEnum as _;
 
-    use super::super::VERSION;
+    use super::super::package::VERSION;
     use super::super::platform::Platform;
     use super::*;
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use policies::{Manifest, Mode, manifests};
+use policies::{Allowed, Manifest, Mode, manifests};
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
 
@@ -29,6 +29,10 @@ mode: audit
 
 # Whether the chart has the namespace of the Leases. "helm uninstall" keeps it, because the locks are in it.
 createNamespace: true
+
+# API users and groups that may change every held Node, like its holder.
+allowedUsers: []
+allowedGroups: []
 "#;
 
 /// Writes the chart, and lets Helm check it.
@@ -64,6 +68,8 @@ fn chart(objects: &str) -> Result<Vec<File>> {
         "properties": {
             "mode": {"enum": modes},
             "createNamespace": {"type": "boolean"},
+            "allowedUsers": {"type": "array", "items": {"type": "string"}},
+            "allowedGroups": {"type": "array", "items": {"type": "string"}},
         },
         "additionalProperties": false,
     });
@@ -117,7 +123,9 @@ fn object(text: &str, manifest: &Manifest) -> Result<String> {
             text.replace("metadata:\n", kept),
         )
     } else {
-        return Ok(format!("{text}\n"));
+        let lists = ["allowedUsers", "allowedGroups"];
+        let lists = lists.map(|name| format!("{{{{ .Values.{name} | toJson | quote }}}}"));
+        return Ok(format!("{}\n", policies::with_lists(text, &lists)));
     };
     Ok(format!(
         "{{{{- if {condition} }}}}\n{text}\n{{{{- end }}}}\n"
@@ -171,6 +179,17 @@ fn check(helm: &Path, chart: &Path) -> Result<()> {
     let rendered = render(b"mode: off\ncreateNamespace: false")?;
     must_equal(rendered, left.map(|manifest| manifest.object().clone()))
         .context("the chart that is switched off")?;
+    let allowed = Allowed {
+        users: vec!["alice".to_owned(), "system:serviceaccount:a:b".to_owned()],
+        groups: vec!["it's \"ops\"".to_owned()],
+    };
+    let lists = json!({"allowedUsers": allowed.users, "allowedGroups": allowed.groups});
+    let wanted = manifests().into_iter().map(|it| it.allowing(&allowed));
+    must_equal(
+        render(lists.to_string().as_bytes())?,
+        wanted.map(|manifest| manifest.object().clone()),
+    )
+    .context("the chart with users and groups")?;
     for wrong in ["mode: Deny", "mod: deny"] {
         let rendered = render(wrong.as_bytes());
         ensure!(rendered.is_err(), "the chart accepts `{wrong}`");

@@ -35,7 +35,7 @@ pub(super) fn render(named: &ElectionNames, facts: &ElectionSnapshot, now: BootI
     let renewed = facts
         .renewed
         .and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-    let sees = facts.role == Role::Leader || facts.role == Role::Standby && !facts.is_blind;
+    let sees = facts.role == Role::Leader || facts.role == Role::Standby && !facts.is_unwatched;
 
     page.with(
         "lease_elect_info",

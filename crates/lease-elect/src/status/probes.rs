@@ -23,7 +23,7 @@ pub(super) fn health(facts: &ElectionSnapshot, now: BootInstant) -> Verdict {
 pub(super) fn readiness(facts: &ElectionSnapshot, now: BootInstant) -> Verdict {
     match facts.role {
         Role::Starting => Err("the lease was not seen yet"),
-        Role::Standby if facts.is_blind => Err("the lease can't be watched"),
+        Role::Standby if facts.is_unwatched => Err("the lease can't be watched"),
         Role::Standby => Ok("standing by"),
         Role::Leader | Role::Ending => leader(facts, now),
     }
@@ -73,7 +73,7 @@ mod tests {
     fn a_standby_that_sees_nothing_is_alive_and_not_ready() {
         let blind = ElectionSnapshot {
             role: Role::Standby,
-            is_blind: true,
+            is_unwatched: true,
             ..ElectionSnapshot::default()
         };
         assert!(health(&blind, at(1)).is_ok());

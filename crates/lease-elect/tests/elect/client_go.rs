@@ -18,7 +18,10 @@ tests_on_both! {
 fn a_released_lead_is_followed_in_both_directions(cluster: &Cluster) {
     let mut theirs = cluster.candidate("theirs").of_client_go();
     cluster.journal.wait_for("begin theirs");
-    let mut ours = cluster.candidate("ours").short().start();
+    let mut ours = cluster
+        .candidate("ours")
+        .with_the_duration_of_client_go()
+        .start();
     ours.says("theirs leads");
     theirs.signal(Signal::TERM);
     assert_eq!(theirs.code(), Some(0));
@@ -56,7 +59,10 @@ fn an_older_client_go_also_follows_a_killed_leader(cluster: &Cluster) {
 fn killed_in_turn(cluster: &Cluster, client_go: Binary) {
     let mut theirs = cluster.candidate("theirs").of(client_go);
     cluster.journal.wait_for("begin theirs");
-    let mut ours = cluster.candidate("ours").short().start();
+    let mut ours = cluster
+        .candidate("ours")
+        .with_the_duration_of_client_go()
+        .start();
     ours.says("theirs leads");
     theirs.signal(Signal::KILL);
     assert_eq!(theirs.code(), None);
@@ -81,11 +87,9 @@ fn killed_in_turn(cluster: &Cluster, client_go: Binary) {
     assert_eq!(cluster.spec()["leaseTransitions"], 2);
 }
 
-/// So long that it is renewed less often than client-go's duration of 4 s: every 5 s.
-const LONGER: [&str; 3] = ["--lease-duration=12s", "--missed-renewals=1", "--grace=1s"];
-
+/// A longer one is renewed less often than client-go's duration of 4 s: every 5 s.
 fn one_that_honours_the_record_waits_for_a_longer_lease(cluster: &Cluster) {
-    let mut ours = cluster.candidate("ours").with(&LONGER).start();
+    let mut ours = cluster.candidate("ours").short().start();
     cluster.journal.wait_for("begin ours");
     let _theirs = cluster.candidate("theirs").of_client_go();
     let renewed = || cluster.spec()["renewTime"].as_str().map(ToOwned::to_owned);
@@ -102,7 +106,7 @@ fn one_that_honours_the_record_waits_for_a_longer_lease(cluster: &Cluster) {
 fn an_older_one_with_a_shorter_duration_overtakes_and_that_is_warned_of(cluster: &Cluster) {
     let mut theirs = cluster.candidate("theirs").of(Binary::OlderCandidate);
     cluster.journal.wait_for("begin theirs");
-    let mut ours = cluster.candidate("ours").with(&LONGER).start();
+    let mut ours = cluster.candidate("ours").short().start();
     ours.says("the lease duration of theirs is 4s, and this process has 12s");
     theirs.signal(Signal::TERM);
     assert_eq!(theirs.code(), Some(0));
@@ -121,7 +125,7 @@ fn of_many_who_are_killed_and_asked_to_end_no_two_lead_at_once(cluster: &Cluster
         .map(|name| {
             let candidate = cluster.candidate(name);
             let candidate = match name.starts_with("ours") {
-                true => candidate.short().start(),
+                true => candidate.with_the_duration_of_client_go().start(),
                 false => candidate.of_client_go(),
             };
             (name, candidate)

@@ -16,7 +16,7 @@ tests_on_both! {
 }
 
 /// The lease of `Setup::short`.
-const SECONDS: i64 = 4;
+const SECONDS: i64 = 12;
 
 fn a_leader_that_crashed_is_followed_once_its_lease_stood_unchanged(cluster: &Cluster) {
     let mut a = cluster.candidate("a").short().start();
@@ -110,10 +110,10 @@ fn a_lead_that_is_taken_away_ends_the_daemon(cluster: &Cluster) {
 fn a_connection_that_fell_silent_costs_no_lead(cluster: &Cluster) {
     let wire = cluster.wire();
     let setup = cluster.candidate_on(&wire, "a");
-    let mut a = setup.with(&["--lease-duration=8s", "--grace=1s"]).start();
+    let mut a = setup.with(&["--lease-duration=16s", "--grace=1s"]).start();
     cluster.journal.wait_for("begin a");
     wire.silence();
-    let until = renewed(cluster) + TimeDelta::seconds(8);
+    let until = renewed(cluster) + TimeDelta::seconds(16);
     eventually("a renewal past the end of the last one", || {
         (renewed(cluster) > until).then_some(())
     });

@@ -6,7 +6,7 @@ use super::wire;
 use crate::bugs::{self, Bug};
 use crate::history;
 use crate::lease::NodeLease;
-use crate::notes::{BREAKS, annotation, mark, mark_of_release};
+use crate::notes::{BREAKS, CLEANUP, PROTECTION, annotation, mark, mark_of_release};
 use crate::protocol::{Names, Write};
 use crate::repository::Repository;
 
@@ -181,8 +181,10 @@ fn annotations(
             if had_ticket || extras.ticket.is_some() {
                 note(annotation::TICKET, json!(extras.ticket));
             }
-            if had_purpose || extras.purpose.is_some() {
-                note(annotation::PURPOSE, json!(extras.purpose));
+            let purpose = extras.purpose.as_deref();
+            let purpose = purpose.or_else(|| inherited_purpose(seen, extras));
+            if had_purpose || purpose.is_some() {
+                note(annotation::PURPOSE, json!(purpose));
             }
             if let Some(before) = before {
                 note(annotation::LAST_HOLDER, json!(before));
@@ -233,6 +235,14 @@ fn annotations(
         }
     }
     set
+}
+
+/// The purpose of a lock that has none of its own. Until its Node is clean, the Lease says that it may not be. A hold
+/// writes on the Node itself.
+fn inherited_purpose(seen: Option<&NodeLease>, extras: &Extras) -> Option<&'static str> {
+    let purpose = seen.and_then(NodeLease::purpose);
+    let is_left = matches!(purpose, Some(PROTECTION | CLEANUP));
+    (is_left && !extras.hold).then_some(CLEANUP)
 }
 
 /// The mark of the acquisition in `lease`, which a write ends.
@@ -436,6 +446,23 @@ mod tests {
         let with = seen(r#","annotations":{"kubectl-maint.dev/purpose":"fencing"}"#);
         assert_eq!(with.purpose(), Some("fencing"));
         assert_eq!(purpose(&with, None), Some(Value::Null));
+        // What a lock wrote on its Node may be there until somebody has removed it.
+        for left in ["protection", "cleanup"] {
+            let left = format!(r#","annotations":{{"kubectl-maint.dev/purpose":"{left}"}}"#);
+            let left = seen(&left);
+            assert_eq!(purpose(&left, None), Some(json!("cleanup")));
+            assert_eq!(
+                purpose(&left, Some("protection")),
+                Some(json!("protection"))
+            );
+            let hold = Extras {
+                hold: true,
+                ..Extras::default()
+            };
+            let patch = merge_patch(&write, &left, &hold, &names);
+            let found = &patch["metadata"]["annotations"]["kubectl-maint.dev/purpose"];
+            assert_eq!(*found, Value::Null);
+        }
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::maintenance::Maintenance;
 use crate::maintenance::verbs::Plan;
 use crate::options::{Acquire, InvalidOption, LONGEST_DURATION, check_duration};
 use crate::outcome::{Change, Done, Error};
-use crate::protocol::{Expiry, LockId, Span, Terms, Verb};
+use crate::protocol::{Expiry, LONGEST_SECONDS, LockId, Span, Terms, Verb};
 use crate::repository::Subject;
 
 /// How an acquisition is kept renewed.
@@ -47,7 +47,9 @@ impl Keep {
         }
     }
 
-    /// The duration that every renewal asks for, in whole seconds up to an hour.
+    /// The duration that every renewal asks for, in whole seconds up to an hour. By default it is the one that the
+    /// Lease has, but at most an hour: a lock that was entered again keeps its duration if that is longer than the
+    /// caller's.
     pub fn duration(mut self, duration: Duration) -> Self {
         self.duration = Some(duration);
         self
@@ -168,7 +170,7 @@ impl Maintenance {
     pub(crate) fn terms(&self, options: &Keep, duration: u32) -> Result<Terms, InvalidOption> {
         let duration = match options.duration {
             Some(duration) => check_duration(duration)?,
-            None => duration,
+            None => duration.min(LONGEST_SECONDS),
         };
         let stop = options.stop.into();
         if let Some(missed) = options.missed_renewals {

@@ -20,7 +20,7 @@ use crate::cluster::writes::WriteOptions;
 use crate::lease::NodeLease;
 use crate::maintenance::Maintenance;
 use crate::outcome::Error;
-use crate::protocol::{BootInstant, Clocks, Due, Keeper, Loss, Names, Sent, Terms};
+use crate::protocol::{BootInstant, Clocks, Keeper, KeeperAction, Loss, Names, Sent, Terms};
 
 /// How often the clocks are compared, so that a pause of the machine is noticed soon.
 const TICK: Duration = Duration::from_secs(1);
@@ -106,14 +106,14 @@ impl Driver {
             let pause_suspected = time.pause_suspected();
             let clocks = self.clocks();
             match self.keeper.due(clocks) {
-                Due::Lost(loss) => {
+                KeeperAction::Lost(loss) => {
                     self.shared.end();
                     return self.lose(loss);
                 }
-                Due::Send(sent) => request = Some(self.renew(sent)),
+                KeeperAction::Send(sent) => request = Some(self.renew(sent)),
                 // The request under way is dropped, with its connection.
-                Due::Read | Due::Check => request = Some(self.read()),
-                Due::Wait(until) => {
+                KeeperAction::Read | KeeperAction::Check => request = Some(self.read()),
+                KeeperAction::Wait(until) => {
                     self.publish();
                     let left = until.since(clocks.boot).to_duration().min(TICK);
                     let timer = self.api.env.sleep(left);

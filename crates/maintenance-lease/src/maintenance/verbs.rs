@@ -568,7 +568,7 @@ impl Maintenance {
             ..Extras::because(options.reason.as_deref())
         };
         let plan = Plan::new(verb, names, None, extras);
-        Ok(plan.sparing(&options.unfinished))
+        Ok(plan.with_unfinished(&options.unfinished))
     }
 
     /// What a candidate does. If there is a leader, the Lease is taken only on the version `unchanged`.
@@ -622,7 +622,7 @@ impl Maintenance {
             ..Extras::default()
         };
         let plan = Plan::new(verb, names, named_acquisition, extras);
-        Ok(plan.sparing(&options.unfinished))
+        Ok(plan.with_unfinished(&options.unfinished))
     }
 
     /// Changes the node's Lease as `plan` says. `seen` is the state that was already read, if any.
@@ -704,7 +704,7 @@ impl Plan {
     }
 
     /// The same, for these expired leases only.
-    fn sparing(self, unfinished: &Unfinished) -> Self {
+    fn with_unfinished(self, unfinished: &Unfinished) -> Self {
         let unfinished = unfinished.clone();
         Self { unfinished, ..self }
     }

@@ -72,6 +72,22 @@ pub enum Verb {
 }
 
 impl Verb {
+    /// The length from now that it asks for, in seconds; `None`: another end, or none.
+    #[must_use]
+    pub(crate) const fn requested_duration(self) -> Option<u32> {
+        match self {
+            Self::Acquire { duration, .. } | Self::Elect(Candidacy { duration, .. }) => {
+                Some(duration)
+            }
+            Self::Renew { duration } => duration,
+            Self::Extend { .. }
+            | Self::Release
+            | Self::ForceRelease
+            | Self::Hold { .. }
+            | Self::Unhold { .. } => None,
+        }
+    }
+
     /// The same, with the acquisition that it begins marked by `nonce`, if it begins one.
     #[must_use]
     pub const fn with_nonce(self, nonce: Id) -> Self {

@@ -52,7 +52,7 @@ pub enum Loss {
 
 /// What a holder does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Due {
+pub enum KeeperAction {
     /// Send this renewal, as a compare-and-swap on the version that it was decided on.
     Send(Sent),
     /// Read the Lease.
@@ -80,7 +80,7 @@ pub struct Keeper {
     jitter: u8,
     /// The renewal with an unknown outcome.
     sent: Option<Renewal>,
-    under_way: Option<UnderWay>,
+    in_flight: Option<InFlight>,
     /// The lock is in doubt: nothing continues until a read that is sent from now on is answered.
     must_check: bool,
     /// The Lease is to be read before the next renewal.
@@ -107,7 +107,7 @@ struct Renewal {
 
 /// The request that is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum UnderWay {
+enum InFlight {
     Renewal,
     Read {
         /// The newest version that was known when it was sent. A quorum read returns no older one.
@@ -130,7 +130,7 @@ impl Keeper {
             deadline: if admin { NEVER } else { deadline },
             jitter: 0,
             sent: None,
-            under_way: None,
+            in_flight: None,
             must_check: false,
             must_read: false,
             went_back: false,
@@ -191,9 +191,9 @@ impl Keeper {
     /// What to do next. A request that it asks for counts as under way until one of
     /// [`answered`](Self::answered), [`conflicted`](Self::conflicted),
     /// [`declined`](Self::declined), [`unanswered`](Self::unanswered), [`read`](Self::read) and
-    /// [`unread`](Self::unread) says how it ended, or [`Due::Check`] replaces it.
-    pub fn due(&mut self, clocks: Clocks) -> Due {
-        let hanging = self.under_way.is_some() && bugs::active(Bug::LossWaitsForRequest);
+    /// [`unread`](Self::unread) says how it ended, or [`KeeperAction::Check`] replaces it.
+    pub fn due(&mut self, clocks: Clocks) -> KeeperAction {
+        let hanging = self.in_flight.is_some() && bugs::active(Bug::LossWaitsForRequest);
         if self.loss.is_none() && clocks.boot >= self.stop_at() && !hanging {
             self.loss = Some(Loss::Expired);
         }
@@ -202,22 +202,22 @@ impl Keeper {
                 // Nobody knows since when it has been lost, so the work gets no time to end.
                 self.deadline = self.deadline.min(clocks.boot);
             }
-            return Due::Lost(loss);
+            return KeeperAction::Lost(loss);
         }
-        if self.under_way.is_some() {
-            return Due::Wait(match hanging {
+        if self.in_flight.is_some() {
+            return KeeperAction::Wait(match hanging {
                 // Without this, a planted mistake would loop forever at one instant.
                 true => self.stop_at().max(clocks.boot.plus(Span::seconds(1))),
                 false => self.stop_at(),
             });
         }
         if clocks.boot < self.retry_at {
-            return Due::Wait(self.retry_at.min(self.stop_at()));
+            return KeeperAction::Wait(self.retry_at.min(self.stop_at()));
         }
         let next = self.next_at();
         let waits = !self.must_check && !self.must_read || bugs::active(Bug::CheckDelayed);
         if waits && clocks.boot < next {
-            return Due::Wait(next.min(self.stop_at()));
+            return KeeperAction::Wait(next.min(self.stop_at()));
         }
         if self.must_check {
             return self.read_due(true);
@@ -231,19 +231,19 @@ impl Keeper {
         }
         match self.renewal(clocks) {
             Ok(sent) => {
-                self.under_way = Some(UnderWay::Renewal);
-                Due::Send(sent)
+                self.in_flight = Some(InFlight::Renewal);
+                KeeperAction::Send(sent)
             }
             Err(loss) => {
                 self.loss = Some(loss);
-                Due::Lost(loss)
+                KeeperAction::Lost(loss)
             }
         }
     }
 
     /// The server answered the renewal with the current Lease.
     pub fn answered(&mut self, lease: &Lease, clocks: Clocks) {
-        self.under_way = None;
+        self.in_flight = None;
         self.observe(Some(lease), clocks);
         if let Some(renewal) = self.sent
             && self.loss.is_none()
@@ -257,7 +257,7 @@ impl Keeper {
     /// The renewal was refused: the Lease has another version, or is gone. This attempt failed. An
     /// earlier attempt, by us or repeated by a proxy, may have taken effect.
     pub fn conflicted(&mut self, clocks: Clocks) {
-        if self.under_way.take().is_none() {
+        if self.in_flight.take().is_none() {
             return;
         }
         if self.must_read {
@@ -272,7 +272,7 @@ impl Keeper {
     /// The renewal was refused for another reason, such as too many requests or a missing permission. It is
     /// retried after `wait`, if there is time.
     pub fn declined(&mut self, wait: Span, clocks: Clocks) {
-        if self.under_way.take().is_none() {
+        if self.in_flight.take().is_none() {
             return;
         }
         let longest = Span::micros(self.every().as_micros() / 2);
@@ -285,7 +285,7 @@ impl Keeper {
     /// still may. The same write is sent again on the same version: the first of the two to take effect makes
     /// the other fail.
     pub fn unanswered(&mut self, clocks: Clocks) {
-        if self.under_way.take().is_none() {
+        if self.in_flight.take().is_none() {
             return;
         }
         if let Some(renewal) = &mut self.sent {
@@ -297,7 +297,7 @@ impl Keeper {
     /// The Lease was read (`None`: there is none). A result older than what a watch has shown meanwhile is
     /// ignored, and the Lease is read again.
     pub fn read(&mut self, seen: Option<&Lease>, clocks: Clocks) {
-        let Some(UnderWay::Read { known, check }) = self.under_way.take() else {
+        let Some(InFlight::Read { known, check }) = self.in_flight.take() else {
             return;
         };
         let went_back = seen.is_some_and(|lease| lease.version < known);
@@ -340,7 +340,7 @@ impl Keeper {
 
     /// The Lease could not be read.
     pub fn unread(&mut self, clocks: Clocks) {
-        if self.under_way.take().is_some() {
+        if self.in_flight.take().is_some() {
             self.retry_at = self.later(clocks);
         }
     }
@@ -373,10 +373,10 @@ impl Keeper {
         self.must_check = true;
         self.retry_at = BEGINNING;
         if let Some(renewal) = &mut self.sent {
-            renewal.unknown |= self.under_way == Some(UnderWay::Renewal);
+            renewal.unknown |= self.in_flight == Some(InFlight::Renewal);
             renewal.paused = true;
         }
-        self.under_way = None;
+        self.in_flight = None;
     }
 
     /// Applies a renaming to everything in it.
@@ -389,7 +389,7 @@ impl Keeper {
         labels.until(&mut self.deadline);
         labels.until(&mut self.retry_at);
         labels.until(&mut self.look_at);
-        if let Some(UnderWay::Read { known, .. }) = &mut self.under_way {
+        if let Some(InFlight::Read { known, .. }) = &mut self.in_flight {
             labels.version(known);
         }
         if let Some(Renewal { sent, .. }) = &mut self.sent {
@@ -442,14 +442,14 @@ impl Keeper {
         ))
     }
 
-    fn read_due(&mut self, check: bool) -> Due {
-        self.under_way = Some(UnderWay::Read {
+    fn read_due(&mut self, check: bool) -> KeeperAction {
+        self.in_flight = Some(InFlight::Read {
             known: self.held.version,
             check,
         });
         match check {
-            true => Due::Check,
-            false => Due::Read,
+            true => KeeperAction::Check,
+            false => KeeperAction::Read,
         }
     }
 

@@ -9,7 +9,7 @@ use super::time::{Instant, Now, SKEW_BUDGET, Span};
 pub const LONGEST: Span = Span::seconds(LONGEST_SECONDS);
 
 /// The same, as a Lease stores it.
-pub(super) const LONGEST_SECONDS: u32 = 3600;
+pub(crate) const LONGEST_SECONDS: u32 = 3600;
 
 /// Who may do what with a node now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -47,6 +47,72 @@ impl State {
             Self::Free | Self::AdminHold => None,
         }
     }
+
+    /// How much is left until the end that the Lease states, by the clock that expiry is judged by. It is negative
+    /// while others may not take the lock yet only because clocks may differ. `None` if it is not held, or has no
+    /// known end.
+    #[must_use]
+    pub fn left(self, now: Now) -> Option<Span> {
+        self.known_end().map(|until| until - now.earliest)
+    }
+
+    /// How much is left at least, by any clock: what may be planned with. `None` as for [`left`](Self::left).
+    #[must_use]
+    pub fn left_at_least(self, now: Now) -> Option<Span> {
+        self.known_end().map(|until| until - now.latest)
+    }
+
+    fn known_end(self) -> Option<Instant> {
+        match self {
+            Self::Held { until } => Some(until).filter(|&until| until != Instant::UNREADABLE),
+            Self::Free | Self::Expired { .. } | Self::AdminHold => None,
+        }
+    }
+
+    /// Whether its end has come, to the second, and others may not take it yet only because clocks may differ.
+    #[must_use]
+    pub fn is_ending(self, now: Now) -> bool {
+        const HALF_A_SECOND: Span = Span::micros(500_000);
+        self.left(now).is_some_and(|left| left < HALF_A_SECOND)
+    }
+
+    /// How long ago it ended, if it has expired; `None` also if the Lease records no times.
+    #[must_use]
+    pub fn expired_for(self, now: Now) -> Option<Span> {
+        match self {
+            Self::Expired { since } => since.map(|since| now.earliest - since),
+            Self::Free | Self::Held { .. } | Self::AdminHold => None,
+        }
+    }
+
+    /// Whether it ended at least `term` ago, and nobody has released or taken it since. If the Lease records no
+    /// times, it has.
+    #[must_use]
+    pub fn is_abandoned(self, term: Span, now: Now) -> bool {
+        let expired_for = self.expired_for(now);
+        matches!(self, Self::Expired { .. }) && expired_for.is_none_or(|ago| ago >= term)
+    }
+
+    /// When it will be [abandoned](Self::is_abandoned), by the earliest clock. `None` if it has not expired, or the
+    /// Lease records no times.
+    #[must_use]
+    pub fn abandoned_at(self, term: Span) -> Option<Instant> {
+        match self {
+            Self::Expired { since } => since.map(|since| since + term),
+            Self::Free | Self::Held { .. } | Self::AdminHold => None,
+        }
+    }
+}
+
+/// How much may be added to a lock that has this much time left; negative if it has more than
+/// [`LONGEST`] already.
+#[must_use]
+pub fn longest_extension(left: Span) -> Span {
+    Span::micros(
+        LONGEST
+            .as_micros()
+            .saturating_sub(left.max(Span::ZERO).as_micros()),
+    )
 }
 
 /// The state of a Lease (`None`: there isn't one) at `now`.
@@ -160,6 +226,83 @@ mod tests {
                 since: Some(secs(100))
             }
         );
+    }
+
+    #[test]
+    fn what_is_left_is_judged_like_expiry_and_planned_with_by_the_latest_clock() {
+        let state = State::Held { until: secs(160) };
+        let now = Now::between(secs(100), secs(101));
+        assert_eq!(state.left(now), Some(Span::seconds(60)));
+        assert_eq!(state.left_at_least(now), Some(Span::seconds(59)));
+        assert_eq!(
+            state.left(Now::at(secs(162))),
+            Some(Span::micros(-2_000_000))
+        );
+        for state in [
+            State::Free,
+            State::AdminHold,
+            State::Expired {
+                since: Some(secs(90)),
+            },
+            State::Held {
+                until: Instant::UNREADABLE,
+            },
+        ] {
+            assert_eq!(state.left(now), None, "{state:?}");
+            assert_eq!(state.left_at_least(now), None, "{state:?}");
+            assert!(!state.is_ending(now), "{state:?}");
+        }
+    }
+
+    #[test]
+    fn a_lock_is_ending_from_half_a_second_before_its_end() {
+        let state = State::Held { until: secs(160) };
+        let half = Span::micros(500_000);
+        assert!(!state.is_ending(Now::at(secs(160) - half)));
+        assert!(state.is_ending(Now::at(secs(160) - half + Span::TICK)));
+        assert!(state.is_ending(Now::at(secs(163))));
+        assert!(
+            !state.is_ending(Now::between(secs(159), secs(163))),
+            "the earliest clock counts"
+        );
+    }
+
+    #[test]
+    fn a_lock_is_abandoned_once_it_has_been_expired_for_a_term() {
+        let (state, term) = (
+            State::Expired {
+                since: Some(secs(160)),
+            },
+            Span::seconds(40),
+        );
+        let now = Now::between(secs(200), secs(900));
+        assert_eq!(state.expired_for(now), Some(term));
+        assert!(state.is_abandoned(term, now));
+        assert!(!state.is_abandoned(Span::seconds(41), now));
+        assert_eq!(state.abandoned_at(term), Some(secs(200)));
+        let timeless = State::Expired { since: None };
+        assert_eq!(timeless.expired_for(now), None);
+        assert_eq!(timeless.abandoned_at(term), None);
+        assert!(timeless.is_abandoned(term, now));
+        for state in [
+            State::Free,
+            State::AdminHold,
+            State::Held { until: secs(160) },
+        ] {
+            assert!(!state.is_abandoned(Span::ZERO, now), "{state:?}");
+            assert_eq!(state.expired_for(now), None, "{state:?}");
+            assert_eq!(state.abandoned_at(term), None, "{state:?}");
+        }
+    }
+
+    #[test]
+    fn an_extension_fills_what_is_left_up_to_the_longest() {
+        for (left, most) in [(0, 3600), (600, 3000), (3600, 0)] {
+            let left = Span::seconds(left);
+            assert_eq!(longest_extension(left), Span::seconds(most), "{left:?}");
+        }
+        assert_eq!(longest_extension(Span::micros(-1)), LONGEST);
+        assert!(longest_extension(Span::seconds(3601)) < Span::ZERO);
     }
 
     #[test]

@@ -38,7 +38,7 @@ impl Terms {
         Self {
             duration,
             stop,
-            every: third(duration),
+            every: renewal_interval(duration),
             expiry: Expiry::ServerTime,
         }
     }
@@ -130,7 +130,7 @@ impl Terms {
 const LONGEST: i64 = u32::MAX as i64;
 
 /// A third of so many seconds.
-const fn third(seconds: u32) -> Span {
+const fn renewal_interval(seconds: u32) -> Span {
     Span::micros(Span::seconds(seconds).as_micros() / 3)
 }
 

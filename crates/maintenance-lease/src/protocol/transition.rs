@@ -7,7 +7,7 @@ use super::decision::{Caller, Decision, Refusal, Verb, Write};
 use super::elect::elect;
 use super::lease::{Acquisition, Holder, Lease, next_transition};
 use super::names::Id;
-use super::state::{LONGEST_SECONDS, State, state};
+use super::state::{LONGEST_SECONDS, State, longest_extension, state};
 use super::time::{Instant, Now, Span};
 use crate::bugs::{self, Bug};
 
@@ -101,7 +101,9 @@ pub fn decide(
             let added = Span::seconds(by);
             let whole = Span::micros(left.as_micros().saturating_add(added.as_micros()));
             match u32::try_from(whole.ceil_seconds()) {
-                Ok(duration @ ..=LONGEST_SECONDS) => Ok(extend(lease, holder, duration, now)),
+                Ok(duration) if added <= longest_extension(left) => {
+                    Ok(extend(lease, holder, duration, now))
+                }
                 _ => Err(Refusal::TooLong { left, added }),
             }
         }

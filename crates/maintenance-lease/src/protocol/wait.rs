@@ -17,7 +17,7 @@ pub const SILENCE: Span = Span::seconds(1);
 
 /// What a contender does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Turn {
+pub enum WaiterAction {
     /// Try to take it, once, on the version that was seen.
     Try,
     /// Read the Lease.
@@ -111,23 +111,23 @@ impl Waiter {
 
     /// What to do next.
     #[must_use]
-    pub fn turn(&self, clocks: Clocks) -> Turn {
+    pub fn due(&self, clocks: Clocks) -> WaiterAction {
         self.first(clocks)
             .unwrap_or_else(|| match self.ready_at(clocks) {
-                Some(at) if at <= clocks.boot => Turn::Try,
-                _ if self.is_own(clocks.server) => Turn::Try,
-                at => Turn::Wait(at),
+                Some(at) if at <= clocks.boot => WaiterAction::Try,
+                _ if self.is_own(clocks.server) => WaiterAction::Try,
+                at => WaiterAction::Wait(at),
             })
     }
 
     /// What to do before the next decision, for any holder: a pause, or a read.
-    fn first(&self, clocks: Clocks) -> Option<Turn> {
+    fn first(&self, clocks: Clocks) -> Option<WaiterAction> {
         if let Some(not_before) = self.not_before
             && clocks.boot < not_before
         {
-            return Some(Turn::Wait(Some(not_before)));
+            return Some(WaiterAction::Wait(Some(not_before)));
         }
-        (!self.known || self.lost == Some(self.version())).then_some(Turn::Read)
+        (!self.known || self.lost == Some(self.version())).then_some(WaiterAction::Read)
     }
 
     /// Applies a renaming to everything in it.
@@ -261,7 +261,7 @@ mod tests {
 
     fn waiter(lease: &Lease) -> Waiter {
         let mut waiter = Waiter::new(Expiry::ServerTime, false);
-        assert_eq!(waiter.turn(at(0)), Turn::Read);
+        assert_eq!(waiter.due(at(0)), WaiterAction::Read);
         waiter.read(Some(lease), boot(1_000));
         waiter
     }
@@ -270,9 +270,9 @@ mod tests {
     fn it_takes_what_it_found_expired_and_waits_out_the_margin() {
         let waiter = waiter(&held(BOB, 100, 60));
         let ready_at = boot(1_163).plus(Span::micros(1));
-        assert_eq!(waiter.turn(at(110)), Turn::Wait(Some(ready_at)));
-        assert_eq!(waiter.turn(at(163)), Turn::Wait(Some(ready_at)));
-        assert_eq!(waiter.turn(at(164)), Turn::Try);
+        assert_eq!(waiter.due(at(110)), WaiterAction::Wait(Some(ready_at)));
+        assert_eq!(waiter.due(at(163)), WaiterAction::Wait(Some(ready_at)));
+        assert_eq!(waiter.due(at(164)), WaiterAction::Try);
     }
 
     #[test]
@@ -283,8 +283,8 @@ mod tests {
             ..held(BOB, 101, 60)
         };
         waiter.watched(Some(&renewed_by_a_slow_clock), boot(1_150));
-        assert_eq!(waiter.turn(at(165)), Turn::Wait(Some(boot(1_213))));
-        assert_eq!(waiter.turn(at(213)), Turn::Try);
+        assert_eq!(waiter.due(at(165)), WaiterAction::Wait(Some(boot(1_213))));
+        assert_eq!(waiter.due(at(213)), WaiterAction::Try);
     }
 
     #[test]
@@ -295,7 +295,7 @@ mod tests {
             ..held(BOB, 100, 60)
         };
         waiter.watched(Some(&annotated), boot(1_150));
-        assert_eq!(waiter.turn(at(164)), Turn::Try);
+        assert_eq!(waiter.due(at(164)), WaiterAction::Try);
     }
 
     #[test]
@@ -307,26 +307,34 @@ mod tests {
             ..held(BOB, 100, 1)
         };
         waiter.watched(Some(&free), boot(1_110));
-        assert_eq!(waiter.turn(at(110)), Turn::Try);
+        assert_eq!(waiter.due(at(110)), WaiterAction::Try);
         waiter.watched(None, boot(1_110));
-        assert_eq!(waiter.turn(at(110)), Turn::Try);
+        assert_eq!(waiter.due(at(110)), WaiterAction::Try);
     }
 
     #[test]
     fn a_lost_race_is_not_run_again_before_something_newer_is_seen() {
         let mut waiter = waiter(&held(BOB, 100, 60));
         waiter.conflicted(boot(1_170));
-        assert_eq!(waiter.turn(at(170)), Turn::Wait(Some(boot(1_171))));
-        assert_eq!(waiter.turn(at(171)), Turn::Read, "the watch was silent");
+        assert_eq!(waiter.due(at(170)), WaiterAction::Wait(Some(boot(1_171))));
+        assert_eq!(
+            waiter.due(at(171)),
+            WaiterAction::Read,
+            "the watch was silent"
+        );
         let mut watching = waiter;
         let taken = Lease {
             version: Version(2),
             ..held(ALICE, 170, 60)
         };
         watching.watched(Some(&taken), boot(1_170));
-        assert!(matches!(watching.turn(at(170)), Turn::Wait(Some(at)) if at > boot(1_230)));
+        assert!(matches!(watching.due(at(170)), WaiterAction::Wait(Some(at)) if at > boot(1_230)));
         waiter.read(Some(&held(BOB, 100, 60)), boot(1_171));
-        assert_eq!(waiter.turn(at(171)), Turn::Try, "read again, decided again");
+        assert_eq!(
+            waiter.due(at(171)),
+            WaiterAction::Try,
+            "read again, decided again"
+        );
     }
 
     #[test]
@@ -341,14 +349,14 @@ mod tests {
             ..held(BOB, 90, 60)
         };
         waiter.watched(Some(&old), boot(1_110));
-        assert!(matches!(waiter.turn(at(110)), Turn::Wait(Some(_))));
+        assert!(matches!(waiter.due(at(110)), WaiterAction::Wait(Some(_))));
     }
 
     #[test]
     fn before_the_first_read_a_watch_says_nothing() {
         let mut waiter = Waiter::new(Expiry::ServerTime, false).or_own(alice());
         waiter.watched(Some(&held(ADMIN, 100, 60)), boot(1_110));
-        assert_eq!(waiter.turn(at(110)), Turn::Read);
+        assert_eq!(waiter.due(at(110)), WaiterAction::Read);
     }
 
     #[test]
@@ -371,8 +379,8 @@ mod tests {
         };
         for lease in [elected, deleting, foreign] {
             assert_eq!(
-                waiter(&lease).turn(at(90_000)),
-                Turn::Wait(None),
+                waiter(&lease).due(at(90_000)),
+                WaiterAction::Wait(None),
                 "{lease:?}"
             );
         }
@@ -381,12 +389,12 @@ mod tests {
     #[test]
     fn no_time_frees_a_hold_and_only_a_release_what_must_be_free() {
         assert_eq!(
-            waiter(&held(ADMIN, 100, 60)).turn(at(90_000)),
-            Turn::Wait(None)
+            waiter(&held(ADMIN, 100, 60)).due(at(90_000)),
+            WaiterAction::Wait(None)
         );
         let mut strict = Waiter::new(Expiry::ServerTime, true);
         strict.read(Some(&held(BOB, 100, 60)), boot(1_000));
-        assert_eq!(strict.turn(at(90_000)), Turn::Wait(None));
+        assert_eq!(strict.due(at(90_000)), WaiterAction::Wait(None));
     }
 
     #[test]
@@ -397,8 +405,11 @@ mod tests {
             waiter
         };
         let own = held(ALICE, 100, 60);
-        assert_eq!(entering(&own).turn(at(110)), Turn::Try);
-        assert!(matches!(waiter(&own).turn(at(110)), Turn::Wait(Some(_))));
+        assert_eq!(entering(&own).due(at(110)), WaiterAction::Try);
+        assert!(matches!(
+            waiter(&own).due(at(110)),
+            WaiterAction::Wait(Some(_))
+        ));
         let mut renewed_late = entering(&held(ALICE, 90, 60));
         renewed_late.watched(
             Some(&Lease {
@@ -407,18 +418,24 @@ mod tests {
             }),
             boot(1_150),
         );
-        assert_eq!(renewed_late.turn(at(163)), Turn::Try);
-        let by_sight = Turn::Wait(Some(boot(1_213)));
-        assert_eq!(renewed_late.turn(at(164)), by_sight, "anybody's by now");
-        assert_eq!(entering(&held(ADMIN, 100, 60)).turn(at(110)), Turn::Try);
+        assert_eq!(renewed_late.due(at(163)), WaiterAction::Try);
+        let by_sight = WaiterAction::Wait(Some(boot(1_213)));
+        assert_eq!(renewed_late.due(at(164)), by_sight, "anybody's by now");
+        assert_eq!(
+            entering(&held(ADMIN, 100, 60)).due(at(110)),
+            WaiterAction::Try
+        );
         for theirs in [held(BOB, 100, 60), held(OTHER_ADMIN, 100, 60)] {
-            assert!(matches!(entering(&theirs).turn(at(110)), Turn::Wait(_)));
+            assert!(matches!(
+                entering(&theirs).due(at(110)),
+                WaiterAction::Wait(_)
+            ));
         }
         let deleting = Lease {
             deleting: true,
             ..own
         };
-        assert_eq!(entering(&deleting).turn(at(110)), Turn::Wait(None));
+        assert_eq!(entering(&deleting).due(at(110)), WaiterAction::Wait(None));
     }
 
     #[test]
@@ -426,9 +443,9 @@ mod tests {
         let mut lease = held(BOB, 100, 60);
         lease.renewed = None;
         lease.acquired = None;
-        assert_eq!(waiter(&lease).turn(at(0)), Turn::Try);
+        assert_eq!(waiter(&lease).due(at(0)), WaiterAction::Try);
         lease.renewed = Some(Instant::UNREADABLE);
-        assert_eq!(waiter(&lease).turn(at(90_000)), Turn::Wait(None));
+        assert_eq!(waiter(&lease).due(at(90_000)), WaiterAction::Wait(None));
     }
 
     #[test]
@@ -440,11 +457,11 @@ mod tests {
             server: Now::at(secs(1_000_000)),
         };
         let ready_at = boot(90_015).plus(Span::TICK);
-        assert_eq!(waiter.turn(late), Turn::Wait(Some(ready_at)));
+        assert_eq!(waiter.due(late), WaiterAction::Wait(Some(ready_at)));
         let due = Clocks {
             boot: ready_at,
             ..late
         };
-        assert_eq!(waiter.turn(due), Turn::Try);
+        assert_eq!(waiter.due(due), WaiterAction::Try);
     }
 }

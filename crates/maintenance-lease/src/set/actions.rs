@@ -12,6 +12,7 @@ use super::order::{Event, Obstacle, OnConflict};
 use super::parallel::{CONFLICT_TIMEOUT, GRACE_AFTER_INTERRUPT, Interrupt, run_parallel};
 use crate::bugs::{self, Bug};
 use crate::cluster::change::DryRun;
+use crate::cluster::error::ApiError;
 use crate::cluster::reads::NodeLookup;
 use crate::maintenance::Maintenance;
 use crate::outcome::{Change, Done, Error, Refused};
@@ -204,6 +205,11 @@ where
             ..
         } = self;
         let (given, all) = (&given, targets.len());
+        let not_released = |at: usize, cause| SetError::NotReleased {
+            lock_id: given[&at].lock_id(),
+            cause: Box::new(cause),
+        };
+        let mut unanswered = Vec::new();
         let mut is_complete = true;
         run_parallel(
             given.keys().copied(),
@@ -213,19 +219,15 @@ where
             |at| locks.release_acquired(&given[&at]),
             |at, result| {
                 taken.places.remove(&at);
-                let cause = match result {
-                    Some(Ok(())) => None,
-                    Some(Err(error)) => Some(error.into()),
-                    None => Some(SetError::Interrupted {
-                        may_land: locks.has_open_write(&targets[at].node),
-                    }),
-                };
-                if let Some(cause) = cause {
-                    is_complete = false;
-                    let (lock_id, cause) = (given[&at].lock_id(), Box::new(cause));
-                    failed.insert(at, SetError::NotReleased { lock_id, cause });
-                } else if let Some(error) = failed.remove(&at) {
-                    failed.insert(at, error.settled());
+                is_complete &= matches!(result, Some(Ok(())));
+                match result {
+                    Some(Ok(())) => {
+                        if let Some(error) = failed.remove(&at) {
+                            failed.insert(at, error.settled());
+                        }
+                    }
+                    Some(Err(error)) => drop(failed.insert(at, not_released(at, error.into()))),
+                    None => unanswered.push(at),
                 }
                 progress(SetProgress {
                     held: taken.places.len(),
@@ -237,6 +239,20 @@ where
             },
         )
         .await;
+        for at in unanswered {
+            let source = ApiError::TimedOut(GRACE_AFTER_INTERRUPT);
+            let cause = match self.interrupt.is_interrupted() {
+                true => self.interrupted(at),
+                false if self.may_land(at) => SetError::Lock(Error::Unknown {
+                    subject: locks.repository().subject(),
+                    node: self.targets[at].node.clone(),
+                    intent: "released",
+                    source,
+                }),
+                false => Error::Api(source).into(),
+            };
+            self.failed.insert(at, not_released(at, cause));
+        }
         match is_complete {
             true => Event::Released,
             false => Event::Stopped,

@@ -155,7 +155,8 @@ where
         let may_land = late.is_none()
             && self.may_land(at)
             && self.release_unreported(vec![at]).await.is_empty();
-        if matches!(stop, Stop::TimedOut) {
+        // The time for a conflict is not the caller's limit: releases have all the time of a request after it.
+        if waits && matches!(stop, Stop::TimedOut) {
             self.interrupt.is_late = true;
         }
         let refused = seen_blocked()

@@ -5,8 +5,8 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use futures::future::{Either, select};
 
+use super::progress::{Blocked, Goal, Progress};
 use super::spread::Spread;
-use super::{Blocked, Goal, Progress};
 use crate::cluster::change::{CLOCK_RETRY, Running};
 use crate::cluster::reads::NodeAndLease;
 use crate::env::backoff;
@@ -17,7 +17,8 @@ use crate::maintenance::verbs::Plan;
 use crate::options::{InvalidOption, Unfinished};
 use crate::outcome::{Change, Error, Refused};
 use crate::protocol::{
-    BootInstant, Clocks, Expiry, Lease, Names, Refusal, Turn, Waiter, WriteOutcome, state, takeover,
+    BootInstant, Clocks, Expiry, Lease, Names, Refusal, Waiter, WaiterAction, WriteOutcome, state,
+    takeover,
 };
 
 /// The clocks are checked at least this often, because timers stop while a machine sleeps and the boot clock
@@ -93,9 +94,9 @@ impl<'a> Contender<'a> {
                 return Ok(());
             }
             let clocks = self.maintenance.clocks();
-            match self.turn(clocks) {
-                Turn::Try => return Ok(()),
-                Turn::Read => {
+            match self.due(clocks) {
+                WaiterAction::Try => return Ok(()),
+                WaiterAction::Read => {
                     let suspected_pauses = self.maintenance.api.time.suspected_pauses();
                     let once = self.maintenance.once();
                     match once.see(&self.seen.node, true).await {
@@ -104,7 +105,7 @@ impl<'a> Contender<'a> {
                     }
                     self.suspected_pauses = suspected_pauses;
                 }
-                Turn::Wait(until) => {
+                WaiterAction::Wait(until) => {
                     if let Some(blocked) = self.changed_blocker(until, clocks) {
                         progress(Progress::Blocked(&blocked));
                     }
@@ -130,22 +131,22 @@ impl<'a> Contender<'a> {
         })
     }
 
-    fn turn(&mut self, clocks: Clocks) -> Turn {
-        let turn = self.waiter.turn(clocks);
-        if turn != Turn::Try {
+    fn due(&mut self, clocks: Clocks) -> WaiterAction {
+        let turn = self.waiter.due(clocks);
+        if turn != WaiterAction::Try {
             return turn;
         }
         let version = self.waiter.seen().map(|lease| lease.version);
         let env = &*self.maintenance.api.env;
         let start = self.spread.start(version, clocks.boot, env);
         if clocks.boot < start {
-            return Turn::Wait(Some(start));
+            return WaiterAction::Wait(Some(start));
         }
         // A state that was seen before a pause may be outdated after it.
         let was_paused = self.suspected_pauses != self.maintenance.api.time.suspected_pauses();
         match self.stale || was_paused || self.depends_on_node() {
-            true => Turn::Read,
-            false => Turn::Try,
+            true => WaiterAction::Read,
+            false => WaiterAction::Try,
         }
     }
 

@@ -34,7 +34,7 @@ on_both_servers! {
 
 /// The length of a lease: short, because tests wait for it on the real server, and still longer than a busy
 /// machine stands still.
-const SECONDS: u32 = 4;
+const SECONDS: u32 = 6;
 const DURATION: Duration = Duration::from_secs(SECONDS as u64);
 /// When it is over: its last instant is the leader's, and timers count milliseconds.
 const OVER: Span = Span::micros(SECONDS as i64 * 1_000_000 + 1_000);
@@ -131,7 +131,10 @@ async fn a_lead_that_was_let_go_is_taken_at_once_either_way(cluster: Cluster) {
 
     let wire = Wire::clear();
     let change = wins(&setting.candidate_on(&wire, "ours")).await;
-    assert_eq!(wire.requests(), ["GET lease", "PATCH lease"]);
+    // After a slow answer it reads again.
+    let mut requests = wire.requests();
+    requests.dedup();
+    assert_eq!(requests, ["GET lease", "PATCH lease"]);
     let lease = change.lease.clone().unwrap();
     assert_eq!((lease.holder(), lease.transitions()), (Some("ours"), 1));
     assert_eq!(lease.acquired(), lease.renewed());

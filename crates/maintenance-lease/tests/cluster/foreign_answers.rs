@@ -209,7 +209,7 @@ async fn a_404_page_does_not_make_a_keeper_lose_its_lease(cluster: Cluster) {
     let node = cluster.node("n").await;
     let pages = Arc::new(AtomicUsize::new(0));
     let alice = cluster.holder_on(&with_404_pages(&pages), "alice");
-    let options = Acquire::new().duration(Duration::from_secs(6));
+    let options = Acquire::new().duration(Duration::from_secs(15));
     let held = alice.acquire(&node, &options).await.unwrap();
     // A renewal, and the read that would follow a real 404.
     pages.store(2, Ordering::SeqCst);

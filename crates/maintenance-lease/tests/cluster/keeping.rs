@@ -1,5 +1,6 @@
 //! An acquisition that is kept: renewed while the work goes on, and lost when it is.
 
+use std::collections::BTreeSet;
 use std::future::pending;
 use std::time::Duration;
 
@@ -28,7 +29,8 @@ on_both_servers! {
     writes_of_others_on_the_lease_are_no_loss,
 }
 
-const SHORT: Duration = Duration::from_secs(3);
+/// Short, because tests wait for renewals on the real server, and still longer than a busy machine stands still.
+const SHORT: Duration = Duration::from_secs(12);
 
 async fn keep(maintenance: &Maintenance, node: &str) -> HeldLease {
     let options = Acquire::new().duration(SHORT);
@@ -106,14 +108,18 @@ async fn a_renewal_is_one_request(cluster: Cluster) {
     renewed(&held).await;
     renewed(&held).await;
     held.release().await.unwrap();
-    let requests = wire.requests().split_off(before);
-    let writes = requests.iter().filter(|what| *what == "PATCH lease");
-    assert_eq!(
-        writes.count(),
-        3,
-        "two renewals and the release: {requests:?}"
+    let requests = wire.passed().split_off(before);
+    // A busy server may leave one unanswered, which is sent again as it is.
+    let writes = requests.iter().filter(|passing| passing.is_write());
+    let repeated = writes.clone().count();
+    let writes: BTreeSet<String> = writes.map(|write| write.body.to_string()).collect();
+    let repeated = repeated - writes.len();
+    assert_eq!(writes.len(), 3, "two renewals and the release: {writes:?}");
+    assert!(
+        requests.len() <= 4 + 2 * repeated,
+        "and the watch: {} requests, {repeated} repeated",
+        requests.len()
     );
-    assert!(requests.len() <= 4, "and the watch: {requests:?}");
 }
 
 async fn work_is_dropped_when_the_lease_is_taken_over(cluster: Cluster) {
@@ -162,7 +168,11 @@ async fn work_is_dropped_in_time_while_a_renewal_hangs(cluster: Cluster) {
         }
     });
     let alice = cluster.holder_on(&wire, "alice");
-    let held = keep(&alice, &node).await;
+    let options = Acquire::new().duration(2 * SHORT);
+    let change = alice.try_acquire(&node, &options).await.unwrap();
+    // A busy machine may stand still when the time has come.
+    let options = Keep::new().stop(SHORT * 2 / 3);
+    let held = alice.keep(&change, &options).await.unwrap();
     let deadline = held.held_state().deadline;
     let lost = lost(&held).await;
     assert_eq!(lost.by, LostBy::Expiry);

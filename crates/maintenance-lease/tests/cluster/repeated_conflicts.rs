@@ -12,7 +12,7 @@ use maintenance_lease::{Acquire, Done, Error, Maintenance, Release, Renew, SideE
 use serde_json::{Value, json};
 
 use crate::on_both_servers;
-use crate::support::{Cluster, Fate, Wire, in_the_sandbox, refusal};
+use crate::support::{Cluster, Fate, TIME_LIMIT, Wire, in_the_sandbox, refusal};
 
 on_both_servers! {
     extensions_at_the_same_time_end_alike,
@@ -31,10 +31,6 @@ on_both_servers! {
     an_unavailable_server_is_reported,
     a_refused_write_is_reported_as_not_done,
 }
-
-/// Longer than any answer of a busy server takes, so that the limit ends a pause between two writes and not a
-/// write.
-const TIME_LIMIT: Duration = Duration::from_secs(4);
 
 /// A wire on which something happens before each of the first `times` writes.
 fn before_writes<F>(times: u32, something: impl Fn(u32) -> F + Send + 'static) -> Wire

@@ -18,7 +18,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::on_both_servers;
-use crate::support::{Cluster, Fate, Passing, Wire};
+use crate::support::{Cluster, Fate, Passing, TIME_LIMIT, Wire};
 
 on_both_servers! {
     all_are_locked_by_one_write_each,
@@ -250,7 +250,7 @@ async fn earlier_locks_of_the_caller_are_left_as_found(cluster: Cluster) {
     take(&cluster.holder("bob"), &c).await;
     let nodes = [a.clone(), b.clone(), c.clone()];
     let reentry = SetOptions::acquire(Acquire::new().reentry(true));
-    let limit = Some(Duration::from_secs(1));
+    let limit = Some(TIME_LIMIT);
     for options in [reentry.clone(), reentry.wait(limit)] {
         let outcome = Locking::begin(&alice, &nodes, options).ends().await;
         assert!(outcome.held.is_empty(), "{:?}", outcome.held);
@@ -266,7 +266,7 @@ async fn a_lease_that_became_a_hold_is_not_released(cluster: Cluster) {
     let alice = cluster.holder("alice");
     take(&alice, &a).await;
     take(&cluster.holder("bob"), &b).await;
-    let options = SetOptions::hold(Hold::new("rack")).wait(Some(Duration::from_secs(1)));
+    let options = SetOptions::hold(Hold::new("rack")).wait(Some(TIME_LIMIT));
     let outcome = Locking::begin(&alice, &[a.clone(), b], options)
         .ends()
         .await;

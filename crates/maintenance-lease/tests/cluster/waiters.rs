@@ -26,7 +26,7 @@ async fn each_of_a_crowd_tries_once_when_the_lock_is_released(cluster: Cluster) 
 }
 
 async fn each_of_a_crowd_tries_once_when_the_lease_runs_out(cluster: Cluster) {
-    let crowd = Crowd::gather(&cluster, Duration::from_secs(2)).await;
+    let crowd = Crowd::gather(&cluster, Duration::from_secs(10)).await;
     crowd.first.leave();
     try_join_all(crowd.turns).await.unwrap();
     assert_each_tried_once_a_hand_over(&crowd.wire.passed());

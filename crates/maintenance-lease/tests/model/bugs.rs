@@ -5,7 +5,7 @@ use std::io::Write as _;
 
 use crate::bounds::{Bounds, CONTENDERS, OVERTAKING};
 use crate::explore::{explore, story};
-use maintenance_lease::bugs::{Bug, Catcher, plant};
+use maintenance_lease::bugs::{Bug, Detector, plant};
 
 /// A small world in which a mistake shows; `None` if it is made outside the steps that the model
 /// drives.
@@ -88,7 +88,7 @@ fn every_seeded_bug_in_the_steps_is_found_and_no_other() {
     let mut sound = Vec::new();
     let mut uncaught = Vec::new();
     for bug in Bug::ALL {
-        let has_to = bug.catcher() != Catcher::Simulation;
+        let has_to = bug.detector() != Detector::Simulation;
         let world = world(bug);
         assert_eq!(world.is_some(), has_to, "{bug:?}");
         if let Some(bounds) = world.filter(|bounds| !sound.contains(bounds)) {

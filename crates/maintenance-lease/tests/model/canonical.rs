@@ -8,8 +8,8 @@ mod names;
 
 use maintenance_lease::protocol::relabel::Relabel;
 use maintenance_lease::protocol::{
-    Attempt, BootInstant, Clocks, Id, Instant, Lease, Now, Span, Turn, Version, Write, WriteLoop,
-    WriteOutcome,
+    Attempt, BootInstant, Clocks, Id, Instant, Lease, Now, Span, Version, WaiterAction, Write,
+    WriteLoop, WriteOutcome,
 };
 
 use self::names::{
@@ -220,11 +220,11 @@ impl World {
                     boot: client.boot,
                     server: Now::at(self.now),
                 };
-                let turn = match contender.waiter.turn(clocks) {
-                    Turn::Try => -1,
-                    Turn::Read => -2,
-                    Turn::Wait(None) => -3,
-                    Turn::Wait(Some(at)) => ahead(at),
+                let turn = match contender.waiter.due(clocks) {
+                    WaiterAction::Try => -1,
+                    WaiterAction::Read => -2,
+                    WaiterAction::Wait(None) => -3,
+                    WaiterAction::Wait(Some(at)) => ahead(at),
                 };
                 let version = contender.waiter.seen().map_or(0, |lease| lease.version.0);
                 let running = contender.running.map_or(FAR_BACK, looks_of);

@@ -4,8 +4,8 @@
 //! answers on. One request is under way at a time.
 
 use maintenance_lease::protocol::{
-    Acquisition, Attempt, BootInstant, Caller, Clocks, Due, Finished, Id, Keeper, Lease, Now,
-    Refusal, Span, Step, Terms, Turn, Waiter, Write, WriteLoop, WriteOutcome,
+    Acquisition, Attempt, BootInstant, Caller, Clocks, Finished, Id, Keeper, KeeperAction, Lease,
+    Now, Refusal, Span, Step, Terms, Waiter, WaiterAction, Write, WriteLoop, WriteOutcome,
 };
 
 use crate::store::{Event, caller};
@@ -240,10 +240,10 @@ impl Client {
             _ if busy => Ok(Move::Nothing),
             Role::Changing(_) => Ok(Move::Read),
             Role::Waiting(contender) if contender.running.is_some() => Ok(Move::Read),
-            Role::Waiting(contender) => match contender.waiter.turn(clocks) {
-                Turn::Wait(_) => Ok(Move::Nothing),
-                Turn::Read => Ok(Move::Read),
-                Turn::Try => {
+            Role::Waiting(contender) => match contender.waiter.due(clocks) {
+                WaiterAction::Wait(_) => Ok(Move::Nothing),
+                WaiterAction::Read => Ok(Move::Read),
+                WaiterAction::Try => {
                     let seen = contender.waiter.seen().copied();
                     let verb = context.setting.bid(seen.as_ref());
                     // On the version of a try that lost its race, that one is sent again: it may still take effect.
@@ -548,21 +548,21 @@ impl Holding {
     fn run(&mut self, busy: bool, clocks: Clocks) -> Result<Move, Violation> {
         let in_doubt = self.keeper.is_in_doubt();
         match self.keeper.due(clocks) {
-            Due::Send(sent) => Ok(Move::Write(Attempt {
+            KeeperAction::Send(sent) => Ok(Move::Write(Attempt {
                 write: sent.write,
                 on: Some(sent.on),
                 at: sent.at,
             })),
-            Due::Read => Ok(Move::Read),
-            Due::Check => Ok(Move::Check),
-            Due::Wait(until) => {
+            KeeperAction::Read => Ok(Move::Read),
+            KeeperAction::Check => Ok(Move::Check),
+            KeeperAction::Wait(until) => {
                 self.runaway |= clocks.boot > self.keeper.deadline();
                 match in_doubt && !busy && until > clocks.boot.plus(CHECK_PAUSE) {
                     true => Err(Violation::CheckDelayed),
                     false => Ok(Move::Nothing),
                 }
             }
-            Due::Lost(_) => {
+            KeeperAction::Lost(_) => {
                 self.runaway = false;
                 Ok(Move::Nothing)
             }

@@ -16,4 +16,4 @@ mod why;
 pub use deletion::{Deletion, DeletionRequest};
 pub use fencing::Evidence;
 pub use reader::Reader;
-pub use replacement::{AfterDeletion, Following, Removed, Replacement, SameController};
+pub use replacement::{Removed, SameController};

@@ -1,68 +1,38 @@
 //! What became of a pod after it was removed.
 
-use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use futures::future::join_all;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
 use maintenance_lease::protocol::{Instant, Now, Span};
-use maintenance_lease::{Error, escape};
+use maintenance_lease::{ApiError, Error, escape};
 use serde::Deserialize as _;
 use serde_json::Value;
+use tokio::time;
 
 use super::Reader;
 use crate::constants::JOB_TRACKING;
 use crate::facts::PodSnapshot;
 use crate::facts::owner::{Kind, controller};
-use crate::facts::pod::has_ended;
+use crate::facts::pod::{has_ended, is_of_lost_node};
 use crate::facts::replacement::{member, ordinals};
 use crate::fencing::cost::leaves;
+use crate::outcome::{Outcome, Replacement};
 use crate::taint::OutOfService;
 use crate::wire::instant;
 
-/// The shortest time between two reads of a pod.
-const EVERY: Duration = Duration::from_millis(250);
+/// The time between two reads of the pods.
+const EVERY: Duration = Duration::from_millis(500);
 
-/// The same for each pod that is followed: many pods must not mean many requests per second.
-const EVERY_PER_POD: Duration = Duration::from_millis(50);
-
-/// Labels that a controller gives to all its pods and no others, so that it need not be looked for them
-/// among all pods of the namespace.
-const OF_ONE_CONTROLLER: [&str; 3] = [
-    "pod-template-hash",
+/// Labels by which the pods of some controllers, or of one StatefulSet, are read without the others of their namespace.
+const TELLING_LABELS: [&str; 4] = [
     "batch.kubernetes.io/controller-uid",
     "controller-uid",
+    "pod-template-hash",
+    "statefulset.kubernetes.io/pod-name",
 ];
-
-/// What is there now.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AfterDeletion {
-    /// Nothing of that name.
-    Gone,
-    /// The same, and its controller wants no other pod: it was scaled down, has finished, or is gone too.
-    Unwanted,
-    /// The object itself: its finalizers hold it.
-    Held {
-        /// By whom.
-        finalizers: Vec<String>,
-    },
-    /// Another pod of that name, or one that the same controller made since.
-    Replaced(Replacement),
-}
-
-/// A pod in place of another.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Replacement {
-    /// Its name.
-    pub name: String,
-    /// Its uid.
-    pub uid: String,
-    /// Its node; `None`: it has none yet.
-    pub node: Option<String>,
-    /// It runs and is not being deleted, or has run already.
-    pub is_back: bool,
-}
 
 /// A pod that was removed, or soon will be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,14 +45,11 @@ pub struct Removed {
     pub is_expected: bool,
 }
 
-/// How the replacements of some pods are followed.
-#[derive(Debug)]
-pub struct Following {
-    /// The uids of replacements and of the pods that they replace. No replacement is reported for two pods.
-    taken: RefCell<BTreeMap<String, String>>,
-    limit: Duration,
-    every: Duration,
-}
+/// The uids of replacements, and of the pods that they replace. No replacement is reported for two pods.
+type Taken = BTreeMap<String, String>;
+
+/// Pods that are read with one request: those of a namespace with one of some values of a label, or all.
+type Group<'a> = (&'a str, Option<&'a str>);
 
 /// The pods among which a replacement is: those that the same controller made since.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,8 +59,8 @@ pub struct SameController {
     kind: Kind,
     /// The controller's name.
     name: String,
-    /// What selects its pods, and perhaps others.
-    selector: String,
+    /// The label by which its pods, and perhaps others, are read.
+    label: Option<(String, String)>,
     /// When the pod was asked to end, which is when many controllers replace it.
     since: Instant,
 }
@@ -117,24 +84,112 @@ impl Removed {
         removed.collect()
     }
 
+    /// With which other pods it is read, and its value of their label.
+    fn group(&self) -> (Group<'_>, &str) {
+        let same_controller = self.same_controller.as_ref();
+        let label = same_controller.and_then(|same_controller| same_controller.label.as_ref());
+        let namespace = &*self.pod.namespace;
+        label.map_or(((namespace, None), ""), |(key, value)| {
+            ((namespace, Some(&**key)), &**value)
+        })
+    }
+
+    /// The pods of the same controller among `pods`.
+    fn others<'a>(&self, pods: &'a [Pod]) -> impl Iterator<Item = &'a Pod> {
+        let same_controller = self.same_controller.as_ref();
+        pods.iter().filter(move |pod| {
+            same_controller.is_some_and(|same_controller| same_controller.has(pod, &self.pod.uid))
+        })
+    }
+
+    /// What became of it, if these are the `pods` now.
+    fn outcome(&self, pods: &[Pod], taken: &mut Taken) -> Outcome {
+        let name = Some(&self.pod.name);
+        let replacement = match pods.iter().find(|pod| pod.metadata.name.as_ref() == name) {
+            Some(pod) if pod.metadata.uid.as_deref() == Some(&*self.pod.uid) => {
+                let finalizers = pod.metadata.finalizers.clone().unwrap_or_default();
+                return Outcome::Held { finalizers };
+            }
+            Some(pod) => Some(Replacement::of(pod)),
+            // A pod of a StatefulSet is only replaced by one of the same name.
+            None if self.keeps_name() => None,
+            None => self.replacement(pods, taken),
+        };
+        let reasons = Vec::new();
+        match replacement {
+            Some(replacement) => Outcome::Replaced {
+                replacement,
+                reasons,
+            },
+            None if self.is_expected => Outcome::Unreplaced { reasons },
+            None => Outcome::Deleted,
+        }
+    }
+
+    /// The first of `pods` that the same controller made after this one was asked to end, of those that replace no
+    /// other pod.
+    fn replacement(&self, pods: &[Pod], taken: &mut Taken) -> Option<Replacement> {
+        let same_controller = self.same_controller.as_ref()?;
+        let others = self.others(pods);
+        let mut since: Vec<&Pod> = others
+            .filter(|other| same_controller.is_since(other))
+            .collect();
+        since.sort_by_cached_key(|pod| {
+            let metadata = &pod.metadata;
+            let made = metadata.creation_timestamp.as_ref().map(instant);
+            (made, metadata.name.clone())
+        });
+        let mut replacements = since.into_iter().map(Replacement::of);
+        let first = replacements.find(|replacement| {
+            let by = taken.get(&replacement.uid);
+            by.is_none_or(|by| *by == self.pod.uid)
+        })?;
+        taken.insert(first.uid.clone(), self.pod.uid.clone());
+        Some(first)
+    }
+
+    /// Whether there is nothing more to wait for, after `outcome`: a replacement runs, or none comes before the
+    /// finalizers are gone.
+    fn is_settled(&self, outcome: &Outcome) -> bool {
+        !self.is_expected
+            || match outcome {
+                // A Job removes its own once it has counted the pod.
+                Outcome::Held { finalizers } => finalizers.iter().any(|name| name != JOB_TRACKING),
+                outcome => !outcome.is_unfinished(),
+            }
+    }
+
+    /// The path of its controller, if its kind is known.
+    fn controller_path(&self) -> Option<String> {
+        let same_controller = self.same_controller.as_ref()?;
+        let (group, plural) = match same_controller.kind {
+            Kind::ReplicaSet => ("/apis/apps/v1", "replicasets"),
+            Kind::ReplicationController => ("/api/v1", "replicationcontrollers"),
+            Kind::StatefulSet => ("/apis/apps/v1", "statefulsets"),
+            Kind::Job => ("/apis/batch/v1", "jobs"),
+            Kind::DaemonSet | Kind::Other => return None,
+        };
+        let (namespace, name) = (escape(&self.pod.namespace), escape(&same_controller.name));
+        Some(format!("{group}/namespaces/{namespace}/{plural}/{name}"))
+    }
+
+    /// Whether its controller, as `read`, wants a pod in its place beside the `pods`. If it could not be read, it does.
+    fn is_wanted(&self, read: &Result<Option<Value>, ApiError>, pods: &[Pod]) -> bool {
+        let active = self.others(pods).filter(|other| !has_ended(other)).count();
+        match (read, &self.same_controller) {
+            (Ok(Some(read)), Some(same_controller)) => {
+                same_controller.wants(&self.pod.name, read, active)
+            }
+            (Ok(_), _) => false,
+            (Err(_), _) => true,
+        }
+    }
+
     /// Whether its replacement has its name. That of another controller gets a new one.
     #[must_use]
     pub fn keeps_name(&self) -> bool {
         let same_controller = self.same_controller.as_ref();
         same_controller.is_some_and(|same_controller| same_controller.kind == Kind::StatefulSet)
-    }
-}
-
-impl Following {
-    /// Follows this many pods for at most `limit`.
-    #[must_use]
-    pub fn of(pods: usize, limit: Duration) -> Self {
-        let pods = u32::try_from(pods).unwrap_or(u32::MAX);
-        Self {
-            taken: RefCell::default(),
-            limit,
-            every: EVERY.max(EVERY_PER_POD.saturating_mul(pods)),
-        }
     }
 }
 
@@ -144,7 +199,7 @@ impl SameController {
     pub fn of(pod: &Pod, now: Now) -> Option<Self> {
         let metadata = &pod.metadata;
         let labels = metadata.labels.iter().flatten();
-        let mut telling = labels.filter(|(key, _)| OF_ONE_CONTROLLER.contains(&key.as_str()));
+        let mut telling = labels.filter(|(key, _)| TELLING_LABELS.contains(&key.as_str()));
         let asked = metadata.deletion_timestamp.as_ref().map(|ends| {
             let grace = metadata.deletion_grace_period_seconds.unwrap_or(0);
             instant(ends) - Span::seconds(u32::try_from(grace).unwrap_or(0))
@@ -154,10 +209,9 @@ impl SameController {
             controller: controller.uid.clone(),
             kind: Kind::of(controller),
             name: controller.name.clone(),
-            selector: telling
+            label: telling
                 .next()
-                .map(|(key, value)| format!("{key}={value}"))
-                .unwrap_or_default(),
+                .map(|(key, value)| (key.clone(), value.clone())),
             since: asked.unwrap_or(now.earliest),
         })
     }
@@ -179,6 +233,10 @@ impl SameController {
 
     /// Whether the controller, as read, wants a pod in place of `pod`, beside the `active` ones that it has.
     fn wants(&self, pod: &str, read: &Value, active: usize) -> bool {
+        // A controller that is being deleted creates nothing.
+        if !read["metadata"]["deletionTimestamp"].is_null() {
+            return false;
+        }
         let (spec, status) = (&read["spec"], &read["status"]);
         let number = |value: &Value| value.as_u64().and_then(|it| usize::try_from(it).ok());
         if self.kind == Kind::StatefulSet {
@@ -207,35 +265,6 @@ impl SameController {
     }
 }
 
-impl AfterDeletion {
-    /// What `now` (`None`: nothing) is to the pod of `uid`.
-    #[must_use]
-    pub fn of(now: Option<&Pod>, uid: &str) -> Self {
-        let Some(pod) = now else {
-            return Self::Gone;
-        };
-        let snapshot = PodSnapshot::of(pod);
-        if snapshot.uid == uid {
-            return Self::Held {
-                finalizers: snapshot.finalizers,
-            };
-        }
-        Self::Replaced(Replacement::of(pod))
-    }
-
-    /// Whether there is nothing more to wait for: a replacement runs, or none comes before the
-    /// finalizers are gone.
-    fn is_final(&self) -> bool {
-        match self {
-            Self::Gone => false,
-            Self::Unwanted => true,
-            // A Job removes its own once it has counted the pod.
-            Self::Held { finalizers } => finalizers.iter().any(|name| name != JOB_TRACKING),
-            Self::Replaced(replacement) => replacement.is_back,
-        }
-    }
-}
-
 impl Replacement {
     fn of(pod: &Pod) -> Self {
         let phase = pod
@@ -244,7 +273,7 @@ impl Replacement {
             .and_then(|status| status.phase.as_deref());
         let is_deleting = pod.metadata.deletion_timestamp.is_some();
         let is_back = match phase {
-            Some("Running") => !is_deleting,
+            Some("Running") => !is_deleting && !is_of_lost_node(pod),
             phase => phase == Some("Succeeded"),
         };
         let PodSnapshot {
@@ -260,117 +289,96 @@ impl Replacement {
 }
 
 impl Reader {
-    /// What became of a pod. If a replacement is expected, this waits until the replacement runs, until
-    /// finalizers hold the old pod, or until its controller wants no other. Reads that fail for a temporary reason
-    /// are retried until the limit.
-    ///
-    /// # Errors
-    /// If it can't be read.
-    pub async fn after_deletion(
+    /// What became of pods. Waits until nothing more is expected for any of them, for at most `limit`, or until it is
+    /// `interrupted`. What fails for a temporary reason is read again until then.
+    pub async fn outcomes(
         &self,
-        removed: &Removed,
-        following: &Following,
-    ) -> Result<AfterDeletion, Error> {
-        let limit = tokio::time::sleep(following.limit);
-        tokio::pin!(limit);
-        loop {
-            match self.read_after_deletion(removed, following).await {
-                Err(Error::Api(error)) if error.may_pass() && !limit.is_elapsed() => {}
-                Ok(after_deletion)
-                    if removed.is_expected && !after_deletion.is_final() && !limit.is_elapsed() => {
+        removed: &[Removed],
+        limit: Duration,
+        interrupted: impl Future<Output = ()>,
+    ) -> Vec<Outcome> {
+        let mut outcomes = vec![Outcome::Unwatched; removed.len()];
+        let following = async {
+            let begun = time::Instant::now();
+            let mut taken = Taken::new();
+            loop {
+                let may_pass;
+                (outcomes, may_pass) = self.read_outcomes(removed, &mut taken).await;
+                let mut all = removed.iter().zip(&outcomes);
+                let goes_on = may_pass || !all.all(|(pod, outcome)| pod.is_settled(outcome));
+                let rest = limit.saturating_sub(begun.elapsed());
+                if !goes_on || rest.is_zero() {
+                    return;
                 }
-                result => return result,
+                time::sleep(EVERY.min(rest)).await;
             }
-            tokio::select! {
-                () = &mut limit => {}
-                () = tokio::time::sleep(following.every) => {}
-            }
-        }
-    }
-
-    async fn read_after_deletion(
-        &self,
-        removed: &Removed,
-        following: &Following,
-    ) -> Result<AfterDeletion, Error> {
-        let pod = &removed.pod;
-        let now = self.pod(&pod.namespace, &pod.name).await?;
-        let after_deletion = AfterDeletion::of(now.as_ref(), &pod.uid);
-        let (AfterDeletion::Gone, Some(same_controller)) =
-            (&after_deletion, &removed.same_controller)
-        else {
-            return Ok(after_deletion);
         };
-        // A pod of a StatefulSet is only replaced by one of the same name.
-        let others = match same_controller.kind {
-            Kind::StatefulSet => Vec::new(),
-            _ => self.pods(&pod.namespace, &same_controller.selector).await?,
-        };
-        let others = others
-            .into_iter()
-            .filter(|other| same_controller.has(other, &pod.uid));
-        let others: Vec<Pod> = others.collect();
-        if let Some(replacement) = following.replacement(pod, same_controller, &others) {
-            return Ok(AfterDeletion::Replaced(replacement));
+        tokio::select! {
+            biased;
+            () = interrupted => {}
+            () = following => return outcomes,
         }
-        let active = others.iter().filter(|other| !has_ended(other)).count();
-        let is_wanted = !removed.is_expected || self.is_wanted(pod, same_controller, active).await;
-        Ok(match is_wanted {
-            true => AfterDeletion::Gone,
-            false => AfterDeletion::Unwanted,
+        let all = removed.iter().zip(outcomes);
+        all.map(|(pod, outcome)| match pod.is_settled(&outcome) {
+            true => outcome,
+            false => Outcome::Unwatched,
         })
+        .collect()
     }
 
-    /// Whether the controller wants a pod in place of `pod`, beside the `active` ones that it has. If that can't be
-    /// read, it does.
-    async fn is_wanted(
-        &self,
-        pod: &PodSnapshot,
-        same_controller: &SameController,
-        active: usize,
-    ) -> bool {
-        let (group, plural) = match same_controller.kind {
-            Kind::ReplicaSet => ("/apis/apps/v1", "replicasets"),
-            Kind::ReplicationController => ("/api/v1", "replicationcontrollers"),
-            Kind::StatefulSet => ("/apis/apps/v1", "statefulsets"),
-            Kind::Job => ("/apis/batch/v1", "jobs"),
-            Kind::DaemonSet | Kind::Other => return true,
-        };
-        let (namespace, name) = (escape(&pod.namespace), escape(&same_controller.name));
-        let path = format!("{group}/namespaces/{namespace}/{plural}/{name}");
-        match self.get::<Value>(&path).await {
-            Ok(read) => read.is_some_and(|read| same_controller.wants(&pod.name, &read, active)),
-            Err(_) => true,
+    /// What became of pods by now, and whether a read failed for a temporary reason. Sends a request for each namespace
+    /// and kind of controller, and one for each controller whose pod is missing.
+    async fn read_outcomes(&self, removed: &[Removed], taken: &mut Taken) -> (Vec<Outcome>, bool) {
+        let mut groups: BTreeMap<Group<'_>, BTreeSet<&str>> = BTreeMap::new();
+        for pod in removed {
+            let (group, value) = pod.group();
+            groups.entry(group).or_default().insert(value);
         }
-    }
-}
-
-impl Following {
-    /// The first of the controller's `others` that came after `pod` was asked to end, of those that replace no other
-    /// pod.
-    fn replacement(
-        &self,
-        pod: &PodSnapshot,
-        same_controller: &SameController,
-        others: &[Pod],
-    ) -> Option<Replacement> {
-        let mut since: Vec<&Pod> = others
-            .iter()
-            .filter(|other| same_controller.is_since(other))
-            .collect();
-        since.sort_by_cached_key(|pod| {
-            let metadata = &pod.metadata;
-            let made = metadata.creation_timestamp.as_ref().map(instant);
-            (made, metadata.name.clone())
+        let reading = groups.into_iter().map(|(group, values)| async move {
+            let (namespace, label) = group;
+            let values = values.into_iter().collect::<Vec<_>>().join(",");
+            let selector = label.map(|label| format!("{label} in ({values})"));
+            (
+                group,
+                self.pods(namespace, &selector.unwrap_or_default()).await,
+            )
         });
-        let mut taken = self.taken.borrow_mut();
-        let replacements = since.into_iter().map(Replacement::of);
-        let first = { replacements }.find(|replacement| {
-            let by = taken.get(&replacement.uid);
-            by.is_none_or(|by| *by == pod.uid)
-        })?;
-        taken.insert(first.uid.clone(), pod.uid.clone());
-        Some(first)
+        let pods: BTreeMap<_, _> = join_all(reading).await.into_iter().collect();
+        let may_pass =
+            |read: &Result<_, Error>| matches!(read, Err(Error::Api(error)) if error.may_pass());
+        let has_open = pods.values().any(may_pass);
+        let mut outcomes: Vec<Outcome> = { removed.iter() }
+            .map(|pod| match &pods[&pod.group().0] {
+                Ok(pods) => pod.outcome(pods, taken),
+                Err(error) if pod.is_expected => Outcome::Unseen {
+                    error: error.to_string(),
+                },
+                // Nothing was to be waited for.
+                Err(_) => Outcome::Deleted,
+            })
+            .collect();
+        let all = || removed.iter().zip(&outcomes);
+        let missing = all().filter(|(_, outcome)| matches!(outcome, Outcome::Unreplaced { .. }));
+        let paths: BTreeSet<String> = missing
+            .filter_map(|(pod, _)| pod.controller_path())
+            .collect();
+        let reading = paths.into_iter().map(|path| async move {
+            let read = self.get::<Value>(&path).await;
+            (path, read)
+        });
+        let controllers: BTreeMap<_, _> = join_all(reading).await.into_iter().collect();
+        for (pod, outcome) in removed.iter().zip(&mut outcomes) {
+            if let Outcome::Unreplaced { .. } = outcome
+                && let Some(read) = pod
+                    .controller_path()
+                    .and_then(|path| controllers.get(&path))
+                && let Ok(pods) = &pods[&pod.group().0]
+                && !pod.is_wanted(read, pods)
+            {
+                *outcome = Outcome::Deleted;
+            }
+        }
+        (outcomes, has_open)
     }
 }
 
@@ -385,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn the_current_lease_shows_what_happened() {
+    fn the_current_pod_shows_what_happened() {
         let pod = |uid, phase: &str, finalizers: &[&str]| {
             pod(json!({
                 "metadata": {"name": "web-0", "uid": uid, "finalizers": finalizers},
@@ -393,19 +401,44 @@ mod tests {
                 "status": {"phase": phase},
             }))
         };
-        assert_eq!(AfterDeletion::of(None, "u-1"), AfterDeletion::Gone);
-        let held = AfterDeletion::of(Some(&pod("u-1", "Running", &["a/b"])), "u-1");
-        assert!(held.is_final());
-        let finalizers = vec!["a/b".to_owned()];
-        assert_eq!(held, AfterDeletion::Held { finalizers });
-        let replaced = AfterDeletion::of(Some(&pod("u-2", "Running", &[])), "u-1");
-        assert!(replaced.is_final() && !AfterDeletion::Gone.is_final());
-        assert!(!AfterDeletion::of(Some(&pod("u-2", "Pending", &[])), "u-1").is_final());
-        // Its node may have been lost as well.
+        let removed = Removed {
+            pod: PodSnapshot::of(&pod("u-1", "Running", &[])),
+            same_controller: Some(same_controller(Kind::StatefulSet)),
+            is_expected: true,
+        };
+        let is_settled = |pods: &[Pod]| {
+            let outcome = removed.outcome(pods, &mut Taken::new());
+            (removed.is_settled(&outcome), outcome)
+        };
+        let reasons = Vec::new();
+        assert_eq!(is_settled(&[]), (false, Outcome::Unreplaced { reasons }));
+        for (finalizer, settled) in [("a/b", true), (JOB_TRACKING, false)] {
+            let finalizers = vec![finalizer.to_owned()];
+            let held = is_settled(&[pod("u-1", "Running", &[finalizer])]);
+            assert_eq!(held, (settled, Outcome::Held { finalizers }));
+        }
+        let is_back = |pod: Pod| is_settled(&[pod]).0;
+        assert!(is_back(pod("u-2", "Running", &[])));
+        assert!(!is_back(pod("u-2", "Pending", &[])));
+        // Its node may have been lost as well: the pod is marked, and later deleted.
         let mut deleting = pod("u-2", "Running", &[]);
         let at = serde_json::from_value(json!("2026-01-01T00:00:00Z"));
         deleting.metadata.deletion_timestamp = Some(at.expect("a time"));
-        assert!(!AfterDeletion::of(Some(&deleting), "u-1").is_final());
+        assert!(!is_back(deleting));
+        for (ready, reason, containers, expected) in [
+            ("True", "", "True", true),
+            ("False", "", "True", false),
+            ("False", "ReadinessGatesNotReady", "True", true),
+            ("False", "ContainersNotReady", "False", true),
+        ] {
+            let mut after = pod("u-2", "Running", &[]);
+            let conditions = serde_json::from_value(json!([
+                {"type": "Ready", "status": ready, "reason": reason},
+                {"type": "ContainersReady", "status": containers},
+            ]));
+            after.status.as_mut().expect("a status").conditions = conditions.expect("conditions");
+            assert_eq!(is_back(after), expected, "{ready} {reason} {containers}");
+        }
     }
 
     #[test]
@@ -425,7 +458,8 @@ mod tests {
         ended["metadata"]["deletionGracePeriodSeconds"] = json!(30);
         let now = Now::at(Instant::from_micros(0));
         let same_controller = SameController::of(&pod(ended), now).expect("it has a controller");
-        assert_eq!(same_controller.selector, "pod-template-hash=5d4f");
+        let label = ("pod-template-hash".to_owned(), "5d4f".to_owned());
+        assert_eq!(same_controller.label, Some(label));
         for (uid, controller, made, expected) in [
             ("u-2", "c-1", "2026-01-01T01:00:00Z", true),
             ("u-2", "c-1", "2026-01-01T00:59:59Z", false),
@@ -447,7 +481,7 @@ mod tests {
             controller: "c-1".to_owned(),
             kind,
             name: "web".to_owned(),
-            selector: String::new(),
+            label: None,
             since: Instant::from_micros(0),
         }
     }
@@ -518,6 +552,14 @@ mod tests {
         }
         let other = json!({"metadata": {"uid": "c-2"}, "spec": {"replicas": 2}});
         assert!(!same_controller(Kind::ReplicaSet).wants("web-2", &other, 0));
+        let ending =
+            json!({"metadata": {"uid": "c-1", "deletionTimestamp": "2026-01-01T00:00:00Z"}});
+        for kind in [Kind::ReplicaSet, Kind::StatefulSet, Kind::Job] {
+            assert!(
+                !same_controller(kind).wants("web-0", &ending, 0),
+                "{kind:?}"
+            );
+        }
     }
 
     #[test]
@@ -549,12 +591,5 @@ mod tests {
         let removed = Removed::by_fencing(&pods, &OutOfService::No, now);
         let names: Vec<&str> = removed.iter().map(|one| &*one.pod.name).collect();
         assert_eq!(names, ["web", "db", "copy"]);
-    }
-
-    #[test]
-    fn many_pods_are_read_less_often() {
-        let every = |pods| Following::of(pods, Duration::ZERO).every;
-        assert_eq!((every(1), every(5)), (EVERY, EVERY));
-        assert_eq!(every(110), Duration::from_millis(5500));
     }
 }

@@ -11,11 +11,11 @@ use k8s_openapi::api::storage::v1::{CSIDriver, VolumeAttachment};
 use super::locks::Lock;
 use super::node::{NodeRow, NodeSnapshot, PresentNode, Zone};
 use super::remediation::Remediation;
-use crate::known::{Known, Why};
+use crate::known::Known;
 use crate::node_health::Heartbeat;
 
 /// Everything that was read for the pods of a report.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Evidence {
     /// By the nodes' names.
     pub nodes: BTreeMap<String, NodeEvidence>,
@@ -25,17 +25,6 @@ pub struct Evidence {
     pub cluster: Cluster,
     /// All nodes, as rows.
     pub rows: Known<Vec<NodeRow>>,
-}
-
-impl Default for Evidence {
-    fn default() -> Self {
-        Self {
-            nodes: BTreeMap::new(),
-            namespaces: BTreeMap::new(),
-            cluster: Cluster::default(),
-            rows: Known::Unknown(Why::NotRead),
-        }
-    }
 }
 
 /// What was read about a node.
@@ -54,7 +43,7 @@ pub struct NodeEvidence {
 }
 
 /// What was read in a namespace. What no pod needs is not read.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct NamespaceEvidence {
     /// Its StatefulSets.
     pub stateful_sets: Known<Vec<StatefulSet>>,
@@ -77,7 +66,7 @@ pub struct NamespaceEvidence {
 }
 
 /// What was read of the cluster's volumes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Cluster {
     /// All volumes.
     pub volumes: Known<Vec<PersistentVolume>>,
@@ -85,32 +74,6 @@ pub struct Cluster {
     pub attachments: Known<Vec<VolumeAttachment>>,
     /// All drivers.
     pub drivers: Known<Vec<CSIDriver>>,
-}
-
-impl Default for Cluster {
-    fn default() -> Self {
-        Self {
-            volumes: Known::Unknown(Why::NotRead),
-            attachments: Known::Unknown(Why::NotRead),
-            drivers: Known::Unknown(Why::NotRead),
-        }
-    }
-}
-
-impl Default for NamespaceEvidence {
-    fn default() -> Self {
-        Self {
-            stateful_sets: Known::Unknown(Why::NotRead),
-            replica_sets: Known::Unknown(Why::NotRead),
-            jobs: Known::Unknown(Why::NotRead),
-            claims: Known::Unknown(Why::NotRead),
-            ready_pods: Known::Unknown(Why::NotRead),
-            quotas: Known::Unknown(Why::NotRead),
-            budgets: Known::Unknown(Why::NotRead),
-            may_delete: Known::Unknown(Why::NotRead),
-            may_patch_status: Known::Unknown(Why::NotRead),
-        }
-    }
 }
 
 impl NodeEvidence {

@@ -119,6 +119,14 @@ fn is_true(condition: &PodCondition) -> bool {
     condition.status == "True"
 }
 
+/// Whether the control plane has marked the pod as not ready because its node does not report any more. It changes
+/// `Ready` alone. A kubelet changes `ContainersReady` too, except for readiness gates.
+pub(crate) fn is_of_lost_node(pod: &Pod) -> bool {
+    let ready = condition(pod, "Ready").filter(|one| one.status == "False");
+    ready.is_some_and(|ready| ready.reason.as_deref() != Some("ReadinessGatesNotReady"))
+        && condition(pod, "ContainersReady").is_some_and(is_true)
+}
+
 pub(crate) fn node_signs(pod: &Pod) -> NodeSigns {
     let status = pod.status.as_ref();
     let ready = condition(pod, "Ready");

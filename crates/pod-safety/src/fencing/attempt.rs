@@ -9,6 +9,9 @@ use crate::wire::seconds;
 /// The annotation on the Node.
 pub const ANNOTATION: &str = "kubectl-maint.dev/hook";
 
+/// The id of an announcement that can't be read.
+const UNREADABLE: &str = "unreadable";
+
 /// A hook that was announced: it may run until the announcement is taken back, or until its time is
 /// over, whatever became of who ran it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,11 +31,24 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// The one that stands on `node`; `None` if none of ours does.
+    /// The one that stands on `node`; `None` if there is none. One that can't be read may be running, without an end.
     #[must_use]
     pub fn on(node: &Node) -> Option<Self> {
         let annotations = node.metadata.annotations.as_ref()?;
-        Self::parse(annotations.get(ANNOTATION)?)
+        let text = annotations.get(ANNOTATION)?;
+        Some(Self::parse(text).unwrap_or_else(|| Self {
+            id: UNREADABLE.to_owned(),
+            who: UNREADABLE.to_owned(),
+            program: UNREADABLE.to_owned(),
+            since: Instant::UNREADABLE,
+            until: Instant::UNREADABLE,
+        }))
+    }
+
+    /// Whether the annotation could not be read.
+    #[must_use]
+    pub fn is_unreadable(&self) -> bool {
+        self.id == UNREADABLE
     }
 
     /// Reads the annotation's text; `None` if it is none of ours.
@@ -88,6 +104,21 @@ mod tests {
         assert_eq!(Attempt::parse(&text), Some(attempt()));
         assert_eq!(Attempt::parse(&text.replace("00:01:05Z", "soon")), None);
         assert_eq!(Attempt::parse("yes"), None);
+    }
+
+    #[test]
+    fn an_announcement_that_cannot_be_read_has_no_end() {
+        let on = |text: Option<String>| {
+            let mut node = Node::default();
+            let annotation = text.map(|text| (ANNOTATION.to_owned(), text));
+            node.metadata.annotations = Some(annotation.into_iter().collect());
+            Attempt::on(&node)
+        };
+        assert_eq!(on(None), None);
+        assert_eq!(on(Some(attempt().print())), Some(attempt()));
+        let unreadable = on(Some("{\"version\":2}".to_owned())).expect("a hook");
+        assert!(unreadable.is_unreadable());
+        assert!(unreadable.may_run(Now::at(Instant::from_micros(i64::MAX / 2))));
     }
 
     #[test]

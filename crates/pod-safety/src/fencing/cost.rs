@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::remains::{name, stays};
 use crate::constants::{OUT_OF_SERVICE, OUT_OF_SERVICE_VALUE};
-use crate::facts::owner::controller;
+use crate::facts::owner::{Kind, controller};
 use crate::facts::pod::has_ended;
 use crate::facts::source::volumes;
 use crate::taint::{NoExecute, OutOfService};
@@ -16,15 +16,17 @@ pub struct Cost {
     pub no_owner: Vec<String>,
     /// Those that lose the data of an emptyDir.
     pub scratch: Vec<String>,
+    /// Those that their controllers promise to run once, and that may run twice: the node is only cut off.
+    pub twice: Vec<String>,
     /// Those that stay, because they tolerate the taint or are static.
     pub staying: Vec<String>,
 }
 
 impl Cost {
-    /// What is lost if a node with these `pods` is fenced. `taint` is the out-of-service taint that
-    /// it already has.
+    /// What is lost if a node with these `pods` is fenced, or only cut off if `isolated`. `taint` is the out-of-service
+    /// taint that it already has.
     #[must_use]
-    pub fn of(pods: &[Pod], taint: &OutOfService) -> Self {
+    pub fn of(pods: &[Pod], taint: &OutOfService, isolated: bool) -> Self {
         let mut cost = Self::default();
         for pod in pods {
             if pod.metadata.deletion_timestamp.is_some() || has_ended(pod) {
@@ -34,8 +36,12 @@ impl Cost {
                 cost.staying.push(name(pod));
                 continue;
             }
-            if controller(&pod.metadata).is_none() {
-                cost.no_owner.push(name(pod));
+            match controller(&pod.metadata) {
+                None => cost.no_owner.push(name(pod)),
+                Some(owner) if isolated && Kind::of(owner).holds_names() => {
+                    cost.twice.push(name(pod));
+                }
+                Some(_) => {}
             }
             if volumes(pod).any(|volume| volume.empty_dir.is_some()) {
                 cost.scratch.push(name(pod));
@@ -76,11 +82,12 @@ mod tests {
             }
             serde_json::from_value(pod).expect("a pod")
         };
-        let owned = || {
+        let owned_by = |kind: &str| {
             json!({"ownerReferences": [{
-                "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "r-1", "controller": true,
+                "apiVersion": "apps/v1", "kind": kind, "name": "web", "uid": "r-1", "controller": true,
             }]})
         };
+        let owned = || owned_by("ReplicaSet");
         let scratch = || json!({"volumes": [{"name": "tmp", "emptyDir": {}}]});
         let tolerant = json!({"tolerations": [{"operator": "Exists"}]});
         let deleted = json!({"deletionTimestamp": "2026-01-02T03:04:05Z"});
@@ -88,13 +95,17 @@ mod tests {
             pod("bare", json!({}), scratch(), "Running"),
             pod("owned", owned(), scratch(), "Running"),
             pod("plain", owned(), json!({}), "Running"),
+            pod("db-0", owned_by("StatefulSet"), json!({}), "Running"),
             pod("proxy", json!({}), tolerant, "Running"),
             pod("going", deleted, scratch(), "Running"),
             pod("over", json!({}), scratch(), "Succeeded"),
         ];
-        let cost = Cost::of(&pods, &OutOfService::No);
+        let cost = Cost::of(&pods, &OutOfService::No, false);
         assert_eq!(cost.no_owner, ["shop/bare"]);
         assert_eq!(cost.scratch, ["shop/bare", "shop/owned"]);
         assert_eq!(cost.staying, ["shop/proxy"]);
+        assert_eq!(cost.twice, [""; 0]);
+        let isolated = Cost::of(&pods, &OutOfService::No, true);
+        assert_eq!(isolated.twice, ["shop/db-0"]);
     }
 }

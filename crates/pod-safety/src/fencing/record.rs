@@ -105,6 +105,14 @@ impl Record {
     }
 }
 
+impl How {
+    /// Whether a program has done it.
+    #[must_use]
+    pub fn is_hook(&self) -> bool {
+        matches!(self, Self::Hook { .. })
+    }
+}
+
 impl fmt::Display for How {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -46,6 +46,8 @@ pub struct FencingEvidence {
     pub proof: Option<Proof>,
     /// The record was written by this very run.
     pub is_recorded: bool,
+    /// The pods that leave the node and that nothing recreates, as `NAMESPACE/NAME`.
+    pub no_owner: Vec<String>,
 }
 
 /// Whose the lock of a node is.

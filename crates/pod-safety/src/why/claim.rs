@@ -7,7 +7,7 @@ use super::finalizer::PVC_PROTECTION;
 use super::pod::{is_over, node_name};
 use super::{Diagnosis, Finalizer, Reason, State, User};
 use crate::facts::source::{claims, volumes};
-use crate::known::{Known, Why};
+use crate::known::Known;
 use crate::wire::instant;
 
 /// On a claim whose volume is made for the node of its first pod, once the scheduler has chosen that
@@ -18,7 +18,7 @@ const SELECTED_NODE: &str = "volume.kubernetes.io/selected-node";
 const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 
 /// What was read for a claim: only what is needed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ClaimEvidence {
     /// The claim.
     pub claim: PersistentVolumeClaim,
@@ -38,10 +38,7 @@ impl ClaimEvidence {
     pub fn of(claim: PersistentVolumeClaim) -> Self {
         Self {
             claim,
-            pods: Known::Unknown(Why::NotRead),
-            class: Known::Unknown(Why::NotRead),
-            volume: Known::Unknown(Why::NotRead),
-            warning: Known::Unknown(Why::NotRead),
+            ..Self::default()
         }
     }
 

@@ -16,13 +16,13 @@ use crate::facts::selectors::is_usable_on;
 use crate::facts::source::claims;
 use crate::facts::volumes::{is_multi, modes};
 use crate::facts::{NodeRow, PodSnapshot};
-use crate::known::{Known, Why};
+use crate::known::Known;
 use crate::node_health::{Health, Heartbeat, Signs};
 use crate::taint::NoExecute;
 use crate::wire::instant;
 
 /// What was read for a pod: only what is needed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct PodEvidence {
     /// The pod.
     pub pod: Pod,
@@ -70,20 +70,9 @@ impl PodEvidence {
     /// The pod itself, and nothing else so far.
     #[must_use]
     pub fn of(pod: Pod) -> Self {
-        fn unread<T>() -> Known<T> {
-            Known::Unknown(Why::NotRead)
-        }
         Self {
             pod,
-            namespace: unread(),
-            nodes: BTreeMap::new(),
-            claims: BTreeMap::new(),
-            volumes: BTreeMap::new(),
-            attachments: unread(),
-            rows: unread(),
-            neighbours: unread(),
-            budgets: unread(),
-            warning: unread(),
+            ..Self::default()
         }
     }
 

@@ -61,7 +61,7 @@ impl Alarm {
     }
 
     /// Waits for the instant that is set. Dropping the future loses nothing.
-    pub(crate) async fn ring(&mut self) -> io::Result<()> {
+    pub(crate) async fn fired(&mut self) -> io::Result<()> {
         loop {
             let mut ready = self.timer.readable().await?;
             let mut expirations = [0; 8];

@@ -10,7 +10,7 @@ use crate::linux::plan::{Due, Plan};
 use crate::linux::process::{Table, own_group};
 use crate::linux::supervise::exit;
 use crate::linux::supervisor::Supervisor;
-use crate::{Exit, Limits, Over};
+use crate::{Ended, Exit, Limits};
 
 /// Ends the processes that the supervisor left to this process.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(crate) struct Cleanup {
     processes: CommandProcesses,
     /// When to check again whether the last children are gone: those that `/proc` does not show, or this
     /// process's own that other code waits for.
-    look_at: Option<i64>,
+    check_at: Option<i64>,
 }
 
 impl Cleanup {
@@ -29,7 +29,7 @@ impl Cleanup {
         Self {
             plan,
             processes: CommandProcesses::new(RootProcess::Cleanup),
-            look_at: None,
+            check_at: None,
         }
     }
 
@@ -38,20 +38,20 @@ impl Cleanup {
     }
 
     /// Does what is due now, and reports when all is done.
-    pub(crate) fn turn(&mut self) -> Option<Over> {
+    pub(crate) fn turn(&mut self) -> Option<Ended> {
         let now = now();
         let members = self.processes.members();
-        self.look_at = None;
+        self.check_at = None;
         if !self.plan.killing() && members.is_ok_and(|members| members.is_empty()) {
             if Children::now() == Children::None {
                 return Some(self.processes.over(0));
             }
-            self.look_at = Some(now + LONGEST_PAUSE);
+            self.check_at = Some(now + LONGEST_PAUSE);
         }
         if self.plan.due(now) == Some(Due::Ask) {
             self.processes.ask();
         }
-        if self.plan.killing() && self.processes.look_at().is_none_or(|at| now >= at) {
+        if self.plan.killing() && self.processes.check_at().is_none_or(|at| now >= at) {
             return self.processes.kill(now);
         }
         None
@@ -60,9 +60,9 @@ impl Cleanup {
     /// When [`Cleanup::turn`] is called even if no child has ended.
     pub(crate) fn next(&self) -> Option<i64> {
         if self.plan.killing() {
-            self.processes.look_at()
+            self.processes.check_at()
         } else {
-            self.plan.next().into_iter().chain(self.look_at).min()
+            self.plan.next().into_iter().chain(self.check_at).min()
         }
     }
 

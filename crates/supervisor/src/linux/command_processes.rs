@@ -5,7 +5,7 @@ use std::io;
 
 use rustix::process::{Pid, Signal, getpid, kill_process_group};
 
-use crate::Over;
+use crate::Ended;
 use crate::linux::children::Children;
 use crate::linux::process::{Identity, Process, Sent, Table, own_group};
 
@@ -18,7 +18,7 @@ pub(crate) const LONGEST_PAUSE: i64 = 100_000;
 
 /// From this check on, whole process groups are killed too. Only that catches processes that fork and exit
 /// faster than they can be found.
-const LOOKS_BEFORE_GROUPS: u32 = 3;
+const CHECKS_BEFORE_GROUPS: u32 = 3;
 
 /// Whose descendants belong to it.
 #[derive(Debug, Clone, Copy)]
@@ -41,9 +41,9 @@ pub(crate) struct CommandProcesses {
 #[derive(Debug)]
 struct Killing {
     give_up_at: i64,
-    look_at: i64,
+    check_at: i64,
     pause: i64,
-    looks: u32,
+    checks: u32,
 }
 
 impl CommandProcesses {
@@ -77,26 +77,26 @@ impl CommandProcesses {
     }
 
     /// When [`CommandProcesses::kill`] is called again after the first call.
-    pub(crate) fn look_at(&self) -> Option<i64> {
-        self.killing.as_ref().map(|killing| killing.look_at)
+    pub(crate) fn check_at(&self) -> Option<i64> {
+        self.killing.as_ref().map(|killing| killing.check_at)
     }
 
     /// Kills all processes that are found. Returns the result once none is left, or none that can be
     /// killed.
-    pub(crate) fn kill(&mut self, now: i64) -> Option<Over> {
+    pub(crate) fn kill(&mut self, now: i64) -> Option<Ended> {
         let table = Table::read();
         let living = table.as_ref().map(|table| self.living(table));
         let killing = self.killing.get_or_insert(Killing {
             give_up_at: now.saturating_add(SETTLE),
-            look_at: now,
+            check_at: now,
             pause: FIRST_PAUSE,
-            looks: 0,
+            checks: 0,
         });
-        killing.looks += 1;
-        killing.look_at = now + killing.pause;
+        killing.checks += 1;
+        killing.check_at = now + killing.pause;
         killing.pause = (killing.pause * 2).min(LONGEST_PAUSE);
         let (Ok(table), Ok(living)) = (&table, living) else {
-            return (now >= killing.give_up_at).then_some(Over {
+            return (now >= killing.give_up_at).then_some(Ended {
                 killed: self.killed.len(),
                 unkillable: 1,
             });
@@ -111,20 +111,20 @@ impl CommandProcesses {
                 Sent::Gone => {}
             }
         }
-        if killing.looks > LOOKS_BEFORE_GROUPS {
+        if killing.checks > CHECKS_BEFORE_GROUPS {
             kill_groups(table, &living);
         }
         // Descendants become children when their parents end. So a process that `/proc` doesn't show
         // becomes a child in the end.
         let hidden = living.is_empty() && Children::now() != Children::None;
         let left = if hidden { 1 } else { living.len() };
-        let hopeless = refused > 0 && refused == living.len() && killing.looks > 1;
+        let hopeless = refused > 0 && refused == living.len() && killing.checks > 1;
         (left == 0 || hopeless || now >= killing.give_up_at).then(|| self.over(left))
     }
 
     /// The result, if `left` are still there.
-    pub(crate) fn over(&self, left: usize) -> Over {
-        Over {
+    pub(crate) fn over(&self, left: usize) -> Ended {
+        Ended {
             killed: self.killed.len(),
             unkillable: left,
         }

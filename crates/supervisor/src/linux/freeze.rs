@@ -11,7 +11,7 @@ use crate::linux::process::{Identity, Process, Sent};
 /// For this many checks, no process is stopped whose parent still runs: a shell that sees one of its jobs stop
 /// takes that for Ctrl-Z. A parent that has not stopped by then hangs in the kernel, and its children don't
 /// wait for it.
-const PATIENT_LOOKS: u32 = 12;
+const PATIENT_CHECKS: u32 = 12;
 
 /// Processes that are to be stopped.
 ///
@@ -23,9 +23,9 @@ pub(crate) struct Freeze {
     stopped: HashSet<Identity>,
     /// Signals that would wake a stopped process, or that it would lose.
     held_back: Vec<Signal>,
-    look_at: i64,
+    check_at: i64,
     pause: i64,
-    looks: u32,
+    checks: u32,
     complete: bool,
 }
 
@@ -34,23 +34,23 @@ impl Freeze {
         Self {
             stopped: HashSet::new(),
             held_back: Vec::new(),
-            look_at: now,
+            check_at: now,
             pause: FIRST_PAUSE,
-            looks: 0,
+            checks: 0,
             complete: false,
         }
     }
 
     /// When [`Freeze::stop`] is called next.
-    pub(crate) fn look_at(&self) -> i64 {
-        self.look_at
+    pub(crate) fn check_at(&self) -> i64 {
+        self.check_at
     }
 
     /// Stops all running processes of `members`, parents before their children. True the first time that
     /// all processes that can be stopped are stopped.
     pub(crate) fn stop(&mut self, members: &[Process], now: i64) -> bool {
-        self.looks += 1;
-        self.look_at = now.saturating_add(self.pause);
+        self.checks += 1;
+        self.check_at = now.saturating_add(self.pause);
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
         let stands: HashMap<i32, bool> = members
             .iter()
@@ -59,7 +59,7 @@ impl Freeze {
         let mut running = 0;
         for process in members.iter().filter(|process| !process.stopped) {
             let has_turn = stands.get(&process.parent).copied().unwrap_or(true);
-            if !has_turn && self.looks <= PATIENT_LOOKS {
+            if !has_turn && self.checks <= PATIENT_CHECKS {
                 running += 1;
                 continue;
             }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Exit, Limits, Over, Signal};
+use crate::{Ended, Exit, Limits, Signal};
 
 /// From the caller to the supervisor. The end of the stream means that the caller is gone.
 #[derive(Debug, Serialize, Deserialize)]
@@ -51,5 +51,5 @@ pub(crate) enum Report {
     Left(usize),
     /// The supervisor is alive and doing its last task.
     Killing,
-    Over(Over),
+    Ended(Ended),
 }

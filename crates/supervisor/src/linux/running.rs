@@ -12,7 +12,7 @@ use crate::linux::cleanup::{Cleanup, reap_adopted};
 use crate::linux::message::{Order, Report};
 use crate::linux::supervisor::Supervisor;
 use crate::linux::terminal::{Job, Tty};
-use crate::{Event, Exit, Limits, Over, Signal};
+use crate::{Ended, Event, Exit, Limits, Signal};
 
 /// How late a supervisor may be before its caller takes over, in microseconds.
 const LATE: i64 = 200_000;
@@ -28,7 +28,7 @@ const DEPARTURE: i64 = 1_000;
 /// Poll [`Running::next`] all the time: it notices a supervisor that was killed or stopped, and takes the
 /// terminal back. The limits themselves apply without it.
 ///
-/// Dropping this before [`Event::Over`] ends everything in the background: the supervisor sends
+/// Dropping this before [`Event::Ended`] ends everything in the background: the supervisor sends
 /// TERM at once, and KILL after the grace or at the limit.
 #[derive(Debug)]
 pub struct Running {
@@ -56,10 +56,10 @@ pub struct Running {
 enum State {
     Supervised,
     /// The supervisor is about to be gone. If it has not reported the end, more has to be done then.
-    Departing(Option<Over>),
+    Departing(Option<Ended>),
     /// This process does the supervisor's work.
     Cleanup(Cleanup),
-    Over(Over),
+    Ended(Ended),
 }
 
 /// What is done if a supervisor still does not act, although it is continued whenever it stops.
@@ -131,7 +131,7 @@ impl Running {
         match &mut self.state {
             State::Supervised => self.channel.send(order),
             State::Cleanup(cleanup) => cleanup.limits(limits),
-            State::Departing(_) | State::Over(_) => {}
+            State::Departing(_) | State::Ended(_) => {}
         }
     }
 
@@ -166,7 +166,7 @@ impl Running {
         self.channel.send(&Order::Thaw);
     }
 
-    /// The next event. After [`Event::Over`] it is returned again. Dropping the future loses nothing.
+    /// The next event. After [`Event::Ended`] it is returned again. Dropping the future loses nothing.
     ///
     /// # Errors
     ///
@@ -183,7 +183,7 @@ impl Running {
                     self.departing(over).await?;
                 }
                 State::Cleanup(_) => self.inherit().await?,
-                State::Over(over) => return Ok(Event::Over(*over)),
+                State::Ended(over) => return Ok(Event::Ended(*over)),
             }
         }
     }
@@ -200,12 +200,12 @@ impl Running {
         tokio::select! {
             biased;
             report = self.channel.receive() => match report {
-                Some(report) => self.hear(report),
+                Some(report) => self.receive(report),
                 None => self.depart(None),
             },
             _child = self.children.recv() => {}
-            rung = self.alarm.ring() => {
-                rung?;
+            fired = self.alarm.fired() => {
+                fired?;
                 self.check();
             }
         }
@@ -228,7 +228,7 @@ impl Running {
         self.supervisor.signal(rustix::process::Signal::CONT);
     }
 
-    fn hear(&mut self, report: Report) {
+    fn receive(&mut self, report: Report) {
         match report {
             Report::Stopped(signal) => self.stopped(signal),
             Report::Continued => {
@@ -242,7 +242,7 @@ impl Running {
             Report::Exited(exit) => self.exited(exit),
             Report::Left(count) => self.events.push_back(Event::Left(count)),
             Report::Killing => self.checks = Checks::Killing(now() + KILLING),
-            Report::Over(over) => self.depart(Some(over)),
+            Report::Ended(over) => self.depart(Some(over)),
             Report::Started { .. } | Report::TooLate | Report::Failed { .. } => {}
         }
     }
@@ -267,19 +267,19 @@ impl Running {
     }
 
     /// There is nothing more to wait for from the supervisor.
-    fn depart(&mut self, over: Option<Over>) {
+    fn depart(&mut self, over: Option<Ended>) {
         self.supervisor.signal(rustix::process::Signal::KILL);
         self.state = State::Departing(over);
     }
 
     /// Waits until the supervisor is gone: only then this process has adopted everything.
-    async fn departing(&mut self, over: Option<Over>) -> io::Result<()> {
+    async fn departing(&mut self, over: Option<Ended>) -> io::Result<()> {
         if !self.supervisor.has_ended() {
             self.alarm.set(Some(now() + DEPARTURE))?;
-            return self.alarm.ring().await;
+            return self.alarm.fired().await;
         }
         if let Some(over) = over {
-            self.state = State::Over(over);
+            self.state = State::Ended(over);
         } else {
             self.events.push_back(Event::SupervisorLost);
             self.state = State::Cleanup(Cleanup::new(self.limits, self.grace));
@@ -302,14 +302,14 @@ impl Running {
             if let Some(tty) = &mut self.tty {
                 tty.take_back();
             }
-            self.state = State::Over(over);
+            self.state = State::Ended(over);
             return Ok(());
         }
         self.alarm.set(next)?;
         tokio::select! {
             biased;
             _child = self.children.recv() => Ok(()),
-            rung = self.alarm.ring() => rung,
+            fired = self.alarm.fired() => fired,
         }
     }
 

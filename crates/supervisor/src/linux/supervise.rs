@@ -20,7 +20,7 @@ use crate::linux::freeze::Freeze;
 use crate::linux::launch;
 use crate::linux::message::{Order, Report, Start};
 use crate::linux::plan::{Due, Plan};
-use crate::{Exit, Over, Signal};
+use crate::{Ended, Exit, Signal};
 
 /// The hidden first argument that makes a process a supervisor.
 pub(crate) const ARGUMENT: &str = "__supervise";
@@ -83,7 +83,7 @@ async fn run(mut channel: Channel, order: Start, stdin: OwnedFd) -> io::Result<(
     };
     loop {
         if let Some(over) = supervisor.turn()? {
-            supervisor.channel.send(&Report::Over(over));
+            supervisor.channel.send(&Report::Ended(over));
             return Ok(());
         }
         alarm.set(supervisor.next())?;
@@ -95,7 +95,7 @@ async fn run(mut channel: Channel, order: Start, stdin: OwnedFd) -> io::Result<(
                 }
             }
             _child = children.recv() => {}
-            rung = alarm.ring() => rung?,
+            fired = alarm.fired() => fired?,
         }
     }
 }
@@ -124,7 +124,7 @@ struct Supervisor {
 
 impl Supervisor {
     /// Does what is due now, and reports when all is done.
-    fn turn(&mut self) -> io::Result<Option<Over>> {
+    fn turn(&mut self) -> io::Result<Option<Ended>> {
         while let Some(order) = self.channel.received() {
             self.obey(&order);
         }
@@ -154,7 +154,7 @@ impl Supervisor {
             Some(Due::Kill) => self.channel.send(&Report::Killing),
             None => self.stop(now)?,
         }
-        if self.plan.killing() && self.processes.look_at().is_none_or(|at| now >= at) {
+        if self.plan.killing() && self.processes.check_at().is_none_or(|at| now >= at) {
             return Ok(self.processes.kill(now));
         }
         Ok(None)
@@ -163,10 +163,10 @@ impl Supervisor {
     /// When there is something to do even without an event.
     fn next(&self) -> Option<i64> {
         if self.plan.killing() {
-            return self.processes.look_at();
+            return self.processes.check_at();
         }
-        let look = self.freeze.as_ref().map(Freeze::look_at);
-        self.plan.next().into_iter().chain(look).min()
+        let check = self.freeze.as_ref().map(Freeze::check_at);
+        self.plan.next().into_iter().chain(check).min()
     }
 
     fn obey(&mut self, order: &Order) {
@@ -192,7 +192,7 @@ impl Supervisor {
     /// Stops the processes that should be stopped and are still running.
     fn stop(&mut self, now: i64) -> io::Result<()> {
         if let Some(freeze) = &mut self.freeze
-            && now >= freeze.look_at()
+            && now >= freeze.check_at()
             && freeze.stop(&self.processes.members()?, now)
         {
             self.channel.send(&Report::Frozen);

@@ -82,10 +82,10 @@ async fn call() -> ExitCode {
                 match event {
                     Event::Exited(exit) => ended = Some(exit),
                     Event::Stopped(_) => drop(running.suspend()),
-                    Event::Over(_) if ended == Some(Exit::Signal(Signal::INT)) => {
+                    Event::Ended(_) if ended == Some(Exit::Signal(Signal::INT)) => {
                         panic!("{}", supervisor::end_by(Signal::INT));
                     }
-                    Event::Over(_) => return ExitCode::from(ended.map_or(99, Exit::code)),
+                    Event::Ended(_) => return ExitCode::from(ended.map_or(99, Exit::code)),
                     _ => {}
                 }
             }

@@ -29,7 +29,7 @@ tests![
     without_time_it_is_not_started,
 ];
 
-const OVER: &str = "Over(Over { killed: 0, unkillable: 0 })";
+const OVER: &str = "Ended(Ended { killed: 0, unkillable: 0 })";
 
 fn its_exit_code_is_passed_on() -> Result {
     let mut caller = unlimited().sh("exit 7");

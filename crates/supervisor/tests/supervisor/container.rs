@@ -25,7 +25,7 @@ pub(crate) fn tests() -> Vec<Trial> {
                     assert!(
                         caller
                             .events()
-                            .ends_with("Over(Over { killed: 0, unkillable: 0 })")
+                            .ends_with("Ended(Ended { killed: 0, unkillable: 0 })")
                     );
                 }))
             },
@@ -75,7 +75,7 @@ pub(crate) fn tests() -> Vec<Trial> {
                 assert_eq!(caller.line(), "hidden");
                 assert_eq!(
                     caller.events(),
-                    "Exited(Code(0)), Left(1), Over(Over { killed: 0, unkillable: 1 })"
+                    "Exited(Code(0)), Left(1), Ended(Ended { killed: 0, unkillable: 1 })"
                 );
             }))
         }),
@@ -90,7 +90,7 @@ pub(crate) fn tests() -> Vec<Trial> {
                     let events = caller.events();
                     assert!(events.starts_with("SupervisorLost, "), "{events}");
                     assert!(
-                        events.ends_with("Over(Over { killed: 0, unkillable: 1 })"),
+                        events.ends_with("Ended(Ended { killed: 0, unkillable: 1 })"),
                         "{events}"
                     );
                 }))

@@ -35,7 +35,7 @@ fn it_is_asked_to_end_at_the_first_limit() -> Result {
         "{events}"
     );
     assert!(
-        events.ends_with("Over(Over { killed: 0, unkillable: 0 })"),
+        events.ends_with("Ended(Ended { killed: 0, unkillable: 0 })"),
         "{events}"
     );
     Ok(())
@@ -48,7 +48,7 @@ fn a_command_that_ignores_term_is_killed_at_the_second_limit() -> Result {
     let events = caller.events();
     assert_eq!(
         events,
-        "OutOfTime, Exited(Signal(Signal(9))), Over(Over { killed: 1, unkillable: 0 })"
+        "OutOfTime, Exited(Signal(Signal(9))), Ended(Ended { killed: 1, unkillable: 0 })"
     );
     assert_eq!(caller.rest(), b"");
     Ok(())
@@ -69,7 +69,7 @@ fn ending_it_asks_at_once_and_kills_at_the_limit() -> Result {
     caller.order("end 0 500");
     let events = caller.events();
     assert!(
-        events.starts_with("Exited(Signal(Signal(9))), Over(Over { killed: "),
+        events.starts_with("Exited(Signal(Signal(9))), Ended(Ended { killed: "),
         "{events}"
     );
     assert!(events.ends_with("unkillable: 0 })"), "{events}");
@@ -152,7 +152,7 @@ fn orphans_may_end_by_themselves() -> Result {
     let events = caller.events();
     assert_eq!(
         events,
-        "Exited(Code(0)), Left(1), Over(Over { killed: 0, unkillable: 0 })"
+        "Exited(Code(0)), Left(1), Ended(Ended { killed: 0, unkillable: 0 })"
     );
     Ok(())
 }
@@ -164,7 +164,7 @@ fn a_stopped_supervisor_is_continued_at_once() -> Result {
     send(caller.pid, Signal::KILL);
     assert_eq!(
         caller.events(),
-        "Exited(Signal(Signal(9))), Over(Over { killed: 0, unkillable: 0 })"
+        "Exited(Signal(Signal(9))), Ended(Ended { killed: 0, unkillable: 0 })"
     );
     Ok(())
 }

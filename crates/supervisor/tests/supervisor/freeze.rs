@@ -42,7 +42,7 @@ fn all_of_it_stands_still_and_goes_on() -> Result {
     assert_eq!(caller.line(), "heard");
     assert_eq!(
         caller.events(),
-        "Thawed, Exited(Code(3)), Over(Over { killed: 0, unkillable: 0 })"
+        "Thawed, Exited(Code(3)), Ended(Ended { killed: 0, unkillable: 0 })"
     );
     Ok(())
 }

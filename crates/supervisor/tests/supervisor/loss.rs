@@ -65,7 +65,7 @@ fn with_a_stopped_caller_everything_ends_at_the_limit() -> Result {
     caller.signal(Signal::CONT);
     let events = caller.events();
     assert!(
-        events.starts_with("OutOfTime, Exited(Signal(Signal(9))), Over(Over { killed: "),
+        events.starts_with("OutOfTime, Exited(Signal(Signal(9))), Ended(Ended { killed: "),
         "{events}"
     );
     Ok(())
@@ -93,7 +93,7 @@ fn a_command_that_ends_after_its_supervisor_was_killed_is_reported() -> Result {
     send(caller.supervisor(), Signal::KILL);
     assert_eq!(
         caller.events(),
-        "SupervisorLost, Exited(Signal(Signal(9))), Over(Over { killed: 0, unkillable: 0 })"
+        "SupervisorLost, Exited(Signal(Signal(9))), Ended(Ended { killed: 0, unkillable: 0 })"
     );
     assert_eq!(caller.wait().code(), Some(137));
     Ok(())
@@ -116,12 +116,12 @@ fn with_both_stopped() -> (Caller, [Process; 2], i32) {
     let mut caller = unlimited().grace(300).sh(FAMILY);
     let family = [caller.process(), caller.process()];
     let supervisor = caller.supervisor();
-    caller.limits(1_000, 1_300);
+    caller.limits(8_000, 8_300);
     // It would continue a supervisor that has stopped.
     caller.signal(Signal::STOP);
     caller.has_stopped();
     send(supervisor, Signal::STOP);
-    is_past(1_300);
+    is_past(8_300);
     assert!(family.iter().all(Process::lives));
     (caller, family, supervisor)
 }

@@ -1,4 +1,5 @@
-//! Fields that a type doesn't have: dropped with a warning, or refused, as the writer wishes.
+//! Fields that a type doesn't have, which are dropped with a warning, or refused, as the writer wishes; and fields that
+//! a way of writing doesn't change.
 
 use serde_json::Value;
 
@@ -62,5 +63,17 @@ fn retain(path: &str, part: Option<&mut Value>, known: &[&str], unknown: &mut Ve
             }
             kept
         });
+    }
+}
+
+/// Sets `key` of `new` to what it is in `old`.
+pub(super) fn keep(old: &Value, new: &mut Value, key: &str) {
+    match old.get(key) {
+        Some(kept) => new[key] = kept.clone(),
+        None => {
+            if let Some(map) = new.as_object_mut() {
+                map.remove(key);
+            }
+        }
     }
 }

@@ -113,8 +113,8 @@ pub(crate) fn prepare_update(
     new: &mut Value,
 ) {
     match subresource {
-        Subresource::None if resource.has_status => keep(old, new, "status"),
-        Subresource::Status => keep(old, new, "spec"),
+        Subresource::None if resource.has_status => fields::keep(old, new, "status"),
+        Subresource::Status => fields::keep(old, new, "spec"),
         Subresource::None | Subresource::Finalize => {}
     }
     if &*resource.collection == "namespaces" {
@@ -172,16 +172,5 @@ pub(crate) fn parts_shown_when_empty(resource: &Resource) -> &'static [&'static 
         "leases.coordination.k8s.io" => &["spec"],
         "namespaces" | "nodes" | "pods" => &["spec", "status"],
         _ => &[],
-    }
-}
-
-fn keep(old: &Value, new: &mut Value, key: &str) {
-    match old.get(key) {
-        Some(kept) => new[key] = kept.clone(),
-        None => {
-            if let Some(map) = new.as_object_mut() {
-                map.remove(key);
-            }
-        }
     }
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::fields::keep;
 use crate::object;
 use crate::route::Subresource;
 
@@ -21,9 +22,9 @@ pub(super) fn prepare_create(object: &mut Value) {
 /// `spec.finalizers` is written through `finalize` only.
 pub(super) fn prepare_update(subresource: Subresource, old: &Value, new: &mut Value) {
     if subresource != Subresource::Finalize {
-        super::keep(old, new, "spec");
+        keep(old, new, "spec");
     }
     if subresource != Subresource::Status {
-        super::keep(old, new, "status");
+        keep(old, new, "status");
     }
 }

@@ -1,7 +1,8 @@
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-use super::{Column, NAME, age};
+use super::age;
+use super::column::{Column, NAME};
 use crate::object;
 
 pub(super) const COLUMNS: &[Column] = &[

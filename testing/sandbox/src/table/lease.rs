@@ -1,7 +1,7 @@
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-use super::{AGE, Column, NAME, age_of};
+use super::column::{AGE, Column, NAME, age_of};
 use crate::object;
 
 pub(super) const COLUMNS: &[Column] =

@@ -1,6 +1,7 @@
 //! Objects as `kubectl get` shows them: columns and cells, type by type.
 
 mod age;
+mod column;
 mod event;
 mod generic;
 mod lease;
@@ -11,36 +12,7 @@ mod pod;
 use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
-use crate::object;
 use crate::resource::Resource;
-
-/// One column of a table.
-pub(crate) struct Column {
-    name: &'static str,
-    description: &'static str,
-    /// Above 0 for `-o wide` only.
-    priority: u8,
-}
-
-impl Column {
-    const fn new(name: &'static str, description: &'static str) -> Self {
-        Self {
-            name,
-            description,
-            priority: 0,
-        }
-    }
-
-    const fn wide(name: &'static str, description: &'static str) -> Self {
-        Self {
-            priority: 1,
-            ..Self::new(name, description)
-        }
-    }
-}
-
-const NAME: Column = Column::new("Name", "The name of the object.");
-const AGE: Column = Column::new("Age", "How long ago the object was created.");
 
 /// The `columnDefinitions` of a type.
 pub(crate) fn columns(resource: &Resource) -> Value {
@@ -76,9 +48,4 @@ pub(crate) fn cells(resource: &Resource, object: &Value, now: DateTime<Utc>) -> 
         "events" => event::cells(object, now),
         _ => generic::cells(object, now),
     }
-}
-
-/// The cell of the `Age` column.
-fn age_of(object: &Value, now: DateTime<Utc>) -> Value {
-    age::since(object::text(object, "/metadata/creationTimestamp"), now).into()
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Call, Outcome, check_namespace};
+use super::call::{Call, Outcome, check_namespace};
 use crate::failure::Failure;
 use crate::resource::Resource;
 use crate::route::key;

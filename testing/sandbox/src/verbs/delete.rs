@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Call, List, ListOptions, Outcome, list};
+use super::call::{Call, List, Outcome};
+use super::list::{ListOptions, list};
 use crate::collector::{FOREGROUND, ORPHAN};
 use crate::failure::Failure;
 use crate::query::{DeleteOptions, Propagation};

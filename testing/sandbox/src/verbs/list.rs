@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
-use super::{Call, List, Outcome};
+use super::call::{Call, List, Outcome};
 use crate::cause::Cause;
 use crate::failure::Failure;
 use crate::query::Query;

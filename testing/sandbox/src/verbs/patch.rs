@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
+use super::call::{Call, Outcome};
 use super::create::insert;
 use super::update::{check_name, uid_conflict, update};
-use super::{Call, Outcome};
 use crate::failure::Failure;
 use crate::rules::time::seconds;
 use crate::{managed, object, strategic, versions};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::call::{Call, Outcome, check_namespace};
 use super::create::insert;
-use super::{Call, Outcome, check_namespace};
 use crate::failure::Failure;
 use crate::managed::{self, Manager};
 use crate::route::Subresource;

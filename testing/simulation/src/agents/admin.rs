@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use maintenance_lease::{Hold, NodeLease, Release};
 
-use super::{Agent, acquisition, waiter};
+use super::agent::{Agent, acquisition};
+use super::waiter;
 use crate::history::{Call, Event};
 
 pub(super) async fn live(agent: &mut Agent) {

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use maintenance_lease::{Acquire, Change, HeldLease, SetError, SetOptions};
 
-use super::{Agent, acquisition, failure, runner, waiter};
+use super::agent::{Agent, acquisition, failure};
+use super::{runner, waiter};
 use crate::history::{Call, CallOutcome, Event};
 
 /// How long the command takes to end.

@@ -9,7 +9,8 @@ use maintenance_lease::env::Env as _;
 use maintenance_lease::protocol::BootInstant;
 use maintenance_lease::{HeldLease, HeldState, LostBy};
 
-use super::{Agent, Belief, acquisition, waiter};
+use super::agent::{Agent, Belief, acquisition};
+use super::waiter;
 use crate::history::{BeliefEnd, Event};
 
 pub(super) async fn live(agent: &mut Agent) {

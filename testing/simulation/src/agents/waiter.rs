@@ -10,7 +10,7 @@ use futures::future::BoxFuture;
 use maintenance_lease::env::Env as _;
 use maintenance_lease::{Change, Guarded, HeldLease, LostBy, Release};
 
-use super::{Agent, acquisition};
+use super::agent::{Agent, acquisition, ending, failure};
 use crate::history::{
     Acquisition, BeliefEnd, BeliefId, Call, CallOutcome, ClientId, Event, Recorder,
 };
@@ -112,9 +112,9 @@ pub(super) async fn release_held(
     let result = held.release().await;
     agent.machine.set_op(None);
     let ending = match result {
-        Ok(Some(change)) => super::ending(&change),
+        Ok(Some(change)) => ending(&change),
         Ok(None) => CallOutcome::Nothing,
-        Err(error) => super::failure(&error),
+        Err(error) => failure(&error),
     };
     agent.recorder.record(Event::Returned { op, ending });
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use maintenance_lease::protocol::{Instant, Refusal};
 use maintenance_lease::{Acquire, Change, Error, NodeLease, Release, Renew};
 
-use super::{Agent, Belief, acquisition, is_lost};
+use super::agent::{Agent, Belief, acquisition, is_lost};
 use crate::history::{Acquisition, Call};
 
 pub(super) async fn live(agent: &mut Agent) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::digest::{Belief, Commit, Index};
-use super::{CLOCK_BUDGET, Rule, Violation};
+use super::rule::{CLOCK_BUDGET, Rule, Violation};
 use crate::history::{Acquisition, ClientId, Freeze, Record};
 use crate::time::Time;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::digest::{Commit, Index, Op};
-use super::{Rule, Violation};
+use super::rule::{Rule, Violation};
 use crate::history::{Acquisition, Call, CallOutcome, ClientId, OpId, Record};
 use crate::time::{EPOCH, Time};
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::digest::{Belief, Index, MachinePause};
+use super::rule::{Rule, Violation};
 use super::time::is_kept;
-use super::{Rule, Violation};
 use crate::history::{BeliefEnd, Freeze};
 use crate::time::Time;
 

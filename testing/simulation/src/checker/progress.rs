@@ -1,7 +1,7 @@
 //! Who waits gets in.
 
 use super::digest::Index;
-use super::{Rule, Violation};
+use super::rule::{Rule, Violation};
 
 pub(super) fn check(digest: &Index, violations: &mut Vec<Violation>) {
     for (client, (due, got_in)) in &digest.waits {

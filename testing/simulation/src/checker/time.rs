@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::belief::broken;
 use super::digest::{Belief, Commit, Index, MachinePause, TimeEstimate};
-use super::{CLOCK_BUDGET, Rule, Violation};
+use super::rule::{CLOCK_BUDGET, Rule, Violation};
 use crate::history::{Acquisition, BeliefEnd, Call, ClientId, Freeze, OpId};
 use crate::time::{EPOCH, Time};
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::digest::{Commit, Index, Loss, Op};
-use super::{Rule, Violation};
+use super::rule::{Rule, Violation};
 use crate::history::{Acquisition, Call, CallOutcome, OpId, Record};
 use crate::time::EPOCH;
 

@@ -15,7 +15,7 @@ use sandbox::AnswerBody;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
-use super::WireBody;
+use super::body::WireBody;
 use super::cuts::Cuts;
 use super::round_trip::WatchFaults;
 use crate::fault::Fault;

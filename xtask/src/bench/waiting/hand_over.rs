@@ -7,7 +7,7 @@ use maintenance_lease::{Acquire, HeldLease, Maintenance};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::Server;
+use super::server::Server;
 use crate::bench::quantiles::{Quantiles, millis};
 use crate::output::result;
 

@@ -7,7 +7,7 @@ use futures::future::try_join_all;
 use maintenance_lease::{Acquire, Keep};
 use tokio::sync::mpsc;
 
-use super::Server;
+use super::server::Server;
 use crate::output::result;
 
 pub(super) async fn measure(server: &Server, node: &str, count: usize) -> Result<()> {

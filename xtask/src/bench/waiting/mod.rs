@@ -3,24 +3,16 @@
 
 mod hand_over;
 mod many_waiters;
+mod server;
 mod takeover;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::{Context as _, Result};
 use control_plane::{ControlPlane, NodeSpec, target_dir};
-use hyper_util::client::legacy::{self, connect::HttpConnector};
-use hyper_util::rt::TokioExecutor;
-use kube::client::Body;
-use kube::client::ConfigExt as _;
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config};
-use maintenance_lease::Maintenance;
-use tower::{BoxError, ServiceBuilder};
 
+use self::server::Server;
 use crate::cargo::run;
 
 /// How often a lock changes its holder.
@@ -85,58 +77,5 @@ impl Arguments {
                 }
             }
         })
-    }
-}
-
-/// The API server, for a program that only has a kubeconfig.
-struct Server {
-    config: Config,
-    /// The requests that its clients have sent.
-    sent: Arc<AtomicU64>,
-}
-
-impl Server {
-    async fn read(kubeconfig: &Path) -> Result<Self> {
-        let file = Kubeconfig::read_from(kubeconfig)?;
-        let mut config =
-            Config::from_custom_kubeconfig(file, &KubeConfigOptions::default()).await?;
-        config.default_retry = false;
-        config.proxy_url = None;
-        let sent = Arc::default();
-        Ok(Self { config, sent })
-    }
-
-    /// A client with its own connections, like the plugin's. kube's default client lacks `TCP_NODELAY`: the
-    /// first request of each connection waits 40 ms until the server acknowledges the end of the TLS
-    /// handshake.
-    fn client(&self) -> Result<Client> {
-        let mut connector = HttpConnector::new();
-        connector.enforce_http(false);
-        connector.set_nodelay(true);
-        let connector = self
-            .config
-            .rustls_https_connector_with_connector(connector)?;
-        let sent = Arc::clone(&self.sent);
-        let service = ServiceBuilder::new()
-            .map_request(move |request: http::Request<Body>| {
-                sent.fetch_add(1, Ordering::Relaxed);
-                request
-            })
-            .layer(self.config.base_uri_layer())
-            .option_layer(self.config.auth_layer()?)
-            .map_err(BoxError::from)
-            .service(legacy::Client::builder(TokioExecutor::new()).build(connector));
-        Ok(Client::new(service, self.config.default_namespace.clone()))
-    }
-
-    /// A holder with its own connections, as every process has.
-    fn holder(&self, identity: &str) -> Result<Maintenance> {
-        Ok(Maintenance::new(self.client()?, identity)?)
-    }
-
-    /// Counts the requests that all clients have sent so far.
-    fn counter(&self) -> impl Fn() -> u64 + Send + 'static {
-        let sent = Arc::clone(&self.sent);
-        move || sent.load(Ordering::Relaxed)
     }
 }

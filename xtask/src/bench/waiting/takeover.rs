@@ -7,7 +7,7 @@ use futures::future::try_join_all;
 use maintenance_lease::protocol::SKEW_BUDGET;
 use maintenance_lease::{Acquire, Renew};
 
-use super::Server;
+use super::server::Server;
 use crate::bench::quantiles::{Quantiles, millis};
 use crate::output::result;
 

@@ -66,6 +66,7 @@ impl Running {
             fencing: fencing.filter(|_| done == Done::Acquired && deadline.is_some()),
             lease,
             deadline,
+            requested: self.task.verb.requested_duration(),
             side_effects: std::mem::take(&mut self.side_effects),
             suspected_pauses: self.suspected_pauses,
         }

@@ -27,7 +27,7 @@ fn keeper() -> Keeper {
 
 fn send(keeper: &mut Keeper, seconds: u32) -> Sent {
     match keeper.due(at(seconds)) {
-        Due::Send(sent) => sent,
+        KeeperAction::Send(sent) => sent,
         other => panic!("{other:?}"),
     }
 }
@@ -48,12 +48,16 @@ fn after(sent: &Sent) -> Lease {
 #[test]
 fn it_renews_at_a_third_and_believes_from_before_it_sent() {
     let mut keeper = keeper();
-    assert_eq!(keeper.due(at(101)), Due::Wait(boot(120)));
+    assert_eq!(keeper.due(at(101)), KeeperAction::Wait(boot(120)));
     let sent = send(&mut keeper, 120);
-    assert_eq!(keeper.due(at(121)), Due::Wait(boot(150)), "one at a time");
+    assert_eq!(
+        keeper.due(at(121)),
+        KeeperAction::Wait(boot(150)),
+        "one at a time"
+    );
     keeper.answered(&after(&sent), at(125));
     assert_eq!(keeper.deadline(), boot(180));
-    assert_eq!(keeper.due(at(126)), Due::Wait(boot(140)));
+    assert_eq!(keeper.due(at(126)), KeeperAction::Wait(boot(140)));
 }
 
 #[test]
@@ -66,7 +70,7 @@ fn belief_counts_the_answered_duration_not_the_asked_one() {
     };
     keeper.answered(&shortened, at(121));
     assert_eq!(keeper.deadline(), boot(150));
-    assert_eq!(keeper.due(at(122)), Due::Wait(boot(130)));
+    assert_eq!(keeper.due(at(122)), KeeperAction::Wait(boot(130)));
 }
 
 #[test]
@@ -75,9 +79,13 @@ fn it_is_lost_by_its_own_timer_while_a_request_hangs() {
     send(&mut keeper, 120);
     assert!(keeper.may_work(boot(149)));
     assert!(!keeper.may_work(boot(150)));
-    assert_eq!(keeper.due(at(150)), Due::Lost(Loss::Expired));
+    assert_eq!(keeper.due(at(150)), KeeperAction::Lost(Loss::Expired));
     keeper.answered(&held(ALICE, 149, 60), at(151));
-    assert_eq!(keeper.due(at(151)), Due::Lost(Loss::Expired), "no revival");
+    assert_eq!(
+        keeper.due(at(151)),
+        KeeperAction::Lost(Loss::Expired),
+        "no revival"
+    );
 }
 
 #[test]
@@ -85,13 +93,13 @@ fn an_unanswered_renewal_is_sent_again_as_it_was_and_counts_from_the_first_time(
     let mut keeper = keeper();
     let sent = send(&mut keeper, 120);
     keeper.unanswered(at(130));
-    let Due::Wait(retry) = keeper.due(at(130)) else {
+    let KeeperAction::Wait(retry) = keeper.due(at(130)) else {
         panic!("it is not sent again at once");
     };
     assert!(retry > boot(130) && retry <= boot(132));
     assert_eq!(send(&mut keeper, 132), sent);
     keeper.conflicted(at(132));
-    assert_eq!(keeper.due(at(132)), Due::Read);
+    assert_eq!(keeper.due(at(132)), KeeperAction::Read);
     keeper.read(Some(&after(&sent)), at(133));
     assert_eq!(keeper.deadline(), boot(180));
 }
@@ -110,7 +118,7 @@ fn a_refused_renewal_is_decided_anew_on_what_is_read() {
     let mut keeper = keeper();
     let first = send(&mut keeper, 120);
     keeper.conflicted(at(120));
-    assert_eq!(keeper.due(at(120)), Due::Read);
+    assert_eq!(keeper.due(at(120)), KeeperAction::Read);
     let annotated = Lease {
         version: Version(9),
         ..held(ALICE, 100, 60)
@@ -147,11 +155,11 @@ fn losses_name_who_is_there_now() {
     ] {
         let mut keeper = keeper();
         keeper.watched(&seen, at(111));
-        assert_eq!(keeper.due(at(111)), Due::Lost(loss));
+        assert_eq!(keeper.due(at(111)), KeeperAction::Lost(loss));
     }
     let mut keeper = keeper();
     keeper.watched_deletion(&newer(held(ALICE, 100, 60)));
-    assert_eq!(keeper.due(at(111)), Due::Lost(Loss::Deleted));
+    assert_eq!(keeper.due(at(111)), KeeperAction::Lost(Loss::Deleted));
 }
 
 #[test]
@@ -186,7 +194,7 @@ fn a_read_that_is_older_than_what_a_watch_has_shown_says_nothing() {
     let old = held(ALICE, 100, 60);
     let mut keeper = keeper();
     keeper.require_check();
-    assert_eq!(keeper.due(at(110)), Due::Check);
+    assert_eq!(keeper.due(at(110)), KeeperAction::Check);
     let annotated = Lease {
         version: Version(2),
         ..old
@@ -195,7 +203,7 @@ fn a_read_that_is_older_than_what_a_watch_has_shown_says_nothing() {
     keeper.read(Some(&old), at(111));
     assert_eq!(*keeper.held(), annotated);
     assert!(!keeper.may_work(boot(112)), "it is not checked");
-    assert_eq!(keeper.due(at(113)), Due::Check);
+    assert_eq!(keeper.due(at(113)), KeeperAction::Check);
     keeper.read(Some(&annotated), at(113));
     assert!(keeper.may_work(boot(113)));
 }
@@ -224,11 +232,11 @@ fn after_a_jump_nothing_goes_on_before_a_read_and_belief_ends_by_the_servers_tim
     let mut keeper = keeper();
     keeper.require_check();
     assert!(!keeper.may_work(boot(110)));
-    assert_eq!(keeper.due(at(110)), Due::Check);
+    assert_eq!(keeper.due(at(110)), KeeperAction::Check);
     keeper.require_check();
     keeper.read(Some(&held(ALICE, 100, 60)), at(111));
     assert!(!keeper.may_work(boot(111)), "the read was begun before");
-    assert_eq!(keeper.due(at(111)), Due::Check);
+    assert_eq!(keeper.due(at(111)), KeeperAction::Check);
     let paused = Clocks {
         boot: boot(112),
         server: Now::at(secs(132)),
@@ -243,7 +251,7 @@ fn after_a_jump_a_leader_believes_no_longer_than_those_wait_who_go_by_their_own_
     let terms = TERMS.until(Expiry::OwnEyes);
     let mut keeper = Keeper::new(alice(), terms, &held(ALICE, 100, 60), boot(160)).expect("held");
     keeper.require_check();
-    assert_eq!(keeper.due(at(110)), Due::Check);
+    assert_eq!(keeper.due(at(110)), KeeperAction::Check);
     let paused = Clocks {
         boot: boot(112),
         server: Now::at(secs(132)),
@@ -262,10 +270,10 @@ fn a_renewal_from_before_a_jump_that_lands_after_the_check_counts_by_the_servers
         boot: boot(seconds),
         server: Now::at(secs(seconds + 20)),
     };
-    assert_eq!(keeper.due(paused(121)), Due::Check);
+    assert_eq!(keeper.due(paused(121)), KeeperAction::Check);
     keeper.read(Some(&held(ALICE, 100, 60)), paused(121));
     assert_eq!(keeper.deadline(), boot(140), "the renewal has not landed");
-    assert_eq!(keeper.due(paused(122)), Due::Send(sent));
+    assert_eq!(keeper.due(paused(122)), KeeperAction::Send(sent));
     keeper.answered(&after(&sent), paused(122));
     assert_eq!(keeper.deadline(), boot(160), "not 20 s more");
 }
@@ -275,9 +283,12 @@ fn a_hold_is_read_now_and_then_and_never_renewed() {
     let hold = held(ADMIN, 100, 60);
     let mut keeper = Keeper::new(alice(), TERMS, &hold, boot(160)).expect("held");
     for seconds in [200, 221, 242] {
-        assert_eq!(keeper.due(at(seconds)), Due::Read);
+        assert_eq!(keeper.due(at(seconds)), KeeperAction::Read);
         keeper.read(Some(&hold), at(seconds));
-        assert_eq!(keeper.due(at(seconds)), Due::Wait(boot(seconds + 20)));
+        assert_eq!(
+            keeper.due(at(seconds)),
+            KeeperAction::Wait(boot(seconds + 20))
+        );
     }
 }
 
@@ -293,10 +304,14 @@ fn a_hold_lasts_even_if_its_times_are_edited() {
     };
     keeper.watched(&edited(2, Some(secs(1)), 1), at(200));
     assert!(keeper.may_work(boot(200)));
-    assert_eq!(keeper.due(at(200)), Due::Read);
+    assert_eq!(keeper.due(at(200)), KeeperAction::Read);
     keeper.read(Some(&edited(3, None, 0)), at(201));
     keeper.require_check();
-    assert_eq!(keeper.due(at(201)), Due::Check, "whatever its timer says");
+    assert_eq!(
+        keeper.due(at(201)),
+        KeeperAction::Check,
+        "whatever its timer says"
+    );
     keeper.read(Some(&edited(3, None, 0)), at(300));
     assert!(keeper.may_work(boot(300)));
     assert_eq!(keeper.loss(), None);
@@ -327,7 +342,7 @@ fn the_shortest_duration_leaves_time_for_a_renewal_to_fail() {
                 .plus(Span::seconds(duration)),
         )
         .expect("held");
-        let Due::Wait(due) = keeper.due(at(0)) else {
+        let KeeperAction::Wait(due) = keeper.due(at(0)) else {
             panic!("{duration}");
         };
         assert!(due.plus(Span::seconds(request)) <= keeper.stop_at());
@@ -345,14 +360,14 @@ fn as_many_renewals_fail_as_were_asked_for_before_the_work_has_to_stop() {
         let mut failed = 0;
         let loss = loop {
             match keeper.due(clocks) {
-                Due::Wait(until) => clocks.boot = until,
-                Due::Send(_) => {
+                KeeperAction::Wait(until) => clocks.boot = until,
+                KeeperAction::Send(_) => {
                     clocks.boot = clocks.boot.plus(terms.request());
                     keeper.unanswered(clocks);
                     failed += 1;
                 }
-                Due::Lost(loss) => break loss,
-                Due::Read | Due::Check => panic!("nothing refused it"),
+                KeeperAction::Lost(loss) => break loss,
+                KeeperAction::Read | KeeperAction::Check => panic!("nothing refused it"),
             }
         };
         assert_eq!((failed, loss), (missed, Loss::Expired), "{duration} s");
@@ -366,10 +381,10 @@ fn the_next_renewal_is_due_its_interval_after_the_last_was_sent() {
     assert_eq!(terms.every, Span::seconds(10));
     let lease = held(ALICE, 100, 60);
     let mut keeper = Keeper::new(alice(), terms, &lease, boot(160)).expect("held");
-    assert_eq!(keeper.due(at(101)), Due::Wait(boot(110)));
+    assert_eq!(keeper.due(at(101)), KeeperAction::Wait(boot(110)));
     let sent = send(&mut keeper, 111);
     keeper.answered(&after(&sent), at(112));
-    assert_eq!(keeper.due(at(113)), Due::Wait(boot(121)));
+    assert_eq!(keeper.due(at(113)), KeeperAction::Wait(boot(121)));
 }
 
 #[test]
@@ -377,17 +392,17 @@ fn a_check_is_sent_beside_other_requests_and_repeated_until_it_is_answered() {
     let mut keeper = keeper();
     let sent = send(&mut keeper, 120);
     keeper.require_check();
-    assert_eq!(keeper.due(at(120)), Due::Check);
+    assert_eq!(keeper.due(at(120)), KeeperAction::Check);
     keeper.unread(at(121));
     assert!(keeper.is_in_doubt());
-    assert_eq!(keeper.due(at(123)), Due::Check);
+    assert_eq!(keeper.due(at(123)), KeeperAction::Check);
     keeper.conflicted(at(123));
     assert!(
         keeper.is_in_doubt(),
         "the abandoned renewal settles nothing"
     );
     let lease = held(ALICE, 100, 60);
-    assert_eq!(keeper.due(at(123)), Due::Check);
+    assert_eq!(keeper.due(at(123)), KeeperAction::Check);
     keeper.read(Some(&lease), at(124));
     assert!(!keeper.is_in_doubt());
     assert_eq!(send(&mut keeper, 124), sent, "it may have landed");
@@ -404,24 +419,27 @@ fn a_loss_after_a_pause_leaves_no_time_to_end() {
     doubted.require_check();
     for keeper in [&mut sure, &mut doubted] {
         keeper.watched(&taken, at(115));
-        assert!(matches!(keeper.due(at(115)), Due::Lost(Loss::Taken { .. })));
+        assert!(matches!(
+            keeper.due(at(115)),
+            KeeperAction::Lost(Loss::Taken { .. })
+        ));
     }
     assert_eq!(sure.deadline(), boot(160));
     assert_eq!(doubted.deadline(), boot(115));
 
     let mut checked = keeper();
     checked.require_check();
-    assert_eq!(checked.due(at(115)), Due::Check);
+    assert_eq!(checked.due(at(115)), KeeperAction::Check);
     checked.read(Some(&taken), at(116));
     assert!(matches!(
         checked.due(at(116)),
-        Due::Lost(Loss::Taken { .. })
+        KeeperAction::Lost(Loss::Taken { .. })
     ));
     assert_eq!(checked.deadline(), boot(116));
 
     let mut unanswered = keeper();
     unanswered.require_check();
-    assert_eq!(unanswered.due(at(150)), Due::Lost(Loss::Expired));
+    assert_eq!(unanswered.due(at(150)), KeeperAction::Lost(Loss::Expired));
     assert_eq!(unanswered.deadline(), boot(150));
 }
 
@@ -429,7 +447,7 @@ fn a_loss_after_a_pause_leaves_no_time_to_end() {
 fn a_check_counts_once_the_servers_time_is_bounded() {
     let mut keeper = keeper();
     keeper.require_check();
-    assert_eq!(keeper.due(at(110)), Due::Check);
+    assert_eq!(keeper.due(at(110)), KeeperAction::Check);
     let unbounded = Clocks {
         server: Now {
             bounded: false,
@@ -439,7 +457,7 @@ fn a_check_counts_once_the_servers_time_is_bounded() {
     };
     keeper.read(Some(&held(ALICE, 100, 60)), unbounded);
     assert!(keeper.is_in_doubt());
-    assert_eq!(keeper.due(at(112)), Due::Check);
+    assert_eq!(keeper.due(at(112)), KeeperAction::Check);
     keeper.read(Some(&held(ALICE, 100, 60)), at(112));
     assert!(keeper.may_work(boot(112)));
     assert_eq!(keeper.deadline(), boot(160));
@@ -452,9 +470,13 @@ fn a_renewal_is_written_once_the_servers_time_is_known() {
         ..at(seconds)
     };
     let mut keeper = keeper();
-    assert_eq!(keeper.due(wide(120)), Due::Read, "an answer may tell");
+    assert_eq!(
+        keeper.due(wide(120)),
+        KeeperAction::Read,
+        "an answer may tell"
+    );
     keeper.read(Some(&held(ALICE, 100, 60)), wide(120));
-    let Due::Send(sent) = keeper.due(wide(121)) else {
+    let KeeperAction::Send(sent) = keeper.due(wide(121)) else {
         panic!("the latest that it can be is safe");
     };
     assert!(matches!(sent.write, Write::Renew { at, .. } if at == secs(130)));
@@ -465,7 +487,7 @@ fn a_refused_renewal_succeeded_if_a_copy_of_it_was_stored() {
     let mut keeper = keeper();
     let sent = send(&mut keeper, 120);
     keeper.conflicted(at(120));
-    assert_eq!(keeper.due(at(120)), Due::Read);
+    assert_eq!(keeper.due(at(120)), KeeperAction::Read);
     keeper.read(Some(&after(&sent)), at(121));
     assert_eq!(keeper.deadline(), boot(180));
 }
@@ -480,13 +502,13 @@ fn a_lower_version_brings_the_lock_into_doubt_the_second_time() {
     keeper.watched(&held_at(9), at(110));
     send(&mut keeper, 120);
     keeper.conflicted(at(120));
-    assert_eq!(keeper.due(at(120)), Due::Read);
+    assert_eq!(keeper.due(at(120)), KeeperAction::Read);
     keeper.read(Some(&held_at(5)), at(120));
     assert!(keeper.may_work(boot(120)), "once it may be a cache");
-    assert_eq!(keeper.due(at(123)), Due::Read);
+    assert_eq!(keeper.due(at(123)), KeeperAction::Read);
     keeper.read(Some(&held_at(5)), at(123));
     assert!(!keeper.may_work(boot(123)));
-    assert_eq!(keeper.due(at(123)), Due::Check);
+    assert_eq!(keeper.due(at(123)), KeeperAction::Check);
     keeper.read(Some(&held_at(5)), at(123));
     assert!(keeper.may_work(boot(123)), "this is what etcd has");
     assert_eq!(send(&mut keeper, 123).on, held_at(5));
@@ -513,7 +535,7 @@ fn a_restored_etcd_that_never_had_it_is_a_loss() {
         keeper.due(at(seconds));
         keeper.read(Some(&before), at(seconds));
     }
-    assert_eq!(keeper.due(at(124)), Due::Lost(Loss::Released));
+    assert_eq!(keeper.due(at(124)), KeeperAction::Lost(Loss::Released));
 }
 
 #[test]
@@ -524,7 +546,7 @@ fn a_duration_that_was_shortened_brings_no_burst_of_renewals() {
     keeper.spread(255);
     let mut seconds = 100;
     for _ in 0..5 {
-        let Due::Wait(until) = keeper.due(at(seconds)) else {
+        let KeeperAction::Wait(until) = keeper.due(at(seconds)) else {
             panic!("it renews at once");
         };
         let next = u32::try_from(until.since(boot(0)).ceil_seconds()).expect("soon");

@@ -12,7 +12,7 @@ use super::{
     Locking, at_once, before_the_write_to, for_seconds, holder, nodes, release, take, written,
 };
 use crate::on_both_servers;
-use crate::support::{Cluster, Fate, Wire, in_the_sandbox};
+use crate::support::{Cluster, Fate, TIME_LIMIT, Wire, in_the_sandbox};
 
 on_both_servers! {
     a_time_limit_releases_the_acquired_nodes,
@@ -30,11 +30,20 @@ on_both_servers! {
 async fn a_time_limit_releases_the_acquired_nodes(cluster: Cluster) {
     let [a, b] = nodes(&cluster, ["a", "b"]).await;
     take(&cluster.holder("bob"), &b).await;
-    let options = for_seconds(60).wait(Some(Duration::from_secs(1)));
+    let options = for_seconds(60).wait(Some(TIME_LIMIT));
     let both = [a.clone(), b.clone()];
-    let outcome = Locking::begin(&cluster.holder("alice"), &both, options)
-        .ends()
-        .await;
+    let alice = cluster.holder("alice");
+    let mut tries = 0;
+    let outcome = loop {
+        let outcome = Locking::begin(&alice, &both, options.clone()).ends().await;
+        // A release has two seconds then, and a busy server may stand still for longer.
+        if !matches!(outcome.failed.get(&a), Some(SetError::NotReleased { .. })) {
+            break outcome;
+        }
+        tries += 1;
+        assert!(tries < 10, "{outcome:?}");
+        release(&alice, &a).await;
+    };
     assert!(outcome.held.is_empty() && !outcome.interrupted);
     match &outcome.failed[&b] {
         SetError::TimedOut(Some(refused)) => assert_eq!(refused.refusal, Refusal::Held),
@@ -47,8 +56,15 @@ async fn a_zero_timeout_reads_once(cluster: Cluster) {
     let both = nodes(&cluster, ["a", "b"]).await;
     let alice = cluster.holder("alice");
     let options = for_seconds(60).wait(Some(Duration::ZERO));
-    let locking = Locking::begin(&alice, &both, options.clone());
-    locking.locks_all(&both).await;
+    loop {
+        let outcome = Locking::begin(&alice, &both, options.clone()).ends().await;
+        if outcome.held.len() == both.len() {
+            break;
+        }
+        // It does not wait long for a server that stands still.
+        let is_unanswered = |error: &SetError| matches!(error, SetError::TimedOut(None));
+        assert!(outcome.failed.values().any(is_unanswered), "{outcome:?}");
+    }
     release(&alice, &both[0]).await;
     take(&cluster.holder("bob"), &both[0]).await;
     let outcome = Locking::begin(&alice, &both[..1], options).ends().await;
@@ -427,7 +443,7 @@ async fn a_lost_race_to_create_a_lease_times_out(cluster: Cluster) {
         take(&bob, &name).await;
     })));
     let alice = cluster.holder_on(&wire, "alice");
-    let options = for_seconds(60).wait(Some(Duration::from_secs(2)));
+    let options = for_seconds(60).wait(Some(TIME_LIMIT));
     let outcome = Locking::begin(&alice, std::slice::from_ref(&node), options)
         .ends()
         .await;
@@ -473,8 +489,13 @@ fn after_the_time_limit_a_release_has_no_more_time_than_after_an_interrupt() {
         let begun = tokio::time::Instant::now();
         let outcome = Locking::begin(&alice, &both, options).ends().await;
         assert!(begun.elapsed() < Duration::from_secs(5));
-        let failed = &outcome.failed[&a];
-        assert!(matches!(failed, SetError::NotReleased { .. }), "{failed:?}");
+        match &outcome.failed[&a] {
+            SetError::NotReleased { cause, .. } => {
+                let is_unknown = matches!(**cause, SetError::Lock(Error::Unknown { .. }));
+                assert!(is_unknown, "nobody interrupted it: {cause:?}");
+            }
+            other => panic!("{other:?}"),
+        }
     });
 }
 

@@ -7,6 +7,8 @@ mod runs;
 mod verdicts;
 mod wire;
 
+use std::time::Duration;
+
 pub(crate) use client_go::ClientGo;
 pub(crate) use clocks::{PausedMachine, micros, noon, noon_and};
 pub(crate) use cluster::{Cluster, NAMESPACE_PATH, NODES};
@@ -15,3 +17,7 @@ pub(crate) use runs::{
 };
 pub(crate) use verdicts::{annotation, changed, refusal};
 pub(crate) use wire::{Fate, Letter, Passing, Wire};
+
+/// A time limit that a test waits out: longer than any answer of a busy server takes, so that it ends a pause between
+/// two requests and not a request.
+pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(6);

@@ -61,6 +61,7 @@ pub(super) fn unreachable() -> FencingEvidence {
             of: machine("u", "b"),
         }),
         is_recorded: false,
+        no_owner: Vec::new(),
     }
 }
 

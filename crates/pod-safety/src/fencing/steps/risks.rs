@@ -40,6 +40,8 @@ pub enum Refusal {
     Remediation(String),
     /// What could not be read, and may speak against it.
     Unread(Vec<Unread>),
+    /// These pods would be lost, because nothing recreates them.
+    NoOwner(Vec<String>),
 }
 
 /// A check that could not be made, and why.
@@ -88,6 +90,8 @@ pub struct AcceptedRisks {
     pub mass_loss: bool,
     /// Not everything could be read.
     pub unread: bool,
+    /// Pods are lost, because nothing recreates them.
+    pub no_owner: bool,
 }
 
 impl FencingEvidence {
@@ -135,9 +139,12 @@ impl FencingEvidence {
         }
         let mut unread = self.unread();
         unread.retain(|unread| !(accepted.unread && unread.is_acceptable()));
-        match unread.is_empty() {
+        if !unread.is_empty() {
+            return Err(Refusal::Unread(unread));
+        }
+        match self.no_owner.is_empty() || accepted.no_owner {
             true => Ok(()),
-            false => Err(Refusal::Unread(unread)),
+            false => Err(Refusal::NoOwner(self.no_owner.clone())),
         }
     }
 
@@ -290,6 +297,35 @@ mod tests {
                 false => assert_eq!(accepted, Err(Refusal::Unread(stays)), "{unread:?}"),
             }
         }
+    }
+
+    /// Until the record is written, and no longer.
+    #[test]
+    fn pods_that_nothing_recreates_are_lost_only_if_that_is_accepted() {
+        let mut evidence = unreachable();
+        evidence.no_owner = vec!["shop/tool".to_owned()];
+        let accepted = AcceptedRisks {
+            no_owner: true,
+            ..AcceptedRisks::default()
+        };
+        for (has_proof, lock, step) in [
+            (false, Lock::Nobodys, Step::Hold),
+            (false, Lock::Callers, Step::Fence),
+            (true, Lock::Callers, Step::Record),
+        ] {
+            let mut evidence = evidence.clone();
+            evidence.lock = lock;
+            evidence.proof = evidence.proof.take().filter(|_| has_proof);
+            let next = |accepted| evidence.next(Now::at(NOW), accepted);
+            let refusal = Refusal::NoOwner(evidence.no_owner.clone());
+            assert_eq!(next(AcceptedRisks::default()), Err(refusal), "{step:?}");
+            assert_eq!(next(accepted), Ok(step));
+        }
+        let followed = next(|it| {
+            *it = fenced();
+            it.no_owner = evidence.no_owner;
+        });
+        assert_eq!(followed, Ok(Step::Follow));
     }
 
     #[test]

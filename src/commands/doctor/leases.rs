@@ -1,0 +1,57 @@
+//! Leases that the lease policy can't date.
+
+use http::Method;
+use maintenance_lease::{Accept, AnyLease, ApiError, Call, NAMESPACE, escape};
+use serde_json::json;
+
+use crate::run::session::Session;
+use crate::words::doctor::{Discovery, Source};
+
+/// The Leases without managedFields, which show the time of a write. A server-side apply repairs them: it changes no lock.
+pub(super) async fn check(
+    session: &Session<'_>,
+    leases: &[AnyLease],
+    is_denied: bool,
+    fix: bool,
+) -> Discovery {
+    let untracked = leases.iter().filter(|lease| !lease.has_managed_fields);
+    let nodes: Vec<String> = untracked.clone().map(|it| it.name().to_owned()).collect();
+    if nodes.is_empty() {
+        return Discovery::Leases(leases.len());
+    }
+    if !fix {
+        return Discovery::Untracked { nodes, is_denied };
+    }
+    for lease in untracked {
+        if let Err(error) = repair(session, lease).await {
+            return Discovery::unread(Source::RepairedLeases, &error.into());
+        }
+    }
+    Discovery::Repaired(nodes)
+}
+
+async fn repair(session: &Session<'_>, lease: &AnyLease) -> Result<(), ApiError> {
+    let name = lease.name();
+    let applied = json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {
+            "name": name,
+            // With the uid, a Lease that was deleted meanwhile is not created again.
+            "uid": lease.lease.uid(),
+            "annotations": {"kubectl-maint.dev/repaired": "true"},
+        },
+    });
+    let call = Call {
+        method: Method::PATCH,
+        path: format!(
+            "/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{}?fieldManager=kubectl-maint-repair",
+            escape(name)
+        ),
+        accept: Accept::Json,
+        body: Some((
+            "application/apply-patch+yaml",
+            applied.to_string().into_bytes(),
+        )),
+    };
+    session.locks.requests().call(&call).await.map(drop)
+}

@@ -1,0 +1,64 @@
+//! What locks have left on the Machines of Nodes.
+
+use k8s_openapi::api::core::v1::Node;
+use other_tools::{MachineRef, machine_of, standing_lock_id};
+use pod_safety::cluster::Reader;
+
+use crate::run::session::Session;
+use crate::words::doctor::{Discovery, Source};
+
+/// The Machines of this cluster's nodes with opt-outs of a lock that has ended or expired. Their records on the Nodes stay.
+pub(super) async fn check(session: &Session<'_>, reader: &Reader, fix: bool) -> Discovery {
+    let with_machine = |node: Node| {
+        let machine = machine_of(&node)?;
+        Some((node.metadata.name?, machine))
+    };
+    let nodes = match reader.select("/api/v1/nodes", "", with_machine).await {
+        Ok(nodes) => nodes,
+        Err(error) => return Discovery::unread(Source::Nodes, &error.into()),
+    };
+    let all: Vec<MachineRef> = nodes.iter().map(|(_, machine)| machine.clone()).collect();
+    let marked = match session.marked_machines(&all).await {
+        Ok(marked) => marked,
+        Err(error) => {
+            return Discovery::Unread {
+                what: Source::Machines,
+                is_forbidden: false,
+                error,
+            };
+        }
+    };
+    // After the Machines: opt-outs are set while their lock is there.
+    let leases = match session.locks.list().await {
+        Ok(leases) => leases,
+        Err(error) => return Discovery::unread(Source::Leases, &error.into()),
+    };
+    let now = session.locks.server_time().now();
+    let (mut count, mut stale, mut repaired) = (0, Vec::new(), Vec::new());
+    for (record, lock_id) in &marked {
+        let is_its = |(_, of): &&(String, MachineRef)| {
+            (of.api.tool, &of.namespace, &of.name)
+                == (&*record.tool, &record.namespace, &record.name)
+        };
+        // The management cluster may have Machines of other clusters.
+        let Some((node, _)) = nodes.iter().find(is_its) else {
+            continue;
+        };
+        count += 1;
+        if standing_lock_id(leases.get(node), now).as_ref() == Some(lock_id) {
+            continue;
+        }
+        let name = format!("{}/{} of node/{node}", record.namespace, record.name);
+        let shown = || session.standing_lock_id(node);
+        if fix && session.unmark_machine(node, record, lock_id, shown).await {
+            repaired.push(name);
+        } else {
+            stale.push(name);
+        }
+    }
+    match (stale.is_empty(), repaired.is_empty()) {
+        (true, true) => Discovery::Machines(count),
+        (true, false) => Discovery::MachinesRepaired(repaired),
+        (false, _) => Discovery::StaleMachines(stale),
+    }
+}

@@ -1,0 +1,130 @@
+//! `doctor`: what it reads, and what locks left on Nodes.
+
+use serde_json::{Value, json};
+
+use crate::support::{Cluster, LEASES, in_memory};
+
+const SCALE_DOWN: &str = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
+const REMEDIATION: &str = "remediation.medik8s.io/exclude-from-remediation";
+
+/// The lines of `doctor` about what locks set on Nodes.
+fn held_labels(cluster: &Cluster, flags: &[&str]) -> String {
+    let words = [&["doctor"], flags].concat();
+    let run = cluster.maint(words).run();
+    let lines = run.stdout.lines();
+    let lines = lines.skip_while(|line| !line.contains("held labels "));
+    let lines = lines.take_while(|line| !line.contains("other locks "));
+    lines.map(|line| format!("{}\n", line.trim())).collect()
+}
+
+/// The opt-outs on the Node.
+fn opt_outs(cluster: &Cluster, node: &str) -> [bool; 2] {
+    let metadata = cluster.get(&format!("/api/v1/nodes/{node}"))["metadata"].clone();
+    [
+        metadata["annotations"][SCALE_DOWN] != Value::Null,
+        metadata["labels"][REMEDIATION] != Value::Null,
+    ]
+}
+
+/// Removes the held label and, if wanted, the annotations that explain it.
+fn unlabel(cluster: &Cluster, node: &str, with_annotations: bool) {
+    let path = format!("/api/v1/nodes/{node}");
+    let mut patch = json!({"metadata": {"labels": {"kubectl-maint.dev/held": null}}});
+    let annotations = cluster.get(&path)["metadata"]["annotations"].clone();
+    let keys = annotations.as_object().into_iter().flatten();
+    let held = keys.filter(|(key, _)| key.starts_with("kubectl-maint.dev/held-"));
+    let nulls = held.map(|(key, _)| (key.clone(), Value::Null)).collect();
+    if with_annotations {
+        patch["metadata"]["annotations"] = Value::Object(nulls);
+    }
+    cluster.patch(&path, &patch);
+}
+
+#[test]
+fn long_lists_come_page_by_page() {
+    in_memory("doctor-pages", |cluster| {
+        let untracked = |number: usize| {
+            let name = format!("lock-{number:03}");
+            cluster.create(LEASES, &json!({"metadata": {"name": name}}));
+        };
+        (0..501).for_each(untracked);
+        let run = cluster.maint(["doctor", "-v6"]).run();
+        let lists = |path: &str| {
+            let lists = run.stderr.lines().filter(|line| line.contains(path));
+            lists.filter(|line| line.contains("limit=500")).count()
+        };
+        assert_eq!(lists("kube-node-maintenance/leases?"), 2, "{run}");
+        assert_eq!(lists("/api/v1/nodes?"), 1, "{run}");
+        assert!(run.stdout.contains("leases         501 "), "{run}");
+    });
+}
+
+#[test]
+fn opt_outs_left_without_a_label_are_found_and_removed() {
+    in_memory("doctor-opt-outs", |cluster| {
+        for (short, with_annotations) in [("worker-1", false), ("worker-2", true)] {
+            let node = cluster.node(short);
+            cluster.maint(["hold", &node, "-m", "disk"]).succeeds();
+            unlabel(cluster, &node, with_annotations);
+            // They belong to the hold.
+            let found = held_labels(cluster, &["--fix"]);
+            assert!(!found.contains("ended or expired"), "{found}");
+            assert_eq!(opt_outs(cluster, &node), [true, true]);
+
+            cluster.delete(&format!("{LEASES}/{node}"));
+            let found = held_labels(cluster, &[]);
+            let left = format!(
+                "note     held labels    with the held label or opt-outs of a lock that has ended or expired: {node}\n\
+                 to remove them: `kubectl maint doctor --fix`\n"
+            );
+            assert_eq!(found, left);
+            let fixed = held_labels(cluster, &["--fix"]);
+            assert_eq!(fixed, format!("ok       held labels    removed: {node}\n"));
+            assert_eq!(opt_outs(cluster, &node), [false, false]);
+            let found = held_labels(cluster, &[]);
+            assert_eq!(
+                found,
+                "ok       held labels    0 nodes with the held label\n"
+            );
+        }
+    });
+}
+
+#[test]
+fn opt_outs_of_a_hold_that_somebody_removed_are_missed() {
+    in_memory("doctor-missing", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.maint(["hold", &node, "-m", "disk"]).succeeds();
+        let all = "ok       held labels    1 node with the held label\n";
+        assert_eq!(held_labels(cluster, &[]), all);
+        let without = json!({"metadata": {"labels": {REMEDIATION: null}}});
+        cluster.patch(&format!("/api/v1/nodes/{node}"), &without);
+        let missing = format!(
+            "note     held labels    on hold, but somebody removed an opt-out: {node} ({REMEDIATION})\nthe holder can \
+             run the same `hold` or `fence` again\n"
+        );
+        assert_eq!(held_labels(cluster, &[]), format!("{all}{missing}"));
+        cluster.maint(["hold", &node, "-m", "disk"]).succeeds();
+        assert_eq!(opt_outs(cluster, &node), [true, true]);
+        assert_eq!(held_labels(cluster, &[]), all);
+    });
+}
+
+#[test]
+fn what_stays_does_not_hide_what_was_removed() {
+    in_memory("doctor-stays", |cluster| {
+        let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
+        let [ended, by_hand] = &nodes;
+        cluster.maint(["hold", ended, "-m", "disk"]).succeeds();
+        cluster.delete(&format!("{LEASES}/{ended}"));
+        let label = json!({"metadata": {"labels": {"kubectl-maint.dev/held": "true"}}});
+        cluster.patch(&format!("/api/v1/nodes/{by_hand}"), &label);
+        let found = held_labels(cluster, &["--fix"]);
+        let expected = format!(
+            "ok       held labels    removed: {ended}\nnote     held labels    with the held label or opt-outs of a lock \
+             that has ended or expired, and not removed: {by_hand}\nto remove a label without a lock id: `kubectl label \
+             node NODE kubectl-maint.dev/held-`\n"
+        );
+        assert_eq!(found, expected);
+    });
+}
