@@ -39,16 +39,19 @@ pub(crate) async fn run(args: &UninstallArgs, start: &Start<'_>) -> Result<Code,
     installed.objects.retain(|(_, found)| found.is_some());
     let nodes = NodesWithKeys::read(&session).await;
     let terminal = session.terminal;
-    let has_nodes = nodes.as_ref().is_ok_and(|nodes| !nodes.names.is_empty());
-    if installed.objects.is_empty() && !has_nodes {
+    let (nodes, are_read) = match nodes {
+        Ok(nodes) => (nodes, true),
+        Err(failure) if installed.objects.is_empty() => return Err(failure),
+        Err(failure) => {
+            terminal.warn(node_keys::not_cleared(&failure));
+            (NodesWithKeys::default(), false)
+        }
+    };
+    if installed.objects.is_empty() && nodes.names.is_empty() {
         terminal.remark(words::NOTHING_INSTALLED);
         return Ok(Code::DONE);
     }
     installed.may_delete().await?;
-    let nodes = nodes.unwrap_or_else(|failure| {
-        terminal.warn(node_keys::not_cleared(&failure));
-        NodesWithKeys::default()
-    });
     let count = installed.objects.len();
     let (facts, question) =
         words::uninstall(&session.place(), count, nodes.names.len(), nodes.locked);
@@ -58,7 +61,8 @@ pub(crate) async fn run(args: &UninstallArgs, start: &Start<'_>) -> Result<Code,
     if result.is_err() && deleted > 0 {
         terminal.remark(words::partly_uninstalled(deleted, count, session.program));
     }
-    result
+    let unread = if are_read { Code::DONE } else { Code::ERROR };
+    result.map(|code| code.worse(unread))
 }
 
 /// The Nodes on which locks wrote something.

@@ -183,13 +183,20 @@ pub async fn remove_keys<E: From<ApiError>>(
         let found = annotation(&node, LOCK_ID).or(unlabelled.as_deref());
         let Some(ended) = found.or(ending) else {
             // Nobody knows which lock they belong to.
-            return match removing.is_empty() {
-                true => Ok(removed),
-                false if shown().await?.is_some() => Ok(KeysRemoved::StillHeld),
-                false => clear_keys(requests, name, shown).await,
+            let Some(body) = to_clear(&node, false).filter(|_| !removing.is_empty()) else {
+                return Ok(removed);
             };
+            if shown().await?.is_some() {
+                return Ok(KeysRemoved::StillHeld);
+            }
+            match patch(requests, name, MERGE, &body).await {
+                Ok(()) => return Ok(removed.and(removing)),
+                Err(error) if error.is_not_found() => return Ok(removed),
+                Err(error) => tries.wait(error).await?,
+            }
+            continue;
         };
-        let has_keys = found.is_some();
+        let has_keys = found.is_some() || !removing.is_empty();
         let copied = to_disown(&node, ended);
         let is_copy = copied.is_some();
         let Some(body) = copied.or_else(|| to_remove(&node, ended)) else {
@@ -210,6 +217,9 @@ pub async fn remove_keys<E: From<ApiError>>(
             // The id of the lock `ending` comes after that of an earlier one.
             Ok(()) if ending.is_some_and(|ending| ending != ended) => {
                 removed = removed.and(removing);
+                unlabelled = None;
+            }
+            Ok(()) if unlabelled.is_some() && ending.is_some_and(|ending| ending != ended) => {
                 unlabelled = None;
             }
             Ok(()) if has_keys => return Ok(removed.and(removing)),
