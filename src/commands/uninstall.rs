@@ -37,21 +37,23 @@ pub(crate) async fn run(args: &UninstallArgs, start: &Start<'_>) -> Result<Code,
     let mut installed = Installed::read(&session, |manifest| !manifest.is_namespace()).await?;
     installed.must_be_ours()?;
     installed.objects.retain(|(_, found)| found.is_some());
-    let nodes = NodesWithKeys::read(&session).await;
     let terminal = session.terminal;
-    let (nodes, are_read) = match nodes {
-        Ok(nodes) => (nodes, true),
+    let nodes = match NodesWithKeys::read(&session).await {
         Err(failure) if installed.objects.is_empty() => return Err(failure),
+        Ok(nodes) if installed.objects.is_empty() && nodes.names.is_empty() => {
+            terminal.remark(words::NOTHING_INSTALLED);
+            return Ok(Code::DONE);
+        }
+        nodes => nodes,
+    };
+    installed.may_delete().await?;
+    let (nodes, unread) = match nodes {
+        Ok(nodes) => (nodes, Code::DONE),
         Err(failure) => {
             terminal.warn(node_keys::not_cleared(&failure));
-            (NodesWithKeys::default(), false)
+            (NodesWithKeys::default(), Code::ERROR)
         }
     };
-    if installed.objects.is_empty() && nodes.names.is_empty() {
-        terminal.remark(words::NOTHING_INSTALLED);
-        return Ok(Code::DONE);
-    }
-    installed.may_delete().await?;
     let count = installed.objects.len();
     let (facts, question) =
         words::uninstall(&session.place(), count, nodes.names.len(), nodes.locked);
@@ -61,7 +63,6 @@ pub(crate) async fn run(args: &UninstallArgs, start: &Start<'_>) -> Result<Code,
     if result.is_err() && deleted > 0 {
         terminal.remark(words::partly_uninstalled(deleted, count, session.program));
     }
-    let unread = if are_read { Code::DONE } else { Code::ERROR };
     result.map(|code| code.worse(unread))
 }
 
