@@ -14,7 +14,7 @@ use crate::words::policies::{self as words, Applied};
 ///
 /// Creates or updates the namespace of the Leases, roles, a FlowSchema and three ValidatingAdmissionPolicies. Two of
 /// them check locks. New ones are in audit mode and refuse nothing; see "kubectl maint enforce". If they are installed
-/// already, their mode and their lists of users stay. The third warns everyone who force-deletes a pod, and refuses nothing.
+/// already, their mode stays, and so do the lists of --allow-user and --allow-group. The third warns everyone who force-deletes a pod, and refuses nothing.
 ///
 /// Changes nothing if Argo CD, Flux, Helm or another tool manages one of the objects, or if the server is older than
 /// Kubernetes 1.30. Use -o yaml to apply the objects with your own tool.
@@ -28,13 +28,13 @@ pub(crate) struct InstallArgs {
     #[arg(short, long, value_enum, value_name = "FORMAT")]
     pub(crate) output: Option<ManifestFormat>,
 
-    /// Let this API user change every held Node, like its holder; may be repeated
+    /// Let this API user change held Nodes, as their holder can (repeatable)
     ///
     /// Replaces the users of an earlier installation. Without this flag, they stay. An empty name removes them all.
     #[arg(long, value_name = "NAME")]
     pub(crate) allow_user: Option<Vec<String>>,
 
-    /// The same for the API users of this group; may be repeated
+    /// Let the API users of this group change held Nodes (repeatable)
     #[arg(long, value_name = "NAME")]
     pub(crate) allow_group: Option<Vec<String>>,
 }

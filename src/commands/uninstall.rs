@@ -37,18 +37,23 @@ pub(crate) async fn run(args: &UninstallArgs, start: &Start<'_>) -> Result<Code,
     let mut installed = Installed::read(&session, |manifest| !manifest.is_namespace()).await?;
     installed.must_be_ours()?;
     installed.objects.retain(|(_, found)| found.is_some());
-    let nodes = NodesWithKeys::read(&session).await;
     let terminal = session.terminal;
-    let has_nodes = nodes.as_ref().is_ok_and(|nodes| !nodes.names.is_empty());
-    if installed.objects.is_empty() && !has_nodes {
-        terminal.remark(words::NOTHING_INSTALLED);
-        return Ok(Code::DONE);
-    }
+    let nodes = match NodesWithKeys::read(&session).await {
+        Err(failure) if installed.objects.is_empty() => return Err(failure),
+        Ok(nodes) if installed.objects.is_empty() && nodes.names.is_empty() => {
+            terminal.remark(words::NOTHING_INSTALLED);
+            return Ok(Code::DONE);
+        }
+        nodes => nodes,
+    };
     installed.may_delete().await?;
-    let nodes = nodes.unwrap_or_else(|failure| {
-        terminal.warn(node_keys::not_cleared(&failure));
-        NodesWithKeys::default()
-    });
+    let (nodes, unread) = match nodes {
+        Ok(nodes) => (nodes, Code::DONE),
+        Err(failure) => {
+            terminal.warn(node_keys::not_cleared(&failure));
+            (NodesWithKeys::default(), Code::ERROR)
+        }
+    };
     let count = installed.objects.len();
     let (facts, question) =
         words::uninstall(&session.place(), count, nodes.names.len(), nodes.locked);
@@ -58,7 +63,7 @@ pub(crate) async fn run(args: &UninstallArgs, start: &Start<'_>) -> Result<Code,
     if result.is_err() && deleted > 0 {
         terminal.remark(words::partly_uninstalled(deleted, count, session.program));
     }
-    result
+    result.map(|code| code.worse(unread))
 }
 
 /// The Nodes on which locks wrote something.

@@ -112,9 +112,9 @@ impl Source {
             Self::RepairedLeases => "the repaired Leases",
             Self::Nodes => "nodes",
             Self::Machines => "the Machines of the nodes",
-            Self::KuredLock => "the lock of kured, an annotation of its DaemonSet",
+            Self::KuredLock => "the DaemonSet of kured, which has its lock",
             Self::Medik8sLeases => "the Leases of medik8s",
-            Self::Metrics => "the metrics of the API server, which count broken rules",
+            Self::Metrics => "the metrics of the API server, so broken rules were not counted",
         }
     }
 }
@@ -322,10 +322,13 @@ impl Discovery {
                 ),
                 format!("to remove them: `{}`", program.run("doctor --fix")),
             ),
-            Self::Removed(nodes) => ok(format!("removed: {}", first(nodes, LISTED))),
+            Self::Removed(nodes) => ok(format!(
+                "removed what was left on: {}",
+                first(nodes, LISTED)
+            )),
             Self::NotRemoved { nodes, why } => note(
                 format!(
-                    "with the held label or opt-outs of a lock that has ended or expired, and not removed: {}",
+                    "could not remove the held label or opt-outs of a lock that has ended or expired: {}",
                     first(nodes, LISTED)
                 ),
                 match why {
@@ -368,7 +371,7 @@ impl Discovery {
                         first(&locks.collect::<Vec<_>>(), LISTED)
                     ),
                     format!(
-                        "if it does not reboot them: `{}`",
+                        "if kured is not rebooting these nodes, remove its lock: `{}`",
                         program.kubectl(format_args!(
                             "-n kube-system annotate daemonset kured {KURED_LOCK}-"
                         ))
@@ -381,11 +384,11 @@ impl Discovery {
                     .map(|(node, holder)| format!("{} ({})", escape(node), escape(holder)));
                 note(
                     format!(
-                        "medik8s works on {}",
+                        "medik8s has a Lease for {}",
                         first(&leases.collect::<Vec<_>>(), LISTED)
                     ),
                     format!(
-                        "to see until when: `{}`",
+                        "to see when it expires: `{}`",
                         program.run(format_args!("leases -n {MEDIK8S_LEASES}"))
                     ),
                 )
@@ -469,7 +472,9 @@ fn policy(
                 Some(0) => ("; no broken rule".to_owned(), refuse),
                 Some(count) => (
                     format!("; {count} broken rule{}", if count == 1 { "" } else { "s" }),
-                    format!("the audit log shows which, in the annotation {AUDITED}; {refuse}"),
+                    format!(
+                        "to see which requests, search the audit log for the annotation {AUDITED}; {refuse}"
+                    ),
                 ),
             };
             let since = broken.map(|_| " since this API server started");

@@ -74,13 +74,15 @@ pub(crate) fn removed(node: &str, keys: &NodeKeys) -> String {
 /// Why it stays on a Node.
 pub(crate) fn stay(node: &str, failure: &Failure) -> String {
     let cause = escape(&failure.to_string());
-    format!("node/{node}: the held label and the opt-outs stay: {cause}")
+    format!("could not remove the held label and the opt-outs from node/{node}: {cause}")
 }
 
 /// Why nobody knows which Nodes have keys of locks.
 pub(crate) fn not_cleared(failure: &Failure) -> String {
     let cause = escape(&failure.to_string());
-    format!("held labels and opt-outs stay on their Nodes: {cause}")
+    format!(
+        "could not list the Nodes and locks, so held labels and opt-outs are not removed: {cause}"
+    )
 }
 
 /// Why the label of a lock that ends was not removed.

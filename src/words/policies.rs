@@ -146,7 +146,7 @@ pub(crate) fn not_checked(error: &ApiError) -> String {
 /// The lease policy does what it should, but nobody knows what the node policy does now.
 pub(crate) fn node_policy_not_checked(error: &ApiError) -> String {
     format!(
-        "the node policy was not checked, and may need a few seconds to follow: {}",
+        "could not check the node policy, which may need a few seconds to take effect: {}",
         escape(&error.to_string())
     )
 }

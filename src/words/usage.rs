@@ -51,7 +51,7 @@ pub(crate) fn requires(flag: &str, other: &str) -> String {
     format!("{flag} requires {other}")
 }
 
-const NO_NAMESPACE: &str = "nodes have no namespace; remove it";
+const NO_NAMESPACE: &str = "remove the flag: nodes have no namespace";
 
 pub(crate) const NO_NAMESPACE_BUT_PODS: &str =
     "nodes have no namespace: remove it, or add --pods to show stuck pods";
@@ -169,7 +169,7 @@ pub(crate) fn instead_of_flag(command: &str, flag: &str) -> Option<String> {
         }
         ("unhold", "--force") => "remove it: unhold asks you to confirm if the hold is not yours",
         ("unhold", "-m" | "--message" | "--reason") => {
-            "remove it: an Event of the node records who ended the hold"
+            "remove it: an Event on the node records who ended the hold"
         }
         _ => return None,
     };

@@ -79,7 +79,10 @@ fn opt_outs_left_without_a_label_are_found_and_removed() {
             );
             assert_eq!(found, left);
             let fixed = held_labels(cluster, &["--fix"]);
-            assert_eq!(fixed, format!("ok       held labels    removed: {node}\n"));
+            assert_eq!(
+                fixed,
+                format!("ok       held labels    removed what was left on: {node}\n")
+            );
             assert_eq!(opt_outs(cluster, &node), [false, false]);
             let found = held_labels(cluster, &[]);
             assert_eq!(
@@ -121,8 +124,8 @@ fn what_stays_does_not_hide_what_was_removed() {
         cluster.patch(&format!("/api/v1/nodes/{by_hand}"), &label);
         let found = held_labels(cluster, &["--fix"]);
         let expected = format!(
-            "ok       held labels    removed: {ended}\nnote     held labels    with the held label or opt-outs of a lock \
-             that has ended or expired, and not removed: {by_hand}\nto remove a label without a lock id: `kubectl label \
+            "ok       held labels    removed what was left on: {ended}\nnote     held labels    could not remove the held label or opt-outs of a lock \
+             that has ended or expired: {by_hand}\nto remove a label without a lock id: `kubectl label \
              node NODE kubectl-maint.dev/held-`\n"
         );
         assert_eq!(found, expected);

@@ -375,6 +375,32 @@ fn a_node_that_comes_back_before_its_turn_is_skipped() {
 }
 
 #[test]
+fn what_is_behind_a_failure_is_not_reached_although_a_node_was_skipped() {
+    let (mut stage, _alone) = empty("behind");
+    stage.create(&[stage.namespace()]);
+    let (nodes, kubelets) = unreachable(&stage, &["a", "b", "c", "d"]);
+    stage.keep(kubelets);
+    let [a, b, c, d] = &nodes[..] else {
+        unreachable!("four nodes")
+    };
+    let hook = PatientHook::new(&stage);
+    let running = hook.begins(fence_all(&stage, 4).args(["--yes", "-o", "json"]));
+    stage.beats(b);
+    // Nothing recreates it.
+    stage.create(&[stage.pod("tool", c)]);
+    hook.may_end();
+    let run = running.ends();
+    assert_eq!(run.code, 6, "{run}");
+    let stopped =
+        format!("Warning: stopped at node/{c}; fenced before: node/{a}; not fenced: node/{d}\n");
+    assert!(run.stderr.contains(&stopped), "{run}");
+    let list: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    let items = list["items"].as_array().expect("a list").iter();
+    let items: Vec<&Value> = items.map(|item| &item["node"]).collect();
+    assert_eq!(items, [a, c, d]);
+}
+
+#[test]
 fn it_stops_at_a_hook_that_hangs() {
     let (mut stage, _alone) = empty("hangs");
     let (nodes, kubelets) = unreachable(&stage, &["a", "b", "c"]);

@@ -106,7 +106,7 @@ fn problems_are_named_with_what_to_do() {
         let count = found.strip_prefix(begin).expect("the mode");
         let (count, rest) = count.split_once(' ').expect("a count");
         count.parse().is_ok_and(|count: u32| count >= 1)
-            && rest.contains("since this API server started\nthe audit log shows which, ")
+            && rest.contains("since this API server started\nto see which requests, search the audit log for the annotation ")
     });
     // Who may read the policies may not have the right to read the metrics.
     let group = "admissionregistration.k8s.io";
@@ -120,7 +120,7 @@ fn problems_are_named_with_what_to_do() {
     let run = doctor(&mia, 0);
     assert_eq!(
         lines(&run, "policies"),
-        "note     policies       you may not read the metrics of the API server, which count broken rules\nan \
+        "note     policies       you may not read the metrics of the API server, so broken rules were not counted\nan \
          administrator can check with `kubectl maint doctor`"
     );
     assert!(
@@ -235,7 +235,7 @@ fn locks_of_other_tools_are_shown() {
     admitted(admin.patch(&path, &annotated), "its lock");
     assert_eq!(
         found(),
-        "note     other locks    kured holds its lock for worker-1 (10d)\nif it does not reboot them: `kubectl -n \
+        "note     other locks    kured holds its lock for worker-1 (10d)\nif kured is not rebooting these nodes, remove its lock: `kubectl -n \
          kube-system annotate daemonset kured weave.works/kured-node-lock-`"
     );
     let release = ["-n", "kube-system", "annotate", "daemonset", "kured"];
@@ -256,14 +256,14 @@ fn locks_of_other_tools_are_shown() {
     admitted(admin.post(leases, &lease), "a Lease");
     assert_eq!(
         found(),
-        "note     other locks    medik8s works on worker-2 (node-maintenance)\nto see until when: `kubectl maint \
+        "note     other locks    medik8s has a Lease for worker-2 (node-maintenance)\nto see when it expires: `kubectl maint \
          leases -n medik8s-leases`"
     );
     let nobody = person(&plane, "nobody", &[]);
     let run = nobody.maint(&["doctor"]);
     assert_eq!(
         lines(&run, "other locks"),
-        "note     other locks    you may not read the lock of kured, an annotation of its DaemonSet\nan administrator \
+        "note     other locks    you may not read the DaemonSet of kured, which has its lock\nan administrator \
          can check with `kubectl maint doctor`"
     );
 }

@@ -119,8 +119,8 @@ fn the_next_command_keeps_the_targets_the_reason_and_the_dry_run() {
         let run = fixture.force_delete("web-0", &words).run();
         assert_eq!(run.code, 6, "{run}");
         let line = format!(
-            "--as root --as-group system:masters force-delete pod/web-0 -n {} --dry-run=server --accept-risk=owner,quorum --override=in-grace \
-             -m 'it'\\''s unplugged'",
+            "force-delete pod/web-0 -n {} --dry-run=server --accept-risk=owner,quorum --override=in-grace \
+             -m 'it'\\''s unplugged' --as root --as-group system:masters",
             fixture.namespace
         );
         assert_eq!(line_of(&run), line, "{run}");

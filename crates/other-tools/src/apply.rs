@@ -176,13 +176,28 @@ pub async fn remove_keys<E: From<ApiError>>(
         let left = annotation(&node.metadata, BREAKS).filter(|_| record.is_some());
         let Some(ended) = found.or(ending).or(left) else {
             // Nobody knows which lock they belong to.
-            return match removing.is_empty() {
-                true => Ok(removed),
-                false if shown().await?.is_some() => Ok(KeysRemoved::StillHeld),
-                false => clear_keys(requests, name, shown, unmark).await,
+            if removing.is_empty() {
+                return Ok(removed);
+            }
+            if shown().await?.is_some() {
+                return Ok(KeysRemoved::StillHeld);
+            }
+            if let (Some(record), None) = (&record, is_unmarked) {
+                is_unmarked = Some(unmark(record, "").await);
+            }
+            let keeps_record = is_unmarked == Some(false);
+            let Some(body) = to_clear(&node, false, keeps_record) else {
+                return Ok(removed);
             };
+            removing.machine.take_if(|_| keeps_record);
+            match patch(requests, &path(name), MERGE, &body).await {
+                Ok(()) => return Ok(removed.and(removing)),
+                Err(error) if error.is_not_found() => return Ok(removed),
+                Err(error) => tries.wait(error).await?,
+            }
+            continue;
         };
-        let has_keys = found.is_some() || ending.is_none();
+        let has_keys = found.is_some() || !removing.is_empty();
         let is_done = record.is_none()
             && to_disown(&node, ended, false).is_none()
             && to_remove(&node, ended, false).is_none();
@@ -214,6 +229,9 @@ pub async fn remove_keys<E: From<ApiError>>(
             // The id of the lock `ending` comes after that of an earlier one.
             Ok(()) if ending.is_some_and(|ending| ending != ended) => {
                 removed = removed.and(removing);
+                unlabelled = None;
+            }
+            Ok(()) if unlabelled.is_some() && ending.is_some_and(|ending| ending != ended) => {
                 unlabelled = None;
             }
             Ok(()) if has_keys => return Ok(removed.and(removing)),

@@ -333,6 +333,41 @@ fn keys_of_the_lock_that_the_lease_shows_stay_and_those_of_ended_ones_go() {
     });
 }
 
+/// The id of the lock was removed by hand. While nobody has the lock, somebody acquires it and labels the Node.
+#[test]
+fn keys_without_a_lock_id_go_but_not_those_of_a_lock_that_came_meanwhile() {
+    on_both("keys-no-id", |case| {
+        case.set("ended", &keys());
+        case.annotate(LOCK_ID, None);
+        let (uid, requests) = (case.uid(), case.requests());
+        let comes = Cell::new(true);
+        let shown = async || {
+            if !comes.get() {
+                return Ok(Some("new".to_owned()));
+            }
+            comes.set(false);
+            let lock = case.lock(&uid, "new");
+            let set = set_keys::<ApiError>(&requests, lock, async |_| keys(), async || Ok(true));
+            let set = set.await?;
+            assert!(matches!(set, KeysSet::Done(_)), "{set:?}");
+            Ok(None)
+        };
+        let removing = remove_keys::<ApiError>(&requests, case.node, None, shown, no_machine);
+        let removed = RUNTIME.block_on(removing).expect("it ends");
+        assert_eq!(removed, KeysRemoved::StillHeld);
+        assert_eq!(
+            case.annotations().get(LOCK_ID).map(String::as_str),
+            Some("new")
+        );
+
+        case.annotate(LOCK_ID, None);
+        let shown = async || Ok(None);
+        let removing = remove_keys::<ApiError>(&requests, case.node, None, shown, no_machine);
+        assert_removed(&RUNTIME.block_on(removing).expect("it ends"));
+        assert_eq!(case.annotations(), BTreeMap::new());
+    });
+}
+
 /// The field manager that created the copy owns its keys, so an apply of ours does not remove them.
 #[test]
 fn keys_on_a_copy_of_a_node_are_replaced_and_removed_except_those_of_others() {

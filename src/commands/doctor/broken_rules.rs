@@ -30,15 +30,24 @@ pub(super) async fn metrics(session: &Session<'_>) -> Result<String, Discovery> 
     })
 }
 
-/// How many broken rules of `policy` the API server with these `metrics` has counted since it started.
-pub(super) fn count(metrics: &str, policy: &str) -> u64 {
+/// How many broken rules of `policy` the API server with these `metrics` has counted since it started; `None`: a number
+/// can't be read.
+pub(super) fn count(metrics: &str, policy: &str) -> Option<u64> {
     let policy = format!("policy=\"{policy}\"");
     let series = metrics.lines().filter_map(|line| {
         let (labels, value) = line.strip_prefix(METRIC)?.split_once("} ")?;
         let has = |wanted: &str| labels.split(',').any(|label| label == wanted);
-        (has(&policy) && has(IS_AUDIT)).then(|| value.trim().parse::<u64>().ok())?
+        (has(&policy) && has(IS_AUDIT)).then(|| whole(value.trim()))
     });
     series.sum()
+}
+
+/// A count, which the server writes as `1.5e+06` if it is large.
+fn whole(value: &str) -> Option<u64> {
+    const MOST: f64 = 9e15;
+    let value = value.parse::<f64>().ok()?;
+    // Exact in this range.
+    ((0.0..MOST).contains(&value)).then_some(value as u64)
 }
 
 #[cfg(test)]
@@ -54,7 +63,10 @@ mod tests {
             apiserver_validating_admission_policy_check_total{enforcement_action=\"audit\",error_type=\"no_error\",policy=\"p\",policy_binding=\"p\"} 3\n\
             apiserver_validating_admission_policy_check_total{enforcement_action=\"warn\",error_type=\"no_error\",policy=\"p\",policy_binding=\"p\"} 5\n\
             apiserver_validating_admission_policy_check_total{enforcement_action=\"audit\",error_type=\"no_error\",policy=\"q\",policy_binding=\"p\"} 7\n";
-        assert_eq!(count(metrics, "p"), 5);
-        assert_eq!(count(metrics, "r"), 0);
+        assert_eq!(count(metrics, "p"), Some(5));
+        assert_eq!(count(metrics, "r"), Some(0));
+        let series = |value| format!("{METRIC}{IS_AUDIT},policy=\"p\"}} {value}\n");
+        assert_eq!(count(&series("1.5e+06"), "p"), Some(1_500_000));
+        assert_eq!(count(&series("NaN"), "p"), None);
     }
 }

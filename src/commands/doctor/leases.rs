@@ -8,13 +8,15 @@ use crate::run::session::Session;
 use crate::words::doctor::{Discovery, Source};
 
 /// The Leases without managedFields, which show the time of a write. A server-side apply repairs them: it changes no lock.
+/// Those of coordinated leader election are left alone.
 pub(super) async fn check(
     session: &Session<'_>,
     leases: &[AnyLease],
     is_denied: bool,
     fix: bool,
 ) -> Discovery {
-    let untracked = leases.iter().filter(|lease| !lease.has_managed_fields);
+    let is_untracked = |lease: &&AnyLease| !lease.has_managed_fields && lease.strategy.is_none();
+    let untracked = leases.iter().filter(is_untracked);
     let nodes: Vec<String> = untracked.clone().map(|it| it.name().to_owned()).collect();
     if nodes.is_empty() {
         return Discovery::Leases(leases.len());
@@ -38,6 +40,7 @@ async fn repair(session: &Session<'_>, lease: &AnyLease) -> Result<(), ApiError>
             "name": name,
             // With the uid, a Lease that was deleted meanwhile is not created again.
             "uid": lease.lease.uid(),
+            "resourceVersion": lease.lease.resource_version().to_string(),
             "annotations": {"kubectl-maint.dev/repaired": "true"},
         },
     });

@@ -61,7 +61,7 @@ pub(super) async fn check(session: &Session<'_>, found: &mut Vec<(Check, Discove
             _ => in_force.lease |= is_deny,
         }
         let broken = metrics.as_ref();
-        let broken = broken.map(|metrics| broken_rules::count(metrics, binding.name()));
+        let broken = broken.and_then(|metrics| broken_rules::count(metrics, binding.name()));
         found.push((
             check,
             Discovery::Policy {

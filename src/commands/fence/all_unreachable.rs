@@ -28,11 +28,11 @@ pub(super) async fn fence_all(
         .collect();
     let mut runs: Vec<(FenceRun<'_>, Option<Observed>)> = Vec::new();
     let mut failure = None;
-    for (target, node) in targets.iter().zip(&nodes) {
+    for (index, (target, node)) in targets.iter().zip(&nodes).enumerate() {
         let mut run = match FenceRun::new(args, target) {
             Ok(run) => run,
             Err(error) => {
-                failure = Some((target, error, None));
+                failure = Some((index, error, None));
                 break;
             }
         };
@@ -47,7 +47,7 @@ pub(super) async fn fence_all(
                     terminal.remark(skipped_because(&error));
                     continue;
                 }
-                failure = Some((target, error, run.outcome.take()));
+                failure = Some((index, error, run.outcome.take()));
                 break;
             }
         }
@@ -65,9 +65,10 @@ pub(super) async fn fence_all(
                 ends.push(run.target.ended(result, run.outcome.take()));
             }
         }
-        Some((at, failure, outcome)) => {
+        Some((index, failure, outcome)) => {
+            let at = &targets[index];
             let fenced: Vec<&str> = runs.iter().map(|(run, _)| &*run.target.node).collect();
-            let rest = targets.iter().skip(runs.len() + 1);
+            let rest = targets.iter().skip(index + 1);
             let not_reached: Vec<&str> = rest.map(|target| &*target.node).collect();
             if targets.len() > 1 {
                 let stopped = stopped(&at.node, &fenced, &not_reached);

@@ -1,6 +1,7 @@
 //! Reports what a fencing costs before anything is changed, and asks for the risks that the operator has not accepted.
 
 use k8s_openapi::api::core::v1::Pod;
+use maintenance_lease::protocol::Now;
 use pod_safety::cluster::Removed;
 use pod_safety::fencing::Cost;
 use pod_safety::fencing::steps::{Refusal, Unread};
@@ -26,9 +27,9 @@ impl FenceRun<'_> {
         self.cost = found;
     }
 
-    /// Remembers which of `pods` leave the node, to see later whether they run again.
-    pub(super) fn remember(&mut self, pods: &[Pod], taint: &OutOfService) {
-        let leaving = Removed::by_fencing(pods, taint, self.target.now());
+    /// Remembers which of `pods`, which were read after `now`, leave the node, to see later whether they run again.
+    pub(super) fn remember(&mut self, pods: &[Pod], taint: &OutOfService, now: Now) {
+        let leaving = Removed::by_fencing(pods, taint, now);
         let is_read_again = |old: &Removed| leaving.iter().any(|new| new.pod.uid == old.pod.uid);
         self.leaving.retain(|old| !is_read_again(old));
         self.leaving.extend(leaving);

@@ -66,12 +66,16 @@ impl FenceRun<'_> {
                     if matches!(refusal, steps::Refusal::NoOwner(_)) {
                         self.report_cost(cost);
                     }
-                    if !self.accept(&refusal).await? {
+                    let is_accepted = self.accept(&refusal).await;
+                    if !matches!(is_accepted, Ok(true)) {
+                        self.keep_if_proven(&refusal);
+                    }
+                    if !is_accepted? {
                         return Err(self.refused(&refusal));
                     }
                 }
                 Ok(step) => {
-                    self.remember(&pods, taint);
+                    self.remember(&pods, taint, observed.at);
                     let is_changing = matches!(step, Step::Hold | Step::Fence | Step::Record);
                     let is_watched = !is_changing || std::mem::replace(&mut self.is_watched, true);
                     if !is_watched && target.watch_heartbeat(&observed).await? {
@@ -126,19 +130,21 @@ impl FenceRun<'_> {
                     now: target.now().latest,
                 })
             }
-            why => {
-                let is_proven = matches!(&self.proof, Some(proof) if proof.how.is_hook());
-                if is_proven && matches!(why, steps::Refusal::NoOwner(_)) {
-                    // It is off, and only the operator's consent is missing.
-                    (self.taken, self.has_found_hold) = (None, false);
-                    let terminal = target.session.terminal;
-                    terminal.warn(kept_on_hold(&node, target.program()));
-                }
-                Failure::Fencing(FencingRefusal::Fence {
-                    node,
-                    why: why.clone(),
-                })
-            }
+            why => Failure::Fencing(FencingRefusal::Fence {
+                node,
+                why: why.clone(),
+            }),
+        }
+    }
+
+    /// Keeps the hold if the node is off, and only the operator's consent is missing.
+    fn keep_if_proven(&mut self, why: &steps::Refusal) {
+        let is_proven = matches!(&self.proof, Some(proof) if proof.how.is_hook());
+        if is_proven && matches!(why, steps::Refusal::NoOwner(_)) {
+            (self.taken, self.has_found_hold) = (None, false);
+            let target = self.target;
+            let terminal = target.session.terminal;
+            terminal.warn(kept_on_hold(&target.node, target.program()));
         }
     }
 

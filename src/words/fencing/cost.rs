@@ -14,7 +14,7 @@ pub(crate) fn cost(node: &str, cost: &Cost) -> Vec<String> {
         (&cost.scratch, "emptyDir data lost in"),
         (
             &cost.twice,
-            "still running if only cut off, but replaced on other nodes:",
+            "may run twice, because the node is only cut off:",
         ),
         (
             &cost.staying,

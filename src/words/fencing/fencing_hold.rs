@@ -70,7 +70,7 @@ pub(crate) fn hold_stays(node: &str, program: &Program) -> String {
 /// The hook has succeeded, but `node` is not fenced until a risk is accepted.
 pub(crate) fn kept_on_hold(node: &str, program: &Program) -> String {
     format!(
-        "node/{node} stays on hold; to end the hold, run `{}`",
+        "the hook succeeded, but node/{node} is not fenced: it stays on hold; to end the hold, run `{}`",
         program.run(format_args!("unfence {node}"))
     )
 }

@@ -261,6 +261,9 @@ mod tests {
     #[test]
     fn default_values_are_allowed() {
         let values: Value = serde_saphyr::from_str(VALUES).unwrap();
-        assert_eq!(values, json!({"mode": "audit", "createNamespace": true}));
+        let expected = json!({
+            "mode": "audit", "createNamespace": true, "allowedUsers": [], "allowedGroups": [],
+        });
+        assert_eq!(values, expected);
     }
 }

@@ -23,6 +23,9 @@ use crate::outcome::{Outcome, Replacement};
 use crate::taint::OutOfService;
 use crate::wire::instant;
 
+/// How far the estimate of the server's time may be off.
+const TIME_SLACK: u32 = 2;
+
 /// The time between two reads of the pods.
 const EVERY: Duration = Duration::from_millis(500);
 
@@ -51,6 +54,8 @@ type Taken = BTreeMap<String, String>;
 /// Pods that are read with one request: those of a namespace with one of some values of a label, or all.
 type Group<'a> = (&'a str, Option<&'a str>);
 
+type PodsOfGroups<'a> = BTreeMap<Group<'a>, Result<Vec<Pod>, Error>>;
+
 /// The pods among which a replacement is: those that the same controller made since.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SameController {
@@ -66,8 +71,8 @@ pub struct SameController {
 }
 
 impl Removed {
-    /// Those of `pods` that leave their node once it is fenced, and that their controllers replace on other
-    /// nodes. `taint` is the out-of-service taint that the node has.
+    /// Those of `pods`, which were read after `now`, that leave their node once it is fenced, and that their controllers
+    /// replace on other nodes. `taint` is the out-of-service taint that the node has.
     #[must_use]
     pub fn by_fencing(pods: &[Pod], taint: &OutOfService, now: Now) -> Vec<Self> {
         let leaving = pods.iter().filter(|pod| leaves(pod, taint));
@@ -126,24 +131,23 @@ impl Removed {
         }
     }
 
-    /// The first of `pods` that the same controller made after this one was asked to end, of those that replace no
-    /// other pod.
+    /// The first of `pods` that the same controller made after this one was asked to end, of those that have not failed
+    /// and replace no other pod. It stays the same as long as it is there.
     fn replacement(&self, pods: &[Pod], taken: &mut Taken) -> Option<Replacement> {
         let same_controller = self.same_controller.as_ref()?;
         let others = self.others(pods);
         let mut since: Vec<&Pod> = others
-            .filter(|other| same_controller.is_since(other))
+            .filter(|other| same_controller.is_since(other) && !has_failed(other))
             .collect();
         since.sort_by_cached_key(|pod| {
             let metadata = &pod.metadata;
             let made = metadata.creation_timestamp.as_ref().map(instant);
             (made, metadata.name.clone())
         });
-        let mut replacements = since.into_iter().map(Replacement::of);
-        let first = replacements.find(|replacement| {
-            let by = taken.get(&replacement.uid);
-            by.is_none_or(|by| *by == self.pod.uid)
-        })?;
+        let replaces = |pod: &Pod| taken.get(pod.metadata.uid.as_ref()?);
+        let mine = { since.iter() }.find(|pod| replaces(pod) == Some(&self.pod.uid));
+        let first = mine.or_else(|| since.iter().find(|pod| replaces(pod).is_none()))?;
+        let first = Replacement::of(first);
         taken.insert(first.uid.clone(), self.pod.uid.clone());
         Some(first)
     }
@@ -194,7 +198,7 @@ impl Removed {
 }
 
 impl SameController {
-    /// Those of `pod`, which was read at `now`; `None`: it has no controller.
+    /// Those of `pod`, which was read after `now`; `None`: it has no controller.
     #[must_use]
     pub fn of(pod: &Pod, now: Now) -> Option<Self> {
         let metadata = &pod.metadata;
@@ -212,7 +216,7 @@ impl SameController {
             label: telling
                 .next()
                 .map(|(key, value)| (key.clone(), value.clone())),
-            since: asked.unwrap_or(now.earliest),
+            since: asked.unwrap_or(now.earliest - Span::seconds(TIME_SLACK)),
         })
     }
 
@@ -258,11 +262,22 @@ impl SameController {
             ends.iter().any(|end| condition["type"] == *end) && condition["status"] == "True"
         });
         let succeeded = number(&status["succeeded"]).unwrap_or(0);
-        let left = number(&spec["completions"]).map(|all| all.saturating_sub(succeeded));
+        let left = match number(&spec["completions"]) {
+            Some(all) => Some(all.saturating_sub(succeeded)),
+            // Pods share a queue, and the first success says that it is empty.
+            None if succeeded > 0 => Some(0),
+            None => None,
+        };
         let parallel = number(&spec["parallelism"]).unwrap_or(1);
         let most = left.map_or(parallel, |left| left.min(parallel));
         !is_over && spec["suspend"] != true && active < most
     }
+}
+
+/// Whether the pod failed. Its controller makes another one, unless it has given up.
+fn has_failed(pod: &Pod) -> bool {
+    let status = pod.status.as_ref();
+    status.and_then(|status| status.phase.as_deref()) == Some("Failed")
 }
 
 impl Replacement {
@@ -326,24 +341,32 @@ impl Reader {
         .collect()
     }
 
+    /// The pods of some `groups`, each read with one request.
+    async fn pods_of<'a>(
+        &self,
+        groups: &BTreeMap<Group<'a>, BTreeSet<&str>>,
+        of: impl Iterator<Item = Group<'a>>,
+    ) -> PodsOfGroups<'a> {
+        let reading = of.map(|group| async move {
+            let (namespace, label) = group;
+            let values: Vec<&str> = groups[&group].iter().copied().collect();
+            let selector = label.map(|label| format!("{label} in ({})", values.join(",")));
+            let pods = self.pods(namespace, &selector.unwrap_or_default()).await;
+            (group, pods)
+        });
+        join_all(reading).await.into_iter().collect()
+    }
+
     /// What became of pods by now, and whether a read failed for a temporary reason. Sends a request for each namespace
-    /// and kind of controller, and one for each controller whose pod is missing.
+    /// and kind of controller, and one for each controller whose pod is missing. If a controller wants no replacement, the
+    /// pods are read once more.
     async fn read_outcomes(&self, removed: &[Removed], taken: &mut Taken) -> (Vec<Outcome>, bool) {
         let mut groups: BTreeMap<Group<'_>, BTreeSet<&str>> = BTreeMap::new();
         for pod in removed {
             let (group, value) = pod.group();
             groups.entry(group).or_default().insert(value);
         }
-        let reading = groups.into_iter().map(|(group, values)| async move {
-            let (namespace, label) = group;
-            let values = values.into_iter().collect::<Vec<_>>().join(",");
-            let selector = label.map(|label| format!("{label} in ({values})"));
-            (
-                group,
-                self.pods(namespace, &selector.unwrap_or_default()).await,
-            )
-        });
-        let pods: BTreeMap<_, _> = join_all(reading).await.into_iter().collect();
+        let pods = self.pods_of(&groups, groups.keys().copied()).await;
         let may_pass =
             |read: &Result<_, Error>| matches!(read, Err(Error::Api(error)) if error.may_pass());
         let has_open = pods.values().any(may_pass);
@@ -367,14 +390,23 @@ impl Reader {
             (path, read)
         });
         let controllers: BTreeMap<_, _> = join_all(reading).await.into_iter().collect();
-        for (pod, outcome) in removed.iter().zip(&mut outcomes) {
-            if let Outcome::Unreplaced { .. } = outcome
-                && let Some(read) = pod
-                    .controller_path()
+        let is_unwanted = |pod: &Removed, outcome: &Outcome, pods: &PodsOfGroups<'_>| {
+            let path = pod.controller_path();
+            matches!(outcome, Outcome::Unreplaced { .. })
+                && path
                     .and_then(|path| controllers.get(&path))
-                && let Ok(pods) = &pods[&pod.group().0]
-                && !pod.is_wanted(read, pods)
-            {
+                    .is_some_and(|read| {
+                        let pods = pods.get(&pod.group().0);
+                        matches!(pods, Some(Ok(pods)) if !pod.is_wanted(read, pods))
+                    })
+        };
+        let unwanted = removed.iter().zip(&outcomes);
+        let unwanted = unwanted.filter(|(pod, outcome)| is_unwanted(pod, outcome, &pods));
+        let again: BTreeSet<Group<'_>> = unwanted.map(|(pod, _)| pod.group().0).collect();
+        // The controller may have counted pods that ended after the first list.
+        let pods = self.pods_of(&groups, again.into_iter()).await;
+        for (pod, outcome) in removed.iter().zip(&mut outcomes) {
+            if is_unwanted(pod, outcome, &pods) {
                 *outcome = Outcome::Deleted;
             }
         }
@@ -486,6 +518,78 @@ mod tests {
         }
     }
 
+    /// A pod of the ReplicaSet `web` with this creation time.
+    fn of_web(name: &str, made: &str, phase: &str) -> Pod {
+        let owner = json!({
+            "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "c-1", "controller": true,
+        });
+        pod(json!({
+            "metadata": {
+                "name": name, "uid": name, "ownerReferences": [owner], "creationTimestamp": made,
+            },
+            "status": {"phase": phase},
+        }))
+    }
+
+    fn removed(pod: &Pod, read_after: &str) -> Removed {
+        let at = serde_json::from_value(json!(read_after)).expect("a time");
+        Removed {
+            pod: PodSnapshot::of(pod),
+            same_controller: SameController::of(pod, Now::at(instant(&at))),
+            is_expected: true,
+        }
+    }
+
+    const MADE: &str = "2026-01-01T00:00:10Z";
+
+    #[test]
+    fn a_replacement_counts_although_the_clock_is_a_second_ahead() {
+        let old = of_web("web-x", "2026-01-01T00:00:00Z", "Running");
+        let pods = [of_web("web-y", MADE, "Pending")];
+        let outcome = |read_after| removed(&old, read_after).outcome(&pods, &mut Taken::new());
+        for read_after in ["2026-01-01T00:00:10Z", "2026-01-01T00:00:12Z"] {
+            let outcome = outcome(read_after);
+            assert!(matches!(outcome, Outcome::Replaced { .. }), "{outcome:?}");
+        }
+        let reasons = Vec::new();
+        let outcome = outcome("2026-01-01T00:00:13Z");
+        assert_eq!(outcome, Outcome::Unreplaced { reasons });
+    }
+
+    #[test]
+    fn a_pod_keeps_its_replacement_when_another_one_comes() {
+        let old = ["web-1", "web-2"].map(|name| of_web(name, "2026-01-01T00:00:00Z", "Running"));
+        let [first, second] = old.each_ref().map(|pod| removed(pod, MADE));
+        let mut taken = Taken::new();
+        let mut name = |removed: &Removed, pods: &[Pod]| match removed.outcome(pods, &mut taken) {
+            Outcome::Replaced { replacement, .. } => Some(replacement.name),
+            _ => None,
+        };
+        let one = [of_web("web-z", MADE, "Running")];
+        assert_eq!(name(&first, &one).as_deref(), Some("web-z"));
+        assert_eq!(name(&second, &one), None);
+        let both = ["web-a", "web-z"].map(|name| of_web(name, MADE, "Running"));
+        assert_eq!(name(&first, &both).as_deref(), Some("web-z"));
+        assert_eq!(name(&second, &both).as_deref(), Some("web-a"));
+    }
+
+    #[test]
+    fn a_replacement_that_failed_does_not_count() {
+        let old = of_web("web-x", "2026-01-01T00:00:00Z", "Running");
+        let removed = removed(&old, MADE);
+        let pods = [
+            of_web("web-a", MADE, "Failed"),
+            of_web("web-b", MADE, "Running"),
+        ];
+        let Outcome::Replaced { replacement, .. } = removed.outcome(&pods, &mut Taken::new())
+        else {
+            panic!("it has a replacement")
+        };
+        assert_eq!(replacement.name, "web-b");
+        let failed = removed.outcome(&pods[..1], &mut Taken::new());
+        assert!(matches!(failed, Outcome::Unreplaced { .. }), "{failed:?}");
+    }
+
     #[test]
     fn a_controller_that_was_scaled_down_or_has_finished_wants_no_replacement() {
         let done = json!({"conditions": [{"type": "Complete", "status": "True"}]});
@@ -528,6 +632,13 @@ mod tests {
                 json!({"completions": 3, "parallelism": 2}),
                 json!({"succeeded": 2}),
                 1,
+                false,
+            ),
+            (
+                Kind::Job,
+                json!({"parallelism": 2}),
+                json!({"succeeded": 1}),
+                0,
                 false,
             ),
             (Kind::Job, json!({}), done, 0, false),
