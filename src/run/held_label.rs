@@ -126,17 +126,19 @@ impl Session<'_> {
         let Some((of, seen)) = machine else {
             return protected;
         };
-        let marked = match (seen, failure) {
+        let on_machine = match (seen, failure) {
             // Without the record on the Node, nobody would know what to remove.
             (Ok(_), Some(failure)) => Err(Some(failure)),
             (Ok(seen), None) => {
                 self.warn_of_machine(node, &seen);
                 let is_held = || self.still_shows(lease);
-                self.mark_machine(lease, &seen, is_held).await.map_err(Some)
+                self.set_machine_opt_outs(lease, &seen, is_held)
+                    .await
+                    .map_err(Some)
             }
             (Err(cause), _) => Err(cause),
         };
-        if let Err(cause) = marked {
+        if let Err(cause) = on_machine {
             let warning = machine::unprotected(of.api.tool, cause.as_deref());
             self.terminal.warn(format!("node/{node}: {warning}"));
             let failed = wanted.strict.then_some(Kind::Unsafe);
@@ -313,11 +315,19 @@ impl Session<'_> {
         let ending = ending.filter(|lease| lease.purpose() != Some(CLEANUP));
         let shown = || self.standing_lock_id(node);
         let ending = ending.and_then(id);
-        let unmark = async |record: &MachineRecord, ended: &str| {
-            self.unmark_machine(node, record, ended, shown).await
+        let remove_from_machine = async |record: &MachineRecord, ended: &str| {
+            self.remove_machine_opt_outs(node, record, ended, shown)
+                .await
         };
         let requests = self.locks.requests();
-        remove_keys(requests, node, ending.as_deref(), shown, unmark).await
+        remove_keys(
+            requests,
+            node,
+            ending.as_deref(),
+            shown,
+            remove_from_machine,
+        )
+        .await
     }
 
     /// Removes everything that locks wrote on the Node, whatever lock it belongs to, but not the cordon of a lock that stands.
@@ -326,10 +336,11 @@ impl Session<'_> {
     /// If the Node can't be read or written.
     pub(crate) async fn clear_keys(&self, node: &str) -> Result<KeysRemoved, Error> {
         let shown = || self.standing_lock_id(node);
-        let unmark = async |record: &MachineRecord, ended: &str| {
-            self.unmark_machine(node, record, ended, shown).await
+        let remove_from_machine = async |record: &MachineRecord, ended: &str| {
+            self.remove_machine_opt_outs(node, record, ended, shown)
+                .await
         };
-        clear_keys(self.locks.requests(), node, shown, unmark).await
+        clear_keys(self.locks.requests(), node, shown, remove_from_machine).await
     }
 
     /// The id of the lock that the Lease shows, unless it has expired.

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use maintenance_lease::protocol::identity;
 use maintenance_lease::{Error, NodeLease};
 use other_tools::{
-    Activity, Finding, Machine, MachineMark, MachineRecord, MachineRef, Marked, Unmarked,
-    mark_machine, marked_machines, read_machine, unmark_machine,
+    Activity, Finding, Machine, MachineLock, MachineRecord, MachineRef, OptOutsRemoved, OptOutsSet,
+    machines_with_opt_outs, read_machine, remove_machine_opt_outs, set_machine_opt_outs,
 };
 
 use super::management::ManagementCluster;
@@ -83,28 +83,28 @@ impl Session<'_> {
     ///
     /// # Errors
     /// Why they are not set, in words.
-    pub(super) async fn mark_machine(
+    pub(super) async fn set_machine_opt_outs(
         &self,
         lease: &NodeLease,
         seen: &MachineSeen,
         is_held: impl AsyncFn() -> Result<bool, Error>,
     ) -> Result<(), String> {
         let lock_id = lease.lock_id().map(|id| id.to_string());
-        let mark = MachineMark {
+        let lock = MachineLock {
             lock_id: lock_id.as_deref().unwrap_or_default(),
             owner: lease.holder().map(identity::person).unwrap_or_default(),
         };
         let MachineSeen { machine, cluster } = seen;
-        let marking = mark_machine(&cluster.requests, machine.clone(), mark, is_held);
-        match marking.await {
-            Ok(Marked::Done) => {
+        let setting = set_machine_opt_outs(&cluster.requests, machine.clone(), lock, is_held);
+        match setting.await {
+            Ok(OptOutsSet::Done) => {
                 let (node, is_hold) = (lease.node(), lease.is_hold());
                 let said = words::protected(node, &machine.of, &cluster.context, is_hold);
                 self.terminal.remark(said);
                 Ok(())
             }
-            Ok(Marked::Gone) => Err(words::GONE.to_owned()),
-            Ok(Marked::LockEnded) => Err(node_keys::lock_ended(lease.is_hold())),
+            Ok(OptOutsSet::Gone) => Err(words::GONE.to_owned()),
+            Ok(OptOutsSet::LockEnded) => Err(node_keys::lock_ended(lease.is_hold())),
             Err(error) => Err(words_of(error)),
         }
     }
@@ -113,7 +113,7 @@ impl Session<'_> {
     ///
     /// # Errors
     /// In words, if the management cluster that was given can't be reached, or has no Machines.
-    pub(crate) async fn marked_machines(
+    pub(crate) async fn machines_with_opt_outs(
         &self,
         machines: &[MachineRef],
     ) -> Result<Vec<(MachineRecord, String)>, String> {
@@ -121,7 +121,7 @@ impl Session<'_> {
             return Ok(Vec::new());
         };
         let cluster = self.management.open(context).await?;
-        let mut marked = Vec::new();
+        let mut opted_out = Vec::new();
         let places = machines.iter().map(|of| (of.api.tool, &*of.namespace));
         for (tool, namespace) in places.collect::<BTreeSet<_>>() {
             let mut of_place = machines.iter();
@@ -129,27 +129,27 @@ impl Session<'_> {
             let Some(of) = of_place.find(is_there) else {
                 continue;
             };
-            let found = marked_machines(&cluster.requests, of.api, namespace).await;
+            let found = machines_with_opt_outs(&cluster.requests, of.api, namespace).await;
             for machine in found.map_err(|error| failure::cause(&error))? {
                 let lock_id = machine.lock_id().unwrap_or_default().to_owned();
                 let cluster = cluster.clone();
-                marked.push((MachineSeen { machine, cluster }.record(), lock_id));
+                opted_out.push((MachineSeen { machine, cluster }.record(), lock_id));
             }
         }
-        Ok(marked)
+        Ok(opted_out)
     }
 
     /// Removes what locks set on the Machine in `record`, before the lock `ended` ends, and returns whether nothing is left there.
     /// Otherwise, it says what is left. The context is the one that was given, or else the recorded one.
-    pub(crate) async fn unmark_machine(
+    pub(crate) async fn remove_machine_opt_outs(
         &self,
         node: &str,
         record: &MachineRecord,
         ended: &str,
         shown: impl AsyncFn() -> Result<Option<String>, Error>,
     ) -> bool {
-        match self.try_unmark_machine(record, ended, shown).await {
-            Ok(Unmarked::StillHeld) => false,
+        match self.try_remove_machine_opt_outs(record, ended, shown).await {
+            Ok(OptOutsRemoved::StillHeld) => false,
             Ok(_) => true,
             Err(cause) => {
                 let (left, hint) = words::left(node, record, &cause, self.program);
@@ -160,22 +160,22 @@ impl Session<'_> {
         }
     }
 
-    async fn try_unmark_machine(
+    async fn try_remove_machine_opt_outs(
         &self,
         record: &MachineRecord,
         ended: &str,
         shown: impl AsyncFn() -> Result<Option<String>, Error>,
-    ) -> Result<Unmarked, String> {
+    ) -> Result<OptOutsRemoved, String> {
         let machine = record.machine().ok_or(words::UNKNOWN_API)?;
         let context = self.management.given.as_deref().unwrap_or(&record.context);
         let cluster = self.management.open(context).await?;
-        let unmarking = unmark_machine(&cluster.requests, &machine, record, ended, shown);
-        match unmarking.await.map_err(words_of)? {
-            Unmarked::Gone if cluster.server != record.server => {
+        let removing = remove_machine_opt_outs(&cluster.requests, &machine, record, ended, shown);
+        match removing.await.map_err(words_of)? {
+            OptOutsRemoved::Gone if cluster.server != record.server => {
                 Err(words::elsewhere(context, &record.server))
             }
-            Unmarked::Copied => Err(words::copied(record, context)),
-            unmarked => Ok(unmarked),
+            OptOutsRemoved::Copied => Err(words::copied(record, context)),
+            removed => Ok(removed),
         }
     }
 }

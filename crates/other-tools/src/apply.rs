@@ -145,7 +145,7 @@ pub async fn set_keys<E: From<ApiError>>(
 /// shows. It is called after a read of a Node with the keys of another lock: a lock that the Lease does not show by then has
 /// ended, and never begins again.
 ///
-/// `unmark` removes what locks set on the Machine of the Node, before the end of the lock with the given id, and returns whether
+/// `remove_from_machine` removes what locks set on the Machine of the Node, before the end of the lock with the given id, and returns whether
 /// nothing is left there. It is called at most once, before the Node is written. Until nothing is left, the Node keeps the record.
 ///
 /// # Errors
@@ -158,11 +158,11 @@ pub async fn remove_keys<E: From<ApiError>>(
     name: &str,
     ending: Option<&str>,
     shown: impl AsyncFn() -> Result<Option<String>, E>,
-    unmark: impl AsyncFn(&MachineRecord, &str) -> bool,
+    remove_from_machine: impl AsyncFn(&MachineRecord, &str) -> bool,
 ) -> Result<KeysRemoved, E> {
     let mut tries = Tries::default();
     let mut removed = KeysRemoved::Nothing;
-    let mut is_unmarked = None;
+    let mut is_off_machine = None;
     // The lock whose label is gone, while other keys of it may be left.
     let mut unlabelled: Option<String> = None;
     loop {
@@ -182,10 +182,10 @@ pub async fn remove_keys<E: From<ApiError>>(
             if shown().await?.is_some() {
                 return Ok(KeysRemoved::StillHeld);
             }
-            if let (Some(record), None) = (&record, is_unmarked) {
-                is_unmarked = Some(unmark(record, "").await);
+            if let (Some(record), None) = (&record, is_off_machine) {
+                is_off_machine = Some(remove_from_machine(record, "").await);
             }
-            let keeps_record = is_unmarked == Some(false);
+            let keeps_record = is_off_machine == Some(false);
             let Some(body) = to_clear(&node, false, keeps_record) else {
                 return Ok(removed);
             };
@@ -207,10 +207,10 @@ pub async fn remove_keys<E: From<ApiError>>(
         if ending != Some(ended) && shown().await?.as_deref() == Some(ended) {
             return Ok(KeysRemoved::StillHeld);
         }
-        if let (Some(record), None) = (&record, is_unmarked) {
-            is_unmarked = Some(unmark(record, ended).await);
+        if let (Some(record), None) = (&record, is_off_machine) {
+            is_off_machine = Some(remove_from_machine(record, ended).await);
         }
-        let keeps_record = is_unmarked == Some(false);
+        let keeps_record = is_off_machine == Some(false);
         removing.machine.take_if(|_| keeps_record);
         let copied = to_disown(&node, ended, keeps_record);
         let is_copy = copied.is_some();
@@ -246,7 +246,7 @@ pub async fn remove_keys<E: From<ApiError>>(
 /// Removes everything that locks wrote on the Node, whatever lock it belongs to, and leaves no lock id. The cordon of a lock
 /// that stands is left.
 ///
-/// `shown` reads the lock id that the Lease shows. It is called after each read of the Node. `unmark` is that of
+/// `shown` reads the lock id that the Lease shows. It is called after each read of the Node. `remove_from_machine` is that of
 /// [`remove_keys`]. If the Node has no lock id, it gets an empty one.
 ///
 /// # Errors
@@ -258,21 +258,21 @@ pub async fn clear_keys<E: From<ApiError>>(
     requests: &Requests,
     name: &str,
     shown: impl AsyncFn() -> Result<Option<String>, E>,
-    unmark: impl AsyncFn(&MachineRecord, &str) -> bool,
+    remove_from_machine: impl AsyncFn(&MachineRecord, &str) -> bool,
 ) -> Result<KeysRemoved, E> {
     let mut tries = Tries::default();
-    let mut is_unmarked = None;
+    let mut is_off_machine = None;
     loop {
         let Some(node) = read(requests, name).await? else {
             return Ok(KeysRemoved::Nothing);
         };
         let keeps_cordon = shown().await?.is_some();
-        if let (Some(record), None) = (MachineRecord::on(&node), is_unmarked) {
+        if let (Some(record), None) = (MachineRecord::on(&node), is_off_machine) {
             let lock_id = annotation(&node.metadata, LOCK_ID);
             let lock_id = lock_id.or(annotation(&node.metadata, BREAKS));
-            is_unmarked = Some(unmark(&record, lock_id.unwrap_or_default()).await);
+            is_off_machine = Some(remove_from_machine(&record, lock_id.unwrap_or_default()).await);
         }
-        let keeps_record = is_unmarked == Some(false);
+        let keeps_record = is_off_machine == Some(false);
         let Some(body) = to_clear(&node, keeps_cordon, keeps_record) else {
             return Ok(KeysRemoved::Nothing);
         };

@@ -1,7 +1,7 @@
 //! What other tools do to a node, and the keys on its Node that tell them to leave it alone.
 //!
 //! [`findings`] reads what they do. [`set_keys`] and [`remove_keys`] write all that a lock writes on its Node: one server-side apply each.
-//! [`mark_machine`] and [`unmark_machine`] do the same for the Machine of the Node.
+//! [`set_machine_opt_outs`] and [`remove_machine_opt_outs`] do the same for the Machine of the Node.
 
 #![warn(missing_docs)]
 
@@ -23,9 +23,10 @@ pub use apply::{
 };
 pub use findings::{Activity, Finding, findings, medik8s_finding, medik8s_lease_path};
 pub use keys_on_node::{KeysOnNode, standing_lock_id};
-pub use machine::{Machine, MachineApi, MachineMark, MachineRef};
+pub use machine::{Machine, MachineApi, MachineLock, MachineRef};
 pub use machine_keys::{
-    Marked, Unmarked, mark_machine, marked_machines, read_machine, unmark_machine,
+    OptOutsRemoved, OptOutsSet, machines_with_opt_outs, read_machine, remove_machine_opt_outs,
+    set_machine_opt_outs,
 };
 pub use machine_record::MachineRecord;
 pub use node_keys::{FIELD_MANAGER, HELD, NodeKeys};

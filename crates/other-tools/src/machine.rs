@@ -143,7 +143,7 @@ struct Object {
 
 /// The lock for which a Machine is written.
 #[derive(Clone, Copy, Debug)]
-pub struct MachineMark<'a> {
+pub struct MachineLock<'a> {
     /// The lock id.
     pub lock_id: &'a str,
     /// Who has the lock, as the owner of the hook.
@@ -251,16 +251,16 @@ impl Machine {
     }
 
     /// The apply that sets the opt-outs for a lock; `None`: the lock has ended, or is being ended.
-    pub(crate) fn to_mark(&self, mark: MachineMark<'_>) -> Option<Value> {
+    pub(crate) fn to_set(&self, lock: MachineLock<'_>) -> Option<Value> {
         let metadata = &self.object.metadata;
-        if annotation(metadata, BREAKS) == Some(mark.lock_id) {
+        if annotation(metadata, BREAKS) == Some(lock.lock_id) {
             return None;
         }
         let value = |says| match says {
             Says::True => "true",
-            Says::Owner => mark.owner,
+            Says::Owner => lock.owner,
         };
-        let mut annotations = BTreeMap::from([(LOCK_ID, mark.lock_id)]);
+        let mut annotations = BTreeMap::from([(LOCK_ID, lock.lock_id)]);
         // Somebody else's value is an opt-out, too.
         let is_free = |key: &str, value: &str| {
             let found = annotation(metadata, key);
@@ -276,7 +276,7 @@ impl Machine {
         let is_hooked = || self.hook().is_some() && !self.owns_hook();
         if self.of.api.has_lifecycle_hooks && !is_hooked() {
             // The API server refuses owners of less than three characters.
-            let owner = format!("{HOOK}: {}", mark.owner);
+            let owner = format!("{HOOK}: {}", lock.owner);
             body["spec"] =
                 json!({"lifecycleHooks": {"preDrain": [{"name": HOOK, "owner": owner}]}});
         }
@@ -284,7 +284,7 @@ impl Machine {
     }
 
     /// The apply that removes what locks set, and leaves the id of the lock that ends; `None`: that is done.
-    pub(crate) fn to_unmark(&self, ended: &str) -> Option<Value> {
+    pub(crate) fn to_remove(&self, ended: &str) -> Option<Value> {
         let metadata = &self.object.metadata;
         let left = json!({"f:metadata": {"f:annotations": {format!("f:{BREAKS}"): {}}}});
         let is_done = annotation(metadata, BREAKS) == Some(ended)
@@ -322,7 +322,7 @@ mod tests {
 
     const SKIP: &str = "cluster.x-k8s.io/skip-remediation";
     const DRAIN: &str = "pre-drain.delete.hook.machine.cluster.x-k8s.io/kubectl-maint";
-    const MARK: MachineMark<'static> = MachineMark {
+    const LOCK: MachineLock<'static> = MachineLock {
         lock_id: "id",
         owner: "al",
     };
@@ -411,8 +411,8 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_leaves_values_of_others() {
-        let marked = |machine: &Machine| machine.to_mark(MARK).expect("an apply");
+    fn opt_outs_leave_values_of_others() {
+        let opted_out = |machine: &Machine| machine.to_set(LOCK).expect("an apply");
         let ours = json!({LOCK_ID: "id", SKIP: "true", DRAIN: "al"});
         let with = |annotations| annotated(&annotations, &[]);
         for (machine, expected) in [
@@ -429,18 +429,18 @@ mod tests {
                 ours.clone(),
             ),
         ] {
-            let body = marked(&machine);
+            let body = opted_out(&machine);
             assert_eq!(body["metadata"]["annotations"], expected);
             assert_eq!(body["spec"], Value::Null);
         }
-        assert_eq!(with(json!({BREAKS: "id"})).to_mark(MARK), None);
+        assert_eq!(with(json!({BREAKS: "id"})).to_set(LOCK), None);
         let hooks = |hooks: Value| {
             let spec = json!({"lifecycleHooks": {"preDrain": hooks}});
             let machine = machine(
                 &OPENSHIFT,
                 &json!({"metadata": {"name": "m-1"}, "spec": spec}),
             );
-            marked(&machine)["spec"].clone()
+            opted_out(&machine)["spec"].clone()
         };
         let own = json!([{"name": "kubectl-maint", "owner": "kubectl-maint: al"}]);
         let own = json!({"lifecycleHooks": {"preDrain": own}});
@@ -452,16 +452,16 @@ mod tests {
     }
 
     #[test]
-    fn an_unmark_is_done_once() {
+    fn opt_outs_are_removed_once() {
         let left = annotated(&json!({BREAKS: "id"}), &[BREAKS]);
-        assert_eq!(left.to_unmark("id"), None);
-        let body = left.to_unmark("next").expect("an apply");
+        assert_eq!(left.to_remove("id"), None);
+        let body = left.to_remove("next").expect("an apply");
         assert_eq!(body["metadata"]["annotations"], json!({BREAKS: "next"}));
-        let marked = annotated(&json!({BREAKS: "id", DRAIN: "al"}), &[BREAKS, DRAIN]);
-        assert!(marked.has_hook() && marked.to_unmark("id").is_some());
+        let opted_out = annotated(&json!({BREAKS: "id", DRAIN: "al"}), &[BREAKS, DRAIN]);
+        assert!(opted_out.has_hook() && opted_out.to_remove("id").is_some());
         // A late apply for this lock has to fail, so its id is written.
         let never = machine(&CLUSTER_API, &json!({"metadata": {"name": "m-1"}}));
-        assert!(!never.has_hook() && never.to_unmark("id").is_some());
+        assert!(!never.has_hook() && never.to_remove("id").is_some());
     }
 
     #[test]

@@ -7,13 +7,13 @@
 
 use maintenance_lease::{Accept, ApiError, Call, Requests, escape};
 
-use crate::machine::{Machine, MachineApi, MachineMark, MachineRef};
+use crate::machine::{Machine, MachineApi, MachineLock, MachineRef};
 use crate::machine_record::MachineRecord;
 use crate::writes::{APPLY, Tries, patch};
 
-/// The result of [`mark_machine`].
+/// The result of [`set_machine_opt_outs`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Marked {
+pub enum OptOutsSet {
     /// The opt-outs are set.
     Done,
     /// The Machine does not exist any more.
@@ -22,9 +22,9 @@ pub enum Marked {
     LockEnded,
 }
 
-/// The result of [`unmark_machine`].
+/// The result of [`remove_machine_opt_outs`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unmarked {
+pub enum OptOutsRemoved {
     /// The opt-outs of locks are removed. Those that somebody else set to the same value stayed.
     Done,
     /// The Machine does not exist any more.
@@ -60,7 +60,7 @@ pub async fn read_machine(
 ///
 /// # Errors
 /// If they can't be read. If the cluster does not have this API, [`ApiError::is_not_installed`] is true.
-pub async fn marked_machines(
+pub async fn machines_with_opt_outs(
     requests: &Requests,
     api: &'static MachineApi,
     namespace: &str,
@@ -102,29 +102,29 @@ async fn in_some_version<T>(
 ///
 /// # Caveats
 /// Dropping this future abandons the answer. The opt-outs may still be set, unless they are removed first.
-pub async fn mark_machine<E: From<ApiError>>(
+pub async fn set_machine_opt_outs<E: From<ApiError>>(
     requests: &Requests,
     mut machine: Machine,
-    mark: MachineMark<'_>,
+    lock: MachineLock<'_>,
     is_held: impl AsyncFn() -> Result<bool, E>,
-) -> Result<Marked, E> {
+) -> Result<OptOutsSet, E> {
     let mut tries = Tries::of_conflicts();
     let uid = machine.uid().to_owned();
     loop {
-        let Some(body) = machine.to_mark(mark) else {
-            return Ok(Marked::LockEnded);
+        let Some(body) = machine.to_set(lock) else {
+            return Ok(OptOutsSet::LockEnded);
         };
         if !is_held().await? {
-            return Ok(Marked::LockEnded);
+            return Ok(OptOutsSet::LockEnded);
         }
         let path = machine.of.path(machine.version);
         match patch(requests, &path, APPLY, &body).await {
-            Ok(()) => return Ok(Marked::Done),
+            Ok(()) => return Ok(OptOutsSet::Done),
             Err(error) => tries.wait(error).await?,
         }
         machine = match read_machine(requests, &machine.of).await? {
             Some(machine) if machine.uid() == uid => machine,
-            _ => return Ok(Marked::Gone),
+            _ => return Ok(OptOutsSet::Gone),
         };
     }
 }
@@ -139,34 +139,34 @@ pub async fn mark_machine<E: From<ApiError>>(
 ///
 /// # Caveats
 /// Dropping this future abandons the answer. The opt-outs may still be removed.
-pub async fn unmark_machine<E: From<ApiError>>(
+pub async fn remove_machine_opt_outs<E: From<ApiError>>(
     requests: &Requests,
     of: &MachineRef,
     record: &MachineRecord,
     ended: &str,
     shown: impl AsyncFn() -> Result<Option<String>, E>,
-) -> Result<Unmarked, E> {
+) -> Result<OptOutsRemoved, E> {
     let mut tries = Tries::of_conflicts();
     loop {
         let machine = match read_machine(requests, of).await? {
             Some(machine) if machine.uid() == record.uid => machine,
-            Some(other) if other.has_hook() => return Ok(Unmarked::Copied),
-            _ => return Ok(Unmarked::Gone),
+            Some(other) if other.has_hook() => return Ok(OptOutsRemoved::Copied),
+            _ => return Ok(OptOutsRemoved::Gone),
         };
-        let Some(body) = machine.to_unmark(ended) else {
-            return Ok(Unmarked::Done);
+        let Some(body) = machine.to_remove(ended) else {
+            return Ok(OptOutsRemoved::Done);
         };
         if let Some(other) = machine.lock_id().filter(|id| *id != ended)
             && shown().await?.as_deref() == Some(other)
         {
-            return Ok(Unmarked::StillHeld);
+            return Ok(OptOutsRemoved::StillHeld);
         }
         let path = of.path(machine.version);
         match patch(requests, &path, APPLY, &body).await {
-            Ok(()) => return Ok(Unmarked::Done),
+            Ok(()) => return Ok(OptOutsRemoved::Done),
             // Nothing of ours is there, and this user could not have written it.
             Err(error) if error.is_forbidden() && machine.lock_id().is_none() => {
-                return Ok(Unmarked::Done);
+                return Ok(OptOutsRemoved::Done);
             }
             // The next read shows that it is gone.
             Err(error) if error.is_not_found() => {}

@@ -18,8 +18,8 @@ pub(super) async fn check(session: &Session<'_>, reader: &Reader, fix: bool) -> 
         Err(error) => return Discovery::unread(Source::Nodes, &error.into()),
     };
     let all: Vec<MachineRef> = nodes.iter().map(|(_, machine)| machine.clone()).collect();
-    let marked = match session.marked_machines(&all).await {
-        Ok(marked) => marked,
+    let opted_out = match session.machines_with_opt_outs(&all).await {
+        Ok(opted_out) => opted_out,
         Err(error) => {
             return Discovery::Unread {
                 what: Source::Machines,
@@ -35,7 +35,7 @@ pub(super) async fn check(session: &Session<'_>, reader: &Reader, fix: bool) -> 
     };
     let now = session.locks.server_time().now();
     let (mut count, mut stale, mut repaired) = (0, Vec::new(), Vec::new());
-    for (record, lock_id) in &marked {
+    for (record, lock_id) in &opted_out {
         let is_its = |(_, of): &&(String, MachineRef)| {
             (of.api.tool, &of.namespace, &of.name)
                 == (&*record.tool, &record.namespace, &record.name)
@@ -50,7 +50,11 @@ pub(super) async fn check(session: &Session<'_>, reader: &Reader, fix: bool) -> 
         }
         let name = format!("{}/{} of node/{node}", record.namespace, record.name);
         let shown = || session.standing_lock_id(node);
-        if fix && session.unmark_machine(node, record, lock_id, shown).await {
+        if fix
+            && session
+                .remove_machine_opt_outs(node, record, lock_id, shown)
+                .await
+        {
             repaired.push(name);
         } else {
             stale.push(name);
