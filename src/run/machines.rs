@@ -148,7 +148,10 @@ impl Session<'_> {
         ended: &str,
         shown: impl AsyncFn() -> Result<Option<String>, Error>,
     ) -> bool {
-        match self.try_remove_machine_opt_outs(record, ended, shown).await {
+        match self
+            .try_remove_machine_opt_outs(node, record, ended, shown)
+            .await
+        {
             Ok(OptOutsRemoved::StillHeld) => false,
             Ok(_) => true,
             Err(cause) => {
@@ -162,6 +165,7 @@ impl Session<'_> {
 
     async fn try_remove_machine_opt_outs(
         &self,
+        node: &str,
         record: &MachineRecord,
         ended: &str,
         shown: impl AsyncFn() -> Result<Option<String>, Error>,
@@ -169,7 +173,8 @@ impl Session<'_> {
         let machine = record.machine().ok_or(words::UNKNOWN_API)?;
         let context = self.management.given.as_deref().unwrap_or(&record.context);
         let cluster = self.management.open(context).await?;
-        let removing = remove_machine_opt_outs(&cluster.requests, &machine, record, ended, shown);
+        let removing =
+            remove_machine_opt_outs(&cluster.requests, node, &machine, record, ended, shown);
         match removing.await.map_err(words_of)? {
             OptOutsRemoved::Gone if cluster.server != record.server => {
                 Err(words::elsewhere(context, &record.server))

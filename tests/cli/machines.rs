@@ -405,6 +405,30 @@ fn an_unhold_without_access_leaves_them_and_says_how_to_remove_them() {
     });
 }
 
+/// A Node was created from a copy of another one, or its kubelet wrote the record.
+#[test]
+fn a_copied_record_removes_nothing_of_another_nodes_hold() {
+    on_both("machine-copied-record", |cluster| {
+        let (kubeconfig, node, machine) = managed(cluster);
+        let maint = |arguments: &[&str]| {
+            let run = cluster.maint(arguments).kubeconfig(&kubeconfig);
+            run.succeeds()
+        };
+        maint(&["hold", &node, "-m", "disk", CONTEXT]);
+        let copy = cluster.node("worker-2");
+        maint(&["hold", &copy, "-m", "fan"]);
+        let value = record(cluster, &node).to_string();
+        let copied = json!({"metadata": {"annotations": {RECORD: value}}});
+        cluster.patch(&format!("/api/v1/nodes/{copy}"), &copied);
+
+        maint(&["unhold", &copy]);
+        assert_eq!(record(cluster, &copy), Value::Null);
+        assert_eq!(opt_outs(cluster, &machine), both());
+        maint(&["unhold", &node]);
+        assert_eq!(opt_outs(cluster, &machine), json!({}));
+    });
+}
+
 #[test]
 fn a_context_that_leads_elsewhere_is_not_believed() {
     in_memory("machine-elsewhere", |cluster| {

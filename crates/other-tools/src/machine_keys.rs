@@ -27,7 +27,7 @@ pub enum OptOutsSet {
 pub enum OptOutsRemoved {
     /// The opt-outs of locks are removed. Those that somebody else set to the same value stayed.
     Done,
-    /// The Machine does not exist any more.
+    /// The Machine does not exist any more, or is that of another Node.
     Gone,
     /// Another Machine of this name has our hook: it is a copy, whose fields belong to others.
     Copied,
@@ -129,7 +129,7 @@ pub async fn set_machine_opt_outs<E: From<ApiError>>(
     }
 }
 
-/// Removes from the Machine `of` what locks set on it, and leaves the id of the lock `ended`.
+/// Removes from the Machine `of` what locks of `node` set on it, and leaves the id of the lock `ended`.
 ///
 /// Call it before that lock is released. `shown` reads the lock id that the Lease shows. It is called after a read of a Machine
 /// with the opt-outs of another lock.
@@ -141,6 +141,7 @@ pub async fn set_machine_opt_outs<E: From<ApiError>>(
 /// Dropping this future abandons the answer. The opt-outs may still be removed.
 pub async fn remove_machine_opt_outs<E: From<ApiError>>(
     requests: &Requests,
+    node: &str,
     of: &MachineRef,
     record: &MachineRecord,
     ended: &str,
@@ -153,6 +154,10 @@ pub async fn remove_machine_opt_outs<E: From<ApiError>>(
             Some(other) if other.has_hook() => return Ok(OptOutsRemoved::Copied),
             _ => return Ok(OptOutsRemoved::Gone),
         };
+        // Whoever may write the Node may have copied the record of another one.
+        if machine.lock_id() != Some(ended) && !machine.is_of(node) {
+            return Ok(OptOutsRemoved::Gone);
+        }
         let Some(body) = machine.to_remove(ended) else {
             return Ok(OptOutsRemoved::Done);
         };
