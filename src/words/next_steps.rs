@@ -150,7 +150,7 @@ pub(crate) fn next_step(
                 _ => ("Holds do not expire", "them"),
             };
             Some(format!(
-                "{does}. To end {them}: {}",
+                "{does}, and `kubectl drain` still evicts pods. To end {them}:\n  {}",
                 program.run(format_args!("unhold {nodes}"))
             ))
         }

@@ -28,7 +28,8 @@ pub(crate) fn protected(node: &str, is_hold: bool, keys: &NodeKeys) -> String {
         (true, tools) => format!("labelled, cordoned and opted out of {tools}"),
     };
     let lock = if is_hold { "hold" } else { "lock" };
-    let drain = match keys.cordon {
+    // The next steps of a hold say so.
+    let drain = match keys.cordon && !is_hold {
         true => "; `kubectl drain` still evicts its pods",
         false => "",
     };

@@ -688,7 +688,8 @@ fn a_next_command_is_for_all_that_was_asked_for() {
         error: cannot put node/worker-2 on hold: locked by bob@laptop (since [time], until [time], [length] left)
         hint: wait for it with `kubectl maint hold worker-2 -m 'rack moves' --wait`, or take it over with `kubectl maint hold worker-2 -m 'rack moves' --take-over`
         lease/worker-1 created
-        A hold does not expire. To end it: kubectl maint unhold worker-1
+        A hold does not expire, and `kubectl drain` still evicts pods. To end it:
+          kubectl maint unhold worker-1
         1 of 2 nodes on hold: worker-1
         -- exit code 3
         "#);

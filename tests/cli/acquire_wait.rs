@@ -217,7 +217,8 @@ fn a_hold_waits_too() {
         node/worker-1 on hold by alice@bastion
         -- stderr
         waiting for node/worker-1: locked by bob@laptop: "disk" (since [time], until [time], [length] left); free when released, or at [time] unless renewed
-        A hold does not expire. To end it: kubectl maint unhold worker-1
+        A hold does not expire, and `kubectl drain` still evicts pods. To end it:
+          kubectl maint unhold worker-1
         -- exit code 0
         "#);
         assert_eq!(

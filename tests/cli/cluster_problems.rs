@@ -120,7 +120,8 @@ fn nodes_that_may_not_be_read() {
         node/worker-2 on hold by alice@bastion; this replaces your lock, which had until [time]
         -- stderr
         Warning: no permission to read node/worker-1 and 1 more: could not check that it exists, or, if a lock had expired, that it is ready and not cordoned
-        Holds do not expire. To end them: kubectl maint unhold worker-1 worker-2
+        Holds do not expire, and `kubectl drain` still evicts pods. To end them:
+          kubectl maint unhold worker-1 worker-2
         all 2 nodes are on hold
         node/worker-1 is on hold without the held label: the Node does not exist, or cannot be read
         node/worker-2 is on hold without the held label: the Node does not exist, or cannot be read

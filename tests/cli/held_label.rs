@@ -119,7 +119,8 @@ fn a_hold_behind_a_killed_unhold_is_labelled_again() {
         $ kubectl maint hold worker-1 -m disk
         node/worker-1 on hold by alice@bastion
         -- stderr
-        A hold does not expire. To end it: kubectl maint unhold worker-1
+        A hold does not expire, and `kubectl drain` still evicts pods. To end it:
+          kubectl maint unhold worker-1
         -- exit code 0
         ");
         assert_eq!(keys(cluster, &node), (true, true));

@@ -16,7 +16,8 @@ fn a_node_is_held_until_further_notice() {
         node/worker-1 on hold by alice@bastion, expected until [time]
         -- stderr
         lease/worker-1 created
-        A hold does not expire. To end it: kubectl maint unhold worker-1
+        A hold does not expire, and `kubectl drain` still evicts pods. To end it:
+          kubectl maint unhold worker-1
         -- exit code 0
         "
         );
@@ -27,7 +28,8 @@ fn a_node_is_held_until_further_notice() {
         $ kubectl maint hold worker-1 -m "two disks"
         node/worker-1 hold updated by alice@bastion, no expected end (was [time])
         -- stderr
-        A hold does not expire. To end it: kubectl maint unhold worker-1
+        A hold does not expire, and `kubectl drain` still evicts pods. To end it:
+          kubectl maint unhold worker-1
         -- exit code 0
         "#);
         assert_snapshot!(events_of(cluster, &node), @r#"
@@ -47,7 +49,8 @@ fn ones_own_lease_becomes_a_hold() {
         $ kubectl maint hold worker-1 -m "takes longer"
         node/worker-1 on hold by alice@bastion; this replaces your lock, which had until [time]
         -- stderr
-        A hold does not expire. To end it: kubectl maint unhold worker-1
+        A hold does not expire, and `kubectl drain` still evicts pods. To end it:
+          kubectl maint unhold worker-1
         -- exit code 0
         "#);
     });
@@ -75,7 +78,8 @@ fn of_several_nodes_each_is_held_on_its_own() {
         error: cannot put node/worker-2 on hold: locked by bob@laptop (since [time], until [time], [length] left)
         error: cannot put node/worker-3 on hold: locked by bob@laptop (since [time], until [time], [length] left)
         hint: wait for them with `kubectl maint hold worker-2 worker-3 -m rack --wait`, or take them over with `kubectl maint hold worker-2 worker-3 -m rack --take-over`
-        Holds do not expire. To end them: kubectl maint unhold worker-4 worker-1
+        Holds do not expire, and `kubectl drain` still evicts pods. To end them:
+          kubectl maint unhold worker-4 worker-1
         2 of 4 nodes on hold: worker-4, worker-1
         -- exit code 3
         ");
@@ -130,7 +134,8 @@ fn locks_of_others_are_taken_over_only_after_a_confirmation() {
         node/worker-1 on hold by alice@bastion, taken over from bob@laptop
         -- stderr
         Warning: bob@laptop may still act on node/worker-1 until [time] at the latest
-        A hold does not expire. To end it: kubectl maint unhold worker-1
+        A hold does not expire, and `kubectl drain` still evicts pods. To end it:
+          kubectl maint unhold worker-1
         -- exit code 0
         "
         );
@@ -158,7 +163,8 @@ fn locks_of_others_are_taken_over_only_after_a_confirmation() {
         node/worker-1 on hold by carol@desk, taken over from alice@bastion
         -- stderr
         Warning: alice@bastion may still be working on node/worker-1: tell them that their hold has ended
-        A hold does not expire. To end it: kubectl maint unhold worker-1
+        A hold does not expire, and `kubectl drain` still evicts pods. To end it:
+          kubectl maint unhold worker-1
         -- exit code 0
         "
         );
@@ -228,14 +234,16 @@ fn the_earlier_name_of_the_expected_end_still_works() {
         node/worker-1 on hold by alice@bastion, expected until [time]
         -- stderr
         Warning: --until of hold is deprecated: use --expect-until
-        A hold does not expire. To end it: kubectl maint unhold worker-1
+        A hold does not expire, and `kubectl drain` still evicts pods. To end it:
+          kubectl maint unhold worker-1
         -- exit code 0
         ");
         assert_snapshot!(hold("--expect-until"), @"
         $ kubectl maint hold worker-1 -m disk --expect-until 2099-01-01T00:00Z
         node/worker-1 hold updated by alice@bastion, expected until [time]
         -- stderr
-        A hold does not expire. To end it: kubectl maint unhold worker-1
+        A hold does not expire, and `kubectl drain` still evicts pods. To end it:
+          kubectl maint unhold worker-1
         -- exit code 0
         ");
         let both = [

@@ -271,7 +271,8 @@ fn what_was_taken_over_before_an_interrupt_stays_on_hold() {
         Warning: bob@laptop may still act on node/worker-1 until [time] at the latest
         error: interrupted: the write for node/worker-2 was in progress and may still take effect
         hint: check with `kubectl maint status worker-2`
-        A hold does not expire. To end it: kubectl maint unhold worker-1
+        A hold does not expire, and `kubectl drain` still evicts pods. To end it:
+          kubectl maint unhold worker-1
         1 of 2 nodes on hold: worker-1; unknown: worker-2
         -- exit code 130
         ");

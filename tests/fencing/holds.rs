@@ -296,7 +296,8 @@ fn taking_over_from_a_running_fence_warns_about_its_hook() {
     -- stderr
     Warning: a hook may still be running for node/worker-1: sh, started by alice@bastion at [time] (until [time] at the latest); once it has ended, continue with `kubectl maint fence worker-1 --resume=[id] -- HOOK`
     Warning: alice@bastion may still be working on node/worker-1: tell them that their hold has ended
-    A hold does not expire. To end it: kubectl maint unhold worker-1
+    A hold does not expire, and `kubectl drain` still evicts pods. To end it:
+      kubectl maint unhold worker-1
     -- exit code 0
     ");
     let run = bob(&["fence", &node, "--powered-off=dark"]);
