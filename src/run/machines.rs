@@ -109,14 +109,14 @@ impl Session<'_> {
         }
     }
 
-    /// The Machines of `machines` with opt-outs of a lock, which is the one with the id beside it.
+    /// The Machines of `machines` with opt-outs of a lock: the Node that it belongs to, its record, and the id of the lock.
     ///
     /// # Errors
     /// In words, if the management cluster that was given can't be reached, or has no Machines.
     pub(crate) async fn machines_with_opt_outs(
         &self,
         machines: &[MachineRef],
-    ) -> Result<Vec<(MachineRecord, String)>, String> {
+    ) -> Result<Vec<(String, MachineRecord, String)>, String> {
         let Some(context) = self.management.given.as_deref() else {
             return Ok(Vec::new());
         };
@@ -132,8 +132,10 @@ impl Session<'_> {
             let found = machines_with_opt_outs(&cluster.requests, of.api, namespace).await;
             for machine in found.map_err(|error| failure::cause(&error))? {
                 let lock_id = machine.lock_id().unwrap_or_default().to_owned();
+                let node = machine.node().to_owned();
                 let cluster = cluster.clone();
-                opted_out.push((MachineSeen { machine, cluster }.record(), lock_id));
+                let record = MachineSeen { machine, cluster }.record();
+                opted_out.push((node, record, lock_id));
             }
         }
         Ok(opted_out)
@@ -180,6 +182,11 @@ impl Session<'_> {
                 Err(words::elsewhere(context, &record.server))
             }
             OptOutsRemoved::Copied => Err(words::copied(record, context)),
+            OptOutsRemoved::OfAnother => {
+                self.terminal
+                    .warn(words::not_removed(node, &machine, context));
+                Ok(OptOutsRemoved::OfAnother)
+            }
             removed => Ok(removed),
         }
     }

@@ -76,6 +76,12 @@ pub(crate) fn of_another(machine: &MachineRef, context: &str) -> String {
     format!("{} does not name this node", machine_in(machine, context))
 }
 
+/// Nothing was removed from the Machine that the record on `node` names.
+pub(crate) fn not_removed(node: &str, machine: &MachineRef, context: &str) -> String {
+    let why = of_another(machine, context);
+    format!("node/{node}: {why}; nothing was removed there")
+}
+
 /// The Machine disappeared before it could be written.
 pub(crate) const GONE: &str = "its Machine does not exist any more";
 

@@ -405,7 +405,7 @@ fn an_unhold_without_access_leaves_them_and_says_how_to_remove_them() {
     });
 }
 
-/// A Node was created from a copy of another one, or its kubelet wrote the record.
+/// A Node was created from a copy of another one, or somebody who may write Nodes did it.
 #[test]
 fn a_copied_record_removes_nothing_of_another_nodes_hold() {
     on_both("machine-copied-record", |cluster| {
@@ -415,15 +415,29 @@ fn a_copied_record_removes_nothing_of_another_nodes_hold() {
             run.succeeds()
         };
         maint(&["hold", &node, "-m", "disk", CONTEXT]);
+        let read = cluster.get(&format!("/api/v1/nodes/{node}"));
+        let lock_id = &read["metadata"]["annotations"]["kubectl-maint.dev/held-lock-id"];
         let copy = cluster.node("worker-2");
-        maint(&["hold", &copy, "-m", "fan"]);
-        let value = record(cluster, &node).to_string();
-        let copied = json!({"metadata": {"annotations": {RECORD: value}}});
-        cluster.patch(&format!("/api/v1/nodes/{copy}"), &copied);
-
-        maint(&["unhold", &copy]);
-        assert_eq!(record(cluster, &copy), Value::Null);
-        assert_eq!(opt_outs(cluster, &machine), both());
+        let copied = json!({
+            RECORD: record(cluster, &node).to_string(),
+            "kubectl-maint.dev/held-lock-id": lock_id,
+        });
+        let only_record = json!({RECORD: copied[RECORD]});
+        for (is_held, copied) in [(true, &only_record), (true, &copied), (false, &copied)] {
+            if is_held {
+                maint(&["hold", &copy, "-m", "fan"]);
+            }
+            let patch = json!({"metadata": {"annotations": copied}});
+            cluster.patch(&format!("/api/v1/nodes/{copy}"), &patch);
+            let run = maint(&["unhold", &copy]);
+            let said = format!(
+                "Warning: node/{copy}: Machine default/{node}-machine (context mgmt) does not name this node; nothing \
+                 was removed there\n"
+            );
+            assert!(run.stderr.contains(&said), "{run}");
+            assert_eq!(record(cluster, &copy), Value::Null);
+            assert_eq!(opt_outs(cluster, &machine), both());
+        }
         maint(&["unhold", &node]);
         assert_eq!(opt_outs(cluster, &machine), json!({}));
     });

@@ -192,13 +192,20 @@ impl Machine {
         self.object.metadata.uid.as_deref().unwrap_or_default()
     }
 
+    /// The name of the Node that it says it is; empty: none.
+    #[must_use]
+    pub fn node(&self) -> &str {
+        let node = &self.object.status["nodeRef"]["name"];
+        node.as_str().unwrap_or_default()
+    }
+
     /// Whether it says that it is the Machine of this Node. Another management cluster may have one of the same name.
     #[must_use]
     pub fn is_of(&self, node: &str) -> bool {
         let instance = self.object.spec["providerID"].as_str();
         let is_other = instance.zip(self.of.provider_id.as_deref());
         let is_other = is_other.is_some_and(|(one, other)| one != other);
-        self.object.status["nodeRef"]["name"] == node && !is_other
+        self.node() == node && !is_other
     }
 
     /// The id of the lock that wrote on it, and did not remove that.

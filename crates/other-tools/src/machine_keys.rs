@@ -27,8 +27,10 @@ pub enum OptOutsSet {
 pub enum OptOutsRemoved {
     /// The opt-outs of locks are removed. Those that somebody else set to the same value stayed.
     Done,
-    /// The Machine does not exist any more, or is that of another Node.
+    /// The Machine does not exist any more.
     Gone,
+    /// The Machine says that it is that of another Node, or of none. Nothing was removed.
+    OfAnother,
     /// Another Machine of this name has our hook: it is a copy, whose fields belong to others.
     Copied,
     /// They belong to the lock that the Lease shows, and were left as they are.
@@ -154,9 +156,9 @@ pub async fn remove_machine_opt_outs<E: From<ApiError>>(
             Some(other) if other.has_hook() => return Ok(OptOutsRemoved::Copied),
             _ => return Ok(OptOutsRemoved::Gone),
         };
-        // Whoever may write the Node may have copied the record of another one.
-        if machine.lock_id() != Some(ended) && !machine.is_of(node) {
-            return Ok(OptOutsRemoved::Gone);
+        // Whoever may write the Node may have copied the record and the lock id of another one.
+        if !machine.is_of(node) {
+            return Ok(OptOutsRemoved::OfAnother);
         }
         let Some(body) = machine.to_remove(ended) else {
             return Ok(OptOutsRemoved::Done);

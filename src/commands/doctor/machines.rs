@@ -35,10 +35,10 @@ pub(super) async fn check(session: &Session<'_>, reader: &Reader, fix: bool) -> 
     };
     let now = session.locks.server_time().now();
     let (mut count, mut stale, mut repaired) = (0, Vec::new(), Vec::new());
-    for (record, lock_id) in &opted_out {
-        let is_its = |(_, of): &&(String, MachineRef)| {
-            (of.api.tool, &of.namespace, &of.name)
-                == (&*record.tool, &record.namespace, &record.name)
+    for (of_node, record, lock_id) in &opted_out {
+        let is_its = |(node, of): &&(String, MachineRef)| {
+            (node, of.api.tool, &of.namespace, &of.name)
+                == (of_node, &*record.tool, &record.namespace, &record.name)
         };
         // The management cluster may have Machines of other clusters.
         let Some((node, _)) = nodes.iter().find(is_its) else {
