@@ -13,7 +13,8 @@ use super::management::ManagementCluster;
 use super::session::Session;
 use crate::error::Failure;
 use crate::text::escape;
-use crate::words::{failure, machine as words, node_keys};
+use crate::words::machine::{self as words, Left};
+use crate::words::{failure, node_keys};
 
 /// A Machine that was read, and its cluster.
 pub(crate) struct MachineSeen {
@@ -150,6 +151,12 @@ impl Session<'_> {
         ended: &str,
         shown: impl AsyncFn() -> Result<Option<String>, Error>,
     ) -> bool {
+        if !record.is_readable() {
+            let (warning, hint) = words::unreadable(node, self.program);
+            self.terminal.warn(warning);
+            self.terminal.hint(hint);
+            return true;
+        }
         match self
             .try_remove_machine_opt_outs(node, record, ended, shown)
             .await
@@ -171,17 +178,33 @@ impl Session<'_> {
         record: &MachineRecord,
         ended: &str,
         shown: impl AsyncFn() -> Result<Option<String>, Error>,
-    ) -> Result<OptOutsRemoved, String> {
-        let machine = record.machine().ok_or(words::UNKNOWN_API)?;
-        let context = self.management.given.as_deref().unwrap_or(&record.context);
-        let cluster = self.management.open(context).await?;
+    ) -> Result<OptOutsRemoved, Left> {
+        let machine = record.machine();
+        let machine = machine.ok_or_else(|| Left::Failed(words::UNKNOWN_API.to_owned()))?;
+        let given = self.management.given.as_deref();
+        let context = given.unwrap_or(&record.context);
+        let elsewhere = || Left::Elsewhere {
+            context: context.to_owned(),
+        };
+        let server = self
+            .management
+            .server_of(context)
+            .map_err(Left::NoContext)?;
+        // Somebody else may have written the record, or have another context of this name.
+        if given.is_none() && server != record.server {
+            return Err(elsewhere());
+        }
+        let cluster = self.management.open(context).await.map_err(Left::Failed)?;
         let removing =
             remove_machine_opt_outs(&cluster.requests, node, &machine, record, ended, shown);
-        match removing.await.map_err(words_of)? {
-            OptOutsRemoved::Gone if cluster.server != record.server => {
-                Err(words::elsewhere(context, &record.server))
-            }
-            OptOutsRemoved::Copied => Err(words::copied(record, context)),
+        match removing
+            .await
+            .map_err(|error| Left::Failed(words_of(error)))?
+        {
+            OptOutsRemoved::Gone if server != record.server => Err(elsewhere()),
+            OptOutsRemoved::Copied => Err(Left::Copied {
+                context: context.to_owned(),
+            }),
             OptOutsRemoved::OfAnother => {
                 self.terminal
                     .warn(words::not_removed(node, &machine, context));

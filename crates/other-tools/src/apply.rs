@@ -86,6 +86,31 @@ impl KeysRemoved {
     }
 }
 
+/// What locks set on the Machine of a Node.
+struct OnMachine<R> {
+    remove: R,
+    /// Of which record and lock it was removed last, and whether something is left there.
+    last: Option<(MachineRecord, String, bool)>,
+}
+
+impl<R: AsyncFn(&MachineRecord, &str) -> bool> OnMachine<R> {
+    /// Removes it, before the end of the lock `ended`, and returns whether something is left. A second attempt is made only for
+    /// another record or lock: somebody may have acquired the node meanwhile.
+    async fn is_left(&mut self, record: Option<&MachineRecord>, ended: &str) -> bool {
+        let Some(record) = record else {
+            return false;
+        };
+        if let Some((of, lock, is_left)) = &self.last
+            && (of, &**lock) == (record, ended)
+        {
+            return *is_left;
+        }
+        let is_left = !(self.remove)(record, ended).await;
+        self.last = Some((record.clone(), ended.to_owned(), is_left));
+        is_left
+    }
+}
+
 /// The next step with a Node that was read.
 #[derive(Debug, PartialEq)]
 enum Step {
@@ -146,7 +171,7 @@ pub async fn set_keys<E: From<ApiError>>(
 /// ended, and never begins again.
 ///
 /// `remove_from_machine` removes what locks set on the Machine of the Node, before the end of the lock with the given id, and returns whether
-/// nothing is left there. It is called at most once, before the Node is written. Until nothing is left, the Node keeps the record.
+/// nothing is left there. It is called before the Node is written, once for each record and lock. Until nothing is left, the Node keeps the record.
 ///
 /// # Errors
 /// If the Node can't be read or written, or keeps changing. Also the errors of `shown`.
@@ -162,7 +187,10 @@ pub async fn remove_keys<E: From<ApiError>>(
 ) -> Result<KeysRemoved, E> {
     let mut tries = Tries::default();
     let mut removed = KeysRemoved::Nothing;
-    let mut is_off_machine = None;
+    let mut on_machine = OnMachine {
+        remove: remove_from_machine,
+        last: None,
+    };
     // The lock whose label is gone, while other keys of it may be left.
     let mut unlabelled: Option<String> = None;
     loop {
@@ -182,10 +210,7 @@ pub async fn remove_keys<E: From<ApiError>>(
             if shown().await?.is_some() {
                 return Ok(KeysRemoved::StillHeld);
             }
-            if let (Some(record), None) = (&record, is_off_machine) {
-                is_off_machine = Some(remove_from_machine(record, "").await);
-            }
-            let keeps_record = is_off_machine == Some(false);
+            let keeps_record = on_machine.is_left(record.as_ref(), "").await;
             let Some(body) = to_clear(&node, false, keeps_record) else {
                 return Ok(removed);
             };
@@ -207,10 +232,7 @@ pub async fn remove_keys<E: From<ApiError>>(
         if ending != Some(ended) && shown().await?.as_deref() == Some(ended) {
             return Ok(KeysRemoved::StillHeld);
         }
-        if let (Some(record), None) = (&record, is_off_machine) {
-            is_off_machine = Some(remove_from_machine(record, ended).await);
-        }
-        let keeps_record = is_off_machine == Some(false);
+        let keeps_record = on_machine.is_left(record.as_ref(), ended).await;
         removing.machine.take_if(|_| keeps_record);
         let copied = to_disown(&node, ended, keeps_record);
         let is_copy = copied.is_some();
@@ -261,18 +283,21 @@ pub async fn clear_keys<E: From<ApiError>>(
     remove_from_machine: impl AsyncFn(&MachineRecord, &str) -> bool,
 ) -> Result<KeysRemoved, E> {
     let mut tries = Tries::default();
-    let mut is_off_machine = None;
+    let mut on_machine = OnMachine {
+        remove: remove_from_machine,
+        last: None,
+    };
     loop {
         let Some(node) = read(requests, name).await? else {
             return Ok(KeysRemoved::Nothing);
         };
         let keeps_cordon = shown().await?.is_some();
-        if let (Some(record), None) = (MachineRecord::on(&node), is_off_machine) {
-            let lock_id = annotation(&node.metadata, LOCK_ID);
-            let lock_id = lock_id.or(annotation(&node.metadata, BREAKS));
-            is_off_machine = Some(remove_from_machine(&record, lock_id.unwrap_or_default()).await);
-        }
-        let keeps_record = is_off_machine == Some(false);
+        let lock_id = annotation(&node.metadata, LOCK_ID);
+        let lock_id = lock_id.or(annotation(&node.metadata, BREAKS));
+        let record = MachineRecord::on(&node);
+        let keeps_record = on_machine
+            .is_left(record.as_ref(), lock_id.unwrap_or_default())
+            .await;
         let Some(body) = to_clear(&node, keeps_cordon, keeps_record) else {
             return Ok(KeysRemoved::Nothing);
         };

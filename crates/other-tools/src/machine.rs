@@ -214,6 +214,11 @@ impl Machine {
         annotation(&self.object.metadata, LOCK_ID)
     }
 
+    /// Whether a lock wrote on this very object, and not on one that it was copied from.
+    pub(crate) fn has_own_keys(&self) -> bool {
+        own_entry(&self.object.metadata).is_some()
+    }
+
     /// Whether a hook of ours blocks its deletion, whoever wrote it.
     #[must_use]
     pub fn has_hook(&self) -> bool {
