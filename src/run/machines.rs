@@ -110,28 +110,35 @@ impl Session<'_> {
         }
     }
 
-    /// The Machines of `machines` with opt-outs of a lock: the Node that it belongs to, its record, and the id of the lock.
+    /// The Machines with opt-outs of a lock: the Node that it belongs to, its record, and the id of the lock. Each of `machines`
+    /// is named by this Node. The management cluster may have others, also of the same name.
     ///
     /// # Errors
     /// In words, if the management cluster that was given can't be reached, or has no Machines.
     pub(crate) async fn machines_with_opt_outs(
         &self,
-        machines: &[MachineRef],
+        machines: &[(&str, &MachineRef)],
     ) -> Result<Vec<(String, MachineRecord, String)>, String> {
         let Some(context) = self.management.given.as_deref() else {
             return Ok(Vec::new());
         };
         let cluster = self.management.open(context).await?;
         let mut opted_out = Vec::new();
-        let places = machines.iter().map(|of| (of.api.tool, &*of.namespace));
+        let places = machines.iter().map(|(_, of)| (of.api.tool, &*of.namespace));
         for (tool, namespace) in places.collect::<BTreeSet<_>>() {
             let mut of_place = machines.iter();
-            let is_there = |of: &&MachineRef| of.api.tool == tool && of.namespace == namespace;
-            let Some(of) = of_place.find(is_there) else {
+            let is_there =
+                |(_, of): &&(&str, &MachineRef)| of.api.tool == tool && of.namespace == namespace;
+            let Some((_, of)) = of_place.find(is_there) else {
                 continue;
             };
             let found = machines_with_opt_outs(&cluster.requests, of.api, namespace).await;
             for machine in found.map_err(|error| failure::cause(&error))? {
+                let is_it =
+                    |(node, of): &(&str, &MachineRef)| *node == machine.node() && machine.is_at(of);
+                if !machines.iter().any(is_it) {
+                    continue;
+                }
                 let lock_id = machine.lock_id().unwrap_or_default().to_owned();
                 let node = machine.node().to_owned();
                 let cluster = cluster.clone();

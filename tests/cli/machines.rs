@@ -536,6 +536,39 @@ fn on_an_earlier_machine_of_the_node_go_first() {
     });
 }
 
+/// Two Nodes name one Machine, or the management cluster has a Machine of the same name from another cluster.
+#[test]
+fn on_machines_of_other_nodes_are_left_by_doctor() {
+    // It would remove what other tests left on Machines.
+    in_memory("machine-doctor-others", |cluster| {
+        let (kubeconfig, node, machine) = managed(cluster);
+        let maint = |arguments: &[&str]| cluster.maint(arguments).kubeconfig(&kubeconfig).run();
+        assert_eq!(maint(&["hold", &node, "-m", "disk", CONTEXT]).code, 0);
+        let other = cluster.node("worker-2");
+        let names = json!({"metadata": {"annotations": {
+            "cluster.x-k8s.io/machine": format!("{node}-machine"),
+            "cluster.x-k8s.io/cluster-namespace": "default",
+        }}});
+        cluster.patch(&format!("/api/v1/nodes/{other}"), &names);
+        let run = maint(&["doctor", "--fix", CONTEXT]);
+        assert!(!run.to_string().contains("removed the opt-outs"), "{run}");
+        assert_eq!(opt_outs(cluster, &machine), both());
+        // The lock has ended here, but the Machine is another instance.
+        let spec = json!({"spec": {"providerID": "cloud://1"}});
+        cluster.patch(&machine, &spec);
+        let change = json!({
+            "metadata": {"annotations": {RECORD: null}},
+            "spec": {"providerID": "cloud://2"},
+        });
+        cluster.patch(&format!("/api/v1/nodes/{node}"), &change);
+        let free = json!({"spec": {"holderIdentity": "", "leaseDurationSeconds": 1}});
+        cluster.patch(&format!("{LEASES}/{node}"), &free);
+        let run = maint(&["doctor", "--fix", CONTEXT]);
+        assert!(!run.to_string().contains("removed the opt-outs"), "{run}");
+        assert_eq!(opt_outs(cluster, &machine), both());
+    });
+}
+
 #[test]
 fn that_somebody_removed_are_missed_by_doctor_and_set_again_by_the_hold() {
     in_memory("machine-missing", |cluster| {

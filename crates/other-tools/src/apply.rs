@@ -28,9 +28,10 @@ use serde_json::{Map, Value, json};
 use crate::machine_record::{MachineRecord, RECORD};
 use crate::managed_fields::owners;
 use crate::node_keys::{
-    CORDON, LOCK_ID, NodeKeys, annotation, is_cordoned, is_held_key, is_listed, is_only_ours,
-    is_own_entry, own_entry,
+    CORDON, LOCK_ID, NodeKeys, annotation, is_cordoned, is_held_key, is_only_ours, is_own_entry,
+    own_entry,
 };
+use crate::opt_outs::is_listed;
 use crate::writes::{APPLY, FORCED_APPLY, Kind, MERGE, Tries, patch};
 
 /// The Node and the lock that keys belong to.

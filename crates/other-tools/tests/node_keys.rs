@@ -12,7 +12,7 @@ use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use maintenance_lease::{ApiError, Requests};
 use other_tools::{
-    Conflict, FIELD_MANAGER, KeysOfLock, KeysRemoved, KeysSet, MachineRecord, NodeKeys,
+    Conflict, FIELD_MANAGER, KeysOfLock, KeysRemoved, KeysSet, MachineRecord, NodeKeys, clear_keys,
     remove_keys, set_keys,
 };
 use sandbox::Sandbox;
@@ -365,6 +365,38 @@ fn keys_without_a_lock_id_go_but_not_those_of_a_lock_that_came_meanwhile() {
         let removing = remove_keys::<ApiError>(&requests, case.node, None, shown, no_machine);
         assert_removed(&RUNTIME.block_on(removing).expect("it ends"));
         assert_eq!(case.annotations(), BTreeMap::new());
+    });
+}
+
+/// A kubelet may annotate its Node, but not remove such labels.
+#[test]
+fn a_forged_list_of_keys_removes_only_opt_outs() {
+    on_both("keys-forged", |case| {
+        let (requests, label) = (case.requests(), "example.com/team");
+        let patch = json!({"metadata": {"labels": {label: "pci"}}});
+        let kind = "application/merge-patch+json";
+        let shown = async || Ok(None);
+        for clears in [false, true] {
+            case.send("PATCH", "?fieldManager=kubectl-label", kind, &patch);
+            case.annotate(LOCK_ID, Some("x"));
+            case.annotate(
+                "kubectl-maint.dev/held-set",
+                Some(&format!("{label},{DISRUPT}")),
+            );
+            case.annotate(DISRUPT, Some("true"));
+            let removed = RUNTIME.block_on(async {
+                match clears {
+                    false => {
+                        remove_keys::<ApiError>(&requests, case.node, None, shown, no_machine).await
+                    }
+                    true => clear_keys::<ApiError>(&requests, case.node, shown, no_machine).await,
+                }
+            });
+            removed.expect("it ends");
+            assert_eq!(case.read()["metadata"]["labels"][label], "pci");
+            let annotations = case.annotations();
+            assert!(!annotations.contains_key(LOCK_ID) && !annotations.contains_key(DISRUPT));
+        }
     });
 }
 

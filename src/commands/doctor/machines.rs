@@ -42,7 +42,8 @@ pub(super) async fn check(session: &Session<'_>, reader: &Reader, fix: bool) -> 
         Ok(nodes) => nodes,
         Err(error) => return vec![Discovery::unread(Source::Nodes, &error.into())],
     };
-    let all: Vec<MachineRef> = nodes.iter().map(|node| node.machine.clone()).collect();
+    let all = nodes.iter().map(|node| (&*node.name, &node.machine));
+    let all: Vec<_> = all.collect();
     let opted_out = match session.machines_with_opt_outs(&all).await {
         Ok(opted_out) => opted_out,
         Err(error) => return unread(Source::Machines, error),
@@ -55,15 +56,6 @@ pub(super) async fn check(session: &Session<'_>, reader: &Reader, fix: bool) -> 
     let now = session.locks.server_time().now();
     let (mut count, mut stale, mut repaired) = (0, Vec::new(), Vec::new());
     for (node, record, lock_id) in &opted_out {
-        let is_its = |with: &WithMachine| {
-            let of = &with.machine;
-            (&with.name, of.api.tool, &of.namespace, &of.name)
-                == (node, &*record.tool, &record.namespace, &record.name)
-        };
-        // The management cluster may have Machines of other clusters.
-        if !nodes.iter().any(is_its) {
-            continue;
-        }
         count += 1;
         if standing_lock_id(leases.get(node), now).as_ref() == Some(lock_id) {
             continue;
