@@ -18,6 +18,7 @@ mod lease_plugin;
 mod node_fuzz;
 mod node_others;
 mod node_record;
+mod stall;
 mod verbs;
 
 #[test]
