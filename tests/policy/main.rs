@@ -6,6 +6,7 @@ mod modules;
 mod schema;
 mod support;
 
+mod audit_log;
 mod doctor;
 mod fencing;
 mod held_label;
