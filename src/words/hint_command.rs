@@ -9,7 +9,7 @@ use clap::ArgMatches;
 use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::identity;
 
-use self::typed::{is_set, listed, names, nodes, option, unquoted, values};
+use self::typed::{command, is_set, listed, names, nodes, option, options, unquoted, values};
 use crate::text::{escape, for_shell, shown};
 
 /// How users run it.
@@ -56,6 +56,10 @@ pub(crate) struct Program {
     /// The nodes that were named, however many.
     named: Vec<String>,
     reason: Option<String>,
+    /// The other options of the verb, each with its flag.
+    options: Vec<(String, String)>,
+    /// The command behind `--`, or a placeholder.
+    command: String,
     /// A dry run leads to another one. Empty if it is none.
     dry_run: String,
     waits: bool,
@@ -79,6 +83,8 @@ impl Program {
             nodes: nodes(typed),
             named: names(typed),
             reason: reason.and_then(|reason| repeatable(&reason)),
+            options: options(matches, typed),
+            command: command(typed).unwrap_or_else(|| "COMMAND".to_owned()),
             dry_run: values(typed, "dry_run")
                 .and_then(|mut modes| modes.pop())
                 .map(|mode| format!(" --dry-run={}", for_shell(&mode)))
@@ -132,12 +138,16 @@ impl Program {
         Self {
             verb: verb.to_owned(),
             reason: reason.or(Some(NO_REASON.to_owned())),
+            options: match self.verb == verb {
+                true => self.options.clone(),
+                false => Vec::new(),
+            },
             dry_run: String::new(),
             ..self.clone()
         }
     }
 
-    /// The same command, with `flag`.
+    /// The same command, with `flag`. It leaves out only what changes the output, and how long to wait.
     pub(crate) fn same_command(&self, flag: &str) -> String {
         let (verb, nodes) = (&self.verb, self.nodes(MANY));
         let reason = self.reason.as_ref().map(|reason| format!(" -m {reason}"));
@@ -148,13 +158,17 @@ impl Program {
             _ => &self.dry_run,
         };
         let space = if flag.is_empty() { "" } else { " " };
-        let command = match &**verb {
-            "with" => " -- COMMAND",
-            _ => "",
-        };
-        self.run(format_args!(
-            "{verb} {nodes}{dry_run}{reason}{space}{flag}{command}"
-        ))
+        let replaced = flag.split(' ').next().unwrap_or_default();
+        let options = self.options.iter();
+        let options = options.filter(|(flag, _)| flag != replaced);
+        let options: String = options.map(|(_, option)| option.as_str()).collect();
+        let own = self.run(format_args!(
+            "{verb} {nodes}{dry_run}{reason}{options}{space}{flag}"
+        ));
+        match &**verb {
+            "with" => format!("{own} -- {}", self.command),
+            _ => own,
+        }
     }
 
     /// The given nodes, else `node`.
@@ -255,11 +269,21 @@ mod tests {
     }
 
     #[test]
-    fn the_same_command_has_its_nodes_and_reason_and_nothing_else() {
-        let acquire = run("acquire a node/b a -m it's --duration 1h -o json");
+    fn the_same_command_does_the_same() {
+        let acquire =
+            run("acquire a node/b a -m it's --duration 1h -o json -q --cordon --opt-outs auto");
         assert_eq!(
             acquire.same_command("--wait"),
-            r"kubectl maint acquire a b -m 'it'\''s' --wait"
+            r"kubectl maint acquire a b -m 'it'\''s' --duration 1h --cordon --opt-outs auto --wait"
+        );
+        assert_eq!(
+            acquire.of_verb("hold", None).same_command(""),
+            r"kubectl maint hold a b -m 'it'\''s'"
+        );
+        let until = run("hold a -m x --expect-until 2d --ticket T-1 --context prod");
+        assert_eq!(
+            until.same_command("--expect-until TIME"),
+            "kubectl maint hold a -m x --ticket T-1 --expect-until TIME --context prod"
         );
         assert!(!acquire.waits());
         let selected = run("hold -l rack=7,zone!=a -m x --wait");
@@ -269,9 +293,31 @@ mod tests {
         );
         assert!(selected.waits());
         assert_eq!(
-            run("with a -- sudo reboot").same_command("--wait"),
+            run("with a --context b -- sudo reboot --at=*").same_command("--wait"),
+            r"kubectl maint with a --wait --context b -- sudo reboot '--at=*'"
+        );
+        let long = "0123456789".repeat(10);
+        assert_eq!(
+            run(&format!("with a -- {long}")).same_command("--wait"),
             "kubectl maint with a --wait -- COMMAND"
         );
+    }
+
+    /// The same command is put together from their names.
+    #[test]
+    fn options_are_called_as_their_flags() {
+        let cli = Cli::command();
+        for verb in ["acquire", "hold", "unhold", "renew", "release", "with"] {
+            let verb = cli.find_subcommand(verb).expect("a verb");
+            let options = verb
+                .get_arguments()
+                .filter(|it| !typed::is_said_otherwise(it.get_id().as_str()));
+            let options = options.filter(|it| !it.is_hide_set());
+            for option in options {
+                let flag = option.get_id().as_str().replace('_', "-");
+                assert_eq!(option.get_long(), Some(&*flag), "{}", verb.get_name());
+            }
+        }
     }
 
     #[test]

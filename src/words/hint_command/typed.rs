@@ -3,10 +3,13 @@
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 
-use crate::text::for_shell;
+use crate::text::{escape, for_shell};
 
 /// With more nodes, a line is too long to read.
 const MOST_NODES: usize = 10;
+
+/// A longer command does not fit into a line with the rest.
+const LONGEST_COMMAND: usize = 60;
 
 /// The nodes right after the value of `-m`, and both as one reason.
 pub(super) fn unquoted(typed: &ArgMatches) -> Option<(Vec<String>, String)> {
@@ -42,6 +45,59 @@ pub(super) fn option(matches: &ArgMatches, id: &str, flag: &str) -> Option<Strin
         .iter()
         .map(|value| format!(" {flag} {}", for_shell(value)));
     Some(values.collect())
+}
+
+/// What a hint says in its own way, or leaves out: which nodes and how many of them, the reason, the command, the output, and
+/// how long to wait.
+const SAID_OTHERWISE: [&str; 16] = [
+    "all",
+    "command",
+    "dry_run",
+    "format",
+    "free_only",
+    "hook",
+    "lock_id",
+    "message",
+    "nodes",
+    "nodes_from",
+    "partial",
+    "quiet",
+    "selector",
+    "timeout",
+    "wait",
+    "yes",
+];
+
+pub(super) fn is_said_otherwise(id: &str) -> bool {
+    SAID_OTHERWISE.contains(&id)
+}
+
+/// The other options of the verb that were typed, each with its flag.
+pub(super) fn options(matches: &ArgMatches, typed: &ArgMatches) -> Vec<(String, String)> {
+    let mut options = Vec::new();
+    for id in typed.ids().map(clap::Id::as_str) {
+        // The flags of all verbs choose the place. Groups are called as their types.
+        let is_own = matches.try_contains_id(id).is_err() && !id.starts_with(char::is_uppercase);
+        if !is_own || is_said_otherwise(id) {
+            continue;
+        }
+        let flag = format!("--{}", id.replace('_', "-"));
+        let is_switch = typed.try_get_one::<bool>(id).is_ok();
+        let option = match is_switch {
+            true => is_set(typed, id).then(|| format!(" {flag}")),
+            false => option(typed, id, &flag),
+        };
+        options.extend(option.map(|option| (flag, option)));
+    }
+    options
+}
+
+/// The command that `with` runs, if it can be repeated in a line.
+pub(super) fn command(typed: &ArgMatches) -> Option<String> {
+    let words = values(typed, "command")?;
+    let words: Vec<String> = words.iter().map(|word| for_shell(word)).collect();
+    let command = words.join(" ");
+    (command.len() <= LONGEST_COMMAND && escape(&command) == command).then_some(command)
 }
 
 pub(super) fn is_set(matches: &ArgMatches, id: &str) -> bool {

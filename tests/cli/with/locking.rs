@@ -18,7 +18,7 @@ fn a_node_of_somebody_else_is_left_alone() {
         $ kubectl maint with worker-1 -- /bin/sh -c "echo ran"
         -- stderr
         error: cannot acquire node/worker-1: locked by bob@laptop: "disk errors" (since [time], until [time], [length] left)
-        hint: wait for it with `kubectl maint with worker-1 --wait -- COMMAND`
+        hint: wait for it with `kubectl maint with worker-1 --wait -- /bin/sh -c 'echo ran'`
         -- exit code 3
         "#);
         let run = cluster
@@ -39,7 +39,7 @@ fn ones_own_lock_is_refused_and_says_how_to_go_on() {
         $ kubectl maint with worker-1 -- /bin/sh -c "echo ran"
         -- stderr
         error: cannot acquire node/worker-1: you already hold this lock as alice@bastion (since [time], until [time], [length] left)
-        hint: work under it with `kubectl maint with worker-1 --reentry -- COMMAND`
+        hint: work under it with `kubectl maint with worker-1 --reentry -- /bin/sh -c 'echo ran'`
         -- exit code 3
         "#);
         cluster.maint(["hold", &node, "-m", "bad DIMM"]).succeeds();
@@ -47,7 +47,7 @@ fn ones_own_lock_is_refused_and_says_how_to_go_on() {
         $ kubectl maint with worker-1 -- /bin/sh -c "echo ran"
         -- stderr
         error: cannot acquire node/worker-1: on hold by you as alice@bastion: "bad DIMM" (since [time])
-        hint: work under it with `kubectl maint with worker-1 --reentry -- COMMAND`
+        hint: work under it with `kubectl maint with worker-1 --reentry -- /bin/sh -c 'echo ran'`
         -- exit code 3
         "#);
     });
@@ -146,7 +146,7 @@ fn several_nodes_are_locked_all_or_none() {
         $ kubectl maint with worker-1 worker-2 worker-3 -- /bin/sh -c "echo ran"
         -- stderr
         error: cannot acquire node/worker-3: locked by bob@laptop (since [time], until [time], [length] left)
-        hint: wait for it with `kubectl maint with worker-1 worker-2 worker-3 --wait -- COMMAND`
+        hint: wait for it with `kubectl maint with worker-1 worker-2 worker-3 --wait -- /bin/sh -c 'echo ran'`
         -- exit code 3
         "#);
         assert_eq!(holder_of(cluster, &nodes[0]), None);
@@ -268,7 +268,7 @@ fn a_wait_can_time_out() {
         $ kubectl maint with worker-1 --wait --timeout 0 -- echo ran
         -- stderr
         error: cannot acquire node/worker-1: locked by bob@laptop (since [time], until [time], [length] left)
-        hint: wait without a limit with `kubectl maint with worker-1 --wait -- COMMAND`
+        hint: wait without a limit with `kubectl maint with worker-1 --wait -- echo ran`
         -- exit code 4
         ");
         assert_eq!(run(&["-E", "75"]).code, 75);
@@ -285,7 +285,7 @@ fn ones_own_lock_is_not_waited_for() {
         $ kubectl maint with worker-1 --wait -- echo ran
         -- stderr
         error: cannot acquire node/worker-1: you already hold this lock as alice@bastion (since [time], until [time], [length] left)
-        hint: work under it with `kubectl maint with worker-1 --reentry -- COMMAND`
+        hint: work under it with `kubectl maint with worker-1 --reentry -- echo ran`
         -- exit code 3
         ");
         cluster.maint(["release", &node]).succeeds();
@@ -296,7 +296,7 @@ fn ones_own_lock_is_not_waited_for() {
         -- stderr
         node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c '$PLUGIN with worker-1 --wait -- echo ran'
         error: cannot acquire node/worker-1: you already hold this lock as alice@bastion/with-[process] (since [time], until [time], [length] left)
-        hint: work under it with `kubectl maint with worker-1 --reentry --holder alice@bastion/with-[process] -- COMMAND`
+        hint: work under it with `kubectl maint with worker-1 --reentry --holder alice@bastion/with-[process] -- echo ran`
         node/worker-1 released
         -- exit code 3
         "#);
