@@ -1,12 +1,15 @@
 //! `describe`: everything about the locks of a few nodes.
 
 use clap::Args;
-use maintenance_lease::{Error, RowDetail};
+use futures::join;
+use maintenance_lease::protocol::{Now, identity};
+use maintenance_lease::{Error, NodeLease, RowDetail, Waiter};
 
 use crate::args::nodes::NodeArgs;
 use crate::error::Failure;
 use crate::exit::Code;
 use crate::output::describe;
+use crate::output::status::View;
 use crate::run::interruption::or_interrupted;
 use crate::run::nodes::filter::NodeFilter;
 use crate::run::nodes::node_details::medik8s_finding;
@@ -19,7 +22,8 @@ use crate::words::status::NOTHING_FOUND;
 /// Show everything about the lock of a node, and what to do next
 ///
 /// Shows the lock with its full reason, the health of the node, who fenced it, who had the lock before, and
-/// the commands that you may want to run next. For scripts, use status -o json.
+/// the commands that you may want to run next. If you name one node, also who waits for its lock. For scripts,
+/// use status -o json.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   kubectl maint describe worker-1
@@ -57,16 +61,21 @@ async fn print(
         program: session.program,
     };
     let nodes = filter.nodes(&snapshot, now);
-    if let [node] = &nodes[..]
-        && let Some(details) = snapshot.details.get_mut(node)
-    {
-        details
-            .findings
-            .extend(medik8s_finding(session, node).await);
-    }
+    let waiters = match &nodes[..] {
+        [node] => {
+            let view = snapshot.view(node);
+            let waiters = waiters(session, &view, now);
+            let (finding, waiters) = join!(medik8s_finding(session, node), waiters);
+            if let Some(details) = snapshot.details.get_mut(node) {
+                details.findings.extend(finding);
+            }
+            waiters
+        }
+        _ => Vec::new(),
+    };
     let pages = nodes
         .iter()
-        .map(|node| describe::page(&snapshot.view(node), &reader, now));
+        .map(|node| describe::page(&snapshot.view(node), &waiters, &reader, now));
     let pages: Vec<String> = pages.collect();
     if !pages.is_empty() {
         session.terminal.data(pages.join("\n\n\n"));
@@ -79,4 +88,17 @@ async fn print(
         session.terminal.remark(NOTHING_FOUND);
     }
     Ok(problems.end().await)
+}
+
+/// Who waits for the lock of this node, if somebody has it. Nobody is shown if their Events can't be read.
+async fn waiters(session: &Session<'_>, view: &View<'_>, now: Now) -> Vec<Waiter> {
+    let lease = view.lease.filter(|lease| lease.state(now).is_locked());
+    let Some(holder) = lease.and_then(NodeLease::holder) else {
+        return Vec::new();
+    };
+    let read = session.locks.requests().waiters(Some(view.node)).await;
+    let mut waiters = read.unwrap_or_default();
+    // A waiter who was killed after they had acquired it.
+    waiters.retain(|waiter| waiter.identity != identity::person(holder));
+    waiters
 }

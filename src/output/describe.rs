@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use maintenance_lease::protocol::{Instant, Now, State};
-use maintenance_lease::{NodeLease, NodeLookup};
+use maintenance_lease::{NodeLease, NodeLookup, Waiter};
 use pod_safety::words::age;
 
 use super::status::{Heartbeat, View};
@@ -14,7 +14,7 @@ use crate::words::next_steps::{self, Reader};
 use crate::words::node_keys;
 use crate::words::state::{ShownState, flag_words};
 use crate::words::time::remaining;
-use crate::words::{activity, machine};
+use crate::words::{activity, machine, waiting};
 
 /// A part of the page: a headline, and keys with their values. A value may have several lines.
 struct Section {
@@ -58,10 +58,10 @@ impl Section {
     }
 }
 
-/// The page about a node for `reader`.
-pub(crate) fn page(view: &View<'_>, reader: &Reader<'_>, now: Now) -> String {
+/// The page about a node for `reader`, with those who wait for its lock.
+pub(crate) fn page(view: &View<'_>, waiters: &[Waiter], reader: &Reader<'_>, now: Now) -> String {
     let sections = [
-        lock(view, now),
+        lock(view, waiters, now),
         node(view, now),
         commands(view, reader, now),
     ];
@@ -69,7 +69,7 @@ pub(crate) fn page(view: &View<'_>, reader: &Reader<'_>, now: Now) -> String {
     format!("Name: {}\n{}", escape(view.node), sections.trim_end())
 }
 
-fn lock(view: &View<'_>, now: Now) -> Section {
+fn lock(view: &View<'_>, waiters: &[Waiter], now: Now) -> Section {
     let mut section = Section::new("Lock");
     section.add("State", ShownState::of(view.lease, now).word());
     let Some(lease) = view.lease else {
@@ -85,6 +85,9 @@ fn lock(view: &View<'_>, now: Now) -> Section {
         section.add_some("Renewed", at(lease.renewed()));
         section.add_some(end_key(lease, now), end(lease, now));
         section.add_some("Lock ID", lease.lock_id().map(|id| escape(&id.to_string())));
+        let waiters = waiters.iter().map(|it| waiting::waiter(it, now));
+        let waiters: Vec<String> = waiters.collect();
+        section.add_some("Waiting", (!waiters.is_empty()).then(|| waiters.join("\n")));
     }
     let flags = flag_words(lease, now);
     if !flags.is_empty() {

@@ -8,6 +8,7 @@ use futures::FutureExt as _;
 use futures::future::{LocalBoxFuture, Shared};
 use tokio::sync::Notify;
 
+use super::background;
 use crate::error::Failure;
 use crate::exit::Code;
 use crate::signals::asked_to_end;
@@ -30,6 +31,11 @@ pub(crate) fn run(command: impl Future<Output = Result<Code, Failure>>) -> Resul
         .enable_all()
         .build()
         .context("could not start")?;
+    let command = async {
+        let result = command.await;
+        background::ended().await;
+        result
+    };
     let result = runtime.block_on(async {
         tokio::select! {
             biased;

@@ -14,6 +14,7 @@ use self::progress::{Line, SetUpdate};
 use super::interruption::interrupt;
 use super::lock_command::LockCommand;
 use super::targets::names;
+use super::wait_event::WaitNotice;
 use crate::args::wait::WaitingArgs;
 use crate::error::{Failure, Obstacle, Verb};
 
@@ -66,6 +67,7 @@ impl LockCommand<'_> {
         let mut next = Some(targets);
         while let Some(targets) = next {
             let mut line = Line::new(&self.session, self.verb, waits);
+            let mut notice = WaitNotice::default();
             let (sender, mut reported) = unbounded_channel();
             let report = |progress: SetProgress<'_>| {
                 if let Some(reported) = SetUpdate::of(&progress) {
@@ -78,7 +80,14 @@ impl LockCommand<'_> {
                 tokio::select! {
                     biased;
                     outcome = &mut locking => break outcome,
-                    Some(reported) = reported.recv() => line.apply(reported),
+                    Some(reported) = reported.recv() => {
+                        match &reported {
+                            SetUpdate::Blocked(_, blocked) if waits => notice.waits(&self.session, blocked),
+                            SetUpdate::Blocked(..) | SetUpdate::Unwatched(_) => {}
+                            SetUpdate::Count(..) => notice.ends(),
+                        }
+                        line.apply(reported);
+                    }
                     () = line.due() => line.show(),
                 }
             };
@@ -92,7 +101,7 @@ impl LockCommand<'_> {
             let held = held.map(|(node, change)| (node, Ok(change)));
             results.by_node.extend(held.chain(failed));
             results.interrupted = outcome.interrupted;
-            drop(line);
+            drop((line, notice));
             next = self.without_namespace(&nodes, &results).await?;
         }
         Ok(results)

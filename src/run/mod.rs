@@ -5,6 +5,7 @@
 //! ([`parallel`]), and reports their outcomes ([`report`]). Failures are printed by [`problems`], and
 //! [`interruption`] notices Ctrl-C.
 
+mod background;
 pub(crate) mod confirm;
 pub(crate) mod events;
 pub(crate) mod fencing;
@@ -25,3 +26,4 @@ pub(crate) mod session;
 pub(crate) mod side_effects;
 pub(crate) mod targets;
 pub(crate) mod variables;
+mod wait_event;

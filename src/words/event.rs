@@ -81,6 +81,14 @@ pub(crate) fn of(
     events
 }
 
+/// That `caller` waits for the lock of `node`. The Event itself says since when.
+pub(crate) fn waits(caller: &str, node: &str) -> String {
+    format!(
+        "{} is waiting for the maintenance lock of node/{node}",
+        escape(caller)
+    )
+}
+
 /// The warning that an Event could not be posted.
 pub(crate) fn not_posted(error: &ApiError) -> String {
     format!(

@@ -1,9 +1,9 @@
 //! What a caller waits for, in one line; and for how long, in a shorter one.
 
-use maintenance_lease::Blocked;
 use maintenance_lease::protocol::{Instant, Now, Refusal};
+use maintenance_lease::{Blocked, Waiter};
 
-use super::holder_name::person;
+use super::holder_name::{named, person};
 use super::refusal;
 use super::request::RequestContext;
 use super::time::clock;
@@ -70,6 +70,22 @@ pub(crate) fn short(blocked: &Blocked, set: SetWait, now: Now) -> String {
         _ => String::new(),
     };
     format!("waiting{whom}{}: {when}", so_far(set))
+}
+
+/// Somebody who waits, beside the lock.
+pub(crate) fn waiter(waiter: &Waiter, now: Now) -> String {
+    let since = clock(waiter.since, now.latest);
+    format!("{} (since {since})", named(&waiter.identity))
+}
+
+/// The same in a line of its own.
+pub(crate) fn waiter_line(waiter: &Waiter, now: Now) -> String {
+    format!(
+        "{} has been waiting for node/{} since {}",
+        named(&waiter.identity),
+        escape(&waiter.node),
+        clock(waiter.since, now.latest)
+    )
 }
 
 /// The number of nodes so far, if there are many.

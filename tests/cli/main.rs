@@ -44,6 +44,7 @@ mod ticket;
 mod unhold;
 mod verify;
 mod wait;
+mod waiters;
 mod whoami;
 mod with;
 mod write_conflicts;

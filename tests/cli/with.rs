@@ -13,7 +13,7 @@ use crate::support::{Cluster, Maint, Running};
 
 /// A lease that is lost nine seconds after its last renewal. The next one is due after four, so that a machine
 /// that stands still for seconds keeps neither the command from its start nor a failure from being seen.
-const SHORT: [&str; 6] = [
+pub(crate) const SHORT: [&str; 6] = [
     "--request-timeout",
     "5s",
     "--grace",

@@ -15,7 +15,7 @@ const USERS: &str = "kubectl-maint:users";
 const HOLDERS: &str = "kubectl-maint:holders";
 const ADMINISTRATORS: &str = "kubectl-maint:administrators";
 
-/// What may be done to Leases, and whether the verbs ever do it.
+/// What may be done to Leases and Events, and whether the verbs ever do it.
 const LEASE_VERBS: [&str; 8] = [
     "get",
     "list",
@@ -210,6 +210,36 @@ fn users_can_run_every_verb_if_the_namespace_exists() {
 }
 
 #[test]
+fn a_viewer_sees_which_user_waits() {
+    let plane = deployed();
+    let _logs = plane.keep_logs_on_panic("waiting");
+    plane
+        .create_nodes(&[NodeSpec::ready("awaited")])
+        .expect("a node");
+    let uma = person(plane, "uma", USERS);
+    let ugo = person(plane, "ugo", USERS);
+    let viewer = person(plane, "vic", VIEWERS);
+    succeeds(maint(&uma, &["acquire", "awaited", "--holder", "uma"]));
+    let shows = || {
+        let page = succeeds(maint(&viewer, &["describe", "awaited"])).stdout;
+        page.contains("Waiting:      ugo (since ")
+    };
+    let wait = ["acquire", "awaited", "--holder", "ugo", "--wait"];
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| maint(&ugo, &wait));
+        while !shows() {
+            assert!(!waits.is_finished(), "{:?}", waits.join());
+        }
+        succeeds(maint(&uma, &["release", "awaited", "--holder", "uma"]));
+        succeeds(waits.join().expect("it ends"));
+    });
+    assert!(!shows());
+    let events = ["get", "events", "-n", "kube-node-maintenance", "-o", "name"];
+    let events = plane.kubectl(&events).expect("events");
+    assert!(!events.contains("/awaited-"), "{events}");
+}
+
+#[test]
 fn an_administrator_needs_nothing_prepared_but_has_to_say_so() {
     let plane = ControlPlane::builder()
         .controller_manager(false)
@@ -275,6 +305,14 @@ fn rights_are_the_fewest() {
             .collect()
     };
     let ours = "kube-node-maintenance";
+    let on_events = |group| -> Vec<&str> {
+        LEASE_VERBS
+            .into_iter()
+            .filter(|verb| may(plane, group, verb, "events.events.k8s.io", ours))
+            .collect()
+    };
+    assert_eq!(on_events(VIEWERS), ["list"]);
+    assert_eq!(on_events(USERS), ["list", "create", "patch", "delete"]);
     assert_eq!(on_leases(VIEWERS, ours), ["get", "list", "watch"]);
     assert_eq!(on_leases(USERS, ours), LEASE_VERBS[..5]);
     assert_eq!(on_leases(ADMINISTRATORS, ours), LEASE_VERBS[..5]);

@@ -1,5 +1,6 @@
 //! Events: what happened to an object, kept for a while.
 
+use bytes::Bytes;
 use http::Method;
 use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::json;
@@ -74,6 +75,11 @@ impl Requests {
     /// # Caveats
     /// Dropping this future abandons the answer. The event may still be stored.
     pub async fn post_event(&self, event: &Event<'_>) -> Result<(), ApiError> {
+        self.create_event(event).await.map(drop)
+    }
+
+    /// Posts `event`, and returns the answer.
+    pub(super) async fn create_event(&self, event: &Event<'_>) -> Result<Bytes, ApiError> {
         let about = event.regarding;
         let namespace = about.namespace.as_deref().unwrap_or("default");
         let body = json!({
@@ -94,13 +100,18 @@ impl Requests {
         });
         let call = Call {
             method: Method::POST,
-            path: format!(
-                "/apis/events.k8s.io/v1/namespaces/{}/events",
-                escape(namespace)
-            ),
+            path: path(namespace),
             accept: Accept::Json,
             body: Some(("application/json", body.to_string().into_bytes())),
         };
-        self.call(&call).await.map(drop)
+        self.call(&call).await
     }
+}
+
+/// Where the Events of a namespace are.
+pub(super) fn path(namespace: &str) -> String {
+    format!(
+        "/apis/events.k8s.io/v1/namespaces/{}/events",
+        escape(namespace)
+    )
 }

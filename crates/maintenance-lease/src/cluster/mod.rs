@@ -17,6 +17,7 @@ pub(crate) mod requests;
 mod response_check;
 mod retry;
 pub(crate) mod server_time;
+pub(crate) mod waiters;
 pub(crate) mod watch;
 pub(crate) mod wire;
 pub(crate) mod writes;

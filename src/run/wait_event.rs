@@ -1,0 +1,76 @@
+//! Tells the holder of a lock who waits for it: an Event, as long as somebody waits.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use maintenance_lease::{Blocked, NodeLease, Requests, WAIT_EVENT_PERIOD};
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use super::background;
+use super::events::LIMIT;
+use crate::run::session::Session;
+use crate::words::event;
+
+/// A shorter wait leaves no Event.
+const SHORT: Duration = Duration::from_secs(2);
+
+/// The Event about the node that this command waits for, if it waits.
+#[derive(Default)]
+pub(super) struct WaitNotice {
+    current: Option<Current>,
+}
+
+struct Current {
+    node: String,
+    /// Nothing is sent. Dropping it ends the wait.
+    _ends: oneshot::Sender<Infallible>,
+}
+
+impl WaitNotice {
+    /// The command waits for the node in `blocked`.
+    pub(super) fn waits(&mut self, session: &Session<'_>, blocked: &Blocked) {
+        let node = &blocked.refused.node;
+        let is_known = self.current.as_ref().is_some_and(|it| it.node == *node);
+        let Some(lease) = blocked.refused.lease.clone().filter(|_| !is_known) else {
+            return;
+        };
+        let (ends, ended) = oneshot::channel();
+        self.current = Some(Current {
+            node: node.clone(),
+            _ends: ends,
+        });
+        let requests = session.locks.requests().clone();
+        let identity = session.locks.identity().to_owned();
+        background::spawn(notify(requests, lease, identity, ended));
+    }
+
+    /// The command does not wait any more.
+    pub(super) fn ends(&mut self) {
+        self.current = None;
+    }
+}
+
+/// Posts the Event, renews it, and deletes it at the end of the wait. Without the right to do that, nobody sees who
+/// waits, and the wait is the same.
+async fn notify(
+    requests: Requests,
+    lease: NodeLease,
+    identity: String,
+    mut ended: oneshot::Receiver<Infallible>,
+) {
+    if timeout(SHORT, &mut ended).await.is_ok() {
+        return;
+    }
+    let note = event::waits(&identity, lease.node());
+    let posting = requests.post_wait_event(&lease, &identity, &note);
+    let Ok(Ok(mut event)) = timeout(LIMIT, posting).await else {
+        return;
+    };
+    while timeout(WAIT_EVENT_PERIOD, &mut ended).await.is_err() {
+        // A failure is followed by the next try.
+        let _ = timeout(LIMIT, requests.renew_wait_event(&mut event)).await;
+    }
+    // An Event that stays counts for a few minutes.
+    let _ = timeout(LIMIT, requests.delete_wait_event(event)).await;
+}
