@@ -17,7 +17,7 @@ use crate::args::output::{OutputArgs, offers_no_lock_id, templates};
 use crate::args::protect::ManagementArgs;
 use crate::error::Failure;
 use crate::exit::Code;
-use crate::output::checkup::{Checkup, CheckupList};
+use crate::output::checkup::{self, Checkup, CheckupList};
 use crate::output::format::Format;
 use crate::output::print;
 use crate::run::policies::object;
@@ -98,10 +98,8 @@ pub(crate) async fn run(args: &DoctorArgs, start: &Start<'_>) -> Result<Code, Fa
         .map(|(check, found)| Checkup::new(*check, found, session.program))
         .collect();
     let is_well = !checkups.iter().any(Checkup::is_problem);
-    let width = session.terminal.width();
-    let texts: Vec<String> = checkups.iter().map(|one| one.text(width)).collect();
     let text = match args.output.format() {
-        Format::Text | Format::Wide => Some(texts.join("\n")),
+        Format::Text | Format::Wide => Some(checkup::text(&checkups, session.terminal.width())),
         format => print::data(&CheckupList::new(checkups), format)?,
     };
     if let Some(text) = text {
