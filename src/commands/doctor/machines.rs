@@ -1,7 +1,7 @@
 //! What locks have left on the Machines of Nodes.
 
 use k8s_openapi::api::core::v1::Node;
-use other_tools::{MachineRef, machine_of, standing_lock_id};
+use other_tools::{MachineRef, current_lock_id, machine_of};
 use pod_safety::cluster::Reader;
 
 use crate::run::session::Session;
@@ -45,11 +45,11 @@ pub(super) async fn check(session: &Session<'_>, reader: &Reader, fix: bool) -> 
             continue;
         };
         count += 1;
-        if standing_lock_id(leases.get(node), now).as_ref() == Some(lock_id) {
+        if current_lock_id(leases.get(node), now).as_ref() == Some(lock_id) {
             continue;
         }
         let name = format!("{}/{} of node/{node}", record.namespace, record.name);
-        let shown = || session.standing_lock_id(node);
+        let shown = || session.current_lock_id(node);
         if fix
             && session
                 .remove_machine_opt_outs(node, record, lock_id, shown)
