@@ -69,8 +69,8 @@ pub(crate) async fn run(args: &DoctorArgs, start: &Start<'_>) -> Result<Code, Fa
     let in_force = policies::check(&session, &mut found).await;
     // Before the Nodes, which have the records of what is left on Machines.
     let machines = match session.management.given {
-        Some(_) => Some(machines::check(&session, &reader, args.fix).await),
-        None => None,
+        Some(_) => machines::check(&session, &reader, args.fix).await,
+        None => Vec::new(),
     };
     // Before the Leases: keys are written while their lock is there.
     let nodes = nodes::read(&reader).await;
@@ -86,7 +86,7 @@ pub(crate) async fn run(args: &DoctorArgs, start: &Start<'_>) -> Result<Code, Fa
         }
         Err(failure) => found.push((Check::Leases, Discovery::unread(Source::Leases, &failure))),
     }
-    found.extend(machines.map(|found| (Check::Machines, found)));
+    found.extend(machines.into_iter().map(|found| (Check::Machines, found)));
     let other_locks = other_locks::check(&reader).await.into_iter();
     found.extend(other_locks.map(|found| (Check::OtherLocks, found)));
     // Last, because the answers above tell the server's time.

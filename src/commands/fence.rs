@@ -44,7 +44,7 @@ pub(crate) async fn run(args: &FenceArgs, start: &Start<'_>) -> Result<Code, Fai
         Ok(()) => Ok(()),
         Err(failure) => Err(run.release_own_hold(failure).await),
     };
-    let ended = target.ended(result, run.outcome.take());
+    let ended = target.ended(result, Some(run.take_outcome()));
     let code = session.end(Verb::Fence, vec![ended]).await;
     run.report_lease_end();
     code

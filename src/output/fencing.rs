@@ -1,6 +1,7 @@
 //! A fencing and its records as data.
 
 use maintenance_lease::protocol::Now;
+use other_tools::Finding;
 use pod_safety::cluster::Removed;
 use pod_safety::fencing::{Attempt, How, Record, Remains};
 use pod_safety::outcome;
@@ -9,6 +10,7 @@ use serde::Serialize;
 
 use super::data::{ApiVersion, Entry, List, Time, kind};
 use super::item_error::ItemError;
+use super::other_tool::OtherTool;
 use super::outcome::{Outcome, Replacement};
 use super::why::StuckReason;
 use crate::output::error_code::ErrorCode;
@@ -34,6 +36,9 @@ pub(crate) struct Fencing {
     /// Who fenced the node, when, how and why.
     #[serde(skip_serializing_if = "Option::is_none")]
     fencing_record: Option<FencingRecord>,
+    /// What other tools did to the node before it was fenced.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    other_tools: Vec<OtherTool>,
     /// Pods that stay, as NAMESPACE/NAME.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tolerating: Vec<String>,
@@ -225,6 +230,14 @@ impl Fencing {
         let removed = pods.map(|(pod, outcome)| RemovedPod::of(pod, outcome, now));
         Self {
             removed_pods: removed.collect(),
+            ..self
+        }
+    }
+
+    /// Adds what other tools do to the node.
+    pub(crate) fn with_findings(self, findings: &[Finding]) -> Self {
+        Self {
+            other_tools: findings.iter().map(OtherTool::of).collect(),
             ..self
         }
     }

@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::data::{ApiVersion, Data, Entry, List, Term, Time, kind};
 use super::fencing::{FencingRecord, RunningHook};
 use super::item_error::ItemError;
+use super::other_tool::OtherTool;
 use super::state::LockState;
 use crate::error::Failure;
 use crate::words::cells::last_reason;
@@ -321,33 +322,6 @@ impl Item {
                 &NodeLookup::Unread,
                 now,
             )
-        }
-    }
-}
-
-/// What another tool does to a node.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct OtherTool {
-    /// What it does, such as `KuredReboots`. Later releases know more.
-    activity: String,
-    /// The key on the Node that shows it, or the field.
-    key: String,
-    /// Since when, if that is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    since: Option<Time>,
-    /// A name or a state that the tool wrote there.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    detail: Option<String>,
-}
-
-impl OtherTool {
-    fn of(finding: &Finding) -> Self {
-        Self {
-            activity: format!("{:?}", finding.activity),
-            key: finding.key.clone(),
-            since: finding.since.and_then(Time::of),
-            detail: finding.detail.clone(),
         }
     }
 }

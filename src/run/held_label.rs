@@ -9,7 +9,7 @@ use futures::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::{CLEANUP, Change, Done, Error, HeldLease, NodeLease, PROTECTION};
 use other_tools::{
-    KeysOfLock, KeysRemoved, KeysSet, MachineRecord, MachineRef, NodeKeys, clear_keys,
+    KeysOfLock, KeysOnNode, KeysRemoved, KeysSet, MachineRecord, MachineRef, NodeKeys, clear_keys,
     current_lock_id, machine_of, remove_keys, set_keys,
 };
 
@@ -176,7 +176,10 @@ impl Session<'_> {
                 let known = written.borrow_mut().machine.take();
                 let seen = match (machine, known) {
                     (Some(machine), None) => {
-                        let seen = self.see_machine(lease.node(), &machine).await;
+                        let seen = match self.see_machine(lease.node(), &machine).await {
+                            Ok(seen) => self.replacing_earlier(on, lease.node(), seen).await,
+                            unseen => unseen,
+                        };
                         Some((machine, seen))
                     }
                     (_, known) => known,
@@ -198,6 +201,31 @@ impl Session<'_> {
                 set(true).await
             }
             result => result,
+        }
+    }
+
+    /// Removes the opt-outs on the Machine that the Node has a record of, if it is another one than the Machine `seen`: there
+    /// is one record, and without it nobody would know of them.
+    async fn replacing_earlier(
+        &self,
+        on: &Node,
+        node: &str,
+        seen: MachineSeen,
+    ) -> Result<MachineSeen, Option<String>> {
+        let record = seen.record();
+        let earlier = MachineRecord::on(on).filter(|earlier| !earlier.is_of_same(&record));
+        let Some(earlier) = earlier else {
+            return Ok(seen);
+        };
+        let lock_id = KeysOnNode::of(on).and_then(|keys| keys.lock_id);
+        let shown = || self.current_lock_id(node);
+        let ended = lock_id.unwrap_or_default();
+        match self
+            .remove_machine_opt_outs(node, &earlier, &ended, shown)
+            .await
+        {
+            true => Ok(seen),
+            false => Err(Some(machine::earlier(&earlier))),
         }
     }
 

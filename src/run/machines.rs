@@ -13,7 +13,8 @@ use super::management::ManagementCluster;
 use super::session::Session;
 use crate::error::Failure;
 use crate::text::escape;
-use crate::words::{failure, machine as words, node_keys};
+use crate::words::machine::{self as words, Left};
+use crate::words::{failure, node_keys};
 
 /// A Machine that was read, and its cluster.
 pub(crate) struct MachineSeen {
@@ -109,28 +110,35 @@ impl Session<'_> {
         }
     }
 
-    /// The Machines of `machines` with opt-outs of a lock: the Node that it belongs to, its record, and the id of the lock.
+    /// The Machines with opt-outs of a lock: the Node that it belongs to, its record, and the id of the lock. Each of `machines`
+    /// is named by this Node. The management cluster may have others, also of the same name.
     ///
     /// # Errors
     /// In words, if the management cluster that was given can't be reached, or has no Machines.
     pub(crate) async fn machines_with_opt_outs(
         &self,
-        machines: &[MachineRef],
+        machines: &[(&str, &MachineRef)],
     ) -> Result<Vec<(String, MachineRecord, String)>, String> {
         let Some(context) = self.management.given.as_deref() else {
             return Ok(Vec::new());
         };
         let cluster = self.management.open(context).await?;
         let mut opted_out = Vec::new();
-        let places = machines.iter().map(|of| (of.api.tool, &*of.namespace));
+        let places = machines.iter().map(|(_, of)| (of.api.tool, &*of.namespace));
         for (tool, namespace) in places.collect::<BTreeSet<_>>() {
             let mut of_place = machines.iter();
-            let is_there = |of: &&MachineRef| of.api.tool == tool && of.namespace == namespace;
-            let Some(of) = of_place.find(is_there) else {
+            let is_there =
+                |(_, of): &&(&str, &MachineRef)| of.api.tool == tool && of.namespace == namespace;
+            let Some((_, of)) = of_place.find(is_there) else {
                 continue;
             };
             let found = machines_with_opt_outs(&cluster.requests, of.api, namespace).await;
             for machine in found.map_err(|error| failure::cause(&error))? {
+                let is_it =
+                    |(node, of): &(&str, &MachineRef)| *node == machine.node() && machine.is_at(of);
+                if !machines.iter().any(is_it) {
+                    continue;
+                }
                 let lock_id = machine.lock_id().unwrap_or_default().to_owned();
                 let node = machine.node().to_owned();
                 let cluster = cluster.clone();
@@ -150,6 +158,12 @@ impl Session<'_> {
         ended: &str,
         shown: impl AsyncFn() -> Result<Option<String>, Error>,
     ) -> bool {
+        if !record.is_readable() {
+            let (warning, hint) = words::unreadable(node, self.program);
+            self.terminal.warn(warning);
+            self.terminal.hint(hint);
+            return true;
+        }
         match self
             .try_remove_machine_opt_outs(node, record, ended, shown)
             .await
@@ -171,17 +185,33 @@ impl Session<'_> {
         record: &MachineRecord,
         ended: &str,
         shown: impl AsyncFn() -> Result<Option<String>, Error>,
-    ) -> Result<OptOutsRemoved, String> {
-        let machine = record.machine().ok_or(words::UNKNOWN_API)?;
-        let context = self.management.given.as_deref().unwrap_or(&record.context);
-        let cluster = self.management.open(context).await?;
+    ) -> Result<OptOutsRemoved, Left> {
+        let machine = record.machine();
+        let machine = machine.ok_or_else(|| Left::Failed(words::UNKNOWN_API.to_owned()))?;
+        let given = self.management.given.as_deref();
+        let context = given.unwrap_or(&record.context);
+        let elsewhere = || Left::Elsewhere {
+            context: context.to_owned(),
+        };
+        let server = self
+            .management
+            .server_of(context)
+            .map_err(Left::NoContext)?;
+        // Somebody else may have written the record, or have another context of this name.
+        if given.is_none() && server != record.server {
+            return Err(elsewhere());
+        }
+        let cluster = self.management.open(context).await.map_err(Left::Failed)?;
         let removing =
             remove_machine_opt_outs(&cluster.requests, node, &machine, record, ended, shown);
-        match removing.await.map_err(words_of)? {
-            OptOutsRemoved::Gone if cluster.server != record.server => {
-                Err(words::elsewhere(context, &record.server))
-            }
-            OptOutsRemoved::Copied => Err(words::copied(record, context)),
+        match removing
+            .await
+            .map_err(|error| Left::Failed(words_of(error)))?
+        {
+            OptOutsRemoved::Gone if server != record.server => Err(elsewhere()),
+            OptOutsRemoved::Copied => Err(Left::Copied {
+                context: context.to_owned(),
+            }),
             OptOutsRemoved::OfAnother => {
                 self.terminal
                     .warn(words::not_removed(node, &machine, context));

@@ -2,15 +2,20 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use connect::{Environment, Flags, Notice, Notices, connect};
+use connect::{Environment, Flags, Notice, Notices, connect, server_of};
 use maintenance_lease::{DEFAULT_REQUEST_TIMEOUT, Requests};
 use tokio::sync::Mutex;
+use tokio::time::timeout;
 
 use crate::args::connection::USER_AGENT;
 use crate::text::escape;
 use crate::ui::Terminal;
-use crate::words::session as words;
+use crate::words::{machine, session as words};
+
+/// How long the credential plugin of a context may take that only a record on a Node names. `--request-timeout` may shorten it.
+const PLUGIN_LIMIT: Duration = Duration::from_secs(10);
 
 /// The clusters of Machines, by kubeconfig context.
 pub(crate) struct ManagementClusters<'a> {
@@ -40,30 +45,27 @@ impl<'a> ManagementClusters<'a> {
         }
     }
 
-    /// The cluster behind `context`. Sends nothing, but may run a credential plugin.
+    /// The cluster behind `context`. Sends nothing, but may run a credential plugin: without a time limit if the user named
+    /// the context, because it may be a login.
     ///
     /// # Errors
-    /// In words, if the kubeconfig has no usable context of this name.
+    /// In words, if the kubeconfig has no usable context of this name, or if its credential plugin fails.
     pub(crate) async fn open(&self, context: &str) -> Result<ManagementCluster, String> {
         let mut open = self.open.lock().await;
         if let Some(opened) = open.get(context) {
             return opened.clone();
         }
-        let flags = Flags {
-            context: Some(context.to_owned()),
-            kubeconfig: self.flags.kubeconfig.clone(),
-            impersonate: self.flags.impersonate.clone(),
-            impersonate_groups: self.flags.impersonate_groups.clone(),
-            impersonate_uid: self.flags.impersonate_uid.clone(),
-            impersonate_extra: self.flags.impersonate_extra.clone(),
-            request_timeout: self.flags.request_timeout,
-            disable_compression: self.flags.disable_compression,
-            verbosity: self.flags.verbosity,
-            ..Flags::default()
+        let flags = self.flags(context);
+        let notices = notices(true);
+        let connecting = connect(&flags, self.environment, USER_AGENT, &notices);
+        let limit = self.flags.request_timeout.0.unwrap_or(PLUGIN_LIMIT);
+        let limit = limit.min(PLUGIN_LIMIT);
+        let connected = match self.given.as_deref() == Some(context) {
+            true => Ok(connecting.await),
+            false => timeout(limit, connecting).await,
         };
-        let connected = connect(&flags, self.environment, USER_AGENT, &notices(true)).await;
         let opened = match connected {
-            Ok(connection) => Ok(ManagementCluster {
+            Ok(Ok(connection)) => Ok(ManagementCluster {
                 context: context.to_owned(),
                 requests: Requests::new(
                     connection.client,
@@ -75,10 +77,40 @@ impl<'a> ManagementClusters<'a> {
                 ),
                 server: connection.server,
             }),
-            Err(error) => Err(escape(&error.to_string())),
+            Ok(Err(error)) => Err(escape(&error.to_string())),
+            Err(_) => Err(machine::no_credentials(context, limit)),
         };
         open.insert(context.to_owned(), opened.clone());
         opened
+    }
+
+    /// The URL of the API server behind `context`. Runs and sends nothing.
+    ///
+    /// # Errors
+    /// In words, if the kubeconfig has no usable context of this name.
+    pub(crate) fn server_of(&self, context: &str) -> Result<String, String> {
+        let server = server_of(&self.flags(context), self.environment);
+        server.map_err(|error| escape(&error.to_string()))
+    }
+
+    /// The URL of the API server behind the context that the user named.
+    pub(crate) fn given_server(&self) -> Option<String> {
+        self.server_of(self.given.as_deref()?).ok()
+    }
+
+    fn flags(&self, context: &str) -> Flags {
+        Flags {
+            context: Some(context.to_owned()),
+            kubeconfig: self.flags.kubeconfig.clone(),
+            impersonate: self.flags.impersonate.clone(),
+            impersonate_groups: self.flags.impersonate_groups.clone(),
+            impersonate_uid: self.flags.impersonate_uid.clone(),
+            impersonate_extra: self.flags.impersonate_extra.clone(),
+            request_timeout: self.flags.request_timeout,
+            disable_compression: self.flags.disable_compression,
+            verbosity: self.flags.verbosity,
+            ..Flags::default()
+        }
     }
 }
 

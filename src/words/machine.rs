@@ -1,5 +1,7 @@
 //! The opt-outs on the Machine of a Node, in words.
 
+use std::time::Duration;
+
 use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::Now;
 use other_tools::{MachineRecord, MachineRef, NodeKeys};
@@ -48,6 +50,9 @@ pub(crate) fn of_record(record: &MachineRecord) -> String {
         context,
         ..
     } = record;
+    if !record.is_readable() {
+        return "opt-outs on a Machine (the record can't be read)".to_owned();
+    }
     let [namespace, name, context] = [namespace, name, context].map(|text| escape(text));
     format!("opt-outs on Machine {namespace}/{name} (context {context})")
 }
@@ -61,8 +66,15 @@ pub(crate) fn after_end(
     let machine = keys?.machine.as_ref()?;
     let is_due = |lease: &NodeLease| lease.is_overdue(now) || !lease.state(now).is_locked();
     lease.is_none_or(is_due).then(|| {
-        let (namespace, name) = (escape(&machine.namespace), escape(&machine.name));
-        format!("the opt-outs on Machine {namespace}/{name} still block its deletion and rollouts")
+        let machine = match machine.is_readable() {
+            true => format!(
+                "Machine {}/{}",
+                escape(&machine.namespace),
+                escape(&machine.name)
+            ),
+            false => "a Machine".to_owned(),
+        };
+        format!("the opt-outs on {machine} still block its deletion and rollouts")
     })
 }
 
@@ -88,43 +100,106 @@ pub(crate) const GONE: &str = "its Machine does not exist any more";
 /// The API that the record names is not known.
 pub(crate) const UNKNOWN_API: &str = "this release does not know its API";
 
-/// The context leads to another cluster than before, without this Machine.
-pub(crate) fn elsewhere(context: &str, server: &str) -> String {
-    let context = escape(context);
+/// The credential plugin of a context that only a record names did not end.
+pub(crate) fn no_credentials(context: &str, limit: Duration) -> String {
     format!(
-        "the Machine is not in context {context}; it was in the cluster at {}",
-        escape(server)
+        "the credential plugin of context {} did not end in {}s",
+        escape(context),
+        limit.as_secs()
     )
 }
 
-/// A Machine that was created from a copy has the hook.
-pub(crate) fn copied(record: &MachineRecord, context: &str) -> String {
-    let resource = record.machine().map(|machine| machine.api.resource);
-    format!(
-        "it was created again from a copy; remove them with `kubectl --context {} -n {} edit {} {}`",
-        for_shell(context),
-        for_shell(&record.namespace),
-        resource.unwrap_or_default(),
-        for_shell(&record.name)
+/// The record on `node` can't be read and is removed, and the next command.
+pub(crate) fn unreadable(node: &str, program: &Program) -> (String, String) {
+    (
+        format!(
+            "node/{node}: its record of a Machine can't be read, and was removed: the opt-outs may stay on the Machine, and \
+             block its deletion and rollouts"
+        ),
+        format!(
+            "to remove them: `{}`",
+            program.run("doctor --fix --management-context=NAME")
+        ),
     )
+}
+
+/// Why opt-outs stay on a Machine.
+#[derive(Debug)]
+pub(crate) enum Left {
+    /// It could not be reached or written.
+    Failed(String),
+    /// The context does not lead to the recorded cluster.
+    Elsewhere { context: String },
+    /// The kubeconfig has no such context.
+    NoContext(String),
+    /// It was created from a copy, so others own what it has.
+    Copied { context: String },
 }
 
 /// What a lock that ends leaves on a Machine, and the next command.
 pub(crate) fn left(
     node: &str,
     record: &MachineRecord,
-    cause: &str,
+    left: &Left,
     program: &Program,
 ) -> (String, String) {
+    let server = escape(&record.server);
+    // With `=`, a name that begins with a dash is a value, too.
+    let unhold =
+        |context: &str| program.run(format!("unhold {node} --management-context={context}"));
+    let (cause, hint) = match left {
+        Left::Failed(cause) => {
+            let unhold = unhold(&for_shell(&record.context));
+            (cause.clone(), format!("to remove them: `{unhold}`"))
+        }
+        Left::Elsewhere { context } => (
+            format!(
+                "the Machine is not in context {}; it was in the cluster at {server}",
+                escape(context)
+            ),
+            format!(
+                "to remove them, name the context of that cluster: `{}`",
+                unhold("NAME")
+            ),
+        ),
+        Left::NoContext(cause) => (
+            format!("{cause}; it was that of the cluster at {server}"),
+            format!(
+                "to remove them, name the context of that cluster: `{}`",
+                unhold("NAME")
+            ),
+        ),
+        Left::Copied { context } => {
+            let resource = record.machine().map(|machine| machine.api.resource);
+            let edit = format!(
+                "kubectl --context={} -n {} edit {} {}",
+                for_shell(context),
+                for_shell(&record.namespace),
+                resource.unwrap_or_default(),
+                for_shell(&record.name)
+            );
+            (
+                "it was created again from a copy".to_owned(),
+                format!("to remove them: `{edit}`"),
+            )
+        }
+    };
     let (namespace, name) = (escape(&record.namespace), escape(&record.name));
-    let unhold = format!(
-        "unhold {node} --management-context {}",
-        for_shell(&record.context)
-    );
     (
         format!(
             "node/{node}: the opt-outs on Machine {namespace}/{name} stay, and block its deletion and rollouts: {cause}"
         ),
-        format!("to remove them: `{}`", program.run(unhold)),
+        hint,
     )
+}
+
+/// Why a Machine gets no opt-outs: an earlier Machine of its Node still has some.
+pub(crate) fn earlier(record: &MachineRecord) -> String {
+    let (namespace, name) = (escape(&record.namespace), escape(&record.name));
+    format!("the node's earlier Machine {namespace}/{name} still has opt-outs")
+}
+
+/// A Machine and its node.
+pub(crate) fn of_node(record: &MachineRecord, node: &str) -> String {
+    format!("{}/{} of node/{node}", record.namespace, record.name)
 }

@@ -9,7 +9,8 @@ use crate::text::{escape, shown};
 /// The lock has ended, or is being ended.
 pub(crate) fn lock_ended(is_hold: bool) -> String {
     match is_hold {
-        true => "another command has ended its hold, or has begun to".to_owned(),
+        true => "another command has ended its hold, or has begun to; to protect the node, run `unhold`, then `hold`"
+            .to_owned(),
         false => "its lock has ended, or an interrupted command has begun to end it; to label the Node, run \
                   `release`, then acquire it again"
             .to_owned(),

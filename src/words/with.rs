@@ -1,6 +1,7 @@
 //! What `with` is about to do, and what happens to its locks.
 
 use std::ffi::OsString;
+use std::time::Duration;
 
 use maintenance_lease::protocol::{LockId, Now};
 use maintenance_lease::{Change, Done, Error, NodeLease};
@@ -118,6 +119,11 @@ pub(crate) fn left_to_expire(lease: &NodeLease, processes: Option<usize>, now: N
         lease.node(),
         expires(lease, now)
     )
+}
+
+/// Why the held label of a lock stays.
+pub(crate) fn too_slow(limit: Duration) -> String {
+    format!("it was not removed in {}s", limit.as_secs())
 }
 
 /// A release took longer than the lock lasted.

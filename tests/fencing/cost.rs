@@ -89,3 +89,32 @@ fn risks_are_asked_for_on_a_terminal() {
     assert!(stage.is_tainted(&node), "{said}");
     assert_eq!(stage.record(&node).expect("a record")["why"], "it can go");
 }
+
+/// Another tool may be about to delete the node anyway.
+#[test]
+fn what_other_tools_do_to_the_node_is_reported_first() {
+    let (stage, node) = Stage::with_unreachable_node("cost-tools");
+    let deletes = "ToBeDeletedByClusterAutoscaler=1790000000:NoSchedule";
+    stage.kubectl(&["taint", "node", &node, deletes]);
+    stage.kubectl(&["cordon", &node]);
+    let fence = ["fence", &node, "--powered-off=dark"];
+    let says = "cluster-autoscaler is deleting this node";
+    let tool = json!({
+        "activity": "AutoscalerDeletes", "key": "ToBeDeletedByClusterAutoscaler",
+        "since": "2026-09-21T14:13:20Z",
+    });
+    for more in [&["--dry-run=server"][..], &[]] {
+        let run = stage.maint(fence).args(more).args(["-o", "json"]);
+        let run = run.succeeds();
+        assert_eq!(run.stderr.matches(says).count(), 1, "{run}");
+        let (before, after) = run.stderr.split_once(says).expect("it says so");
+        assert!(before.starts_with("Warning: node/"), "{run}");
+        assert!(after.contains("on hold until it is unfenced"), "{run}");
+        assert!(!run.stderr.contains("cordoned"), "{run}");
+        assert_eq!(run.item()["otherTools"], json!([tool]), "{run}");
+    }
+    // It is fenced: there is nothing to decide any more.
+    let run = stage.maint(fence).args(["-o", "json"]).succeeds();
+    assert!(!run.stderr.contains(says), "{run}");
+    assert_eq!(run.item()["otherTools"], Value::Null);
+}

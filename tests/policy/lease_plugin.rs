@@ -102,7 +102,12 @@ fn holders_hold_and_administrators_take_over() {
         ada.succeeds(&["unhold", node, "--holder", "ada"]);
     }
     hugo.succeeds(&hold);
-    ada.succeeds(&["unhold", node, "--yes", "--holder", "ada"]);
+    let path = format!("/api/v1/nodes/{node}");
+    let label = || admin(plane).get(&path)["metadata"]["labels"]["kubectl-maint.dev/held"].clone();
+    assert_eq!(label(), "true");
+    let run = ada.succeeds(&["unhold", node, "--yes", "--holder", "ada"]);
+    assert!(!run.stderr.contains("that stays"), "{run:?}");
+    assert_eq!(label(), Value::Null);
     // A lock of another client has no nonce.
     let lease = json!({
         "metadata": {"name": "plugin-by-hand", "annotations": hugo.signature(4)},

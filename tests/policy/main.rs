@@ -6,6 +6,7 @@ mod modules;
 mod schema;
 mod support;
 
+mod audit_log;
 mod doctor;
 mod fencing;
 mod held_label;
@@ -18,6 +19,7 @@ mod lease_plugin;
 mod node_fuzz;
 mod node_others;
 mod node_record;
+mod stall;
 mod verbs;
 
 #[test]

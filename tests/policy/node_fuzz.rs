@@ -52,6 +52,7 @@ const HARMLESS: [&str; 6] = [
 struct Writer {
     person: Person,
     may_take_over: bool,
+    may_lock: bool,
     /// Writes only the status, as a kubelet does.
     is_kubelet: bool,
 }
@@ -130,7 +131,7 @@ fn broken_rules(before: &Value, after: &Value, by: &Writer) -> Vec<&'static str>
     }
     let is_changed = old_record != new_record;
     let new_id = note(after, "held-lock-id");
-    let is_signed = !new_id.is_empty() && note(after, "held-user") == name;
+    let is_signed = !new_id.is_empty() && note(after, "held-user") == name && by.may_lock;
     let is_new_lock = is_labelled(after) && is_signed && new_id != lock_id;
     let (was_cordoned, is_cordoned) = (is_cordoned(before), is_cordoned(after));
     let old_taints = disruptive_taints(before);
@@ -347,13 +348,20 @@ fn writers(plane: &ControlPlane) -> Vec<Writer> {
             }
             _ => &[],
         };
+        let is_program = name.starts_with("system:");
         if !groups.contains(&"system:masters") {
             let verbs = ["get", "patch", "update", "delete", "deletecollection"];
-            plane.grant(name, &[node(&verbs)]).expect("rights");
+            let mut rules = vec![node(&verbs)];
+            if !is_program {
+                let leases = Rule::new("coordination.k8s.io", &["leases"], &["patch"]);
+                rules.push(leases);
+            }
+            plane.grant(name, &rules).expect("rights");
         }
         Writer {
             person: person(plane, name, groups),
             may_take_over: !groups.is_empty(),
+            may_lock: !is_program || !groups.is_empty(),
             is_kubelet: name.starts_with("system:node:"),
         }
     });

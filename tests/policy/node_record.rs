@@ -9,8 +9,15 @@ use crate::support::{
     ADMINISTRATORS, NODES, Person, admitted, denying, manifest, person, refused_by,
 };
 
-/// Somebody who may change nodes.
+/// Somebody who may change nodes, and lock them.
 fn keeper(plane: &ControlPlane, name: &str, groups: &[&str]) -> Person {
+    let leases = Rule::new("coordination.k8s.io", &["leases"], &["patch"]);
+    plane.grant(name, &[leases]).expect("rights");
+    controller(plane, name, groups)
+}
+
+/// Somebody who may change nodes, and not lock them.
+fn controller(plane: &ControlPlane, name: &str, groups: &[&str]) -> Person {
     let nodes = Rule::new("", &["nodes", "nodes/status"], &["get", "patch", "delete"]);
     plane.grant(name, &[nodes]).expect("rights");
     person(plane, name, groups)
@@ -231,6 +238,38 @@ fn a_new_holder_replaces_the_label() {
         "another's",
     );
     admitted(bob.patch(&path, &uncordon), "one's own");
+}
+
+/// With a lock id that they make up, they could do to a held node whatever they want.
+#[test]
+fn who_may_not_lock_a_node_is_no_new_holder() {
+    let Some(plane) = denying() else { return };
+    let _logs = plane.keep_logs_on_panic("record-unable");
+    let alice = keeper(plane, "alice", &[]);
+    let carl = controller(plane, "carl", &[]);
+    let path = node(plane, "record-unable");
+    let own = hold("u.1.n", "carl");
+    let answer = carl.patch(&path, &own);
+    refused_by("maint-held-user", &answer, "a free node");
+    let message = answer.expect_err("refused").message;
+    assert!(
+        message.contains(r#"carl needs the right "patch" on leases"#),
+        "{message}"
+    );
+    admitted(alice.patch(&path, &hold("u.2.n", "alice")), "a hold");
+    for path in [&path, &format!("{path}/status")] {
+        refused_by("maint-held-record", &carl.patch(path, &own), "a held node");
+    }
+    refused_by("maint-held-delete", &carl.delete(&path), "deleted");
+    admitted(carl.patch(&path, &note("fenced", Some("x"))), "another key");
+    admitted(alice.patch(&path, &unlabel()), "its end");
+    // The right for this node is enough.
+    let lease = Rule::new("coordination.k8s.io", &["leases"], &["patch"]);
+    let lease = lease.named(&["record-unable"]);
+    plane.grant("carl", &[lease]).expect("rights");
+    admitted(carl.patch(&path, &hold("u.3.n", "carl")), "a hold");
+    let other = node(plane, "record-unable-too");
+    refused_by("maint-held-user", &carl.patch(&other, &own), "another node");
 }
 
 /// The plugin does not use these names as holders, either.

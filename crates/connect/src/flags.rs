@@ -167,7 +167,7 @@ pub struct Flags {
 
 /// The time limit of one request; `None` is without limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timeout(pub(crate) Option<Duration>);
+pub struct Timeout(pub Option<Duration>);
 
 impl Default for Timeout {
     fn default() -> Self {

@@ -33,6 +33,7 @@ pub use self::environment::Environment;
 pub use self::error::{ConnectError, in_words, names_its_source};
 use self::exec_plugin::Stdin;
 pub use self::flags::{Flags, Timeout};
+use self::selection::Target;
 use self::tls::Identity;
 use self::transport::Options;
 
@@ -83,6 +84,18 @@ pub enum Notice {
 /// Where notices go.
 pub type Notices = Arc<dyn Fn(Notice) + Send + Sync>;
 
+/// The URL of the API server that `flags` choose. Runs and sends nothing.
+///
+/// # Errors
+/// When the kubeconfig can't be read, or names something that doesn't exist.
+pub fn server_of(flags: &Flags, environment: &Environment) -> Result<String, ConnectError> {
+    selection::select(flags, environment).map(|target| url(&target))
+}
+
+fn url(target: &Target) -> String {
+    target.server.to_string().trim_end_matches('/').to_owned()
+}
+
 /// Finds the API server and the user's credentials, and builds the client, which calls itself `user_agent`. Sends nothing, but runs the kubeconfig's
 /// credential plugin where there is one.
 ///
@@ -115,12 +128,13 @@ pub async fn connect(
         request_timeout,
         notices: Arc::clone(notices),
     };
+    let server = url(&target);
     let (client, connections) =
         transport::client(&target, identity, credentials, environment, options)?;
     Ok(Connection {
         client,
         context: target.context,
-        server: target.server.to_string().trim_end_matches('/').to_owned(),
+        server,
         user: target.user_description,
         api_user,
         request_timeout,

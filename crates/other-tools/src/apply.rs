@@ -28,9 +28,10 @@ use serde_json::{Map, Value, json};
 use crate::machine_record::{MachineRecord, RECORD};
 use crate::managed_fields::owners;
 use crate::node_keys::{
-    CORDON, LOCK_ID, NodeKeys, annotation, is_cordoned, is_held_key, is_listed, is_only_ours,
-    is_own_entry, own_entry,
+    CORDON, LOCK_ID, NodeKeys, annotation, is_cordoned, is_held_key, is_only_ours, is_own_entry,
+    own_entry,
 };
+use crate::opt_outs::is_listed;
 use crate::writes::{APPLY, FORCED_APPLY, Kind, MERGE, Tries, patch};
 
 /// The Node and the lock that keys belong to.
@@ -83,6 +84,31 @@ impl KeysRemoved {
             Self::Done(before) => Self::Done(before.and(keys)),
             Self::Nothing | Self::StillHeld => Self::Done(keys),
         }
+    }
+}
+
+/// What locks set on the Machine of a Node.
+struct OnMachine<R> {
+    remove: R,
+    /// Of which record and lock it was removed last, and whether something is left there.
+    last: Option<(MachineRecord, String, bool)>,
+}
+
+impl<R: AsyncFn(&MachineRecord, &str) -> bool> OnMachine<R> {
+    /// Removes it, before the end of the lock `ended`, and returns whether something is left. A second attempt is made only for
+    /// another record or lock: somebody may have acquired the node meanwhile.
+    async fn is_left(&mut self, record: Option<&MachineRecord>, ended: &str) -> bool {
+        let Some(record) = record else {
+            return false;
+        };
+        if let Some((of, lock, is_left)) = &self.last
+            && (of, &**lock) == (record, ended)
+        {
+            return *is_left;
+        }
+        let is_left = !(self.remove)(record, ended).await;
+        self.last = Some((record.clone(), ended.to_owned(), is_left));
+        is_left
     }
 }
 
@@ -146,7 +172,7 @@ pub async fn set_keys<E: From<ApiError>>(
 /// ended, and never begins again.
 ///
 /// `remove_from_machine` removes what locks set on the Machine of the Node, before the end of the lock with the given id, and returns whether
-/// nothing is left there. It is called at most once, before the Node is written. Until nothing is left, the Node keeps the record.
+/// nothing is left there. It is called before the Node is written, once for each record and lock. Until nothing is left, the Node keeps the record.
 ///
 /// # Errors
 /// If the Node can't be read or written, or keeps changing. Also the errors of `shown`.
@@ -162,7 +188,10 @@ pub async fn remove_keys<E: From<ApiError>>(
 ) -> Result<KeysRemoved, E> {
     let mut tries = Tries::default();
     let mut removed = KeysRemoved::Nothing;
-    let mut is_off_machine = None;
+    let mut on_machine = OnMachine {
+        remove: remove_from_machine,
+        last: None,
+    };
     // The lock whose label is gone, while other keys of it may be left.
     let mut unlabelled: Option<String> = None;
     loop {
@@ -182,10 +211,7 @@ pub async fn remove_keys<E: From<ApiError>>(
             if shown().await?.is_some() {
                 return Ok(KeysRemoved::StillHeld);
             }
-            if let (Some(record), None) = (&record, is_off_machine) {
-                is_off_machine = Some(remove_from_machine(record, "").await);
-            }
-            let keeps_record = is_off_machine == Some(false);
+            let keeps_record = on_machine.is_left(record.as_ref(), "").await;
             let Some(body) = to_clear(&node, false, keeps_record) else {
                 return Ok(removed);
             };
@@ -207,10 +233,7 @@ pub async fn remove_keys<E: From<ApiError>>(
         if ending != Some(ended) && shown().await?.as_deref() == Some(ended) {
             return Ok(KeysRemoved::StillHeld);
         }
-        if let (Some(record), None) = (&record, is_off_machine) {
-            is_off_machine = Some(remove_from_machine(record, ended).await);
-        }
-        let keeps_record = is_off_machine == Some(false);
+        let keeps_record = on_machine.is_left(record.as_ref(), ended).await;
         removing.machine.take_if(|_| keeps_record);
         let copied = to_disown(&node, ended, keeps_record);
         let is_copy = copied.is_some();
@@ -261,18 +284,21 @@ pub async fn clear_keys<E: From<ApiError>>(
     remove_from_machine: impl AsyncFn(&MachineRecord, &str) -> bool,
 ) -> Result<KeysRemoved, E> {
     let mut tries = Tries::default();
-    let mut is_off_machine = None;
+    let mut on_machine = OnMachine {
+        remove: remove_from_machine,
+        last: None,
+    };
     loop {
         let Some(node) = read(requests, name).await? else {
             return Ok(KeysRemoved::Nothing);
         };
         let keeps_cordon = shown().await?.is_some();
-        if let (Some(record), None) = (MachineRecord::on(&node), is_off_machine) {
-            let lock_id = annotation(&node.metadata, LOCK_ID);
-            let lock_id = lock_id.or(annotation(&node.metadata, BREAKS));
-            is_off_machine = Some(remove_from_machine(&record, lock_id.unwrap_or_default()).await);
-        }
-        let keeps_record = is_off_machine == Some(false);
+        let lock_id = annotation(&node.metadata, LOCK_ID);
+        let lock_id = lock_id.or(annotation(&node.metadata, BREAKS));
+        let record = MachineRecord::on(&node);
+        let keeps_record = on_machine
+            .is_left(record.as_ref(), lock_id.unwrap_or_default())
+            .await;
         let Some(body) = to_clear(&node, keeps_cordon, keeps_record) else {
             return Ok(KeysRemoved::Nothing);
         };

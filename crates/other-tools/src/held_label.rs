@@ -9,9 +9,10 @@ use maintenance_lease::{BREAKS, NodeLease};
 
 use crate::machine_record::{MachineRecord, RECORD};
 use crate::node_keys::{
-    CORDON, HELD, LOCK_ID, NOTES, NodeKeys, SET, annotation, is_cordoned, is_held_key, is_listed,
+    CORDON, HELD, LOCK_ID, NOTES, NodeKeys, SET, annotation, is_cordoned, is_held_key,
     is_only_ours, own_entry,
 };
+use crate::opt_outs::is_listed;
 
 /// Whether the Node was schedulable before the lock. Then it is the lock's cordon that nobody else may undo.
 const SCHEDULABLE: &str = "kubectl-maint.dev/held-schedulable";

@@ -202,16 +202,31 @@ impl Machine {
     /// Whether it says that it is the Machine of this Node. Another management cluster may have one of the same name.
     #[must_use]
     pub fn is_of(&self, node: &str) -> bool {
+        self.node() == node && !self.is_of_another_instance(&self.of)
+    }
+
+    /// Whether a Node with this reference means it.
+    #[must_use]
+    pub fn is_at(&self, reference: &MachineRef) -> bool {
+        let place = |of: &MachineRef| (of.api.tool, of.namespace.clone(), of.name.clone());
+        place(&self.of) == place(reference) && !self.is_of_another_instance(reference)
+    }
+
+    fn is_of_another_instance(&self, reference: &MachineRef) -> bool {
         let instance = self.object.spec["providerID"].as_str();
-        let is_other = instance.zip(self.of.provider_id.as_deref());
-        let is_other = is_other.is_some_and(|(one, other)| one != other);
-        self.node() == node && !is_other
+        let instances = instance.zip(reference.provider_id.as_deref());
+        instances.is_some_and(|(one, other)| one != other)
     }
 
     /// The id of the lock that wrote on it, and did not remove that.
     #[must_use]
     pub fn lock_id(&self) -> Option<&str> {
         annotation(&self.object.metadata, LOCK_ID)
+    }
+
+    /// Whether a lock wrote on this very object, and not on one that it was copied from.
+    pub(crate) fn has_own_keys(&self) -> bool {
+        own_entry(&self.object.metadata).is_some()
     }
 
     /// Whether a hook of ours blocks its deletion, whoever wrote it.

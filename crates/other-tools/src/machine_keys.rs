@@ -31,7 +31,7 @@ pub enum OptOutsRemoved {
     Gone,
     /// The Machine says that it is that of another Node, or of none. Nothing was removed.
     OfAnother,
-    /// Another Machine of this name has our hook: it is a copy, whose fields belong to others.
+    /// It was created from a copy, so the opt-outs on it belong to others.
     Copied,
     /// They belong to the lock that the Lease shows, and were left as they are.
     StillHeld,
@@ -159,6 +159,9 @@ pub async fn remove_machine_opt_outs<E: From<ApiError>>(
         // Whoever may write the Node may have copied the record and the lock id of another one.
         if !machine.is_of(node) {
             return Ok(OptOutsRemoved::OfAnother);
+        }
+        if machine.lock_id().is_some() && !machine.has_own_keys() {
+            return Ok(OptOutsRemoved::Copied);
         }
         let Some(body) = machine.to_remove(ended) else {
             return Ok(OptOutsRemoved::Done);

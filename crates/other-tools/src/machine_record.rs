@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) const RECORD: &str = "kubectl-maint.dev/held-machine";
 
 /// A Machine on which a lock set opt-outs, or is about to. It may be in another cluster.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MachineRecord {
     /// The kubeconfig context that led to its cluster.
     pub context: String,
@@ -24,11 +24,34 @@ pub struct MachineRecord {
 }
 
 impl MachineRecord {
-    /// The record on `node`, if it has a readable one.
+    /// The record on `node`. If somebody has edited it, it may be unreadable.
     #[must_use]
     pub fn on(node: &Node) -> Option<Self> {
         let annotations = node.metadata.annotations.as_ref()?;
-        serde_json::from_str(annotations.get(RECORD)?).ok()
+        Some(serde_json::from_str(annotations.get(RECORD)?).unwrap_or_default())
+    }
+
+    /// Whether both name the same Machine. There may be several ways to its cluster.
+    #[must_use]
+    pub fn is_of_same(&self, other: &Self) -> bool {
+        let place = |record: &Self| {
+            let Self {
+                context: _,
+                server: _,
+                tool,
+                namespace,
+                name,
+                uid,
+            } = record.clone();
+            (tool, namespace, name, uid)
+        };
+        place(self) == place(other)
+    }
+
+    /// Whether it names a Machine.
+    #[must_use]
+    pub fn is_readable(&self) -> bool {
+        !self.name.is_empty()
     }
 
     /// The value of the annotation.
@@ -55,11 +78,17 @@ mod tests {
         assert_eq!(MachineRecord::on(&node), None);
         for (value, expected) in [
             (record.value(), Some(record)),
-            ("m-1".to_owned(), None),
-            ("{}".to_owned(), None),
+            ("m-1".to_owned(), Some(MachineRecord::default())),
+            ("{}".to_owned(), Some(MachineRecord::default())),
         ] {
             node.metadata.annotations = Some([(RECORD.to_owned(), value)].into());
-            assert_eq!(MachineRecord::on(&node), expected);
+            let found = MachineRecord::on(&node);
+            assert_eq!(found, expected);
+            let is_readable = found.is_some_and(|record| record.is_readable());
+            assert_eq!(
+                is_readable,
+                expected.is_some_and(|record| !record.uid.is_empty())
+            );
         }
     }
 }

@@ -88,8 +88,3 @@ pub(crate) fn annotation<'a>(metadata: &'a ObjectMeta, key: &str) -> Option<&'a 
     let annotations = metadata.annotations.as_ref()?;
     annotations.get(key).map(String::as_str)
 }
-
-/// Whether a hold has set this key, or [`CORDON`], on the Node or on the one that it is a copy of.
-pub(crate) fn is_listed(node: &Node, key: &str) -> bool {
-    annotation(&node.metadata, SET).is_some_and(|set| set.split(',').any(|set| set == key))
-}

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::Node;
 
 use crate::machine::{CLUSTER_API, MachineApi, MachineRef, OPENSHIFT};
 use crate::machine_record::MachineRecord;
-use crate::node_keys::NodeKeys;
+use crate::node_keys::{CORDON, NodeKeys, SET, annotation};
 
 /// What tells a tool to leave a node alone.
 #[derive(Debug)]
@@ -118,6 +118,16 @@ impl FromStr for OptOuts {
                 .map(Self::Of),
         }
     }
+}
+
+/// Whether a hold has set this key, or [`CORDON`], on the Node or on the one that it is a copy of. Whoever may annotate the
+/// Node may have written the list, so only the keys that locks set count.
+pub(crate) fn is_listed(node: &Node, key: &str) -> bool {
+    let is_ours =
+        |opt_out: &OptOut| matches!(opt_out.place, Place::Node { key: ours, .. } if ours == key);
+    let listed = annotation(&node.metadata, SET).into_iter();
+    (key == CORDON || OPT_OUTS.iter().any(is_ours))
+        && listed.flat_map(|set| set.split(',')).any(|set| set == key)
 }
 
 impl OptOuts {

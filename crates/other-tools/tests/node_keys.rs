@@ -1,6 +1,6 @@
 //! The keys of a lock on its Node, on a real kube-apiserver and in memory: server-side apply is the API server's work.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::LazyLock;
@@ -12,7 +12,7 @@ use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use maintenance_lease::{ApiError, Requests};
 use other_tools::{
-    Conflict, FIELD_MANAGER, KeysOfLock, KeysRemoved, KeysSet, MachineRecord, NodeKeys,
+    Conflict, FIELD_MANAGER, KeysOfLock, KeysRemoved, KeysSet, MachineRecord, NodeKeys, clear_keys,
     remove_keys, set_keys,
 };
 use sandbox::Sandbox;
@@ -365,6 +365,78 @@ fn keys_without_a_lock_id_go_but_not_those_of_a_lock_that_came_meanwhile() {
         let removing = remove_keys::<ApiError>(&requests, case.node, None, shown, no_machine);
         assert_removed(&RUNTIME.block_on(removing).expect("it ends"));
         assert_eq!(case.annotations(), BTreeMap::new());
+    });
+}
+
+/// A kubelet may annotate its Node, but not remove such labels.
+#[test]
+fn a_forged_list_of_keys_removes_only_opt_outs() {
+    on_both("keys-forged", |case| {
+        let (requests, label) = (case.requests(), "example.com/team");
+        let patch = json!({"metadata": {"labels": {label: "pci"}}});
+        let kind = "application/merge-patch+json";
+        let shown = async || Ok(None);
+        for clears in [false, true] {
+            case.send("PATCH", "?fieldManager=kubectl-label", kind, &patch);
+            case.annotate(LOCK_ID, Some("x"));
+            case.annotate(
+                "kubectl-maint.dev/held-set",
+                Some(&format!("{label},{DISRUPT}")),
+            );
+            case.annotate(DISRUPT, Some("true"));
+            let removed = RUNTIME.block_on(async {
+                match clears {
+                    false => {
+                        remove_keys::<ApiError>(&requests, case.node, None, shown, no_machine).await
+                    }
+                    true => clear_keys::<ApiError>(&requests, case.node, shown, no_machine).await,
+                }
+            });
+            removed.expect("it ends");
+            assert_eq!(case.read()["metadata"]["labels"][label], "pci");
+            let annotations = case.annotations();
+            assert!(!annotations.contains_key(LOCK_ID) && !annotations.contains_key(DISRUPT));
+        }
+    });
+}
+
+/// While the end of one lock waits for the Machine, the next one writes its own record.
+#[test]
+fn the_machine_of_a_lock_that_came_meanwhile_is_not_forgotten() {
+    on_both("keys-machine-race", |case| {
+        let of = |lock_id: &str| {
+            let mut keys = keys();
+            keys.labels = map(&[("kubectl-maint.dev/held", "true")]);
+            keys.machine = Some(MachineRecord {
+                name: format!("m-{lock_id}"),
+                ..MachineRecord::default()
+            });
+            keys
+        };
+        case.set("c", &of("c"));
+        let (uid, requests) = (case.uid(), case.requests());
+        let calls = RefCell::new(Vec::new());
+        let remove_from_machine = async |record: &MachineRecord, ended: &str| {
+            let is_first = calls.borrow().is_empty();
+            let call = (record.name.clone(), ended.to_owned());
+            calls.borrow_mut().push(call);
+            if is_first {
+                let lock = case.lock(&uid, "b");
+                let setting =
+                    set_keys::<ApiError>(&requests, lock, async |_| of("b"), async || Ok(true));
+                let set = setting.await.expect("it is written");
+                assert!(matches!(set, KeysSet::Done(_)), "{set:?}");
+            }
+            true
+        };
+        let shown = async || Ok(Some("b".to_owned()));
+        let removing =
+            remove_keys::<ApiError>(&requests, case.node, Some("b"), shown, remove_from_machine);
+        RUNTIME.block_on(removing).expect("it ends");
+        let expected = [("m-c", "c"), ("m-b", "b")];
+        let expected = expected.map(|(name, lock_id)| (name.to_owned(), lock_id.to_owned()));
+        assert_eq!(calls.into_inner(), expected);
+        assert_eq!(case.annotations().get(LOCK_ID), None);
     });
 }
 

@@ -1,54 +1,66 @@
 //! What locks have left on the Machines of Nodes.
 
 use k8s_openapi::api::core::v1::Node;
-use other_tools::{MachineRef, current_lock_id, machine_of};
+use other_tools::{KeysOnNode, MachineRecord, MachineRef, current_lock_id, machine_of};
 use pod_safety::cluster::Reader;
 
 use crate::run::session::Session;
 use crate::words::doctor::{Discovery, Source};
+use crate::words::machine::of_node;
 
-/// The Machines of this cluster's nodes with opt-outs of a lock that has ended or expired. Their records on the Nodes stay.
-pub(super) async fn check(session: &Session<'_>, reader: &Reader, fix: bool) -> Discovery {
-    let with_machine = |node: Node| {
-        let machine = machine_of(&node)?;
-        Some((node.metadata.name?, machine))
+/// A Node with a Machine.
+struct WithMachine {
+    name: String,
+    machine: MachineRef,
+    /// The lock that set opt-outs on the Machine, and where.
+    recorded: Option<(String, MachineRecord)>,
+}
+
+impl WithMachine {
+    fn new(node: Node) -> Option<Self> {
+        let lock_id = KeysOnNode::of(&node).and_then(|keys| keys.lock_id);
+        Some(Self {
+            machine: machine_of(&node)?,
+            recorded: lock_id.zip(MachineRecord::on(&node)),
+            name: node.metadata.name?,
+        })
+    }
+}
+
+/// The Machines of this cluster's nodes that have opt-outs of a lock that has ended or expired, or lack those of a hold.
+/// The records on the Nodes stay.
+pub(super) async fn check(session: &Session<'_>, reader: &Reader, fix: bool) -> Vec<Discovery> {
+    let unread = |what, error| {
+        vec![Discovery::Unread {
+            what,
+            is_forbidden: false,
+            error,
+        }]
     };
-    let nodes = match reader.select("/api/v1/nodes", "", with_machine).await {
+    let nodes = reader.select("/api/v1/nodes", "", WithMachine::new).await;
+    let nodes = match nodes {
         Ok(nodes) => nodes,
-        Err(error) => return Discovery::unread(Source::Nodes, &error.into()),
+        Err(error) => return vec![Discovery::unread(Source::Nodes, &error.into())],
     };
-    let all: Vec<MachineRef> = nodes.iter().map(|(_, machine)| machine.clone()).collect();
+    let all = nodes.iter().map(|node| (&*node.name, &node.machine));
+    let all: Vec<_> = all.collect();
     let opted_out = match session.machines_with_opt_outs(&all).await {
         Ok(opted_out) => opted_out,
-        Err(error) => {
-            return Discovery::Unread {
-                what: Source::Machines,
-                is_forbidden: false,
-                error,
-            };
-        }
+        Err(error) => return unread(Source::Machines, error),
     };
     // After the Machines: opt-outs are set while their lock is there.
     let leases = match session.locks.list().await {
         Ok(leases) => leases,
-        Err(error) => return Discovery::unread(Source::Leases, &error.into()),
+        Err(error) => return vec![Discovery::unread(Source::Leases, &error.into())],
     };
     let now = session.locks.server_time().now();
     let (mut count, mut stale, mut repaired) = (0, Vec::new(), Vec::new());
-    for (of_node, record, lock_id) in &opted_out {
-        let is_its = |(node, of): &&(String, MachineRef)| {
-            (node, of.api.tool, &of.namespace, &of.name)
-                == (of_node, &*record.tool, &record.namespace, &record.name)
-        };
-        // The management cluster may have Machines of other clusters.
-        let Some((node, _)) = nodes.iter().find(is_its) else {
-            continue;
-        };
+    for (node, record, lock_id) in &opted_out {
         count += 1;
         if current_lock_id(leases.get(node), now).as_ref() == Some(lock_id) {
             continue;
         }
-        let name = format!("{}/{} of node/{node}", record.namespace, record.name);
+        let name = of_node(record, node);
         let shown = || session.current_lock_id(node);
         if fix
             && session
@@ -60,9 +72,29 @@ pub(super) async fn check(session: &Session<'_>, reader: &Reader, fix: bool) -> 
             stale.push(name);
         }
     }
-    match (stale.is_empty(), repaired.is_empty()) {
+    let server = session.management.given_server();
+    let is_missing = |node: &&WithMachine| {
+        let lease = leases.get(&node.name).filter(|lease| lease.is_hold());
+        let standing = current_lock_id(lease, now);
+        node.recorded.as_ref().is_some_and(|(lock_id, record)| {
+            standing.as_ref() == Some(lock_id)
+                && server.as_ref() == Some(&record.server)
+                && !opted_out
+                    .iter()
+                    .any(|(of, _, id)| (of, id) == (&node.name, lock_id))
+        })
+    };
+    let missing = nodes.iter().filter(is_missing);
+    let missing: Vec<_> = missing
+        .map(|node| (node.name.clone(), vec![node.machine.api.tool.to_owned()]))
+        .collect();
+    let mut found = vec![match (stale.is_empty(), repaired.is_empty()) {
         (true, true) => Discovery::Machines(count),
         (true, false) => Discovery::MachinesRepaired(repaired),
         (false, _) => Discovery::StaleMachines(stale),
+    }];
+    if !missing.is_empty() {
+        found.push(Discovery::MissingOptOuts(missing));
     }
+    found
 }

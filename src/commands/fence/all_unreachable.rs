@@ -47,7 +47,7 @@ pub(super) async fn fence_all(
                     terminal.remark(skipped_because(&error));
                     continue;
                 }
-                failure = Some((index, error, run.outcome.take()));
+                failure = Some((index, error, Some(run.take_outcome())));
                 break;
             }
         }
@@ -62,7 +62,7 @@ pub(super) async fn fence_all(
                     Some(observed) => run.follow(observed, &mut timeout).await,
                     None => Ok(()),
                 };
-                ends.push(run.target.ended(result, run.outcome.take()));
+                ends.push(run.target.ended(result, Some(run.take_outcome())));
             }
         }
         Some((index, failure, outcome)) => {
@@ -75,7 +75,7 @@ pub(super) async fn fence_all(
                 session.session.terminal.warn(stopped);
             }
             let fenced = runs.iter_mut();
-            ends.extend(fenced.map(|(run, _)| run.target.ended(Ok(()), run.outcome.take())));
+            ends.extend(fenced.map(|(run, _)| run.target.ended(Ok(()), Some(run.take_outcome()))));
             ends.push(at.ended(Err(failure), outcome));
             ends.extend(not_reached.into_iter().map(|node| Ended {
                 result: Ok(()),

@@ -1,7 +1,9 @@
-//! Reports what a fencing costs before anything is changed, and asks for the risks that the operator has not accepted.
+//! Reports what a fencing costs, and what other tools do to the node, before anything is changed. Asks for the risks that
+//! the operator has not accepted.
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use maintenance_lease::protocol::Now;
+use other_tools::{Activity, findings};
 use pod_safety::cluster::Removed;
 use pod_safety::fencing::Cost;
 use pod_safety::fencing::steps::{Refusal, Unread};
@@ -11,16 +13,28 @@ use super::steps::FenceRun;
 use crate::args::write::reason;
 use crate::error::{Failure, FencingRefusal};
 use crate::ui::Terminal;
+use crate::words::activity;
 use crate::words::fencing::{REASON, cost, refusal};
 use crate::words::force_deletion::accept;
 
 impl FenceRun<'_> {
-    /// Reports the cost, unless it was reported already.
-    pub(super) fn report_cost(&mut self, found: Cost) {
+    /// Reports what other tools do to `node`, and the cost, unless that was reported already.
+    pub(super) fn report_cost(&mut self, node: &Node, found: Cost) {
+        let target = self.target;
+        let mut findings = findings(node);
+        // A cordon stops neither a fencing nor its pods.
+        findings.retain(|finding| finding.activity != Activity::Cordoned);
+        for finding in &findings {
+            if !self.findings.contains(finding) {
+                let words = activity::words(finding, target.now());
+                let terminal = target.session.terminal;
+                terminal.warn(format!("node/{}: {words}", target.node));
+            }
+        }
+        self.findings = findings;
         if found == self.cost {
             return;
         }
-        let target = self.target;
         for line in cost(&target.node, &found) {
             target.session.terminal.remark(line);
         }

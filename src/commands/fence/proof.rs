@@ -64,7 +64,7 @@ impl FenceRun<'_> {
                 }
                 Err(refusal) => {
                     if matches!(refusal, steps::Refusal::NoOwner(_)) {
-                        self.report_cost(cost);
+                        self.report_cost(&observed.evidence.node, cost);
                     }
                     let is_accepted = self.accept(&refusal).await;
                     if !matches!(is_accepted, Ok(true)) {
@@ -82,7 +82,7 @@ impl FenceRun<'_> {
                         continue;
                     }
                     if is_changing {
-                        self.report_cost(cost);
+                        self.report_cost(&observed.evidence.node, cost);
                     }
                     let is_fenced = matches!(step, Step::HoldAgain | Step::Follow);
                     self.is_seen_before |= !is_fenced;

@@ -25,6 +25,13 @@ impl FenceRun<'_> {
         }
     }
 
+    /// The outcome for programs so far.
+    pub(super) fn take_outcome(&mut self) -> Fencing {
+        let outcome = self.outcome.take();
+        let outcome = outcome.unwrap_or_else(|| Fencing::new(&self.target.node));
+        outcome.with_findings(&self.findings)
+    }
+
     /// Reports that the node is fenced, if somebody else or an earlier run did it, and marks its Lease.
     pub(super) async fn report_fenced(&mut self, observed: &Observed) {
         if let Some(record) = &observed.evidence.signs.record

@@ -6,6 +6,7 @@ use kube::ResourceExt as _;
 use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::protocol::{LockId, Refusal as Held};
 use maintenance_lease::{BREAKS, Change, Error, NodeLease};
+use other_tools::Finding;
 use pod_safety::Known;
 use pod_safety::cluster::Removed;
 use pod_safety::fencing::steps::{AcceptedRisks, Lock, Refusal, Step, Unread};
@@ -63,6 +64,8 @@ pub(super) struct FenceRun<'a> {
     pub(super) accepted_losses: Vec<String>,
     /// The reason, if one was given.
     pub(super) why: Option<String>,
+    /// What other tools did to the node, as reported last.
+    pub(super) findings: Vec<Finding>,
     /// The cost that was reported last.
     pub(super) cost: Cost,
     /// Whether the node was seen before it was fenced.
@@ -104,6 +107,7 @@ impl<'a> FenceRun<'a> {
             accepted: args.accepted(),
             accepted_losses: Vec::new(),
             why: args.common.risks.message.clone(),
+            findings: Vec::new(),
             cost: Cost::default(),
             is_seen_before: false,
             leaving: Vec::new(),

@@ -1,5 +1,7 @@
 //! After the command: releases its locks, unless parts of the command may still run.
 
+use std::time::Duration;
+
 use futures::future::join_all;
 use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::{Done, Error, HeldLease, Lost, LostBy, Subject};
@@ -9,7 +11,7 @@ use under_lease::{CommandOutcome, Stage};
 use crate::run::held_label::is_protected;
 use crate::run::interruption::Interruption;
 use crate::run::session::Session;
-use crate::words::{loss, with as words};
+use crate::words::{loss, node_keys, with as words};
 
 /// Releases the locks, if `outcome` allows it. True if a lock was lost before and that was not reported
 /// yet.
@@ -60,6 +62,15 @@ fn leave(session: &Session<'_>, held: HeldLease, processes: Option<usize>) {
     }
 }
 
+/// How long the held label and the opt-outs may take to be removed. What hangs there must not keep the lock.
+const LABEL_LIMIT: Duration = Duration::from_secs(10);
+
+/// How long the lock lasts without another renewal.
+fn left(held: &HeldLease) -> Duration {
+    let deadline = held.held_state().deadline;
+    deadline.since(Machine.boot()).to_duration()
+}
+
 /// What happened to a lock after the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LockEnd {
@@ -75,18 +86,15 @@ async fn release(session: &Session<'_>, held: HeldLease, outcome: &CommandOutcom
     let node = held.node().to_owned();
     let lock_id = held.lock_id();
     let lease = held.held_state().lease;
-    let left = held
-        .held_state()
-        .deadline
-        .since(Machine.boot())
-        .to_duration();
-    let releasing = async {
-        if !held.was_found() && is_protected(&lease) && held.held_state().lost.is_none() {
-            session.try_remove_held_label(&lease).await;
+    if !held.was_found() && is_protected(&lease) && held.held_state().lost.is_none() {
+        let limit = LABEL_LIMIT.min(left(&held) / 2);
+        let removing = timeout(limit, session.try_remove_held_label(&lease));
+        if removing.await.is_err() {
+            let text = node_keys::label_stays(&node, &words::too_slow(limit));
+            session.terminal.warn(text);
         }
-        held.release().await
-    };
-    let Ok(released) = timeout(left, releasing).await else {
+    }
+    let Ok(released) = timeout(left(&held), held.release()).await else {
         session.terminal.warn(words::released_too_late(&node));
         return LockEnd::Left;
     };

@@ -28,6 +28,14 @@ impl Cluster {
         self.create_machine("cluster.x-k8s.io/v1beta2", CLUSTER_API, &name, node)
     }
 
+    /// Gives `node` another Machine of Cluster API, as if it had been provisioned again, and returns the path of it.
+    pub(crate) fn later_machine(&self, node: &str) -> String {
+        let name = format!("{node}-later");
+        let metadata = json!({"metadata": {"annotations": {"cluster.x-k8s.io/machine": name}}});
+        self.patch(&format!("/api/v1/nodes/{node}"), &metadata);
+        self.create_machine("cluster.x-k8s.io/v1beta2", CLUSTER_API, &name, node)
+    }
+
     /// Gives `node` a Machine of OpenShift, which another operator protects with a hook. Returns the path of the Machine.
     pub(crate) fn openshift_machine(&self, node: &str) -> String {
         self.install_machines();
@@ -90,6 +98,33 @@ impl Cluster {
         }
         let text = serde_json::to_string(&without_nulls(&json!(all))).expect("JSON");
         let path = self.directory().join(file);
+        std::fs::write(&path, text).expect("a kubeconfig");
+        path
+    }
+
+    /// `kubeconfig` with one more context, `name`: for the same cluster, but its credential plugin is this shell script.
+    pub(crate) fn with_plugin(&self, kubeconfig: &Path, name: &str, script: &str) -> PathBuf {
+        let mut all = json!(Kubeconfig::read_from(kubeconfig).expect("a kubeconfig"));
+        let cluster = all["contexts"][0]["context"]["cluster"].clone();
+        let exec = json!({
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "command": "sh",
+            "args": ["-c", script],
+            "interactiveMode": "Never",
+        });
+        let more = [
+            ("users", json!({"name": name, "user": {"exec": exec}})),
+            (
+                "contexts",
+                json!({"name": name, "context": {"cluster": cluster, "user": name}}),
+            ),
+        ];
+        for (list, item) in more {
+            let list = all[list].as_array_mut().expect("a list");
+            list.push(item);
+        }
+        let text = serde_json::to_string(&without_nulls(&all)).expect("JSON");
+        let path = self.directory().join(format!("with-{name}"));
         std::fs::write(&path, text).expect("a kubeconfig");
         path
     }

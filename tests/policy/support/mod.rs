@@ -281,19 +281,23 @@ impl Audited {
     /// The writes that broke a rule, by users whose names begin like this. Without those that `doctor` sends to see that
     /// they do.
     pub(crate) fn failures(&self, of: &str) -> Vec<Value> {
-        let log = std::fs::read_to_string(self.plane.api_server().log()).expect("a log");
-        let lines = log
-            .lines()
-            .filter(|line| line.contains("validation_failure"));
-        let events = lines.filter_map(|line| serde_json::from_str(line).ok());
-        let is_of = |event: &Value| {
-            let user = event["user"]["username"].as_str().expect("a user");
-            let is_probe = event["requestURI"]
-                .as_str()
-                .expect("a path")
-                .contains(PROBE);
-            user.starts_with(of) && !is_probe
+        let is_failure = |event: &Value| {
+            let uri = event["requestURI"].as_str().expect("a path");
+            event.to_string().contains("validation_failure") && !uri.contains(PROBE)
         };
+        self.events(of).into_iter().filter(is_failure).collect()
+    }
+
+    /// The logged writes by users whose names begin like this.
+    pub(crate) fn events(&self, of: &str) -> Vec<Value> {
+        let log = std::fs::read_to_string(self.plane.api_server().log()).expect("a log");
+        let is_of = |event: &Value| {
+            let user = event["user"]["username"].as_str();
+            user.is_some_and(|user| user.starts_with(of))
+        };
+        let events = log
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok());
         events.filter(is_of).collect()
     }
 }
