@@ -14,9 +14,9 @@ use std::path::Path;
 use clap::{Arg, Command};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, complete};
 use clap_complete::env::Shells;
+use connect::Environment;
 
 use crate::commands::completion::VARIABLE;
-use connect::Environment;
 
 /// The prefix that kubectl adds to the name of a plugin for completion.
 const COMPLETER: &str = "kubectl_complete-";

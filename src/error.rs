@@ -173,7 +173,7 @@ pub(crate) enum Failure {
         has_one: bool,
     },
     /// This command acquired a lock that it must not keep, and could not release it.
-    NotGivenBack {
+    ReleaseFailed {
         /// The node.
         node: String,
         /// The acquisition.
@@ -290,10 +290,10 @@ impl Failure {
             | Self::InterruptedLock { .. }
             | Self::UnknownFencing { .. }
             | Self::Lock(Error::Unknown { .. }) => LockAfter::Unknown,
-            Self::NotGivenBack { cause, .. } if cause.lock_after() == LockAfter::Unchanged => {
+            Self::ReleaseFailed { cause, .. } if cause.lock_after() == LockAfter::Unchanged => {
                 LockAfter::Kept
             }
-            Self::NotGivenBack { cause, .. } => cause.lock_after(),
+            Self::ReleaseFailed { cause, .. } => cause.lock_after(),
             _ => LockAfter::Unchanged,
         }
     }

@@ -136,7 +136,7 @@ impl Failure {
             | Self::InterruptedWrite { .. } => Kind::Interrupted,
             Self::TimedOut { .. } | Self::Unanswered { .. } => Kind::TimedOut,
             Self::OtherLease { .. } => Kind::Locked,
-            Self::NotGivenBack { cause, .. } => cause.kind(verb),
+            Self::ReleaseFailed { cause, .. } => cause.kind(verb),
             Self::UnknownDeletion { error: None, .. } => Kind::Interrupted,
             Self::UnknownDeletion { .. } => Kind::Other,
             Self::Reported(kind) => *kind,
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(Code::of(&refused, Some(Verb::Acquire)), Code::HELD);
         assert_eq!(Code::of(&refused, Some(Verb::Release)), Code::ERROR);
         assert_eq!(Code::of(&refused, Some(Verb::Hold)), Code::UNSAFE);
-        let kept = Failure::NotGivenBack {
+        let kept = Failure::ReleaseFailed {
             node: "worker-1".to_owned(),
             lock_id: None,
             cause: Box::new(refused),

@@ -23,6 +23,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
+use connect::Environment;
 
 use crate::app::Cli;
 use crate::args::deprecated;
@@ -32,7 +33,6 @@ use crate::run::session::Start;
 use crate::run::variables;
 use crate::ui::Terminal;
 use crate::words::hint_command::Program;
-use connect::Environment;
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();

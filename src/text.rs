@@ -38,24 +38,30 @@ pub(crate) fn escape(text: &str) -> String {
     escaped
 }
 
-/// `words` after `head`, wrapped to at most `width` columns. Later lines are aligned with the first word. A word
-/// is never split, and neither is a command in backticks, because it may be pasted.
+/// `words` after `head`, wrapped to at most `width` columns. Later lines are aligned with the first word. Line
+/// breaks are kept. A word is never split, and neither is a command in backticks, because it may be pasted.
 pub(crate) fn hanging(head: &str, words: &str, width: Option<usize>) -> String {
     let indent = head.width();
     let room = width.map_or(usize::MAX, |width| width.saturating_sub(indent));
+    let lines: Vec<String> = words.lines().flat_map(|line| wrapped(line, room)).collect();
+    let lines = lines.join(&format!("\n{:indent$}", ""));
+    format!("{head}{lines}").trim_end().to_owned()
+}
+
+/// A line, wrapped to at most `room` columns if its words allow it.
+fn wrapped(line: &str, room: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut is_command = false;
-    for word in words.split(' ') {
+    for word in line.split(' ') {
         let fits = |line: &String| is_command || line.width() + 1 + word.width() <= room;
         match lines.last_mut() {
             Some(line) if fits(line) => *line = format!("{line} {word}"),
-            _ if word.is_empty() => {}
+            Some(_) if word.is_empty() => {}
             _ => lines.push(word.to_owned()),
         }
         is_command ^= word.matches('`').count() % 2 == 1;
     }
-    let lines = lines.join(&format!("\n{:indent$}", ""));
-    format!("{head}{lines}").trim_end().to_owned()
+    lines
 }
 
 /// Control characters, and the invisible ones that reorder or hide text.

@@ -23,7 +23,7 @@ use crate::output::format::Format;
 use crate::output::print;
 use crate::output::status::Rows;
 use crate::platform::{TerminalModes, discard_typed};
-use crate::signals::asked_to_end;
+use crate::signals::termination;
 use crate::text::hanging;
 use crate::words::failure::{NO_TEXT, unwritten};
 
@@ -107,6 +107,23 @@ impl Terminal {
                 self.error(&unwritten(&error));
             }
         }
+    }
+
+    /// Prints `data` for programs, or the `text` of it for people.
+    ///
+    /// # Errors
+    /// If it can't be serialized.
+    pub(crate) fn show(
+        &self,
+        data: &impl Data,
+        format: Format,
+        text: impl FnOnce() -> String,
+    ) -> anyhow::Result<()> {
+        if !format.is_for_people() {
+            return self.print(data, format);
+        }
+        self.data(text());
+        Ok(())
     }
 
     /// Prints `data` for programs. A template that gives no text is a surprise for a person at a terminal.
@@ -265,7 +282,7 @@ impl Terminal {
         let answer = tokio::select! {
             biased;
             // First, to handle the SIGINT that dialoguer raises at Ctrl-C.
-            () = asked_to_end() => Err(ErrorKind::Interrupted.into()),
+            () = termination() => Err(ErrorKind::Interrupted.into()),
             answer = self.answer(question, choices) => answer,
         };
         answer.map_err(|error| {

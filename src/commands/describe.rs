@@ -35,7 +35,7 @@ pub(crate) struct DescribeArgs {
 
 pub(crate) async fn run(args: &DescribeArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let selection = args.nodes.selection(None, start.terminal.stdin())?;
-    let session = start.reading_as_holder().await?;
+    let session = start.open_as_holder().await?;
     let filter = NodeFilter {
         selection,
         locks: session.locks.clone(),

@@ -17,9 +17,7 @@ use crate::args::output::{OutputArgs, offers_no_lock_id, templates};
 use crate::args::protect::ManagementArgs;
 use crate::error::Failure;
 use crate::exit::Code;
-use crate::output::checkup::{Checkup, CheckupList};
-use crate::output::format::Format;
-use crate::output::print;
+use crate::output::checkup::{self, Checkup, CheckupList};
 use crate::run::policies::object;
 use crate::run::session::{Session, Start};
 use crate::words::doctor::{Check, Discovery, Source};
@@ -56,7 +54,7 @@ pub(crate) struct DoctorArgs {
 }
 
 pub(crate) async fn run(args: &DoctorArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    let mut session = start.checking().await?;
+    let mut session = start.open_for_checks().await?;
     session.management.given = args.management.management_context.clone();
     let reader = Reader::new(session.locks.requests().clone());
     let version = session.locks.server_version().await?;
@@ -93,20 +91,14 @@ pub(crate) async fn run(args: &DoctorArgs, start: &Start<'_>) -> Result<Code, Fa
     found.extend(other_locks.map(|found| (Check::OtherLocks, found)));
     // Last, because the answers above tell the server's time.
     found.push((Check::Clock, Discovery::Clock(session.clock_warning())));
-    let checkups: Vec<Checkup> = found
-        .iter()
-        .map(|(check, found)| Checkup::new(*check, found, session.program))
-        .collect();
-    let is_well = !checkups.iter().any(Checkup::is_problem);
-    let width = session.terminal.width();
-    let texts: Vec<String> = checkups.iter().map(|one| one.text(width)).collect();
-    let text = match args.output.format() {
-        Format::Text | Format::Wide => Some(texts.join("\n")),
-        format => print::data(&CheckupList::new(checkups), format)?,
-    };
-    if let Some(text) = text {
-        session.terminal.data(text);
-    }
+    let checkups = found.iter();
+    let checkups = checkups.map(|(check, found)| Checkup::new(*check, found, session.program));
+    let checkups = CheckupList::new(checkups.collect());
+    let is_well = !checkups.items().iter().any(Checkup::is_problem);
+    let terminal = session.terminal;
+    terminal.show(&checkups, args.output.format(), || {
+        checkup::text(checkups.items(), terminal.width())
+    })?;
     Ok(if is_well { Code::DONE } else { Code::ERROR })
 }
 

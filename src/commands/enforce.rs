@@ -56,7 +56,7 @@ impl EnforceMode {
 }
 
 pub(crate) async fn run(args: &EnforceArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    let session = start.checking().await?;
+    let session = start.open_for_checks().await?;
     let read = Installed::read(&session, Manifest::has_mode).await;
     match args.mode.map(EnforceMode::mode) {
         None => {

@@ -26,7 +26,7 @@ use crate::run::session::Start;
 
 pub(crate) async fn run(args: &ForceDeleteArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let targets = Targets::of(args)?;
-    let session = start.writing(&args.write, true).await?;
+    let session = start.open_for_writing(&args.write, true).await?;
     args.namespace.apply(&session.locks);
     let process = HoldingCommand::ForceDelete.holder(session.locks.identity());
     let process = session.locks.as_holder(process);

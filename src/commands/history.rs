@@ -46,7 +46,7 @@ pub(crate) struct HistoryArgs {
 pub(crate) async fn run(args: &HistoryArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let format = args.output.format().with_headers(!args.no_headers);
     let node = args.node.as_deref().map(nodes::node_name).transpose()?;
-    let session = start.reading().await?;
+    let session = start.open_for_reading().await?;
     let leases = match &node {
         Some(node) => session.locks.get(node).await?.into_iter().collect(),
         None => {
@@ -61,14 +61,15 @@ pub(crate) async fn run(args: &HistoryArgs, start: &Start<'_>) -> Result<Code, F
         session.must_exist(&node).await?;
     }
     let terminal = session.terminal;
-    if !matches!(format, Format::Text | Format::Wide) {
-        terminal.print(&RecordList::new(records), format)?;
-    } else if records.is_empty() {
+    let records = RecordList::new(records);
+    if records.items().is_empty() && format.is_for_people() {
         terminal.remark(NOTHING_RECORDED);
-    } else {
+        return Ok(Code::DONE);
+    }
+    terminal.show(&records, format, || {
         let is_wide = format == Format::Wide;
         let fit = terminal.width().filter(|_| !is_wide);
-        terminal.data(history::table(&records, is_wide, !args.no_headers, fit));
-    }
+        history::table(records.items(), is_wide, !args.no_headers, fit)
+    })?;
     Ok(Code::DONE)
 }

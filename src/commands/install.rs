@@ -67,7 +67,7 @@ pub(crate) async fn run(args: &InstallArgs, start: &Start<'_>) -> Result<Code, F
         start.terminal.data(text.trim_end());
         return Ok(Code::DONE);
     }
-    let session = start.reading().await?;
+    let session = start.open_for_reading().await?;
     check_version(&session).await?;
     let installed = Installed::read(&session, |_| true).await?;
     installed.must_be_ours()?;

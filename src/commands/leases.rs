@@ -55,13 +55,11 @@ pub(crate) struct LeasesArgs {
 
 pub(crate) async fn run(args: &LeasesArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let format = args.output.format().with_headers(!args.no_headers);
-    let session = start.reading().await?;
+    let session = start.open_for_reading().await?;
     let entries = read(args, &session).await?;
     let now = session.locks.server_time().now();
     let terminal = session.terminal;
-    if !matches!(format, Format::Text | Format::Wide) {
-        terminal.print(&leases::list(&entries, now), format)?;
-    } else if entries.is_empty() {
+    if entries.is_empty() && format.is_for_people() {
         let namespace = session.connection.client.default_namespace();
         let shown = (!args.all_namespaces).then_some(namespace);
         terminal.remark(words::nothing_found(shown, namespace == HEARTBEATS));
@@ -72,7 +70,9 @@ pub(crate) async fn run(args: &LeasesArgs, start: &Start<'_>) -> Result<Code, Fa
             headers: !args.no_headers,
             fit: terminal.width(),
         };
-        terminal.data(leases::table(&entries, layout, now));
+        terminal.show(&leases::list(&entries, now), format, || {
+            leases::table(&entries, layout, now)
+        })?;
     }
     Ok(Problems::new(&session).end().await)
 }

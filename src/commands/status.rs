@@ -161,7 +161,7 @@ impl StatusArgs {
     /// Whether nodes that are free and well are left out: in a table of nodes that nobody selected.
     fn is_brief(&self, selection: &Selection, format: Format) -> bool {
         let is_filtered = self.locked || !self.state.is_empty() || self.abandoned.is_some();
-        is_table(format) && *selection == Selection::All && !self.nodes.all && !is_filtered
+        format.is_for_people() && *selection == Selection::All && !self.nodes.all && !is_filtered
     }
 
     /// How much of each Node to read.
@@ -193,8 +193,8 @@ pub(crate) async fn run(args: &StatusArgs, start: &Start<'_>) -> Result<Code, Fa
         return or_interrupted(run).await;
     }
     let session = match selection {
-        Selection::Mine => start.reading_as_holder().await?,
-        _ => start.reading().await?,
+        Selection::Mine => start.open_as_holder().await?,
+        _ => start.open_for_reading().await?,
     };
     let filter = NodeFilter {
         locks: session.locks.clone(),
@@ -216,10 +216,6 @@ pub(crate) async fn run(args: &StatusArgs, start: &Start<'_>) -> Result<Code, Fa
     } else {
         or_interrupted(report.print_once(args)).await
     }
-}
-
-fn is_table(format: Format) -> bool {
-    matches!(format, Format::Text | Format::Wide)
 }
 
 /// How to show the result.
@@ -276,7 +272,7 @@ impl StatusRun<'_> {
         let now = session.locks.server_time().now();
         let nodes = filter.nodes(&snapshot, now);
         let views: Vec<View<'_>> = nodes.iter().map(|node| snapshot.view(node)).collect();
-        if is_table(self.format) && !views.is_empty() {
+        if self.format.is_for_people() && !views.is_empty() {
             terminal.rows(&self.table(args).rows(&views, now));
         }
         let problems = Problems::new(session);
@@ -293,14 +289,16 @@ impl StatusRun<'_> {
             }
         }
         let left_out = filter.left_out(&snapshot, now);
-        if is_table(self.format) && !self.is_single() && !(views.is_empty() && left_out.nodes == 0)
+        if self.format.is_for_people()
+            && !self.is_single()
+            && !(views.is_empty() && left_out.nodes == 0)
         {
             let states: Vec<_> = views
                 .iter()
                 .map(|view| (ShownState::of(view.lease, now), view.health))
                 .collect();
             terminal.remark(summary(&states, left_out));
-        } else if is_table(self.format) && views.is_empty() && !problems.any() {
+        } else if self.format.is_for_people() && views.is_empty() && !problems.any() {
             terminal.remark(NOTHING_FOUND);
         }
         self.report_unlisted(&snapshot);
@@ -325,7 +323,7 @@ impl StatusRun<'_> {
         }
         if left_out.nodes > 0 {
             session.terminal.remark(left_out.words(items.len()));
-        } else if is_table(self.format) && items.is_empty() && !problems.any() {
+        } else if self.format.is_for_people() && items.is_empty() && !problems.any() {
             session.terminal.remark(NOTHING_FOUND);
         }
         let code = problems.end().await;
@@ -344,7 +342,7 @@ impl StatusRun<'_> {
     ) -> Result<bool, Failure> {
         let terminal = self.session.terminal;
         let now = self.session.locks.server_time().now();
-        if is_table(self.format) {
+        if self.format.is_for_people() {
             let views: Vec<View<'_>> = items.iter().map(|item| snapshot.view(&item.node)).collect();
             terminal.rows(&table.rows(&views, now));
         } else {

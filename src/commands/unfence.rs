@@ -26,7 +26,7 @@ pub(crate) async fn run(args: &UnfenceArgs, start: &Start<'_>) -> Result<Code, F
     let mut run = UnfenceRun::new(&args.common, &target, hook);
     let result = match run.run().await {
         Ok(()) => Ok(()),
-        Err(failure) => Err(run.give_up(failure).await),
+        Err(failure) => Err(run.end_after_failure(failure).await),
     };
     let ended = target.ended(result, run.outcome);
     session.end(Verb::Unfence, vec![ended]).await

@@ -33,7 +33,7 @@ pub(crate) struct UninstallArgs {
 }
 
 pub(crate) async fn run(args: &UninstallArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    let session = start.checking().await?;
+    let session = start.open_for_checks().await?;
     let mut installed = Installed::read(&session, |manifest| !manifest.is_namespace()).await?;
     installed.must_be_ours()?;
     installed.objects.retain(|(_, found)| found.is_some());

@@ -50,7 +50,7 @@ pub(crate) async fn run(args: &VerifyArgs, start: &Start<'_>) -> Result<Code, Fa
         .given(&start.connection.token, start.environment)?;
     let missing = InputError::MissingLockId { variable: VARIABLE };
     let ids = ids.ok_or(missing)?.into_verified(node)?;
-    let session = start.reading().await?;
+    let session = start.open_for_reading().await?;
     let locks = &session.locks;
     let reading = join_all(ids.iter().map(|(node, id)| async move {
         match locks.get(node).await? {

@@ -39,6 +39,6 @@ pub(crate) async fn run(args: &VersionArgs, start: &Start<'_>) -> Result<Code, F
 }
 
 async fn server_version(start: &Start<'_>) -> Result<Info, Failure> {
-    let session = start.reading().await?;
+    let session = start.open_for_reading().await?;
     Ok(session.locks.server_version().await?)
 }

@@ -70,7 +70,7 @@ pub(crate) async fn run(args: &WaitArgs, start: &Start<'_>) -> Result<Code, Fail
     let format = args.output.format();
     let selection = args.nodes.selection(None, start.terminal.stdin())?;
     let begun = Instant::now();
-    let session = start.reading().await?;
+    let session = start.open_for_reading().await?;
     let problems = Problems::changing(&session, Verb::Wait);
     let parallel = args.nodes.parallel;
     let finding = async {

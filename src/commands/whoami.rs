@@ -7,9 +7,7 @@ use maintenance_lease::ApiError;
 use crate::args::output::{OutputArgs, offers_no_lock_id, templates};
 use crate::error::Failure;
 use crate::exit::Code;
-use crate::output::format::Format;
 use crate::output::identity::Identity;
-use crate::output::print;
 use crate::run::interruption::or_interrupted;
 use crate::run::session::Start;
 use crate::run::variables::HOLDER;
@@ -39,7 +37,7 @@ pub(crate) struct WhoamiArgs {
 
 pub(crate) async fn run(args: &WhoamiArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let format = args.output.format();
-    let session = start.reading().await?;
+    let session = start.open_for_reading().await?;
     let user = or_interrupted(async { Ok(session.locks.api_user().await?) }).await;
     let (user, failure) = match user {
         Ok(user) => (Some(user), None),
@@ -53,12 +51,7 @@ pub(crate) async fn run(args: &WhoamiArgs, start: &Start<'_>) -> Result<Code, Fa
     let holder = start.holder.of(&known, start.environment);
     let outer = start.environment.get(HOLDER).map(ToOwned::to_owned);
     let identity = Identity::new(holder, user, outer);
-    let text = match format {
-        Format::Text | Format::Wide => Some(identity.text()),
-        _ => print::data(&identity, format)?,
-    };
-    if let Some(text) = text {
-        session.terminal.data(text);
-    }
+    let terminal = session.terminal;
+    terminal.show(&identity, format, || identity.text())?;
     failure.map_or(Ok(Code::DONE), Err)
 }

@@ -10,7 +10,6 @@ use crate::args::output::{OutputArgs, offers_no_lock_id, templates};
 use crate::error::{Failure, InputError, NothingFound};
 use crate::exit::Code;
 use crate::output::format::Format;
-use crate::output::print;
 use crate::output::why::Finding;
 use crate::run::problems::Problems;
 use crate::run::session::{Session, Start};
@@ -51,7 +50,7 @@ pub(crate) struct WhyArgs {
 
 pub(crate) async fn run(args: &WhyArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let (kind, name) = object(&args.object)?;
-    let session = start.reading().await?;
+    let session = start.open_for_reading().await?;
     let subject = Subject {
         kind,
         namespace: session.connection.client.default_namespace().to_owned(),
@@ -88,15 +87,9 @@ fn print(
     let terminal = session.terminal;
     let now = session.locks.server_time().now();
     let finding = Finding::new(subject, found, session.program);
-    let text = match format {
-        Format::Text | Format::Wide => {
-            Some(finding.text(format == Format::Wide, terminal.width(), now))
-        }
-        _ => print::data(&finding.list(now), format)?,
-    };
-    if let Some(text) = text {
-        terminal.data(text);
-    }
+    terminal.show(&finding.list(now), format, || {
+        finding.text(format == Format::Wide, terminal.width(), now)
+    })?;
     if let Some(unread) = unread(&found.unread) {
         terminal.warn(unread);
     }

@@ -30,7 +30,7 @@ use crate::run::session::{Session, Start};
 use crate::run::side_effects::SideEffects;
 use crate::run::variables::HOLDER;
 use crate::run::{events, problems};
-use crate::signals::asked_to_end;
+use crate::signals::termination;
 use crate::words::change::dry_run_suffix;
 use crate::words::event;
 use crate::words::with::With;
@@ -66,7 +66,7 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
     };
 
     // From here on Ctrl-C is noticed, also between two steps.
-    let mut interrupt = pin!(asked_to_end());
+    let mut interrupt = pin!(termination());
     let _ = poll!(&mut interrupt);
     let changes = locking.all(&selection).await?;
     let words = With {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, FromArgMatches as _};
 use clap_complete::engine::CompletionCandidate;
+use connect::{Environment, Notices, connect};
 use maintenance_lease::protocol::{Now, State};
 use maintenance_lease::{Maintenance, NodeLease, RowDetail};
 use pod_safety::cluster::Reader;
@@ -20,7 +21,6 @@ use crate::words::hint_command::NODE_KINDS;
 use crate::words::holder_name::of_node;
 use crate::words::usage;
 use crate::words::why::Kind;
-use connect::{Environment, Notices, connect};
 
 /// How long to wait for names. The total limit is two seconds, which includes ending a plugin, the shell
 /// and kubectl.

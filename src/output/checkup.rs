@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::data::{ApiVersion, Entry, List, kind};
-use crate::text::hanging;
+use super::grid;
 use crate::words::doctor::{Check, Discovery, Level};
 use crate::words::hint_command::Program;
 
@@ -43,16 +43,17 @@ impl Checkup {
     pub(crate) fn is_problem(&self) -> bool {
         self.level == Level::Problem
     }
+}
 
-    /// What was found, and below it what to do, within `width` columns.
-    pub(crate) fn text(&self, width: Option<usize>) -> String {
-        let (level, check) = (self.level.name(), self.check);
-        let found = hanging(&format!("{level:<9}{check:<15}"), &self.message, width);
-        match &self.hint {
-            Some(hint) => format!("{found}\n{}", hanging(&" ".repeat(24), hint, width)),
-            None => found,
-        }
-    }
+/// What was found, and below it what to do, within `width` columns.
+pub(crate) fn text(checkups: &[Checkup], width: Option<usize>) -> String {
+    let rows = checkups.iter().map(|one| {
+        let found = [Some(&one.message), one.hint.as_ref()];
+        let found: Vec<&str> = found.into_iter().flatten().map(String::as_str).collect();
+        let cells = vec![one.level.name().to_owned(), one.check.to_owned()];
+        (cells, found.join("\n"))
+    });
+    grid::with_words(rows, &[7, 13], "  ", width)
 }
 
 impl Entry for Checkup {

@@ -80,6 +80,10 @@ impl<K: Default, T> List<K, T> {
         }
     }
 
+    pub(crate) fn items(&self) -> &[T] {
+        &self.items
+    }
+
     /// Prints a lock id without its node, if exactly one node was named.
     pub(crate) fn single(self, single: bool) -> Self {
         Self { single, ..self }

@@ -5,6 +5,7 @@ use maintenance_lease::protocol::{Instant, Now, State};
 use maintenance_lease::{NodeLease, NodeLookup, Waiter};
 use pod_safety::words::age;
 
+use super::grid;
 use super::status::{Heartbeat, View};
 use crate::text::escape;
 use crate::words::cells::{last_reason, none, time_left, unknown, unreadable};
@@ -41,20 +42,14 @@ impl Section {
         }
     }
 
-    /// The values are aligned, also in their later lines.
     fn text(&self) -> String {
-        let lengths = self.entries.iter().map(|(key, _)| key.chars().count());
-        let width = lengths.max().unwrap_or(0) + 1;
-        let mut text = format!("{}:\n", self.title);
-        for (key, value) in &self.entries {
-            let mut key = format!("{key}:");
-            for line in value.lines() {
-                text.push_str(format!("  {key:width$}  {line}").trim_end());
-                text.push('\n');
-                key.clear();
-            }
-        }
-        text
+        let entries = self.entries.iter();
+        let entries = entries.map(|(key, value)| (vec![format!("  {key}:")], value.clone()));
+        format!(
+            "{}:\n{}",
+            self.title,
+            grid::with_words(entries, &[], "  ", None)
+        )
     }
 }
 
@@ -65,8 +60,8 @@ pub(crate) fn page(view: &View<'_>, waiters: &[Waiter], reader: &Reader<'_>, now
         node(view, now),
         commands(view, reader, now),
     ];
-    let sections: String = sections.iter().map(Section::text).collect();
-    format!("Name: {}\n{}", escape(view.node), sections.trim_end())
+    let sections = sections.each_ref().map(Section::text).join("\n");
+    format!("Name: {}\n{sections}", escape(view.node))
 }
 
 fn lock(view: &View<'_>, waiters: &[Waiter], now: Now) -> Section {

@@ -105,7 +105,7 @@ impl ErrorCode {
                 Self::TimedOut
             }
             Failure::OtherLease { .. } => Self::WrongLockId,
-            Failure::NotGivenBack { .. } => Self::NotReleased,
+            Failure::ReleaseFailed { .. } => Self::NotReleased,
             Failure::Input(_)
             | Failure::Unexpected(_)
             | Failure::KeepsChanging { .. }

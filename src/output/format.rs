@@ -28,6 +28,11 @@ pub(crate) enum Format {
 }
 
 impl Format {
+    /// Whether it is text or a table, and not data for scripts.
+    pub(crate) fn is_for_people(self) -> bool {
+        matches!(self, Self::Text | Self::Wide)
+    }
+
     /// The same with or without the headers of custom columns.
     pub(crate) fn with_headers(self, headers: bool) -> Self {
         match self {

@@ -9,8 +9,10 @@ use comfy_table::{
 use maintenance_lease::LONGEST_REASON;
 use unicode_width::UnicodeWidthStr as _;
 
+use crate::text::hanging;
+
 /// The space between columns.
-const GAP: &str = "   ";
+pub(crate) const GAP: &str = "   ";
 
 /// The separator between cells, to find them in a line. Text that is safe to print never contains it.
 const BORDER: char = '\t';
@@ -24,12 +26,12 @@ pub(crate) struct Column {
     pub(crate) header: String,
     /// The least width to which its cells may be cut to fit a terminal. `None`: they are never cut. One column
     /// of a table may be cut.
-    pub(crate) least: Option<usize>,
+    pub(crate) least: Option<u16>,
 }
 
 impl Column {
     /// A column whose cells are never cut.
-    pub(crate) fn whole(header: impl Into<String>) -> Self {
+    pub(crate) fn uncut(header: impl Into<String>) -> Self {
         Self {
             header: header.into(),
             least: None,
@@ -48,7 +50,7 @@ pub(crate) struct Grid {
     /// A sample of later rows, to make room for them. It is not printed.
     typical: Option<Vec<String>>,
     /// The widths of the columns in the first part.
-    widths: Option<Vec<usize>>,
+    widths: Option<Vec<u16>>,
 }
 
 impl Grid {
@@ -75,62 +77,89 @@ impl Grid {
         let headers = self.columns.iter().map(|column| column.header.clone());
         let headers: Option<Vec<String>> = self.headers.then(|| headers.collect());
         self.headers = false;
-        let mut table = table(headers.into_iter().chain(cells));
-        let widths = self.widths_of(&table);
-        let exactly = |width| ColumnConstraint::Absolute(Width::Fixed(as_width(width)));
-        table.set_constraints(widths.into_iter().map(exactly));
-        let lines = table.lines().map(|line| line.replace(BORDER, GAP));
+        let rows: Vec<Vec<String>> = headers.into_iter().chain(cells).collect();
+        let lines = match self.widths {
+            Some(_) => self.lines(&rows, None),
+            None => self.first_lines(rows),
+        };
+        let lines = lines.iter().map(|line| with_gaps(line));
         lines.map(|line| line.trim_end().to_owned()).collect()
     }
 
-    /// The widths of the columns. The first rows share the terminal, and later rows keep their widths.
-    fn widths_of(&mut self, table: &Table) -> Vec<usize> {
-        let widest = table.column_max_content_widths().into_iter();
-        let widest: Vec<usize> = widest.map(usize::from).collect();
-        let Some(first) = &self.widths else {
-            let typical = self.typical.take().into_iter().flatten();
-            let typical = typical.map(|cell| cell.width()).chain(repeat(0));
-            let roomy = widest.iter().zip(typical);
-            let roomy = roomy
-                .map(|(&widest, typical)| widest.max(typical))
-                .collect();
-            let fitting = self.fitting(roomy).or_else(|| self.fitting(widest.clone()));
-            // The terminal wraps the rows anyway.
-            let widths = fitting.unwrap_or(widest);
-            self.widths = Some(widths.clone());
-            return widths;
+    /// The first rows share the terminal. A typical row gets room only if all of them fit.
+    fn first_lines(&mut self, mut rows: Vec<Vec<String>>) -> Vec<String> {
+        let count = rows.len();
+        rows.extend(self.typical.take());
+        let fits = |lines: &Vec<String>| {
+            let width = lines.first().map_or(0, |line| with_gaps(line).width());
+            self.fit.is_none_or(|fit| width <= fit)
         };
-        let widths = first.iter().zip(widest).zip(&self.columns);
-        widths
-            .map(
-                |((&first, widest), column)| match (self.fit, column.least) {
-                    (Some(_), Some(_)) => first,
-                    _ => first.max(widest),
-                },
-            )
-            .collect()
+        let mut attempts = (count..=rows.len()).rev();
+        let attempt = |count: usize| Some(self.lines(&rows[..count], self.fit)).filter(fits);
+        let fitting = attempts.find_map(attempt);
+        // The terminal wraps the rows anyway.
+        let mut lines = fitting.unwrap_or_else(|| self.lines(&rows[..count], None));
+        let cells = lines.first().map(|line| line.split(BORDER));
+        self.widths = cells.map(|cells| cells.map(|cell| as_width(cell.width())).collect());
+        lines.truncate(count);
+        lines
     }
 
-    /// `widths` cut to the terminal. `None` if even the least widths don't fit.
-    fn fitting(&self, mut widths: Vec<usize>) -> Option<Vec<usize>> {
-        let excess = self.fit.map_or(0, |fit| total(&widths).saturating_sub(fit));
-        if excess > 0 {
-            let mut columns = widths.iter_mut().zip(&self.columns);
-            let (width, least) =
-                columns.find_map(|(width, column)| Some((width, column.least?)))?;
-            *width = width.checked_sub(excess).filter(|width| *width >= least)?;
-        }
-        Some(widths)
+    /// The lines of `rows`, within `fit`. Later rows keep the widths of the first ones.
+    fn lines(&self, rows: &[Vec<String>], fit: Option<usize>) -> Vec<String> {
+        let mut table = table(rows);
+        let gaps = (GAP.len() - 1) * self.columns.len().saturating_sub(1);
+        let width = fit.map_or(u16::MAX, |fit| as_width(fit.saturating_sub(gaps)));
+        table.set_width(width);
+        let first = self.widths.iter().flatten().map(Some).chain(repeat(None));
+        let widest = table.column_max_content_widths();
+        let columns = self.columns.iter().zip(first).zip(widest);
+        let constraint =
+            |((column, first), widest): ((&Column, Option<&u16>), u16)| match (first, column.least)
+            {
+                (Some(&first), Some(_)) if self.fit.is_some() => {
+                    ColumnConstraint::Absolute(Width::Fixed(first))
+                }
+                (Some(&first), _) => at_least(first),
+                (None, Some(least)) => at_least(least.min(widest)),
+                (None, None) => ColumnConstraint::ContentWidth,
+            };
+        table.set_constraints(columns.map(constraint));
+        table.lines().collect()
     }
 }
 
-/// The width of columns with gaps between them.
-fn total(widths: &[usize]) -> usize {
-    widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1)
+/// A line of a table, with the gaps between its cells.
+fn with_gaps(line: &str) -> String {
+    line.replace(BORDER, GAP)
+}
+
+/// The least room for words beside cells. With less, the words have lines of their own.
+const LEAST_WORDS: usize = 24;
+
+/// Rows of aligned cells, each followed by words, which are wrapped within `fit` and stay aligned. `least` has
+/// the least widths of the cells. comfy-table would split commands, which are pasted, so it does not wrap the words.
+pub(crate) fn with_words(
+    rows: impl IntoIterator<Item = (Vec<String>, String)>,
+    least: &[u16],
+    gap: &str,
+    fit: Option<usize>,
+) -> String {
+    let (cells, words): (Vec<_>, Vec<String>) = rows.into_iter().unzip();
+    let mut table = table(&cells);
+    table.set_constraints(least.iter().copied().map(at_least));
+    let heads = table.lines().map(|line| line.replace(BORDER, gap) + gap);
+    let lines = heads.zip(&words).map(|(head, words)| {
+        match fit.is_some_and(|fit| fit < head.width() + LEAST_WORDS) {
+            true => format!("{}\n{}", head.trim_end(), hanging("    ", words, fit)),
+            false => hanging(&head, words, fit),
+        }
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// A table of these rows. Each stays on one line, and may be cut within a word.
-fn table(rows: impl IntoIterator<Item = Vec<String>>) -> Table {
+fn table(rows: &[Vec<String>]) -> Table {
     let mut table = Table::new();
     let borders = ContentLineStyle::none().junction(BORDER);
     table
@@ -139,7 +168,7 @@ fn table(rows: impl IntoIterator<Item = Vec<String>>) -> Table {
         .set_width(u16::MAX)
         .set_delimiter(BORDER);
     for row in rows {
-        let mut row = Row::from(row.iter().map(|cell| beginning(cell)));
+        let mut row = Row::from(row.iter().map(|cell| truncated(cell)));
         row.max_height(1);
         table.add_row(row);
     }
@@ -149,8 +178,12 @@ fn table(rows: impl IntoIterator<Item = Vec<String>>) -> Table {
     table
 }
 
+fn at_least(width: u16) -> ColumnConstraint {
+    ColumnConstraint::LowerBoundary(Width::Fixed(width))
+}
+
 /// A cell, or the start of one that is too long.
-fn beginning(cell: &str) -> Cow<'_, str> {
+fn truncated(cell: &str) -> Cow<'_, str> {
     match cell.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &cell[..end]).into(),
         None => cell.into(),
@@ -170,7 +203,7 @@ mod tests {
         let cuts = [("A", None), ("B", Some(3)), ("C", None)];
         let columns = cuts.map(|(header, least)| Column {
             least,
-            ..Column::whole(header)
+            ..Column::uncut(header)
         });
         Grid::new(columns.to_vec(), headers, fit)
     }
@@ -225,7 +258,7 @@ mod tests {
     fn characters_count_by_their_width_on_a_terminal() {
         let rows = |fit| {
             let cells = ["e\u{301}e\u{301}e\u{301}", "新しい", "abcdefg"];
-            let mut columns = vec![Column::whole(""), Column::whole("")];
+            let mut columns = vec![Column::uncut(""), Column::uncut("")];
             columns[0].least = Some(1);
             let rows = cells.map(|text| vec![text.to_owned(), "x".to_owned()]);
             Grid::new(columns, false, fit).rows(rows).join("\n")

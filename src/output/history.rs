@@ -151,19 +151,19 @@ pub(crate) fn table(
     fit: Option<usize>,
 ) -> String {
     let mut columns = vec![
-        Column::whole("NODE"),
-        Column::whole("HOLDER"),
-        Column::whole("FROM"),
-        Column::whole("TO"),
-        Column::whole("ENDED"),
+        Column::uncut("NODE"),
+        Column::uncut("HOLDER"),
+        Column::uncut("FROM"),
+        Column::uncut("TO"),
+        Column::uncut("ENDED"),
         Column {
             header: "REASON".to_owned(),
             least: Some(16),
         },
     ];
     if is_wide {
-        columns.push(Column::whole("TICKET"));
-        columns.push(Column::whole("USER"));
+        columns.push(Column::uncut("TICKET"));
+        columns.push(Column::uncut("USER"));
     }
     let time = |time: &Option<Time>| time.as_ref().map_or_else(none, ToString::to_string);
     let row = |record: &Record| {

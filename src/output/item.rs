@@ -19,10 +19,37 @@ use crate::error::Failure;
 use crate::words::cells::last_reason;
 use crate::words::fencing_annotations::FencingAnnotations;
 use crate::words::health;
-use crate::words::state::{LockFlag, lock_flags};
 
 /// The nodes of a command.
 pub(crate) type NodeList = List<kind::NodeMaintenanceList, Item>;
+
+/// Something unusual about a Lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+enum LockFlag {
+    /// The Lease has a time that can't be read, such as one in the year 9999. It counts as far in the future.
+    UnreadableTime,
+    /// The last renewal is in the future: the holder's clock is ahead.
+    ClockAhead,
+    /// It ends more than an hour from now, or was not renewed for longer than that.
+    Overlong,
+    /// It was deleted, but something such as a finalizer keeps it.
+    Deleting,
+}
+
+impl LockFlag {
+    /// What is unusual about `lease`.
+    fn all(lease: &NodeLease, now: Now) -> Vec<Self> {
+        let flags = lease.flags(now);
+        let all = [
+            (flags.unreadable_time, Self::UnreadableTime),
+            (flags.clock_ahead, Self::ClockAhead),
+            (flags.overlong, Self::Overlong),
+            (lease.is_deleting(), Self::Deleting),
+        ];
+        let set = all.into_iter().filter(|(is_set, _)| *is_set);
+        set.map(|(_, flag)| flag).collect()
+    }
+}
 
 /// A node and its lock. Of `state` and `error`, at least one is there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -176,7 +203,7 @@ impl Item {
                 .map(ToOwned::to_owned),
             last_reason: lease.and_then(last_reason).map(ToOwned::to_owned),
             flags: lease
-                .map(|lease| lock_flags(lease, now))
+                .map(|lease| LockFlag::all(lease, now))
                 .unwrap_or_default(),
             node_status: row.row().map(|row: &NodeRow| row.status.clone()),
             node_gone: *row == NodeLookup::Missing,
@@ -193,7 +220,7 @@ impl Item {
         };
         Self {
             lock_id: match failure {
-                Failure::NotGivenBack { lock_id, .. } => lock_id.as_ref().map(ToString::to_string),
+                Failure::ReleaseFailed { lock_id, .. } => lock_id.as_ref().map(ToString::to_string),
                 _ => item.lock_id.clone(),
             },
             ..item.with_error(error)

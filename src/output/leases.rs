@@ -64,7 +64,7 @@ impl Column {
     }
 
     /// The least useful width, for narrow terminals. Names are never cut.
-    fn least(self) -> Option<usize> {
+    fn least(self) -> Option<u16> {
         (self == Self::What).then_some(16)
     }
 

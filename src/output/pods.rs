@@ -10,8 +10,8 @@ use pod_safety::stranded::Stranded;
 
 use self::item::{Item, items};
 pub(crate) use self::record::{StrandedList, list};
-use super::grid::{Column, Grid};
-use crate::text::{escape, hanging};
+use super::grid::{self, GAP};
+use crate::text::escape;
 use crate::words::cells::text;
 use crate::words::stranded as words;
 
@@ -29,9 +29,6 @@ pub(crate) struct Layout {
 const HEADERS: [&str; 4] = ["NAMESPACE", "NAME", "NODE", "OWNER"];
 
 const STATE: &str = "STATE";
-
-/// If less of a terminal's line is left for the state, it has a line of its own.
-const LEAST: usize = 24;
 
 /// The cells of a row, and the state.
 fn row(item: Item<'_>, now: Now) -> ([String; 4], String) {
@@ -64,25 +61,18 @@ fn row(item: Item<'_>, now: Now) -> ([String; 4], String) {
 /// reader asked for.
 pub(crate) fn table(stranded: &Stranded, layout: Layout, now: Now) -> Option<String> {
     let columns = if layout.wide { 4 } else { 3 };
-    let rows = items(stranded).map(|item| row(item, now));
-    let (cells, mut states): (Vec<_>, Vec<String>) = rows.unzip();
-    if states.is_empty() {
+    let mut rows: Vec<(Vec<String>, String)> = items(stranded)
+        .map(|item| {
+            let (cells, state) = row(item, now);
+            (cells[..columns].to_vec(), state)
+        })
+        .collect();
+    if rows.is_empty() {
         return None;
     }
     if layout.headers {
-        states.insert(0, STATE.to_owned());
+        let headers = HEADERS[..columns].iter().map(|&header| header.to_owned());
+        rows.insert(0, (headers.collect(), STATE.to_owned()));
     }
-    let headers = HEADERS[..columns].iter().map(|&one| Column::whole(one));
-    let cells = cells.into_iter().map(|cells| cells[..columns].to_vec());
-    let heads = Grid::new(headers.collect(), layout.headers, None).rows(cells);
-    let longest = heads.iter().map(|head| head.chars().count()).max()?;
-    let is_narrow = layout.fit.is_some_and(|fit| fit < longest + 3 + LEAST);
-    let lines = heads.iter().zip(states).map(|(head, state)| {
-        if is_narrow {
-            format!("{head}\n{}", hanging("    ", &state, layout.fit))
-        } else {
-            hanging(&format!("{head:longest$}   "), &state, layout.fit)
-        }
-    });
-    Some(lines.collect::<Vec<_>>().join("\n"))
+    Some(grid::with_words(rows, &[], GAP, layout.fit))
 }

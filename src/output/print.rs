@@ -39,7 +39,7 @@ fn template(
     let text = match template.apply(&data, escape) {
         Rendered::Text(text) => text,
         Rendered::Table { headers: of, rows } => {
-            let columns = of.into_iter().map(Column::whole).collect();
+            let columns = of.into_iter().map(Column::uncut).collect();
             Grid::new(columns, headers, None).rows(rows).join("\n")
         }
     };

@@ -6,7 +6,8 @@ use pod_safety::checks::{Level, OF_NODE, UNREAD, Verdict};
 use pod_safety::report::{Report, Target};
 use pod_safety::words::few;
 
-use crate::text::{escape, hanging};
+use super::grid;
+use crate::text::escape;
 use crate::words::fencing::count;
 use crate::words::force_deletion::{ALL_PODS, and_more, blocker_hint, checks_ok, heading, level};
 
@@ -72,12 +73,15 @@ fn one(
         .filter(|verdict| verdict.level == Level::Ok && !problems.contains(verdict.id))
         .map(|verdict| verdict.id)
         .collect();
-    let width = lines.iter().map(|line| line.id.len()).max().unwrap_or(0);
-    let mut text = vec![heading(reports)];
-    text.extend(lines.iter().map(|line| {
+    let rows = lines.iter().map(|line| {
         let is_overridden = overridden.iter().any(|id| id == line.id);
-        line.text(reports, is_overridden, width, columns)
-    }));
+        let cells = vec![format!("  {}", level(line.level)), line.id.to_owned()];
+        (cells, line.words(reports, is_overridden))
+    });
+    let mut text = vec![heading(reports)];
+    if !lines.is_empty() {
+        text.push(grid::with_words(rows, &[9], "  ", columns));
+    }
     if detail == Detail::Brief && !fine.is_empty() {
         text.push(format!("  {}", checks_ok(fine.len())));
     }
@@ -123,14 +127,7 @@ fn add<'a>(lines: &mut Vec<Line<'a>>, target: &'a Target, verdict: &'a Verdict, 
 }
 
 impl Line<'_> {
-    fn text(
-        &self,
-        reports: &[Report],
-        is_overridden: bool,
-        width: usize,
-        columns: Option<usize>,
-    ) -> String {
-        let level = level(self.level);
+    fn words(&self, reports: &[Report], is_overridden: bool) -> String {
         let hidden = self.words.len().saturating_sub(MOST_UNREAD);
         let mut words = self.words[..self.words.len() - hidden].join("; ");
         if hidden > 0 {
@@ -143,11 +140,7 @@ impl Line<'_> {
             Level::Blocker => format!(" ({})", blocker_hint(self.id, self.is_final, is_overridden)),
             _ => String::new(),
         };
-        hanging(
-            &format!("  {level:<7}  {:<width$}  ", self.id),
-            &escape(&format!("{}{words}{blocker_hint}", self.subject(reports))),
-            columns,
-        )
+        escape(&format!("{}{words}{blocker_hint}", self.subject(reports)))
     }
 
     /// What the finding is about, if the reports are about more.

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::data::{ApiVersion, Entry, List, Time, kind};
+use super::grid::{self, GAP};
 use crate::text::hanging;
 use crate::words::hint_command::Program;
 use crate::words::why::{self, Kind, Step, Subject};
@@ -45,7 +46,7 @@ pub(crate) struct Diagnosis<'a> {
     blocks: Vec<String>,
     /// What to run next, the safest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    next: Vec<Next>,
+    next: Vec<NextCommand>,
     /// What could not be read. Other reasons may be missing for this.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unread: Vec<Unread>,
@@ -81,14 +82,13 @@ impl StuckReason {
 
 /// A command to run next.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(rename = "NextCommand")]
-pub(crate) struct Next {
+pub(crate) struct NextCommand {
     command: String,
     /// What it is for.
     about: &'static str,
 }
 
-impl From<Step> for Next {
+impl From<Step> for NextCommand {
     fn from(step: Step) -> Self {
         Self {
             command: step.command,
@@ -144,22 +144,17 @@ impl<'a> Finding<'a> {
     /// The same, with each reason on its own line after its code.
     fn lines(&self, now: Now) -> String {
         let opening = why::opening(self.subject, self.found, now);
-        let reasons = self.found.reasons.iter();
-        let reasons: Vec<(&str, String)> = reasons
-            .map(|reason| (why::code(reason), why::sentence(reason, now)))
-            .collect();
-        let width = reasons
-            .iter()
-            .map(|(code, _)| code.len())
-            .max()
-            .unwrap_or(0);
-        let reasons = reasons
-            .iter()
-            .map(|(code, message)| format!("  {code:width$}   {message}"));
+        let reasons = self.found.reasons.iter().map(|reason| {
+            let code = format!("  {}", why::code(reason));
+            (vec![code], why::sentence(reason, now))
+        });
+        let reasons = grid::with_words(reasons, &[], GAP, None);
         let blocks = self.found.blocks.iter();
         let blocks = blocks.map(|blocked| why::blocked_sentence(blocked, now));
-        let lines: Vec<String> = [opening].into_iter().chain(reasons).chain(blocks).collect();
-        lines.join("\n")
+        let lines = [opening, reasons]
+            .into_iter()
+            .filter(|lines| !lines.is_empty());
+        lines.chain(blocks).collect::<Vec<_>>().join("\n")
     }
 
     /// As data.
@@ -167,7 +162,7 @@ impl<'a> Finding<'a> {
         let found = self.found;
         let reasons = { found.reasons.iter() }.map(|reason| StuckReason::of(reason, now));
         let blocks = found.blocks.iter();
-        let next = self.steps.iter().cloned().map(Next::from);
+        let next = self.steps.iter().cloned().map(NextCommand::from);
         let unread = found.unread.iter().map(|unread| Unread {
             what: unread.what,
             message: unread.why.to_string(),

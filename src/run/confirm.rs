@@ -15,7 +15,7 @@ use crate::args::nodes::Selection;
 use crate::args::take_expired::TakeExpiredArgs;
 use crate::error::{Failure, Unconfirmed, Verb};
 use crate::ui::Terminal;
-use crate::words::confirmation::{self, nodes, question, taken_over, would_ask};
+use crate::words::confirmation::{self, dry_run_question, nodes, question, taken_over};
 use crate::words::fencing::taken_while_running;
 use crate::words::holder_name::person;
 
@@ -196,7 +196,7 @@ impl LockCommand<'_> {
         let (terminal, yes) = (self.session.terminal, self.args.yes);
         if self.is_dry_run() {
             if !yes {
-                terminal.remark(would_ask(question));
+                terminal.remark(dry_run_question(question));
             }
             return Ok(());
         }

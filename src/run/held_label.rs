@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::{CLEANUP, Change, Done, Error, HeldLease, NodeLease, PROTECTION};
 use other_tools::{
     KeysOfLock, KeysOnNode, KeysRemoved, KeysSet, MachineRecord, MachineRef, NodeKeys, clear_keys,
-    machine_of, remove_keys, set_keys, standing_lock_id,
+    current_lock_id, machine_of, remove_keys, set_keys,
 };
 
 use super::machines::MachineSeen;
@@ -218,7 +218,7 @@ impl Session<'_> {
             return Ok(seen);
         };
         let lock_id = KeysOnNode::of(on).and_then(|keys| keys.lock_id);
-        let shown = || self.standing_lock_id(node);
+        let shown = || self.current_lock_id(node);
         let ended = lock_id.unwrap_or_default();
         match self
             .remove_machine_opt_outs(node, &earlier, &ended, shown)
@@ -341,7 +341,7 @@ impl Session<'_> {
         let id = |lease: &NodeLease| Some(lease.lock_id()?.to_string());
         // A lock without a label of its own leaves no trace on the Node.
         let ending = ending.filter(|lease| lease.purpose() != Some(CLEANUP));
-        let shown = || self.standing_lock_id(node);
+        let shown = || self.current_lock_id(node);
         let ending = ending.and_then(id);
         let remove_from_machine = async |record: &MachineRecord, ended: &str| {
             self.remove_machine_opt_outs(node, record, ended, shown)
@@ -363,7 +363,7 @@ impl Session<'_> {
     /// # Errors
     /// If the Node can't be read or written.
     pub(crate) async fn clear_keys(&self, node: &str) -> Result<KeysRemoved, Error> {
-        let shown = || self.standing_lock_id(node);
+        let shown = || self.current_lock_id(node);
         let remove_from_machine = async |record: &MachineRecord, ended: &str| {
             self.remove_machine_opt_outs(node, record, ended, shown)
                 .await
@@ -375,10 +375,10 @@ impl Session<'_> {
     ///
     /// # Errors
     /// If the Lease can't be read.
-    pub(crate) async fn standing_lock_id(&self, node: &str) -> Result<Option<String>, Error> {
+    pub(crate) async fn current_lock_id(&self, node: &str) -> Result<Option<String>, Error> {
         let lease = self.locks.get(node).await?;
         let now = self.locks.server_time().now();
-        Ok(standing_lock_id(lease.as_ref(), now))
+        Ok(current_lock_id(lease.as_ref(), now))
     }
 
     /// Whether the Lease still shows the lock in `lease`.

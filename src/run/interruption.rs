@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use super::background;
 use crate::error::Failure;
 use crate::exit::Code;
-use crate::signals::asked_to_end;
+use crate::signals::termination;
 
 /// How long work in progress may still take after Ctrl-C.
 pub(crate) const LAST_CHANCE: Duration = Duration::from_secs(2);
@@ -53,7 +53,7 @@ pub(crate) fn run(command: impl Future<Output = Result<Code, Failure>>) -> Resul
 
 /// Completes when the process is asked to end. A second signal ends the process at once.
 pub(crate) async fn interrupt() {
-    asked_to_end().await;
+    termination().await;
     leave_at_interrupt();
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn exit_at_interrupt() {
 
 fn leave_at_interrupt() {
     tokio::spawn(async {
-        asked_to_end().await;
+        termination().await;
         LEAVING.notify_one();
     });
 }
@@ -116,7 +116,7 @@ impl Interruption {
 
     /// Listens from now on and ignores a second signal, because something may have to be undone.
     pub(crate) fn listen_once() -> Self {
-        let heard = Self(asked_to_end().boxed_local().shared());
+        let heard = Self(termination().boxed_local().shared());
         // The signal handler is installed by the first poll.
         heard.has_come();
         heard
@@ -151,7 +151,7 @@ impl Interruption {
     ///
     /// # Errors
     /// Those of the work, and an interruption: then it may still take effect.
-    pub(crate) async fn or_soon<T>(
+    pub(crate) async fn with_grace<T>(
         &self,
         work: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {

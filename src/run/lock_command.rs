@@ -6,7 +6,7 @@ use maintenance_lease::DryRun;
 use maintenance_lease::protocol::Now;
 
 use super::interruption::in_time;
-use super::node_count::NodeCount;
+use super::node_progress::NodeProgress;
 use super::problems::Problems;
 use super::session::{Session, Start};
 use crate::args::change::ChangingArgs;
@@ -37,7 +37,7 @@ impl<'a> LockCommand<'a> {
         verb: Verb,
     ) -> Result<Self, Failure> {
         let acquires = matches!(verb, Verb::Acquire | Verb::Hold | Verb::With);
-        let session = start.writing(&args.write, acquires).await?;
+        let session = start.open_for_writing(&args.write, acquires).await?;
         Ok(Self {
             session,
             args,
@@ -48,8 +48,8 @@ impl<'a> LockCommand<'a> {
     }
 
     /// The line that counts its nodes on a terminal.
-    pub(crate) fn node_count(&self) -> NodeCount<'_> {
-        NodeCount::new(self.session.terminal, self.verb)
+    pub(crate) fn node_progress(&self) -> NodeProgress<'_> {
+        NodeProgress::new(self.session.terminal, self.verb)
     }
 
     /// The same for a command that locks nodes. No request before a wait takes longer than the wait may.

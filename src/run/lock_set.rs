@@ -143,7 +143,7 @@ fn failure(node: String, error: SetError, limit: Duration) -> Failure {
         SetError::TooSlow(_) => Failure::TooSlow { node },
         SetError::Interrupted { may_land: true } => Failure::InterruptedWrite { node },
         SetError::Interrupted { may_land: false } => Failure::Interrupted,
-        SetError::NotReleased { lock_id, cause } => Failure::NotGivenBack {
+        SetError::NotReleased { lock_id, cause } => Failure::ReleaseFailed {
             node: node.clone(),
             lock_id,
             cause: Box::new(failure(node, *cause, limit)),

@@ -7,7 +7,7 @@ use std::pin::pin;
 use futures::StreamExt as _;
 
 use super::interruption::{LAST_CHANCE, interrupt};
-use super::node_count::NodeCount;
+use super::node_progress::NodeProgress;
 use super::targets::Target;
 use crate::error::Failure;
 use crate::words::waiting::SetWait;
@@ -21,7 +21,7 @@ use crate::words::waiting::SetWait;
 pub(crate) async fn in_order<T, F>(
     targets: Vec<Target>,
     parallel: u16,
-    count: NodeCount<'_>,
+    count: NodeProgress<'_>,
     work: impl Fn(Target) -> F,
     may_land: impl Fn(&str) -> bool,
     mut report: impl FnMut(&str, Result<T, Failure>),
@@ -105,7 +105,7 @@ mod tests {
         let interrupted = in_order(
             targets.to_vec(),
             2,
-            NodeCount::new(&terminal, Verb::Release),
+            NodeProgress::new(&terminal, Verb::Release),
             |target| async move {
                 if target.node == "a" {
                     tokio::task::yield_now().await;

@@ -8,7 +8,7 @@ use pod_safety::outcome::Outcome;
 use pod_safety::why::Reason;
 
 /// What became of pods within `limit`, or until it is `interrupted`, and what their replacements wait for.
-pub(crate) async fn became(
+pub(crate) async fn outcomes(
     reader: &Reader,
     removed: &[Removed],
     limit: Duration,

@@ -17,7 +17,6 @@ use crate::args::protect::Protection;
 use crate::error::{Failure, Kind, LockAfter};
 use crate::exit::Code;
 use crate::output::error_code::ErrorCode;
-use crate::output::format::Format;
 use crate::output::item::{Item, NodeList};
 use crate::output::item_error::ItemError;
 use crate::words::change::{self, ChangeContext, dry_run_suffix};
@@ -87,7 +86,7 @@ impl<'a> Report<'a> {
         let LockCommand { session, args, .. } = command;
         let may_land = |node: &str| session.locks.has_open_write(node);
         let report = |node: &str, result| self.add(node, result);
-        let count = command.node_count();
+        let count = command.node_progress();
         let parallel = args.nodes.parallel;
         let interrupted = in_order(targets, parallel, count, work, may_land, report).await;
         self.end(interrupted).await
@@ -175,7 +174,7 @@ impl<'a> Report<'a> {
         if change.done == Done::AlreadyFree && self.because.is_some() {
             terminal.warn(change::reason_not_stored(&change.node));
         }
-        if self.is_for_people() {
+        if self.command.args.output.format().is_for_people() {
             terminal.result(change::line(change, context));
         }
         let program = session.program;
@@ -189,7 +188,7 @@ impl<'a> Report<'a> {
         if change.done == Done::Acquired {
             self.acquired.push(change.clone());
         }
-        if let Some(warning) = change::still_acting(change, now).filter(|_| broken) {
+        if let Some(warning) = change::may_act_until(change, now).filter(|_| broken) {
             terminal.warn(warning);
         }
         let caller = session.locks.identity();
@@ -240,7 +239,7 @@ impl<'a> Report<'a> {
     /// Prints the data and the summary, writes on the Nodes, then the Events, and returns the exit code.
     async fn end(mut self, mut interrupted: bool) -> Result<Code, Failure> {
         // The data says whether the Nodes are labelled. In words, the outcome is printed already.
-        if !self.is_for_people() {
+        if !self.command.args.output.format().is_for_people() {
             let is_interrupted = tokio::select! {
                 biased;
                 () = self.protect() => false,
@@ -253,7 +252,10 @@ impl<'a> Report<'a> {
         } else if interrupted {
             self.problems.report(&Failure::Interrupted);
         }
-        let (command, is_for_people) = (self.command, self.is_for_people());
+        let (command, is_for_people) = (
+            self.command,
+            self.command.args.output.format().is_for_people(),
+        );
         let session = &command.session;
         let terminal = session.terminal;
         let suffix = dry_run_suffix(command.args.write.dry_run);
@@ -298,22 +300,16 @@ impl<'a> Report<'a> {
                 session.try_remove_held_label(lease).await;
             }
             let Err(cause) = session.locks.release_acquired(&change).await else {
-                session.terminal.warn(change::given_back(&change.node));
+                session
+                    .terminal
+                    .warn(change::released_unwritten(&change.node));
                 continue;
             };
-            self.problems.report(&Failure::NotGivenBack {
+            self.problems.report(&Failure::ReleaseFailed {
                 lock_id: change.lock_id(),
                 node: change.node,
                 cause: Box::new(cause.into()),
             });
         }
-    }
-
-    /// Whether the format is words, and not data for scripts.
-    fn is_for_people(&self) -> bool {
-        matches!(
-            self.command.args.output.format(),
-            Format::Text | Format::Wide
-        )
     }
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::task::Poll;
 
+use connect::{ApiUser, Connection, Environment, connect};
 use futures::poll;
 use maintenance_lease::protocol::Now;
 use maintenance_lease::{Change, Error, Maintenance, NodeLookup};
@@ -17,14 +18,13 @@ use crate::args::connection::{ConnectionArgs, USER_AGENT};
 use crate::args::default_holder::HolderArgs;
 use crate::args::write::WriteArgs;
 use crate::error::{Failure, InputError, Verb};
-use crate::signals::asked_to_end;
+use crate::signals::termination;
 use crate::ui::Terminal;
 use crate::words::activity;
 use crate::words::change;
 use crate::words::hint_command::Program;
 use crate::words::request::RequestContext;
 use crate::words::session as words;
-use connect::{ApiUser, Connection, Environment, connect};
 
 /// What every verb gets, before anything is sent.
 pub(crate) struct Start<'a> {
@@ -76,18 +76,18 @@ impl<'a> Start<'a> {
         // Ctrl-C at a terminal reaches the plugin too, so its failure is not reported.
         tokio::select! {
             biased;
-            () = asked_to_end() => Err(Failure::Interrupted),
+            () = termination() => Err(Failure::Interrupted),
             connection = connecting => Ok(connection?),
         }
     }
 
     /// A session that only reads, and doesn't need to know which locks are the caller's.
-    pub(crate) async fn reading(&self) -> Result<Session<'a>, Failure> {
+    pub(crate) async fn open_for_reading(&self) -> Result<Session<'a>, Failure> {
         self.open(None, true).await
     }
 
     /// A session that only reads, and knows which locks are the caller's.
-    pub(crate) async fn reading_as_holder(&self) -> Result<Session<'a>, Failure> {
+    pub(crate) async fn open_as_holder(&self) -> Result<Session<'a>, Failure> {
         let mut session = self.open(None, true).await?;
         if self.holder.holder.is_none() {
             or_interrupted(session.learn_api_user(self)).await?;
@@ -96,7 +96,7 @@ impl<'a> Start<'a> {
     }
 
     /// The same without the warnings of the API server, which in warn mode are about our own dry runs.
-    pub(crate) async fn checking(&self) -> Result<Session<'a>, Failure> {
+    pub(crate) async fn open_for_checks(&self) -> Result<Session<'a>, Failure> {
         let mut session = self.open(None, false).await?;
         if self.holder.holder.is_none() {
             or_interrupted(session.learn_api_user(self)).await?;
@@ -105,7 +105,7 @@ impl<'a> Start<'a> {
     }
 
     /// A session that writes. One that acquires locks does so in the name of the API user.
-    pub(crate) async fn writing(
+    pub(crate) async fn open_for_writing(
         &self,
         write: &WriteArgs,
         acquires: bool,

@@ -2,10 +2,10 @@
 
 use maintenance_lease::protocol::Now;
 use other_tools::{Activity, Finding};
+use pod_safety::words::age;
 
 use super::machine;
 use crate::text::escape;
-use pod_safety::words::age;
 
 /// One finding, such as `kured is rebooting it (4m)`.
 pub(crate) fn words(finding: &Finding, now: Now) -> String {

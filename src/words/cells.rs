@@ -2,10 +2,10 @@
 
 use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::{Instant, Now, State};
+use pod_safety::words::age;
 
 use super::time::remaining;
 use crate::text::escape;
-use pod_safety::words::age;
 
 pub(crate) fn none() -> String {
     "-".to_owned()

@@ -121,7 +121,7 @@ fn date_before(change: &Change, now: Now) -> String {
 }
 
 /// The lock was released because its result could not be written.
-pub(crate) fn given_back(node: &str) -> String {
+pub(crate) fn released_unwritten(node: &str) -> String {
     format!("node/{node} was released again, because the result could not be written")
 }
 
@@ -243,7 +243,7 @@ pub(crate) fn note(change: &Change) -> Option<String> {
 }
 
 /// Until when the holder whose lock was taken over may still act; `None` if it had expired.
-pub(crate) fn still_acting(change: &Change, now: Now) -> Option<String> {
+pub(crate) fn may_act_until(change: &Change, now: Now) -> Option<String> {
     let (before, state) = (change.before.as_ref()?, change.state_before);
     let warning = || may_still_act(&person(before), &change.node, state.end(), now);
     state.is_locked().then(warning)

@@ -87,7 +87,7 @@ pub(crate) fn question(change: &str) -> String {
 }
 
 /// What a dry run reports instead of asking.
-pub(crate) fn would_ask(question: &str) -> String {
+pub(crate) fn dry_run_question(question: &str) -> String {
     format!("without --dry-run, this asks first: {question}")
 }
 

@@ -146,7 +146,7 @@ pub(crate) fn lines(
                 "status --mine -o lock-id".to_owned(),
             ),
         ),
-        Failure::NotGivenBack {
+        Failure::ReleaseFailed {
             node,
             lock_id,
             cause,
@@ -384,7 +384,7 @@ fn timed_out(
             )
         }
         (Some(Obstacle::Remains(remains)), _) => {
-            let (left, hint) = fencing::still_there(node, remains, program);
+            let (left, hint) = fencing::remaining_pods(node, remains, program);
             (is_not("empty", &left), Some(hint))
         }
         (Some(Obstacle::NotBack(pods)), _) => {

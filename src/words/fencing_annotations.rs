@@ -4,7 +4,7 @@ use maintenance_lease::protocol::{Instant, Now, Span};
 use pod_safety::fencing::{Attempt, Record};
 use pod_safety::wire::rfc3339 as in_seconds;
 
-use super::fencing::story;
+use super::fencing::record_line;
 use crate::text::escape;
 
 /// What was read from a Node. The texts may come from any user.
@@ -29,7 +29,7 @@ impl FencingAnnotations {
         });
         let parts: Vec<String> = hook
             .into_iter()
-            .chain(self.record.as_ref().map(story))
+            .chain(self.record.as_ref().map(record_line))
             .collect();
         (!parts.is_empty()).then(|| parts.join("; "))
     }

@@ -1,12 +1,12 @@
 //! Invalid input: what is wrong, and what to type instead.
 
 use chrono::SecondsFormat;
+use pod_safety::words::age;
 
 use super::hint_command::{NODE_KINDS, Program};
 use super::time::length;
 use crate::error::{InputError, Verb};
 use crate::text::{for_shell, shown};
-use pod_safety::words::age;
 
 const ONLY_ONE: &str = "use only one of them";
 

@@ -2,11 +2,11 @@
 
 use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::{Instant, Now, State};
+use pod_safety::words::age;
 
 use super::state::flag_words;
 use super::time::{clock, remaining};
 use crate::text::escape;
-use pod_safety::words::age;
 
 /// The reason, and in parentheses since when and until when. The reason comes first, because people look
 /// for it first.

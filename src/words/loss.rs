@@ -70,7 +70,10 @@ fn cause(lost: &Lost, before: Option<&NodeLease>, now: Now) -> String {
             None => format!(
                 "it was not renewed in time{}. Either its Lease was edited, or this process or machine \
                  was paused",
-                lease.map_or_else(String::new, |lease| format!(": {}", own_end(lease, now)))
+                lease.map_or_else(String::new, |lease| format!(
+                    ": {}",
+                    recorded_end(lease, now)
+                ))
             ),
         },
         LostBy::TakeOver(by) => match before.and_then(|before| before.ended_before(lease?)) {
@@ -100,7 +103,7 @@ fn cause(lost: &Lost, before: Option<&NodeLease>, now: Now) -> String {
 }
 
 /// The end of a Lease according to its own fields.
-fn own_end(lease: &NodeLease, now: Now) -> String {
+fn recorded_end(lease: &NodeLease, now: Now) -> String {
     match lease.end() {
         Some(end) => format!(
             "its Lease ended at {}, {} after the last renewal",

@@ -177,7 +177,7 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
                 return format!("if you are {whom}, add `{flag}`{or_by_force}");
             }
             _ => {
-                let verb = as_that_holder(verb, refused.state);
+                let verb = verb_of_same_user(verb, refused.state);
                 as_holder.run(format_args!("{verb} {node}"))
             }
         };
@@ -379,7 +379,7 @@ fn by_unhold(program: &Program, whom: &str, node: &str) -> String {
 }
 
 /// What to do if the holder is the same user on another host.
-fn as_that_holder(verb: Verb, state: State) -> &'static str {
+fn verb_of_same_user(verb: Verb, state: State) -> &'static str {
     match (verb, state) {
         (Verb::Acquire | Verb::Release | Verb::Wait, State::AdminHold) => "unhold",
         (Verb::Acquire, _) => "renew",

@@ -2,9 +2,9 @@
 
 use maintenance_lease::ClockWarning;
 use maintenance_lease::protocol::Span;
+use pod_safety::words::age;
 
 use crate::text::escape;
-use pod_safety::words::age;
 
 /// The cluster and the user, for confirmations.
 pub(crate) fn place(context: Option<&str>, server: &str, user: Option<&str>) -> String {

@@ -1,9 +1,7 @@
-//! The state of a lock in words, and the oddities of its Lease.
+//! The state of a lock and what is unusual about its Lease, in words.
 
 use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::{Now, State};
-use schemars::JsonSchema;
-use serde::Serialize;
 
 /// A state as shown to people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,49 +49,17 @@ impl ShownState {
     }
 }
 
-/// Something unusual about a Lease.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-pub(crate) enum LockFlag {
-    /// The Lease has a time that can't be read, such as one in the year 9999. It counts as far in the future.
-    UnreadableTime,
-    /// The last renewal is in the future: the holder's clock is ahead.
-    ClockAhead,
-    /// It ends more than an hour from now, or was not renewed for longer than that.
-    Overlong,
-    /// It was deleted, but something such as a finalizer keeps it.
-    Deleting,
-}
-
-impl LockFlag {
-    fn words(self) -> &'static str {
-        match self {
-            Self::UnreadableTime => "unreadable time",
-            Self::ClockAhead => "clock ahead",
-            Self::Overlong => "overlong",
-            Self::Deleting => "being deleted",
-        }
-    }
-}
-
-/// What is unusual about a Lease, for programs.
-pub(crate) fn lock_flags(lease: &NodeLease, now: Now) -> Vec<LockFlag> {
+/// What is unusual about a Lease.
+pub(crate) fn flag_words(lease: &NodeLease, now: Now) -> Vec<&'static str> {
     let flags = lease.flags(now);
-    // The times of a free Lease have no meaning.
-    let held = lease.state(now) != State::Free;
     let all = [
-        (held && flags.unreadable_time, LockFlag::UnreadableTime),
-        (held && flags.clock_ahead, LockFlag::ClockAhead),
-        (held && flags.overlong, LockFlag::Overlong),
-        (lease.is_deleting(), LockFlag::Deleting),
+        (flags.unreadable_time, "unreadable time"),
+        (flags.clock_ahead, "clock ahead"),
+        (flags.overlong, "overlong"),
+        (lease.is_deleting(), "being deleted"),
     ];
     let set = all.into_iter().filter(|(is_set, _)| *is_set);
-    set.map(|(_, flag)| flag).collect()
-}
-
-/// The same for people.
-pub(crate) fn flag_words(lease: &NodeLease, now: Now) -> Vec<&'static str> {
-    let flags = lock_flags(lease, now).into_iter();
-    flags.map(LockFlag::words).collect()
+    set.map(|(_, words)| words).collect()
 }
 
 /// The state of a node that a holder left unfinished.

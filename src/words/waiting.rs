@@ -33,17 +33,18 @@ pub(crate) fn line(blocked: &Blocked, set: SetWait, request: RequestContext<'_>)
         Some(_) => "free at any moment".to_owned(),
         None => "free when released".to_owned(),
     };
-    let way_on = way_on(blocked, request.program).map(|way_on| format!("; {way_on}"));
+    let alternative =
+        alternative(blocked, request.program).map(|alternative| format!("; {alternative}"));
     format!(
         "waiting for node/{}{}: {what}; {when}{}",
         blocked.refused.node,
-        so_far(set),
-        way_on.unwrap_or_default()
+        progress(set),
+        alternative.unwrap_or_default()
     )
 }
 
 /// How to work under the caller's own lease instead of waiting for it.
-fn way_on(blocked: &Blocked, program: &Program) -> Option<String> {
+fn alternative(blocked: &Blocked, program: &Program) -> Option<String> {
     let node = &blocked.refused.node;
     is_own(blocked).then(|| {
         format!(
@@ -69,7 +70,7 @@ pub(crate) fn short(blocked: &Blocked, set: SetWait, now: Now) -> String {
         (Some(lease), _) if lease.holder().is_some() => format!(" for {}", person(lease)),
         _ => String::new(),
     };
-    format!("waiting{whom}{}: {when}", so_far(set))
+    format!("waiting{whom}{}: {when}", progress(set))
 }
 
 /// Somebody who waits, beside the lock.
@@ -99,7 +100,7 @@ pub(crate) fn count(verb: Verb, set: SetWait, failed: usize) -> String {
 }
 
 /// A warning that changes can't be watched.
-pub(crate) fn blind(why: &str) -> String {
+pub(crate) fn watch_failed(why: &str) -> String {
     format!(
         "could not watch for changes, polling instead: {}",
         escape(why)
@@ -129,7 +130,7 @@ fn is_deleting(blocked: &Blocked) -> bool {
     blocked.refused.refusal == Refusal::Deleting
 }
 
-fn so_far(set: SetWait) -> String {
+fn progress(set: SetWait) -> String {
     match set {
         SetWait { all: 0 | 1, .. } => String::new(),
         SetWait { taken, all } => format!(" ({taken} of {all} nodes locked)"),

@@ -62,7 +62,7 @@ impl KeysOnNode {
 
 /// The id of the lock in `lease`; `None` also if it has ended or expired.
 #[must_use]
-pub fn standing_lock_id(lease: Option<&NodeLease>, now: Now) -> Option<String> {
+pub fn current_lock_id(lease: Option<&NodeLease>, now: Now) -> Option<String> {
     lock_id(standing(lease, now)?)
 }
 

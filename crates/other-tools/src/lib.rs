@@ -22,7 +22,7 @@ pub use apply::{
     Conflict, KeysOfLock, KeysRemoved, KeysSet, clear_keys, has_keys, remove_keys, set_keys,
 };
 pub use findings::{Activity, Finding, findings, medik8s_finding, medik8s_lease_path};
-pub use keys_on_node::{KeysOnNode, standing_lock_id};
+pub use keys_on_node::{KeysOnNode, current_lock_id};
 pub use machine::{Machine, MachineApi, MachineLock, MachineRef};
 pub use machine_keys::{
     OptOutsRemoved, OptOutsSet, machines_with_opt_outs, read_machine, remove_machine_opt_outs,

@@ -1,7 +1,7 @@
 //! What locks have left on the Machines of Nodes.
 
 use k8s_openapi::api::core::v1::Node;
-use other_tools::{KeysOnNode, MachineRecord, MachineRef, machine_of, standing_lock_id};
+use other_tools::{KeysOnNode, MachineRecord, MachineRef, current_lock_id, machine_of};
 use pod_safety::cluster::Reader;
 
 use crate::run::session::Session;
@@ -57,11 +57,11 @@ pub(super) async fn check(session: &Session<'_>, reader: &Reader, fix: bool) -> 
     let (mut count, mut stale, mut repaired) = (0, Vec::new(), Vec::new());
     for (node, record, lock_id) in &opted_out {
         count += 1;
-        if standing_lock_id(leases.get(node), now).as_ref() == Some(lock_id) {
+        if current_lock_id(leases.get(node), now).as_ref() == Some(lock_id) {
             continue;
         }
         let name = of_node(record, node);
-        let shown = || session.standing_lock_id(node);
+        let shown = || session.current_lock_id(node);
         if fix
             && session
                 .remove_machine_opt_outs(node, record, lock_id, shown)
@@ -75,7 +75,7 @@ pub(super) async fn check(session: &Session<'_>, reader: &Reader, fix: bool) -> 
     let server = session.management.given_server();
     let is_missing = |node: &&WithMachine| {
         let lease = leases.get(&node.name).filter(|lease| lease.is_hold());
-        let standing = standing_lock_id(lease, now);
+        let standing = current_lock_id(lease, now);
         node.recorded.as_ref().is_some_and(|(lock_id, record)| {
             standing.as_ref() == Some(lock_id)
                 && server.as_ref() == Some(&record.server)

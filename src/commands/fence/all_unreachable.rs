@@ -40,9 +40,9 @@ pub(super) async fn fence_all(
         match run.fence().await {
             Ok(observed) => runs.push((run, observed)),
             Err(error) => {
-                let is_moot = run.is_moot(&error);
+                let can_skip = run.can_skip(&error);
                 let error = run.release_own_hold(error).await;
-                if is_moot {
+                if can_skip {
                     let terminal = session.session.terminal;
                     terminal.remark(skipped_because(&error));
                     continue;

@@ -76,7 +76,7 @@ impl FenceRun<'_> {
         match why {
             Refusal::MassLoss(_) => self.accepted.mass_loss = true,
             // A pod that arrives later was not in the question.
-            Refusal::NoOwner(pods) => self.given_up.extend(pods.iter().cloned()),
+            Refusal::NoOwner(pods) => self.accepted_losses.extend(pods.iter().cloned()),
             _ => self.accepted.unread = true,
         }
         if self.why.is_none() {

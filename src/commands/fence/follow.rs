@@ -9,7 +9,7 @@ use super::steps::FenceRun;
 use crate::error::{Failure, Obstacle};
 use crate::output::fencing::Fencing;
 use crate::run::fencing::{Observed, Timeout};
-use crate::run::replacements::became;
+use crate::run::replacements::outcomes;
 use crate::words::fencing;
 
 impl FenceRun<'_> {
@@ -52,11 +52,11 @@ impl FenceRun<'_> {
         }
         let target = self.target;
         let terminal = target.session.terminal;
-        let (count, rest) = (removed.len(), timeout.rest());
+        let (count, rest) = (removed.len(), timeout.remaining());
         if !rest.is_zero() {
             terminal.remark(fencing::awaiting_replacements(&target.node, count, rest));
         }
-        let outcomes = became(&target.reader, &removed, rest, pending());
+        let outcomes = outcomes(&target.reader, &removed, rest, pending());
         let outcomes = async { Ok(outcomes.await) };
         let outcomes = target.or_interrupted(outcomes).await?;
         let pods: Vec<(Removed, Outcome)> = removed.into_iter().zip(outcomes).collect();

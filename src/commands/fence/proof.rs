@@ -51,13 +51,13 @@ impl FenceRun<'_> {
             let begun = Machine.boot();
             let (observed, pods) = self.retries.read(target, reading).await?;
             self.take_word(&observed);
-            self.judge_record(&observed).await;
-            self.has_found_hold = !target.is_dry_run() && self.is_broken_off(&observed);
+            self.settle_record(&observed).await;
+            self.has_found_hold = !target.is_dry_run() && self.is_hold_only(&observed);
             self.watch_suspect(&observed);
             let taint = &observed.evidence.signs.out_of_service;
             let cost = Cost::of(&pods, taint, self.args.isolated);
             match self.judge(&observed, &cost, begun).await? {
-                Err(refusal) if refusal.is_unread() && !self.retries.rest().is_zero() => {
+                Err(refusal) if refusal.is_unread() && !self.retries.remaining().is_zero() => {
                     let failure = self.refused(&refusal);
                     self.retries.report(target, &failure);
                     self.retries.pause(target).await?;
@@ -167,7 +167,7 @@ impl FenceRun<'_> {
         let target = self.target;
         let reading = async { Ok(target.zone(observed).await) };
         let mut no_owner = cost.no_owner.clone();
-        no_owner.retain(|pod| !self.given_up.contains(pod));
+        no_owner.retain(|pod| !self.accepted_losses.contains(pod));
         let evidence = FencingEvidence {
             signs: observed.evidence.signs.clone(),
             machine: observed.evidence.machine(),

@@ -40,7 +40,9 @@ impl FenceRun<'_> {
             self.report(observed, record, true).await;
         }
         self.warn_of_lost_hold(observed);
-        self.target.mark(observed.lease.as_ref(), true).await;
+        self.target
+            .set_fenced_annotation(observed.lease.as_ref(), true)
+            .await;
     }
 
     /// Reports last that the lease under which the node is fenced may end before `unfence`.

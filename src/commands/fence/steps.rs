@@ -61,7 +61,7 @@ pub(super) struct FenceRun<'a> {
     /// The risks that the operator accepts.
     pub(super) accepted: AcceptedRisks,
     /// The pods that nothing recreates and whose loss was accepted on the terminal.
-    pub(super) given_up: Vec<String>,
+    pub(super) accepted_losses: Vec<String>,
     /// The reason, if one was given.
     pub(super) why: Option<String>,
     /// What other tools did to the node, as reported last.
@@ -105,7 +105,7 @@ impl<'a> FenceRun<'a> {
             suspect_timeout: None,
             is_confirmed: false,
             accepted: args.accepted(),
-            given_up: Vec::new(),
+            accepted_losses: Vec::new(),
             why: args.common.risks.message.clone(),
             findings: Vec::new(),
             cost: Cost::default(),
@@ -135,7 +135,7 @@ impl FenceRun<'_> {
     /// Fences the node. Returns how it was seen last; `None` in a dry run.
     pub(super) async fn fence(&mut self) -> Result<Option<Observed>, Failure> {
         if self.target.is_dry_run() {
-            self.rehearse().await?;
+            self.dry_run().await?;
             return Ok(None);
         }
         let mut tries = Attempts::default();
@@ -214,7 +214,7 @@ impl FenceRun<'_> {
                     .insert(Timeout::of(self.args.common.timeout))
             }
         };
-        if !timeout.rest().is_zero() {
+        if !timeout.remaining().is_zero() {
             return timeout
                 .pause_with(target, &fencing::waiting_for_reports_to_stop(node))
                 .await;
@@ -306,7 +306,7 @@ impl FenceRun<'_> {
     }
 
     /// Whether an earlier run left only its hold behind.
-    pub(super) fn is_broken_off(&self, observed: &Observed) -> bool {
+    pub(super) fn is_hold_only(&self, observed: &Observed) -> bool {
         self.target.own_hold(observed).is_some()
             && self.taken.is_none()
             && observed.evidence.signs.record.is_none()
@@ -314,7 +314,7 @@ impl FenceRun<'_> {
     }
 
     /// Finds out whether a record was written if the answer was lost.
-    pub(super) async fn judge_record(&mut self, observed: &Observed) {
+    pub(super) async fn settle_record(&mut self, observed: &Observed) {
         if !self.recording.is_open() {
             return;
         }
@@ -330,11 +330,11 @@ impl FenceRun<'_> {
 
     /// Whether there is nothing more to do for the node, and nothing was done to it: it is back or gone, or somebody
     /// else has it.
-    pub(super) fn is_moot(&self, failure: &Failure) -> bool {
+    pub(super) fn can_skip(&self, failure: &Failure) -> bool {
         let is_begun = self.taken.is_some()
             || matches!(&self.proof, Some(proof) if proof.how.is_hook())
             || self.recording.is_open();
-        let is_moot = match failure {
+        let can_skip = match failure {
             Failure::NodeGone { .. }
             | Failure::Hook(HookError::Running { .. })
             | Failure::Lock(Error::NodeNotFound(_)) => true,
@@ -346,7 +346,7 @@ impl FenceRun<'_> {
             }
             _ => false,
         };
-        is_moot && !is_begun
+        can_skip && !is_begun
     }
 
     /// Undoes what this run did if no record was written, and reports what stays. Returns the failure to
@@ -360,7 +360,7 @@ impl FenceRun<'_> {
             let hook = self.hook.id().map(ToOwned::to_owned);
             return target.unknown(FencingWrite::Record { hook }, failure);
         }
-        self.hook.withdraw().await;
+        self.hook.remove_record().await;
         let is_recorded = self.recording.is_there();
         if is_recorded && !is_gone {
             return failure;
@@ -426,7 +426,7 @@ impl FenceRun<'_> {
     }
 
     /// Reports what would be done, without doing it.
-    async fn rehearse(&mut self) -> Result<(), Failure> {
+    async fn dry_run(&mut self) -> Result<(), Failure> {
         let target = self.target;
         let terminal = target.session.terminal;
         let (mut observed, step) = self.observe().await?;
@@ -443,7 +443,7 @@ impl FenceRun<'_> {
             Some(proof) => proof,
             None => {
                 let hook = command_line(&self.args.common.hook.hook);
-                terminal.remark(fencing::would_run(&hook));
+                terminal.remark(fencing::dry_run_hook(&hook));
                 self.by_hook(&observed, String::new())
             }
         };

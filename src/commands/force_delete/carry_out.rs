@@ -105,14 +105,14 @@ impl Run<'_> {
             (false, _) => self.print_outcomes(&findings.reports, &deleted, consent),
             (true, false) => {
                 // Write the Events and release the locks first: waiting for the outcome may take long.
-                self.wind_up(&locks, &deleted, ended).await;
-                self.see_what_became(&mut deleted, ended).await;
+                self.record_and_release(&locks, &deleted, ended).await;
+                self.follow_outcomes(&mut deleted, ended).await;
                 self.print_outcomes(&findings.reports, &deleted, consent)
             }
             (true, true) => {
-                self.see_what_became(&mut deleted, ended).await;
+                self.follow_outcomes(&mut deleted, ended).await;
                 let reported = self.print_outcomes(&findings.reports, &deleted, consent);
-                self.wind_up(&locks, &deleted, ended).await;
+                self.record_and_release(&locks, &deleted, ended).await;
                 reported
             }
         };
@@ -126,7 +126,7 @@ impl Run<'_> {
 
     /// Writes the Events about what was `deleted`, and releases the locks. The Lease of a Node that was
     /// deleted is deleted with it.
-    async fn wind_up(&self, locks: &Locks, deleted: &[Deleted], ended: &Interruption) {
+    async fn record_and_release(&self, locks: &Locks, deleted: &[Deleted], ended: &Interruption) {
         let is_gone = |one: &Deleted| {
             matches!(
                 one.outcome,
@@ -177,7 +177,7 @@ impl Run<'_> {
                 false => None,
             };
             let Some(answer) =
-                answer.filter(|answer| !matches!(answer, Answer::Is(Deletion::Changed)))
+                answer.filter(|answer| !matches!(answer, Answer::Done(Deletion::Changed)))
             else {
                 let (findings, code) = self.read_again(first, ended, deleted).await?;
                 let refused = self.refused(&findings, consents, locks, deleted);
@@ -201,8 +201,8 @@ impl Run<'_> {
                     let target = Box::new(target.clone());
                     return Err(Failure::UnknownDeletion { target, error });
                 }
-                Answer::Marked(failure) => return Err(failure),
-                Answer::Is(_) => {}
+                Answer::MarkedFailed(failure) => return Err(failure),
+                Answer::Done(_) => {}
             }
         }
         Ok(code)

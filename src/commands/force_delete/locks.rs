@@ -128,7 +128,7 @@ impl Run<'_> {
     pub(super) async fn release(&self, locks: &Locks, ended: &Interruption) {
         join_all(locks.acquired.iter().map(|change| async {
             let releasing = async { Ok(self.process.release_acquired(change).await?) };
-            let Err(failure) = ended.or_soon(releasing).await else {
+            let Err(failure) = ended.with_grace(releasing).await else {
                 return;
             };
             let is_open = failure.lock_after() == LockAfter::Unknown

@@ -9,7 +9,6 @@ use super::context::Run;
 use super::targets::Targets;
 use crate::args::write::reason;
 use crate::error::Failure;
-use crate::output::format::Format;
 use crate::text::escape;
 use crate::ui::Terminal;
 use crate::words::force_deletion::{self as words, REASON};
@@ -25,7 +24,7 @@ impl Run<'_> {
         reports: &[Report],
         missing: &Missing,
     ) -> Result<Option<ForceDeleteArgs>, Failure> {
-        let is_shown = matches!(self.args.output.format(), Format::Text | Format::Wide);
+        let is_shown = self.args.output.format().is_for_people();
         let is_dry_run = self.args.write.dry_run != DryRun::None;
         if !missing.blocked.is_empty() || is_dry_run || !is_shown || !Terminal::can_ask() {
             return Ok(None);

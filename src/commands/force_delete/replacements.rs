@@ -15,7 +15,7 @@ use super::context::Run;
 use super::deleted::{Deleted, ReadPod};
 use super::targets::Targets;
 use crate::run::interruption::Interruption;
-use crate::run::replacements::became;
+use crate::run::replacements::outcomes;
 use crate::words::force_deletion as words;
 
 /// How long to wait for replacements.
@@ -29,7 +29,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 
 impl Run<'_> {
     /// Waits until the outcome of every pod is known, in parallel, or until it is interrupted.
-    pub(super) async fn see_what_became(&self, deleted: &mut [Deleted], ended: &Interruption) {
+    pub(super) async fn follow_outcomes(&self, deleted: &mut [Deleted], ended: &Interruption) {
         let expecting = deleted
             .iter()
             .filter(|one| matches!(&one.seen, Some(seen) if one.is_open() && is_expected(seen)));
@@ -45,7 +45,7 @@ impl Run<'_> {
             .filter(|one| one.is_open())
             .filter_map(|one| Some(removed(one.seen.as_ref()?)).map(|removed| (one, removed)))
             .unzip();
-        let outcomes = became(self.reader, &removed, limit, ended.came()).await;
+        let outcomes = outcomes(self.reader, &removed, limit, ended.came()).await;
         for (one, outcome) in pods.into_iter().zip(outcomes) {
             one.outcome = outcome;
         }

@@ -22,13 +22,13 @@ use crate::output::error_code::ErrorCode;
 use crate::output::force_deletion::{ForceDeletion, ForceDeletionList};
 use crate::output::format::Format;
 use crate::output::item_error::ItemError;
-use crate::output::print;
 use crate::output::safety::{self, Detail};
 use crate::run::problems;
 use crate::text::escape;
 use crate::words::change::{dry_run_suffix, may_still_act};
 use crate::words::failure;
 use crate::words::force_deletion as words;
+use crate::words::hint_command::Program;
 use crate::words::holder_name::of_node;
 use crate::words::node_state;
 use crate::words::refusal::{fenced, running_command};
@@ -52,7 +52,7 @@ impl Run<'_> {
                     terminal.result(self.lines(reports, shown, terminal.width()));
                 }
             }
-            _ if reports.iter().any(asks) => {
+            _ if reports.iter().any(needs_consent) => {
                 let columns = terminal.stderr_width();
                 terminal.raw_stderr(place);
                 terminal.raw_stderr(self.lines(reports, Detail::Problems, columns));
@@ -103,9 +103,9 @@ impl Run<'_> {
             flags(reports, None, None),
             self.reader.now(),
         );
-        if let Some(text) = print::data(&list, self.args.output.format())? {
-            self.session.terminal.data(text);
-        }
+        self.session
+            .terminal
+            .print(&list, self.args.output.format())?;
         Ok(())
     }
 
@@ -136,78 +136,71 @@ impl Run<'_> {
             ForceDeletion::unread(kind, namespace, name, error)
         });
         let list = ForceDeletionList::of_items(items.collect(), flags([], None, None));
-        if let Some(text) = print::data(&list, self.args.output.format())? {
-            self.session.terminal.data(text);
-        }
+        self.session
+            .terminal
+            .print(&list, self.args.output.format())?;
         Err(failure)
     }
 
     /// Reports what is missing, and the next command. `deleted` targets were deleted before.
     pub(super) fn refuse(&self, findings: &Findings, missing: &Missing, deleted: usize) -> Code {
-        let terminal = self.session.terminal;
         let program = self.session.program;
-        terminal.error(&words::refused(missing, deleted));
-        if missing.blocked.is_empty() {
-            self.offer_to_fence(&findings.reports);
-            let line = self.line(program, &findings.reports, None);
-            terminal.hint(words::to_delete(missing, &line));
-            return Code::UNSAFE;
-        }
-        if !missing.blocked.contains(&"lease") {
-            self.offer_to_fence(&findings.reports);
-        }
-        match findings.holders().find(|holder| program.is_under(holder)) {
-            Some(holder) if missing.blocked.contains(&"lease") => {
-                let line = self.line(
-                    &program.as_holder(identity::person(holder)),
-                    &findings.reports,
-                    None,
-                );
-                terminal.hint(words::inside_with(&line));
+        let is_locked = missing.blocked.contains(&"lease");
+        let outer = findings.holders().find(|holder| program.is_under(holder));
+        let line = |program: &Program| self.line(program, &findings.reports, None);
+        let hint = match outer.filter(|_| is_locked) {
+            _ if missing.blocked.is_empty() => words::to_delete(missing, &line(program)),
+            Some(holder) => words::inside_with(&line(&program.as_holder(identity::person(holder)))),
+            None => {
+                let first = self.first_step(findings.holders(), findings.fenced());
+                let first = first.filter(|_| is_locked);
+                words::after(first.as_deref(), &line(program))
             }
-            _ => {
-                let line = self.line(program, &findings.reports, None);
-                let caller = self.session.locks.identity();
-                let running_command = findings
-                    .holders()
-                    .find_map(|holder| running_command(holder, caller));
-                let running_command = running_command.map(|(_, words)| words);
-                let to_end = || Some(fenced::to_end(findings.fenced()?, program));
-                let first = running_command.or_else(to_end);
-                let first = first.filter(|_| missing.blocked.contains(&"lease"));
-                terminal.hint(words::then(first.as_deref(), &line));
-            }
+        };
+        let nodes = findings.reports.iter().filter_map(Report::to_fence);
+        let nodes: BTreeSet<&str> = nodes.filter(|_| !is_locked).collect();
+        let to_fence = nodes.into_iter();
+        let to_fence = to_fence.map(|node| words::fence_instead(node, program));
+        let hints = to_fence.chain([hint]);
+        self.unsafe_error(&words::refused(missing, deleted), hints)
+    }
+
+    /// Reports why nothing more is deleted, and what to do.
+    fn unsafe_error(&self, message: &str, hints: impl IntoIterator<Item = String>) -> Code {
+        let terminal = self.session.terminal;
+        terminal.error(message);
+        for hint in hints {
+            terminal.hint(hint);
         }
         Code::UNSAFE
+    }
+
+    /// What to do before the deletion about a lock of one of `holders`, or about the fencing of a node.
+    fn first_step<'a>(
+        &self,
+        mut holders: impl Iterator<Item = &'a str>,
+        fenced: Option<&str>,
+    ) -> Option<String> {
+        let caller = self.session.locks.identity();
+        let running_command = holders.find_map(|holder| running_command(holder, caller));
+        let to_end = || Some(fenced::to_end(fenced?, self.session.program));
+        running_command.map(|(_, words)| words).or_else(to_end)
     }
 
     /// Reports that `target` changed after the check, although there is nothing new to accept. The data
     /// about the other targets is just as old.
     pub(super) fn stopped(&self, target: &Target, findings: &Findings, deleted: usize) -> Code {
-        let terminal = self.session.terminal;
         let mut left = findings.reports.iter();
         if let Some(report) = left.find(|report| report.target.uid == target.uid) {
             self.show_change(report);
         }
         let line = self.line(self.session.program, &findings.reports, None);
         let (message, hint) = words::stopped(target, deleted, &line);
-        terminal.error(&message);
-        terminal.hint(hint);
-        Code::UNSAFE
-    }
-
-    /// Suggests `fence` if the nodes of `reports` allow it.
-    fn offer_to_fence(&self, reports: &[Report]) {
-        let nodes: BTreeSet<&str> = reports.iter().filter_map(Report::to_fence).collect();
-        let program = self.session.program;
-        for node in nodes {
-            self.session.terminal.hint(words::safer(node, program));
-        }
+        self.unsafe_error(&message, [hint])
     }
 
     /// Reports that somebody acquired the lock of a node after the report showed it as free.
     pub(super) fn taken(&self, findings: &Findings, refused: &Refused) -> Code {
-        let terminal = self.session.terminal;
         let lease = refused.lease.as_ref();
         let why = match refused.refusal {
             Refusal::Held | Refusal::AdminHold => {
@@ -215,27 +208,20 @@ impl Run<'_> {
             }
             _ => escape(&refused.to_string()),
         };
-        terminal.error(&words::taken(&why));
-        let program = self.session.program;
-        let caller = self.session.locks.identity();
-        let holder = lease.and_then(NodeLease::holder);
-        let running_command = holder.and_then(|holder| running_command(holder, caller));
-        let running_command = running_command.map(|(_, words)| words);
+        let holder = lease.and_then(NodeLease::holder).into_iter();
         let fencing = lease.filter(|lease| is_of_fencing(lease, self.reader.now()));
-        let to_end = || Some(fenced::to_end(fencing?.node(), program));
-        if let Some(first) = running_command.or_else(to_end) {
-            let line = self.line(program, &findings.reports, None);
-            terminal.hint(words::then(Some(&first), &line));
-        }
-        Code::UNSAFE
+        let first = self.first_step(holder, fencing.map(NodeLease::node));
+        let hint = first.map(|first| {
+            let line = self.line(self.session.program, &findings.reports, None);
+            words::after(Some(&first), &line)
+        });
+        self.unsafe_error(&words::taken(&why), hint)
     }
 
     /// Reports that the caller's own lock of `node` has ended since the report. `deleted` targets were
     /// deleted before.
     pub(super) fn own_ended(&self, node: &str, deleted: usize) -> Code {
-        let message = words::own_ended(node, deleted);
-        self.session.terminal.error(&message);
-        Code::UNSAFE
+        self.unsafe_error(&words::own_ended(node, deleted), None)
     }
 
     /// Reports who held the lock that was deleted together with a Node in `deleted`.
@@ -260,12 +246,9 @@ impl Run<'_> {
 
     /// Reports that the server refuses the caller a lock, although the report did not mention it.
     pub(super) fn not_taken(&self, findings: &Findings, error: &Error) -> Code {
-        let terminal = self.session.terminal;
         let line = self.line(self.session.program, &findings.reports, Some(UNREAD));
         let (message, hint) = words::not_locked(error, &line);
-        terminal.error(&message);
-        terminal.hint(hint);
-        Code::UNSAFE
+        self.unsafe_error(&message, [hint])
     }
 
     /// Reports an object that is not deleted because it no longer matches the selector.
@@ -331,7 +314,7 @@ impl Run<'_> {
         deleted: &[Deleted],
         consent: &Consent,
     ) -> Result<(), Failure> {
-        if matches!(self.args.output.format(), Format::Text | Format::Wide) {
+        if self.args.output.format().is_for_people() {
             let suffix = dry_run_suffix(self.args.write.dry_run);
             for Deleted {
                 report, outcome, ..
@@ -358,7 +341,7 @@ fn refused(missing: &Missing) -> ItemError {
 }
 
 /// Whether something in it must be confirmed.
-fn asks(report: &Report) -> bool {
+fn needs_consent(report: &Report) -> bool {
     report
         .checks
         .iter()

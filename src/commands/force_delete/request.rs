@@ -15,11 +15,11 @@ use crate::run::interruption::Interruption;
 #[derive(Debug)]
 pub(super) enum Answer {
     /// What the server did.
-    Is(Deletion),
+    Done(Deletion),
     /// No answer, because of this or because it was not awaited: it may have taken effect, or still may.
     Lost(Option<ApiError>),
     /// The pod of a Job was marked `Failed`, and the server refused to delete it.
-    Marked(Failure),
+    MarkedFailed(Failure),
 }
 
 impl Run<'_> {
@@ -35,7 +35,7 @@ impl Run<'_> {
         locks: &Locks,
         ended: &Interruption,
     ) -> Result<Answer, Failure> {
-        match ended.or_soon(self.delete_one(target, pod, locks)).await {
+        match ended.with_grace(self.delete_one(target, pod, locks)).await {
             Err(Failure::Interrupted) if self.args.write.dry_run == DryRun::None => {
                 Ok(Answer::Lost(None))
             }
@@ -49,15 +49,15 @@ impl Run<'_> {
             (Answer::Lost(error), _) => Outcome::Unknown {
                 error: error.as_ref().map(ToString::to_string),
             },
-            (Answer::Marked(failure), _) => Outcome::Marked {
+            (Answer::MarkedFailed(failure), _) => Outcome::Marked {
                 error: failure.to_string(),
             },
-            (Answer::Is(Deletion::AlreadyGone), _) => Outcome::WasGone,
+            (Answer::Done(Deletion::AlreadyGone), _) => Outcome::WasGone,
             (_, DryRun::Client | DryRun::Server) => Outcome::WouldBeDeleted,
-            (Answer::Is(Deletion::Held { finalizers }), _) => Outcome::Held {
+            (Answer::Done(Deletion::Held { finalizers }), _) => Outcome::Held {
                 finalizers: finalizers.clone(),
             },
-            (Answer::Is(Deletion::Done | Deletion::Changed), _) => Outcome::Deleted,
+            (Answer::Done(Deletion::Done | Deletion::Changed), _) => Outcome::Deleted,
         }
     }
 
@@ -68,7 +68,7 @@ impl Run<'_> {
         locks: &Locks,
     ) -> Result<Answer, Failure> {
         if self.args.write.dry_run == DryRun::Client {
-            return Ok(Answer::Is(Deletion::Done));
+            return Ok(Answer::Done(Deletion::Done));
         }
         let dry_run = self.args.write.dry_run == DryRun::Server;
         let job_waits = pod.filter(|pod| pod.job_waits);
@@ -77,9 +77,11 @@ impl Run<'_> {
             match self.reader.fail_pod(pod, manager, dry_run).await {
                 Ok(()) if locks.last() => {}
                 // What was checked may be outdated once the lock has ended.
-                Ok(()) => return Ok(Answer::Is(Deletion::Changed)),
-                Err(error) if error.is_conflict() => return Ok(Answer::Is(Deletion::Changed)),
-                Err(error) if error.is_not_found() => return Ok(Answer::Is(Deletion::AlreadyGone)),
+                Ok(()) => return Ok(Answer::Done(Deletion::Changed)),
+                Err(error) if error.is_conflict() => return Ok(Answer::Done(Deletion::Changed)),
+                Err(error) if error.is_not_found() => {
+                    return Ok(Answer::Done(Deletion::AlreadyGone));
+                }
                 Err(error) if error.leaves_writes_unknown() && !dry_run => {
                     return Ok(Answer::Lost(Some(error)));
                 }
@@ -109,10 +111,10 @@ impl Run<'_> {
             Err(error) if error.leaves_writes_unknown() && !dry_run => {
                 Ok(self.settle(target, request, error).await)
             }
-            Err(error) if job_waits.is_some() && !dry_run => Ok(Answer::Marked(error.into())),
+            Err(error) if job_waits.is_some() && !dry_run => Ok(Answer::MarkedFailed(error.into())),
             // The Job removed its finalizer, and the pod was already deleted.
-            Ok(Deletion::AlreadyGone) if job_waits.is_some() => Ok(Answer::Is(Deletion::Done)),
-            sent => Ok(Answer::Is(sent?)),
+            Ok(Deletion::AlreadyGone) if job_waits.is_some() => Ok(Answer::Done(Deletion::Done)),
+            sent => Ok(Answer::Done(sent?)),
         }
     }
 
@@ -149,15 +151,17 @@ impl Run<'_> {
             Some(Some((metadata, is_deleted))) if metadata.uid.as_ref() == Some(&target.uid) => {
                 let version = metadata.resource_version.as_deref();
                 match (is_deleted, request.version) {
-                    (true, _) => Answer::Is(Deletion::Held {
+                    (true, _) => Answer::Done(Deletion::Held {
                         finalizers: metadata.finalizers.unwrap_or_default(),
                     }),
                     // The request can't take effect any more, because it was for another version.
-                    (false, Some(_)) if version != request.version => Answer::Is(Deletion::Changed),
+                    (false, Some(_)) if version != request.version => {
+                        Answer::Done(Deletion::Changed)
+                    }
                     (false, _) => lost,
                 }
             }
-            Some(_) => Answer::Is(Deletion::Done),
+            Some(_) => Answer::Done(Deletion::Done),
         }
     }
 }

@@ -29,7 +29,7 @@ pub(super) async fn run(
     };
     output.without_lock_ids("--pods")?;
     let format = output.format().with_headers(headers);
-    let session = start.reading().await?;
+    let session = start.open_for_reading().await?;
     let reader = Reader::new(session.locks.requests().clone());
     let stranded = reader.stranded(node).await?;
     print(format, headers, &session, &stranded)?;

@@ -65,7 +65,7 @@ impl UnfenceRun<'_> {
                 }
                 None => target.remove_lost_label().await?,
             }
-            return self.leave(&observed).await;
+            return self.end_unfenced(&observed).await;
         }
         let meant = observed.evidence.signs.record.clone();
         let observed = match &self.hold {
@@ -81,24 +81,26 @@ impl UnfenceRun<'_> {
         // A dry run can't know what a hook would change.
         let observed = match self.is_undone && target.is_dry_run() {
             true => observed,
-            false => self.await_fit(observed).await?,
+            false => self.wait_until_fit(observed).await?,
         };
         if !self.evidence(&observed).is_fenced() {
             // The Node was replaced, or somebody else unfenced it first.
-            self.hook.withdraw().await;
+            self.hook.remove_record().await;
             if let (Some(hold), Some(lease)) = (&self.hold, &observed.lease)
                 && hold.lock_id() == lease.lock_id()
             {
                 target.unhold(hold).await?;
             }
-            return self.leave(&observed).await;
+            return self.end_unfenced(&observed).await;
         }
         self.expect(meant.as_ref(), &observed)?;
         let observed = self.clear(observed).await?;
         self.report(&(fencing::unfenced(&target.node) + target.suffix()));
         let ended = self.end_hold().await;
         if ended.is_ok() {
-            target.mark(observed.lease.as_ref(), false).await;
+            target
+                .set_fenced_annotation(observed.lease.as_ref(), false)
+                .await;
         }
         if !target.is_dry_run() {
             self.post(&observed).await;
@@ -108,9 +110,9 @@ impl UnfenceRun<'_> {
 
     /// Ends the hold if the Node is gone, because nothing else of the fencing is left. Returns the failure
     /// to report last.
-    pub(super) async fn give_up(&self, failure: Failure) -> Failure {
+    pub(super) async fn end_after_failure(&self, failure: Failure) -> Failure {
         let target = self.target;
-        self.hook.withdraw().await;
+        self.hook.remove_record().await;
         if !matches!(failure, Failure::NodeGone { .. }) {
             return failure;
         }
@@ -130,9 +132,11 @@ impl UnfenceRun<'_> {
     }
 
     /// Ends without a change if the node is not fenced.
-    async fn leave(&mut self, observed: &Observed) -> Result<(), Failure> {
+    async fn end_unfenced(&mut self, observed: &Observed) -> Result<(), Failure> {
         let target = self.target;
-        target.mark(observed.lease.as_ref(), false).await;
+        target
+            .set_fenced_annotation(observed.lease.as_ref(), false)
+            .await;
         self.report(&fencing::not_fenced(&target.node));
         Ok(())
     }
@@ -147,7 +151,7 @@ impl UnfenceRun<'_> {
             self.hook.check_alone(observed)?;
             let line = command_line(&self.args.hook.hook);
             let terminal = target.session.terminal;
-            terminal.remark(fencing::would_run(&line));
+            terminal.remark(fencing::dry_run_hook(&line));
             self.is_undone = true;
             return Ok(());
         }
@@ -166,7 +170,7 @@ impl UnfenceRun<'_> {
 
     /// Reads the node until it may return to service, or is not fenced any more: once, or for some time
     /// after a hook.
-    async fn await_fit(&self, first: Observed) -> Result<Observed, Failure> {
+    async fn wait_until_fit(&self, first: Observed) -> Result<Observed, Failure> {
         let target = self.target;
         let (limit, seen) = match self.is_undone {
             // What was read before the hook does not show its effect.
@@ -182,7 +186,7 @@ impl UnfenceRun<'_> {
                     .await?
             }
         };
-        let mut is_told = false;
+        let mut is_announced = false;
         let mut is_watched = false;
         loop {
             if !self.evidence(&observed).is_fenced() {
@@ -200,7 +204,7 @@ impl UnfenceRun<'_> {
                     continue;
                 }
             }
-            if timeout.rest().is_zero() {
+            if timeout.remaining().is_zero() {
                 return Err(match refusal {
                     Refusal::Unreachable if !limit.is_zero() => {
                         Failure::Hook(HookError::StillUnreachable {
@@ -208,13 +212,13 @@ impl UnfenceRun<'_> {
                             waited: limit,
                         })
                     }
-                    refusal => self.stays(refusal),
+                    refusal => self.unfence_refused(refusal),
                 });
             }
-            if !is_told {
+            if !is_announced {
                 let terminal = target.session.terminal;
                 terminal.remark(awaited(&target.node, limit));
-                is_told = true;
+                is_announced = true;
             }
             let line = fencing::awaiting(&target.node);
             timeout.pause_with(target, &line).await?;
@@ -263,10 +267,11 @@ impl UnfenceRun<'_> {
     }
 
     fn judge(&self, observed: &Observed) -> Result<(), Failure> {
-        self.may_return(observed).map_err(|why| self.stays(why))
+        self.may_return(observed)
+            .map_err(|why| self.unfence_refused(why))
     }
 
-    fn stays(&self, why: Refusal) -> Failure {
+    fn unfence_refused(&self, why: Refusal) -> Failure {
         let node = self.target.node.clone();
         Failure::Fencing(FencingRefusal::Unfence { node, why })
     }

@@ -203,7 +203,7 @@ impl<'a> Wait<'a> {
             let met = condition.is_met(seen, &session.locks, now);
             if met {
                 items.push(Item::new(node, lease, &seen.row, now));
-                if matches!(format, Format::Text | Format::Wide) {
+                if format.is_for_people() {
                     session.terminal.result(node_state::line(node, lease, now));
                 }
             }
@@ -271,8 +271,8 @@ impl<'a> Wait<'a> {
                 }
             }
             Ok(Followed::Unwatched(error)) => {
-                let blind = waiting::blind(&error.to_string());
-                self.session.terminal.warn(blind);
+                let warning = waiting::watch_failed(&error.to_string());
+                self.session.terminal.warn(warning);
             }
             Ok(_) => {}
             Err(error) => {

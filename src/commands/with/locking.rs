@@ -118,7 +118,7 @@ impl Locking<'_> {
         results.interrupted = in_order(
             found,
             self.command.args.nodes.parallel,
-            self.command.node_count(),
+            self.command.node_progress(),
             enter,
             |node| own.has_open_write(node),
             |node, result| drop(results.by_node.insert(node.to_owned(), result)),
@@ -235,7 +235,7 @@ impl Locking<'_> {
                     node: change.node.clone(),
                 },
             };
-            Some(Failure::NotGivenBack {
+            Some(Failure::ReleaseFailed {
                 node: change.node.clone(),
                 lock_id: change.lock_id(),
                 cause: Box::new(cause),

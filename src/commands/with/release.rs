@@ -30,7 +30,7 @@ pub(super) async fn release_all(
     let nodes: Vec<String> = held.iter().map(|held| held.node().to_owned()).collect();
     let releasing = held.into_iter().map(|held| release(session, held, outcome));
     let releasing = async { Ok(join_all(releasing).await) };
-    match Interruption::listen_once().or_soon(releasing).await {
+    match Interruption::listen_once().with_grace(releasing).await {
         Ok(results) => {
             let released: Vec<&str> = nodes
                 .iter()

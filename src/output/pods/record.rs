@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::item::{Item, items};
 use crate::output::data::{ApiVersion, Entry, List, Time, kind};
-use crate::output::why::{Next, StuckReason};
+use crate::output::why::{NextCommand, StuckReason};
 use crate::words::health;
 use crate::words::hint_command::Program;
 use crate::words::stranded::is_name_held;
@@ -108,7 +108,7 @@ pub(crate) struct Volume<'a> {
     /// The driver that attached it.
     driver: &'a str,
     /// What to run next, the safest first.
-    next: Vec<Next>,
+    next: Vec<NextCommand>,
 }
 
 /// A namespace that can't be deleted before stranded pods are gone.
@@ -174,7 +174,7 @@ impl<'a> Record<'a> {
                 volume: stranded.attachment.volume.as_deref(),
                 driver: &stranded.attachment.driver,
                 next: { volume_steps(slice::from_ref(stranded), program).into_iter() }
-                    .map(Next::from)
+                    .map(NextCommand::from)
                     .collect(),
             }),
             Item::Namespace(namespace) => Self::Namespace(Namespace {

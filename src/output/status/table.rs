@@ -136,7 +136,7 @@ impl Column {
     }
 
     /// The least useful width, for narrow terminals. Names and the health of nodes are never cut.
-    fn least(self) -> Option<usize> {
+    fn least(self) -> Option<u16> {
         (self == Self::Reason).then_some(3)
     }
 

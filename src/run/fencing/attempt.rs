@@ -150,12 +150,12 @@ impl<'a> Hook<'a> {
 
     /// Removes the record of the hook, if there is one, because the hook has ended. If that fails, the hook
     /// counts as running until its recorded end.
-    pub(crate) async fn withdraw(&self) {
+    pub(crate) async fn remove_record(&self) {
         if self.begun.is_none() {
             return;
         }
         let target = self.target;
-        if let Err(failure) = target.or_soon(self.clear(&self.id)).await {
+        if let Err(failure) = target.with_grace(self.clear(&self.id)).await {
             let terminal = target.session.terminal;
             terminal.warn(hook_stays(&target.node, &self.id, &failure));
         }
@@ -168,7 +168,7 @@ impl<'a> Hook<'a> {
     pub(crate) async fn clear_other(&self, observed: &Observed) -> Result<(), Failure> {
         self.check_alone(observed)?;
         match observed.evidence.attempt() {
-            Some(other) => self.target.or_soon(self.clear(&other.id)).await,
+            Some(other) => self.target.with_grace(self.clear(&other.id)).await,
             None => Ok(()),
         }
     }

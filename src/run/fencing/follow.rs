@@ -34,9 +34,9 @@ impl FencingTarget<'_> {
                 terminal.warn(fencing::life_unknown(&self.node, &why));
                 is_unheard = true;
             }
-            let is_told =
+            let is_announced =
                 remains.tolerating == reported.tolerating && remains.staying == reported.staying;
-            if !is_told && !remains.tolerating.is_empty() {
+            if !is_announced && !remains.tolerating.is_empty() {
                 terminal.remark(fencing::tolerating(&remains));
             }
             if let Some(why) = &remains.unsure
@@ -50,7 +50,7 @@ impl FencingTarget<'_> {
             if remains != reported {
                 terminal.remark(fencing::left(&self.node, &remains));
             }
-            if timeout.rest().is_zero() {
+            if timeout.remaining().is_zero() {
                 return Ok(remains);
             }
             timeout.pause_with(self, &fencing::counts(&remains)).await?;
@@ -65,7 +65,7 @@ impl FencingTarget<'_> {
             self.reader.remains(&self.node, taint),
             self.reader.heartbeat(&self.node)
         );
-        let now = self.as_of(begun);
+        let now = self.at(begun);
         if let Ok(Some(heartbeat)) = &heartbeat
             && is_fresh(Some(*heartbeat), now)
         {

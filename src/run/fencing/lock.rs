@@ -102,7 +102,7 @@ impl FencingTarget<'_> {
             ..Protection::LABEL
         };
         let labelling = self.session.set_held_label(hold, &wanted);
-        self.or_soon(async { Ok(labelling.await) }).await?;
+        self.with_grace(async { Ok(labelling.await) }).await?;
         Ok(())
     }
 
@@ -114,7 +114,7 @@ impl FencingTarget<'_> {
     pub(crate) async fn unhold(&self, lease: &NodeLease) -> Result<(), Failure> {
         if !self.is_dry_run() {
             let removing = self.session.remove_held_label(&self.node, Some(lease));
-            self.or_soon(removing).await?;
+            self.with_grace(removing).await?;
         }
         let locks = &self.session.locks;
         let change = self
@@ -136,7 +136,7 @@ impl FencingTarget<'_> {
             true => Ok(()),
             false => {
                 let removing = self.session.remove_held_label(&self.node, None);
-                self.or_soon(removing).await
+                self.with_grace(removing).await
             }
         }
     }
@@ -166,7 +166,7 @@ impl FencingTarget<'_> {
         &self,
         write: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Failure> {
-        let written = self.or_soon(async { Ok(write.await?) }).await;
+        let written = self.with_grace(async { Ok(write.await?) }).await;
         match written {
             Err(Failure::Interrupted) if self.session.locks.has_open_write(&self.node) => {
                 Err(Failure::InterruptedWrite {
@@ -179,12 +179,12 @@ impl FencingTarget<'_> {
 
     /// Marks the Lease of a node as fenced, or removes the mark. `status` needs it, because it does not read whole
     /// Nodes that look ready.
-    pub(crate) async fn mark(&self, lease: Option<&NodeLease>, fenced: bool) {
+    pub(crate) async fn set_fenced_annotation(&self, lease: Option<&NodeLease>, fenced: bool) {
         if lease.is_none_or(|lease| lease.is_fenced() == fenced) || self.is_dry_run() {
             return;
         }
         let marking = self.session.locks.mark_fenced(&self.node, fenced);
-        if let Err(failure) = self.or_soon(async { Ok(marking.await?) }).await {
+        if let Err(failure) = self.with_grace(async { Ok(marking.await?) }).await {
             let terminal = self.session.terminal;
             terminal.warn(words::not_marked(&self.node, fenced, &failure));
         }

@@ -90,7 +90,9 @@ impl<'a> FencingSession<'a> {
         verb: Verb,
         args: &'a FencingArgs<R>,
     ) -> Result<Self, Failure> {
-        let session = start.writing(&args.write, verb == Verb::Fence).await?;
+        let session = start
+            .open_for_writing(&args.write, verb == Verb::Fence)
+            .await?;
         Ok(Self {
             // From here on Ctrl-C is noticed, also between two steps.
             interrupt: Interruption::listen_once(),
@@ -124,7 +126,7 @@ impl<'a> FencingSession<'a> {
     /// Prints lines that are the result of a dry run, and only remarks otherwise.
     pub(crate) fn announce(&self, lines: &[String]) {
         let terminal = self.session.terminal;
-        let is_result = self.is_dry_run() && matches!(self.format, Format::Text | Format::Wide);
+        let is_result = self.is_dry_run() && self.format.is_for_people();
         for line in lines {
             match is_result {
                 true => terminal.result(line),
@@ -181,7 +183,7 @@ impl FencingTarget<'_> {
 
     /// The server's time at `begun`, computed from later answers. Before the first answer only the local
     /// clock is known.
-    pub(crate) fn as_of(&self, begun: BootInstant) -> Now {
+    pub(crate) fn at(&self, begun: BootInstant) -> Now {
         earlier(self.now(), Machine.boot().since(begun))
     }
 
@@ -196,7 +198,7 @@ impl FencingTarget<'_> {
 
     /// Prints a result for people.
     pub(crate) fn result(&self, line: &str) {
-        if matches!(self.format, Format::Text | Format::Wide) {
+        if self.format.is_for_people() {
             self.session.terminal.result(line);
         }
     }
@@ -215,7 +217,7 @@ impl FencingTarget<'_> {
                 .ok_or_else(|| self.missing())?;
             self.is_seen.set(true);
             let lease = seen?.lease;
-            let at = self.as_of(begun);
+            let at = self.at(begun);
             Ok(Observed {
                 at,
                 evidence,
@@ -295,7 +297,7 @@ impl FencingTarget<'_> {
             .reader
             .patch_node(&self.node, patch, manager, is_dry_run);
         let patching = async { Ok(patching.await) };
-        let Ok(answer) = self.or_soon(patching).await else {
+        let Ok(answer) = self.with_grace(patching).await else {
             return Ok(Written::Unknown);
         };
         match answer {
@@ -348,11 +350,11 @@ impl FencingTarget<'_> {
     ///
     /// # Errors
     /// Those of the write, and an interruption: then it may still take effect.
-    pub(crate) async fn or_soon<T>(
+    pub(crate) async fn with_grace<T>(
         &self,
         work: impl Future<Output = Result<T, Failure>>,
     ) -> Result<T, Failure> {
-        self.interrupt.or_soon(work).await
+        self.interrupt.with_grace(work).await
     }
 }
 

@@ -32,7 +32,7 @@ impl Timeout {
         self.begun.elapsed()
     }
 
-    pub(crate) fn rest(&self) -> Duration {
+    pub(crate) fn remaining(&self) -> Duration {
         self.limit.saturating_sub(self.begun.elapsed())
     }
 
@@ -55,7 +55,7 @@ impl Timeout {
     /// If it was interrupted.
     pub(crate) async fn pause(&self, target: &FencingTarget<'_>) -> Result<(), Failure> {
         let pause = async {
-            tokio::time::sleep(PERIOD.min(self.rest())).await;
+            tokio::time::sleep(PERIOD.min(self.remaining())).await;
             Ok(())
         };
         target.or_interrupted(pause).await
@@ -72,7 +72,7 @@ impl Timeout {
     ) -> Result<T, Failure> {
         loop {
             match read().await {
-                Err(failure) if failure.may_pass() && !self.rest().is_zero() => {
+                Err(failure) if failure.may_pass() && !self.remaining().is_zero() => {
                     self.report(target, &failure);
                     self.pause(target).await?;
                 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use maintenance_lease::{Blocked, Progress, SetProgress};
 
 use crate::error::Verb;
-use crate::run::node_count::NodeCount;
+use crate::run::node_progress::NodeProgress;
 use crate::run::session::Session;
 use crate::words::waiting::{self, SetWait};
 
@@ -47,7 +47,7 @@ pub(super) struct Line<'a> {
     /// Whether to report waits. A command that tries only once does not wait.
     reports_waits: bool,
     blocked: Option<(SetWait, Blocked)>,
-    count: NodeCount<'a>,
+    count: NodeProgress<'a>,
 }
 
 impl<'a> Line<'a> {
@@ -57,7 +57,7 @@ impl<'a> Line<'a> {
             verb,
             reports_waits,
             blocked: None,
-            count: NodeCount::new(session.terminal, verb),
+            count: NodeProgress::new(session.terminal, verb),
         }
     }
 
@@ -79,7 +79,7 @@ impl<'a> Line<'a> {
                 self.show();
             }
             SetUpdate::Unwatched(why) => {
-                self.session.terminal.warn(waiting::blind(&why));
+                self.session.terminal.warn(waiting::watch_failed(&why));
                 self.show();
             }
         }

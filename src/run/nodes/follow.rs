@@ -247,7 +247,7 @@ impl<'a> Follower<'a> {
         }
         let terminal = self.session.terminal;
         if let Error::MissingRight { .. } = error {
-            terminal.warn(waiting::blind(&error.to_string()));
+            terminal.warn(waiting::watch_failed(&error.to_string()));
         } else {
             Problems::new(self.session).report(&error.into());
             terminal.remark(waiting::RETRYING);

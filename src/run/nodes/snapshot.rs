@@ -12,7 +12,7 @@ use crate::output::item::Item;
 use crate::output::status::{Heartbeat, View};
 use crate::run::held_label::is_protected;
 use crate::words::fencing_annotations::FencingAnnotations;
-use crate::words::state::lock_flags;
+use crate::words::state::flag_words;
 
 /// All that was read.
 #[derive(Debug)]
@@ -193,7 +193,7 @@ impl Snapshot {
         let lease = self.leases.get(node);
         let has_annotations = |annotations: &FencingAnnotations| annotations.words(now).is_some();
         self.is_locked(node)
-            || lease.is_some_and(|lease| !lock_flags(lease, now).is_empty())
+            || lease.is_some_and(|lease| !flag_words(lease, now).is_empty())
             || self.health(node) != Some(&Health::Ready)
             || self.annotations(node).is_some_and(has_annotations)
     }

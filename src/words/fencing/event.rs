@@ -2,12 +2,12 @@
 
 use pod_safety::fencing::Record;
 
-use super::progress::{fenced, story};
+use super::progress::{fenced, record_line};
 use crate::text::escape;
 
 /// `node` was fenced; `replaced` is the record that the new one replaced.
 pub(crate) fn fenced_event(node: &str, record: &Record, replaced: Option<&Record>) -> String {
-    let before = replaced.map(|replaced| format!(" (before: {})", story(replaced)));
+    let before = replaced.map(|replaced| format!(" (before: {})", record_line(replaced)));
     format!(
         "{}{}{}",
         fenced(node, record, false),

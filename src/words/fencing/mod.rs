@@ -26,13 +26,13 @@ pub(crate) use self::fencing_hold::{
 };
 pub(crate) use self::order::{NOT_REACHED, most_urgent, order, skipped, skipped_because, stopped};
 pub(crate) use self::progress::{
-    awaited, awaiting, fenced, lease_ends, lease_ends_with_outer, not_fenced, not_known, odd_clock,
-    replaced, story, unfenced, unrecorded, waited, waiting_for_reports_to_stop,
-    waits_for_reports_to_stop, watching, would_run,
+    awaited, awaiting, dry_run_hook, fenced, lease_ends, lease_ends_with_outer, not_fenced,
+    not_known, odd_clock, record_line, replaced, unfenced, unrecorded, waited,
+    waiting_for_reports_to_stop, waits_for_reports_to_stop, watching,
 };
 pub(crate) use self::refusal::refusal;
 pub(crate) use self::remains::{
-    count, counts, left, life_unknown, nothing_left, still_there, tolerating, unsure,
+    count, counts, left, life_unknown, nothing_left, remaining_pods, tolerating, unsure,
 };
 pub(crate) use self::replacements::{
     awaiting_replacements, back, gone_before, not_back, still_not_back,

@@ -40,11 +40,11 @@ pub(crate) fn replaced(node: &str, record: &Record, why: Outdated) -> String {
 
 /// How a node was fenced, for the operator who undoes it.
 pub(crate) fn was_fenced(node: &str, record: &Record) -> String {
-    format!("node/{node} was fenced {}", story(record))
+    format!("node/{node} was fenced {}", record_line(record))
 }
 
 /// Who fenced a node, when, how and why.
-pub(crate) fn story(record: &Record) -> String {
+pub(crate) fn record_line(record: &Record) -> String {
     let (who, how) = (escape(&record.who), escape(&record.how.to_string()));
     let when = escape(&record.when);
     let why = record.why.as_deref();
@@ -84,7 +84,7 @@ pub(crate) fn waited(line: &str, elapsed: Duration) -> String {
 }
 
 /// The hook of a dry run.
-pub(crate) fn would_run(hook: &str) -> String {
+pub(crate) fn dry_run_hook(hook: &str) -> String {
     format!("would run on this machine: {hook}")
 }
 

@@ -58,7 +58,7 @@ fn not_silent(
 pub(crate) fn refusal(refusal: &FencingRefusal, program: &Program) -> (String, String) {
     match refusal {
         FencingRefusal::Fence { node, why } => not_fenced(node, why, program),
-        FencingRefusal::Unfence { node, why } => stays(node, why, program),
+        FencingRefusal::Unfence { node, why } => unfence_refused(node, why, program),
         FencingRefusal::StillReports {
             node,
             waited,
@@ -215,7 +215,7 @@ fn unknown_hint(node: &str, why: &Why) -> String {
 }
 
 /// Why `node` stays fenced.
-fn stays(node: &str, refusal: &back::Refusal, program: &Program) -> (String, String) {
+fn unfence_refused(node: &str, refusal: &back::Refusal, program: &Program) -> (String, String) {
     let accepting = || accepting(program, "boot-id");
     match refusal {
         back::Refusal::Unreachable => (

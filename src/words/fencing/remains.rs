@@ -35,15 +35,15 @@ pub(crate) fn life_unknown(node: &str, why: &str) -> String {
 }
 
 /// What is left of `node` at the end of a wait, and how to find out more.
-pub(crate) fn still_there(node: &str, remains: &Remains, program: &Program) -> (String, String) {
+pub(crate) fn remaining_pods(node: &str, remains: &Remains, program: &Program) -> (String, String) {
     let hint = format!(
         "run it again to keep waiting; see what blocks them with `{}`",
         program.run(format_args!("status --pods {node}"))
     );
-    (still_left(node, remains), hint)
+    (remaining(node, remains), hint)
 }
 
-fn still_left(node: &str, remains: &Remains) -> String {
+fn remaining(node: &str, remains: &Remains) -> String {
     let finalized = match &remains.finalized[..] {
         [] => String::new(),
         pods => format!("; held by finalizers: {}", list(pods)),
@@ -121,12 +121,12 @@ mod tests {
              shop/web-4 and 2 more) and 1 volume attachment (csi-1) to be removed"
         );
         assert!(
-            still_left("worker-1", &remains).ends_with("are left; held by finalizers: shop/web-0")
+            remaining("worker-1", &remains).ends_with("are left; held by finalizers: shop/web-0")
         );
         let one = Remains {
             pods: names(1),
             ..Remains::default()
         };
-        assert!(still_left("worker-1", &one).ends_with("1 pod (shop/web-0) is left"));
+        assert!(remaining("worker-1", &one).ends_with("1 pod (shop/web-0) is left"));
     }
 }

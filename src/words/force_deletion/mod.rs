@@ -59,7 +59,7 @@ pub(crate) fn to_delete(missing: &Missing, line: &str) -> String {
 }
 
 /// How to go on after something that must be done first, which `first` names if it is known.
-pub(crate) fn then(first: Option<&str>, line: &str) -> String {
+pub(crate) fn after(first: Option<&str>, line: &str) -> String {
     match first {
         Some(first) => format!("{first}; then: {line}"),
         None => format!("resolve this first, then: {line}"),
@@ -72,7 +72,7 @@ pub(crate) fn inside_with(line: &str) -> String {
 }
 
 /// Another way, for a node that can be fenced.
-pub(crate) fn safer(node: &str, program: &Program) -> String {
+pub(crate) fn fence_instead(node: &str, program: &Program) -> String {
     format!(
         "safer, if you can power off or isolate node/{node}: {}",
         program.run(format_args!("fence {node} -- HOOK"))

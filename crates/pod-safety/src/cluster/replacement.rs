@@ -27,10 +27,10 @@ use crate::wire::instant;
 const TIME_SLACK: u32 = 2;
 
 /// The time between two reads of the pods.
-const EVERY: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Labels by which the pods of some controllers, or of one StatefulSet, are read without the others of their namespace.
-const TELLING_LABELS: [&str; 4] = [
+const DISTINGUISHING_LABELS: [&str; 4] = [
     "batch.kubernetes.io/controller-uid",
     "controller-uid",
     "pod-template-hash",
@@ -49,7 +49,7 @@ pub struct Removed {
 }
 
 /// The uids of replacements, and of the pods that they replace. No replacement is reported for two pods.
-type Taken = BTreeMap<String, String>;
+type Replacements = BTreeMap<String, String>;
 
 /// Pods that are read with one request: those of a namespace with one of some values of a label, or all.
 type Group<'a> = (&'a str, Option<&'a str>);
@@ -108,7 +108,7 @@ impl Removed {
     }
 
     /// What became of it, if these are the `pods` now.
-    fn outcome(&self, pods: &[Pod], taken: &mut Taken) -> Outcome {
+    fn outcome(&self, pods: &[Pod], taken: &mut Replacements) -> Outcome {
         let name = Some(&self.pod.name);
         let replacement = match pods.iter().find(|pod| pod.metadata.name.as_ref() == name) {
             Some(pod) if pod.metadata.uid.as_deref() == Some(&*self.pod.uid) => {
@@ -133,7 +133,7 @@ impl Removed {
 
     /// The first of `pods` that the same controller made after this one was asked to end, of those that have not failed
     /// and replace no other pod. It stays the same as long as it is there.
-    fn replacement(&self, pods: &[Pod], taken: &mut Taken) -> Option<Replacement> {
+    fn replacement(&self, pods: &[Pod], taken: &mut Replacements) -> Option<Replacement> {
         let same_controller = self.same_controller.as_ref()?;
         let others = self.others(pods);
         let mut since: Vec<&Pod> = others
@@ -141,8 +141,8 @@ impl Removed {
             .collect();
         since.sort_by_cached_key(|pod| {
             let metadata = &pod.metadata;
-            let made = metadata.creation_timestamp.as_ref().map(instant);
-            (made, metadata.name.clone())
+            let created = metadata.creation_timestamp.as_ref().map(instant);
+            (created, metadata.name.clone())
         });
         let replaces = |pod: &Pod| taken.get(pod.metadata.uid.as_ref()?);
         let mine = { since.iter() }.find(|pod| replaces(pod) == Some(&self.pod.uid));
@@ -203,7 +203,7 @@ impl SameController {
     pub fn of(pod: &Pod, now: Now) -> Option<Self> {
         let metadata = &pod.metadata;
         let labels = metadata.labels.iter().flatten();
-        let mut telling = labels.filter(|(key, _)| TELLING_LABELS.contains(&key.as_str()));
+        let mut telling = labels.filter(|(key, _)| DISTINGUISHING_LABELS.contains(&key.as_str()));
         let asked = metadata.deletion_timestamp.as_ref().map(|ends| {
             let grace = metadata.deletion_grace_period_seconds.unwrap_or(0);
             instant(ends) - Span::seconds(u32::try_from(grace).unwrap_or(0))
@@ -230,9 +230,9 @@ impl SameController {
 
     /// Whether a pod of the controller was made after the request to end.
     fn is_since(&self, pod: &Pod) -> bool {
-        let made = pod.metadata.creation_timestamp.as_ref().map(instant);
+        let created = pod.metadata.creation_timestamp.as_ref().map(instant);
         // The server gives whole seconds.
-        made.is_some_and(|made| made + Span::seconds(1) > self.since)
+        created.is_some_and(|made| made + Span::seconds(1) > self.since)
     }
 
     /// Whether the controller, as read, wants a pod in place of `pod`, beside the `active` ones that it has.
@@ -315,7 +315,7 @@ impl Reader {
         let mut outcomes = vec![Outcome::Unwatched; removed.len()];
         let following = async {
             let begun = time::Instant::now();
-            let mut taken = Taken::new();
+            let mut taken = Replacements::new();
             loop {
                 let may_pass;
                 (outcomes, may_pass) = self.read_outcomes(removed, &mut taken).await;
@@ -325,7 +325,7 @@ impl Reader {
                 if !goes_on || rest.is_zero() {
                     return;
                 }
-                time::sleep(EVERY.min(rest)).await;
+                time::sleep(POLL_INTERVAL.min(rest)).await;
             }
         };
         tokio::select! {
@@ -360,7 +360,11 @@ impl Reader {
     /// What became of pods by now, and whether a read failed for a temporary reason. Sends a request for each namespace
     /// and kind of controller, and one for each controller whose pod is missing. If a controller wants no replacement, the
     /// pods are read once more.
-    async fn read_outcomes(&self, removed: &[Removed], taken: &mut Taken) -> (Vec<Outcome>, bool) {
+    async fn read_outcomes(
+        &self,
+        removed: &[Removed],
+        taken: &mut Replacements,
+    ) -> (Vec<Outcome>, bool) {
         let mut groups: BTreeMap<Group<'_>, BTreeSet<&str>> = BTreeMap::new();
         for pod in removed {
             let (group, value) = pod.group();
@@ -439,7 +443,7 @@ mod tests {
             is_expected: true,
         };
         let is_settled = |pods: &[Pod]| {
-            let outcome = removed.outcome(pods, &mut Taken::new());
+            let outcome = removed.outcome(pods, &mut Replacements::new());
             (removed.is_settled(&outcome), outcome)
         };
         let reasons = Vec::new();
@@ -546,7 +550,8 @@ mod tests {
     fn a_replacement_counts_although_the_clock_is_a_second_ahead() {
         let old = of_web("web-x", "2026-01-01T00:00:00Z", "Running");
         let pods = [of_web("web-y", MADE, "Pending")];
-        let outcome = |read_after| removed(&old, read_after).outcome(&pods, &mut Taken::new());
+        let outcome =
+            |read_after| removed(&old, read_after).outcome(&pods, &mut Replacements::new());
         for read_after in ["2026-01-01T00:00:10Z", "2026-01-01T00:00:12Z"] {
             let outcome = outcome(read_after);
             assert!(matches!(outcome, Outcome::Replaced { .. }), "{outcome:?}");
@@ -560,7 +565,7 @@ mod tests {
     fn a_pod_keeps_its_replacement_when_another_one_comes() {
         let old = ["web-1", "web-2"].map(|name| of_web(name, "2026-01-01T00:00:00Z", "Running"));
         let [first, second] = old.each_ref().map(|pod| removed(pod, MADE));
-        let mut taken = Taken::new();
+        let mut taken = Replacements::new();
         let mut name = |removed: &Removed, pods: &[Pod]| match removed.outcome(pods, &mut taken) {
             Outcome::Replaced { replacement, .. } => Some(replacement.name),
             _ => None,
@@ -581,12 +586,13 @@ mod tests {
             of_web("web-a", MADE, "Failed"),
             of_web("web-b", MADE, "Running"),
         ];
-        let Outcome::Replaced { replacement, .. } = removed.outcome(&pods, &mut Taken::new())
+        let Outcome::Replaced { replacement, .. } =
+            removed.outcome(&pods, &mut Replacements::new())
         else {
             panic!("it has a replacement")
         };
         assert_eq!(replacement.name, "web-b");
-        let failed = removed.outcome(&pods[..1], &mut Taken::new());
+        let failed = removed.outcome(&pods[..1], &mut Replacements::new());
         assert!(matches!(failed, Outcome::Unreplaced { .. }), "{failed:?}");
     }
 

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, ResourceQuota, ResourceRequirements};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
+use maintenance_lease::protocol::{Now, Span};
 
 use super::pod::has_ended;
 use crate::wire::instant;
-use maintenance_lease::protocol::{Now, Span};
 
 /// Amounts by the name of the resource, in billionths.
 type Amounts = BTreeMap<String, i128>;

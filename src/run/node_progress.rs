@@ -12,7 +12,7 @@ use crate::words::waiting::{self, SetWait};
 const SHORTEST: Duration = Duration::from_millis(100);
 
 /// The line. Dropping this removes it.
-pub(crate) struct NodeCount<'a> {
+pub(crate) struct NodeProgress<'a> {
     terminal: &'a Terminal,
     verb: Verb,
     /// When it was last updated.
@@ -21,7 +21,7 @@ pub(crate) struct NodeCount<'a> {
     next: Cell<Option<(SetWait, usize)>>,
 }
 
-impl<'a> NodeCount<'a> {
+impl<'a> NodeProgress<'a> {
     pub(super) fn new(terminal: &'a Terminal, verb: Verb) -> Self {
         Self {
             terminal,
@@ -64,7 +64,7 @@ impl<'a> NodeCount<'a> {
     }
 }
 
-impl Drop for NodeCount<'_> {
+impl Drop for NodeProgress<'_> {
     fn drop(&mut self) {
         self.terminal.end_live();
     }
