@@ -13,7 +13,7 @@ pub(super) async fn check(session: &Session<'_>, reader: &Reader, fix: bool) -> 
         let machine = machine_of(&node)?;
         Some((node.metadata.name?, machine))
     };
-    let nodes = match reader.select("/api/v1/nodes", "", with_machine).await {
+    let nodes = match reader.select_nodes(with_machine).await {
         Ok(nodes) => nodes,
         Err(error) => return Discovery::unread(Source::Nodes, &error.into()),
     };
