@@ -15,6 +15,9 @@ const GAP: &str = "   ";
 /// The separator between cells, to find them in a line. Text that is safe to print never contains it.
 const BORDER: char = '\t';
 
+/// How many rows are laid out at a time: comfy-table needs many times the memory of its text.
+const BLOCK: usize = 256;
+
 /// The longest cell, in characters, because other tools may write a holder of a megabyte.
 const LONGEST: usize = LONGEST_REASON;
 
@@ -75,18 +78,15 @@ impl Grid {
         let headers = self.columns.iter().map(|column| column.header.clone());
         let headers: Option<Vec<String>> = self.headers.then(|| headers.collect());
         self.headers = false;
-        let mut table = table(headers.into_iter().chain(cells));
-        let widths = self.widths_of(&table);
-        let exactly = |width| ColumnConstraint::Absolute(Width::Fixed(as_width(width)));
-        table.set_constraints(widths.into_iter().map(exactly));
-        let lines = table.lines().map(|line| line.replace(BORDER, GAP));
-        lines.map(|line| line.trim_end().to_owned()).collect()
+        let rows: Vec<Vec<String>> = headers.into_iter().chain(cells).collect();
+        let widths = self.widths_of(widest(&rows));
+        rows.chunks(BLOCK)
+            .flat_map(|block| lines(block, &widths))
+            .collect()
     }
 
     /// The widths of the columns. The first rows share the terminal, and later rows keep their widths.
-    fn widths_of(&mut self, table: &Table) -> Vec<usize> {
-        let widest = table.column_max_content_widths().into_iter();
-        let widest: Vec<usize> = widest.map(usize::from).collect();
+    fn widths_of(&mut self, widest: Vec<usize>) -> Vec<usize> {
         let Some(first) = &self.widths else {
             let typical = self.typical.take().into_iter().flatten();
             let typical = typical.map(|cell| cell.width()).chain(repeat(0));
@@ -129,8 +129,29 @@ fn total(widths: &[usize]) -> usize {
     widths.iter().sum::<usize>() + GAP.len() * widths.len().saturating_sub(1)
 }
 
+/// The width of the widest cell of each column.
+fn widest(rows: &[Vec<String>]) -> Vec<usize> {
+    let mut widest = Vec::new();
+    for row in rows {
+        widest.resize(widest.len().max(row.len()), 0);
+        for (widest, cell) in widest.iter_mut().zip(row) {
+            *widest = beginning(cell).width().max(*widest);
+        }
+    }
+    widest
+}
+
+/// These rows in columns of these widths.
+fn lines(rows: &[Vec<String>], widths: &[usize]) -> Vec<String> {
+    let mut table = table(rows);
+    let exactly = |&width| ColumnConstraint::Absolute(Width::Fixed(as_width(width)));
+    table.set_constraints(widths.iter().map(exactly));
+    let lines = table.lines().map(|line| line.replace(BORDER, GAP));
+    lines.map(|line| line.trim_end().to_owned()).collect()
+}
+
 /// A table of these rows. Each stays on one line, and may be cut within a word.
-fn table(rows: impl IntoIterator<Item = Vec<String>>) -> Table {
+fn table(rows: &[Vec<String>]) -> Table {
     let mut table = Table::new();
     let borders = ContentLineStyle::none().junction(BORDER);
     table
@@ -249,5 +270,15 @@ mod tests {
             LONGEST + "…   y   z".chars().count()
         );
         assert_eq!(rows[1].len(), LONGEST + "1   2   3".len());
+    }
+
+    #[test]
+    fn many_rows_have_the_same_columns() {
+        let rows = (0..3 * BLOCK).map(|number| row([&"x".repeat(number / BLOCK + 1), "y", "z"]));
+        let lines = grid(true, None).rows(rows);
+        assert_eq!(lines.len(), 3 * BLOCK + 1);
+        let expected = ["A     B   C", "x     y   z", "xx    y   z", "xxx   y   z"];
+        let shown = [0, 1, 2 * BLOCK, 3 * BLOCK].map(|line| lines[line].as_str());
+        assert_eq!(shown, expected);
     }
 }
