@@ -277,9 +277,11 @@ impl StatusRun<'_> {
         }
         let problems = Problems::new(session);
         let failed = self.report_unknown(&snapshot, &problems);
-        let items = nodes.iter().map(|node| snapshot.item(node, now));
-        let list = NodeList::new(items.chain(failed).collect()).single(self.is_single());
-        terminal.print(&list, self.format)?;
+        if !self.format.is_for_people() {
+            let items = nodes.iter().map(|node| snapshot.item(node, now));
+            let list = NodeList::new(items.chain(failed).collect()).single(self.is_single());
+            terminal.print(&list, self.format)?;
+        }
         if self.format == Format::LockId {
             let leases = views.iter().filter_map(|view| view.lease);
             for lease in leases.filter(|lease| lease.holder().is_some()) {

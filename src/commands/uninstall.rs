@@ -86,7 +86,7 @@ impl NodesWithKeys {
             has_keys.then_some((node.metadata.name?, keys))
         };
         let reader = Reader::new(session.locks.requests().clone());
-        let nodes = reader.select("/api/v1/nodes", "", with_keys).await?;
+        let nodes = reader.select_nodes(with_keys).await?;
         if nodes.is_empty() {
             return Ok(Self::default());
         }

@@ -17,6 +17,9 @@ pub(crate) const GAP: &str = "   ";
 /// The separator between cells, to find them in a line. Text that is safe to print never contains it.
 const BORDER: char = '\t';
 
+/// How many rows are laid out at a time: comfy-table needs many times the memory of its text.
+const BLOCK: usize = 256;
+
 /// The longest cell, in characters, because other tools may write a holder of a megabyte.
 const LONGEST: usize = LONGEST_REASON;
 
@@ -78,35 +81,44 @@ impl Grid {
         let headers: Option<Vec<String>> = self.headers.then(|| headers.collect());
         self.headers = false;
         let rows: Vec<Vec<String>> = headers.into_iter().chain(cells).collect();
-        let lines = match self.widths {
-            Some(_) => self.lines(&rows, None),
-            None => self.first_lines(rows),
-        };
-        let lines = lines.iter().map(|line| with_gaps(line));
+        let widest = widest(&rows);
+        if self.widths.is_none() {
+            self.widths = Some(self.first_widths(&widest));
+        }
+        let lines = rows.chunks(BLOCK).flat_map(|block| {
+            // The widest row gives all blocks the same widths.
+            let mut lines = self.lines(block.iter().chain([&widest]), None);
+            lines.pop();
+            lines
+        });
+        let lines = lines.map(|line| with_gaps(&line));
         lines.map(|line| line.trim_end().to_owned()).collect()
     }
 
-    /// The first rows share the terminal. A typical row gets room only if all of them fit.
-    fn first_lines(&mut self, mut rows: Vec<Vec<String>>) -> Vec<String> {
-        let count = rows.len();
-        rows.extend(self.typical.take());
-        let fits = |lines: &Vec<String>| {
-            let width = lines.first().map_or(0, |line| with_gaps(line).width());
+    /// The widths with which rows up to the `widest` share the terminal. A typical row gets room only if all of it fits.
+    fn first_widths(&mut self, widest: &[String]) -> Vec<u16> {
+        let typical = self.typical.take();
+        let roomy = typical.map(|typical| self::widest(&[typical, widest.to_vec()]));
+        let fits = |line: &String| {
+            let width = with_gaps(line).width();
             self.fit.is_none_or(|fit| width <= fit)
         };
-        let mut attempts = (count..=rows.len()).rev();
-        let attempt = |count: usize| Some(self.lines(&rows[..count], self.fit)).filter(fits);
-        let fitting = attempts.find_map(attempt);
+        let attempt = |row: &[String]| self.lines([&row.to_vec()], self.fit).pop().filter(fits);
+        let fitting = roomy
+            .and_then(|row| attempt(&row))
+            .or_else(|| attempt(widest));
         // The terminal wraps the rows anyway.
-        let mut lines = fitting.unwrap_or_else(|| self.lines(&rows[..count], None));
-        let cells = lines.first().map(|line| line.split(BORDER));
-        self.widths = cells.map(|cells| cells.map(|cell| as_width(cell.width())).collect());
-        lines.truncate(count);
-        lines
+        let line = fitting.or_else(|| self.lines([&widest.to_vec()], None).pop());
+        let cells = line.iter().flat_map(|line| line.split(BORDER));
+        cells.map(|cell| as_width(cell.width())).collect()
     }
 
     /// The lines of `rows`, within `fit`. Later rows keep the widths of the first ones.
-    fn lines(&self, rows: &[Vec<String>], fit: Option<usize>) -> Vec<String> {
+    fn lines<'r>(
+        &self,
+        rows: impl IntoIterator<Item = &'r Vec<String>>,
+        fit: Option<usize>,
+    ) -> Vec<String> {
         let mut table = table(rows);
         let gaps = (GAP.len() - 1) * self.columns.len().saturating_sub(1);
         let width = fit.map_or(u16::MAX, |fit| as_width(fit.saturating_sub(gaps)));
@@ -127,6 +139,25 @@ impl Grid {
         table.set_constraints(columns.map(constraint));
         table.lines().collect()
     }
+}
+
+/// The widest cell of each column.
+fn widest(rows: &[Vec<String>]) -> Vec<String> {
+    let mut widest: Vec<(usize, Cow<'_, str>)> = Vec::new();
+    for row in rows {
+        widest.resize(widest.len().max(row.len()), (0, "".into()));
+        for (widest, cell) in widest.iter_mut().zip(row) {
+            let cell = truncated(cell);
+            let width = cell.width();
+            if width > widest.0 {
+                *widest = (width, cell);
+            }
+        }
+    }
+    widest
+        .into_iter()
+        .map(|(_, cell)| cell.into_owned())
+        .collect()
 }
 
 /// A line of a table, with the gaps between its cells.
@@ -159,7 +190,7 @@ pub(crate) fn with_words(
 }
 
 /// A table of these rows. Each stays on one line, and may be cut within a word.
-fn table(rows: &[Vec<String>]) -> Table {
+fn table<'r>(rows: impl IntoIterator<Item = &'r Vec<String>>) -> Table {
     let mut table = Table::new();
     let borders = ContentLineStyle::none().junction(BORDER);
     table
@@ -282,5 +313,15 @@ mod tests {
             LONGEST + "…   y   z".chars().count()
         );
         assert_eq!(rows[1].len(), LONGEST + "1   2   3".len());
+    }
+
+    #[test]
+    fn many_rows_have_the_same_columns() {
+        let rows = (0..3 * BLOCK).map(|number| row([&"x".repeat(number / BLOCK + 1), "y", "z"]));
+        let lines = grid(true, None).rows(rows);
+        assert_eq!(lines.len(), 3 * BLOCK + 1);
+        let expected = ["A     B   C", "x     y   z", "xx    y   z", "xxx   y   z"];
+        let shown = [0, 1, 2 * BLOCK, 3 * BLOCK].map(|line| lines[line].as_str());
+        assert_eq!(shown, expected);
     }
 }

@@ -228,6 +228,72 @@ fn many_nodes_are_read_whole_by_a_list() {
     });
 }
 
+/// A list has other bytes than an object, and on a real server it is a protocol buffer.
+#[test]
+fn nodes_of_a_list_look_as_if_read_one_by_one() {
+    on_both("node-alike", |cluster| {
+        let mut names = all_states(cluster);
+        let gone = names.pop();
+        assert!(gone.is_some());
+        let none = json!([]);
+        let late = node(cluster, "late", &ready("True", 9000), &none, 790);
+        let cordoned = node(cluster, "cordoned", &ready("True", 9000), &none, 5);
+        let protected = node(cluster, "protected", &ready("True", 9000), &none, 5);
+        let unheard = node(cluster, "unheard", &none, &none, 790);
+        let deleted = node(cluster, "deleted", &ready("False", 740), &none, 790);
+        let path = |name: &str| format!("/api/v1/nodes/{name}");
+        let hook = json!({
+            "id": "nonce", "who": "bob@laptop", "program": "./réconnect",
+            "since": "2026-01-02T04:00:00Z", "until": "2099-01-01T00:00:00Z",
+        });
+        let rebooting = json!({"metadata": {"annotations": {
+            attempt::ANNOTATION: hook.to_string(),
+            "weave.works/kured-reboot-in-progress": "2026-01-02T04:00:00Z",
+        }}});
+        cluster.patch(&path(&late), &rebooting);
+        let manager = format!("{}?fieldManager=kubectl-cordon", path(&cordoned));
+        cluster.patch(&manager, &json!({"spec": {"unschedulable": true}}));
+        let began = json!([
+            {"key": "ToBeDeletedByClusterAutoscaler", "value": "1767322800", "effect": "NoSchedule"},
+            {"key": "a.example/empty", "effect": "NoExecute", "timeAdded": "2026-01-02T04:00:00Z"},
+        ]);
+        cluster.patch(&path(&unheard), &json!({"spec": {"taints": began}}));
+        let acquire = [
+            "acquire",
+            &protected,
+            "--cordon",
+            "--opt-outs=cluster-autoscaler",
+        ];
+        cluster.maint(acquire).succeeds();
+        let finalizer = json!({"metadata": {"finalizers": ["a.example/b"]}});
+        cluster.patch(&path(&deleted), &finalizer);
+        cluster.delete(&path(&deleted));
+        names.extend([late, cordoned, protected, unheard, deleted.clone()]);
+        let extra = 129 - names.len();
+        names.extend((0..extra).map(|number| cluster.node(&format!("well-{number:03}"))));
+
+        let status = |names: &[String]| {
+            let run = cluster.maint(["status", "-o", "json", "-v6"]).args(names);
+            let run = run.succeeds();
+            let mut list: Value = serde_json::from_str(&run.stdout).expect("JSON");
+            let items = list["items"].as_array_mut().expect("items");
+            for item in items.iter_mut() {
+                item["secondsLeft"] = Value::Null;
+            }
+            (std::mem::take(items), run)
+        };
+        let (listed, run) = status(&names);
+        let lists = |line: &&str| line.contains("/api/v1/nodes?limit=500");
+        assert!(run.stderr.lines().filter(lists).count() > 0, "{run}");
+        assert!(!run.stderr.contains("/api/v1/nodes/"), "{run}");
+        let (first, rest) = names.split_at(100);
+        let one_by_one: Vec<Value> = [first, rest].map(|names| status(names).0).concat();
+        assert_eq!(listed.len(), 129);
+        assert_eq!(listed, one_by_one);
+        cluster.patch(&path(&deleted), &json!({"metadata": {"finalizers": null}}));
+    });
+}
+
 #[test]
 fn the_states_are_data_too() {
     on_both("node-json", |cluster| {

@@ -236,8 +236,12 @@ impl BodyTrace {
     }
 }
 
-impl Drop for BodyTrace {
-    fn drop(&mut self) {
+impl BodyTrace {
+    /// What is shown of the body. Protobuf would garble a terminal.
+    fn text(&self) -> String {
+        if self.start.starts_with(b"k8s\0") {
+            return format!("[protobuf of {} bytes]", self.length);
+        }
         let text = String::from_utf8_lossy(&self.start);
         let cut = self.length - self.start.len();
         let cut = if cut == 0 {
@@ -245,8 +249,14 @@ impl Drop for BodyTrace {
         } else {
             format!(" [truncated {cut} chars]")
         };
+        format!("{text}{cut}")
+    }
+}
+
+impl Drop for BodyTrace {
+    fn drop(&mut self) {
         self.observer
-            .notify(format!("\"Response Body\" body={text}{cut}"));
+            .notify(format!("\"Response Body\" body={}", self.text()));
     }
 }
 
@@ -308,6 +318,35 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("\taccept: application/json\n"), "{text}");
+    }
+
+    #[test]
+    fn protobuf_is_shown_by_its_length() {
+        let (notices, shown) = std::sync::mpsc::channel();
+        let observer = ObserveLayer {
+            level: 8,
+            notices: std::sync::Arc::new(move |notice| {
+                let Notice::Trace(line) = notice else {
+                    return;
+                };
+                notices.send(line).unwrap();
+            }),
+            warnings: Warnings::new(std::sync::Arc::new(|_| ())),
+        };
+        for pieces in [&[&b"k8s\0\n\x0c\x1b[2J"[..], b"\xff"][..], &[b"{}", b"\n"]] {
+            let mut trace = BodyTrace::new(observer.clone());
+            for piece in pieces {
+                trace.record(piece);
+            }
+        }
+        let lines: Vec<String> = shown.try_iter().collect();
+        assert_eq!(
+            lines,
+            [
+                "\"Response Body\" body=[protobuf of 11 bytes]",
+                "\"Response Body\" body={}\n",
+            ]
+        );
     }
 
     #[test]

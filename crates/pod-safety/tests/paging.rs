@@ -1,15 +1,25 @@
 //! Lists of many pages, on a server whose continue tokens expire before the last page is read.
 
+use std::convert::Infallible;
+use std::future::ready;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
-use http::Request;
+use futures::{StreamExt as _, stream};
+use http::{Request, Response};
+use http_body::Frame;
+use http_body_util::{BodyExt as _, StreamBody};
 use kube::Client;
 use kube::client::Body;
 use maintenance_lease::Requests;
 use pod_safety::cluster::Reader;
 use sandbox::Sandbox;
 use serde_json::json;
+use tokio::sync::watch;
+use tokio::time::timeout;
+use tower::BoxError;
 
 /// Enough objects for more than two pages.
 const PODS: usize = 1_100;
@@ -64,4 +74,81 @@ async fn a_list_whose_continue_token_expires_is_read_again_from_the_start() {
         // The pages that came, the one that did not, and all in one.
         assert_eq!(sent.load(Ordering::Relaxed), expires_after + 2);
     }
+}
+
+/// A client of `sandbox`. The second half of an answer arrives once as many requests were sent as `before_end` says for
+/// the number of the answer.
+fn slow(sandbox: &Sandbox, before_end: fn(usize) -> usize, sent: &watch::Sender<usize>) -> Client {
+    let (sandbox, sent) = (sandbox.clone(), sent.clone());
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let (sandbox, sent) = (sandbox.clone(), sent.clone());
+        async move {
+            sent.send_modify(|sent| *sent += 1);
+            let mut seen = sent.subscribe();
+            let expected = before_end(*seen.borrow());
+            let (parts, body) = sandbox.client().send(request).await?.into_parts();
+            let mut first = body.collect_bytes().await?;
+            let second = first.split_off(first.len() / 2);
+            let rest = async move {
+                seen.wait_for(|sent| *sent >= expected)
+                    .await
+                    .expect("it is kept");
+                second
+            };
+            let pieces = stream::once(ready(first)).chain(stream::once(rest));
+            let frames = pieces.map(|piece| Ok::<_, Infallible>(Frame::data(piece)));
+            Ok::<_, kube::Error>(Response::from_parts(
+                parts,
+                StreamBody::new(frames).boxed_unsync(),
+            ))
+        }
+    });
+    Client::new(service, "default")
+}
+
+#[tokio::test]
+async fn the_next_page_is_requested_while_one_arrives_and_no_other() {
+    let sandbox = Sandbox::new();
+    for index in 0..PODS {
+        sandbox.put(pod(&format!("pod-{index:04}")));
+    }
+    let sent = watch::Sender::new(0);
+    // Of three pages, the last has no next one.
+    let client = slow(&sandbox, |number| (number + 1).min(3), &sent);
+    let reader = Reader::new(Requests::new(client, None));
+    let reading = reader.pods_of_node("worker-1");
+    let pods = timeout(Duration::from_secs(60), reading).await;
+    let pods = pods.expect("requests are sent early").expect("a list");
+    let names = pods.iter().filter_map(|pod| pod.metadata.name.clone());
+    let expected = (0..PODS).map(|index| format!("pod-{index:04}"));
+    assert!(names.eq(expected), "each pod once, in order");
+    assert_eq!(*sent.borrow(), 3);
+}
+
+#[tokio::test]
+async fn a_page_that_was_requested_early_and_failed_is_requested_again() {
+    let sandbox = Sandbox::new();
+    for index in 0..PODS {
+        sandbox.put(pod(&format!("pod-{index:04}")));
+    }
+    let sent = Arc::new(AtomicUsize::new(0));
+    let service = {
+        let (sandbox, sent) = (sandbox.clone(), Arc::clone(&sent));
+        tower::service_fn(move |request: Request<Body>| {
+            let number = sent.fetch_add(1, Ordering::Relaxed) + 1;
+            let client = sandbox.client();
+            async move {
+                match number {
+                    2 => Err(BoxError::from(io::Error::from(
+                        io::ErrorKind::ConnectionReset,
+                    ))),
+                    _ => Ok(client.send(request).await?),
+                }
+            }
+        })
+    };
+    let reader = Reader::new(Requests::new(Client::new(service, "default"), None));
+    let pods = reader.pods_of_node("worker-1").await.expect("a list");
+    assert_eq!(pods.len(), PODS);
+    assert_eq!(sent.load(Ordering::Relaxed), 4, "the second page twice");
 }

@@ -37,8 +37,7 @@ pub(super) async fn check(session: &Session<'_>, reader: &Reader, fix: bool) -> 
             error,
         }]
     };
-    let nodes = reader.select("/api/v1/nodes", "", WithMachine::new).await;
-    let nodes = match nodes {
+    let nodes = match reader.select_nodes(WithMachine::new).await {
         Ok(nodes) => nodes,
         Err(error) => return vec![Discovery::unread(Source::Nodes, &error.into())],
     };

@@ -23,7 +23,7 @@ pub(super) async fn read(reader: &Reader) -> Result<Nodes, ApiError> {
         let keys = KeysOnNode::of(&node);
         Some((node.metadata.name?, keys))
     };
-    let nodes = reader.select("/api/v1/nodes", "", with_keys).await?;
+    let nodes = reader.select_nodes(with_keys).await?;
     Ok(nodes.into_iter().collect())
 }
 

@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{Node, NodeCondition, NodeSpec, NodeStatus, NodeSystemInfo};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt as _;
 use maintenance_lease::protocol::{Instant, Now};
 use maintenance_lease::{Accept, ApiError, BREAKS, Call, NodeLookup, NodeRow};
@@ -14,7 +13,6 @@ use pod_safety::cluster::Reader;
 use pod_safety::fencing::Attempt;
 use pod_safety::node_health::{Health, Heartbeat, Signs, Status};
 use pod_safety::{Known, Why};
-use serde::Deserialize;
 
 use crate::run::session::{SeenNode, Session};
 use crate::words::fencing_annotations::FencingAnnotations;
@@ -141,8 +139,7 @@ impl<'a> Nodes<'a> {
         &self,
         names: &BTreeSet<String>,
     ) -> Result<Vec<(String, DetailsRead)>, ApiError> {
-        let listed = self.reader.select("/api/v1/nodes", "", |node: NodeParts| {
-            let node = Node::from(node);
+        let listed = self.reader.select_nodes(|node| {
             let name = node.metadata.name.clone()?;
             let found = names
                 .contains(&name)
@@ -247,36 +244,6 @@ impl Found {
                 findings: self.findings,
                 keys: self.keys,
             }),
-        }
-    }
-}
-
-/// A Node without its images, which are most of it.
-#[derive(Deserialize)]
-struct NodeParts {
-    metadata: ObjectMeta,
-    spec: Option<NodeSpec>,
-    status: Option<StatusParts>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct StatusParts {
-    conditions: Option<Vec<NodeCondition>>,
-    node_info: Option<NodeSystemInfo>,
-}
-
-impl From<NodeParts> for Node {
-    fn from(parts: NodeParts) -> Self {
-        let status = parts.status.map(|status| NodeStatus {
-            conditions: status.conditions,
-            node_info: status.node_info,
-            ..NodeStatus::default()
-        });
-        Self {
-            metadata: parts.metadata,
-            spec: parts.spec,
-            status,
         }
     }
 }

@@ -7,6 +7,8 @@ use http::Method;
 pub enum Accept {
     /// The object.
     Json,
+    /// The objects of a list in protobuf, which cost the server and the reader much less. Servers without it send JSON.
+    Protobuf,
     /// The rows that `kubectl get` prints.
     Table,
 }
@@ -15,6 +17,7 @@ impl Accept {
     pub(super) fn header(self) -> &'static str {
         match self {
             Self::Json => "application/json",
+            Self::Protobuf => "application/vnd.kubernetes.protobuf, application/json",
             Self::Table => "application/json;as=Table;v=v1;g=meta.k8s.io",
         }
     }
@@ -22,7 +25,7 @@ impl Accept {
     /// The array field that holds the objects of a list.
     pub(super) fn array(self) -> &'static str {
         match self {
-            Self::Json => "items",
+            Self::Json | Self::Protobuf => "items",
             Self::Table => "rows",
         }
     }

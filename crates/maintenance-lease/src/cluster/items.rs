@@ -133,6 +133,11 @@ impl Items {
     }
 }
 
+/// Completes the text of a list that ends before its elements.
+pub(crate) fn close(envelope: &[u8]) -> Vec<u8> {
+    [envelope, b"]}"].concat()
+}
+
 #[cfg(test)]
 mod tests {
     use std::convert::Infallible;

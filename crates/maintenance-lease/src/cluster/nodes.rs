@@ -146,19 +146,15 @@ impl Columns {
     }
 }
 
-/// Completes the text of a Table that ends before its rows.
-pub(crate) fn close_table(envelope: &[u8]) -> Vec<u8> {
-    [envelope, b"]}"].concat()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::items::close;
 
     #[test]
     fn rows_are_read_by_the_names_of_their_columns() {
         let open = br#"{"kind":"Table","columnDefinitions":[{"name":"Age"},{"name":"Name"},{"name":"Status"}],"rows":["#;
-        let columns = Columns::read(&close_table(open)).expect("columns");
+        let columns = Columns::read(&close(open)).expect("columns");
         let row = columns
             .row(
                 br#"{"cells":["5m","worker-1","NotReady,SchedulingDisabled"],

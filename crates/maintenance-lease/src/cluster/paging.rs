@@ -3,9 +3,12 @@
 use http::StatusCode;
 use serde::Deserialize;
 
-use super::call::Call;
+use super::call::{Accept, Call};
+use super::encoded::Encoded;
 use super::error::ApiError;
-use super::requests::{Listed, Requests, escape};
+use super::items::close;
+use super::lists::Page;
+use super::requests::{Requests, escape};
 
 /// The most objects per page: as many as kubectl requests.
 const PAGE: u32 = 500;
@@ -58,51 +61,102 @@ impl Requests {
         call: &Call,
         mut read: impl FnMut(&[u8], &[u8]) -> Result<Option<T>, ApiError> + Send,
     ) -> Result<Vec<T>, ApiError> {
+        let read = |object: Encoded<'_>, before: &[u8]| read(object.json()?, before);
+        self.pages(call, read).await
+    }
+
+    /// The same for objects of which a few fields are needed, from the list at `path`. The server chooses the encoding;
+    /// in protobuf, a long list takes a fraction of the time.
+    ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::{Encoded, Requests};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # sandbox.add_node("worker-1");
+    /// # let client = sandbox.client();
+    /// let requests = Requests::new(client, None);
+    /// let read = |node: Encoded<'_>| match node {
+    ///     Encoded::Json(node) | Encoded::Protobuf(node) => Ok(Some(node.len())),
+    /// };
+    /// let lengths = requests.list_encoded_pages("/api/v1/nodes", read).await?;
+    /// assert_eq!(lengths.len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`list`](Self::list).
+    ///
+    /// # Caveats
+    /// As [`list_pages`](Self::list_pages).
+    pub async fn list_encoded_pages<T: Send>(
+        &self,
+        path: &str,
+        mut read: impl FnMut(Encoded<'_>) -> Result<Option<T>, ApiError> + Send,
+    ) -> Result<Vec<T>, ApiError> {
+        let call = Call::get(path.to_owned(), Accept::Protobuf);
+        self.pages(&call, |object, _| read(object)).await
+    }
+
+    async fn pages<T: Send>(
+        &self,
+        call: &Call,
+        mut read: impl FnMut(Encoded<'_>, &[u8]) -> Result<Option<T>, ApiError> + Send,
+    ) -> Result<Vec<T>, ApiError> {
         let mut objects = Vec::new();
-        let mut next = String::new();
+        let mut page = Page::from(page(call, ""));
+        let mut is_first = true;
+        // The server prepares the next page while this one arrives.
+        let ahead = |before: &[u8]| {
+            let next = next_page(call, &close(before)).ok()??;
+            Some(self.ahead(next))
+        };
         loop {
-            let page = Call {
-                path: page(&call.path, &next),
-                ..call.clone()
-            };
-            match self.list(&page, &mut read).await {
-                Ok(page) => {
-                    next = page.next()?;
-                    objects.extend(page.objects);
-                    if next.is_empty() {
+            match self.list_page(page, ahead, &mut read).await {
+                Ok((listed, sent)) => {
+                    let next = next_page(call, &listed.envelope)?;
+                    objects.extend(listed.objects);
+                    let Some(next) = next else {
                         return Ok(objects);
-                    }
+                    };
+                    page = sent.unwrap_or_else(|| next.into());
+                    is_first = false;
                 }
-                Err(error) if error.is(StatusCode::GONE) && !next.is_empty() => break,
+                Err(error) if error.is(StatusCode::GONE) && !is_first => break,
                 Err(error) => return Err(error),
             }
         }
         drop(objects);
-        let whole = self.list(call, read).await?;
-        match whole.next()?.is_empty() {
-            true => Ok(whole.objects),
-            false => Err(ApiError::Unreadable(
+        let (whole, _) = self.list_page(call.clone().into(), |_| None, read).await?;
+        match next_page(call, &whole.envelope)? {
+            None => Ok(whole.objects),
+            Some(_) => Err(ApiError::Unreadable(
                 "a page of a list, where all of it was requested".to_owned(),
             )),
         }
     }
 }
 
-impl<T> Listed<T> {
-    /// The continue token of the next page; empty after the last page.
-    fn next(&self) -> Result<String, ApiError> {
-        let envelope: Envelope = serde_json::from_slice(&self.envelope)
-            .map_err(|error| ApiError::Unreadable(error.to_string()))?;
-        Ok(envelope.metadata.next)
-    }
+/// The request for the page after the one with this envelope; `None` after the last page.
+fn next_page(call: &Call, envelope: &[u8]) -> Result<Option<Call>, ApiError> {
+    let envelope: Envelope = serde_json::from_slice(envelope)
+        .map_err(|error| ApiError::Unreadable(error.to_string()))?;
+    let next = envelope.metadata.next;
+    Ok((!next.is_empty()).then(|| page(call, &next)))
 }
 
-/// The path of the page at the continue token `next`, or of the first page.
-fn page(path: &str, next: &str) -> String {
-    let joint = if path.contains('?') { '&' } else { '?' };
-    let mut page = format!("{path}{joint}limit={PAGE}");
+/// The request for the page at the continue token `next`, or for the first page.
+fn page(call: &Call, next: &str) -> Call {
+    let joint = if call.path.contains('?') { '&' } else { '?' };
+    let mut path = format!("{}{joint}limit={PAGE}", call.path);
     if !next.is_empty() {
-        page.push_str(&format!("&continue={}", escape(next)));
+        path.push_str(&format!("&continue={}", escape(next)));
     }
-    page
+    Call {
+        path,
+        ..call.clone()
+    }
 }

@@ -11,8 +11,11 @@ use serde_json::json;
 
 use super::api::Api;
 use super::call::{Accept, Call};
+use super::encoded::Encoded;
 use super::error::ApiError;
-use super::nodes::{Columns, NodeRow, RowDetail, close_table};
+use super::heartbeats::KubeletLease;
+use super::items::close;
+use super::nodes::{Columns, NodeRow, RowDetail};
 use super::requests::escape;
 use crate::any_lease::{AnyLease, Candidate, HEARTBEATS, LeaseScope};
 use crate::lease::NodeLease;
@@ -204,8 +207,9 @@ impl Api {
         let listed = self.list(&call, |row, before| {
             let columns = match columns {
                 Some(columns) => columns,
-                None => *columns
-                    .insert(Columns::read(&close_table(before)).map_err(ApiError::Unreadable)?),
+                None => {
+                    *columns.insert(Columns::read(&close(before)).map_err(ApiError::Unreadable)?)
+                }
             };
             columns.row(row).map(Some).map_err(ApiError::Unreadable)
         });
@@ -219,11 +223,13 @@ impl Api {
 
     /// When each node's kubelet last renewed its heartbeat, by node; nodes without one are left out.
     pub(crate) async fn heartbeats(&self) -> Result<HashMap<String, Instant>, ApiError> {
-        let renewals = self.collect(&heartbeats(), |lease| lease.renewed).await?;
-        Ok(renewals
-            .into_iter()
-            .filter_map(|(node, renewed)| Some((node, renewed?)))
-            .collect())
+        let call = Call::get(heartbeats().list_path(), Accept::Protobuf);
+        let read = |lease: Encoded<'_>, _: &[u8]| {
+            let lease = KubeletLease::read(lease)?;
+            Ok(lease.renewed.map(|renewed| (lease.node, renewed)))
+        };
+        let (listed, _) = self.list_page(call.into(), |_| None, read).await?;
+        Ok(listed.objects.into_iter().collect())
     }
 
     /// When the node's kubelet last renewed its heartbeat; `None` if it has none.

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::future::{Either, select};
-use futures::{StreamExt as _, pin_mut};
+use futures::pin_mut;
 use http::{Method, Request, Response, header};
-use http_body_util::BodyStream;
 use kube::Client;
 use kube::client::Body;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -16,21 +15,10 @@ use tower::{Service as _, ServiceBuilder};
 
 use super::call::Call;
 use super::error::ApiError;
-use super::items::Items;
 use super::response_check::ResponseCheck;
 use super::retry::Retries;
 use super::server_time::{OnSuspectedPause, ServerTime};
-use crate::bugs::{self, Bug};
 use crate::env::{Env, Machine};
-
-/// The answer to a list.
-#[derive(Clone, Debug)]
-pub struct Listed<T> {
-    /// What was read of each object, in the server's order.
-    pub objects: Vec<T>,
-    /// The list without its objects: JSON with an empty array.
-    pub envelope: Vec<u8>,
-}
 
 /// Access to the API server: one client, one estimate of the server's time, one time limit.
 ///
@@ -125,7 +113,7 @@ impl Requests {
         .await
     }
 
-    fn retries(&self, call: &Call) -> Retries {
+    pub(super) fn retries(&self, call: &Call) -> Retries {
         let is_read = call.method == Method::GET;
         Retries::new(self.env.clone(), self.limit, self.retries && is_read)
     }
@@ -142,85 +130,6 @@ impl Requests {
         Ok(body)
     }
 
-    /// Sends `call`, whose answer is a list, and keeps what `read` returns for each of its objects while the
-    /// answer arrives. `read` gets the object and the part of the list before the objects; `None` leaves it
-    /// out. A list that may be long is read with [`list_pages`](Self::list_pages).
-    ///
-    /// # Usage
-    /// ```
-    /// use maintenance_lease::{Accept, Call, Requests};
-    ///
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let sandbox = sandbox::Sandbox::new();
-    /// # sandbox.add_node("worker-1");
-    /// # let client = sandbox.client();
-    /// let requests = Requests::new(client, None);
-    /// let call = Call::get("/api/v1/nodes".to_owned(), Accept::Json);
-    /// // However many there are, one whole object at a time is in memory.
-    /// let listed = requests.list(&call, |node, _| Ok(Some(node.len()))).await?;
-    /// assert_eq!(listed.objects.len(), 1);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// As [`call`](Self::call), and the first error that `read` returns.
-    ///
-    /// # Caveats
-    /// Dropping this future abandons the rest of the list and changes nothing. If the answer breaks off and
-    /// is requested again, `read` gets its first objects again.
-    pub async fn list<T: Send>(
-        &self,
-        call: &Call,
-        mut read: impl FnMut(&[u8], &[u8]) -> Result<Option<T>, ApiError> + Send,
-    ) -> Result<Listed<T>, ApiError> {
-        self.within(async {
-            let mut retries = self.retries(call);
-            loop {
-                match self.list_once(call, &mut read).await {
-                    Err(error) => retries.wait(error).await?,
-                    listed => return listed,
-                }
-            }
-        })
-        .await
-    }
-
-    async fn list_once<T: Send>(
-        &self,
-        call: &Call,
-        mut read: impl FnMut(&[u8], &[u8]) -> Result<Option<T>, ApiError> + Send,
-    ) -> Result<Listed<T>, ApiError> {
-        let answer = self.send(call).await?;
-        let origin = ResponseCheck::of(call, &answer);
-        let mut items = Items::of(call.accept.array());
-        let mut objects = Vec::new();
-        let mut begun = false;
-        let mut frames = BodyStream::new(answer.into_body());
-        while let Some(frame) = frames.next().await {
-            let frame = frame.map_err(|error| ApiError::Transport(Box::new(error)))?;
-            if let Some(piece) = frame.data_ref() {
-                if !begun && !piece.trim_ascii().is_empty() {
-                    origin.expect_json(piece)?;
-                    begun = true;
-                }
-                items.feed(piece, |object, before| {
-                    objects.extend(read(object, before)?);
-                    Ok::<(), ApiError>(())
-                })?;
-            }
-        }
-        // If the answer ended too early, the envelope is not closed.
-        if !bugs::active(Bug::TruncatedListAccepted) {
-            origin.expect_answer(items.envelope())?;
-        }
-        Ok(Listed {
-            objects,
-            envelope: items.envelope().to_vec(),
-        })
-    }
-
     /// Sends `call`, whose answer has no end of its own: the limit is for its beginning.
     pub(crate) async fn open(&self, call: &Call) -> Result<Response<Body>, ApiError> {
         let answer = self.within(self.send(call)).await?;
@@ -228,7 +137,7 @@ impl Requests {
         Ok(answer)
     }
 
-    async fn send(&self, call: &Call) -> Result<Response<Body>, ApiError> {
+    pub(super) async fn send(&self, call: &Call) -> Result<Response<Body>, ApiError> {
         let mut request = Request::builder()
             .method(call.method.clone())
             .uri(self.with_timeout(&call.path))
@@ -267,7 +176,7 @@ impl Requests {
     }
 
     /// Ends `work` at the limit. Without a runtime it does not begin, because the client would panic.
-    async fn within<T>(
+    pub(super) async fn within<T>(
         &self,
         work: impl Future<Output = Result<T, ApiError>>,
     ) -> Result<T, ApiError> {

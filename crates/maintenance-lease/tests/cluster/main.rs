@@ -3,6 +3,7 @@
 mod support;
 
 mod elections;
+mod encodings;
 mod example;
 mod following;
 mod foreign_answers;

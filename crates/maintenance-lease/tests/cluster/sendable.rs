@@ -46,6 +46,7 @@ fn requests(requests: &Requests, call: &Call) {
     sendable(requests.call(call));
     sendable(requests.list(call, |_, _| Ok(Some(()))));
     sendable(requests.list_pages(call, |_, _| Ok(Some(()))));
+    sendable(requests.list_encoded_pages("/api/v1/nodes", |_| Ok(Some(()))));
 }
 
 fn verbs(

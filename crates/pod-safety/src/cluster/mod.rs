@@ -11,6 +11,7 @@ pub mod replacement;
 mod rights;
 mod stranded;
 mod unreachable;
+mod whole_nodes;
 mod why;
 
 pub use deletion::{Deletion, DeletionRequest};

@@ -6,14 +6,12 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::protocol::{Instant, Now, Span};
-use maintenance_lease::{Accept, ApiError, Call, Requests, escape};
-use serde::Deserialize;
+use maintenance_lease::{Accept, ApiError, Call, Encoded, KubeletLease, Requests, escape};
 use serde::de::DeserializeOwned;
 use tokio::time;
 
 use crate::constants::{HEARTBEAT_LASTS, HEARTBEATS};
 use crate::node_health::Heartbeat;
-use crate::wire::micro_instant;
 
 /// Reads objects. Cheap to clone; clones share the connection, the estimate of the server's time, and
 /// what they saw of heartbeats.
@@ -48,35 +46,14 @@ impl Beat {
 /// How often a heartbeat is read while it is watched.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// A heartbeat's Lease. An invalid time in one of them must not fail the whole list.
-#[derive(Deserialize)]
-struct HeartbeatLease {
-    metadata: HeartbeatMetadata,
-    #[serde(default)]
-    spec: HeartbeatSpec,
-}
-
-#[derive(Deserialize)]
-struct HeartbeatMetadata {
-    name: String,
-}
-
-#[derive(Default, Deserialize)]
-struct HeartbeatSpec {
-    #[serde(rename = "renewTime", default)]
-    renew_time: Option<serde_json::Value>,
-    #[serde(rename = "leaseDurationSeconds", default)]
-    seconds: Option<u32>,
-}
-
-impl HeartbeatSpec {
-    fn heartbeat(self) -> Option<Heartbeat> {
-        let time = serde_json::from_value(self.renew_time?);
-        Some(Heartbeat {
-            at: time.map_or(Instant::UNREADABLE, |time| micro_instant(&time)),
-            lasts: self.seconds.map_or(HEARTBEAT_LASTS, Span::seconds),
-        })
-    }
+/// `None` if it was never renewed.
+fn heartbeat_in(lease: &KubeletLease) -> Option<Heartbeat> {
+    Some(Heartbeat {
+        at: lease.renewed?,
+        lasts: lease
+            .duration_seconds
+            .map_or(HEARTBEAT_LASTS, Span::seconds),
+    })
 }
 
 impl Reader {
@@ -176,8 +153,9 @@ impl Reader {
     /// As [`list`](Self::list).
     pub async fn heartbeats(&self) -> Result<HashMap<String, Heartbeat>, ApiError> {
         let path = format!("/apis/coordination.k8s.io/v1/namespaces/{HEARTBEATS}/leases");
-        let heartbeats = self.select(&path, "", |lease: HeartbeatLease| {
-            Some((lease.metadata.name, lease.spec.heartbeat()?))
+        let heartbeats = self.requests.list_encoded_pages(&path, |lease| {
+            let lease = KubeletLease::read(lease)?;
+            Ok(heartbeat_in(&lease).map(|heartbeat| (lease.node, heartbeat)))
         });
         Ok(heartbeats.await?.into_iter().collect())
     }
@@ -200,8 +178,13 @@ impl Reader {
             "/apis/coordination.k8s.io/v1/namespaces/{HEARTBEATS}/leases/{}",
             escape(node)
         );
-        let lease: Option<HeartbeatLease> = self.get(&path).await?;
-        let Some(read) = lease.and_then(|lease| lease.spec.heartbeat()) else {
+        let call = Call::get(path, Accept::Json);
+        let lease = match self.requests.call(&call).await {
+            Ok(lease) => KubeletLease::read(Encoded::Json(&lease))?,
+            Err(error) if error.is_not_found() => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let Some(read) = heartbeat_in(&lease) else {
             return Ok(None);
         };
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);

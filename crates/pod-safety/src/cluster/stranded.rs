@@ -6,9 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use futures::future::join_all;
 use futures::join;
 use k8s_openapi::Metadata;
-use k8s_openapi::api::core::v1::{
-    Event, Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod,
-};
+use k8s_openapi::api::core::v1::{Event, Namespace, PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use maintenance_lease::protocol::{Instant, Now};
@@ -146,7 +144,7 @@ impl Reader {
     }
 
     pub(super) async fn all_nodes(&self) -> Result<Nodes, Error> {
-        let nodes = self.select("/api/v1/nodes", "", |node: Node| {
+        let nodes = self.select_nodes(|node| {
             let name = node.metadata.name.clone().unwrap_or_default();
             let seen = SeenNode::of(&node, Known::Unknown(Why::NotRead));
             Some((name, Some(seen)))

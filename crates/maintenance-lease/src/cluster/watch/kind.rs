@@ -6,8 +6,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::cluster::call::Accept;
-use crate::cluster::nodes::RowDetail;
-use crate::cluster::nodes::{Columns, NodeRow, close_table};
+use crate::cluster::items::close;
+use crate::cluster::nodes::{Columns, NodeRow, RowDetail};
 use crate::cluster::requests::escape;
 use crate::lease::NodeLease;
 use crate::outcome::Right;
@@ -130,7 +130,7 @@ impl Kind for Rows {
     fn element(&mut self, json: &[u8], before: &[u8]) -> Result<NodeRow, String> {
         let columns = match self.columns {
             Some(columns) => columns,
-            None => *self.columns.insert(Columns::read(&close_table(before))?),
+            None => *self.columns.insert(Columns::read(&close(before))?),
         };
         columns.row(json)
     }

@@ -139,6 +139,7 @@ pub(crate) struct Wire {
     plan: Arc<Mutex<Plan>>,
     passed: Arc<Mutex<Vec<Passing>>>,
     drops_dates: bool,
+    drops_protobuf: bool,
 }
 
 impl Wire {
@@ -153,6 +154,7 @@ impl Wire {
             plan: Arc::new(Mutex::new(Box::new(plan))),
             passed: Arc::default(),
             drops_dates: false,
+            drops_protobuf: false,
         }
     }
 
@@ -198,6 +200,12 @@ impl Wire {
         self
     }
 
+    /// Answers come in JSON.
+    pub(crate) fn without_protobuf(mut self) -> Self {
+        self.drops_protobuf = true;
+        self
+    }
+
     /// A client at one end of it, with `server` at the other.
     pub(crate) fn client(&self, server: &Client, env: &Arc<dyn Env>) -> Client {
         let (wire, server, env) = (self.clone(), server.clone(), env.clone());
@@ -231,7 +239,11 @@ impl Wire {
         request: Request<Body>,
         at: BootInstant,
     ) -> Result<Response<AnswerBody>, BoxError> {
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
+        if self.drops_protobuf {
+            let json = header::HeaderValue::from_static("application/json");
+            parts.headers.insert(header::ACCEPT, json);
+        }
         let body = body.collect_bytes().await?;
         let fate = self.note(&parts, &body, at);
         let again = Request::from_parts(parts.clone(), Body::from(body.clone()));
