@@ -33,7 +33,7 @@ use crate::run::{events, problems};
 use crate::signals::termination;
 use crate::words::change::dry_run_suffix;
 use crate::words::event;
-use crate::words::with::With;
+use crate::words::with::{NOT_RUN, With};
 
 pub(crate) async fn run(args: &WithArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let codes = Codes::new(args);
@@ -102,6 +102,7 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
         },
     };
     if let Err(failure) = protected {
+        session.terminal.remark(NOT_RUN);
         release::release_all(session, held, &CommandOutcome::nothing()).await;
         return Err(failure);
     }

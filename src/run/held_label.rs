@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::convert::Infallible;
 use std::future::pending;
+use std::time::Duration;
 
 use futures::future::join_all;
 use futures::{StreamExt as _, stream};
@@ -12,6 +13,7 @@ use other_tools::{
     KeysOfLock, KeysOnNode, KeysRemoved, KeysSet, MachineRecord, MachineRef, NodeKeys, clear_keys,
     current_lock_id, machine_of, remove_keys, set_keys,
 };
+use tokio::time::timeout;
 
 use super::machines::MachineSeen;
 use super::session::Session;
@@ -26,6 +28,8 @@ struct Written {
     keys: NodeKeys,
     /// The Machine that gets opt-outs, or why it does not.
     machine: Option<(MachineRef, Result<MachineSeen, Option<String>>)>,
+    /// The tools with opt-outs on Machines that the user named, and that have none for this Node.
+    without_machine: Vec<&'static str>,
 }
 
 /// Whether the lock in `lease` may have written something on its Node, or one that it replaced.
@@ -51,15 +55,23 @@ impl Session<'_> {
         parallel: u16,
     ) -> Vec<Protected> {
         let writing = changes.iter().map(|change| async move {
-            let lease = change.lease.as_ref();
             let begins = matches!(change.done, Done::Acquired | Done::Renewed);
-            match (lease.filter(|_| begins), wanted) {
-                (Some(lease), Some(wanted)) => Some(self.set_held_label(lease, wanted).await),
-                (Some(_), None) => {
-                    self.update_node(change).await;
+            let lease = change.lease.as_ref().filter(|_| begins)?;
+            let now = self.locks.server_time().now();
+            let limit = lease.report_limit(now).unwrap_or(Duration::MAX);
+            match wanted {
+                Some(wanted) => {
+                    let setting = timeout(limit, self.set_held_label(lease, wanted)).await;
+                    Some(setting.unwrap_or_else(|_| self.not_set_in_time(lease, wanted, limit)))
+                }
+                None => {
+                    if timeout(limit, self.update_node(change)).await.is_err() {
+                        let cause = node_keys::too_slow(limit);
+                        let words = node_keys::end_not_moved(lease.node(), &cause);
+                        self.terminal.warn(words);
+                    }
                     None
                 }
-                (None, _) => None,
             }
         });
         let parallel = usize::from(parallel);
@@ -94,7 +106,11 @@ impl Session<'_> {
         let cordon = wanted.cordon;
         let written = RefCell::new(Written::default());
         let result = self.write_held_label(lease, wanted, &written).await;
-        let Written { keys, machine } = written.into_inner();
+        let Written {
+            keys,
+            machine,
+            without_machine,
+        } = written.into_inner();
         let failure = match result {
             Ok(KeysSet::Done(conflicts)) => {
                 let mut set = keys;
@@ -113,8 +129,7 @@ impl Session<'_> {
             }
             result => {
                 let failure = words_of_failure(lease, result);
-                let text = node_keys::not_labelled(node, lease.is_hold(), cordon, &failure);
-                self.terminal.remark(text);
+                self.report_not_labelled(lease, cordon, &failure);
                 Some(failure)
             }
         };
@@ -123,6 +138,12 @@ impl Session<'_> {
             is_labelled: failure.is_none(),
             failed: failure.as_ref().filter(|_| cordon).map(|_| Kind::Other),
         };
+        for tool in without_machine {
+            let warning = machine::unprotected(tool, Some(machine::NOT_NAMED));
+            self.terminal.warn(format!("node/{node}: {warning}"));
+            let failed = wanted.strict.then_some(Kind::Unsafe);
+            protected.failed = protected.failed.max(failed);
+        }
         let Some((of, seen)) = machine else {
             return protected;
         };
@@ -147,6 +168,30 @@ impl Session<'_> {
         protected
     }
 
+    fn report_not_labelled(&self, lease: &NodeLease, cordon: bool, failure: &str) {
+        let text = node_keys::not_labelled(lease.node(), lease.is_hold(), cordon, failure);
+        match cordon {
+            true => self.terminal.error(&text),
+            false => self.terminal.warn(text),
+        }
+    }
+
+    /// A lock that is reported must last long enough to work under it.
+    fn not_set_in_time(
+        &self,
+        lease: &NodeLease,
+        wanted: &Protection,
+        limit: Duration,
+    ) -> Protected {
+        self.report_not_labelled(lease, wanted.cordon, &node_keys::too_slow(limit));
+        let failed = wanted.cordon.then_some(Kind::Other);
+        Protected {
+            node: lease.node().to_owned(),
+            is_labelled: false,
+            failed: failed.max(wanted.strict.then_some(Kind::Unsafe)),
+        }
+    }
+
     fn warn_of_machine(&self, node: &str, seen: &MachineSeen) {
         let now = self.locks.server_time().now();
         for finding in seen.findings() {
@@ -169,7 +214,9 @@ impl Session<'_> {
                     cordon,
                     ..wanted.opt_outs.keys(on)
                 };
-                let machine = machine_of(on).filter(|machine| wanted.opt_outs.include(machine));
+                let machine = machine_of(on);
+                let without_machine = wanted.opt_outs.without_machine(machine.as_ref());
+                let machine = machine.filter(|machine| wanted.opt_outs.include(machine));
                 // This lock has set them before, with the context.
                 let is_set = || NodeKeys::opt_outs_of(id, on).machine.is_some();
                 let machine = machine.filter(|_| self.management.given.is_some() || !is_set());
@@ -189,6 +236,7 @@ impl Session<'_> {
                 written.replace(Written {
                     keys: keys.clone(),
                     machine: seen,
+                    without_machine,
                 });
                 keys
             };
@@ -270,7 +318,7 @@ impl Session<'_> {
             result => {
                 let failure = words_of_failure(lease, result);
                 self.terminal
-                    .remark(node_keys::end_not_moved(lease.node(), &failure));
+                    .warn(node_keys::end_not_moved(lease.node(), &failure));
             }
         }
     }
@@ -290,7 +338,7 @@ impl Session<'_> {
             Ok(KeysRemoved::Nothing | KeysRemoved::StillHeld) => {}
             Err(error) => {
                 let cause = escape(&error.to_string());
-                self.terminal.remark(node_keys::label_stays(node, &cause));
+                self.terminal.warn(node_keys::label_stays(node, &cause));
             }
         }
     }
@@ -300,7 +348,7 @@ impl Session<'_> {
         if let Err(failure) = self.remove_held_label(lease.node(), Some(lease)).await {
             let cause = escape(&failure.to_string());
             let text = node_keys::label_stays(lease.node(), &cause);
-            self.terminal.remark(text);
+            self.terminal.warn(text);
         }
     }
 
@@ -322,7 +370,7 @@ impl Session<'_> {
             Ok(_) => Ok(()),
             Err(Error::Api(error)) if error.is_forbidden() => {
                 let cause = escape(&error.to_string());
-                self.terminal.remark(node_keys::label_stays(node, &cause));
+                self.terminal.warn(node_keys::label_stays(node, &cause));
                 Ok(())
             }
             Err(error) => Err(error.into()),

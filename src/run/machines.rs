@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use maintenance_lease::protocol::identity;
-use maintenance_lease::{Error, NodeLease};
+use maintenance_lease::{ApiError, Error, NodeLease};
 use other_tools::{
     Activity, Finding, Machine, MachineLock, MachineRecord, MachineRef, OptOutsRemoved, OptOutsSet,
     machines_with_opt_outs, read_machine, remove_machine_opt_outs, set_machine_opt_outs,
@@ -60,7 +60,11 @@ impl Session<'_> {
         let context = self.management.given.as_deref().ok_or(None)?;
         let cluster = self.management.open(context).await.map_err(Some)?;
         let read = read_machine(&cluster.requests, machine).await;
-        match read.map_err(|error| Some(failure::cause(&error)))? {
+        let in_words = |error: ApiError| match error.is_not_installed() {
+            true => words::not_installed(context, machine.api.tool),
+            false => failure::cause(&error),
+        };
+        match read.map_err(|error| Some(in_words(error)))? {
             None => Err(Some(words::missing(machine, context))),
             Some(found) if !found.is_of(node) => Err(Some(words::of_another(machine, context))),
             Some(machine) => Ok(MachineSeen { machine, cluster }),
@@ -133,7 +137,11 @@ impl Session<'_> {
                 continue;
             };
             let found = machines_with_opt_outs(&cluster.requests, of.api, namespace).await;
-            for machine in found.map_err(|error| failure::cause(&error))? {
+            let in_words = |error: ApiError| match error.is_not_installed() {
+                true => words::not_installed(context, tool),
+                false => failure::cause(&error),
+            };
+            for machine in found.map_err(in_words)? {
                 let is_it =
                     |(node, of): &(&str, &MachineRef)| *node == machine.node() && machine.is_at(of);
                 if !machines.iter().any(is_it) {

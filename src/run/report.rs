@@ -14,7 +14,7 @@ use super::problems::Problems;
 use super::side_effects::SideEffects;
 use crate::args::nodes::Selection;
 use crate::args::protect::Protection;
-use crate::error::{Failure, Kind, LockAfter};
+use crate::error::{Failure, Kind, LockAfter, Verb};
 use crate::exit::Code;
 use crate::output::error_code::ErrorCode;
 use crate::output::item::{Item, NodeList};
@@ -22,6 +22,7 @@ use crate::output::item_error::ItemError;
 use crate::words::change::{self, ChangeContext, dry_run_suffix};
 use crate::words::event;
 use crate::words::next_steps::next_step;
+use crate::words::node_keys;
 use crate::words::verb::Outcomes;
 
 /// Reports the results for the nodes as they come.
@@ -225,7 +226,15 @@ impl<'a> Report<'a> {
         let LockCommand { session, args, .. } = self.command;
         let parallel = args.nodes.parallel;
         let protecting = session.protect(&wanted.changes, wanted.protection, parallel);
-        for protected in protecting.await {
+        let protected = protecting.await;
+        let failed = protected.iter().filter(|it| it.failed.is_some());
+        let failed: Vec<&str> = failed.map(|it| &*it.node).collect();
+        if !failed.is_empty() {
+            let is_hold = self.command.verb == Verb::Hold;
+            let hint = node_keys::release_uncordoned(is_hold, &failed, session.program);
+            session.terminal.hint(hint);
+        }
+        for protected in &protected {
             if let Some(kind) = protected.failed {
                 self.problems.note(kind);
             }

@@ -97,6 +97,18 @@ pub(crate) fn not_removed(node: &str, machine: &MachineRef, context: &str) -> St
 /// The Machine disappeared before it could be written.
 pub(crate) const GONE: &str = "its Machine does not exist any more";
 
+/// The Node has no Machine of the tool.
+pub(crate) const NOT_NAMED: &str = "the Node names no Machine of it";
+
+/// The cluster does not have the API of the Machines.
+pub(crate) fn not_installed(context: &str, tool: &str) -> String {
+    format!(
+        "the cluster of context {} has no Machines of {}; name the context of its management cluster",
+        escape(context),
+        tool_name(tool)
+    )
+}
+
 /// The API that the record names is not known.
 pub(crate) const UNKNOWN_API: &str = "this release does not know its API";
 

@@ -1,7 +1,10 @@
 //! The outcome of writing the label, the cordon and the opt-outs of a lock, in words.
 
+use std::time::Duration;
+
 use other_tools::{Conflict, NodeKeys, tools};
 
+use super::hint_command::Program;
 use super::machine;
 use crate::error::Failure;
 use crate::text::{escape, shown};
@@ -90,6 +93,23 @@ pub(crate) fn not_cleared(failure: &Failure) -> String {
 /// Why the label of a lock that ends was not removed.
 pub(crate) fn label_stays(node: &str, cause: &str) -> String {
     format!("node/{node}: if it has a held label, that stays: {cause}")
+}
+
+/// Why keys were not written or removed.
+pub(crate) fn too_slow(limit: Duration) -> String {
+    format!("the API server did not answer in {}s", limit.as_secs())
+}
+
+/// The same, after Ctrl-C.
+pub(crate) const INTERRUPTED: &str = "interrupted";
+
+/// What to do with locks whose nodes could not be cordoned.
+pub(crate) fn release_uncordoned(is_hold: bool, nodes: &[&str], program: &Program) -> String {
+    let verb = if is_hold { "unhold" } else { "release" };
+    let release = program.run(format!("{verb} {}", nodes.join(" ")));
+    format!(
+        "to end the lock: `{release}`; to cordon nodes, you need the right to patch them (group kubectl-maint:holders)"
+    )
 }
 
 /// A key that was left as it is.

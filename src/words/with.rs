@@ -1,7 +1,6 @@
 //! What `with` is about to do, and what happens to its locks.
 
 use std::ffi::OsString;
-use std::time::Duration;
 
 use maintenance_lease::protocol::{LockId, Now};
 use maintenance_lease::{Change, Done, Error, NodeLease};
@@ -121,10 +120,8 @@ pub(crate) fn left_to_expire(lease: &NodeLease, processes: Option<usize>, now: N
     )
 }
 
-/// Why the held label of a lock stays.
-pub(crate) fn too_slow(limit: Duration) -> String {
-    format!("it was not removed in {}s", limit.as_secs())
-}
+/// Said before the locks are released again.
+pub(crate) const NOT_RUN: &str = "the command was not run";
 
 /// A release took longer than the lock lasted.
 pub(crate) fn released_too_late(node: &str) -> String {

@@ -541,6 +541,40 @@ fn of_a_protected_command_moves_with_the_renewals_and_goes_with_it() {
     });
 }
 
+/// Somebody waits for the exit code to work under the lock.
+#[test]
+fn a_lock_is_reported_while_a_third_of_it_is_left() {
+    on_both("label-slow", |cluster| {
+        let node = cluster.node("worker-1");
+        let proxy = cluster.proxy(|method, path| match path.contains("/nodes/") {
+            true if *method == Method::PATCH => Treatment::Keep,
+            _ => Treatment::Pass,
+        });
+        let acquire = [
+            "acquire",
+            &node,
+            "--cordon",
+            "--duration=9s",
+            "-o",
+            "lock-id",
+        ];
+        let maint = |arguments: &[&str]| {
+            let run = cluster.maint(arguments);
+            run.kubeconfig(&proxy.kubeconfig).run()
+        };
+        let run = maint(&acquire);
+        let said = "error: node/worker-1 is locked without the held label and not cordoned: the API server did not answer in ";
+        let hint = "hint: to end the lock: `kubectl maint release worker-1`; to cordon nodes, you need the right to patch them";
+        let text = run.to_string();
+        assert!(
+            run.code == 1 && text.contains(said) && text.contains(hint),
+            "{run}"
+        );
+        let verify = ["verify", &node, "--lock-id", run.stdout.trim()];
+        assert_eq!(maint(&verify).code, 0, "{run}");
+    });
+}
+
 #[test]
 fn a_command_does_not_run_if_its_node_is_not_cordoned() {
     on_both("label-with-cordon", |cluster| {
@@ -552,8 +586,10 @@ fn a_command_does_not_run_if_its_node_is_not_cordoned() {
         let with = ["with", &node, "--cordon", "--", "echo", "ran"];
         let run = cluster.maint(with).kubeconfig(&proxy.kubeconfig).run();
         assert_eq!((run.code, &run.stdout[..]), (125, ""), "{run}");
-        let said = "worker-1 is locked without the held label and not cordoned: ";
-        assert!(run.stderr.contains(said), "{run}");
+        let said = run.to_string();
+        let begins = "error: node/worker-1 is locked without the held label and not cordoned: ";
+        let ends = "\nthe command was not run\n";
+        assert!(said.contains(begins) && said.contains(ends), "{run}");
         assert_eq!(holder_of(cluster, &node), None);
     });
 }

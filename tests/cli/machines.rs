@@ -536,6 +536,55 @@ fn on_an_earlier_machine_of_the_node_go_first() {
     });
 }
 
+#[test]
+fn a_tool_that_was_named_without_a_machine_is_reported() {
+    in_memory("machine-none", |cluster| {
+        let node = cluster.node("worker-1");
+        let acquire = ["acquire", &node, "--opt-outs=cluster-api,karpenter"];
+        let said = format!(
+            "Warning: node/{node}: NOT protected from Cluster API: the Node names no Machine of it\n"
+        );
+        let run = cluster.maint(acquire).succeeds();
+        assert!(run.stderr.contains(&said), "{run}");
+        cluster.maint(["release", &node]).succeeds();
+        let run = cluster.maint(acquire).arg("--strict").run();
+        assert!(run.code == 6 && run.stderr.contains(&said), "{run}");
+    });
+}
+
+/// Ctrl-C while the end of a command waits for the management cluster.
+#[test]
+fn an_interrupted_end_of_a_command_releases_the_lock_all_the_same() {
+    on_both("machine-interrupted", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.machine(&node);
+        let proxy = cluster.proxy(|method, path| match path.contains("/machines/") {
+            true if *method == Method::GET => Treatment::Keep,
+            _ => Treatment::Pass,
+        });
+        let kubeconfig = cluster.with_contexts(&[("mgmt", cluster.admin())]);
+        let hold = ["acquire", &node, CONTEXT, "--opt-outs=cluster-api"];
+        cluster.maint(hold).kubeconfig(&kubeconfig).succeeds();
+        let recorded = record(cluster, &node);
+        cluster.maint(["release", &node]).succeeds();
+        assert_eq!(record(cluster, &node), recorded);
+
+        let kubeconfig = cluster.with_contexts(&[("mgmt", &proxy.kubeconfig)]);
+        let with = ["with", &node, CONTEXT, "--protect", "--", "true"];
+        let running = cluster.maint(with).kubeconfig(&kubeconfig).start();
+        let kept = proxy.kept();
+        running.is_sent(Signal::INT);
+        let run = running.ends();
+        drop(kept);
+        assert_eq!(holder_of(cluster, &node), None, "{run}");
+        let said = "that stays: interrupted\n";
+        assert!(
+            run.stderr.contains(said) && run.stderr.contains("released\n"),
+            "{run}"
+        );
+    });
+}
+
 /// Two Nodes name one Machine, or the management cluster has a Machine of the same name from another cluster.
 #[test]
 fn on_machines_of_other_nodes_are_left_by_doctor() {

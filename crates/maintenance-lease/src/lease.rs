@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
@@ -12,7 +13,7 @@ use crate::notes::Notes;
 use crate::protocol::identity::hold_identity;
 use crate::protocol::{
     Flags, Holder, Instant, Lease, LockId, Names, Now, Span, State, Version, flags, next_change,
-    state, takeover,
+    report_limit, state, takeover,
 };
 use crate::repository::Repository;
 
@@ -165,6 +166,14 @@ impl NodeLease {
         self.holder.as_ref()?;
         let end = self.reduced(&mut Names::default()).end();
         end.filter(|&end| end != Instant::UNREADABLE)
+    }
+
+    /// How long it may take until the lock is reported to its holder: then, a third of its duration is left. `None`: it
+    /// does not expire.
+    #[must_use]
+    pub fn report_limit(&self, now: Now) -> Option<Duration> {
+        let end = self.end().filter(|_| !self.admin)?;
+        Some(report_limit(end, self.duration, now).to_duration())
     }
 
     /// When it ends or has ended, for people: for a hold, the planned end. `None` if there is no end, or

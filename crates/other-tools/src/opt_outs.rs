@@ -131,6 +131,25 @@ pub(crate) fn is_listed(node: &Node, key: &str) -> bool {
 }
 
 impl OptOuts {
+    /// The tools among these that were named, have opt-outs on Machines, and are not that of the node's `machine`.
+    #[must_use]
+    pub fn without_machine(&self, machine: Option<&MachineRef>) -> Vec<&'static str> {
+        let Self::Of(named) = self else {
+            return Vec::new();
+        };
+        let is_missing = |opt_out: &&OptOut| match opt_out.place {
+            Place::Machine(api) => {
+                named.contains(&opt_out.tool) && machine.is_none_or(|machine| machine.api != api)
+            }
+            Place::Node { .. } => false,
+        };
+        OPT_OUTS
+            .iter()
+            .filter(is_missing)
+            .map(|it| it.tool)
+            .collect()
+    }
+
     /// The keys for `node`.
     #[must_use]
     pub fn keys(&self, node: &Node) -> NodeKeys {

@@ -28,9 +28,11 @@ pub(super) async fn release_all(
         return false;
     }
     let nodes: Vec<String> = held.iter().map(|held| held.node().to_owned()).collect();
-    let releasing = held.into_iter().map(|held| release(session, held, outcome));
+    let interruption = Interruption::listen_once();
+    let releasing = held.into_iter();
+    let releasing = releasing.map(|held| release(session, held, outcome, &interruption));
     let releasing = async { Ok(join_all(releasing).await) };
-    match Interruption::listen_once().with_grace(releasing).await {
+    match interruption.with_grace(releasing).await {
         Ok(results) => {
             let released: Vec<&str> = nodes
                 .iter()
@@ -82,16 +84,26 @@ enum LockEnd {
 }
 
 /// Releases one lock, unless it expires first, and reports what prevented the release.
-async fn release(session: &Session<'_>, held: HeldLease, outcome: &CommandOutcome) -> LockEnd {
+async fn release(
+    session: &Session<'_>,
+    held: HeldLease,
+    outcome: &CommandOutcome,
+    interruption: &Interruption,
+) -> LockEnd {
     let node = held.node().to_owned();
     let lock_id = held.lock_id();
     let lease = held.held_state().lease;
     if !held.was_found() && is_protected(&lease) && held.held_state().lost.is_none() {
         let limit = LABEL_LIMIT.min(left(&held) / 2);
-        let removing = timeout(limit, session.try_remove_held_label(&lease));
-        if removing.await.is_err() {
-            let text = node_keys::label_stays(&node, &words::too_slow(limit));
-            session.terminal.warn(text);
+        let removing = async { Ok(timeout(limit, session.try_remove_held_label(&lease)).await) };
+        // After Ctrl-C, there is only time to release the lock.
+        let cause = match interruption.or(removing).await {
+            Ok(Ok(())) => None,
+            Ok(Err(_)) => Some(node_keys::too_slow(limit)),
+            Err(_) => Some(node_keys::INTERRUPTED.to_owned()),
+        };
+        if let Some(cause) = cause {
+            session.terminal.warn(node_keys::label_stays(&node, &cause));
         }
     }
     let Ok(released) = timeout(left(&held), held.release()).await else {

@@ -3,7 +3,7 @@
 use super::clocks::{BootInstant, Clocks};
 use super::decision::Write;
 use super::lease::Lease;
-use super::time::{Now, Span};
+use super::time::{Instant, Now, Span};
 use crate::bugs::{self, Bug};
 
 /// The reading at which a holder must have stopped: counted from before the write was sent, by the
@@ -49,9 +49,22 @@ pub(crate) const fn leaves_enough(deadline: BootInstant, duration: u32, now: Boo
     left.saturating_mul(3) >= Span::seconds(duration).as_micros()
 }
 
+/// How long until a lock for `duration` seconds that ends at `end` [leaves too little](leaves_enough) to be reported.
+pub(crate) fn report_limit(end: Instant, duration: u32, now: Now) -> Span {
+    let least = Span::micros(Span::seconds(duration).as_micros() / 3);
+    end - least - now.latest
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_thirds_of_a_lock_may_pass_before_it_is_reported() {
+        let now = Now::between(Instant::from_micros(0), Instant::from_micros(1_000_000));
+        let end = Instant::from_micros(9_000_000);
+        assert_eq!(report_limit(end, 9, now), Span::seconds(5));
+    }
 
     #[test]
     fn belief_ends_a_duration_after_the_write_was_sent() {

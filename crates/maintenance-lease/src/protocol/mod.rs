@@ -32,7 +32,7 @@ pub mod write_loop;
 
 pub use clocks::{BootInstant, Clocks};
 pub use deadline::deadline;
-pub(crate) use deadline::leaves_enough;
+pub(crate) use deadline::{leaves_enough, report_limit};
 pub use decision::{Caller, Candidacy, Decision, Refusal, Verb, Write};
 pub use expiry::{has_expired, takeover};
 pub use keep::{Keeper, KeeperAction, Loss, Sent};
