@@ -6,6 +6,7 @@ use pod_safety::words::age;
 
 use super::state::flag_words;
 use super::time::{clock, remaining};
+use crate::holder::HoldingCommand;
 use crate::text::escape;
 
 /// The reason, and in parentheses since when and until when. The reason comes first, because people look
@@ -26,9 +27,14 @@ fn times(lease: &NodeLease, state: State, now: Now) -> String {
         State::Held { .. } if state.is_ending(now) => lease
             .takeover()
             .map(|takeover| format!("expires now; anyone may acquire it after {}", at(takeover))),
-        State::Held { until } => state
-            .left(now)
-            .map(|left| format!("until {}, {} left", at(until), remaining(left))),
+        State::Held { until } => state.left(now).map(|left| {
+            format!(
+                "until {}, {} left{}",
+                at(until),
+                remaining(left),
+                renewed(lease)
+            )
+        }),
         State::Expired { since: Some(since) } => state
             .expired_for(now)
             .map(|ago| format!("expired at {}, {} ago", at(since), age(ago))),
@@ -57,6 +63,14 @@ fn times(lease: &NodeLease, state: State, now: Now) -> String {
     match &parts[..] {
         [] => String::new(),
         parts => format!(" ({})", parts.join(", ")),
+    }
+}
+
+/// Said of a lock that ends later than it shows, because a command renews it.
+fn renewed(lease: &NodeLease) -> &'static str {
+    match lease.holder().and_then(HoldingCommand::of) {
+        Some((HoldingCommand::With, _)) => ", renewed while its command runs",
+        _ => "",
     }
 }
 

@@ -123,8 +123,8 @@ fn nodes_that_may_not_be_read() {
         Holds do not expire, and `kubectl drain` still evicts pods. To end them:
           kubectl maint unhold worker-1 worker-2
         all 2 nodes are on hold
-        node/worker-1 is on hold without the held label: the Node does not exist, or cannot be read
-        node/worker-2 is on hold without the held label: the Node does not exist, or cannot be read
+        Warning: node/worker-1 is on hold without the held label: the Node does not exist, or cannot be read
+        Warning: node/worker-2 is on hold without the held label: the Node does not exist, or cannot be read
         -- exit code 0
         "#);
         assert_snapshot!(run(&["status", one, "-o", "json"]), @r#"
@@ -154,7 +154,7 @@ fn nodes_that_may_not_be_read() {
         $ kubectl maint unhold worker-1
         node/worker-1 hold ended
         -- stderr
-        node/worker-1: if it has a held label, that stays: Error from server (Forbidden): the proxy says so
+        Warning: node/worker-1: if it has a held label, that stays: Error from server (Forbidden): the proxy says so
         -- exit code 0
         ");
     });

@@ -80,7 +80,7 @@ fn under_ones_own_with_a_refusal_says_how_to_be_its_holder() {
         -- stderr
         node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c '$PLUGIN acquire $MAINT_NODE --reentry'
         lease/worker-1 created
-        error: cannot acquire node/worker-1: locked by alice@bastion/with-[process] (since [time], until [time], [length] left)
+        error: cannot acquire node/worker-1: locked by alice@bastion/with-[process] (since [time], until [time], [length] left, renewed while its command runs)
         hint: this runs inside `with`, which has the lock; act as its holder with `kubectl maint acquire worker-1 --reentry --holder alice@bastion/with-[process]`
         node/worker-1 released
         -- exit code 3

@@ -125,7 +125,7 @@ fn two_of_the_same_name_keep_each_other_off() {
         assert_snapshot!(with(cluster, nodes, "echo ran").run(), @r#"
         $ kubectl maint with worker-1 -- /bin/sh -c "echo ran"
         -- stderr
-        error: cannot acquire node/worker-1: locked by alice@bastion/with-[process] (since [time], until [time], [length] left)
+        error: cannot acquire node/worker-1: locked by alice@bastion/with-[process] (since [time], until [time], [length] left, renewed while its command runs)
         hint: a running `with` of alice@bastion has the lock; take it over with `kubectl maint release worker-1 --force -m WHY`
         -- exit code 3
         "#);
@@ -295,7 +295,7 @@ fn ones_own_lock_is_not_waited_for() {
         $ kubectl maint with worker-1 -- /bin/sh -c "$PLUGIN with worker-1 --wait -- echo ran"
         -- stderr
         node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c '$PLUGIN with worker-1 --wait -- echo ran'
-        error: cannot acquire node/worker-1: you already hold this lock as alice@bastion/with-[process] (since [time], until [time], [length] left)
+        error: cannot acquire node/worker-1: you already hold this lock as alice@bastion/with-[process] (since [time], until [time], [length] left, renewed while its command runs)
         hint: work under it with `kubectl maint with worker-1 --reentry --holder alice@bastion/with-[process] -- echo ran`
         node/worker-1 released
         -- exit code 3
