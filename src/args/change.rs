@@ -19,9 +19,6 @@ pub(crate) struct ChangingArgs {
     pub(crate) write: WriteArgs,
 
     /// Answer yes to all confirmations
-    ///
-    /// To take an expired lock of a node that is NotReady or cordoned, add --take-expired. To create a missing
-    /// namespace, add --create-namespace.
     #[arg(short, long)]
     pub(crate) yes: bool,
 

@@ -32,8 +32,9 @@ const MANAGEMENT_CONTEXT: &str = "KUBECTL_MAINT_MANAGEMENT_CONTEXT";
 pub(crate) struct ManagementArgs {
     /// Context of the cluster with the Machine of the node
     ///
-    /// Cluster API and the Machine API of OpenShift read opt-outs on Machines. This is the kubeconfig context of the
-    /// management cluster; of OpenShift, and if Cluster API manages its own cluster, it is that of the cluster itself.
+    /// Cluster API and the Machine API of OpenShift read opt-outs on Machines. Name the kubeconfig context
+    /// of the management cluster. On OpenShift, and if the cluster manages its own Machines, name the context of this
+    /// cluster.
     #[arg(
         long,
         value_name = "NAME",

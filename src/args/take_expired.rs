@@ -8,8 +8,8 @@ use maintenance_lease::{Acquire, Hold, NodeLease};
 pub(crate) struct TakeExpiredArgs {
     /// Take expired locks of NotReady and cordoned nodes
     ///
-    /// Its holder may have left the node in the middle of something: check it first. Without this flag, you
-    /// are asked on a terminal, and a script fails with exit code 6.
+    /// The old holder may have stopped in the middle of something: check the node first. Without this flag, you
+    /// are asked on a terminal, and a script fails with exit code 6. --yes does not answer this question.
     #[arg(long)]
     pub(crate) take_expired: bool,
 

@@ -20,7 +20,7 @@ use crate::run::targets::{Target, names};
 ///
 /// The lock then expires after --duration, counted from now, or at --until. With a plus, as in
 /// --duration +20m, the time is added to what is left, and only once, even if an answer is lost. Without
-/// either, the duration of the acquisition is used again. Renewing never makes a lock expire earlier; to
+/// either, the last duration is used again. Renewing never makes a lock expire earlier; to
 /// end it, use release.
 ///
 /// You can also renew your lock after it has expired, if nobody has acquired it since. If the lock is

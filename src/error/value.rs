@@ -35,8 +35,10 @@ pub(crate) enum InvalidValue {
     Option(InvalidOption),
     /// A tool without a known opt-out.
     UnknownOptOut,
-    /// The placeholder of our own hints.
+    /// The placeholder of our own hints for a reason.
     Placeholder,
+    /// That for how the operator knows that the node is off.
+    PlaceholderOfProof,
     /// A hold without a reason.
     NoReason,
     /// `--powered-off` without a word about how the operator knows.

@@ -96,7 +96,7 @@ fn instead_of(change: &Change, broken: bool, now: Now) -> String {
         (Some(before), _) if broken => format!(", taken over from {}", person(before)),
         (_, State::Held { until }) => {
             format!(
-                "; this replaces your lock, which had until {}",
+                "; this replaces your lock, which would have expired at {}",
                 clock(until, now.latest)
             )
         }

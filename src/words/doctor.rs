@@ -214,7 +214,7 @@ impl Discovery {
         let by_administrator = || {
             format!(
                 "an administrator can check with `{}`",
-                program.run("doctor")
+                program.unimpersonated().run("doctor")
             )
         };
         let problem = |says: String, hint: String| (Level::Problem, says, Some(hint));
@@ -292,7 +292,7 @@ impl Discovery {
             ),
             Self::OtherRelease(names) => note(
                 format!(
-                    "of another release than this plugin, or edited: {}",
+                    "not of this plugin's release, or edited: {}",
                     first(names, LISTED)
                 ),
                 format!(
@@ -300,7 +300,9 @@ impl Discovery {
                     program.run("install")
                 ),
             ),
-            Self::SameRelease => ok("of the same release as this plugin".to_owned()),
+            Self::SameRelease => {
+                ok("the policies and this plugin are of the same release".to_owned())
+            }
             Self::Untracked { nodes, is_denied } => {
                 let says = format!(
                     "{} without managedFields, so the lease policy refuses to lock: {}",
@@ -341,7 +343,7 @@ impl Discovery {
             ),
             Self::Unlabelled(nodes) => note(
                 format!(
-                    "on hold without the held label, so the node policy does not protect: {}",
+                    "on hold, but not protected by the node policy, because the held label is missing: {}",
                     first(nodes, LISTED)
                 ),
                 "the holder can run the same `hold` or `fence` again".to_owned(),

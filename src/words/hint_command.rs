@@ -24,20 +24,27 @@ pub(crate) const HEADING: &str = "Connection";
 /// The placeholder for the reason in the next command, if none was given.
 pub(crate) const NO_REASON: &str = "WHY";
 
+/// The placeholder for how the operator knows that a node is off.
+pub(crate) const NO_PROOF: &str = "HOW YOU KNOW";
+
 /// The placeholder for nodes that can't be named in one line.
 pub(crate) const MANY: &str = "NODE...";
 
 /// How a command ends that runs another one.
 const COMMANDS: [&str; 2] = [" -- HOOK", " -- COMMAND"];
 
-/// The flags that choose the cluster and the API user, which kubectl has too. Without them, a pasted command
-/// would act elsewhere, or as somebody else.
-const PLACE: [(&str, &str); 7] = [
+/// The flags that choose the cluster and the API user, which kubectl has too. Without them and those that
+/// impersonate, a pasted command would act elsewhere, or as somebody else.
+const PLACE: [(&str, &str); 5] = [
     ("kubeconfig", "--kubeconfig"),
     ("context", "--context"),
     ("cluster", "--cluster"),
     ("server", "-s"),
     ("user", "--user"),
+];
+
+/// The flags that impersonate another API user.
+const IMPERSONATION: [(&str, &str); 2] = [
     ("impersonate", "--as"),
     ("impersonate_groups", "--as-group"),
 ];
@@ -49,6 +56,7 @@ pub(crate) const NODE_KINDS: [&str; 3] = ["node", "nodes", "no"];
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Program {
     place: String,
+    impersonation: String,
     holder: String,
     verb: String,
     /// `None` if there are too many, or they came from standard input.
@@ -72,12 +80,17 @@ pub(crate) struct Program {
 impl Program {
     /// The program, run with `matches`.
     pub(crate) fn new(matches: &ArgMatches) -> Self {
-        let place = PLACE.iter();
-        let place = place.filter_map(|(id, flag)| option(matches, id, flag));
+        let typed_of = |flags: &[(&str, &str)]| -> String {
+            let flags = flags.iter();
+            flags
+                .filter_map(|(id, flag)| option(matches, id, flag))
+                .collect()
+        };
         let (verb, typed) = matches.subcommand().unwrap_or(("", matches));
         let reason = values(typed, "message").and_then(|mut reasons| reasons.pop());
         Self {
-            place: place.collect(),
+            place: typed_of(&PLACE),
+            impersonation: typed_of(&IMPERSONATION),
             holder: option(matches, "holder", "--holder").unwrap_or_default(),
             verb: verb.to_owned(),
             nodes: nodes(typed),
@@ -127,6 +140,14 @@ impl Program {
     pub(crate) fn as_holder(&self, holder: &str) -> Self {
         Self {
             holder: format!(" --holder {}", for_shell(holder)),
+            ..self.clone()
+        }
+    }
+
+    /// The same, run by the API user of the kubeconfig, who may be an administrator.
+    pub(crate) fn unimpersonated(&self) -> Self {
+        Self {
+            impersonation: String::new(),
             ..self.clone()
         }
     }
@@ -218,13 +239,14 @@ impl Program {
         // The flags of this program come before the command that it runs.
         let own = COMMANDS.iter().find_map(|own| command.strip_suffix(own));
         let own = own.unwrap_or(&command);
-        let (place, holder, rest) = (&self.place, &self.holder, &command[own.len()..]);
-        format!("{NAME} {own}{place}{holder}{rest}")
+        let (place, impersonation) = (&self.place, &self.impersonation);
+        let (holder, rest) = (&self.holder, &command[own.len()..]);
+        format!("{NAME} {own}{place}{impersonation}{holder}{rest}")
     }
 
     /// `command` of kubectl, for the same cluster.
     pub(crate) fn kubectl(&self, command: impl fmt::Display) -> String {
-        format!("kubectl {command}{}", self.place)
+        format!("kubectl {command}{}{}", self.place, self.impersonation)
     }
 }
 
@@ -264,6 +286,8 @@ mod tests {
             program.kubectl("get nodes"),
             format!("kubectl get nodes {place}")
         );
+        let administrator = "kubectl maint doctor --context prod -s https://h --holder 'it'\\''s'";
+        assert_eq!(program.unimpersonated().run("doctor"), administrator);
         let status = run("--token secret status");
         assert_eq!(status.run("doctor"), "kubectl maint doctor");
     }

@@ -16,7 +16,8 @@ pub(crate) fn source(source: HolderSource) -> &'static str {
     }
 }
 
-pub(crate) const EARLIER_HOLDER: &str = "your holder in earlier releases";
+pub(crate) const EARLIER_HOLDER: &str =
+    "your holder in earlier releases, except for locks that another API user acquired";
 pub(crate) const WITH_HOLDER: &str = "holder of the `with` that runs this command";
 
 /// The holder of a Lease; for a hold, the person behind it.

@@ -3,7 +3,7 @@
 use chrono::SecondsFormat;
 use pod_safety::words::age;
 
-use super::hint_command::{NODE_KINDS, Program};
+use super::hint_command::{NO_PROOF, NODE_KINDS, Program};
 use super::time::length;
 use crate::error::{InputError, Verb};
 use crate::text::{for_shell, shown};
@@ -159,7 +159,7 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
                 let all = "--all-unreachable --max=N".to_owned();
                 let nodes = node.as_deref().map_or(all, for_shell);
                 format!(
-                    "run `{}`, or `{}`", program.run(format_args!("fence {nodes} --powered-off=\"HOW YOU KNOW\"")), program.run(format_args!("fence {nodes} -- HOOK")))
+                    "run `{}`, or `{}`", program.run(format_args!("fence {nodes} --powered-off=\"{NO_PROOF}\"")), program.run(format_args!("fence {nodes} -- HOOK")))
             },
         ),
         InputError::EmptyPodSelector => both(

@@ -107,7 +107,7 @@ pub(crate) fn uninstall(
 ) -> (Vec<String>, &'static str) {
     let of_nodes = (nodes > 0).then(|| {
         format!(
-            "{}: the held label, its annotations and the opt-outs are removed.",
+            "The held label, its annotations and the opt-outs will be removed from {}.",
             confirmation::nodes(nodes)
         )
     });
@@ -119,7 +119,7 @@ pub(crate) fn uninstall(
     });
     let facts = [
         format!("{place}: {objects} objects"),
-        "Users lose the rights that these roles gave them.".to_owned(),
+        "Users will lose the rights that these roles gave them.".to_owned(),
     ];
     (
         facts.into_iter().chain(of_nodes).chain(of_locks).collect(),

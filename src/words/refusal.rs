@@ -162,7 +162,7 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
             _ => program.run(format_args!("wait {node}")),
         };
         return match running {
-            HoldingCommand::With => format!("{words}; take {it} over with {by_force}"),
+            HoldingCommand::With => format!("{words}; exit it, or wait for {it} with `{line}`"),
             HoldingCommand::ForceDelete => format!("{words}; wait for {it} with `{line}`"),
         };
     }

@@ -1,6 +1,6 @@
 //! What is wrong with a command line, and what to type instead.
 
-use super::hint_command::NAME;
+use super::hint_command::{NAME, NO_PROOF};
 
 /// What completion says of the Node that `force-delete` offers.
 pub(crate) const NODE_WITH_PODS: &str = "A Node with all its pods";
@@ -90,7 +90,7 @@ pub(crate) fn invalid_value(flag: &str, typed: &str, problem: &str) -> String {
 }
 
 pub(crate) fn how_powered_off(node: &str) -> String {
-    format!("run `{NAME} fence {node} --powered-off=\"HOW YOU KNOW\"`")
+    format!("run `{NAME} fence {node} --powered-off=\"{NO_PROOF}\"`")
 }
 
 pub(crate) fn unexpected_argument(typed: &str) -> String {

@@ -6,7 +6,7 @@ use std::fmt;
 use pod_safety::checks::RISKS;
 use pod_safety::consent::NONE;
 
-use super::hint_command::NO_REASON;
+use super::hint_command::{NO_PROOF, NO_REASON};
 use super::node_keys::known_tools;
 use crate::error::InvalidValue;
 use crate::text::shown;
@@ -48,6 +48,9 @@ impl fmt::Display for InvalidValue {
             Self::Option(error) => return error.fmt(f),
             Self::UnknownOptOut => return write!(f, "use {}", known_tools()),
             Self::Placeholder => return write!(f, "replace {NO_REASON} with your reason"),
+            Self::PlaceholderOfProof => {
+                return write!(f, "replace {NO_PROOF} with how you know it");
+            }
             Self::NoReason => "a hold needs a reason, because it may last long",
             Self::NoProof => "say how you know that the node is off",
             Self::NoRisk => {

@@ -169,7 +169,7 @@ pub(crate) fn sentence(reason: &Reason, now: Now) -> String {
         Reason::NeverEvicted => {
             "It tolerates this without a limit, so it is never evicted.".to_owned()
         }
-        Reason::Unevicted => "No taint of the node evicts it yet.".to_owned(),
+        Reason::Unevicted => "The node has no taint yet that evicts it.".to_owned(),
         Reason::Containers { node, names } => format!(
             "The kubelet on node/{node} has not been able to end {}. Often a process hangs in the kernel, \
              for example on storage that does not answer.",
@@ -192,7 +192,7 @@ pub(crate) fn sentence(reason: &Reason, now: Now) -> String {
         Reason::Unschedulable { message } => format!("The scheduler says: {}", quoted(message)),
         Reason::Gated { gates } => {
             format!(
-                "It is not scheduled before its scheduling gates are removed: {}.",
+                "It is scheduled only after its scheduling gates are removed: {}.",
                 list(gates)
             )
         }
@@ -327,7 +327,7 @@ fn node(name: &str, health: &Health, now: Now) -> String {
             )
         }
         Health::OutOfService { by: who, .. } => format!(
-            "{node} was taken out of service{}, so Kubernetes soon deletes its pods that were asked to end.",
+            "{node} was taken out of service{}, so Kubernetes soon removes its pods that are being deleted.",
             by(who)
         ),
         Health::Restarted { by } => format!(

@@ -116,8 +116,8 @@ fn nodes_that_may_not_be_read() {
         ");
         assert_snapshot!(run(&["hold", one, two, "-m", "rack moves"]), @r#"
         $ kubectl maint hold worker-1 worker-2 -m "rack moves"
-        node/worker-1 on hold by alice@bastion; this replaces your lock, which had until [time]
-        node/worker-2 on hold by alice@bastion; this replaces your lock, which had until [time]
+        node/worker-1 on hold by alice@bastion; this replaces your lock, which would have expired at [time]
+        node/worker-2 on hold by alice@bastion; this replaces your lock, which would have expired at [time]
         -- stderr
         Warning: no permission to read node/worker-1 and 1 more: could not check that it exists, or, if a lock had expired, that it is ready and not cordoned
         Holds do not expire, and `kubectl drain` still evicts pods. To end them:

@@ -50,7 +50,7 @@ fn shows_who_had_the_lock_and_how_each_ended() {
         assert_snapshot!(cluster.maint(["history", &node]).run(), @"
         $ kubectl maint history worker-1
         NODE               HOLDER   FROM                   TO                     ENDED                 REASON
-        worker-1   carol    [time]   -                      not yet               burning smell
+        worker-1   carol    [time]   -                      still held            burning smell
         worker-1   alice    [time]   [time]   taken over by carol   bad DIMM
         worker-1   alice    [time]   [time]   replaced              more firmware
         worker-1   bob      [time]   [time]   expired               -

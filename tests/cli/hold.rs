@@ -47,7 +47,7 @@ fn ones_own_lease_becomes_a_hold() {
         cluster.maint(["acquire", &node]).succeeds();
         assert_snapshot!(cluster.maint(["hold", &node, "-m", "takes longer"]).run(), @r#"
         $ kubectl maint hold worker-1 -m "takes longer"
-        node/worker-1 on hold by alice@bastion; this replaces your lock, which had until [time]
+        node/worker-1 on hold by alice@bastion; this replaces your lock, which would have expired at [time]
         -- stderr
         A hold does not expire, and `kubectl drain` still evicts pods. To end it:
           kubectl maint unhold worker-1

@@ -67,6 +67,17 @@ fn a_hold_that_was_there_is_left_as_found() {
     stage.is_untouched(&node);
 }
 
+/// A node that is not fenced needs no unfencing, whoever has its lock.
+#[test]
+fn the_lock_of_somebody_else_does_not_matter_if_the_node_is_not_fenced() {
+    let (stage, node) = Stage::with_unreachable_node("not-fenced");
+    let acquire = stage.maint(["acquire", &node, "-m", "disk errors"]);
+    acquire.holder("bob@laptop").succeeds();
+    let run = stage.maint(["unfence", &node]).succeeds();
+    assert_eq!(run.stdout, format!("node/{node} is not fenced\n"));
+    assert_eq!(stage.holder(&node).as_deref(), Some("bob@laptop"));
+}
+
 /// A kubelet whose clock is a minute behind is seen to renew its heartbeat.
 #[test]
 fn a_kubelet_with_a_slow_clock_is_back_when_its_heartbeat_changes() {

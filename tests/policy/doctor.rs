@@ -85,7 +85,7 @@ fn problems_are_named_with_what_to_do() {
     );
     assert_eq!(
         lines(&run, "release"),
-        "ok       release        of the same release as this plugin"
+        "ok       release        the policies and this plugin are of the same release"
     );
     for policy in ["lease policy", "node policy"] {
         assert_eq!(
@@ -193,9 +193,7 @@ fn problems_are_named_with_what_to_do() {
     }
     let release = lines(&doctor(&admin, 1), "release");
     assert!(
-        release.starts_with(
-            "note     release        of another release than this plugin, or edited: "
-        ),
+        release.starts_with("note     release        not of this plugin's release, or edited: "),
         "{release}"
     );
 }
@@ -360,7 +358,7 @@ fn holds_without_the_label_are_found() {
     let found = || admin(plane).maint(&["doctor"]).stdout;
     let says = |found: &str| {
         let mut lines = found.lines();
-        let begin = "note     held labels    on hold without the held label, so the node policy does not protect: ";
+        let begin = "note     held labels    on hold, but not protected by the node policy, because the held label is missing: ";
         lines.any(|line| line.starts_with(begin) && line.contains(node))
     };
     hugo.succeeds(&["hold", node, "-m", "disk"]);

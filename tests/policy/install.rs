@@ -420,7 +420,7 @@ fn listed_users_and_groups_count_as_the_holder_and_stay_through_upgrades() {
     let unchanged = |line: &str| line.ends_with(" unchanged");
     assert!(again.stdout.lines().all(unchanged), "{again:?}");
     let doctor = admin.succeeds(&["doctor"]);
-    let same = "of the same release as this plugin";
+    let same = "the policies and this plugin are of the same release";
     assert!(doctor.stdout.contains(same), "{doctor:?}");
     admin.succeeds(&["install", "--allow-user="]);
     wait_until("it takes effect", || cordons(&rob).is_err());

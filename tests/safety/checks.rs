@@ -171,6 +171,12 @@ fn a_recorded_fencing_lowers_the_risks() {
         let contradicted = "bob@laptop fenced it (powered off: pulled the plug), but its kubelet is alive and \
                             the node was not restarted";
         assert_eq!(words, contradicted);
+        let run = fixture
+            .force_delete("web-0", &["--accept-risk=none", "-m", "why"])
+            .run();
+        let hint =
+            "hint: the kubelet is alive, so let it end the pod: kubectl delete pod web-0 -n ";
+        assert!(run.stderr.contains(hint), "{run}");
         let words = ["--override=node-alive", "--accept-risk=none", "-m", "why"];
         let run = fixture.force_delete("web-0", &words).run();
         assert_eq!(run.code, 6, "{run}");

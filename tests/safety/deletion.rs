@@ -383,8 +383,8 @@ fn a_replacement_that_is_not_running_is_reported_with_the_reason() {
         fixture.cluster.create(&fixture.at("/api/v1", "pods"), &pod);
         let run = run.ends();
         assert_eq!(run.code, 4, "{run}");
-        let message = "pod/web-0 force-deleted; replaced by a pod that has no node yet, not Running yet. It is not \
-                    scheduled before its scheduling gates are removed: example.com/wait.\n";
+        let message = "pod/web-0 force-deleted; replaced by a pod that has no node yet, not Running yet. It is \
+                    scheduled only after its scheduling gates are removed: example.com/wait.\n";
         assert!(run.stdout.ends_with(message), "{run}");
     });
 }

@@ -7,6 +7,7 @@ use crate::args::fencing::FencingArgs;
 use crate::args::output::{offers_no_lock_id, templates};
 use crate::args::write::{NamespaceArgs, TicketArgs, non_empty_reason};
 use crate::error::InvalidValue;
+use crate::words::hint_command::NO_PROOF;
 
 /// Fence an unreachable node to let its pods run elsewhere
 ///
@@ -117,5 +118,20 @@ pub(crate) enum Risk {
 }
 
 fn how(typed: &str) -> Result<String, InvalidValue> {
+    if typed.trim() == NO_PROOF {
+        return Err(InvalidValue::PlaceholderOfProof);
+    }
     non_empty_reason(typed, InvalidValue::NoProof)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_placeholder_is_no_proof() {
+        assert_eq!(how("I pulled the plug"), Ok("I pulled the plug".to_owned()));
+        assert_eq!(how(" HOW YOU KNOW"), Err(InvalidValue::PlaceholderOfProof));
+        assert_eq!(how(" "), Err(InvalidValue::NoProof));
+    }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use maintenance_lease::protocol::{Refusal, identity};
 use maintenance_lease::{Error, NodeLease, Refused};
 use pod_safety::Known;
-use pod_safety::checks::{Level, UNREAD};
+use pod_safety::checks::{Level, NODE_ALIVE, UNREAD};
 use pod_safety::consent::{Consent, Missing, flags};
 use pod_safety::facts::Lock;
 use pod_safety::fencing::is_of_fencing;
@@ -146,11 +146,15 @@ impl Run<'_> {
     pub(super) fn refuse(&self, findings: &Findings, missing: &Missing, deleted: usize) -> Code {
         let program = self.session.program;
         let is_locked = missing.blocked.contains(&"lease");
+        let is_alive = missing.blocked.contains(&NODE_ALIVE) && !is_locked;
         let outer = findings.holders().find(|holder| program.is_under(holder));
         let line = |program: &Program| self.line(program, &findings.reports, None);
         let hint = match outer.filter(|_| is_locked) {
             _ if missing.blocked.is_empty() => words::to_delete(missing, &line(program)),
             Some(holder) => words::inside_with(&line(&program.as_holder(identity::person(holder)))),
+            None if let Some(pod) = self.only_pod().filter(|_| is_alive) => {
+                words::let_kubelet_end(pod, self.namespace(), program)
+            }
             None => {
                 let first = self.first_step(findings.holders(), findings.fenced());
                 let first = first.filter(|_| is_locked);
@@ -163,6 +167,17 @@ impl Run<'_> {
         let to_fence = to_fence.map(|node| words::fence_instead(node, program));
         let hints = to_fence.chain([hint]);
         self.unsafe_error(&words::refused(missing, deleted), hints)
+    }
+
+    /// The pod, if one was named.
+    fn only_pod(&self) -> Option<&str> {
+        match self.targets {
+            Targets::Pods(names) => match &names[..] {
+                [name] => Some(name),
+                _ => None,
+            },
+            Targets::Labelled(_) | Targets::Node(_) => None,
+        }
     }
 
     /// Reports why nothing more is deleted, and what to do.

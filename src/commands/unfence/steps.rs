@@ -51,7 +51,7 @@ impl UnfenceRun<'_> {
         // What it does would not be undone, and may not be recorded yet.
         self.hook.check_alone(&observed)?;
         self.hold = self.hold_of_fencing(&observed).cloned();
-        if self.hold.is_none() {
+        if self.hold.is_none() && self.evidence(&observed).is_fenced() {
             self.check_lock(&observed)?;
         }
         if !self.evidence(&observed).is_fenced() {

@@ -19,7 +19,7 @@ pub(crate) use self::report::{ALL_PODS, and_more, blocker_hint, checks_ok, headi
 use super::fencing::count;
 use super::hint_command::Program;
 use super::time::length;
-use crate::text::escape;
+use crate::text::{escape, for_shell};
 
 /// What was not accepted.
 pub(crate) fn not_accepted(missing: &Missing) -> String {
@@ -64,6 +64,15 @@ pub(crate) fn after(first: Option<&str>, line: &str) -> String {
         Some(first) => format!("{first}; then: {line}"),
         None => format!("resolve this first, then: {line}"),
     }
+}
+
+/// What to do instead with `pod` of a node whose kubelet is alive.
+pub(crate) fn let_kubelet_end(pod: &str, namespace: &str, program: &Program) -> String {
+    let (pod, namespace) = (for_shell(pod), for_shell(namespace));
+    format!(
+        "the kubelet is alive, so let it end the pod: {}",
+        program.kubectl(format_args!("delete pod {pod} -n {namespace}"))
+    )
 }
 
 /// How to go on under the lock of the `with` that runs this.

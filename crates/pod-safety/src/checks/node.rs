@@ -10,7 +10,8 @@ use crate::known::{Known, Why};
 use crate::node_health::{Health, Heartbeat, KubeletState, Signs, Status, is_fresh, trusted};
 use crate::words::age;
 
-const ALIVE: &str = "node-alive";
+/// The kubelet of the node is alive.
+pub const NODE_ALIVE: &str = "node-alive";
 pub(crate) const UNREACHABLE: &str = "node-unreachable";
 const GONE: &str = "node-gone";
 pub(crate) const FENCED: &str = "fenced";
@@ -69,7 +70,7 @@ fn of_there(there: &PresentNode, now: Now) -> Vec<Verdict> {
             "the kubelet itself reports the node as not ready, so the kubelet is alive",
         )],
         (_, None) => vec![Verdict::unread(
-            ALIVE,
+            NODE_ALIVE,
             &format!("{said}; whether its kubelet is alive"),
             &why_unknown(signs, now),
         )],
@@ -122,7 +123,7 @@ fn alive(words: &str, heartbeat: &Known<Option<Heartbeat>>, now: Now) -> Verdict
         beat(heartbeat, now),
         age(lasts)
     );
-    Verdict::blocker(ALIVE, words)
+    Verdict::blocker(NODE_ALIVE, words)
 }
 
 /// How old a heartbeat is.
@@ -188,7 +189,7 @@ fn of_gone(heartbeat: &Known<Option<Heartbeat>>, now: Now) -> Vec<Verdict> {
             ),
         )],
         Known::Unknown(why) => vec![Verdict::unread(
-            ALIVE,
+            NODE_ALIVE,
             "there is no such Node; whether a kubelet of that name is alive",
             &why,
         )],
@@ -202,7 +203,7 @@ fn of_indirect_signs(indirect: Option<IndirectSigns<'_>>, why: &Why, now: Now) -
         heartbeat,
     }) = indirect
     else {
-        return Verdict::unread(ALIVE, "whether its kubelet is alive", why);
+        return Verdict::unread(NODE_ALIVE, "whether its kubelet is alive", why);
     };
     let alive = |words: &str| alive(words, heartbeat, now);
     let heartbeat = trusted(heartbeat, now);
@@ -249,7 +250,7 @@ fn of_indirect_signs(indirect: Option<IndirectSigns<'_>>, why: &Why, now: Now) -
         }
         Known::Unknown(_) => (format!("{telling}; its heartbeat"), why),
     };
-    Verdict::unread(ALIVE, &what, why)
+    Verdict::unread(NODE_ALIVE, &what, why)
 }
 
 #[cfg(test)]
@@ -298,18 +299,18 @@ mod tests {
     #[test]
     fn only_an_unreachable_node_passes() {
         for (status, heartbeat, expected) in [
-            (Status::True, ago(5), (ALIVE, Blocker)),
-            (Status::True, ago(90), (ALIVE, Blocker)),
-            (Status::True, forbidden(), (ALIVE, Blocker)),
-            (Status::False, ago(5), (ALIVE, Blocker)),
+            (Status::True, ago(5), (NODE_ALIVE, Blocker)),
+            (Status::True, ago(90), (NODE_ALIVE, Blocker)),
+            (Status::True, forbidden(), (NODE_ALIVE, Blocker)),
+            (Status::False, ago(5), (NODE_ALIVE, Blocker)),
             (Status::False, ago(90), (UNREACHABLE, Info)),
-            (Status::False, forbidden(), (ALIVE, Blocker)),
-            (Status::Unknown, ago(39), (ALIVE, Blocker)),
+            (Status::False, forbidden(), (NODE_ALIVE, Blocker)),
+            (Status::Unknown, ago(39), (NODE_ALIVE, Blocker)),
             (Status::Unknown, ago(40), (UNREACHABLE, Info)),
             (Status::Unknown, Known::Yes(None), (UNREACHABLE, Info)),
-            (Status::Unknown, forbidden(), (ALIVE, Unread)),
-            (Status::Unknown, ahead(), (ALIVE, Unread)),
-            (Status::False, Known::Yes(None), (ALIVE, Unread)),
+            (Status::Unknown, forbidden(), (NODE_ALIVE, Unread)),
+            (Status::Unknown, ahead(), (NODE_ALIVE, Unread)),
+            (Status::False, Known::Yes(None), (NODE_ALIVE, Unread)),
         ] {
             let found = verdicts(&sight(node(status, heartbeat.clone())), None);
             assert_eq!(found, [expected], "{status:?} {heartbeat:?}");
@@ -379,7 +380,7 @@ mod tests {
         back.signs.record = Some(record());
         back.signs.since = Some(Since::Restarted);
         let verdicts = check(&sight(back), None, Now::at(NOW));
-        assert_eq!((verdicts[0].id, verdicts[0].level), (ALIVE, Blocker));
+        assert_eq!((verdicts[0].id, verdicts[0].level), (NODE_ALIVE, Blocker));
         let message =
             "the node was restarted since it was fenced, and its kubelet is alive: unfence it; ";
         let words = &verdicts[0].words;
@@ -388,7 +389,7 @@ mod tests {
 
     #[test]
     fn of_a_node_that_never_said_anything_nothing_is_known() {
-        assert_eq!(verdicts(&sight(there()), None), [(ALIVE, Unread)]);
+        assert_eq!(verdicts(&sight(there()), None), [(NODE_ALIVE, Unread)]);
     }
 
     #[test]
@@ -396,9 +397,9 @@ mod tests {
         let gone = |heartbeat| verdicts(&Known::Yes(NodeSnapshot::Gone { heartbeat }), None);
         assert_eq!(gone(Known::Yes(None)), [(GONE, Info)]);
         assert_eq!(gone(ago(90)), [(GONE, Info)]);
-        assert_eq!(gone(ago(5)), [(ALIVE, Blocker)]);
-        assert_eq!(gone(forbidden()), [(ALIVE, Unread)]);
-        assert_eq!(gone(ahead()), [(ALIVE, Unread)]);
+        assert_eq!(gone(ago(5)), [(NODE_ALIVE, Blocker)]);
+        assert_eq!(gone(forbidden()), [(NODE_ALIVE, Unread)]);
+        assert_eq!(gone(ahead()), [(NODE_ALIVE, Unread)]);
     }
 
     #[test]
@@ -438,7 +439,7 @@ mod tests {
         fenced.signs.heartbeat = ago(5);
         assert_eq!(
             verdicts(&sight(fenced.clone()), None),
-            [(ALIVE, Blocker), (FENCED, Info)]
+            [(NODE_ALIVE, Blocker), (FENCED, Info)]
         );
         let words = &check(&sight(fenced), None, Now::at(NOW))[1].words;
         assert!(
@@ -462,7 +463,10 @@ mod tests {
                 heartbeat: &Known::Unknown(Why::NotRead),
             }
         }
-        assert_eq!(verdicts(&unread, Some(by(&unreachable))), [(ALIVE, Unread)]);
+        assert_eq!(
+            verdicts(&unread, Some(by(&unreachable))),
+            [(NODE_ALIVE, Unread)]
+        );
         let words = &check(&unread, Some(by(&unreachable)), Now::at(NOW))[0].words;
         assert!(
             words.contains("not ready for 9m, NodeLost, evicted because of a taint"),
@@ -477,8 +481,8 @@ mod tests {
             ready: true,
             ..unreachable
         };
-        assert_eq!(verdicts(&unread, Some(by(&ready))), [(ALIVE, Blocker)]);
-        assert_eq!(verdicts(&unread, None), [(ALIVE, Unread)]);
+        assert_eq!(verdicts(&unread, Some(by(&ready))), [(NODE_ALIVE, Blocker)]);
+        assert_eq!(verdicts(&unread, None), [(NODE_ALIVE, Unread)]);
     }
 
     #[test]
@@ -486,10 +490,10 @@ mod tests {
         let unread = Known::Unknown(Why::Forbidden("get nodes".to_owned()));
         let node_signs = NodeSigns::default();
         for (heartbeat, expected) in [
-            (ago(5), (ALIVE, Blocker)),
-            (ago(90), (ALIVE, Unread)),
-            (ahead(), (ALIVE, Unread)),
-            (Known::Yes(None), (ALIVE, Unread)),
+            (ago(5), (NODE_ALIVE, Blocker)),
+            (ago(90), (NODE_ALIVE, Unread)),
+            (ahead(), (NODE_ALIVE, Unread)),
+            (Known::Yes(None), (NODE_ALIVE, Unread)),
         ] {
             let indirect = IndirectSigns {
                 node_signs: &node_signs,
