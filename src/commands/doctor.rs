@@ -78,7 +78,7 @@ pub(crate) async fn run(args: &DoctorArgs, start: &Start<'_>) -> Result<Code, Fa
     let leases = session.locks.any_leases(scope).await;
     match leases.map_err(Failure::from) {
         Ok(leases) => {
-            let untracked = leases::check(&session, &leases, in_force.lease, args.fix).await;
+            let untracked = leases::check(&session, &leases, in_force, args.fix).await;
             found.push((Check::Leases, untracked));
             let nodes = nodes::check(&session, &reader, nodes, leases, in_force.node, args.fix);
             let nodes = nodes.await.into_iter();

@@ -85,6 +85,9 @@ pub(crate) async fn run(args: &EnforceArgs, start: &Start<'_>) -> Result<Code, F
             };
             set(&session, &installed, None).await?;
             until_enforced(&session, &installed, false).await?;
+            session
+                .terminal
+                .remark(words::switched_off(session.program));
             Ok(Code::DONE)
         }
     }

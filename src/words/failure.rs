@@ -207,8 +207,18 @@ fn of_locks(
         }
         (Error::MissingRight { right, source }, _) => (
             escape(&source.to_string()),
-            Some(missing_right::permission(right)),
+            Some(missing_right::permission(right, program)),
         ),
+        // Each of these commands writes many kinds of objects.
+        (Error::Api(source), _)
+            if source.is_forbidden()
+                && matches!(program.verb(), "install" | "enforce" | "uninstall") =>
+        {
+            (
+                escape(&source.to_string()),
+                Some("ask a cluster administrator to run this command".to_owned()),
+            )
+        }
         (Error::NamespaceTerminating(_), _) => (
             error.to_string(),
             Some("when the namespace is gone, retry with --create-namespace".to_owned()),

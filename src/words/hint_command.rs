@@ -228,6 +228,11 @@ impl Program {
         self.reason().unwrap_or(NO_REASON)
     }
 
+    /// The command that was run.
+    pub(crate) fn verb(&self) -> &str {
+        &self.verb
+    }
+
     /// Whether `--wait` was given.
     pub(crate) fn waits(&self) -> bool {
         self.waits

@@ -95,10 +95,13 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
             format!("--until has passed: it was {} ago", age((*ago).into())),
             "use a time within the next hour",
         ),
-        InputError::FarUntil { time } => both(
-            "--until is more than 1h from now: a lock lasts at most 1h",
-            hold_instead(program, &time.to_rfc3339_opts(SecondsFormat::Secs, true)),
-        ),
+        InputError::FarUntil { time } => {
+            let time = time.to_rfc3339_opts(SecondsFormat::Secs, true);
+            both(
+                format!("--until is more than 1h from now ({time}): a lock lasts at most 1h"),
+                hold_instead(program, &time),
+            )
+        }
         InputError::ShortLease {
             lease,
             request,
@@ -185,8 +188,15 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
             "--pods takes one node, or none for all nodes",
             "name at most one node",
         ),
+        InputError::NotExplained { typed } if !typed.contains(['/', ' ']) => both(
+            format!("\"{}\" has no kind", shown(typed)),
+            format!(
+                "use pod/{typed}, pvc/{typed} or namespace/{typed}",
+                typed = for_shell(typed)
+            ),
+        ),
         InputError::NotExplained { typed } => both(
-            format!("why cannot explain {}", shown(typed)),
+            format!("`why` does not explain {}", shown(typed)),
             match node_of(typed) {
                 Some(node) => format!(
                     "show what is stuck there with `{}`, or its lock and health with `{}`", program.run(format_args!("status --pods {node}")), program.run(format_args!("describe {node}"))),

@@ -117,7 +117,13 @@ fn recorded_end(lease: &NodeLease, now: Now) -> String {
 fn to_see(lost: &Lost, program: &Program) -> String {
     let node = &lost.node;
     match lost.by {
-        LostBy::Release | LostBy::TakeOver(_) => {
+        // Otherwise, the message says who ended it.
+        LostBy::Release
+            if lost
+                .lease
+                .as_ref()
+                .is_none_or(|lease| lease.released_by().is_none()) =>
+        {
             format!(
                 "an Event may say who ended it and why; see `{}`",
                 program.kubectl(format_args!("describe node {node}"))

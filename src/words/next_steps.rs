@@ -138,8 +138,9 @@ pub(crate) fn next_step(
                 format!("Expires {} (in {duration}). ", clock(end, now.latest))
             });
             Some(format!(
-                "{}To extend:\n  {renew}\n  {hold}",
+                "{}To release, extend or hold:\n  {release}\n  {renew}\n  {hold}",
                 expires.unwrap_or_default(),
+                release = program.run(format_args!("release {nodes}")),
                 renew = program.run(format_args!("renew {nodes}")),
                 hold = program.run(format_args!("hold {nodes} -m {why}"))
             ))

@@ -64,6 +64,14 @@ pub(crate) fn mode_set(policy: &str, before: Option<Enforcement>, after: Enforce
     format!("{policy}: {}{was}", after.name())
 }
 
+/// What it means that the policies were switched off.
+pub(crate) fn switched_off(program: &Program) -> String {
+    format!(
+        "the policies are off: nothing is checked; to switch them on again, run `{}`",
+        program.run("enforce audit")
+    )
+}
+
 /// What a mode means, for the user who has set it.
 pub(crate) fn effect(mode: Mode) -> &'static str {
     match mode {
@@ -86,8 +94,8 @@ pub(crate) fn after_install(is_new: bool, is_off: bool, program: &Program) -> Op
             program.run("enforce audit")
         )),
         (true, false) => Some(format!(
-            "the policies are in audit mode and refuse nothing. Put people into the groups of deploy/rbac.yaml, then \
-             run `{}`",
+            "the policies are in audit mode and refuse nothing. Put people into the groups {}, then run `{}`",
+            missing_right::all_groups(),
             program.run("enforce warn")
         )),
         (false, false) => None,
@@ -309,6 +317,8 @@ fn advice(
         ),
         ("maint-hold-right", _) => {
             let ask = missing_right::right("hold");
+            let why = program.reason().map(|why| format!(" -m {why}"));
+            let why = why.unwrap_or_default();
             // The policy says whether there is a lock, and whose.
             match cause {
                 cause if cause.starts_with("to turn a lock into a hold") => {
@@ -319,7 +329,7 @@ fn advice(
                 }
                 cause if cause.starts_with("to start a hold") => format!(
                     "{ask}. Without it, lock the node for up to 1h with `{}`",
-                    program.run(format_args!("acquire {node}"))
+                    program.run(format_args!("acquire {node}{why} --duration 1h"))
                 ),
                 _ => ask,
             }

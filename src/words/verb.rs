@@ -148,7 +148,11 @@ impl Verb {
             (false, Self::Renew) => ("", self.state().to_owned(), "was"),
             (false, _) => ("are ", self.state().to_owned(), "was"),
         };
-        let participle = self.participle();
+        let participle = match self {
+            // It may not have been on hold.
+            Self::Unhold => "changed",
+            _ => self.participle(),
+        };
         let known = match (self, &done[..], &left[..], &open[..]) {
             (_, _, [], []) => format!("all {all} nodes {are}{state}"),
             (_, [], _, []) => format!("none of the {all} nodes {be} {participle}"),

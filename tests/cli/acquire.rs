@@ -19,7 +19,8 @@ fn a_free_node_is_acquired_and_the_next_caller_sees_all_details() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         lease/worker-1 created
-        Expires [time] (in 30m). To extend:
+        Expires [time] (in 30m). To release, extend or hold:
+          kubectl maint release worker-1
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m 'new kernel'
         -- exit code 0
@@ -116,7 +117,8 @@ fn a_command_in_a_hint_has_the_flags_of_this_run() {
         $ kubectl maint acquire worker-1 --reason "new kernel" --context [context] --holder "our ops"
         node/worker-1 acquired by our ops until [time] (30m)
         -- stderr
-        Expires [time] (in 30m). To extend:
+        Expires [time] (in 30m). To release, extend or hold:
+          kubectl maint release worker-1 --context [context] --holder 'our ops'
           kubectl maint renew worker-1 --context [context] --holder 'our ops'
           kubectl maint hold worker-1 -m 'new kernel' --context [context] --holder 'our ops'
         -- exit code 0
@@ -186,7 +188,8 @@ fn unfinished_work_is_reported_unless_only_free_nodes_are_wanted() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         Warning: node/worker-1 had an expired lock of bob@laptop (since [time], expired at [time], [length] ago); their work may be unfinished
-        Expires [time] (in 30m). To extend:
+        Expires [time] (in 30m). To release, extend or hold:
+          kubectl maint release worker-1
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
         -- exit code 0
@@ -397,7 +400,8 @@ fn of_several_nodes_all_are_taken_or_none() {
         -- stderr
         error: cannot acquire node/worker-2: locked by bob@laptop (since [time], until [time], [length] left)
         hint: wait for it with `kubectl maint acquire worker-2 --wait`
-        Expires [time] (in 30m). To extend:
+        Expires [time] (in 30m). To release, extend or hold:
+          kubectl maint release worker-3 worker-1
           kubectl maint renew worker-3 worker-1
           kubectl maint hold worker-3 worker-1 -m WHY
         2 of 3 nodes locked: worker-3, worker-1
@@ -416,7 +420,8 @@ fn of_several_nodes_all_are_taken_or_none() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         node/worker-2 acquired by alice@bastion until [time] (30m)
         -- stderr
-        Expires [time] (in 30m). To extend:
+        Expires [time] (in 30m). To release, extend or hold:
+          kubectl maint release worker-3 worker-1 worker-2
           kubectl maint renew worker-3 worker-1 worker-2
           kubectl maint hold worker-3 worker-1 worker-2 -m WHY
         all 3 nodes are locked

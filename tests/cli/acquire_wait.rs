@@ -53,7 +53,8 @@ fn a_released_node_is_acquired() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         waiting for node/worker-1: locked by bob@laptop: "disk" (since [time], until [time], [length] left); free when released, or at [time] unless renewed
-        Expires [time] (in 30m). To extend:
+        Expires [time] (in 30m). To release, extend or hold:
+          kubectl maint release worker-1
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
         -- exit code 0
@@ -89,7 +90,8 @@ fn a_free_node_is_acquired_at_once() {
         $ kubectl maint acquire worker-1 --wait --timeout=0
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
-        Expires [time] (in 30m). To extend:
+        Expires [time] (in 30m). To release, extend or hold:
+          kubectl maint release worker-1
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
         -- exit code 0
@@ -158,7 +160,8 @@ fn another_holder_is_something_new() {
         -- stderr
         waiting for node/worker-1: locked by bob@laptop: "disk" (since [time], until [time], [length] left); free when released, or at [time] unless renewed
         waiting for node/worker-1: on hold by carol@desk: "fire" (since [time]); free when the hold is ended
-        Expires [time] (in 30m). To extend:
+        Expires [time] (in 30m). To release, extend or hold:
+          kubectl maint release worker-1
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
         -- exit code 0
@@ -182,7 +185,8 @@ fn waiting_for_your_own_lock_has_a_hint_to_continue() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         waiting for node/worker-1: you already hold this lock as alice@bastion (since [time], until [time], [length] left); free when released, or at [time] unless renewed; release it with `kubectl maint release worker-1`, or use --reentry instead
-        Expires [time] (in 30m). To extend:
+        Expires [time] (in 30m). To release, extend or hold:
+          kubectl maint release worker-1
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
         -- exit code 0

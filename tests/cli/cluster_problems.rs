@@ -27,7 +27,8 @@ fn a_local_clock_that_is_off() {
         $ kubectl maint acquire worker-1
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
-        Expires [time] (in 30m). To extend:
+        Expires [time] (in 30m). To release, extend or hold:
+          kubectl maint release worker-1
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
         Warning: the local clock is 10s behind the API server's; server time is used
@@ -97,7 +98,8 @@ fn nodes_that_may_not_be_read() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         Warning: no permission to read node/worker-1: could not check that it exists, or, if a lock had expired, that it is ready and not cordoned
-        Expires [time] (in 30m). To extend:
+        Expires [time] (in 30m). To release, extend or hold:
+          kubectl maint release worker-1
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
         -- exit code 0
@@ -108,7 +110,8 @@ fn nodes_that_may_not_be_read() {
         node/worker-2 acquired by alice@bastion until [time] (30m)
         -- stderr
         Warning: no permission to read node/worker-1 and 1 more: could not check that it exists, or, if a lock had expired, that it is ready and not cordoned
-        Expires [time] (in 30m). To extend:
+        Expires [time] (in 30m). To release, extend or hold:
+          kubectl maint release worker-1 worker-2
           kubectl maint renew worker-1 worker-2
           kubectl maint hold worker-1 worker-2 -m WHY
         all 2 nodes are locked

@@ -203,7 +203,7 @@ fn a_node_is_explained_by_other_commands() {
         assert_snapshot!(cluster.maint(["why", "node/worker-1"]).run(), @"
         $ kubectl maint why node/worker-1
         -- stderr
-        error: why cannot explain node/worker-1
+        error: `why` does not explain node/worker-1
         hint: show what is stuck there with `kubectl maint status --pods worker-1`, or its lock and health with `kubectl maint describe worker-1`
         -- exit code 2
         ");

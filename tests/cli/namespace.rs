@@ -122,7 +122,8 @@ fn a_script_creates_it_only_with_the_flag() {
         -- stderr
         namespace/kube-node-maintenance created
         lease/worker-1 created
-        Expires [time] (in 30m). To extend:
+        Expires [time] (in 30m). To release, extend or hold:
+          kubectl maint release worker-1
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
         -- exit code 0

@@ -572,7 +572,8 @@ fn the_next_holder_sees_the_note_and_the_old_one_who_released_the_lock() {
         node/worker-1 acquired by bob@laptop until [time] (30m)
         -- stderr
         alice@bastion left a note on node/worker-1: "fan 2 is loud"
-        Expires [time] (in 30m). To extend:
+        Expires [time] (in 30m). To release, extend or hold:
+          kubectl maint release worker-1
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
         -- exit code 0

@@ -172,7 +172,8 @@ fn the_end_may_be_a_time_of_day() {
         $ kubectl maint acquire worker-1 -m disk --until [time]
         node/worker-1 acquired by alice@bastion until [time] (20m)
         -- stderr
-        Expires [time] (in 20m). To extend:
+        Expires [time] (in 20m). To release, extend or hold:
+          kubectl maint release worker-1
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m disk
         -- exit code 0
@@ -197,7 +198,7 @@ fn the_end_may_be_a_time_of_day() {
         assert_snapshot!(too_late.replace(time, "[time]"), @"
         $ kubectl maint renew worker-1 -m disk --until [time]
         -- stderr
-        error: --until is more than 1h from now: a lock lasts at most 1h
+        error: --until is more than 1h from now ([time]): a lock lasts at most 1h
         hint: use a hold, which does not expire: `kubectl maint hold worker-1 -m disk --expect-until [time]`
         -- exit code 2
         ");

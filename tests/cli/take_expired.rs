@@ -111,7 +111,8 @@ fn a_script_takes_it_only_with_the_flag() {
         -- stderr
         Warning: node/worker-1 had an expired lock of bob@laptop (since [time], expired at [time], [length] ago); their work may be unfinished; the node is still cordoned
         Warning: node/worker-1: cordoned
-        Expires [time] (in 30m). To extend:
+        Expires [time] (in 30m). To release, extend or hold:
+          kubectl maint release worker-1
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
         -- exit code 0

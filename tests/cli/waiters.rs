@@ -178,7 +178,7 @@ fn a_wait_does_not_need_its_event() {
         let mut running = wait.until_it_says("waiting for node/");
         let kept = proxy.kept();
         bob(cluster, &["release", &node]).succeeds();
-        running.says("To extend:");
+        running.says("To release, extend or hold:");
         let run = running.ends();
         assert_eq!(run.code, 0, "{run}");
         assert!(!run.stderr.contains("Event"), "{run}");

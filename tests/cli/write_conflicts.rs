@@ -57,7 +57,8 @@ fn conflicts_that_stop_end_in_the_acquisition() {
         $ kubectl maint acquire worker-1
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
-        Expires [time] (in 30m). To extend:
+        Expires [time] (in 30m). To release, extend or hold:
+          kubectl maint release worker-1
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
         -- exit code 0

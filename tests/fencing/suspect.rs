@@ -37,7 +37,9 @@ fn a_suspect_is_recorded_and_tainted_only_after_it_has_stopped_reporting() {
     let alive = stage.maint(["fence", &node, "--", "true"]).run();
     assert_eq!(alive.code, 6, "{alive}");
     assert!(
-        alive.stderr.contains("if it hangs, add --suspect"),
+        alive
+            .stderr
+            .contains("if it hangs although it reports, fence it with `kubectl maint fence "),
         "{alive}"
     );
     let hook = PatientHook::new(&stage);
@@ -213,7 +215,13 @@ fn a_suspect_is_left_alone_unless_it_is_confirmed() {
     let run = suspect().run();
     assert_eq!(run.code, 6, "{run}");
     let fact = format!("  node/{node} still reports to Kubernetes: its pods may still be running");
-    for words in [&*fact, "error: not confirmed", "hint: add --yes to confirm"] {
+    let next = "  It is put on hold and cordoned, and then touch runs on this machine.";
+    for words in [
+        &*fact,
+        next,
+        "error: not confirmed",
+        "hint: add --yes to confirm",
+    ] {
         assert!(run.stderr.contains(words), "{run}");
     }
     stage.is_untouched(&node);

@@ -4,24 +4,26 @@ use http::Method;
 use maintenance_lease::{Accept, AnyLease, ApiError, Call, NAMESPACE, escape};
 use serde_json::json;
 
+use super::policies::InForce;
 use crate::run::session::Session;
 use crate::words::doctor::{Discovery, Source};
 
-/// The Leases without managedFields, which show the time of a write. A server-side apply repairs them: it changes no lock.
+/// The Leases without managedFields, which show the time of a write. Only the lease policy needs them. A server-side apply repairs them: it changes no lock.
 /// Those of coordinated leader election are left alone.
 pub(super) async fn check(
     session: &Session<'_>,
     leases: &[AnyLease],
-    is_denied: bool,
+    policies: InForce,
     fix: bool,
 ) -> Discovery {
     let is_untracked = |lease: &&AnyLease| !lease.has_managed_fields && lease.strategy.is_none();
     let untracked = leases.iter().filter(is_untracked);
     let nodes: Vec<String> = untracked.clone().map(|it| it.name().to_owned()).collect();
-    if nodes.is_empty() {
+    if nodes.is_empty() || !policies.has_lease_policy {
         return Discovery::Leases(leases.len());
     }
     if !fix {
+        let is_denied = policies.lease;
         return Discovery::Untracked { nodes, is_denied };
     }
     for lease in untracked {

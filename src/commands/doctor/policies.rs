@@ -14,6 +14,8 @@ use crate::words::policies::Enforcement;
 /// What the policies do.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct InForce {
+    /// Whether the lease policy may be installed.
+    pub(super) has_lease_policy: bool,
     /// Whether the lease policy refuses anything.
     pub(super) lease: bool,
     /// Whether the node policy may check anything.
@@ -33,6 +35,7 @@ pub(super) async fn check(session: &Session<'_>, found: &mut Vec<(Check, Discove
         Err(failure) if failure.api().is_some_and(ApiError::is_forbidden) => {
             let refuses = refuses_lease(session).await;
             found.push((Check::Policies, Discovery::PolicyUnread { refuses }));
+            in_force.has_lease_policy = true;
             in_force.lease = refuses == Some(true);
             in_force.node = true;
             return in_force;
@@ -42,6 +45,7 @@ pub(super) async fn check(session: &Session<'_>, found: &mut Vec<(Check, Discove
                 Check::Policies,
                 Discovery::unread(Source::Policies, &failure),
             ));
+            in_force.has_lease_policy = true;
             return in_force;
         }
     };
@@ -58,7 +62,10 @@ pub(super) async fn check(session: &Session<'_>, found: &mut Vec<(Check, Discove
         };
         match check {
             Check::NodePolicy => in_force.node = matches!(mode, Enforcement::On(_)),
-            _ => in_force.lease |= is_deny,
+            _ => {
+                in_force.has_lease_policy |= mode != Enforcement::NotInstalled;
+                in_force.lease |= is_deny;
+            }
         }
         let broken = metrics.as_ref();
         let broken = broken.and_then(|metrics| broken_rules::count(metrics, binding.name()));

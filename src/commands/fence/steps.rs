@@ -251,7 +251,8 @@ impl FenceRun<'_> {
         }
         let place = target.session.place();
         let urgency = self.urgency.as_deref();
-        let question = Question::to_fence(&place, &target.node, self.args.suspect, urgency);
+        let hook = self.args.suspect.then(|| self.hook.program());
+        let question = Question::to_fence(&place, &target.node, hook.as_deref(), urgency);
         let terminal = target.session.terminal;
         terminal
             .confirm_name(&question.facts, &question.text, &target.node)

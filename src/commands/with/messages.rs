@@ -67,7 +67,9 @@ impl<'a> Messages<'a> {
         let before = self.held.get(&lost.node);
         let (message, hint) = loss::lines(lost, before, stage, self.now(), self.session.program);
         self.session.terminal.error(&message);
-        self.session.terminal.hint(hint);
+        if stage != Stage::Ended {
+            self.session.terminal.hint(hint);
+        }
     }
 
     /// Reports renewals that fail while there is time left, and when that time is over.

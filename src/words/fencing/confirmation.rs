@@ -4,6 +4,7 @@ use maintenance_lease::NodeLease;
 use pod_safety::fencing::Record;
 
 use super::progress::was_fenced;
+use crate::text::escape;
 use crate::words::holder_name::person;
 use crate::words::lock::why;
 
@@ -24,20 +25,26 @@ impl Question {
         }
     }
 
-    /// Before `node` is fenced; its name is the answer. `urgency`: why it comes now, if it was not named.
+    /// Before `node` is fenced; its name is the answer. `suspect_hook`: what runs, if the node still reports. `urgency`: why it comes now, if it was not named.
     pub(crate) fn to_fence(
         place: &str,
         node: &str,
-        is_suspect: bool,
+        suspect_hook: Option<&str>,
         urgency: Option<&str>,
     ) -> Self {
         let urgency = urgency.map(|urgency| format!("node/{node}: {urgency}"));
-        let suspected = is_suspect.then(|| {
-            format!("node/{node} still reports to Kubernetes: its pods may still be running")
+        let suspected = suspect_hook.map(|hook| {
+            [
+                format!("node/{node} still reports to Kubernetes: its pods may still be running"),
+                format!(
+                    "It is put on hold and cordoned, and then {} runs on this machine.",
+                    escape(hook)
+                ),
+            ]
         });
         Self::new(
             place,
-            suspected.into_iter().chain(urgency),
+            suspected.into_iter().flatten().chain(urgency),
             "To fence the node, type its name".to_owned(),
         )
     }

@@ -93,8 +93,9 @@ fn not_fenced(node: &str, refusal: &steps::Refusal, program: &Program) -> (Strin
                 length(*age)
             ),
             format!(
-                "drain it: {}; or power it off first; if it hangs, add --suspect",
-                program.kubectl(format_args!("drain {node} --ignore-daemonsets"))
+                "drain it with `{}`; if it hangs although it reports, fence it with `{}`",
+                program.kubectl(format_args!("drain {node} --ignore-daemonsets")),
+                program.run(format_args!("fence {node} --suspect -- HOOK"))
             ),
         ),
         BackAlive(age) => back_alive(node, *age, program),
@@ -105,7 +106,7 @@ fn not_fenced(node: &str, refusal: &steps::Refusal, program: &Program) -> (Strin
                 "cannot fence node/{node}: unknown whether its kubelet is alive: {}",
                 escape(&why.to_string())
             ),
-            unknown_hint(node, why),
+            unknown_hint(node, why, program),
         ),
         // The command reports it as a failure of a hook.
         HookRunning(_) => (
@@ -204,12 +205,12 @@ fn not_called_unreachable(
 }
 
 /// What to do if it is unknown whether `node` is alive, because of `why`.
-fn unknown_hint(node: &str, why: &Why) -> String {
+fn unknown_hint(node: &str, why: &Why, program: &Program) -> String {
     match why {
         Why::Inconclusive(_) => {
             format!("set the clock of node/{node}, and check that its kubelet runs")
         }
-        Why::Forbidden(right) => missing_right::permission(right),
+        Why::Forbidden(right) => missing_right::permission(right, program),
         Why::NoAnswer(_) | Why::NotRead => RETRY.to_owned(),
     }
 }
@@ -240,7 +241,7 @@ fn unfence_refused(node: &str, refusal: &back::Refusal, program: &Program) -> (S
                 "cannot unfence node/{node}: unknown whether its kubelet is alive: {}",
                 escape(&why.to_string())
             ),
-            unknown_hint(node, why),
+            unknown_hint(node, why, program),
         ),
         back::Refusal::Unrecorded => (
             format!(

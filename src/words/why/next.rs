@@ -51,6 +51,9 @@ pub(crate) fn steps(subject: &Subject, found: &Diagnosis, program: &Program) -> 
     for reason in &found.reasons {
         commands.of(reason, found.state);
     }
+    if found.reasons.is_empty() && found.state == State::Pending {
+        commands.describe();
+    }
     safest_first(commands.steps)
 }
 

@@ -36,7 +36,8 @@ fn they_are_taken_in_the_order_of_their_names() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         waiting for node/worker-2 (1 of 2 nodes locked): locked by bob@laptop: "disk" (since [time], until [time], [length] left); free when released, or at [time] unless renewed
-        Expires [time] (in 30m). To extend:
+        Expires [time] (in 30m). To release, extend or hold:
+          kubectl maint release worker-2 worker-1
           kubectl maint renew worker-2 worker-1
           kubectl maint hold worker-2 worker-1 -m WHY
         all 2 nodes are locked
@@ -248,7 +249,7 @@ fn the_loss_of_one_lock_releases_the_others() {
         -- stderr
         waiting for node/worker-3 (2 of 3 nodes locked): locked by bob@laptop: "disk" (since [time], until [time], [length] left); free when released, or at [time] unless renewed
         error: lost the lock on node/worker-2: taken over by carol@desk: "fire" (since [time])
-        hint: an Event may say who ended it and why; see `kubectl describe node worker-2`
+        hint: check with `kubectl maint status worker-2`
         none of the 3 nodes was acquired
         -- exit code 5
         "#);
@@ -300,7 +301,8 @@ fn behind_a_hold_nothing_is_kept_from_others() {
         node/worker-2 acquired by alice@bastion until [time] (30m)
         -- stderr
         waiting for node/worker-2 (0 of 2 nodes locked): on hold by bob@laptop: "disk" (since [time]); free when the hold is ended
-        Expires [time] (in 30m). To extend:
+        Expires [time] (in 30m). To release, extend or hold:
+          kubectl maint release worker-1 worker-2
           kubectl maint renew worker-1 worker-2
           kubectl maint hold worker-1 worker-2 -m WHY
         all 2 nodes are locked

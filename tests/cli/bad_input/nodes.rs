@@ -222,7 +222,8 @@ fn a_megabyte_of_one_node() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         lease/worker-1 created
-        Expires [time] (in 30m). To extend:
+        Expires [time] (in 30m). To release, extend or hold:
+          kubectl maint release worker-1
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
         -- exit code 0

@@ -14,7 +14,8 @@ fn nobody_reads_stdout() {
         $ kubectl maint acquire worker-1 worker-2
         -- stderr
         lease/worker-1 and 1 more created
-        Expires [time] (in 30m). To extend:
+        Expires [time] (in 30m). To release, extend or hold:
+          kubectl maint release worker-1 worker-2
           kubectl maint renew worker-1 worker-2
           kubectl maint hold worker-1 worker-2 -m WHY
         all 2 nodes are locked

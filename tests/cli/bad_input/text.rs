@@ -29,7 +29,8 @@ fn control_characters_in_a_reason() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         lease/worker-1 created
-        Expires [time] (in 30m). To extend:
+        Expires [time] (in 30m). To release, extend or hold:
+          kubectl maint release worker-1
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
         -- exit code 0
@@ -124,7 +125,8 @@ fn control_characters_in_a_lease_that_somebody_made_by_hand() {
         node/expired acquired by alice@bastion until [time] (30m)
         -- stderr
         Warning: node/expired had an expired lock of a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f: "a\u{1b}[2Jb\r\nc\u{1b}]0;title\u{7}d\u{9b}31me\u{202e}f" (since [time], expired at [time], [length] ago); their work may be unfinished
-        Expires [time] (in 30m). To extend:
+        Expires [time] (in 30m). To release, extend or hold:
+          kubectl maint release expired
           kubectl maint renew expired
           kubectl maint hold expired -m WHY
         -- exit code 0
@@ -201,7 +203,8 @@ fn a_reason_may_have_a_kibibyte() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         lease/worker-1 created
-        Expires [time] (in 30m). To extend:
+        Expires [time] (in 30m). To release, extend or hold:
+          kubectl maint release worker-1
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m 'éééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééééé'
         -- exit code 0
@@ -258,7 +261,8 @@ fn empty_arguments() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         lease/worker-1 created
-        Expires [time] (in 30m). To extend:
+        Expires [time] (in 30m). To release, extend or hold:
+          kubectl maint release worker-1
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
         -- exit code 0

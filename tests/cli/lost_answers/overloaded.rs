@@ -70,7 +70,8 @@ fn writes_are_throttled() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         lease/worker-1 created
-        Expires [time] (in 30m). To extend:
+        Expires [time] (in 30m). To release, extend or hold:
+          kubectl maint release worker-1
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
         -- exit code 0
@@ -108,7 +109,8 @@ fn the_server_is_unavailable() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         lease/worker-1 created
-        Expires [time] (in 30m). To extend:
+        Expires [time] (in 30m). To release, extend or hold:
+          kubectl maint release worker-1
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
         -- exit code 0

@@ -28,7 +28,8 @@ fn an_acquisition_whose_answer_was_lost_is_one() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         node/worker-1: the API server's answer was lost, but a second read shows that the write succeeded
-        Expires [time] (in 30m). To extend:
+        Expires [time] (in 30m). To release, extend or hold:
+          kubectl maint release worker-1
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
         -- exit code 0
@@ -50,7 +51,8 @@ fn a_created_lease_whose_answer_was_lost_is_ours() {
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
         node/worker-1: the API server's answer was lost, but a second read shows that the write succeeded
-        Expires [time] (in 30m). To extend:
+        Expires [time] (in 30m). To release, extend or hold:
+          kubectl maint release worker-1
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
         -- exit code 0
@@ -167,7 +169,8 @@ fn a_write_that_hangs_is_settled_by_its_repetition() {
         $ kubectl maint acquire worker-1 --request-timeout=4s
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
-        Expires [time] (in 30m). To extend:
+        Expires [time] (in 30m). To release, extend or hold:
+          kubectl maint release worker-1
           kubectl maint renew worker-1
           kubectl maint hold worker-1 -m WHY
         -- exit code 0

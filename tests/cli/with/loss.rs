@@ -30,7 +30,7 @@ fn to_who_took_it_over() {
         node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'exec 2>/dev/null; trap '\''echo asked to end; exit 0'\'' TERM; echo at work; while :; do sleep 0.1; done'
         lease/worker-1 created
         error: lost the lock on node/worker-1 (the command is being ended): taken over by bob@laptop: "it is on fire" (since [time])
-        hint: an Event may say who ended it and why; see `kubectl describe node worker-1`
+        hint: check with `kubectl maint status worker-1`
         -- exit code 5
         "#);
         let holder = holder_of(cluster, &node);
@@ -52,7 +52,7 @@ fn to_who_broke_it() {
         node/worker-1 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'exec 2>/dev/null; trap '\''echo asked to end; exit 0'\'' TERM; echo at work; while :; do sleep 0.1; done'
         lease/worker-1 created
         error: lost the lock on node/worker-1 (the command is being ended): released by bob@laptop: "alice is away"
-        hint: an Event may say who ended it and why; see `kubectl describe node worker-1`
+        hint: check with `kubectl maint status worker-1`
         -- exit code 5
         "#);
     });
@@ -93,7 +93,7 @@ fn of_several_any_one_ends_it_and_the_others_are_released() {
         node/worker-1, node/worker-2 locked until the command ends, by alice@bastion/with-[process]; running on this machine: /bin/sh -c 'exec 2>/dev/null; trap '\''echo asked to end; exit 0'\'' TERM; echo at work; while :; do sleep 0.1; done'
         lease/worker-1 and 1 more created
         error: lost the lock on node/worker-2 (the command is being ended): taken over by bob@laptop: "fire" (since [time])
-        hint: an Event may say who ended it and why; see `kubectl describe node worker-2`
+        hint: check with `kubectl maint status worker-2`
         node/worker-1 released
         -- exit code 5
         "#);
