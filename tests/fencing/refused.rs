@@ -253,7 +253,7 @@ fn fencers_have_the_rights_and_users_see_which_are_missing() {
     -- stderr
     Warning: unknown whether another tool is repairing node/worker-1: no permission to get leases.coordination.k8s.io in namespace medik8s-leases
     node/worker-1 on hold until it is unfenced
-    node/worker-1 is on hold without the held label: Error from server (Forbidden): nodes "worker-1" is forbidden: User "uma" cannot patch resource "nodes" in API group "" at the cluster scope
+    Warning: node/worker-1 is on hold without the held label: Error from server (Forbidden): nodes "worker-1" is forbidden: User "uma" cannot patch resource "nodes" in API group "" at the cluster scope
     node/worker-1: fencing hold ended
     Error from server (Forbidden): nodes "worker-1" is forbidden: User "uma" cannot patch resource "nodes" in API group "" at the cluster scope
     hint: ask an administrator for permission to patch nodes; the group kubectl-maint:fencers has it
