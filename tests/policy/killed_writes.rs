@@ -119,7 +119,7 @@ const CASES: [Case; 12] = [
     // Bob does not want anything on the Node. What alice's lock set there is not for him to leave behind.
     Case {
         name: "expired",
-        before: Some("acquire NODE --cordon --opt-outs=auto --duration 1s"),
+        before: Some("acquire NODE --cordon --opt-outs=auto --duration 6s"),
         by: By::Bob,
         command: "acquire NODE --reentry --take-expired --wait --timeout 2m",
         // Somebody's doctor may be quicker.
