@@ -13,6 +13,8 @@ use maintenance_lease::{LeaseScope, NAMESPACE};
 use pod_safety::cluster::Reader;
 use pod_safety::{Known, Why};
 
+use self::leases::Leases;
+use self::policies::InForce;
 use crate::args::output::{OutputArgs, offers_no_lock_id, templates};
 use crate::args::protect::ManagementArgs;
 use crate::error::Failure;
@@ -67,26 +69,7 @@ pub(crate) async fn run(args: &DoctorArgs, start: &Start<'_>) -> Result<Code, Fa
         (Check::Namespace, namespace(&session).await),
     ];
     let in_force = policies::check(&session, &mut found).await;
-    // Before the Nodes, which have the records of what is left on Machines.
-    let machines = match session.management.given {
-        Some(_) => machines::check(&session, &reader, args.fix).await,
-        None => Vec::new(),
-    };
-    // Before the Leases: keys are written while their lock is there.
-    let nodes = nodes::read(&reader).await;
-    let scope = LeaseScope::Namespace(NAMESPACE);
-    let leases = session.locks.any_leases(scope).await;
-    match leases.map_err(Failure::from) {
-        Ok(leases) => {
-            let untracked = leases::check(&session, &leases, in_force, args.fix).await;
-            found.push((Check::Leases, untracked));
-            let nodes = nodes::check(&session, &reader, nodes, leases, in_force.node, args.fix);
-            let nodes = nodes.await.into_iter();
-            found.extend(nodes.map(|found| (Check::HeldLabels, found)));
-        }
-        Err(failure) => found.push((Check::Leases, Discovery::unread(Source::Leases, &failure))),
-    }
-    found.extend(machines.into_iter().map(|found| (Check::Machines, found)));
+    locks(&session, &reader, in_force, args.fix, &mut found).await;
     let other_locks = other_locks::check(&reader).await.into_iter();
     found.extend(other_locks.map(|found| (Check::OtherLocks, found)));
     // Last, because the answers above tell the server's time.
@@ -100,6 +83,62 @@ pub(crate) async fn run(args: &DoctorArgs, start: &Start<'_>) -> Result<Code, Fa
         checkup::text(checkups.items(), terminal.width())
     })?;
     Ok(if is_well { Code::DONE } else { Code::ERROR })
+}
+
+/// The Leases, and what locks have left on Nodes and Machines.
+async fn locks(
+    session: &Session<'_>,
+    reader: &Reader,
+    in_force: InForce,
+    fix: bool,
+    found: &mut Vec<(Check, Discovery)>,
+) {
+    // Before the Leases: keys and opt-outs are written while their lock is there.
+    let nodes = nodes::read(reader).await;
+    let opted_out = match (&nodes, &session.management.given) {
+        (Ok((_, nodes)), Some(_)) => Some(machines::read(session, nodes).await),
+        _ => None,
+    };
+    let scope = LeaseScope::Namespace(NAMESPACE);
+    let all = match session.locks.any_leases(scope).await {
+        Ok(all) => all,
+        Err(error) => {
+            let unread = Discovery::unread(Source::Leases, &error.into());
+            return found.push((Check::Leases, unread));
+        }
+    };
+    let untracked = leases::check(session, &all, in_force, fix).await;
+    found.push((Check::Leases, untracked));
+    let (nodes, with_machine) = match nodes {
+        Ok(read) => read,
+        Err(failure) => {
+            let unread = Discovery::unread(Source::Nodes, &failure);
+            return found.push((Check::HeldLabels, unread));
+        }
+    };
+    let leases = all.into_iter().map(|any| any.lease);
+    let leases: Leases = leases
+        .map(|lease| (lease.node().to_owned(), lease))
+        .collect();
+    // Before the Nodes, which have the records of what is left on Machines.
+    let on_machines = match opted_out {
+        None => Vec::new(),
+        Some(Ok(opted_out)) => {
+            machines::check(session, &with_machine, &opted_out, &leases, fix).await
+        }
+        Some(Err(error)) => vec![Discovery::Unread {
+            what: Source::Machines,
+            is_forbidden: false,
+            error,
+        }],
+    };
+    let on_nodes = nodes::check(session, reader, nodes, &leases, in_force.node, fix).await;
+    found.extend(on_nodes.into_iter().map(|found| (Check::HeldLabels, found)));
+    found.extend(
+        on_machines
+            .into_iter()
+            .map(|found| (Check::Machines, found)),
+    );
 }
 
 async fn user(session: &Session<'_>) -> Discovery {

@@ -47,6 +47,9 @@ impl MachineSeen {
     }
 }
 
+/// A Machine with opt-outs of a lock: the Node that it belongs to, its record, and the id of the lock.
+pub(crate) type OptedOut = (String, MachineRecord, String);
+
 impl Session<'_> {
     /// Reads the Machine of `node` in the management cluster that was given.
     ///
@@ -114,15 +117,15 @@ impl Session<'_> {
         }
     }
 
-    /// The Machines with opt-outs of a lock: the Node that it belongs to, its record, and the id of the lock. Each of `machines`
-    /// is named by this Node. The management cluster may have others, also of the same name.
+    /// The Machines with opt-outs of a lock. Each of `machines` is named by this Node. The management cluster may have others,
+    /// also of the same name.
     ///
     /// # Errors
     /// In words, if the management cluster that was given can't be reached, or has no Machines.
     pub(crate) async fn machines_with_opt_outs(
         &self,
         machines: &[(&str, &MachineRef)],
-    ) -> Result<Vec<(String, MachineRecord, String)>, String> {
+    ) -> Result<Vec<OptedOut>, String> {
         let Some(context) = self.management.given.as_deref() else {
             return Ok(Vec::new());
         };

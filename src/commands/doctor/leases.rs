@@ -1,12 +1,17 @@
 //! Leases that the lease policy can't date.
 
+use std::collections::HashMap;
+
 use http::Method;
-use maintenance_lease::{Accept, AnyLease, ApiError, Call, NAMESPACE, escape};
+use maintenance_lease::{Accept, AnyLease, ApiError, Call, NAMESPACE, NodeLease, escape};
 use serde_json::json;
 
 use super::policies::InForce;
 use crate::run::session::Session;
 use crate::words::doctor::{Discovery, Source};
+
+/// The locks of all nodes, by node.
+pub(super) type Leases = HashMap<String, NodeLease>;
 
 /// The Leases without managedFields, which show the time of a write. Only the lease policy needs them. A server-side apply repairs them: it changes no lock.
 /// Those of coordinated leader election are left alone.

@@ -2,14 +2,15 @@
 
 use k8s_openapi::api::core::v1::Node;
 use other_tools::{KeysOnNode, MachineRecord, MachineRef, current_lock_id, machine_of};
-use pod_safety::cluster::Reader;
 
+use super::leases::Leases;
+use crate::run::machines::OptedOut;
 use crate::run::session::Session;
-use crate::words::doctor::{Discovery, Source};
+use crate::words::doctor::Discovery;
 use crate::words::machine::of_node;
 
 /// A Node with a Machine.
-struct WithMachine {
+pub(super) struct WithMachine {
     name: String,
     machine: MachineRef,
     /// The lock that set opt-outs on the Machine, and where.
@@ -17,44 +18,43 @@ struct WithMachine {
 }
 
 impl WithMachine {
-    fn new(node: Node) -> Option<Self> {
-        let lock_id = KeysOnNode::of(&node).and_then(|keys| keys.lock_id);
+    /// `node`, on which locks have set `keys`; `None`: it has no Machine.
+    pub(super) fn new(node: &Node, keys: Option<&KeysOnNode>) -> Option<Self> {
+        let lock_id = keys.and_then(|keys| keys.lock_id.clone());
         Some(Self {
-            machine: machine_of(&node)?,
-            recorded: lock_id.zip(MachineRecord::on(&node)),
-            name: node.metadata.name?,
+            machine: machine_of(node)?,
+            recorded: lock_id.zip(MachineRecord::on(node)),
+            name: node.metadata.name.clone()?,
         })
     }
 }
 
-/// The Machines of this cluster's nodes that have opt-outs of a lock that has ended or expired, or lack those of a hold.
-/// The records on the Nodes stay.
-pub(super) async fn check(session: &Session<'_>, reader: &Reader, fix: bool) -> Vec<Discovery> {
-    let unread = |what, error| {
-        vec![Discovery::Unread {
-            what,
-            is_forbidden: false,
-            error,
-        }]
-    };
-    let nodes = match reader.select_nodes(WithMachine::new).await {
-        Ok(nodes) => nodes,
-        Err(error) => return vec![Discovery::unread(Source::Nodes, &error.into())],
-    };
+/// Reads the Machines of `nodes` with opt-outs of a lock.
+///
+/// # Errors
+/// In words, if they can't be read.
+pub(super) async fn read(
+    session: &Session<'_>,
+    nodes: &[WithMachine],
+) -> Result<Vec<OptedOut>, String> {
     let all = nodes.iter().map(|node| (&*node.name, &node.machine));
-    let all: Vec<_> = all.collect();
-    let opted_out = match session.machines_with_opt_outs(&all).await {
-        Ok(opted_out) => opted_out,
-        Err(error) => return unread(Source::Machines, error),
-    };
-    // After the Machines: opt-outs are set while their lock is there.
-    let leases = match session.locks.list().await {
-        Ok(leases) => leases,
-        Err(error) => return vec![Discovery::unread(Source::Leases, &error.into())],
-    };
+    session
+        .machines_with_opt_outs(&all.collect::<Vec<_>>())
+        .await
+}
+
+/// The Machines of these nodes that have opt-outs of a lock that has ended or expired, or lack those of a hold.
+/// The records on the Nodes stay.
+pub(super) async fn check(
+    session: &Session<'_>,
+    nodes: &[WithMachine],
+    opted_out: &[OptedOut],
+    leases: &Leases,
+    fix: bool,
+) -> Vec<Discovery> {
     let now = session.locks.server_time().now();
     let (mut count, mut stale, mut repaired) = (0, Vec::new(), Vec::new());
-    for (node, record, lock_id) in &opted_out {
+    for (node, record, lock_id) in opted_out {
         count += 1;
         if current_lock_id(leases.get(node), now).as_ref() == Some(lock_id) {
             continue;

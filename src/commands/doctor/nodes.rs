@@ -3,28 +3,33 @@
 use std::collections::HashMap;
 
 use k8s_openapi::api::core::v1::Node;
-use maintenance_lease::{AnyLease, ApiError, NodeLease};
+use maintenance_lease::NodeLease;
 use other_tools::{KeysOnNode, KeysRemoved};
 use pod_safety::Known;
 use pod_safety::cluster::Reader;
 
+use super::leases::Leases;
+use super::machines::WithMachine;
+use crate::error::Failure;
 use crate::run::session::Session;
-use crate::words::doctor::{Discovery, Source};
+use crate::words::doctor::Discovery;
 
 /// The names of all Nodes, with what locks have set on them.
 type Nodes = HashMap<String, Option<KeysOnNode>>;
 
-/// Reads the Nodes.
+/// Reads the Nodes, and which of them have a Machine.
 ///
 /// # Errors
 /// If they can't be listed.
-pub(super) async fn read(reader: &Reader) -> Result<Nodes, ApiError> {
+pub(super) async fn read(reader: &Reader) -> Result<(Nodes, Vec<WithMachine>), Failure> {
+    let mut machines = Vec::new();
     let with_keys = |node: Node| {
         let keys = KeysOnNode::of(&node);
+        machines.extend(WithMachine::new(&node, keys.as_ref()));
         Some((node.metadata.name?, keys))
     };
     let nodes = reader.select_nodes(with_keys).await?;
-    Ok(nodes.into_iter().collect())
+    Ok((nodes.into_iter().collect(), machines))
 }
 
 /// The keys of locks that have ended or expired, those of holds that are missing, and the holds without a label that the
@@ -32,20 +37,12 @@ pub(super) async fn read(reader: &Reader) -> Result<Nodes, ApiError> {
 pub(super) async fn check(
     session: &Session<'_>,
     reader: &Reader,
-    nodes: Result<Nodes, ApiError>,
-    leases: Vec<AnyLease>,
+    mut nodes: Nodes,
+    leases: &Leases,
     is_policy_on: bool,
     fix: bool,
 ) -> Vec<Discovery> {
-    let mut nodes = match nodes {
-        Ok(nodes) => nodes,
-        Err(error) => return vec![Discovery::unread(Source::Nodes, &error.into())],
-    };
-    let leases = leases.into_iter().map(|any| any.lease);
-    let leases = leases
-        .map(|lease| (lease.node().to_owned(), lease))
-        .collect();
-    let left: Vec<KeysOnNode> = left_over(session, &nodes, &leases);
+    let left: Vec<KeysOnNode> = left_over(session, &nodes, leases);
     let mut found = match fix {
         _ if left.is_empty() => vec![labels(&nodes)],
         true => remove(session, left, &mut nodes).await,
@@ -53,10 +50,10 @@ pub(super) async fn check(
             left.into_iter().map(|keys| keys.node).collect(),
         )],
     };
-    let missing = missing_opt_outs(session, &nodes, &leases);
+    let missing = missing_opt_outs(session, &nodes, leases);
     found.extend((!missing.is_empty()).then_some(Discovery::MissingOptOuts(missing)));
     if is_policy_on && reader.may("patch", "nodes", None).await == Known::Yes(true) {
-        let unlabelled = unlabelled(&nodes, &leases);
+        let unlabelled = unlabelled(&nodes, leases);
         found.extend((!unlabelled.is_empty()).then_some(Discovery::Unlabelled(unlabelled)));
     }
     found
@@ -68,11 +65,7 @@ fn labels(nodes: &Nodes) -> Discovery {
 }
 
 /// The keys of locks that have ended or expired.
-fn left_over(
-    session: &Session<'_>,
-    nodes: &Nodes,
-    leases: &HashMap<String, NodeLease>,
-) -> Vec<KeysOnNode> {
+fn left_over(session: &Session<'_>, nodes: &Nodes, leases: &Leases) -> Vec<KeysOnNode> {
     let now = session.locks.server_time().now();
     let keys = nodes.values().flatten();
     let left = keys.filter(|keys| !keys.are_current(leases.get(&keys.node), now));
@@ -122,7 +115,7 @@ async fn remove(session: &Session<'_>, left: Vec<KeysOnNode>, nodes: &mut Nodes)
 fn missing_opt_outs(
     session: &Session<'_>,
     nodes: &Nodes,
-    leases: &HashMap<String, NodeLease>,
+    leases: &Leases,
 ) -> Vec<(String, Vec<String>)> {
     let now = session.locks.server_time().now();
     let on_hold = nodes.values().flatten().filter(|keys| {
@@ -137,7 +130,7 @@ fn missing_opt_outs(
 }
 
 /// The nodes on hold whose Nodes lack the held label.
-fn unlabelled(nodes: &Nodes, leases: &HashMap<String, NodeLease>) -> Vec<String> {
+fn unlabelled(nodes: &Nodes, leases: &Leases) -> Vec<String> {
     let holds = leases.values().filter(|lease| lease.is_hold());
     let is_unlabelled = |lease: &&NodeLease| {
         let keys = nodes.get(lease.node());
