@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use control_plane::{Kubelets, NodeSpec, Readiness};
+use control_plane::{NodeSpec, Readiness};
 use rexpect::session::spawn_command;
 use serde_json::{Value, json};
 
@@ -21,9 +21,9 @@ fn empty(prefix: &str) -> (Stage, MutexGuard<'static, ()>) {
     (stage, alone)
 }
 
-/// Unreachable nodes with these names, each in a zone for itself, and one that is well.
-fn unreachable(stage: &Stage, names: &[&str]) -> (Vec<String>, Kubelets) {
-    let nodes: Vec<String> = names.iter().map(|name| stage.name(name)).collect();
+/// Unreachable nodes with these names, each in a zone for itself, and one that stays well.
+fn unreachable<const N: usize>(stage: &mut Stage, names: [&str; N]) -> [String; N] {
+    let nodes = names.map(|name| stage.name(name));
     let specs: Vec<NodeSpec> = { nodes.iter() }
         .map(|name| NodeSpec {
             name: name.clone(),
@@ -40,7 +40,8 @@ fn unreachable(stage: &Stage, names: &[&str]) -> (Vec<String>, Kubelets) {
         stage.patch_status(node, &status);
     }
     let kubelets = stage.kubelets(&[&stage.name("well")]);
-    (nodes, kubelets)
+    stage.keep(kubelets);
+    nodes
 }
 
 fn fence_all(stage: &Stage, max: usize) -> Maint {
@@ -230,11 +231,7 @@ fn the_most_urgent_nodes_are_fenced_first_and_no_more_than_max() {
 #[test]
 fn at_a_mass_loss_it_stops_and_says_what_was_fenced() {
     let (mut stage, _alone) = empty("lost-zone");
-    let (nodes, kubelets) = unreachable(&stage, &["a", "b", "c", "d"]);
-    stage.keep(kubelets);
-    let [a, b, c, d] = &nodes[..] else {
-        unreachable!("four nodes")
-    };
+    let [a, b, c, d] = &unreachable(&mut stage, ["a", "b", "c", "d"]);
     for node in [b, c, d] {
         stage.kubectl(&[
             "label",
@@ -274,7 +271,7 @@ fn at_a_mass_loss_it_stops_and_says_what_was_fenced() {
         .args(["--powered-off=dark", "--yes"])
         .args(accept)
         .succeeds();
-    for node in &nodes {
+    for node in [a, b, c, d] {
         assert!(stage.is_tainted(node), "{node}");
     }
 }
@@ -282,11 +279,7 @@ fn at_a_mass_loss_it_stops_and_says_what_was_fenced() {
 #[test]
 fn it_stops_at_the_first_hook_that_fails_and_at_ctrl_c() {
     let (mut stage, _alone) = empty("stops");
-    let (nodes, kubelets) = unreachable(&stage, &["a", "b", "c", "d"]);
-    stage.keep(kubelets);
-    let [a, b, c, d] = &nodes[..] else {
-        unreachable!("four nodes")
-    };
+    let [a, b, c, d] = &unreachable(&mut stage, ["a", "b", "c", "d"]);
     let hook = format!("test $MAINT_NODE != {b}");
     let run = fence_all(&stage, 9)
         .args(["--yes", "--", "sh", "-c", &hook])
@@ -320,11 +313,7 @@ fn it_stops_at_the_first_hook_that_fails_and_at_ctrl_c() {
 fn two_runs_at_once_share_the_nodes() {
     for (prefix, second) in [("both-own", "alice@bastion"), ("both-two", "bob@laptop")] {
         let (mut stage, _alone) = empty(prefix);
-        let (nodes, kubelets) = unreachable(&stage, &["a", "b", "c"]);
-        stage.keep(kubelets);
-        let [a, b, c] = &nodes[..] else {
-            unreachable!("three nodes")
-        };
+        let [a, b, c] = &unreachable(&mut stage, ["a", "b", "c"]);
         let [ran, end] = ["ran", "end"].map(|name| stage.directory().join(name));
         let hook = format!(
             "echo $MAINT_NODE >> '{}'; echo begun; until [ $MAINT_NODE != {a} -o -e '{}' ]; do sleep 0.1; done",
@@ -348,11 +337,7 @@ fn two_runs_at_once_share_the_nodes() {
 #[test]
 fn a_node_that_comes_back_before_its_turn_is_skipped() {
     let (mut stage, _alone) = empty("turns");
-    let (nodes, kubelets) = unreachable(&stage, &["a", "b", "c", "d"]);
-    stage.keep(kubelets);
-    let [a, b, c, d] = &nodes[..] else {
-        unreachable!("four nodes")
-    };
+    let [a, b, c, d] = &unreachable(&mut stage, ["a", "b", "c", "d"]);
     let hook = PatientHook::new(&stage);
     let running = hook.begins(fence_all(&stage, 4).args(["--yes", "-o", "json"]));
     stage.beats(b);
@@ -378,11 +363,7 @@ fn a_node_that_comes_back_before_its_turn_is_skipped() {
 fn what_is_behind_a_failure_is_not_reached_although_a_node_was_skipped() {
     let (mut stage, _alone) = empty("behind");
     stage.create(&[stage.namespace()]);
-    let (nodes, kubelets) = unreachable(&stage, &["a", "b", "c", "d"]);
-    stage.keep(kubelets);
-    let [a, b, c, d] = &nodes[..] else {
-        unreachable!("four nodes")
-    };
+    let [a, b, c, d] = &unreachable(&mut stage, ["a", "b", "c", "d"]);
     let hook = PatientHook::new(&stage);
     let running = hook.begins(fence_all(&stage, 4).args(["--yes", "-o", "json"]));
     stage.beats(b);
@@ -403,11 +384,7 @@ fn what_is_behind_a_failure_is_not_reached_although_a_node_was_skipped() {
 #[test]
 fn it_stops_at_a_hook_that_hangs() {
     let (mut stage, _alone) = empty("hangs");
-    let (nodes, kubelets) = unreachable(&stage, &["a", "b", "c"]);
-    stage.keep(kubelets);
-    let [a, b, c] = &nodes[..] else {
-        unreachable!("three nodes")
-    };
+    let [a, b, c] = &unreachable(&mut stage, ["a", "b", "c"]);
     let hook = format!("test $MAINT_NODE != {b} || exec sleep 600");
     let run = fence_all(&stage, 3)
         .args(["--yes", "--hook-timeout=2s", "--", "sh", "-c", &hook])
@@ -425,11 +402,7 @@ fn it_stops_at_a_hook_that_hangs() {
 #[test]
 fn on_a_terminal_each_node_is_confirmed_by_its_name() {
     let (mut stage, _alone) = empty("each-typed");
-    let (nodes, kubelets) = unreachable(&stage, &["a", "b"]);
-    stage.keep(kubelets);
-    let [a, b] = &nodes[..] else {
-        unreachable!("two nodes")
-    };
+    let [a, b] = &unreachable(&mut stage, ["a", "b"]);
     let fence = fence_all(&stage, 2)
         .arg("--powered-off=dark")
         .env("TERM", "xterm");

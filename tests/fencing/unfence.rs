@@ -67,7 +67,7 @@ fn a_hold_that_was_there_is_left_as_found() {
     stage.is_untouched(&node);
 }
 
-/// A node that is not fenced needs no unfencing, whoever has its lock.
+/// If a node is not fenced, `unfence` has nothing to undo, even if somebody else has locked the node.
 #[test]
 fn the_lock_of_somebody_else_does_not_matter_if_the_node_is_not_fenced() {
     let (stage, node) = Stage::with_unreachable_node("not-fenced");
