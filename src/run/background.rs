@@ -7,8 +7,8 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// How long it may go on after the command.
-const LIMIT: Duration = Duration::from_secs(2);
+/// The time limit for Events after the outcome was printed, and for other work that goes on after the command.
+pub(crate) const LIMIT: Duration = Duration::from_secs(2);
 
 static TASKS: LazyLock<Mutex<JoinSet<()>>> = LazyLock::new(Mutex::default);
 

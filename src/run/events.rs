@@ -1,16 +1,13 @@
 //! Events on the Nodes, written after the outcome was printed: best effort, within a short time limit.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use futures::future::join_all;
 use maintenance_lease::{ApiError, NodeEvent, NodeLookup};
 
-use crate::run::session::Session;
+use super::background::LIMIT;
+use super::session::Session;
 use crate::words::event;
-
-/// The time limit for all of them.
-pub(crate) const LIMIT: Duration = Duration::from_secs(2);
 
 /// Posts `events`. If that fails, it prints one warning per command.
 pub(crate) async fn post(session: &Session<'_>, events: Vec<NodeEvent>) {

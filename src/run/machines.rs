@@ -63,11 +63,7 @@ impl Session<'_> {
         let context = self.management.given.as_deref().ok_or(None)?;
         let cluster = self.management.open(context).await.map_err(Some)?;
         let read = read_machine(&cluster.requests, machine).await;
-        let in_words = |error: ApiError| match error.is_not_installed() {
-            true => words::not_installed(context, machine.api.tool),
-            false => failure::cause(&error),
-        };
-        match read.map_err(|error| Some(in_words(error)))? {
+        match read.map_err(|error| Some(unread(&error, context, machine.api.tool)))? {
             None => Err(Some(words::missing(machine, context))),
             Some(found) if !found.is_of(node) => Err(Some(words::of_another(machine, context))),
             Some(machine) => Ok(MachineSeen { machine, cluster }),
@@ -140,11 +136,7 @@ impl Session<'_> {
                 continue;
             };
             let found = machines_with_opt_outs(&cluster.requests, of.api, namespace).await;
-            let in_words = |error: ApiError| match error.is_not_installed() {
-                true => words::not_installed(context, tool),
-                false => failure::cause(&error),
-            };
-            for machine in found.map_err(in_words)? {
+            for machine in found.map_err(|error| unread(&error, context, tool))? {
                 let is_it =
                     |(node, of): &(&str, &MachineRef)| *node == machine.node() && machine.is_at(of);
                 if !machines.iter().any(is_it) {
@@ -230,6 +222,14 @@ impl Session<'_> {
             }
             removed => Ok(removed),
         }
+    }
+}
+
+/// Why Machines of `tool` can't be read in `context`, in words.
+fn unread(error: &ApiError, context: &str, tool: &str) -> String {
+    match error.is_not_installed() {
+        true => words::not_installed(context, tool),
+        false => failure::cause(error),
     }
 }
 

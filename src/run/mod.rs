@@ -5,7 +5,7 @@
 //! ([`parallel`]), and reports their outcomes ([`report`]). Failures are printed by [`problems`], and
 //! [`interruption`] notices Ctrl-C.
 
-mod background;
+pub(crate) mod background;
 pub(crate) mod confirm;
 pub(crate) mod events;
 pub(crate) mod fencing;

@@ -7,9 +7,8 @@ use maintenance_lease::{Blocked, NodeLease, Requests, WAIT_EVENT_PERIOD};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::background;
-use super::events::LIMIT;
-use crate::run::session::Session;
+use super::background::{self, LIMIT};
+use super::session::Session;
 use crate::words::event;
 
 /// A shorter wait leaves no Event.

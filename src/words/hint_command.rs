@@ -30,8 +30,8 @@ pub(crate) const NO_PROOF: &str = "HOW YOU KNOW";
 /// The placeholder for nodes that can't be named in one line.
 pub(crate) const MANY: &str = "NODE...";
 
-/// How a command ends that runs another one.
-const COMMANDS: [&str; 2] = [" -- HOOK", " -- COMMAND"];
+/// How a command ends that runs a hook.
+const HOOK: &str = " -- HOOK";
 
 /// The flags that choose the cluster and the API user, which kubectl has too. Without them and those that
 /// impersonate, a pasted command would act elsewhere, or as somebody else.
@@ -241,9 +241,8 @@ impl Program {
     /// `command` of this program, for the same cluster and the same holder.
     pub(crate) fn run(&self, command: impl fmt::Display) -> String {
         let command = command.to_string();
-        // The flags of this program come before the command that it runs.
-        let own = COMMANDS.iter().find_map(|own| command.strip_suffix(own));
-        let own = own.unwrap_or(&command);
+        // The flags of this program come before the hook.
+        let own = command.strip_suffix(HOOK).unwrap_or(&command);
         let (place, impersonation) = (&self.place, &self.impersonation);
         let (holder, rest) = (&self.holder, &command[own.len()..]);
         format!("{NAME} {own}{place}{impersonation}{holder}{rest}")

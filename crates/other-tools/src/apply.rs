@@ -95,6 +95,10 @@ struct OnMachine<R> {
 }
 
 impl<R: AsyncFn(&MachineRecord, &str) -> bool> OnMachine<R> {
+    fn new(remove: R) -> Self {
+        Self { remove, last: None }
+    }
+
     /// Removes it, before the end of the lock `ended`, and returns whether something is left. A second attempt is made only for
     /// another record or lock: somebody may have acquired the node meanwhile.
     async fn is_left(&mut self, record: Option<&MachineRecord>, ended: &str) -> bool {
@@ -188,10 +192,7 @@ pub async fn remove_keys<E: From<ApiError>>(
 ) -> Result<KeysRemoved, E> {
     let mut tries = Tries::default();
     let mut removed = KeysRemoved::Nothing;
-    let mut on_machine = OnMachine {
-        remove: remove_from_machine,
-        last: None,
-    };
+    let mut on_machine = OnMachine::new(remove_from_machine);
     // The lock whose label is gone, while other keys of it may be left.
     let mut unlabelled: Option<String> = None;
     loop {
@@ -254,9 +255,6 @@ pub async fn remove_keys<E: From<ApiError>>(
                 removed = removed.and(removing);
                 unlabelled = None;
             }
-            Ok(()) if unlabelled.is_some() && ending.is_some_and(|ending| ending != ended) => {
-                unlabelled = None;
-            }
             Ok(()) if has_keys => return Ok(removed.and(removing)),
             Ok(()) => return Ok(removed),
             Err(error) if error.is_forbidden() && !has_keys => return Ok(removed),
@@ -284,10 +282,7 @@ pub async fn clear_keys<E: From<ApiError>>(
     remove_from_machine: impl AsyncFn(&MachineRecord, &str) -> bool,
 ) -> Result<KeysRemoved, E> {
     let mut tries = Tries::default();
-    let mut on_machine = OnMachine {
-        remove: remove_from_machine,
-        last: None,
-    };
+    let mut on_machine = OnMachine::new(remove_from_machine);
     loop {
         let Some(node) = read(requests, name).await? else {
             return Ok(KeysRemoved::Nothing);

@@ -208,8 +208,9 @@ impl Machine {
     /// Whether a Node with this reference means it.
     #[must_use]
     pub fn is_at(&self, reference: &MachineRef) -> bool {
-        let place = |of: &MachineRef| (of.api.tool, of.namespace.clone(), of.name.clone());
-        place(&self.of) == place(reference) && !self.is_of_another_instance(reference)
+        let of = &self.of;
+        (of.api, &of.namespace, &of.name) == (reference.api, &reference.namespace, &reference.name)
+            && !self.is_of_another_instance(reference)
     }
 
     fn is_of_another_instance(&self, reference: &MachineRef) -> bool {

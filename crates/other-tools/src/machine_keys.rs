@@ -156,7 +156,7 @@ pub async fn remove_machine_opt_outs<E: From<ApiError>>(
             Some(other) if other.has_hook() => return Ok(OptOutsRemoved::Copied),
             _ => return Ok(OptOutsRemoved::Gone),
         };
-        // Whoever may write the Node may have copied the record and the lock id of another one.
+        // A user who can change Nodes may have copied the record and the lock id from another Node.
         if !machine.is_of(node) {
             return Ok(OptOutsRemoved::OfAnother);
         }

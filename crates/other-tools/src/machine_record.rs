@@ -34,18 +34,8 @@ impl MachineRecord {
     /// Whether both name the same Machine. There may be several ways to its cluster.
     #[must_use]
     pub fn is_of_same(&self, other: &Self) -> bool {
-        let place = |record: &Self| {
-            let Self {
-                context: _,
-                server: _,
-                tool,
-                namespace,
-                name,
-                uid,
-            } = record.clone();
-            (tool, namespace, name, uid)
-        };
-        place(self) == place(other)
+        let identity = |of: &Self| [&of.tool, &of.namespace, &of.name, &of.uid].map(Clone::clone);
+        identity(self) == identity(other)
     }
 
     /// Whether it names a Machine.

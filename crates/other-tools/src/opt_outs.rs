@@ -120,8 +120,8 @@ impl FromStr for OptOuts {
     }
 }
 
-/// Whether a hold has set this key, or [`CORDON`], on the Node or on the one that it is a copy of. Whoever may annotate the
-/// Node may have written the list, so only the keys that locks set count.
+/// Whether a hold has set this key, or [`CORDON`], on the Node or on the one that it is a copy of. A user who can annotate
+/// the Node may have edited the list, so only the keys that locks set count.
 pub(crate) fn is_listed(node: &Node, key: &str) -> bool {
     let is_ours =
         |opt_out: &OptOut| matches!(opt_out.place, Place::Node { key: ours, .. } if ours == key);

@@ -9,7 +9,7 @@ use pod_safety::outcome::Outcome;
 
 use super::context::Run;
 use super::deleted::Deleted;
-use crate::run::events::LIMIT;
+use crate::run::background::LIMIT;
 use crate::words::force_deletion::{no_event, note};
 
 impl Run<'_> {

@@ -45,14 +45,17 @@ pub(super) fn believed(
 /// Whether a belief until `deadline`, in a lock for `duration` seconds, is long enough at `now` to be reported
 /// as a success: a third of the duration is left.
 pub(crate) const fn leaves_enough(deadline: BootInstant, duration: u32, now: BootInstant) -> bool {
-    let left = deadline.since(now).as_micros();
-    left.saturating_mul(3) >= Span::seconds(duration).as_micros()
+    deadline.since(now).as_micros() >= least_left(duration).as_micros()
+}
+
+/// A third of so many seconds, rounded up.
+const fn least_left(seconds: u32) -> Span {
+    Span::micros((Span::seconds(seconds).as_micros() + 2) / 3)
 }
 
 /// How long until a lock for `duration` seconds that ends at `end` [leaves too little](leaves_enough) to be reported.
 pub(crate) fn report_limit(end: Instant, duration: u32, now: Now) -> Span {
-    let least = Span::micros(Span::seconds(duration).as_micros() / 3);
-    end - least - now.latest
+    end - least_left(duration) - now.latest
 }
 
 #[cfg(test)]

@@ -274,7 +274,7 @@ impl SameController {
     }
 }
 
-/// Whether the pod failed. Its controller makes another one, unless it has given up.
+/// Whether the pod failed. Its controller creates another pod, up to its limit of retries.
 fn has_failed(pod: &Pod) -> bool {
     let status = pod.status.as_ref();
     status.and_then(|status| status.phase.as_deref()) == Some("Failed")
