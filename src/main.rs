@@ -9,6 +9,7 @@ mod commands;
 mod completion;
 mod error;
 mod exit;
+mod findings;
 mod holder;
 mod output;
 mod platform;

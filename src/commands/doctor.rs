@@ -19,10 +19,10 @@ use crate::args::output::{OutputArgs, offers_no_lock_id, templates};
 use crate::args::protect::ManagementArgs;
 use crate::error::Failure;
 use crate::exit::Code;
+use crate::findings::{Check, Finding, Source};
 use crate::output::checkup::{self, Checkup, CheckupList};
 use crate::run::policies::object;
 use crate::run::session::{Session, Start};
-use crate::words::doctor::{Check, Discovery, Source};
 
 /// Check the clock, your rights and the policies
 ///
@@ -63,7 +63,7 @@ pub(crate) async fn run(args: &DoctorArgs, start: &Start<'_>) -> Result<Code, Fa
     let version = version.git_version;
     let place = session.place();
     let mut found = vec![
-        (Check::Server, Discovery::Server { version, place }),
+        (Check::Server, Finding::Server { version, place }),
         (Check::User, user(&session).await),
         (Check::Rights, rights(&reader).await),
         (Check::Namespace, namespace(&session).await),
@@ -73,7 +73,7 @@ pub(crate) async fn run(args: &DoctorArgs, start: &Start<'_>) -> Result<Code, Fa
     let other_locks = other_locks::check(&reader).await.into_iter();
     found.extend(other_locks.map(|found| (Check::OtherLocks, found)));
     // Last, because the answers above tell the server's time.
-    found.push((Check::Clock, Discovery::Clock(session.clock_warning())));
+    found.push((Check::Clock, Finding::Clock(session.clock_warning())));
     let checkups = found.iter();
     let checkups = checkups.map(|(check, found)| Checkup::new(*check, found, session.program));
     let checkups = CheckupList::new(checkups.collect());
@@ -91,7 +91,7 @@ async fn locks(
     reader: &Reader,
     in_force: InForce,
     fix: bool,
-    found: &mut Vec<(Check, Discovery)>,
+    found: &mut Vec<(Check, Finding)>,
 ) {
     // Before the Leases: keys and opt-outs are written while their lock is there.
     let nodes = nodes::read(reader).await;
@@ -103,7 +103,7 @@ async fn locks(
     let all = match session.locks.any_leases(scope).await {
         Ok(all) => all,
         Err(error) => {
-            let unread = Discovery::unread(Source::Leases, &error.into());
+            let unread = Finding::unread(Source::Leases, &error.into());
             return found.push((Check::Leases, unread));
         }
     };
@@ -112,7 +112,7 @@ async fn locks(
     let (nodes, with_machine) = match nodes {
         Ok(read) => read,
         Err(failure) => {
-            let unread = Discovery::unread(Source::Nodes, &failure);
+            let unread = Finding::unread(Source::Nodes, &failure);
             return found.push((Check::HeldLabels, unread));
         }
     };
@@ -126,7 +126,7 @@ async fn locks(
         Some(Ok(opted_out)) => {
             machines::check(session, &with_machine, &opted_out, &leases, fix).await
         }
-        Some(Err(error)) => vec![Discovery::Unread {
+        Some(Err(error)) => vec![Finding::Unread {
             what: Source::Machines,
             is_forbidden: false,
             error,
@@ -141,13 +141,13 @@ async fn locks(
     );
 }
 
-async fn user(session: &Session<'_>) -> Discovery {
+async fn user(session: &Session<'_>) -> Finding {
     match session.locks.api_user().await {
-        Ok(user) => Discovery::User {
+        Ok(user) => Finding::User {
             api_user: user.username.unwrap_or_default(),
             holder: session.locks.identity().to_owned(),
         },
-        Err(error) => Discovery::unread(Source::User, &error.into()),
+        Err(error) => Finding::unread(Source::User, &error.into()),
     }
 }
 
@@ -169,7 +169,7 @@ const OF_ALL_VERBS: [(&str, (&str, Option<&str>)); 8] = [
 /// The rights that the lease policy asks for in deny mode.
 const OF_POLICY: [&str; 2] = ["hold", "takeover"];
 
-async fn rights(reader: &Reader) -> Discovery {
+async fn rights(reader: &Reader) -> Finding {
     let of_policy = OF_POLICY.map(|verb| (verb, LEASES));
     let all = OF_ALL_VERBS.into_iter().chain(of_policy);
     let reviews = all.map(|(verb, (resource, namespace))| async move {
@@ -179,7 +179,7 @@ async fn rights(reader: &Reader) -> Discovery {
     let (of_all, of_policy) = reviews.split_at(OF_ALL_VERBS.len());
     let unknown = of_all.iter().find_map(|(_, _, may)| may.why());
     if let Some(why) = unknown {
-        return Discovery::Unread {
+        return Finding::Unread {
             what: Source::Rights,
             is_forbidden: matches!(why, Why::Forbidden(_)),
             error: why.to_string(),
@@ -190,24 +190,24 @@ async fn rights(reader: &Reader) -> Discovery {
     let missing = missing.map(|(verb, resource, _)| format!("{verb} {}", name(resource)));
     let missing: Vec<String> = missing.collect();
     if !missing.is_empty() {
-        return Discovery::MissingRights(missing);
+        return Finding::MissingRights(missing);
     }
     let allowed = of_policy
         .iter()
         .filter(|(_, _, may)| *may == Known::Yes(true));
-    Discovery::Rights {
+    Finding::Rights {
         of_policy: allowed.map(|(verb, _, _)| *verb).collect(),
     }
 }
 
-async fn namespace(session: &Session<'_>) -> Discovery {
+async fn namespace(session: &Session<'_>) -> Finding {
     let path = format!("/api/v1/namespaces/{NAMESPACE}");
     match object(session.locks.requests(), path).await {
         Ok(Some(found)) if found["metadata"]["deletionTimestamp"].is_string() => {
-            Discovery::NamespaceDeleting
+            Finding::NamespaceDeleting
         }
-        Ok(Some(_)) => Discovery::Namespace,
-        Ok(None) => Discovery::NamespaceMissing,
-        Err(failure) => Discovery::unread(Source::Namespaces, &failure),
+        Ok(Some(_)) => Finding::Namespace,
+        Ok(None) => Finding::NamespaceMissing,
+        Err(failure) => Finding::unread(Source::Namespaces, &failure),
     }
 }

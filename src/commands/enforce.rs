@@ -6,10 +6,11 @@ use policies::{Manifest, Mode};
 
 use crate::error::{Failure, Kind, PolicyRefusal};
 use crate::exit::Code;
+use crate::findings::Enforcement;
 use crate::run::policies::Installed;
 use crate::run::problems;
 use crate::run::session::{Session, Start};
-use crate::words::policies::{self as words, Enforcement};
+use crate::words::policies as words;
 
 /// Show or set what the policies do with writes that break a rule
 ///

@@ -5,7 +5,8 @@ use serde::Serialize;
 
 use super::data::{ApiVersion, Entry, List, kind};
 use super::grid;
-use crate::words::doctor::{Check, Discovery, Level};
+use crate::findings::{Check, Finding, Level};
+use crate::words::doctor;
 use crate::words::hint_command::Program;
 
 /// The results of all checks.
@@ -28,8 +29,8 @@ pub(crate) struct Checkup {
 }
 
 impl Checkup {
-    pub(crate) fn new(check: Check, found: &Discovery, program: &Program) -> Self {
-        let (level, message, hint) = found.lines(program);
+    pub(crate) fn new(check: Check, found: &Finding, program: &Program) -> Self {
+        let (level, message, hint) = doctor::lines(found, program);
         Self {
             api_version: ApiVersion::V2,
             kind: kind::Checkup::Checkup,

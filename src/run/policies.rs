@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::error::{Failure, PolicyRefusal};
+use crate::findings::Enforcement;
 use crate::run::session::Session;
-use crate::words::policies::{Applied, Enforcement};
+use crate::words::policies::Applied;
 
 /// The other API servers notice a deleted binding within a second or two.
 const EFFECT_TIMEOUT: Duration = Duration::from_secs(30);

@@ -8,6 +8,7 @@ use super::hint_command::Program;
 use super::missing_right;
 use super::request::RequestContext;
 use crate::error::{PolicyRefusal, Verb};
+use crate::findings::Enforcement;
 use crate::text::escape;
 
 /// The line of kubectl that switches the policies off. The README and docs/policies.md have it too.
@@ -29,26 +30,6 @@ impl Applied {
             Self::Created => "created",
             Self::Configured => "configured",
             Self::Unchanged => "unchanged",
-        }
-    }
-}
-
-/// What a policy does with writes that break a rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Enforcement {
-    NotInstalled,
-    /// It has no binding.
-    Off,
-    On(Mode),
-}
-
-impl Enforcement {
-    /// The mode, as typed.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::NotInstalled => "not installed",
-            Self::Off => "off",
-            Self::On(mode) => mode.name(),
         }
     }
 }

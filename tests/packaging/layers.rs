@@ -18,7 +18,7 @@ const LAYERS: [&[&str]; 11] = [
     &["output"],
     &["words"],
     &["exit"],
-    &["error", "holder"],
+    &["error", "findings", "holder"],
     &["signals", "text", "platform"],
 ];
 

@@ -2,9 +2,9 @@
 
 use http::Request;
 
+use crate::findings::{Finding, Source};
 use crate::run::interruption::in_time;
 use crate::run::session::Session;
-use crate::words::doctor::{Discovery, Source};
 
 /// Every mode has the action Audit, so it counts each broken rule once.
 const METRIC: &str = "apiserver_validating_admission_policy_check_total{";
@@ -14,7 +14,7 @@ const IS_AUDIT: &str = "enforcement_action=\"audit\"";
 const FORBIDDEN: u16 = 403;
 
 /// The metrics of the API server, or why they can't be read.
-pub(super) async fn metrics(session: &Session<'_>) -> Result<String, Discovery> {
+pub(super) async fn metrics(session: &Session<'_>) -> Result<String, Finding> {
     let client = &session.connection.client;
     let reading = async {
         let request = Request::get("/metrics").body(Vec::new());
@@ -22,8 +22,8 @@ pub(super) async fn metrics(session: &Session<'_>) -> Result<String, Discovery> 
         Ok(client.request_text(request).await)
     };
     let read = in_time(session.connection.request_timeout, reading).await;
-    let read = read.map_err(|failure| Discovery::unread(Source::Metrics, &failure))?;
-    read.map_err(|error| Discovery::Unread {
+    let read = read.map_err(|failure| Finding::unread(Source::Metrics, &failure))?;
+    read.map_err(|error| Finding::Unread {
         what: Source::Metrics,
         is_forbidden: matches!(&error, kube::Error::Api(status) if status.code == FORBIDDEN),
         error: error.to_string(),

@@ -7,8 +7,8 @@ use maintenance_lease::{Accept, AnyLease, ApiError, Call, NAMESPACE, NodeLease, 
 use serde_json::json;
 
 use super::policies::InForce;
+use crate::findings::{Finding, Source};
 use crate::run::session::Session;
-use crate::words::doctor::{Discovery, Source};
 
 /// The locks of all nodes, by node.
 pub(super) type Leases = HashMap<String, NodeLease>;
@@ -20,23 +20,23 @@ pub(super) async fn check(
     leases: &[AnyLease],
     policies: InForce,
     fix: bool,
-) -> Discovery {
+) -> Finding {
     let is_untracked = |lease: &&AnyLease| !lease.has_managed_fields && lease.strategy.is_none();
     let untracked = leases.iter().filter(is_untracked);
     let nodes: Vec<String> = untracked.clone().map(|it| it.name().to_owned()).collect();
     if nodes.is_empty() || !policies.has_lease_policy {
-        return Discovery::Leases(leases.len());
+        return Finding::Leases(leases.len());
     }
     if !fix {
         let is_denied = policies.lease;
-        return Discovery::Untracked { nodes, is_denied };
+        return Finding::Untracked { nodes, is_denied };
     }
     for lease in untracked {
         if let Err(error) = repair(session, lease).await {
-            return Discovery::unread(Source::RepairedLeases, &error.into());
+            return Finding::unread(Source::RepairedLeases, &error.into());
         }
     }
-    Discovery::Repaired(nodes)
+    Finding::Repaired(nodes)
 }
 
 async fn repair(session: &Session<'_>, lease: &AnyLease) -> Result<(), ApiError> {

@@ -4,9 +4,9 @@ use k8s_openapi::api::core::v1::Node;
 use other_tools::{KeysOnNode, MachineRecord, MachineRef, current_lock_id, machine_of};
 
 use super::leases::Leases;
+use crate::findings::Finding;
 use crate::run::machines::OptedOut;
 use crate::run::session::Session;
-use crate::words::doctor::Discovery;
 use crate::words::machine::of_node;
 
 /// A Node with a Machine.
@@ -51,7 +51,7 @@ pub(super) async fn check(
     opted_out: &[OptedOut],
     leases: &Leases,
     fix: bool,
-) -> Vec<Discovery> {
+) -> Vec<Finding> {
     let now = session.locks.server_time().now();
     let (mut count, mut stale, mut repaired) = (0, Vec::new(), Vec::new());
     for (node, record, lock_id) in opted_out {
@@ -88,12 +88,12 @@ pub(super) async fn check(
         .map(|node| (node.name.clone(), vec![node.machine.api.tool.to_owned()]))
         .collect();
     let mut found = vec![match (stale.is_empty(), repaired.is_empty()) {
-        (true, true) => Discovery::Machines(count),
-        (true, false) => Discovery::MachinesRepaired(repaired),
-        (false, _) => Discovery::StaleMachines(stale),
+        (true, true) => Finding::Machines(count),
+        (true, false) => Finding::MachinesRepaired(repaired),
+        (false, _) => Finding::StaleMachines(stale),
     }];
     if !missing.is_empty() {
-        found.push(Discovery::MissingOptOuts(missing));
+        found.push(Finding::MissingOptOuts(missing));
     }
     found
 }

@@ -11,8 +11,8 @@ use pod_safety::cluster::Reader;
 use super::leases::Leases;
 use super::machines::WithMachine;
 use crate::error::Failure;
+use crate::findings::Finding;
 use crate::run::session::Session;
-use crate::words::doctor::Discovery;
 
 /// The names of all Nodes, with what locks have set on them.
 type Nodes = HashMap<String, Option<KeysOnNode>>;
@@ -41,27 +41,27 @@ pub(super) async fn check(
     leases: &Leases,
     is_policy_on: bool,
     fix: bool,
-) -> Vec<Discovery> {
+) -> Vec<Finding> {
     let left: Vec<KeysOnNode> = left_over(session, &nodes, leases);
     let mut found = match fix {
         _ if left.is_empty() => vec![labels(&nodes)],
         true => remove(session, left, &mut nodes).await,
-        false => vec![Discovery::LeftOver(
+        false => vec![Finding::LeftOver(
             left.into_iter().map(|keys| keys.node).collect(),
         )],
     };
     let missing = missing_opt_outs(session, &nodes, leases);
-    found.extend((!missing.is_empty()).then_some(Discovery::MissingOptOuts(missing)));
+    found.extend((!missing.is_empty()).then_some(Finding::MissingOptOuts(missing)));
     if is_policy_on && reader.may("patch", "nodes", None).await == Known::Yes(true) {
         let unlabelled = unlabelled(&nodes, leases);
-        found.extend((!unlabelled.is_empty()).then_some(Discovery::Unlabelled(unlabelled)));
+        found.extend((!unlabelled.is_empty()).then_some(Finding::Unlabelled(unlabelled)));
     }
     found
 }
 
-fn labels(nodes: &Nodes) -> Discovery {
+fn labels(nodes: &Nodes) -> Finding {
     let keys = nodes.values().flatten();
-    Discovery::Labels(keys.filter(|keys| keys.is_labelled).count())
+    Finding::Labels(keys.filter(|keys| keys.is_labelled).count())
 }
 
 /// The keys of locks that have ended or expired.
@@ -76,7 +76,7 @@ fn left_over(session: &Session<'_>, nodes: &Nodes, leases: &Leases) -> Vec<KeysO
 
 /// Removes the keys that are `left`, from `nodes` too. If a holder renews an expired lock meanwhile, only its keys are
 /// missing.
-async fn remove(session: &Session<'_>, left: Vec<KeysOnNode>, nodes: &mut Nodes) -> Vec<Discovery> {
+async fn remove(session: &Session<'_>, left: Vec<KeysOnNode>, nodes: &mut Nodes) -> Vec<Finding> {
     let (mut removed, mut stay, mut why) = (Vec::new(), Vec::new(), None);
     for keys in left {
         match session.remove_keys(&keys.node, None).await {
@@ -100,10 +100,10 @@ async fn remove(session: &Session<'_>, left: Vec<KeysOnNode>, nodes: &mut Nodes)
     }
     let mut found = Vec::new();
     if !removed.is_empty() {
-        found.push(Discovery::Removed(removed));
+        found.push(Finding::Removed(removed));
     }
     if !stay.is_empty() {
-        found.push(Discovery::NotRemoved { nodes: stay, why });
+        found.push(Finding::NotRemoved { nodes: stay, why });
     }
     if found.is_empty() {
         found.push(labels(nodes));

@@ -6,25 +6,25 @@ use maintenance_lease::{ApiError, MEDIK8S_LEASES};
 use other_tools::{kured_locks, medik8s_finding};
 use pod_safety::cluster::Reader;
 
-use crate::words::doctor::{Discovery, KURED_LOCK, Source};
+use crate::findings::{Finding, KURED_LOCK, Source};
 
 /// Who holds them, and for which nodes.
-pub(super) async fn check(reader: &Reader) -> Vec<Discovery> {
+pub(super) async fn check(reader: &Reader) -> Vec<Finding> {
     let of_kured = kured(reader).await;
     let of_kured =
-        of_kured.unwrap_or_else(|error| Some(Discovery::unread(Source::KuredLock, &error.into())));
+        of_kured.unwrap_or_else(|error| Some(Finding::unread(Source::KuredLock, &error.into())));
     let of_medik8s = medik8s(reader).await;
     let of_medik8s = of_medik8s
-        .unwrap_or_else(|error| Some(Discovery::unread(Source::Medik8sLeases, &error.into())));
-    let mut found: Vec<Discovery> = of_kured.into_iter().chain(of_medik8s).collect();
+        .unwrap_or_else(|error| Some(Finding::unread(Source::Medik8sLeases, &error.into())));
+    let mut found: Vec<Finding> = of_kured.into_iter().chain(of_medik8s).collect();
     if found.is_empty() {
-        found.push(Discovery::NoOtherLock);
+        found.push(Finding::NoOtherLock);
     }
     found
 }
 
 /// The lock of kured, where its manifests put it.
-async fn kured(reader: &Reader) -> Result<Option<Discovery>, ApiError> {
+async fn kured(reader: &Reader) -> Result<Option<Finding>, ApiError> {
     let path = "/apis/apps/v1/namespaces/kube-system/daemonsets/kured";
     let daemon_set = match reader.get::<DaemonSet>(path).await {
         Err(error) if error.is_not_installed() => None,
@@ -36,10 +36,10 @@ async fn kured(reader: &Reader) -> Result<Option<Discovery>, ApiError> {
     let locks = kured_locks(&lock.unwrap_or_default(), now).into_iter();
     let locks = locks.map(|lock| (lock.node, lock.since.map(|since| now.latest - since)));
     let locks: Vec<_> = locks.collect();
-    Ok((!locks.is_empty()).then_some(Discovery::KuredLocks(locks)))
+    Ok((!locks.is_empty()).then_some(Finding::KuredLocks(locks)))
 }
 
-async fn medik8s(reader: &Reader) -> Result<Option<Discovery>, ApiError> {
+async fn medik8s(reader: &Reader) -> Result<Option<Finding>, ApiError> {
     let path = format!("/apis/coordination.k8s.io/v1/namespaces/{MEDIK8S_LEASES}/leases");
     let now = reader.now();
     let held = reader.select(&path, "", |lease: Lease| {
@@ -49,5 +49,5 @@ async fn medik8s(reader: &Reader) -> Result<Option<Discovery>, ApiError> {
         Some((node.to_owned(), holder))
     });
     let held = held.await?;
-    Ok((!held.is_empty()).then_some(Discovery::Medik8sLeases(held)))
+    Ok((!held.is_empty()).then_some(Finding::Medik8sLeases(held)))
 }

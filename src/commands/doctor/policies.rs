@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::broken_rules;
 use crate::error::{Failure, PolicyRefusal};
+use crate::findings::Enforcement;
+use crate::findings::{Check, Finding, Source};
 use crate::run::policies::{Installed, held_without_lock, refuses, unlabelled_node, wrong_time};
 use crate::run::session::Session;
-use crate::words::doctor::{Check, Discovery, Source};
-use crate::words::policies::Enforcement;
 
 /// What the policies do.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,28 +23,25 @@ pub(super) struct InForce {
 }
 
 /// The mode of each policy, whether the server enforces it, and whether the objects are those of this release.
-pub(super) async fn check(session: &Session<'_>, found: &mut Vec<(Check, Discovery)>) -> InForce {
+pub(super) async fn check(session: &Session<'_>, found: &mut Vec<(Check, Finding)>) -> InForce {
     let mut in_force = InForce::default();
     let wanted = |manifest: &Manifest| manifest.is_binding() || manifest.is_policy();
     let installed = match Installed::read(session, wanted).await {
         Ok(installed) => installed,
         Err(Failure::Policies(PolicyRefusal::NoAdmission)) => {
-            found.push((Check::Policies, Discovery::NoAdmission));
+            found.push((Check::Policies, Finding::NoAdmission));
             return in_force;
         }
         Err(failure) if failure.api().is_some_and(ApiError::is_forbidden) => {
             let refuses = refuses_lease(session).await;
-            found.push((Check::Policies, Discovery::PolicyUnread { refuses }));
+            found.push((Check::Policies, Finding::PolicyUnread { refuses }));
             in_force.has_lease_policy = true;
             in_force.lease = refuses == Some(true);
             in_force.node = true;
             return in_force;
         }
         Err(failure) => {
-            found.push((
-                Check::Policies,
-                Discovery::unread(Source::Policies, &failure),
-            ));
+            found.push((Check::Policies, Finding::unread(Source::Policies, &failure)));
             in_force.has_lease_policy = true;
             return in_force;
         }
@@ -71,7 +68,7 @@ pub(super) async fn check(session: &Session<'_>, found: &mut Vec<(Check, Discove
         let broken = broken.and_then(|metrics| broken_rules::count(metrics, binding.name()));
         found.push((
             check,
-            Discovery::Policy {
+            Finding::Policy {
                 mode,
                 refuses,
                 broken,
@@ -84,9 +81,9 @@ pub(super) async fn check(session: &Session<'_>, found: &mut Vec<(Check, Discove
     };
     let others: Vec<String> = installed.objects.iter().filter_map(differs).collect();
     if !others.is_empty() {
-        found.push((Check::Release, Discovery::OtherRelease(others)));
+        found.push((Check::Release, Finding::OtherRelease(others)));
     } else if installed.objects.iter().any(|(_, found)| found.is_some()) {
-        found.push((Check::Release, Discovery::SameRelease));
+        found.push((Check::Release, Finding::SameRelease));
     }
     in_force
 }
@@ -95,7 +92,7 @@ pub(super) async fn check(session: &Session<'_>, found: &mut Vec<(Check, Discove
 async fn metrics(
     session: &Session<'_>,
     installed: &Installed<'_>,
-    found: &mut Vec<(Check, Discovery)>,
+    found: &mut Vec<(Check, Finding)>,
 ) -> Option<String> {
     let mut bindings = installed
         .bindings()

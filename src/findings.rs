@@ -1,0 +1,198 @@
+//! What `doctor` finds, as data.
+
+use maintenance_lease::ApiError;
+use maintenance_lease::protocol::Span;
+use policies::Mode;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::error::Failure;
+
+/// The annotation of kured's DaemonSet that has its lock.
+pub(crate) const KURED_LOCK: &str = "weave.works/kured-node-lock";
+
+/// How serious a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub(crate) enum Level {
+    /// As it should be.
+    Ok,
+    /// Optional, or not checked.
+    Note,
+    /// Locks, or their policies, do not work as they should.
+    Problem,
+}
+
+impl Level {
+    /// The word that begins the line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Note => "note",
+            Self::Problem => "problem",
+        }
+    }
+}
+
+/// What is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Check {
+    Server,
+    User,
+    Rights,
+    Namespace,
+    Policies,
+    NodePolicy,
+    LeasePolicy,
+    Release,
+    Leases,
+    HeldLabels,
+    Machines,
+    OtherLocks,
+    Clock,
+}
+
+impl Check {
+    /// The name in the line, and for programs.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Server => "server",
+            Self::User => "user",
+            Self::Rights => "rights",
+            Self::Namespace => "namespace",
+            Self::Policies => "policies",
+            Self::NodePolicy => "node policy",
+            Self::LeasePolicy => "lease policy",
+            Self::Release => "release",
+            Self::Leases => "leases",
+            Self::HeldLabels => "held labels",
+            Self::Machines => "machines",
+            Self::OtherLocks => "other locks",
+            Self::Clock => "clock",
+        }
+    }
+}
+
+/// What a check reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    User,
+    Rights,
+    Namespaces,
+    Policies,
+    Leases,
+    RepairedLeases,
+    Nodes,
+    Machines,
+    KuredLock,
+    Medik8sLeases,
+    Metrics,
+}
+
+/// What a policy does with writes that break a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Enforcement {
+    NotInstalled,
+    /// It has no binding.
+    Off,
+    On(Mode),
+}
+
+impl Enforcement {
+    /// The mode, as typed.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::NotInstalled => "not installed",
+            Self::Off => "off",
+            Self::On(mode) => mode.name(),
+        }
+    }
+}
+
+/// The result of a check.
+#[derive(Clone, Debug)]
+pub(crate) enum Finding {
+    Server {
+        version: String,
+        place: String,
+    },
+    User {
+        api_user: String,
+        holder: String,
+    },
+    /// The user lacks these permissions.
+    MissingRights(Vec<String>),
+    /// The user may lock nodes, and has these rights of the lease policy.
+    Rights {
+        of_policy: Vec<&'static str>,
+    },
+    NamespaceDeleting,
+    NamespaceMissing,
+    Namespace,
+    /// The clocks agree, or a warning why not.
+    Clock(Option<String>),
+    /// What a policy does, whether it refused a wrong write, and how many broken rules the API server has counted.
+    /// `None`: that was not checked.
+    Policy {
+        mode: Enforcement,
+        refuses: Option<bool>,
+        broken: Option<u64>,
+    },
+    /// Nobody may see the mode, but this user may see whether a wrong write is refused.
+    PolicyUnread {
+        refuses: Option<bool>,
+    },
+    NoAdmission,
+    /// These objects are not those of this release.
+    OtherRelease(Vec<String>),
+    SameRelease,
+    /// Leases without managedFields.
+    Untracked {
+        nodes: Vec<String>,
+        is_denied: bool,
+    },
+    Repaired(Vec<String>),
+    Leases(usize),
+    /// Nodes with the held label or opt-outs of a lock that has ended or expired.
+    LeftOver(Vec<String>),
+    /// What was left on these Nodes was removed.
+    Removed(Vec<String>),
+    /// It was not. `None`: the label has no lock id.
+    NotRemoved {
+        nodes: Vec<String>,
+        why: Option<String>,
+    },
+    Labels(usize),
+    /// Nodes on hold, each with the opt-outs that somebody else removed.
+    MissingOptOuts(Vec<(String, Vec<String>)>),
+    /// No other tool holds a lock of its own.
+    NoOtherLock,
+    /// The nodes for which kured holds its lock, and since when.
+    KuredLocks(Vec<(String, Option<Span>)>),
+    /// The nodes for which operators of medik8s hold a Lease, and which operator it is.
+    Medik8sLeases(Vec<(String, String)>),
+    /// Nodes on hold that lack the label.
+    Unlabelled(Vec<String>),
+    /// The number of Machines with opt-outs.
+    Machines(usize),
+    /// Machines with opt-outs of a lock that has ended or expired, as `NAMESPACE/NAME of node/NODE`.
+    StaleMachines(Vec<String>),
+    /// The opt-outs of such Machines were removed.
+    MachinesRepaired(Vec<String>),
+    /// This could not be read.
+    Unread {
+        what: Source,
+        is_forbidden: bool,
+        error: String,
+    },
+}
+
+impl Finding {
+    /// What could not be read, because of `failure`.
+    pub(crate) fn unread(what: Source, failure: &Failure) -> Self {
+        Self::Unread {
+            what,
+            is_forbidden: failure.api().is_some_and(ApiError::is_forbidden),
+            error: failure.to_string(),
+        }
+    }
+}
