@@ -14,7 +14,7 @@ use std::path::Path;
 use clap::{Arg, Command};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, complete};
 use clap_complete::env::Shells;
-use connect::Environment;
+use connect::{Environment, KubeconfigNames};
 
 use crate::commands::completion::VARIABLE;
 
@@ -133,8 +133,16 @@ fn completing(definition: fn() -> Command, words: &[OsString]) -> Command {
         verb.mut_args(|arg| match arg.get_id().as_str() {
             "node" | "nodes" => arg.add(nodes(definition)),
             "targets" | "object" => arg.add(targets(definition)),
+            "management_context" => arg.add(of_kubeconfig(definition, |names| names.contexts)),
+            "opt_outs" => arg.add(ArgValueCompleter::new(opt_outs)),
             _ => arg,
         })
+    });
+    command = command.mut_args(|arg| match arg.get_id().as_str() {
+        "context" => arg.add(of_kubeconfig(definition, |names| names.contexts)),
+        "cluster" => arg.add(of_kubeconfig(definition, |names| names.clusters)),
+        "user" => arg.add(of_kubeconfig(definition, |names| names.users)),
+        _ => arg,
     });
     command.build();
     adapt(command, words)
@@ -220,6 +228,35 @@ fn targets(definition: fn() -> Command) -> ArgValueCompleter {
             .and_then(|question| live::targets(definition, question.words, typed.to_str()?))
             .unwrap_or_default()
     })
+}
+
+/// Completes names of the kubeconfig.
+fn of_kubeconfig(
+    definition: fn() -> Command,
+    pick: fn(KubeconfigNames) -> Vec<String>,
+) -> ArgValueCompleter {
+    ArgValueCompleter::new(move |typed: &OsStr| {
+        Question::of_this_process()
+            .and_then(|question| live::kubeconfig(definition, question.words))
+            .map(|names| beginning_with(typed, pick(names)))
+            .unwrap_or_default()
+    })
+}
+
+/// Completes the last tool of a list.
+fn opt_outs(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let typed = typed.to_string_lossy();
+    let (listed, _) = typed.split_at(typed.rfind(',').map_or(0, |comma| comma + 1));
+    let alone = ["auto", "none"].into_iter().filter(|_| listed.is_empty());
+    let tools = other_tools::tools().filter(|tool| !listed.split(',').any(|it| it == *tool));
+    let all = alone.chain(tools).map(|tool| format!("{listed}{tool}"));
+    beginning_with(OsStr::new(&*typed), all.collect())
+}
+
+fn beginning_with(typed: &OsStr, all: Vec<String>) -> Vec<CompletionCandidate> {
+    let typed = typed.to_string_lossy();
+    let fit = all.into_iter().filter(|name| name.starts_with(&*typed));
+    fit.map(CompletionCandidate::new).collect()
 }
 
 #[cfg(test)]
@@ -333,6 +370,12 @@ mod tests {
 
     #[test]
     fn values_of_flags_are_completed() {
+        assert_eq!(candidates(&["hold", "--opt-outs", "a"]), ["auto"]);
+        assert_eq!(
+            candidates(&["hold", "--opt-outs", "fluo,karp"]),
+            ["fluo,karpenter"]
+        );
+        assert_eq!(candidates(&["hold", "--opt-outs", "fluo,au"]), [""; 0]);
         assert_eq!(candidates(&["version", "-o", ""]), ["json", "yaml"]);
         assert_eq!(candidates(&["completion", "z"]), ["zsh"]);
     }

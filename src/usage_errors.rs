@@ -42,11 +42,12 @@ pub(crate) fn of_with(error: &clap::Error, line: &[OsString]) -> Option<Lines> {
         (ErrorKind::MissingRequiredArgument, _) if is_missing("NODE") => {
             (usage::missing("NODE"), usage::run_with())
         }
-        (ErrorKind::MissingRequiredArgument, _) if is_missing("COMMAND") && has_dashes => {
-            (usage::NO_COMMAND_AFTER_DASHES.to_owned(), usage::run_with())
-        }
+        (ErrorKind::MissingRequiredArgument, _) if is_missing("COMMAND") && has_dashes => (
+            usage::NO_COMMAND_AFTER_DASHES.to_owned(),
+            with_command(line),
+        ),
         (ErrorKind::MissingRequiredArgument, _) if is_missing("COMMAND") => {
-            (usage::NO_COMMAND.to_owned(), usage::run_with())
+            (usage::NO_COMMAND.to_owned(), with_command(line))
         }
         _ => return None,
     };
@@ -311,6 +312,21 @@ fn program(line: &[OsString], mended: impl Fn(String) -> String) -> Program {
         .filter(|word| !word.is_empty());
     let matches = Cli::command().try_get_matches_from(words);
     matches.map_or_else(|_| Program::default(), |matches| Program::new(&matches))
+}
+
+/// How to run the `with` of `line`, which lacks a command.
+fn with_command(line: &[OsString]) -> String {
+    let own = line.iter().take_while(|word| *word != "--");
+    let has_dashes = own.clone().count() < line.len();
+    let words = own.cloned().chain(["--", "COMMAND"].map(OsString::from));
+    let program = program(&words.collect::<Vec<_>>(), |word| word);
+    match program.verb() {
+        // Without dashes, a second word may be the command.
+        "with" if has_dashes || !program.nodes("").contains(' ') => {
+            usage::add_command(&program.same_command(""))
+        }
+        _ => usage::run_with(),
+    }
 }
 
 /// The first command on the line, if it has `flag`, which was put before it.

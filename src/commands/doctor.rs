@@ -32,11 +32,14 @@ use crate::run::session::{Session, Start};
 /// Each line begins with ok, note or problem, and the line below says what to do. The exit code is 1 if there is a
 /// problem. A note is about something optional, or something that you may not read.
 #[derive(Args, Clone, Debug)]
-#[command(mut_arg("format", |format| templates(
+#[command(
+    mut_arg("format", |format| templates(
         offers_no_lock_id(format),
         "{.items[*].check}",
         "CHECK:.check,LEVEL:.level"
-)))]
+    )),
+    mut_arg("quiet", |quiet| quiet.help("Print no line that begins with ok")),
+)]
 #[command(after_help = "Examples:
   kubectl maint doctor
   kubectl maint doctor --fix
@@ -79,9 +82,14 @@ pub(crate) async fn run(args: &DoctorArgs, start: &Start<'_>) -> Result<Code, Fa
     let checkups = CheckupList::new(checkups.collect());
     let is_well = !checkups.items().iter().any(Checkup::is_problem);
     let terminal = session.terminal;
-    terminal.show(&checkups, args.output.format(), || {
-        checkup::text(checkups.items(), terminal.width())
-    })?;
+    let is_shown = |one: &&Checkup| !args.output.quiet || !one.is_ok();
+    let shown: Vec<&Checkup> = checkups.items().iter().filter(is_shown).collect();
+    let format = args.output.format();
+    if !shown.is_empty() || !format.is_for_people() {
+        terminal.show(&checkups, format, || {
+            checkup::text(&shown, terminal.width())
+        })?;
+    }
     Ok(if is_well { Code::DONE } else { Code::ERROR })
 }
 

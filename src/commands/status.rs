@@ -29,7 +29,7 @@ use crate::run::session::{Session, Start};
 use crate::ui::Terminal;
 use crate::words::node_state;
 use crate::words::state::ShownState;
-use crate::words::status::{NOTHING_FOUND, UNLISTED, summary};
+use crate::words::status::{NOTHING_FOUND, UNLISTED, no_namespace, summary};
 
 /// Show the locks of nodes: holder, reason and time left
 ///
@@ -304,6 +304,10 @@ impl StatusRun<'_> {
             terminal.remark(NOTHING_FOUND);
         }
         self.report_unlisted(&snapshot);
+        let is_of_all = filter.selection == Selection::All;
+        if is_of_all && self.format.is_for_people() && snapshot.leases.is_empty() {
+            self.report_missing_namespace().await;
+        }
         Ok(problems.end().await)
     }
 
@@ -378,6 +382,14 @@ impl StatusRun<'_> {
                 Item::skipped(node, error)
             })
             .collect()
+    }
+
+    /// Says that nobody locks nodes in this cluster, which may be the wrong one.
+    async fn report_missing_namespace(&self) {
+        let session = self.session;
+        if matches!(session.locks.has_namespace().await, Ok(Some(false))) {
+            session.terminal.remark(no_namespace(&session.place()));
+        }
     }
 
     /// Reports that there may be more nodes than are shown.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, FromArgMatches as _};
 use clap_complete::engine::CompletionCandidate;
-use connect::{Environment, Notices, connect};
+use connect::{Environment, KubeconfigNames, Notices, connect, names_of};
 use maintenance_lease::protocol::{Now, State};
 use maintenance_lease::{Maintenance, NodeLease, RowDetail};
 use pod_safety::cluster::Reader;
@@ -98,6 +98,15 @@ pub(super) fn targets(
         kind.starts_with(typed).then_some(candidate)
     });
     (!line.is_selected).then(|| offered.collect())
+}
+
+/// The names in the kubeconfig of this command line; `None` if it cannot be read.
+pub(super) fn kubeconfig(
+    definition: fn() -> Command,
+    words: Vec<OsString>,
+) -> Option<KubeconfigNames> {
+    let flags = Line::read(definition, words)?.connection.flags();
+    in_time(move || names_of(&flags, &Environment::of_this_process()).ok())?
 }
 
 /// The result of `ask`, unless it takes too long: a thread that hangs on a disk ends with the process.

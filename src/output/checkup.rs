@@ -41,13 +41,17 @@ impl Checkup {
         }
     }
 
+    pub(crate) fn is_ok(&self) -> bool {
+        self.level == Level::Ok
+    }
+
     pub(crate) fn is_problem(&self) -> bool {
         self.level == Level::Problem
     }
 }
 
 /// What was found, and below it what to do, within `width` columns.
-pub(crate) fn text(checkups: &[Checkup], width: Option<usize>) -> String {
+pub(crate) fn text(checkups: &[&Checkup], width: Option<usize>) -> String {
     let rows = checkups.iter().map(|one| {
         let found = [Some(&one.message), one.hint.as_ref()];
         let found: Vec<&str> = found.into_iter().flatten().map(String::as_str).collect();

@@ -1,7 +1,9 @@
 //! The last locks of nodes, as a table and as data.
 
 use maintenance_lease::protocol::identity::person;
+use maintenance_lease::protocol::{Instant, Span};
 use maintenance_lease::{Ending, NodeLease, PastLock};
+use pod_safety::words::age;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -38,6 +40,9 @@ pub(crate) struct Record {
     acquired_at: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ended_at: Option<Time>,
+    /// How long somebody had it, if it has ended.
+    #[serde(skip)]
+    lasted: Option<Span>,
     /// How it ended. Values may be added.
     outcome: Outcome,
     /// Who ended it, if not its holder.
@@ -65,7 +70,7 @@ impl Record {
     /// The locks that `lease` records, the newest first.
     pub(crate) fn all(lease: &NodeLease) -> Vec<Self> {
         let current = lease.holder().map(|holder| Self {
-            holder: Some(person(holder).to_owned()),
+            holder: Some(holder.to_owned()),
             api_user: other(lease.api_user(), holder),
             ticket: lease.ticket().map(ToOwned::to_owned),
             reason: lease.reason().map(ToOwned::to_owned),
@@ -94,6 +99,7 @@ impl Record {
             reason: None,
             acquired_at: None,
             ended_at: None,
+            lasted: None,
             outcome,
             ended_by: None,
         }
@@ -108,11 +114,15 @@ impl Record {
         };
         Self {
             api_user: other(past.user.as_deref(), &past.holder),
-            holder: Some(person(&past.holder).to_owned()),
+            holder: Some(past.holder),
             ticket: past.ticket,
             reason: past.why,
             acquired_at: past.from.map(Time::from),
             ended_at: past.to.map(Time::from),
+            lasted: past
+                .from
+                .zip(past.to)
+                .map(|(from, to)| Instant::from(to) - Instant::from(from)),
             ended_by: past.by,
             ..Self::new(lease, outcome)
         }
@@ -154,7 +164,7 @@ pub(crate) fn table(
         Column::uncut("NODE"),
         Column::uncut("HOLDER"),
         Column::uncut("FROM"),
-        Column::uncut("TO"),
+        Column::uncut("LASTED"),
         Column::uncut("ENDED"),
         Column {
             header: "REASON".to_owned(),
@@ -162,6 +172,7 @@ pub(crate) fn table(
         },
     ];
     if is_wide {
+        columns.push(Column::uncut("TO"));
         columns.push(Column::uncut("TICKET"));
         columns.push(Column::uncut("USER"));
     }
@@ -171,11 +182,12 @@ pub(crate) fn table(
             escape(&record.node),
             record.holder.as_deref().map_or_else(none, of_node),
             time(&record.acquired_at),
-            time(&record.ended_at),
+            record.lasted.map_or_else(none, age),
             record.end(),
             text(record.reason.as_deref()),
         ];
         if is_wide {
+            cells.push(time(&record.ended_at));
             cells.push(text(record.ticket.as_deref()));
             cells.push(text(record.api_user.as_deref()));
         }

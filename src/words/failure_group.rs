@@ -125,11 +125,20 @@ impl HintGroups {
         true
     }
 
-    /// A hint for each group.
+    /// A hint for each group, without those that another hint begins with.
     pub(crate) fn hints(self, request: RequestContext<'_>) -> Vec<String> {
         let groups = self.0.iter();
-        groups
+        let hints: Vec<String> = groups
             .map(|group| group.source.hint(&group.nodes, request))
+            .collect();
+        let goes_on = |hint: &String| {
+            let mut others = hints.iter().filter(|other| *other != hint);
+            others.any(|other| other.starts_with(&**hint))
+        };
+        hints
+            .iter()
+            .filter(|hint| !goes_on(hint))
+            .cloned()
             .collect()
     }
 }

@@ -125,7 +125,10 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
         ),
         InputError::MissingLockId { variable } => both(
             "missing --lock-id",
-            format!("use the output of `acquire -o lock-id`; `with` sets {variable}"),
+            format!(
+                "use the output of `acquire -o lock-id`, or that of `{}`; `with` sets {variable}",
+                program.run(format_args!("status {} -o lock-id", program.nodes("NODE")))
+            ),
         ),
         InputError::NoLockIdOf { variable, node } => both(
             format!("{variable} has no lock id for node/{node}"),

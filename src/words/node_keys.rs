@@ -58,7 +58,7 @@ pub(crate) fn not_labelled(node: &str, is_hold: bool, cordon: bool, failure: &st
 /// Why the label of a lock that was renewed still shows the earlier end.
 pub(crate) fn end_not_moved(node: &str, failure: &str) -> String {
     format!(
-        "node/{node}: the held label was not extended, so it may end before the lock: {failure}"
+        "node/{node}: if it has a held label, that was not extended and may end before the lock: {failure}"
     )
 }
 
@@ -117,7 +117,7 @@ pub(crate) fn conflict(conflict: &Conflict) -> String {
     let manager = conflict.manager.as_deref().map(escape);
     let by = manager.map(|manager| format!(", set by {manager}"));
     format!(
-        "{} is not set: its value is {} already{}",
+        "{} was not changed: it is already {}{}",
         conflict.key,
         shown(&conflict.value),
         by.unwrap_or_default()

@@ -201,15 +201,15 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
             }
         }
         (Refusal::Held | Refusal::AdminHold, Verb::Fence | Verb::Unfence) => format!(
-            "take it over first with `{}`{or_by_force}",
+            "ask {whom} to release it, or take it over first with `{}`{or_by_force}",
             named
                 .of_verb(Verb::Hold.name(), None)
                 .same_command("--take-over")
         ),
         (Refusal::AdminHold, Verb::Acquire | Verb::With) if can_wait => format!(
-            "wait for {it} with `{}`, or end the hold with `{unhold}`",
+            "wait for {it} with `{}`, or {}",
             same.same_command("--wait"),
-            unhold = program.run(format_args!("unhold {node}"))
+            by_unhold(program, &whom, node)
         ),
         (Refusal::AdminHold, _) => by_unhold(program, &whom, node),
         (Refusal::NotHolder, _) if refused.state == State::AdminHold => {

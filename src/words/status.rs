@@ -1,5 +1,6 @@
 //! What `status` says beside its table.
 
+use maintenance_lease::NAMESPACE;
 use pod_safety::node_health::Health;
 
 use super::confirmation::nodes;
@@ -10,6 +11,13 @@ pub(crate) const NOTHING_FOUND: &str = "No resources found";
 
 /// There may be more nodes than are shown.
 pub(crate) const UNLISTED: &str = "no permission to list nodes: only nodes with a Lease are shown";
+
+/// Nobody has locked a node at `place`, which may be the wrong cluster.
+pub(crate) fn no_namespace(place: &str) -> String {
+    format!(
+        "No node was ever locked in this cluster ({place}): namespace {NAMESPACE} does not exist"
+    )
+}
 
 /// Nodes that a table leaves out because they are free and ready.
 #[derive(Clone, Copy, Debug, Default)]

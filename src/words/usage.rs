@@ -10,6 +10,11 @@ pub(crate) fn run_with() -> String {
     format!("run `{NAME} with NODE... -- COMMAND`")
 }
 
+/// `line` is the same with a placeholder for the missing command.
+pub(crate) fn add_command(line: &str) -> String {
+    format!("add the command: `{line}`")
+}
+
 pub(crate) fn no_flag(command: &str, flag: &str) -> String {
     format!("{command} has no flag {flag}")
 }

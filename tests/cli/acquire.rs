@@ -164,7 +164,7 @@ fn under_a_hold_of_ones_own_one_may_go_on_and_under_anothers_not() {
         $ kubectl maint acquire worker-1
         -- stderr
         error: cannot acquire node/worker-1: on hold by alice@bastion: "disk" (since [time])
-        hint: wait for it with `kubectl maint acquire worker-1 --wait`, or end the hold with `kubectl maint unhold worker-1`
+        hint: wait for it with `kubectl maint acquire worker-1 --wait`, or ask alice@bastion to end the hold, or end it with `kubectl maint unhold worker-1`
         -- exit code 3
         "#
         );

@@ -218,8 +218,8 @@ fn many_nodes_are_read_whole_by_a_list() {
         let run = cluster.maint(arguments).succeeds();
         assert_eq!(
             requests(&run),
-            ["GET"; 5],
-            "Leases, rows, two pages of Nodes and, since one is not ready, heartbeats"
+            ["GET"; 6],
+            "Leases, rows, two pages of Nodes, since one is not ready, heartbeats, and, since there is no Lease, its namespace"
         );
         for expected in ["OutOfService, kubelet alive", "Unreachable 12m"] {
             assert!(run.stdout.contains(expected), "{run}");

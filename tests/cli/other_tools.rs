@@ -296,7 +296,7 @@ fn a_value_of_the_user_is_reported_or_survives() {
         let path = format!("/api/v1/nodes/{node}?fieldManager=kubectl-annotate");
         cluster.patch(&path, &json!({"metadata": label}));
         let run = cluster.maint(["hold", &node, "-m", "disk"]).succeeds();
-        let conflict = format!(": {DISRUPT} is not set: its value is false already");
+        let conflict = format!(": {DISRUPT} was not changed: it is already false");
         assert!(run.stderr.contains(&conflict), "{run}");
         let kept = vec![format!("{SCALE_DOWN}=true"), format!("{DISRUPT}=false")];
         let mut held = [&kept[..], &[format!("{EXCLUDE}=true")]].concat();

@@ -53,6 +53,25 @@ fn kubectl_completes_verbs_and_flags() {
 }
 
 #[test]
+fn kubectl_completes_the_names_in_the_kubeconfig() {
+    let config = Some(shared().admin_kubeconfig());
+    let offered = |words: &[&str]| {
+        let words = [&["maint", "hold"], words].concat();
+        kubectl_offers(config, &words)
+    };
+    let contexts = offered(&["--context", ""]);
+    assert_eq!(
+        contexts.len(),
+        2,
+        "one context and the directive: {contexts:?}"
+    );
+    assert_eq!(offered(&["--management-context", ""]), contexts);
+    assert_eq!(offered(&["--context", "no-such"]), [":4"]);
+    assert_eq!(offered(&["--user", "adm"]), ["admin", ":4"]);
+    assert_eq!(offered(&["--cluster", ""]).len(), 2);
+}
+
+#[test]
 fn kubectl_completes_names_of_nodes_that_are_not_on_the_line_yet() {
     nodes(&["offered-1", "offered-2", "offered-3"]);
     let config = Some(shared().admin_kubeconfig());

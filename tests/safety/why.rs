@@ -358,6 +358,15 @@ fn a_pod_that_nothing_hinders_is_said_to_be_well() {
             run.stdout.ends_with("Nothing was found that blocks it.\n"),
             "{run}"
         );
+        fixture.make_pod("web-2", &json!({"spec": {"nodeName": node}}));
+        let pending = json!({"status": {"phase": "Pending"}});
+        let path = format!("{}/status", fixture.pod_path("web-2"));
+        fixture.cluster.patch(&path, &pending);
+        let run = fixture.why(&["pod/web-2"]);
+        assert!(
+            run.stdout.contains("kubectl describe pod web-2 -n "),
+            "{run}"
+        );
         let nothing = fixture.why(&["pod/web-1", "-o", "jsonpath={.items[*].nosuch}"]);
         assert_eq!(nothing.stdout, "", "{nothing}");
         let run = fixture.cluster.maint(["why", "pod/a", "pod/b"]).run();

@@ -10,6 +10,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+pub use self::model::KubeconfigNames;
 pub(super) use self::model::{AuthProvider, Cluster, Context, Exec, Kubeconfig, User};
 use super::environment::Environment;
 use super::error::{ConnectError, in_words};

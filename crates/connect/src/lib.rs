@@ -33,6 +33,7 @@ pub use self::environment::Environment;
 pub use self::error::{ConnectError, in_words, names_its_source};
 use self::exec_plugin::Stdin;
 pub use self::flags::{Flags, Timeout};
+pub use self::kubeconfig::KubeconfigNames;
 use self::selection::Target;
 use self::tls::Identity;
 use self::transport::Options;
@@ -90,6 +91,14 @@ pub type Notices = Arc<dyn Fn(Notice) + Send + Sync>;
 /// When the kubeconfig can't be read, or names something that doesn't exist.
 pub fn server_of(flags: &Flags, environment: &Environment) -> Result<String, ConnectError> {
     selection::select(flags, environment).map(|target| url(&target))
+}
+
+/// The names in the kubeconfig that `flags` choose. Runs and sends nothing.
+///
+/// # Errors
+/// When the kubeconfig can't be read.
+pub fn names_of(flags: &Flags, environment: &Environment) -> Result<KubeconfigNames, ConnectError> {
+    kubeconfig::load(flags.kubeconfig.as_deref(), environment).map(|config| config.names())
 }
 
 fn url(target: &Target) -> String {

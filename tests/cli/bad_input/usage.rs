@@ -227,7 +227,7 @@ fn a_command_of_with_that_is_not_behind_its_dashes() {
     $ kubectl maint with worker-1 --
     -- stderr
     error: missing COMMAND after `--`
-    hint: run `kubectl maint with NODE... -- COMMAND`
+    hint: add the command: `kubectl maint with worker-1 -- COMMAND`
     -- exit code 125
     ");
     assert_snapshot!(with(&["--", "ssh", "worker-1"]), @"

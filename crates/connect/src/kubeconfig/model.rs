@@ -159,6 +159,17 @@ struct ContextEntry {
     context: Context,
 }
 
+/// The names in the kubeconfig, in its order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KubeconfigNames {
+    /// For `--context`.
+    pub contexts: Vec<String>,
+    /// For `--cluster`.
+    pub clusters: Vec<String>,
+    /// For `--user`.
+    pub users: Vec<String>,
+}
+
 impl Kubeconfig {
     /// Reads a file's text.
     ///
@@ -221,6 +232,14 @@ impl Kubeconfig {
         }
     }
 
+    pub(crate) fn names(&self) -> KubeconfigNames {
+        KubeconfigNames {
+            contexts: names(&self.contexts),
+            clusters: names(&self.clusters),
+            users: names(&self.users),
+        }
+    }
+
     pub(crate) fn cluster(&self, name: &str) -> Option<&Cluster> {
         find(&self.clusters, name).map(|entry| &entry.cluster)
     }
@@ -232,6 +251,10 @@ impl Kubeconfig {
     pub(crate) fn context(&self, name: &str) -> Option<&Context> {
         find(&self.contexts, name).map(|entry| &entry.context)
     }
+}
+
+fn names<T: Default>(entries: &[Named<T>]) -> Vec<String> {
+    entries.iter().map(|entry| entry.name.clone()).collect()
 }
 
 fn append_new<T: Default>(entries: &mut Vec<Named<T>>, later: Vec<Named<T>>) {

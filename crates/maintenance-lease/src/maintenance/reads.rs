@@ -346,6 +346,30 @@ impl Maintenance {
         self.api.server_version().await
     }
 
+    /// Whether the namespace of the Leases exists; `None`: the user may not read it. Without it, nobody has locked a node.
+    ///
+    /// # Usage
+    /// ```
+    /// use maintenance_lease::Maintenance;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = sandbox::Sandbox::new();
+    /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
+    /// assert_eq!(maintenance.has_namespace().await?, Some(false));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If the server does not answer.
+    ///
+    /// # Caveats
+    /// Dropping this future abandons the answer and changes nothing.
+    pub async fn has_namespace(&self) -> Result<Option<bool>, ApiError> {
+        self.api.has_namespace().await
+    }
+
     /// The API user that the server takes the caller for: the user that RBAC and audit logs see.
     ///
     /// # Usage
