@@ -126,7 +126,7 @@ async fn release(
     let Target { node, seen } = target;
     let seen = match seen {
         Some(seen) => seen,
-        None => session.locks.see(&node, false).await?,
+        None => session.locks.read(&node, false).await?,
     };
     // Another holder is named first.
     let lease = seen.lease.as_ref();

@@ -34,7 +34,7 @@ async fn on_their_nodes(session: &Session<'_>, mut events: Vec<NodeEvent>) -> Ve
         .map(|event| event.node.clone())
         .collect();
     let lookups = join_all(nameless.into_iter().map(|node| async move {
-        let lookup = session.locks.see_node(&node).await;
+        let lookup = session.locks.node(&node).await;
         (node, lookup)
     }));
     for (node, lookup) in lookups.await {

@@ -181,7 +181,7 @@ impl Session<'_> {
     /// # Errors
     /// If it does not exist, or can't be read.
     pub(crate) async fn must_exist(&self, node: &str) -> Result<(), Failure> {
-        match self.locks.see_node(node).await? {
+        match self.locks.node(node).await? {
             NodeLookup::Missing => Err(Error::NodeNotFound(node.to_owned()).into()),
             _ => Ok(()),
         }

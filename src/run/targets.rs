@@ -123,7 +123,7 @@ impl LockCommand<'_> {
                 .as_ref()
                 .map_or(NodeLookup::Unread, |seen| seen.row.clone());
             if session.seen(node).is_none() {
-                row = see_node(session, node).await?;
+                row = read_node(session, node).await?;
             }
             if row == NodeLookup::Forbidden {
                 return Ok::<_, Failure>(Some((node.clone(), None)));
@@ -216,9 +216,9 @@ pub(crate) async fn read(
             let locks = &session.locks;
             let node = &target.node;
             let seen = match target.seen {
-                None if !with_nodes => locks.see(node, false).await?,
+                None if !with_nodes => locks.read(node, false).await?,
                 None => {
-                    let (lease, row) = futures::join!(locks.get(node), see_node(session, node));
+                    let (lease, row) = futures::join!(locks.get(node), read_node(session, node));
                     NodeAndLease {
                         node: node.clone(),
                         lease: lease?,
@@ -226,7 +226,7 @@ pub(crate) async fn read(
                     }
                 }
                 Some(seen) if with_nodes && seen.row == NodeLookup::Unread => NodeAndLease {
-                    row: see_node(session, node).await?,
+                    row: read_node(session, node).await?,
                     ..seen
                 },
                 Some(seen) => seen,
@@ -242,7 +242,7 @@ pub(crate) async fn read(
 }
 
 /// The row of a Node. It is read whole, for what other tools do to it.
-async fn see_node(session: &Session<'_>, node: &str) -> Result<NodeLookup, Failure> {
+async fn read_node(session: &Session<'_>, node: &str) -> Result<NodeLookup, Failure> {
     let (row, seen) = with_findings(session, node).await?;
     if row.row().is_some() {
         session.remember(node, seen);
@@ -298,7 +298,7 @@ async fn rows_of(
         return Ok(unread());
     }
     if names.len() <= MOST_WHOLE {
-        let reading = names.iter().map(|node| see_node(session, node));
+        let reading = names.iter().map(|node| read_node(session, node));
         return try_join_all(reading).await;
     }
     match session.locks.nodes(None, RowDetail::Metadata).await {

@@ -319,7 +319,7 @@ impl Maintenance {
     /// # let sandbox = sandbox::Sandbox::new();
     /// # sandbox.add_node("worker-1");
     /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
-    /// if let NodeLookup::Row(node) = maintenance.see_node("worker-1").await? {
+    /// if let NodeLookup::Row(node) = maintenance.node("worker-1").await? {
     ///     let event = NodeEvent {
     ///         node: node.name,
     ///         uid: node.uid,

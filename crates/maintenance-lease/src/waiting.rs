@@ -76,7 +76,7 @@ impl Maintenance {
     /// # let sandbox = sandbox::Sandbox::new();
     /// # sandbox.add_node("worker-1");
     /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
-    /// let seen = maintenance.see("worker-1", true).await?;
+    /// let seen = maintenance.read("worker-1", true).await?;
     /// if seen.row.row().is_some_and(|node| node.is_cordoned()) {
     ///     println!("somebody did not finish, perhaps");
     /// }
@@ -174,7 +174,7 @@ impl Maintenance {
     ) -> Result<Change, Error> {
         let seen = match seen {
             Some(seen) => seen,
-            None => self.see(node, true).await?,
+            None => self.read(node, true).await?,
         };
         let mut contest = Contender::new(self, node, goal);
         contest.read(seen)?;
@@ -194,7 +194,7 @@ impl Maintenance {
         mut progress: impl FnMut(Progress<'_>) + Send,
     ) -> Result<(), Error> {
         let mut contest = Contender::new(self, node, goal);
-        contest.read(self.see(node, true).await?)?;
+        contest.read(self.read(node, true).await?)?;
         contest.until_free(&mut progress).await
     }
 

@@ -283,7 +283,7 @@ impl<'a> Wait<'a> {
 
     /// A Lease is deleted with its Node, so check whether the Node still exists.
     async fn check_exists(&mut self, node: &str) {
-        if let Ok(row) = self.session.locks.see_node(node).await
+        if let Ok(row) = self.session.locks.node(node).await
             && let Some(seen) = self.pending.get_mut(node)
         {
             seen.row = row;

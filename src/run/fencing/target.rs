@@ -210,7 +210,7 @@ impl FencingTarget<'_> {
     pub(crate) async fn observed(&self) -> Result<Observed, Failure> {
         let begun = Machine.boot();
         let looking = async {
-            let seeing = self.session.locks.see(&self.node, false);
+            let seeing = self.session.locks.read(&self.node, false);
             let (evidence, seen) = join(self.reader.evidence(&self.node), seeing).await;
             let evidence = evidence
                 .map_err(|error| Right::on_nodes("get").explain(error))?

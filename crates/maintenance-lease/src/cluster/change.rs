@@ -11,7 +11,7 @@ use super::api::Api;
 use super::error::ApiError;
 use super::nodes::NodeRow;
 use super::open_writes::OpenWriteGuard;
-use super::patch::{Extras, merge_patch, object};
+use super::patch::{WriteDetails, merge_patch, object};
 use super::reads::{NodeAndLease, NodeLookup};
 use super::writes::WriteOptions;
 use crate::bugs::{self, Bug};
@@ -52,7 +52,7 @@ pub(crate) struct Task {
     pub(crate) names: Names,
     /// The intended acquisition, if the caller named or confirmed one.
     pub(crate) named_acquisition: Option<Acquisition>,
-    pub(crate) extras: Extras,
+    pub(crate) extras: WriteDetails,
     /// The expired leases of unfinished work that it may replace.
     pub(crate) unfinished: Unfinished,
     pub(crate) write_options: WriteOptions,
@@ -248,7 +248,7 @@ impl Running {
             Some(seen) => seen,
             None => self
                 .api
-                .see(&self.task.node, needs_node)
+                .read(&self.task.node, needs_node)
                 .await
                 .map_err(|error| self.api.lease_right("get").explain(error))?,
         };

@@ -28,20 +28,20 @@ pub enum ApiError {
     #[error("error: the server's answer could not be read: {0}")]
     Unreadable(String),
     /// The answer ended before it was complete: a list lacks some of its elements.
-    #[error("the answer to {asked} was cut short; retry")]
+    #[error("the answer to {request} was cut short; retry")]
     CutShort {
         /// Method and path.
-        asked: String,
+        request: String,
     },
     /// Something other than an API server answered, such as a proxy's login page, or the server does not
     /// have the requested API.
     #[error(
-        "no Kubernetes API server answered {asked}: the answer {what}; check the server address and any \
+        "no Kubernetes API server answered {request}: the answer {what}; check the server address and any \
          proxy or login page in between"
     )]
     NotKubernetes {
         /// Method and path.
-        asked: String,
+        request: String,
         /// The HTTP status code.
         code: u16,
         /// What the answer is instead, and its first characters.

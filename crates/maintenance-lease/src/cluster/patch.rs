@@ -12,7 +12,7 @@ use crate::repository::Repository;
 
 /// What a write contains besides the fields that the rules decide.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Extras {
+pub(crate) struct WriteDetails {
     /// The reason. `None` keeps the reason of a renewal, and leaves an acquisition without one.
     pub(crate) reason: Option<String>,
     /// The ticket that the reason is explained in. `None` as for the reason.
@@ -35,7 +35,7 @@ pub(crate) struct Extras {
     pub(crate) node_uid: Option<String>,
 }
 
-impl Extras {
+impl WriteDetails {
     /// Only a reason, if any.
     pub(crate) fn because(reason: Option<&str>) -> Self {
         Self {
@@ -49,7 +49,7 @@ impl Extras {
 pub(crate) fn merge_patch(
     write: &Write,
     seen: &NodeLease,
-    extras: &Extras,
+    extras: &WriteDetails,
     names: &Names,
 ) -> Value {
     let mut metadata = Map::new();
@@ -76,7 +76,7 @@ pub(crate) fn object(
     write: &Write,
     node: &str,
     repository: &Repository,
-    extras: &Extras,
+    extras: &WriteDetails,
     names: &Names,
 ) -> Value {
     let mut annotations = annotations(write, None, extras, names);
@@ -132,7 +132,7 @@ fn spec(write: &Write, names: &Names) -> Value {
 fn annotations(
     write: &Write,
     seen: Option<&NodeLease>,
-    extras: &Extras,
+    extras: &WriteDetails,
     names: &Names,
 ) -> Map<String, Value> {
     let before = seen.and_then(NodeLease::holder);
@@ -239,7 +239,7 @@ fn annotations(
 
 /// The purpose of a lock that has none of its own. Until its Node is clean, the Lease says that it may not be. A hold
 /// writes on the Node itself.
-fn inherited_purpose(seen: Option<&NodeLease>, extras: &Extras) -> Option<&'static str> {
+fn inherited_purpose(seen: Option<&NodeLease>, extras: &WriteDetails) -> Option<&'static str> {
     let purpose = seen.and_then(NodeLease::purpose);
     let is_left = matches!(purpose, Some(PROTECTION | CLEANUP));
     (is_left && !extras.hold).then_some(CLEANUP)
@@ -311,10 +311,10 @@ mod tests {
     fn an_acquisition_writes_all_five_fields_and_its_nonce_on_the_version_seen() {
         let mut names = Names::default();
         let write = acquire(&mut names);
-        let extras = Extras {
+        let extras = WriteDetails {
             reason: Some("new kernel".to_owned()),
             node_uid: Some("node-uid".to_owned()),
-            ..Extras::default()
+            ..WriteDetails::default()
         };
         assert_eq!(
             merge_patch(&write, &seen(""), &extras, &names),
@@ -352,17 +352,18 @@ mod tests {
             at: Instant::from_micros(1),
             renewed: Instant::from_micros(0),
         };
-        let annotations = |write: &Write, lease: &NodeLease, extras: &Extras, names: &Names| {
-            merge_patch(write, lease, extras, names)["metadata"]["annotations"].clone()
-        };
-        let by_another = Extras {
+        let annotations =
+            |write: &Write, lease: &NodeLease, extras: &WriteDetails, names: &Names| {
+                merge_patch(write, lease, extras, names)["metadata"]["annotations"].clone()
+            };
+        let by_another = WriteDetails {
             released_by: Some("carol".to_owned()),
-            ..Extras::default()
+            ..WriteDetails::default()
         };
         let forced = annotations(&release, &lease, &by_another, &names);
         assert_eq!(forced["kubectl-maint.dev/released-by"], "carol");
         assert_eq!(forced.get("kubectl-maint.dev/breaks"), None);
-        let own = annotations(&release, &lease, &Extras::default(), &names);
+        let own = annotations(&release, &lease, &WriteDetails::default(), &names);
         assert_eq!(own.get("kubectl-maint.dev/released-by"), None);
 
         let free = seen(r#","annotations":{"kubectl-maint.dev/released-by":"carol"}"#);
@@ -373,7 +374,7 @@ mod tests {
             transitions: 2,
             nonce: names.id("n2"),
         };
-        let next = annotations(&acquire, &free, &Extras::default(), &names);
+        let next = annotations(&acquire, &free, &WriteDetails::default(), &names);
         assert_eq!(
             next.get("kubectl-maint.dev/released-by"),
             Some(&Value::Null)
@@ -384,11 +385,11 @@ mod tests {
     fn a_confirmed_takeover_names_the_lock_that_it_ends() {
         let mut names = Names::default();
         let write = acquire(&mut names);
-        let confirmed = Extras {
+        let confirmed = WriteDetails {
             takes_over: true,
-            ..Extras::default()
+            ..WriteDetails::default()
         };
-        let breaks = |lease: &NodeLease, extras: &Extras| {
+        let breaks = |lease: &NodeLease, extras: &WriteDetails| {
             let patch = merge_patch(&write, lease, extras, &names);
             patch["metadata"]["annotations"]
                 .get("kubectl-maint.dev/breaks")
@@ -396,7 +397,7 @@ mod tests {
         };
         let marked = seen(r#","annotations":{"kubectl-maint.dev/acquisition":"1-n1"}"#);
         assert_eq!(breaks(&marked, &confirmed), Some(json!("u.1.n1")));
-        assert_eq!(breaks(&marked, &Extras::default()), None);
+        assert_eq!(breaks(&marked, &WriteDetails::default()), None);
         let of_another_tool = seen("");
         assert_eq!(breaks(&of_another_tool, &confirmed), Some(json!("u.1.")));
     }
@@ -405,19 +406,19 @@ mod tests {
     fn an_acquisition_names_its_api_user_and_nothing_else_does() {
         let mut names = Names::default();
         let lease = seen(r#","annotations":{"kubectl-maint.dev/user":"1-bob"}"#);
-        let user = |write: &Write, extras: &Extras, names: &Names| {
+        let user = |write: &Write, extras: &WriteDetails, names: &Names| {
             let patch = merge_patch(write, &lease, extras, names);
             patch["metadata"]["annotations"]
                 .get("kubectl-maint.dev/user")
                 .cloned()
         };
-        let known = Extras {
+        let known = WriteDetails {
             user: Some("alice".to_owned()),
-            ..Extras::default()
+            ..WriteDetails::default()
         };
         let write = acquire(&mut names);
         assert_eq!(user(&write, &known, &names), Some(json!("2-alice")));
-        assert_eq!(user(&write, &Extras::default(), &names), None);
+        assert_eq!(user(&write, &WriteDetails::default(), &names), None);
         let release = Write::Release {
             of: lease.reduced(&mut names).acquisition().expect("held"),
             at: Instant::from_micros(1),
@@ -431,9 +432,9 @@ mod tests {
         let mut names = Names::default();
         let write = acquire(&mut names);
         let purpose = |lease: &NodeLease, purpose: Option<&str>| {
-            let extras = Extras {
+            let extras = WriteDetails {
                 purpose: purpose.map(ToOwned::to_owned),
-                ..Extras::default()
+                ..WriteDetails::default()
             };
             let patch = merge_patch(&write, lease, &extras, &names);
             patch["metadata"]["annotations"]
@@ -455,9 +456,9 @@ mod tests {
                 purpose(&left, Some("protection")),
                 Some(json!("protection"))
             );
-            let hold = Extras {
+            let hold = WriteDetails {
                 hold: true,
-                ..Extras::default()
+                ..WriteDetails::default()
             };
             let patch = merge_patch(&write, &left, &hold, &names);
             let found = &patch["metadata"]["annotations"]["kubectl-maint.dev/purpose"];
@@ -475,10 +476,10 @@ mod tests {
             duration: 60,
         };
         for (hold, expected) in [(false, json!("protection")), (true, Value::Null)] {
-            let extras = Extras {
+            let extras = WriteDetails {
                 purpose: Some("protection".to_owned()),
                 hold,
-                ..Extras::default()
+                ..WriteDetails::default()
             };
             let patch = merge_patch(&renew, &lease, &extras, &names);
             let found = &patch["metadata"]["annotations"]["kubectl-maint.dev/purpose"];
@@ -498,7 +499,7 @@ mod tests {
                 at: Instant::from_micros(1),
                 renewed: Instant::from_micros(0),
             };
-            let patch = merge_patch(&release, &lease, &Extras::default(), &names);
+            let patch = merge_patch(&release, &lease, &WriteDetails::default(), &names);
             patch["metadata"]["annotations"]
                 .get("kubectl-maint.dev/purpose")
                 .cloned()
@@ -528,7 +529,7 @@ mod tests {
             duration: 60,
         };
         assert_eq!(
-            merge_patch(&write, &lease, &Extras::default(), &names),
+            merge_patch(&write, &lease, &WriteDetails::default(), &names),
             json!({
                 "metadata": {"resourceVersion": "41"},
                 "spec": {
@@ -549,9 +550,9 @@ mod tests {
             at: Instant::from_micros(0),
             duration: 60,
         };
-        let extras = Extras {
+        let extras = WriteDetails {
             reason: Some("new kernel".to_owned()),
-            ..Extras::default()
+            ..WriteDetails::default()
         };
         assert_eq!(
             merge_patch(&write, &lease, &extras, &names)["metadata"]["annotations"],

@@ -92,7 +92,7 @@ impl NodeLookup {
 
 impl Api {
     /// The node's Lease and, if `with_node` is set and this repository is for Nodes, the Node's row.
-    pub(crate) async fn see(&self, node: &str, with_node: bool) -> Result<NodeAndLease, ApiError> {
+    pub(crate) async fn read(&self, node: &str, with_node: bool) -> Result<NodeAndLease, ApiError> {
         let (row, lease) = join(
             async {
                 if with_node && self.repository.locks_nodes() {

@@ -171,7 +171,7 @@ impl<'c> ResponseCheck<'c> {
         let object: Object<'_> = serde_json::from_slice(body).map_err(|error| {
             if error.is_eof() {
                 ApiError::CutShort {
-                    asked: self.asked(),
+                    request: self.request_line(),
                 }
             } else {
                 ApiError::Unreadable(error.to_string())
@@ -230,14 +230,14 @@ impl<'c> ResponseCheck<'c> {
 
     fn not_kubernetes(&self, what: String) -> ApiError {
         ApiError::NotKubernetes {
-            asked: self.asked(),
+            request: self.request_line(),
             code: self.code.as_u16(),
             what,
         }
     }
 
     /// Method and path.
-    fn asked(&self) -> String {
+    fn request_line(&self) -> String {
         let path = self.call.path.split('?').next().unwrap_or_default();
         format!("{} {path}", self.call.method)
     }

@@ -10,7 +10,7 @@ use super::lost::Lost;
 use super::task::Driver;
 use crate::bugs::{self, Bug};
 use crate::cluster::error::ApiError;
-use crate::cluster::patch::Extras;
+use crate::cluster::patch::WriteDetails;
 use crate::cluster::reads::NodeAndLease;
 use crate::cluster::server_time::ServerTime;
 use crate::env::Env;
@@ -401,7 +401,7 @@ impl HeldLease {
             true => Verb::Unhold { another: false },
             false => Verb::Release,
         };
-        let plan = Plan::new(verb, names, meant, Extras::default());
+        let plan = Plan::new(verb, names, meant, WriteDetails::default());
         let seen = NodeAndLease::without_row(&self.node, Some(lease));
         self.maintenance
             .carry_out(&self.node, plan, Some(seen))

@@ -14,7 +14,7 @@ use super::held_state::{HeldState, Shared};
 use super::lost::{Lost, LostBy};
 use crate::cluster::api::Api;
 use crate::cluster::error::ApiError;
-use crate::cluster::patch::{Extras, merge_patch};
+use crate::cluster::patch::{WriteDetails, merge_patch};
 use crate::cluster::watch::{LeaseEvent, WatchEvent};
 use crate::cluster::writes::WriteOptions;
 use crate::lease::NodeLease;
@@ -150,7 +150,7 @@ impl Driver {
         let patch = match &self.patch {
             Some((last, patch)) if *last == sent => patch.clone(),
             _ => {
-                let extras = Extras::default();
+                let extras = WriteDetails::default();
                 let patch = merge_patch(&sent.write, &self.held, &extras, &self.names);
                 self.patch = Some((sent, patch.clone()));
                 patch

@@ -98,7 +98,7 @@ impl Maintenance {
     /// # let sandbox = sandbox::Sandbox::new();
     /// # sandbox.add_node("worker-1");
     /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
-    /// let seen = maintenance.see("worker-1", true).await?;
+    /// let seen = maintenance.read("worker-1", true).await?;
     /// assert!(seen.lease.is_none());
     /// assert_eq!(seen.row.row().map(|node| node.status.as_str()), Some("Ready"));
     /// # Ok(())
@@ -111,10 +111,10 @@ impl Maintenance {
     ///
     /// # Caveats
     /// Dropping this future abandons the answer and changes nothing.
-    pub async fn see(&self, node: &str, with_node: bool) -> Result<NodeAndLease, Error> {
+    pub async fn read(&self, node: &str, with_node: bool) -> Result<NodeAndLease, Error> {
         let seen = self
             .api
-            .see(node, with_node)
+            .read(node, with_node)
             .await
             .map_err(|error| self.api.lease_right("get").explain(error))?;
         let lease = self.own(seen.lease)?;
@@ -132,7 +132,7 @@ impl Maintenance {
     /// # let sandbox = sandbox::Sandbox::new();
     /// # sandbox.add_node("worker-1");
     /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
-    /// match maintenance.see_node("worker-7").await? {
+    /// match maintenance.node("worker-7").await? {
     ///     NodeLookup::Row(node) => println!("{}", node.status),
     ///     NodeLookup::Missing => println!("no such node"),
     ///     NodeLookup::Forbidden | NodeLookup::Unread => println!("may not be read"),
@@ -146,7 +146,7 @@ impl Maintenance {
     ///
     /// # Caveats
     /// Dropping this future abandons the answer and changes nothing.
-    pub async fn see_node(&self, node: &str) -> Result<NodeLookup, Error> {
+    pub async fn node(&self, node: &str) -> Result<NodeLookup, Error> {
         Ok(self.api.node_row(node).await?)
     }
 

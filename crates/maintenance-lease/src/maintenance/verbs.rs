@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Maintenance;
 use crate::cluster::change::{Running, Task};
-use crate::cluster::patch::Extras;
+use crate::cluster::patch::WriteDetails;
 use crate::cluster::reads::NodeAndLease;
 use crate::env::nonce;
 use crate::lease::NodeLease;
@@ -70,7 +70,7 @@ impl Maintenance {
     /// # let sandbox = sandbox::Sandbox::new();
     /// # sandbox.add_node("worker-1");
     /// # let maintenance = Maintenance::new(sandbox.client(), "reboot-controller")?;
-    /// let seen = maintenance.see("worker-1", true).await?;
+    /// let seen = maintenance.read("worker-1", true).await?;
     /// if seen.row.row().is_some_and(|node| node.is_ready()) {
     ///     let change = maintenance.try_acquire_seen("worker-1", &Acquire::new(), Some(seen)).await?;
     ///     assert_eq!(change.lease.as_ref().and_then(|lease| lease.holder()), Some("reboot-controller"));
@@ -105,7 +105,7 @@ impl Maintenance {
     /// # let sandbox = sandbox::Sandbox::new();
     /// # sandbox.add_node("worker-1");
     /// # let maintenance = Maintenance::new(sandbox.client(), "reboot-controller")?;
-    /// let seen = maintenance.see("worker-1", true).await?;
+    /// let seen = maintenance.read("worker-1", true).await?;
     /// maintenance.check_acquire(&seen, &Acquire::new())?;
     /// # assert!(maintenance.get("worker-1").await?.is_none());
     /// # Ok(())
@@ -238,7 +238,7 @@ impl Maintenance {
     /// # sandbox.add_node("worker-1");
     /// # let maintenance = Maintenance::new(sandbox.client(), "alice@bastion")?;
     /// # maintenance.try_acquire("worker-1", &Acquire::new()).await?;
-    /// let seen = maintenance.see("worker-1", false).await?;
+    /// let seen = maintenance.read("worker-1", false).await?;
     /// let reason = seen.lease.as_ref().and_then(|lease| lease.reason()).unwrap_or("no reason");
     /// // It was read already: the one request more is the write.
     /// let options = Renew::new().reason(format!("{reason}, and it takes longer"));
@@ -270,7 +270,7 @@ impl Maintenance {
         check_option_reason(options.reason.as_deref())?;
         let mut names = self.names();
         let named_acquisition = self.named_acquisition(options.lock_id.as_ref(), &mut names);
-        let extras = Extras::because(options.reason.as_deref());
+        let extras = WriteDetails::because(options.reason.as_deref());
         self.carry_out(
             node,
             Plan::new(verb, names, named_acquisition, extras),
@@ -330,7 +330,7 @@ impl Maintenance {
         check_option_reason(options.reason.as_deref())?;
         let mut names = self.names();
         let named_acquisition = self.named_acquisition(options.lock_id.as_ref(), &mut names);
-        let extras = Extras::because(options.reason.as_deref());
+        let extras = WriteDetails::because(options.reason.as_deref());
         self.carry_out(
             node,
             Plan::new(Verb::Release, names, named_acquisition, extras),
@@ -379,10 +379,10 @@ impl Maintenance {
         check_option_reason(options.reason.as_deref())?;
         let mut names = self.names();
         let named_acquisition = confirmed.reduced(&mut names).acquisition();
-        let extras = Extras {
+        let extras = WriteDetails {
             released_by: Some(self.identity.clone()),
             takes_over: true,
-            ..Extras::because(options.reason.as_deref())
+            ..WriteDetails::because(options.reason.as_deref())
         };
         let seen = NodeAndLease::without_row(confirmed.node(), Some(confirmed.clone()));
         let plan = Plan::new(Verb::ForceRelease, names, named_acquisition, extras);
@@ -525,10 +525,10 @@ impl Maintenance {
             another: named_acquisition.is_some(),
         };
         let is_own = confirmed.is_none_or(|lease| self.is_own(lease));
-        let extras = Extras {
+        let extras = WriteDetails {
             released_by: (!is_own).then(|| self.identity.clone()),
             takes_over: !is_own,
-            ..Extras::default()
+            ..WriteDetails::default()
         };
         let plan = Plan::new(verb, names, named_acquisition, extras);
         self.carry_out(node, plan, seen).await
@@ -562,10 +562,10 @@ impl Maintenance {
         options.ticket.as_deref().map_or(Ok(()), check_ticket)?;
         let mut names = self.names();
         let verb = acquire_verb(options, duration, names.id(&nonce(&*self.api.env)));
-        let extras = Extras {
+        let extras = WriteDetails {
             ticket: options.ticket.clone(),
             purpose: options.purpose.clone(),
-            ..Extras::because(options.reason.as_deref())
+            ..WriteDetails::because(options.reason.as_deref())
         };
         let plan = Plan::new(verb, names, None, extras);
         Ok(plan.with_unfinished(&options.unfinished))
@@ -583,9 +583,9 @@ impl Maintenance {
             nonce: names.id(&nonce(&*self.api.env)),
             unchanged,
         });
-        let extras = Extras {
+        let extras = WriteDetails {
             purpose: Some(ELECTION.to_owned()),
-            ..Extras::default()
+            ..WriteDetails::default()
         };
         Ok(Plan::new(verb, names, None, extras))
     }
@@ -610,7 +610,7 @@ impl Maintenance {
             nonce: names.id(&nonce(&*self.api.env)),
             take_over: named_acquisition.is_some(),
         };
-        let extras = Extras {
+        let extras = WriteDetails {
             reason: Some(options.reason.clone()),
             ticket: options.ticket.clone(),
             hold_until: options
@@ -619,7 +619,7 @@ impl Maintenance {
             purpose: options.purpose.clone(),
             hold: true,
             takes_over: named_acquisition.is_some(),
-            ..Extras::default()
+            ..WriteDetails::default()
         };
         let plan = Plan::new(verb, names, named_acquisition, extras);
         Ok(plan.with_unfinished(&options.unfinished))
@@ -680,7 +680,7 @@ pub(crate) struct Plan {
     pub(crate) verb: Verb,
     pub(crate) names: Names,
     pub(crate) named_acquisition: Option<Acquisition>,
-    pub(crate) extras: Extras,
+    pub(crate) extras: WriteDetails,
     pub(crate) unfinished: Unfinished,
     /// A lost race ends it; after any other failure it continues until the result is decided.
     pub(crate) once: bool,
@@ -691,7 +691,7 @@ impl Plan {
         verb: Verb,
         names: Names,
         named_acquisition: Option<Acquisition>,
-        extras: Extras,
+        extras: WriteDetails,
     ) -> Self {
         Self {
             verb,

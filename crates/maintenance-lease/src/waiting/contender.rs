@@ -99,7 +99,7 @@ impl<'a> Contender<'a> {
                 WaiterAction::Read => {
                     let suspected_pauses = self.maintenance.api.time.suspected_pauses();
                     let once = self.maintenance.once();
-                    match once.see(&self.seen.node, true).await {
+                    match once.read(&self.seen.node, true).await {
                         Ok(seen) => self.read(seen)?,
                         Err(error) => self.failed(error)?,
                     }

@@ -81,8 +81,8 @@ async fn reads(alice: &Maintenance, node: &str) -> Vec<(&'static str, Result<(),
     vec![
         ("get", alice.get(node).await.map(drop)),
         ("list", alice.list().await.map(drop)),
-        ("see_node", alice.see_node(node).await.map(drop)),
-        ("see", alice.see(node, true).await.map(drop)),
+        ("node", alice.node(node).await.map(drop)),
+        ("read", alice.read(node, true).await.map(drop)),
         ("nodes", alice.nodes(None, RowDetail::Cells).await.map(drop)),
         (
             "nodes with metadata",
@@ -355,6 +355,6 @@ async fn missing_objects_are_distinguished(cluster: Cluster) {
         assert!(!error.is_missing_namespace("another"));
     }
     let alice = cluster.holder("alice");
-    assert_eq!(alice.see_node(&missing).await.unwrap(), NodeLookup::Missing);
+    assert_eq!(alice.node(&missing).await.unwrap(), NodeLookup::Missing);
     assert!(alice.get(&missing).await.unwrap().is_none());
 }

@@ -67,7 +67,7 @@ async fn a_node_that_was_made_anew_since_it_was_seen_owns_what_begins(cluster: C
     let bob = cluster.holder("bob");
     bob.try_acquire(&node, &Acquire::new()).await.unwrap();
     let alice = cluster.holder("alice");
-    let seen = alice.see(&node, true).await.unwrap();
+    let seen = alice.read(&node, true).await.unwrap();
     let confirmed = seen.lease.clone();
 
     cluster.delete(&format!("{NODES}/{node}")).await;

@@ -21,7 +21,7 @@ fn behind_a_page(cluster: &Cluster) -> Maintenance {
 /// The request, if the answer did not come from an API server.
 fn asked(error: Error) -> String {
     match error {
-        Error::Api(ApiError::NotKubernetes { asked, .. }) => asked,
+        Error::Api(ApiError::NotKubernetes { request, .. }) => request,
         other => panic!("{other}"),
     }
 }
@@ -38,7 +38,7 @@ async fn a_page_is_neither_an_empty_list_nor_a_missing_node(cluster: Cluster) {
         ),
         (asked(alice.list().await.unwrap_err()), of_locks.to_owned()),
         (
-            asked(alice.see_node(&node).await.unwrap_err()),
+            asked(alice.node(&node).await.unwrap_err()),
             format!("/api/v1/nodes/{node}"),
         ),
         (

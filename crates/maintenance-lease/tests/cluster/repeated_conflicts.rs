@@ -80,7 +80,7 @@ async fn extensions_at_the_same_time_end_alike(cluster: Cluster) {
     let minute = Duration::from_secs(60);
     let acquire = Acquire::new().duration(10 * minute);
     alice.try_acquire(&node, &acquire).await.unwrap();
-    let seen = alice.see(&node, false).await.unwrap();
+    let seen = alice.read(&node, false).await.unwrap();
     let end = async || alice.get(&node).await.unwrap().unwrap().end().unwrap();
     let before = end().await;
     // No two of them write the same time.

@@ -231,7 +231,7 @@ async fn a_lease_without_the_labels_is_left_alone(cluster: Cluster) {
             refusal(db.release(name, &Release::new()).await),
             refusal(db.unhold(name).await),
             refusal(db.get(name).await),
-            refusal(db.see(name, false).await),
+            refusal(db.read(name, false).await),
         ];
         for refused in refusals {
             assert_eq!(refused.refusal, Refusal::Foreign, "{refused}");

@@ -108,7 +108,7 @@ async fn known_states_are_not_read_again(cluster: Cluster) {
     cluster.write_lease(&node, json!({})).await;
     let wire = Wire::clear();
     let alice = cluster.holder_on(&wire, "alice");
-    let seen = alice.see(&node, true).await.unwrap();
+    let seen = alice.read(&node, true).await.unwrap();
     let acquired = count(&wire, async || {
         let acquire = Acquire::new();
         let change = alice.try_acquire_seen(&node, &acquire, Some(seen)).await;

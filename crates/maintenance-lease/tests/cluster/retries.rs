@@ -32,7 +32,7 @@ fn first(count: usize, fate: fn() -> Fate) -> Wire {
 async fn all_reads(alice: &Maintenance, node: &str) {
     assert!(alice.get(node).await.unwrap().is_some());
     assert!(alice.list().await.unwrap().contains_key(node));
-    assert!(alice.see_node(node).await.unwrap().row().is_some());
+    assert!(alice.node(node).await.unwrap().row().is_some());
     let rows = alice.nodes(None, RowDetail::Cells).await.unwrap();
     assert_eq!(rows.iter().filter(|row| row.name == node).count(), 1);
     let all = alice.any_leases(LeaseScope::Everywhere).await.unwrap();

@@ -52,7 +52,7 @@ fn without_any_right_the_first_one_missing_is_to_read_leases() {
         );
         let listed = user.nodes(None, RowDetail::Cells).await;
         assert_eq!(missing(listed), "list nodes");
-        assert_eq!(user.see_node(&node).await.unwrap(), NodeLookup::Forbidden);
+        assert_eq!(user.node(&node).await.unwrap(), NodeLookup::Forbidden);
     });
 }
 

@@ -31,8 +31,8 @@ fn values() {
 fn reads(locks: &Maintenance) {
     sendable(locks.get("n"));
     sendable(locks.list());
-    sendable(locks.see("n", true));
-    sendable(locks.see_node("n"));
+    sendable(locks.read("n", true));
+    sendable(locks.node("n"));
     sendable(locks.nodes(None, RowDetail::Cells));
     sendable(locks.heartbeats());
     sendable(locks.heartbeat("n"));

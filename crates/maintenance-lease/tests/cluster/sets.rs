@@ -169,7 +169,7 @@ async fn seen(who: &Maintenance, nodes: &[String]) -> Vec<maintenance_lease::Tar
     for node in nodes {
         targets.push(maintenance_lease::Target {
             node: node.clone(),
-            seen: Some(who.see(node, true).await.unwrap()),
+            seen: Some(who.read(node, true).await.unwrap()),
         });
     }
     targets

@@ -178,7 +178,7 @@ async fn known_leases_are_written_at_once(cluster: Cluster) {
     cluster.write_lease(&node, json!({})).await;
     let wire = Wire::clear();
     let alice = cluster.holder_on(&wire, "alice");
-    let seen = alice.see(&node, true).await.unwrap();
+    let seen = alice.read(&node, true).await.unwrap();
     let version = seen.lease.as_ref().expect("a Lease").resource_version();
     let reads = wire.requests().len();
     let options = Acquire::new();
@@ -195,7 +195,7 @@ async fn leases_changed_since_are_written_as_the_watch_shows_them(cluster: Clust
     cluster.write_lease(&node, json!({})).await;
     let wire = Wire::clear();
     let alice = cluster.holder_on(&wire, "alice");
-    let seen = alice.see(&node, true).await.unwrap();
+    let seen = alice.read(&node, true).await.unwrap();
     let bob = cluster.holder("bob");
     bob.try_acquire(&node, &Acquire::new()).await.unwrap();
     let released = release(&bob, &node).await.lease.expect("a Lease");
