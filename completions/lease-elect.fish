@@ -1,5 +1,5 @@
 complete -c lease-elect -l lease-duration -d 'Time until another process leads after a crash' -r
-complete -c lease-elect -l missed-renewals -d 'Number of renewals in a row that may fail before the lead is lost' -r
+complete -c lease-elect -l missed-renewals -d 'Number of renewals in a row that may fail before leadership is lost' -r
 complete -c lease-elect -l grace -d 'Time between TERM and KILL if leadership is lost' -r
 complete -c lease-elect -l holder -d 'Identity of this process, unique in the election [default: HOST_PID_RANDOM]' -r
 complete -c lease-elect -l status-address -d 'Serve /healthz, /readyz, /readyz?leader and /metrics on IP:PORT or :PORT' -r

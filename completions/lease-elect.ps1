@@ -22,7 +22,7 @@ Register-ArgumentCompleter -Native -CommandName 'lease-elect' -ScriptBlock {
     $completions = @(switch ($command) {
         'lease-elect' {
             [CompletionResult]::new('--lease-duration', '--lease-duration', [CompletionResultType]::ParameterName, 'Time until another process leads after a crash')
-            [CompletionResult]::new('--missed-renewals', '--missed-renewals', [CompletionResultType]::ParameterName, 'Number of renewals in a row that may fail before the lead is lost')
+            [CompletionResult]::new('--missed-renewals', '--missed-renewals', [CompletionResultType]::ParameterName, 'Number of renewals in a row that may fail before leadership is lost')
             [CompletionResult]::new('--grace', '--grace', [CompletionResultType]::ParameterName, 'Time between TERM and KILL if leadership is lost')
             [CompletionResult]::new('--holder', '--holder', [CompletionResultType]::ParameterName, 'Identity of this process, unique in the election [default: HOST_PID_RANDOM]')
             [CompletionResult]::new('--status-address', '--status-address', [CompletionResultType]::ParameterName, 'Serve /healthz, /readyz, /readyz?leader and /metrics on IP:PORT or :PORT')

@@ -289,6 +289,7 @@ impl Failure {
             | Self::UnknownDeletion { .. }
             | Self::InterruptedLock { .. }
             | Self::UnknownFencing { .. }
+            | Self::NoAnswer { .. }
             | Self::Lock(Error::Unknown { .. }) => LockAfter::Unknown,
             Self::ReleaseFailed { cause, .. } if cause.lock_after() == LockAfter::Unchanged => {
                 LockAfter::Kept

@@ -69,7 +69,7 @@ pub(crate) struct ProtectArgs {
     #[arg(long, hide_short_help = true)]
     cordon: bool,
 
-    /// Opt-outs: auto, none or tools; implies --protect
+    /// Set the opt-outs of these tools, or auto or none; implies --protect
     ///
     /// An opt-out is a label or annotation that tells another tool to leave the node alone. Without this flag, none
     /// is set. If the lock expires, they stay until the next holder or `doctor --fix` removes them.

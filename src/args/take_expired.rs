@@ -6,7 +6,7 @@ use maintenance_lease::{Acquire, Hold, NodeLease};
 /// The flags of the verbs that lock nodes which others may be working on.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct TakeExpiredArgs {
-    /// Take expired locks of NotReady and cordoned nodes
+    /// Take expired locks of NotReady or cordoned nodes
     ///
     /// The old holder may have stopped in the middle of something: check the node first. Without this flag, you
     /// are asked on a terminal, and a script fails with exit code 6. --yes does not answer this question.

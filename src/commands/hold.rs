@@ -26,8 +26,8 @@ use crate::run::targets::names;
 ///
 /// If somebody else holds the lock, the error shows who, and the exit code is 3. Use --take-over to
 /// take over their lock. If you already have the node on hold, the reason and the time are replaced.
-/// A hold that fence placed is refused (exit code 6). Each node is put on hold separately: if one is
-/// refused, the others stay on hold. Ctrl-C ends the new holds again. With --wait, multiple nodes are
+/// It refuses to change a hold that fence placed (exit code 6). Each node is put on hold separately: if one is
+/// refused, the others stay on hold. Ctrl-C ends the holds that this command has placed. With --wait, multiple nodes are
 /// all-or-nothing, and are locked one at a time in name order.
 ///
 /// The Node gets the label kubectl-maint.dev/held, if you may patch Nodes. It tells other tools and the node
@@ -74,7 +74,7 @@ pub(crate) struct HoldArgs {
     #[arg(long, conflicts_with = "wait")]
     pub(crate) take_over: bool,
 
-    /// Opt-outs: auto, none or tools
+    /// Set the opt-outs of these tools, or auto or none
     ///
     /// An opt-out is a label or annotation that tells another tool to leave the node alone. unhold removes it.
     /// auto sets those of cluster-autoscaler and node-healthcheck, and those of karpenter and fluo if they

@@ -24,8 +24,8 @@ use crate::run::targets::Target;
 /// Release locks
 ///
 /// It is not an error if a node is already free, or if --mine finds no lock, so you can use this command in
-/// cleanup traps. If somebody else holds the lock, the exit code is 3. The lock of a fenced node is refused
-/// (exit code 6): use unfence.
+/// cleanup traps. If somebody else holds the lock, the exit code is 3. It refuses to end the lock of a
+/// fenced node (exit code 6): use unfence.
 ///
 /// Use --force to end somebody else's lock. You are shown who holds it and are asked to confirm. They
 /// may still be working on the node, so talk to them first.

@@ -22,8 +22,8 @@ use crate::run::targets::Target;
 /// It is not an error if a node is already free. If the hold is not yours, or was made by hand with
 /// kubectl, you are shown whose it is and are asked to confirm.
 ///
-/// A lock that expires by itself is refused (exit code 3): use release. The hold of a
-/// fenced node is refused (exit code 6): use unfence.
+/// It refuses to end a lock that is not a hold (exit code 3): use release. It refuses to end the hold of a fenced
+/// node (exit code 6): use unfence.
 #[derive(Args, Debug)]
 #[command(
     mut_arg("format", offers_no_lock_id),

@@ -97,19 +97,18 @@ impl ErrorCode {
             Failure::UnknownDeletion { .. }
             | Failure::InterruptedLock { .. }
             | Failure::UnknownFencing { .. }
+            | Failure::NoAnswer { .. }
             | Failure::InterruptedWrite { .. } => Self::Unknown,
             Failure::Interrupted | Failure::InterruptedAgain | Failure::InterruptedAfterResult => {
                 Self::Interrupted
             }
-            Failure::TimedOut { .. } | Failure::Unanswered { .. } | Failure::TooSlow { .. } => {
-                Self::TimedOut
-            }
+            Failure::TimedOut { .. } | Failure::Unanswered { .. } => Self::TimedOut,
+            Failure::KeepsChanging { .. } => Self::Conflict,
             Failure::OtherLease { .. } => Self::WrongLockId,
             Failure::ReleaseFailed { .. } => Self::NotReleased,
             Failure::Input(_)
             | Failure::Unexpected(_)
-            | Failure::KeepsChanging { .. }
-            | Failure::NoAnswer { .. }
+            | Failure::TooSlow { .. }
             | Failure::Unread { .. }
             | Failure::UnknownUser
             | Failure::Reported(_) => Self::Failed,

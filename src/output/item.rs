@@ -93,9 +93,9 @@ pub(crate) struct Item {
     /// How long a renewal lasts; 0 if the Lease doesn't say.
     #[serde(skip_serializing_if = "Option::is_none")]
     duration_seconds: Option<u32>,
-    /// When an administrator expects to be done. Nothing happens at that time.
+    /// When the holder of a hold expects to be done. The hold does not end then.
     #[serde(skip_serializing_if = "Option::is_none")]
-    hold_until: Option<Time>,
+    expected_until: Option<Time>,
     /// Whether that time has passed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     overdue: bool,
@@ -111,7 +111,7 @@ pub(crate) struct Item {
     /// Who released it, if that was not its holder.
     #[serde(skip_serializing_if = "Option::is_none")]
     released_by: Option<String>,
-    /// The rest of the reason when it was released.
+    /// The note of `release -m` for the next holder, else the reason of the last lock.
     #[serde(skip_serializing_if = "Option::is_none")]
     last_reason: Option<String>,
     /// What is unusual about it.
@@ -135,7 +135,7 @@ pub(crate) struct Item {
     unreachable_since: Option<Time>,
     /// Who states that nothing runs on the node any more.
     #[serde(skip_serializing_if = "Option::is_none")]
-    asserted_by: Option<String>,
+    fenced_by: Option<String>,
     /// Who fenced the node, when, how and why.
     #[serde(skip_serializing_if = "Option::is_none")]
     fencing_record: Option<FencingRecord>,
@@ -187,7 +187,7 @@ impl Item {
             duration_seconds: held
                 .filter(|_| state != State::AdminHold)
                 .map(NodeLease::duration_seconds),
-            hold_until: hold_until.map(Time::from),
+            expected_until: hold_until.map(Time::from),
             overdue: hold_until.is_some() && held.is_some_and(|lease| lease.is_overdue(now)),
             transitions: lease.map(NodeLease::transitions),
             last_holder: lease
@@ -268,7 +268,7 @@ impl Item {
             node_health: Some(health::word(health)),
             node_reporting: *health == Health::NotReady { reporting: true },
             unreachable_since: since.and_then(Time::of),
-            asserted_by: health::asserted_by(health).map(ToOwned::to_owned),
+            fenced_by: health::fenced_by(health).map(ToOwned::to_owned),
             ..self
         }
     }

@@ -15,15 +15,15 @@ pub(crate) fn words(finding: &Finding, now: Now) -> String {
     let sentence = match finding.activity {
         Activity::AutoscalerDeletes => "cluster-autoscaler is deleting this node",
         Activity::AutoscalerMayDelete => "cluster-autoscaler may delete this node soon",
-        Activity::KarpenterDisrupts => "Karpenter is draining it and then deletes it",
-        Activity::ClusterApiWillReplace => "Cluster API is going to replace its Machine",
+        Activity::KarpenterDisrupts => "Karpenter is draining it and will delete it",
+        Activity::ClusterApiWillReplace => "Cluster API will replace its Machine",
         Activity::MachineDeleted => "its Machine is being deleted",
         Activity::MachineReplaced => {
-            "Cluster API replaces its Machine, because a MachineHealthCheck has marked it; a lock does not stop that"
+            "Cluster API will replace its Machine, because a MachineHealthCheck marked it; a lock does not prevent this"
         }
         Activity::MachineUnprotected => return machine::unprotected(&finding.key, detail),
         Activity::KuredReboots => "kured is rebooting it",
-        Activity::FlatcarWillReboot => "the Flatcar update operator is going to reboot it",
+        Activity::FlatcarWillReboot => "the Flatcar update operator will reboot it",
         Activity::FlatcarMayReboot => "the Flatcar update operator has allowed its reboot",
         Activity::FlatcarReboots => "the Flatcar update agent is rebooting it",
         Activity::MachineConfigChanges => {
@@ -40,7 +40,7 @@ pub(crate) fn words(finding: &Finding, now: Now) -> String {
         Activity::KubeVirtEvacuates => "KubeVirt is moving virtual machines away from it",
         Activity::AwsEnds => {
             let event = detail.unwrap_or_default();
-            return format!("its AWS instance is going to end ({event})");
+            return format!("its AWS instance will be stopped or replaced ({event})");
         }
         Activity::AksRepairs => "AKS is repairing it",
         Activity::Cordoned => {

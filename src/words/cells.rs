@@ -68,7 +68,7 @@ pub(crate) fn left(lease: &NodeLease, now: Now) -> String {
     } else if flags.clock_ahead {
         words.push_str(" (clock ahead)");
     } else if flags.overlong {
-        words.push_str(" (overlong)");
+        words.push_str(" (longer than 1h)");
     }
     words
 }

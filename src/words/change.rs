@@ -277,8 +277,8 @@ pub(crate) fn side_effect(side_effect: SideEffect, nodes: &[String]) -> String {
         }
         SideEffect::LeaseCreated => format!("lease/{node}{more} created"),
         SideEffect::NodeUnreadable => format!(
-            "no permission to read node/{node}{more}: could not check that it exists, or, if a lock \
-             had expired, that it is ready and not cordoned"
+            "no permission to read node/{node}{more}: did not check whether it \
+             exists, is ready or is cordoned"
         ),
         SideEffect::AnswerLost => format!(
             "node/{node}{more}: the API server's answer was lost, but a second read shows that the \

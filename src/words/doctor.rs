@@ -102,7 +102,7 @@ pub(crate) fn lines(found: &Finding, program: &Program) -> (Level, String, Optio
         ),
         Finding::OtherRelease(names) => note(
             format!(
-                "not of this plugin's release, or edited: {}",
+                "these objects are from another release, or were edited: {}",
                 first(names, LISTED)
             ),
             format!(
@@ -115,8 +115,8 @@ pub(crate) fn lines(found: &Finding, program: &Program) -> (Level, String, Optio
         }
         Finding::Untracked { nodes, is_denied } => {
             let says = format!(
-                "{} without managedFields, so the lease policy refuses to lock: {}",
-                nodes.len(),
+                "{} without managedFields, so the lease policy refuses to lock these nodes: {}",
+                leases(nodes.len()),
                 first(nodes, LISTED)
             );
             let hint = format!("to repair them: `{}`", program.run("doctor --fix"));
@@ -129,7 +129,7 @@ pub(crate) fn lines(found: &Finding, program: &Program) -> (Level, String, Optio
         Finding::Leases(count) => ok(format!("{count} checked")),
         Finding::LeftOver(nodes) => note(
             format!(
-                "with the held label or opt-outs of a lock that has ended or expired: {}",
+                "these nodes still have the held label or opt-outs of a lock that has ended or expired: {}",
                 first(nodes, LISTED)
             ),
             format!("to remove them: `{}`", program.run("doctor --fix")),
@@ -250,7 +250,15 @@ fn source(what: Source) -> &'static str {
         Source::Machines => "the Machines of the nodes",
         Source::KuredLock => "the DaemonSet of kured, which has its lock",
         Source::Medik8sLeases => "the Leases of medik8s",
-        Source::Metrics => "the metrics of the API server, so broken rules were not counted",
+        Source::Metrics => "the metrics of the API server, so violations were not counted",
+    }
+}
+
+/// `count` Leases, and whether they have something.
+fn leases(count: usize) -> String {
+    match count {
+        1 => "1 Lease".to_owned(),
+        count => format!("{count} Leases"),
     }
 }
 
@@ -296,9 +304,9 @@ fn policy(
             let refuse = format!("to refuse such writes: `{}`", program.run("enforce deny"));
             let (counted, hint) = match broken {
                 None => (String::new(), refuse),
-                Some(0) => ("; no broken rule".to_owned(), refuse),
+                Some(0) => ("; no violations".to_owned(), refuse),
                 Some(count) => (
-                    format!("; {count} broken rule{}", if count == 1 { "" } else { "s" }),
+                    format!("; {count} violation{}", if count == 1 { "" } else { "s" }),
                     format!(
                         "to see which requests, search the audit log for the annotation {AUDITED}; {refuse}"
                     ),

@@ -43,8 +43,8 @@ pub(crate) fn of(
     } else if change.done == Done::Acquired && matches!(change.state_before, State::Expired { .. })
     {
         events.push(event(
-            "MaintenanceTakeover",
-            format!("{caller} took over the expired maintenance lock of {before}"),
+            "MaintenanceExpiredLockAcquired",
+            format!("{caller} acquired the node; the maintenance lock of {before} had expired"),
             true,
         ));
     }

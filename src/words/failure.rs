@@ -103,8 +103,8 @@ pub(crate) fn lines(
             None,
         ),
         Failure::NoAnswer { node } => (
-            format!("unknown whether node/{node} was changed: no answer"),
-            None,
+            format!("unknown whether node/{node} was changed: the API server did not answer"),
+            check(node),
         ),
         Failure::NodeGone { node } => (
             format!("node/{node} was deleted, along with its lock and records"),

@@ -44,7 +44,7 @@ pub(crate) fn words(health: &Health, now: Now) -> String {
                 Some(Since::Restarted) => " for an earlier boot",
                 Some(Since::SameBoot | Since::Unknown) | None => "",
             };
-            format!("{word} (asserted by {}{which})", escape(by))
+            format!("{word} (fenced by {}{which})", escape(by))
         }
         Health::OutOfService { by: None, .. } => format!("{word} (taint without a record)"),
         Health::Restarted { by } => {
@@ -76,7 +76,7 @@ pub(crate) fn status(row: &NodeRow, health: Option<&Health>, now: Now) -> String
 }
 
 /// Who states that nothing runs on the node any more.
-pub(crate) fn asserted_by(health: &Health) -> Option<&str> {
+pub(crate) fn fenced_by(health: &Health) -> Option<&str> {
     match health {
         Health::OutOfService { by, .. } | Health::KubeletAlive { by } => by.as_deref(),
         Health::Restarted { by } => Some(by),
@@ -144,7 +144,7 @@ mod tests {
                     by: by(),
                     since: Some(Since::SameBoot),
                 }),
-                "OutOfService (asserted by alice\\u{1b}@bastion)",
+                "OutOfService (fenced by alice\\u{1b}@bastion)",
             ),
             (
                 "NotReady",
@@ -152,7 +152,7 @@ mod tests {
                     by: by(),
                     since: Some(Since::Restarted),
                 }),
-                "OutOfService (asserted by alice\\u{1b}@bastion for an earlier boot)",
+                "OutOfService (fenced by alice\\u{1b}@bastion for an earlier boot)",
             ),
             (
                 "NotReady",

@@ -23,7 +23,7 @@ pub(crate) fn lines(
     let command = match (&lost.by, stage) {
         (_, Stage::NotStarted) => "the command was not run",
         // The supervisor enforces the time limit and may have acted before this process did.
-        (LostBy::Expiry, _) => "the command is ended before the lock expires",
+        (LostBy::Expiry, _) => "the command was or will be ended before the lock expires",
         (_, Stage::Running) => "the command is being ended",
         (_, Stage::Ended) => "the command has ended",
     };
@@ -139,7 +139,7 @@ fn to_see(lost: &Lost, program: &Program) -> String {
 /// A renewal of a node failed, but there is time left: the command is ended at `end`.
 pub(crate) fn warning(node: &str, problem: &str, end: Instant, now: Now) -> String {
     format!(
-        "could not renew node/{node}; retrying ({}). Unless a renewal succeeds, the command is ended at {}",
+        "could not renew node/{node}; retrying ({}). Unless a renewal succeeds, the command will be ended at {}",
         escape(problem),
         clock(end, now.latest)
     )
@@ -148,8 +148,8 @@ pub(crate) fn warning(node: &str, problem: &str, end: Instant, now: Now) -> Stri
 /// The command was stopped, and has until `end`.
 pub(crate) fn stopped(end: Instant, now: Now) -> String {
     format!(
-        "stopped: the lock is no longer renewed. Unless you continue with `fg` or `bg`, the command is \
-         ended at {}",
+        "stopped: the lock is no longer renewed. Unless you continue with `fg` or `bg`, the command will \
+         be ended at {}",
         clock(end, now.latest)
     )
 }

@@ -98,7 +98,7 @@ pub(crate) fn not_removed(node: &str, machine: &MachineRef, context: &str) -> St
 pub(crate) const GONE: &str = "its Machine does not exist any more";
 
 /// The Node has no Machine of the tool.
-pub(crate) const NOT_NAMED: &str = "the Node names no Machine of it";
+pub(crate) const NOT_NAMED: &str = "the Node does not name its Machine";
 
 /// The cluster does not have the API of the Machines.
 pub(crate) fn not_installed(context: &str, tool: &str) -> String {

@@ -47,10 +47,16 @@ pub(crate) fn all(
             "After its restart",
             program.run(format_args!("unfence {node}")),
         )],
-        _ if is_unfinished => vec![(
-            "Finish or undo the fencing",
-            program.run(format_args!("unfence {node}")),
-        )],
+        _ if is_unfinished => vec![
+            (
+                "Finish the fencing",
+                program.run(format_args!("fence {node} -- HOOK")),
+            ),
+            (
+                "Undo the fencing",
+                program.run(format_args!("unfence {node}")),
+            ),
+        ],
         (State::Free, _) => vec![(
             "Lock it",
             program.run(format_args!("acquire {node} -m {NO_REASON}")),

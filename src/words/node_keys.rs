@@ -58,7 +58,7 @@ pub(crate) fn not_labelled(node: &str, is_hold: bool, cordon: bool, failure: &st
 /// Why the label of a lock that was renewed still shows the earlier end.
 pub(crate) fn end_not_moved(node: &str, failure: &str) -> String {
     format!(
-        "node/{node}: if it has a held label, that was not extended and may end before the lock: {failure}"
+        "could not extend the held label of node/{node}, if it has one; it may end before the lock: {failure}"
     )
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn not_cleared(failure: &Failure) -> String {
 
 /// Why the label of a lock that ends was not removed.
 pub(crate) fn label_stays(node: &str, cause: &str) -> String {
-    format!("node/{node}: if it has a held label, that stays: {cause}")
+    format!("could not remove the held label of node/{node}, if it has one: {cause}")
 }
 
 /// Why keys were not written or removed.

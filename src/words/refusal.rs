@@ -97,10 +97,11 @@ pub(super) fn cause_with(refused: &Refused, about: &str, request: RequestContext
         }
         Refusal::Deleting => "its Lease is being deleted".to_owned(),
         Refusal::Foreign => {
-            "its Lease lacks our labels and belongs to another application".to_owned()
+            "its Lease lacks the labels of kubectl maint, so it may belong to another application"
+                .to_owned()
         }
         Refusal::TooLong { left, added } => format!(
-            "{} are left, and with {} more it would last longer than 1h",
+            "{} left; with {} more, the lock would last longer than 1h",
             remaining(left),
             length(added)
         ),
@@ -162,8 +163,10 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
             _ => program.run(format_args!("wait {node}")),
         };
         return match running {
-            HoldingCommand::With => format!("{words}; exit it, or wait for {it} with `{line}`"),
-            HoldingCommand::ForceDelete => format!("{words}; wait for {it} with `{line}`"),
+            HoldingCommand::With => {
+                format!("{words}; exit that command, or wait for the lock with `{line}`")
+            }
+            HoldingCommand::ForceDelete => format!("{words}; wait for the lock with `{line}`"),
         };
     }
     if let Some(holder) = holder.filter(|holder| others && is_same_user(holder, request.caller)) {

@@ -55,7 +55,7 @@ pub(crate) fn flag_words(lease: &NodeLease, now: Now) -> Vec<&'static str> {
     let all = [
         (flags.unreadable_time, "unreadable time"),
         (flags.clock_ahead, "clock ahead"),
-        (flags.overlong, "overlong"),
+        (flags.overlong, "longer than 1h"),
         (lease.is_deleting(), "being deleted"),
     ];
     let set = all.into_iter().filter(|(is_set, _)| *is_set);

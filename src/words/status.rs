@@ -14,9 +14,7 @@ pub(crate) const UNLISTED: &str = "no permission to list nodes: only nodes with 
 
 /// Nobody has locked a node at `place`, which may be the wrong cluster.
 pub(crate) fn no_namespace(place: &str) -> String {
-    format!(
-        "No node was ever locked in this cluster ({place}): namespace {NAMESPACE} does not exist"
-    )
+    format!("No node is locked in this cluster ({place}): namespace {NAMESPACE} does not exist")
 }
 
 /// Nodes that a table leaves out because they are free and ready.

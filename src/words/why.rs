@@ -231,9 +231,11 @@ pub(crate) fn sentence(reason: &Reason, now: Now) -> String {
         Reason::Eviction(eviction) => self::eviction(eviction),
         Reason::UsedBy { pods } => used_by(pods),
         Reason::FirstConsumer { pods } => match &pods[..] {
-            [] => "Its volume is made for the first pod that uses it, and no pod does.".to_owned(),
+            [] => {
+                "Its volume is created when a pod first uses it, and no pod uses it yet.".to_owned()
+            }
             pods => format!(
-                "Its volume is made for the node of the first pod that uses it, and pod/{} has none yet.",
+                "Its volume is created on the node of the first pod that uses it. Not on a node yet: pod/{}.",
                 list(pods)
             ),
         },
@@ -322,7 +324,7 @@ fn node(name: &str, health: &Health, now: Now) -> String {
         Health::Unreachable { since } => {
             let since = since.map(|since| format!(" for {}", age(now.latest - since)));
             format!(
-                "{node} has been unreachable{}, so nobody can end the pod or confirm that it ended.",
+                "{node} has been unreachable{}, so its kubelet cannot end the pod or confirm that it ended.",
                 since.unwrap_or_default()
             )
         }

@@ -75,8 +75,7 @@ impl With<'_> {
     }
 }
 
-pub(crate) const PAUSED: &str =
-    "this machine may have been paused: the command is stopped until its lock is checked";
+pub(crate) const PAUSED: &str = "this machine may have been paused: the command is suspended (SIGSTOP) until its lock has been checked";
 pub(crate) const RESUMED: &str = "the lock is still yours: the command continues";
 pub(crate) const SUPERVISOR_LOST: &str =
     "the command's supervisor was killed or stopped: ending the command";

@@ -97,7 +97,7 @@ fn nodes_that_may_not_be_read() {
         $ kubectl maint acquire worker-1
         node/worker-1 acquired by alice@bastion until [time] (30m)
         -- stderr
-        Warning: no permission to read node/worker-1: could not check that it exists, or, if a lock had expired, that it is ready and not cordoned
+        Warning: no permission to read node/worker-1: did not check whether it exists, is ready or is cordoned
         Expires [time] (in 30m). To release, extend or hold:
           kubectl maint release worker-1
           kubectl maint renew worker-1
@@ -109,7 +109,7 @@ fn nodes_that_may_not_be_read() {
         node/worker-1 renewed by alice@bastion until [time] (30m)
         node/worker-2 acquired by alice@bastion until [time] (30m)
         -- stderr
-        Warning: no permission to read node/worker-1 and 1 more: could not check that it exists, or, if a lock had expired, that it is ready and not cordoned
+        Warning: no permission to read node/worker-1 and 1 more: did not check whether it exists, is ready or is cordoned
         Expires [time] (in 30m). To release, extend or hold:
           kubectl maint release worker-1 worker-2
           kubectl maint renew worker-1 worker-2
@@ -122,7 +122,7 @@ fn nodes_that_may_not_be_read() {
         node/worker-1 on hold by alice@bastion; this replaces your lock, which would have expired at [time]
         node/worker-2 on hold by alice@bastion; this replaces your lock, which would have expired at [time]
         -- stderr
-        Warning: no permission to read node/worker-1 and 1 more: could not check that it exists, or, if a lock had expired, that it is ready and not cordoned
+        Warning: no permission to read node/worker-1 and 1 more: did not check whether it exists, is ready or is cordoned
         Holds do not expire, and `kubectl drain` still evicts pods. To end them:
           kubectl maint unhold worker-1 worker-2
         all 2 nodes are on hold
@@ -157,7 +157,7 @@ fn nodes_that_may_not_be_read() {
         $ kubectl maint unhold worker-1
         node/worker-1 hold ended
         -- stderr
-        Warning: node/worker-1: if it has a held label, that stays: Error from server (Forbidden): the proxy says so
+        Warning: could not remove the held label of node/worker-1, if it has one: Error from server (Forbidden): the proxy says so
         -- exit code 0
         ");
     });

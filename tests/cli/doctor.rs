@@ -74,7 +74,7 @@ fn opt_outs_left_without_a_label_are_found_and_removed() {
             cluster.delete(&format!("{LEASES}/{node}"));
             let found = held_labels(cluster, &[]);
             let left = format!(
-                "note     held labels    with the held label or opt-outs of a lock that has ended or expired: {node}\n\
+                "note     held labels    these nodes still have the held label or opt-outs of a lock that has ended or expired: {node}\n\
                  to remove them: `kubectl maint doctor --fix`\n"
             );
             assert_eq!(found, left);

@@ -192,7 +192,7 @@ fn doctor_removes_the_keys_of_ended_locks_and_no_others() {
         let free = json!({"spec": {"holderIdentity": "", "leaseDurationSeconds": 1}});
         cluster.patch(&format!("{LEASES}/{ended}"), &free);
         let found = cluster.maint(["doctor"]).run().to_string();
-        let stale = "held labels    with the held label or opt-outs of a lock that has ended or expired: worker-1\n";
+        let stale = "held labels    these nodes still have the held label or opt-outs of a lock that has ended or expired: worker-1\n";
         let hint = "to remove them: `kubectl maint doctor --fix`";
         assert!(found.contains(stale) && found.contains(hint), "{found}");
         assert_eq!(keys(cluster, ended), (true, true));

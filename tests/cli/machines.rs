@@ -355,7 +355,7 @@ fn what_is_done_to_the_machine_is_said_and_strict_refuses_it() {
         ];
         cluster.patch(&machine, &json!({"status": {"conditions": conditions}}));
         let hold = ["hold", &node, "-m", "disk", CONTEXT];
-        let replaced = "worker-1: Cluster API replaces its Machine, because a MachineHealthCheck has marked it";
+        let replaced = "worker-1: Cluster API will replace its Machine, because a MachineHealthCheck marked it";
         let strict = cluster
             .maint(hold)
             .arg("--strict")
@@ -418,7 +418,7 @@ fn a_tool_that_was_named_without_a_machine_is_reported() {
         let node = cluster.node("worker-1");
         let acquire = ["acquire", &node, "--opt-outs=cluster-api,karpenter"];
         let said = format!(
-            "Warning: node/{node}: NOT protected from Cluster API: the Node names no Machine of it\n"
+            "Warning: node/{node}: NOT protected from Cluster API: the Node does not name its Machine\n"
         );
         let run = cluster.maint(acquire).succeeds();
         assert!(run.stderr.contains(&said), "{run}");
@@ -453,7 +453,7 @@ fn an_interrupted_end_of_a_command_releases_the_lock_all_the_same() {
         let run = running.ends();
         drop(kept);
         assert_eq!(holder_of(cluster, &node), None, "{run}");
-        let said = "that stays: interrupted\n";
+        let said = "if it has one: interrupted\n";
         assert!(
             run.stderr.contains(said) && run.stderr.contains("released\n"),
             "{run}"

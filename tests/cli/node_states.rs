@@ -117,7 +117,7 @@ fn every_state_of_a_node_is_shown() {
         a-ready     Free     -               -        -     -      Ready
         b-reports   Free     -               -        -     -      NotReady (reporting)
         c-silent    Free     -               -        -     -      Unreachable 12m
-        d-fenced    Free     -               -        -     -      OutOfService (asserted by carol@desk)
+        d-fenced    Free     -               -        -     -      OutOfService (fenced by carol@desk)
         e-tainted   Free     -               -        -     -      OutOfService (taint without a record)
         f-alive     Free     -               -        -     -      OutOfService, kubelet alive
         g-gone      Locked   alice@bastion   -        30m   30m    Gone
@@ -317,8 +317,8 @@ fn the_states_are_data_too() {
         );
         assert_eq!(items[1]["nodeReporting"], true);
         assert!(items[2]["unreachableSince"].is_string(), "{run}");
-        assert_eq!(items[3]["assertedBy"], "carol@desk");
-        assert_eq!(items[4].get("assertedBy"), None, "a taint says nobody");
+        assert_eq!(items[3]["fencedBy"], "carol@desk");
+        assert_eq!(items[4].get("fencedBy"), None, "a taint says nobody");
     });
 }
 

@@ -99,7 +99,7 @@ fn time_is_added_to_what_is_left_up_to_an_hour_from_now() {
         $ kubectl maint renew --mine --duration +20m
         node/worker-1 renewed by me until [time] (50m)
         -- stderr
-        error: cannot renew node/worker-2: 45m are left, and with 20m more it would last longer than 1h
+        error: cannot renew node/worker-2: [length] left; with 20m more, the lock would last longer than 1h
         hint: add at most 15m with `kubectl maint renew worker-2 --duration +15m`; for longer, run `kubectl maint hold worker-2 -m WHY`
         1 of 2 nodes renewed; not renewed: worker-2
         -- exit code 1

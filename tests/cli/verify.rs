@@ -162,7 +162,7 @@ fn without_an_acquisition_there_is_nothing_to_verify() {
     $ kubectl maint verify worker-1
     -- stderr
     error: missing --lock-id
-    hint: use the output of `acquire -o lock-id`, or that of `kubectl maint status NODE -o lock-id`; `with` sets MAINT_LOCK_ID
+    hint: use the output of `acquire -o lock-id`, or that of `kubectl maint status worker-1 -o lock-id`; `with` sets MAINT_LOCK_ID
     -- exit code 2
     ");
     let id = "0f8fad5b-d9cb-469f-a165-70867728950e.7.k3v9";

@@ -20,7 +20,7 @@ fn a_fenced_node_that_is_ready_again_is_shown_as_fenced() {
     stage.fence(&node);
     let unreachable = row(&stage, &node);
     assert!(
-        unreachable.contains("OutOfService (asserted by alice"),
+        unreachable.contains("OutOfService (fenced by alice"),
         "{unreachable}"
     );
     let restarted = json!({"status": {"nodeInfo": {"bootID": "boot-2"}}});

@@ -163,7 +163,7 @@ fn without_the_right_to_patch_nodes_a_hold_works() {
         .expect("rights");
     let run = uma.maint(&["unhold", name, "--yes"]);
     assert!(
-        run.stderr.contains("if it has a held label, that stays"),
+        run.stderr.contains("could not remove the held label"),
         "{run:?}"
     );
 }

@@ -105,7 +105,7 @@ fn a_pod_of_an_unreachable_node_waits_for_its_kubelet() {
         assert_snapshot!(fixture.shown(&run), @"
         $ kubectl maint why -n shop pod web-0 -o wide
         pod/web-0 should have ended [length] ago.
-          NodeUnreachable   node/worker-1 has been unreachable for 10m, so nobody can end the pod or confirm that it ended.
+          NodeUnreachable   node/worker-1 has been unreachable for 10m, so its kubelet cannot end the pod or confirm that it ended.
         StatefulSet/web cannot replace it before it is gone.
 
         Next:

@@ -18,7 +18,7 @@ use crate::failure::Failure;
 /// others stand by and watch the Lease. If DAEMON ends, the lease is released and a standby starts its
 /// own DAEMON at once. If the leader crashes, a standby starts after --lease-duration.
 ///
-/// If the leader cannot renew its lease --missed-renewals times in a row, the lead is lost: DAEMON and
+/// If the leader cannot renew its lease --missed-renewals times in a row, leadership is lost: DAEMON and
 /// everything that it started get TERM, and KILL after --grace, before another process can lead. The
 /// exit code is then 5. Start lease-elect again to make it a standby.
 ///
@@ -55,7 +55,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME", default_value = "15s", allow_hyphen_values = true, value_parser = lease_duration)]
     pub(crate) lease_duration: Duration,
 
-    /// Number of renewals in a row that may fail before the lead is lost
+    /// Number of renewals in a row that may fail before leadership is lost
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = value_parser!(u32).range(1..=1000))]
     pub(crate) missed_renewals: u32,
 

@@ -44,7 +44,7 @@ pub(crate) async fn lead(
         let problem = words(&error);
         if told.as_ref() != Some(&problem) {
             log::line(format_args!(
-                "asking again every {}s: {problem}",
+                "retrying every {}s: {problem}",
                 AGAIN.as_secs()
             ));
         }
@@ -119,7 +119,7 @@ pub(crate) async fn withdraw(
     };
     if has_led || locks.has_open_write(lease) {
         log::line(
-            "this process may still become the leader, in name only: that ends with the lease",
+            "the last write may still take effect: the Lease may then name this process until it expires, but no daemon runs",
         );
     }
 }

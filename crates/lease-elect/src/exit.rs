@@ -18,7 +18,7 @@ impl Code {
     /// Ctrl-C while it waited to lead.
     pub(crate) const INTERRUPTED: Self = Self(130);
 
-    /// The daemon's, unless the lead was lost.
+    /// The daemon's, unless lost leadership.
     pub(crate) fn of_daemon(outcome: &CommandOutcome, is_lost: bool) -> Self {
         Self(outcome.code(is_lost, Self::LOST.0))
     }

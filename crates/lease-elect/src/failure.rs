@@ -50,9 +50,9 @@ impl Failure {
         match self {
             Self::Usage { hint, .. } => Some(hint.clone()),
             Self::Connect(error) => error.hint(),
-            Self::Lock(Error::MissingRight { right, .. }) => {
-                Some(format!("its user needs the right to {right}"))
-            }
+            Self::Lock(Error::MissingRight { right, .. }) => Some(format!(
+                "the API user of lease-elect needs permission to {right}"
+            )),
             Self::Lock(error) => connection(error).and_then(|error| error.hint()),
             _ => None,
         }

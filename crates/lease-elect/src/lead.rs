@@ -88,7 +88,7 @@ impl Lead {
         if !outcome.is_over() {
             // Processes that may still run need the lead for as long as it lasts.
             self.held.leave();
-            log::line("the lease is not released: it runs out by itself");
+            log::line("the lease was not released: it expires by itself");
             return Code::of_daemon(outcome, false);
         }
         Code::of_daemon(outcome, self.release().await)
@@ -109,16 +109,16 @@ impl Lead {
                 false
             }
             Err(Error::Lost(lost)) => {
-                log::line(format_args!("the lead was lost: {lost}"));
+                log::line(format_args!("lost leadership: {lost}"));
                 true
             }
             Err(Error::Refused(refused)) => {
-                log::line(format_args!("the lead was lost: {refused}"));
+                log::line(format_args!("lost leadership: {refused}"));
                 true
             }
             Err(error) => {
                 log::line(format_args!(
-                    "the lease could not be released, and runs out by itself: {}",
+                    "the lease could not be released, and expires by itself: {}",
                     words(&error)
                 ));
                 false
@@ -150,17 +150,15 @@ fn show_progress(election_state: &ElectionState, progress: Progress<'_>) {
         Progress::StateChanged(held_state) => election_state.extend(held_state.deadline),
         Progress::Lost(lost, _) => {
             election_state.ends();
-            log::line(format_args!(
-                "the lead was lost: {lost}; the daemon has to end"
-            ));
+            log::line(format_args!("lost leadership: {lost}; ending the daemon"));
         }
         Progress::Paused => log::line(
-            "time may have passed unnoticed, as in a machine that was paused: the daemon stands \
-             still until the lead was checked",
+            "this machine may have been paused: the daemon is suspended (SIGSTOP) until leadership \
+             has been checked",
         ),
         Progress::Resumed => log::line("still the leader: the daemon continues"),
         Progress::Stopped(left) => log::line(format_args!(
-            "stopped: nothing is renewed meanwhile, and the daemon is ended in {} s",
+            "stopped: the Lease is no longer renewed, and the daemon will be ended in {} s",
             left.as_secs()
         )),
         Progress::Exited(how) => {

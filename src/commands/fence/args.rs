@@ -61,7 +61,7 @@ pub(crate) struct FenceArgs {
     ///
     /// For example, its kernel locks up, or its disk is gone. The node is put on hold, cordoned and powered off
     /// first. It is recorded and tainted only after it has stopped reporting. If it still reports after --timeout,
-    /// the exit code is 4, and only the hold stays. You are always asked to confirm.
+    /// the exit code is 4, and only the hold stays. You must confirm this, in scripts with --yes.
     #[arg(long)]
     pub(crate) suspect: bool,
 

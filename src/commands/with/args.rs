@@ -27,8 +27,8 @@ use crate::exit::Code;
 /// --grace. The exit code is then 5. What COMMAND started on other machines keeps running. The lock
 /// is held under a name of its own, so a node that you have already locked is refused: use --reentry.
 ///
-/// Otherwise, the exit code is the one of COMMAND. If COMMAND was not run, it is 3 (a node is locked
-/// by somebody else), 4 (the wait timed out), 6 (see --take-expired), 125 (another error), 126 or 127.
+/// Otherwise, the exit code is the one of COMMAND. If COMMAND was not run, it is 3 (a node is already
+/// locked), 4 (the wait timed out), 6 (see --take-expired and --strict), 125 (another error), 126 or 127.
 /// docs/with.md explains the exit codes, signals and times, and the variables for COMMAND.
 #[derive(Args, Debug)]
 #[command(

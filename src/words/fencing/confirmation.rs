@@ -66,11 +66,11 @@ impl Question {
         let (node, person) = (hold.node(), person(hold));
         let facts = [
             format!(
-                "node/{node} is not fenced, but on hold by {person}: a fence is running or was \
+                "node/{node} is not fenced, but on hold by {person}: a `fence` command is running or was \
                  interrupted{}",
                 why(hold)
             ),
-            "Answer yes only if no fence is running for this node.".to_owned(),
+            "Answer yes only if no `fence` command is running for this node.".to_owned(),
         ];
         Self::new(place, facts, format!("End the hold on node/{node}?"))
     }

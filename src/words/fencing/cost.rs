@@ -10,8 +10,11 @@ pub(crate) const REASON: &str = "Reason, recorded on the node";
 /// What the fencing of `node` costs, one line per kind of loss.
 pub(crate) fn cost(node: &str, cost: &Cost) -> Vec<String> {
     let lines = [
-        (&cost.no_owner, "deleted, and nothing recreates"),
-        (&cost.scratch, "emptyDir data lost in"),
+        (
+            &cost.no_owner,
+            "will be deleted, and nothing recreates them:",
+        ),
+        (&cost.scratch, "will lose emptyDir data:"),
         (
             &cost.twice,
             "may run twice, because the node is only cut off:",

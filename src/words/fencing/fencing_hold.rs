@@ -61,7 +61,7 @@ pub(crate) fn not_marked(node: &str, fenced: bool, failure: &Failure) -> String 
 /// The hold of an earlier run stays on `node`.
 pub(crate) fn hold_stays(node: &str, program: &Program) -> String {
     format!(
-        "node/{node} stays on hold: an earlier fence was interrupted, and the result of its hook is \
+        "node/{node} stays on hold: an earlier `fence` command was interrupted, and the result of its hook is \
          unknown; when the node is healthy, run `{}`",
         program.run(format_args!("unfence {node}"))
     )

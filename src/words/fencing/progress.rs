@@ -118,7 +118,9 @@ pub(crate) fn not_known(node: &str, unread: &Unread) -> String {
 /// After its hook, waits for a suspect to stop reporting, for at most `limit`.
 pub(crate) fn waits_for_reports_to_stop(node: &str, limit: Duration) -> String {
     let limit = length(Span::from(limit));
-    format!("node/{node}: waiting up to {limit} for it to stop reporting; it is not fenced before")
+    format!(
+        "node/{node}: waiting up to {limit} for it to stop reporting; it is fenced only after that"
+    )
 }
 
 /// The same as a line that is updated.

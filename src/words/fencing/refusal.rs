@@ -196,7 +196,7 @@ fn not_called_unreachable(
              condition {said}"
         ),
         format!(
-            "wait until Ready is Unknown: {}",
+            "wait until Ready is Unknown: `{}`",
             program.kubectl(format_args!(
                 "wait node/{node} --for=condition=Ready=Unknown --timeout=5m"
             ))
@@ -232,7 +232,7 @@ fn unfence_refused(node: &str, refusal: &back::Refusal, program: &Program) -> (S
                  but no out-of-service taint"
             ),
             format!(
-                "to remove the annotation: {}",
+                "to remove the annotation: `{}`",
                 program.kubectl(format_args!("annotate node {node} {ANNOTATION}-"))
             ),
         ),
@@ -278,8 +278,14 @@ fn too_short(node: &str, rest: Span, needed: Duration, program: &Program) -> (St
     const MORE: Duration = Duration::from_secs(60);
     let minutes = (needed + MORE).as_secs().div_ceil(60);
     let lasting = match minutes {
-        ..=60 => program.run(format_args!("renew {node} --duration={minutes}m")),
-        _ => program.run(format_args!("hold {node} -m WHY")),
+        ..=60 => {
+            let renew = program.run(format_args!("renew {node} --duration={minutes}m"));
+            format!("extend the lock with `{renew}`")
+        }
+        _ => {
+            let hold = program.run(format_args!("hold {node} -m WHY"));
+            format!("put the node on hold with `{hold}`")
+        }
     };
     (
         format!(
@@ -287,6 +293,6 @@ fn too_short(node: &str, rest: Span, needed: Duration, program: &Program) -> (St
             length(rest.max(Span::ZERO)),
             length(Span::from(needed))
         ),
-        format!("keep the lock longer: {lasting}; or use a shorter --hook-timeout"),
+        format!("{lasting}, or use a shorter --hook-timeout"),
     )
 }

@@ -53,16 +53,16 @@ fn nothing_deleted(deleted: usize) -> &'static str {
 /// How to go on if only the risks in `missing` have to be accepted.
 pub(crate) fn to_delete(missing: &Missing, line: &str) -> String {
     match &missing.unaccepted[..] {
-        [] => format!("no risks found; to delete: {line}"),
-        _ => format!("to accept these risks and delete: {line}"),
+        [] => format!("no risks found; to delete: `{line}`"),
+        _ => format!("to accept these risks and delete: `{line}`"),
     }
 }
 
 /// How to go on after something that must be done first, which `first` names if it is known.
 pub(crate) fn after(first: Option<&str>, line: &str) -> String {
     match first {
-        Some(first) => format!("{first}; then: {line}"),
-        None => format!("resolve this first, then: {line}"),
+        Some(first) => format!("{first}; then: `{line}`"),
+        None => format!("resolve this first, then: `{line}`"),
     }
 }
 
@@ -70,20 +70,20 @@ pub(crate) fn after(first: Option<&str>, line: &str) -> String {
 pub(crate) fn let_kubelet_end(pod: &str, namespace: &str, program: &Program) -> String {
     let (pod, namespace) = (for_shell(pod), for_shell(namespace));
     format!(
-        "the kubelet is alive, so let it end the pod: {}",
+        "the kubelet is alive, so let it end the pod: `{}`",
         program.kubectl(format_args!("delete pod {pod} -n {namespace}"))
     )
 }
 
 /// How to go on under the lock of the `with` that runs this.
 pub(crate) fn inside_with(line: &str) -> String {
-    format!("this runs inside `with`, which has the lock; act as its holder: {line}")
+    format!("this runs inside `with`, which has the lock; act as its holder: `{line}`")
 }
 
 /// Another way, for a node that can be fenced.
 pub(crate) fn fence_instead(node: &str, program: &Program) -> String {
     format!(
-        "safer, if you can power off or isolate node/{node}: {}",
+        "safer, if you can power off or isolate node/{node}: `{}`",
         program.run(format_args!("fence {node} -- HOOK"))
     )
 }
@@ -98,7 +98,7 @@ pub(crate) fn stopped(target: &Target, deleted: usize, line: &str) -> (String, S
     let nothing = nothing_deleted(deleted);
     (
         format!("{target} changed after the check; {nothing}"),
-        format!("to check again and delete: {line}"),
+        format!("to check again and delete: `{line}`"),
     )
 }
 
@@ -119,7 +119,7 @@ pub(crate) fn not_locked(error: &maintenance_lease::Error, line: &str) -> (Strin
     let nothing = nothing_deleted(0);
     (
         format!("{risks}: could not lock the node: {error}; {nothing}"),
-        format!("to delete without the lock: {line}"),
+        format!("to delete without the lock: `{line}`"),
     )
 }
 

@@ -49,7 +49,7 @@ pub(super) fn option(matches: &ArgMatches, id: &str, flag: &str) -> Option<Strin
 
 /// What a hint says in its own way, or leaves out: which nodes and how many of them, the reason, the command, the output, and
 /// how long to wait.
-const SAID_OTHERWISE: [&str; 16] = [
+const SAID_OTHERWISE: [&str; 17] = [
     "all",
     "command",
     "dry_run",
@@ -58,6 +58,7 @@ const SAID_OTHERWISE: [&str; 16] = [
     "hook",
     "lock_id",
     "message",
+    "node",
     "nodes",
     "nodes_from",
     "partial",
@@ -107,7 +108,8 @@ pub(super) fn is_set(matches: &ArgMatches, id: &str) -> bool {
 /// The names of nodes as typed, each once.
 pub(super) fn names(typed: &ArgMatches) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for node in values(typed, "nodes").unwrap_or_default() {
+    let nodes = values(typed, "nodes").or_else(|| values(typed, "node"));
+    for node in nodes.unwrap_or_default() {
         let name = node.rsplit_once('/').map_or(&*node, |(_, name)| name);
         if !names.iter().any(|known| known == name) {
             names.push(name.to_owned());

@@ -161,7 +161,7 @@ impl Commands<'_> {
             for_shell(object),
             self.in_namespace()
         ));
-        self.add(Risk::Look, command, "see how it is");
+        self.add(Risk::Look, command, "explain this object too");
     }
 
     fn describe(&mut self) {
@@ -184,11 +184,19 @@ impl Commands<'_> {
             Health::Ready => {}
             Health::NotReady { .. } | Health::KubeletAlive { .. } => {
                 let command = program.run(format_args!("describe {node}"));
-                self.add(Risk::Look, command, "show its state, and who works on it");
+                self.add(
+                    Risk::Look,
+                    command,
+                    "show the state of the node, and who works on it",
+                );
             }
             Health::Unreachable { .. } => {
                 let command = program.run(format_args!("describe {node}"));
-                self.add(Risk::Look, command, "see since when, and who works on it");
+                self.add(
+                    Risk::Look,
+                    command,
+                    "show the state of the node, and who works on it",
+                );
                 let command = program.run(format_args!("fence {node} -- HOOK"));
                 self.add(
                     Risk::Fence,
@@ -207,7 +215,7 @@ impl Commands<'_> {
             }
             Health::Restarted { .. } => {
                 let command = program.run(format_args!("unfence {node}"));
-                self.add(Risk::Repair, command, "let it take pods again");
+                self.add(Risk::Repair, command, "return the node to service");
             }
             Health::OutOfService { .. } | Health::Gone => {
                 if !matches!(state, State::Pending | State::Running) {
@@ -254,7 +262,11 @@ impl Commands<'_> {
                 self.add(Risk::Look, command, "see its node affinity");
                 for (node, _) in nodes.iter().take(1) {
                     let command = self.program.run(format_args!("describe {node}"));
-                    self.add(Risk::Look, command, "show its state, and who works on it");
+                    self.add(
+                        Risk::Look,
+                        command,
+                        "show the state of the node, and who works on it",
+                    );
                 }
             }
             Reason::MultiAttach {

@@ -133,7 +133,7 @@ fn a_hook_that_is_run_again_proves_nothing_of_a_machine_that_was_started_since()
         $ kubectl maint fence worker-1 --resume=[id] -- sh -c "echo begun; until [ -e \"$GATE\" ]; do sleep 0.1; done"
         -- stderr
         begun
-        Warning: node/worker-1 stays on hold: an earlier fence was interrupted, and the result of its hook is unknown; when the node is healthy, run `kubectl maint unfence worker-1`
+        Warning: node/worker-1 stays on hold: an earlier `fence` command was interrupted, and the result of its hook is unknown; when the node is healthy, run `kubectl maint unfence worker-1`
         error: node/worker-1 was not fenced: its boot ID has changed since the hook started (then: boot ID boot-1; now: boot ID boot-2)
         hint: to run the hook again and fence it, run the same command again
         -- exit code 6

@@ -52,7 +52,7 @@ fn paused(cluster: &Cluster, node: &str, keeps: &Arc<AtomicBool>) -> (Running, i
     let command = running.line().parse().expect("a process id");
     is_paused.store(true, Ordering::SeqCst);
     let check = proxy.kept();
-    running.says("the command is stopped until its lock is checked");
+    running.says("the command is suspended (SIGSTOP) until its lock has been checked");
     assert_eq!(state(command), "T");
     (running, command, check, proxy)
 }

@@ -183,7 +183,7 @@ fn ctrl_z_stops_a_command_of_it_and_fg_continues_it() {
         says(&mut shell, &format!("$PLUGIN with -q {node} -- {reader}"));
         sees(&mut shell, "begun");
         shell.send_control('z').expect("somebody reads");
-        let warning = "stopped: the lock is no longer renewed. Unless you continue with `fg` or `bg`, the command is ended at ";
+        let warning = "stopped: the lock is no longer renewed. Unless you continue with `fg` or `bg`, the command will be ended at ";
         sees(&mut shell, warning);
         sees(&mut shell, "Stopped");
         sees(&mut shell, OUTER);

@@ -185,7 +185,7 @@ fn a_volume_that_is_attached_elsewhere_is_shown_with_its_pod() {
         one node at a time, and is attached to node/worker-1, where pod/old uses it.
 
         Next:
-          # see how it is
+          # explain this object too
           kubectl maint why pod/old -n shop
         -- exit code 0
         ");
@@ -248,7 +248,7 @@ fn a_claim_in_use_is_shown_with_its_pods() {
         by pod/user.
 
         Next:
-          # see how it is
+          # explain this object too
           kubectl maint why pod/user -n shop
         -- exit code 0
         ");

@@ -29,7 +29,7 @@ const STEPS: [(&str, &[&str]); 25] = [
         &["release", "-l", "bench=count", "--yes"],
     ),
     ("with, and its release", &["with", "count-0", "--", "true"]),
-    ("wait, for what is so", &["wait", "count-0"]),
+    ("wait for a node that is already free", &["wait", "count-0"]),
     ("acquire, by another", &["acquire", "count-0", THEIRS]),
     (
         "release by force, with its Event",
@@ -50,7 +50,7 @@ const STEPS: [(&str, &[&str]); 25] = [
         &["wait", "count-0", "--for=expired"],
     ),
     (
-        "acquire of what expired, with its Event",
+        "acquire of a node with an expired lock, with its Event",
         &["acquire", "count-0"],
     ),
     ("status of all nodes", &["status", "--all"]),

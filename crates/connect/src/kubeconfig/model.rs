@@ -4,7 +4,7 @@
 //! kube refuses a whole file because of one entry that kubectl accepts, such as a context without a cluster or an entry
 //! without a name (see kube-rs/kube#1076). It also refuses a file of 10 MB. Its types keep empty strings.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use kube::config::ExecInteractiveMode;
@@ -258,11 +258,12 @@ fn names<T: Default>(entries: &[Named<T>]) -> Vec<String> {
 }
 
 fn append_new<T: Default>(entries: &mut Vec<Named<T>>, later: Vec<Named<T>>) {
-    for entry in later {
-        if find(entries, &entry.name).is_none() {
-            entries.push(entry);
-        }
-    }
+    let mut known: HashSet<String> = names(entries).into_iter().collect();
+    entries.extend(
+        later
+            .into_iter()
+            .filter(|entry| known.insert(entry.name.clone())),
+    );
 }
 
 fn find<'a, T: Default>(entries: &'a [Named<T>], name: &str) -> Option<&'a T> {

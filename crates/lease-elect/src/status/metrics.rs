@@ -65,7 +65,7 @@ pub(super) fn render(named: &ElectionNames, facts: &ElectionSnapshot, now: BootI
     );
     page.gauge(
         "lease_elect_last_renewal_timestamp_seconds",
-        "When it last took or renewed the lease, 0 where it never did.",
+        "Time of the last acquisition or renewal; 0 if there was none.",
         renewed.map_or(0.0, |since| since.as_secs_f64()),
     );
     page.counter(

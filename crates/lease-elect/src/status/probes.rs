@@ -13,7 +13,7 @@ type Verdict = Result<&'static str, &'static str>;
 pub(super) fn health(facts: &ElectionSnapshot, now: BootInstant) -> Verdict {
     match facts.deadline {
         Some(deadline) if now > deadline.plus(LATE) => {
-            Err("the lead is over, and the daemon is not")
+            Err("leadership has ended, but the daemon is still running")
         }
         _ => Ok("alive"),
     }
@@ -33,7 +33,7 @@ pub(super) fn readiness(facts: &ElectionSnapshot, now: BootInstant) -> Verdict {
 pub(super) fn leader(facts: &ElectionSnapshot, now: BootInstant) -> Verdict {
     match (facts.role, facts.deadline) {
         (Role::Leader, Some(deadline)) if now < deadline => Ok("leading"),
-        (Role::Leader, _) => Err("the lead is over"),
+        (Role::Leader, _) => Err("leadership has ended"),
         (Role::Starting | Role::Standby, _) => Err("another leads"),
         (Role::Ending, _) => Err("the daemon is ending"),
     }

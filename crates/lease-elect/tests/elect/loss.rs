@@ -49,7 +49,7 @@ fn a_leader_that_is_cut_off_ends_its_daemon_before_another_begins(cluster: &Clus
     b.says("leads");
     wire.cut();
     assert_eq!(a.code(), Some(5), "though its daemon exits with 0");
-    a.says("the lead was lost");
+    a.says("lost leadership");
     a.says("the daemon exited with code 0");
     cluster.journal.wait_for("begin b");
     let lines = cluster.journal.lines();
@@ -103,7 +103,7 @@ fn a_lead_that_is_taken_away_ends_the_daemon(cluster: &Cluster) {
     cluster.journal.wait_for("begin a");
     cluster.delete_lease();
     assert_eq!(a.code(), Some(5));
-    assert!(a.says("the lead was lost").contains("was deleted"));
+    assert!(a.says("lost leadership").contains("was deleted"));
     assert_eq!(cluster.journal.lines()[1], "end a");
 }
 
