@@ -19,6 +19,7 @@ mod lease_plugin;
 mod node_fuzz;
 mod node_others;
 mod node_record;
+mod server_clocks;
 mod stall;
 mod verbs;
 
