@@ -16,9 +16,11 @@ mod lease_clock;
 mod lease_fuzz;
 mod lease_locks;
 mod lease_plugin;
+mod neighbours;
 mod node_fuzz;
 mod node_others;
 mod node_record;
+mod server_clocks;
 mod stall;
 mod verbs;
 

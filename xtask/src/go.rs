@@ -24,7 +24,7 @@ pub(crate) struct Module {
     programs: &'static [(Binary, &'static str)],
 }
 
-pub(crate) const MODULES: [Module; 5] = [
+pub(crate) const MODULES: [Module; 9] = [
     Module {
         name: "etcd",
         version: KUBERNETES_VERSION,
@@ -72,6 +72,32 @@ pub(crate) const MODULES: [Module; 5] = [
             Binary::NodeHealthCheck,
             "github.com/medik8s/node-healthcheck-operator/cmd",
         )],
+    },
+    Module {
+        name: "fluo",
+        version: "v0.9.0",
+        programs: &[(
+            Binary::FlatcarUpdateOperator,
+            "github.com/flatcar/flatcar-linux-update-operator/cmd/update-operator",
+        )],
+    },
+    Module {
+        name: "karpenter",
+        version: KUBERNETES_VERSION,
+        programs: &[(Binary::Karpenter, "sigs.k8s.io/karpenter/kwok")],
+    },
+    Module {
+        name: "descheduler",
+        version: KUBERNETES_VERSION,
+        programs: &[(
+            Binary::Descheduler,
+            "sigs.k8s.io/descheduler/cmd/descheduler",
+        )],
+    },
+    Module {
+        name: "cluster-api",
+        version: KUBERNETES_VERSION,
+        programs: &[(Binary::ClusterApi, "sigs.k8s.io/cluster-api/core")],
     },
 ];
 
@@ -121,18 +147,33 @@ impl Module {
 
     /// The directory of another project's module, with what it has beside its program.
     pub(crate) fn source(binary: Binary, module: &str) -> Result<PathBuf> {
+        Ok(Self::listed(binary, module, "{{.Dir}}")?.into())
+    }
+
+    /// The version of another project's module.
+    pub(crate) fn version(binary: Binary, module: &str) -> Result<String> {
+        Self::listed(binary, module, "{{.Version}}")
+    }
+
+    fn listed(binary: Binary, module: &str, what: &str) -> Result<String> {
         let owner = MODULES
             .iter()
             .find(|owner| owner.programs.iter().any(|(owned, _)| *owned == binary))
             .with_context(|| format!("{} has no module", binary.name()))?;
-        let format = ["list", "-mod=readonly", "-m", "-f={{.Dir}}", module];
-        let output = owner.go(&format).output().context("failed to run go")?;
+        let format = format!("-f={what}");
+        let arguments = ["list", "-mod=readonly", "-m", &format, module];
+        owner.print(&arguments)
+    }
+
+    /// What a command of Go prints.
+    fn print(&self, arguments: &[&str]) -> Result<String> {
+        let output = self.go(arguments).output().context("failed to run go")?;
         ensure!(
             output.status.success(),
             "{}",
             String::from_utf8_lossy(&output.stderr)
         );
-        Ok(String::from_utf8(output.stdout)?.trim_end().into())
+        Ok(String::from_utf8(output.stdout)?.trim_end().to_owned())
     }
 
     /// Fails if Go is missing, or too old to download the version that it needs.
@@ -253,6 +294,9 @@ fn linker_flags(version: &str) -> String {
         .unwrap_or_default();
     let minor = rest.split('.').next().unwrap_or_default();
     let mut flags = "-s -w".to_owned();
+    // It does not start without its version.
+    flags.push_str(" -X github.com/flatcar/flatcar-linux-update-operator/pkg/version.Version=");
+    flags.push_str(version.trim_start_matches('v'));
     for package in [
         "k8s.io/component-base/version",
         "k8s.io/client-go/pkg/version",
@@ -293,7 +337,7 @@ mod tests {
         for binary in Binary::ALL
             .into_iter()
             .chain(Binary::OLDEST_KUBERNETES)
-            .chain([Binary::NodeHealthCheck])
+            .chain(Binary::TOOLS)
         {
             let owners = MODULES.iter().flat_map(|module| module.programs);
             assert_eq!(

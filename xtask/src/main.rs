@@ -18,6 +18,7 @@ mod memory;
 mod model;
 mod output;
 mod platforms;
+mod previous;
 mod reach;
 mod real_cluster;
 mod sandbox_cluster;

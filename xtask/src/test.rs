@@ -1,6 +1,7 @@
 //! `cargo xtask test`: runs every test.
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::Command;
 use std::thread;
 
@@ -11,6 +12,7 @@ use crate::cargo::{cargo, run};
 use crate::control_plane::{ensure_built, missing};
 use crate::memory;
 use crate::output::print;
+use crate::previous::build_plugin_of;
 use crate::test_programs::{self, Program};
 use crate::test_requirements::Requirement;
 
@@ -29,6 +31,12 @@ pub(crate) struct Arguments {
     /// The first run compiles that release, which takes about five minutes more.
     #[arg(long)]
     oldest_kubernetes: bool,
+
+    /// Run only the tests of the plugin and the policies together with those of this commit
+    ///
+    /// Builds the plugin of that commit first.
+    #[arg(long, value_name = "COMMIT", conflicts_with = "oldest_kubernetes")]
+    previous: Option<String>,
 }
 
 const BUILD: [&str; 4] = ["test", "--workspace", "--all-targets", "--no-run"];
@@ -44,6 +52,9 @@ impl Arguments {
     pub(crate) fn run(self) -> Result<()> {
         if self.oldest_kubernetes {
             return self.run_on_oldest_kubernetes();
+        }
+        if let Some(commit) = &self.previous {
+            return self.run_with_previous(&build_plugin_of(commit)?);
         }
         let programs = if !missing(&Binary::ALL)?.is_empty() && memory::allows_two_compilers() {
             thread::scope(|scope| {
@@ -68,7 +79,7 @@ impl Arguments {
         for requirement in &missing {
             variables.push((requirement.variable, "1".into()));
         }
-        let tested = self.run_programs(programs, &variables);
+        let tested = self.run_programs(programs, &variables, &[]);
         let mut examples = cargo(&["test", "--workspace", "--doc"]);
         if self.quiet {
             examples.args(["--", "--quiet"]);
@@ -77,13 +88,19 @@ impl Arguments {
     }
 
     /// Runs on after a failure, to show all failures.
-    fn run_programs(&self, programs: Vec<Program>, variables: &[(&str, OsString)]) -> Result<()> {
+    fn run_programs(
+        &self,
+        programs: Vec<Program>,
+        variables: &[(&str, OsString)],
+        arguments: &[&str],
+    ) -> Result<()> {
         // The tests mostly wait for the servers that they started. With more than one a core, the cores work meanwhile.
         let cores = thread::available_parallelism().context("the number of cores is unknown")?;
         let threads = (cores.get() * 2).to_string();
         test_programs::run(programs, |command| {
             command.env("RUST_TEST_THREADS", &threads);
             command.envs(variables.iter().map(|(name, value)| (name, value)));
+            command.args(arguments);
             if self.quiet {
                 command.arg("--quiet");
             }
@@ -109,6 +126,13 @@ impl Arguments {
             );
             variables.push((used.variable(), program.into()));
         }
-        self.run_programs(programs, &variables)
+        self.run_programs(programs, &variables, &[])
+    }
+
+    fn run_with_previous(&self, plugin: &Path) -> Result<()> {
+        ensure_built(&Binary::CONTROL_PLANE)?;
+        let programs = test_programs::built(&mut cargo(&BUILD_POLICY_TESTS))?;
+        let variables = [("POLICY_PREVIOUS_PLUGIN", plugin.into())];
+        self.run_programs(programs, &variables, &["--ignored", "neighbours::"])
     }
 }

@@ -24,23 +24,20 @@ const PINS: [&str; 4] = [
 /// The source of [`Binary::Candidate`] and [`Binary::OlderCandidate`].
 const CANDIDATE: &str = include_str!("../kubernetes/candidate/main.go");
 
-/// What the latter is, beside its source.
-const OLDER_CLIENT_GO: [&str; 2] = [
-    include_str!("../older-client-go/go.mod"),
-    include_str!("../older-client-go/go.sum"),
-];
+/// What a Go module of ours pins. It decides what its programs are.
+macro_rules! pins {
+    ($module:literal) => {
+        [
+            include_str!(concat!("../", $module, "/go.mod")),
+            include_str!(concat!("../", $module, "/go.sum")),
+        ]
+    };
+}
 
-/// What decides what the programs of the oldest release are.
-const OLDEST_KUBERNETES: [&str; 2] = [
-    include_str!("../oldest-kubernetes/go.mod"),
-    include_str!("../oldest-kubernetes/go.sum"),
-];
+/// What [`Binary::OlderCandidate`] is, beside its source.
+const OLDER_CLIENT_GO: [&str; 2] = pins!("older-client-go");
 
-/// What decides what [`Binary::NodeHealthCheck`] is.
-const NODE_HEALTH_CHECK: [&str; 2] = [
-    include_str!("../node-healthcheck/go.mod"),
-    include_str!("../node-healthcheck/go.sum"),
-];
+const OLDEST_KUBERNETES: [&str; 2] = pins!("oldest-kubernetes");
 
 /// One of the programs that make up a control plane, and the client that speaks to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +61,14 @@ pub enum Binary {
     OldestKubeControllerManager,
     /// The operator of medik8s that remediates nodes that are not ready.
     NodeHealthCheck,
+    /// The operator of Flatcar that says which node may reboot.
+    FlatcarUpdateOperator,
+    /// Karpenter, with nodes that exist in the API only.
+    Karpenter,
+    /// The descheduler.
+    Descheduler,
+    /// The core controllers of Cluster API.
+    ClusterApi,
 }
 
 impl Binary {
@@ -78,6 +83,15 @@ impl Binary {
     /// What a control plane of the oldest supported release has in place of the newest.
     pub const OLDEST_KUBERNETES: [Self; 2] =
         [Self::OldestKubeApiserver, Self::OldestKubeControllerManager];
+
+    /// Other projects' programs that disrupt nodes.
+    pub const TOOLS: [Self; 5] = [
+        Self::NodeHealthCheck,
+        Self::FlatcarUpdateOperator,
+        Self::Karpenter,
+        Self::Descheduler,
+        Self::ClusterApi,
+    ];
 
     /// A control plane, and what tests take beside it.
     pub const ALL: [Self; 6] = [
@@ -102,6 +116,10 @@ impl Binary {
             Self::OldestKubeApiserver => "oldest-kube-apiserver",
             Self::OldestKubeControllerManager => "oldest-kube-controller-manager",
             Self::NodeHealthCheck => "node-healthcheck",
+            Self::FlatcarUpdateOperator => "flatcar-update-operator",
+            Self::Karpenter => "karpenter",
+            Self::Descheduler => "descheduler",
+            Self::ClusterApi => "cluster-api",
         }
     }
 
@@ -118,6 +136,10 @@ impl Binary {
             Self::OldestKubeApiserver => "TEST_ASSET_OLDEST_KUBE_APISERVER",
             Self::OldestKubeControllerManager => "TEST_ASSET_OLDEST_KUBE_CONTROLLER_MANAGER",
             Self::NodeHealthCheck => "TEST_ASSET_NODE_HEALTHCHECK",
+            Self::FlatcarUpdateOperator => "TEST_ASSET_FLATCAR_UPDATE_OPERATOR",
+            Self::Karpenter => "TEST_ASSET_KARPENTER",
+            Self::Descheduler => "TEST_ASSET_DESCHEDULER",
+            Self::ClusterApi => "TEST_ASSET_CLUSTER_API",
         }
     }
 
@@ -131,7 +153,11 @@ impl Binary {
             Self::OldestKubeApiserver | Self::OldestKubeControllerManager => {
                 Some(short_digest(&OLDEST_KUBERNETES))
             }
-            Self::NodeHealthCheck => Some(short_digest(&NODE_HEALTH_CHECK)),
+            Self::NodeHealthCheck => Some(short_digest(&pins!("node-healthcheck"))),
+            Self::FlatcarUpdateOperator => Some(short_digest(&pins!("fluo"))),
+            Self::Karpenter => Some(short_digest(&pins!("karpenter"))),
+            Self::Descheduler => Some(short_digest(&pins!("descheduler"))),
+            Self::ClusterApi => Some(short_digest(&pins!("cluster-api"))),
             Self::Etcd | Self::KubeApiserver | Self::KubeControllerManager | Self::Kubectl => None,
         };
         let name = match digest {

@@ -1,8 +1,8 @@
 //! A control plane with the policies in deny mode, people, and the answers of the server.
 
+mod proxy;
 #[path = "../../support/tls.rs"]
 mod tls;
-mod write_limit;
 
 use crate::schema;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,10 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-pub(crate) use write_limit::{End, about};
+pub(crate) use proxy::{Dates, End, about};
+
+/// The plugin of this checkout.
+pub(crate) const PLUGIN: &str = env!("CARGO_BIN_EXE_kubectl-maint");
 
 pub(crate) const LEASES: &str =
     "/apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases";
@@ -33,6 +36,26 @@ pub(crate) const ADMINISTRATORS: &str = "kubectl-maint:administrators";
 
 pub(crate) const MERGE: &str = "application/merge-patch+json";
 pub(crate) const STRATEGIC: &str = "application/strategic-merge-patch+json";
+
+/// Lines of a holder, who may lock, hold and change nodes. Each lock is ended by a later line.
+pub(crate) const TOUR: [&str; 16] = [
+    "acquire NODE -m kernel",
+    "acquire NODE --reentry",
+    "renew NODE",
+    "renew NODE --duration +1m",
+    "release NODE",
+    "acquire NODE --duration 30m",
+    "hold NODE -m disk --expect-until 2d",
+    "unhold NODE",
+    "acquire NODE --protect",
+    "release NODE",
+    "hold NODE -m disk --cordon",
+    "unhold NODE",
+    "acquire NODE --cordon --opt-outs=auto",
+    "release NODE",
+    "with NODE --protect -- true",
+    "with NODE -m test -- true",
+];
 
 /// What is in the path of the writes that `doctor` expects to be refused.
 const PROBE: &str = "dryRun=All&fieldManager=kubectl-maint-install";
@@ -148,13 +171,18 @@ impl Person {
 
     /// Runs the plugin.
     pub(crate) fn maint(&self, arguments: &[&str]) -> Run {
-        let run = run(Command::new(env!("CARGO_BIN_EXE_kubectl-maint"))
-            .args(arguments)
-            .env_clear()
-            .env("KUBECONFIG", &self.kubeconfig));
+        let run = self.runs(Path::new(PLUGIN), arguments);
         let words: Vec<String> = arguments.iter().map(ToString::to_string).collect();
         schema::check(&words, &run.stdout);
         run
+    }
+
+    /// Runs the plugin of this path, which may be that of another release.
+    pub(crate) fn runs(&self, plugin: &Path, arguments: &[&str]) -> Run {
+        run(Command::new(plugin)
+            .args(arguments)
+            .env_clear()
+            .env("KUBECONFIG", &self.kubeconfig))
     }
 
     /// Runs the plugin, which must succeed without a warning.

@@ -1,4 +1,5 @@
-//! A proxy that lets some writes of a person's command through. It kills the command before the next one.
+//! A proxy between a person's command and the API server. It changes the dates of answers, or lets only some writes through
+//! and kills the command before the next one.
 
 use std::convert::Infallible;
 use std::path::PathBuf;
@@ -8,8 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
+use chrono::{DateTime, TimeDelta};
 use control_plane::ControlPlane;
-use http::header::{CONNECTION, HOST, TRANSFER_ENCODING};
+use http::header::{CONNECTION, DATE, HOST, HeaderMap, TRANSFER_ENCODING};
 use http::{Method, Request, Response};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
@@ -26,7 +28,7 @@ use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
 use super::tls::server_config;
-use super::{Person, RUNTIME, Run};
+use super::{PLUGIN, Person, RUNTIME, Run, run};
 
 /// How often it is looked whether the command has ended.
 const PERIOD: Duration = Duration::from_millis(5);
@@ -38,12 +40,32 @@ pub(crate) enum End {
     ByItself(Run),
 }
 
+/// Of which answers the proxy changes the `Date`, as if several API servers answered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Dates {
+    /// Of all, by this number of seconds.
+    All(i64),
+    /// Of every second one, by this number of seconds.
+    EverySecond(i64),
+}
+
 #[derive(Clone)]
-struct Limit {
+enum Change {
+    Limit {
+        /// How many writes may still pass.
+        left: Arc<AtomicUsize>,
+        reached: Sender<()>,
+    },
+    Dates {
+        dates: Dates,
+        answers: Arc<AtomicUsize>,
+    },
+}
+
+#[derive(Clone)]
+struct Proxy {
     client: Client,
-    /// How many writes may still pass.
-    left: Arc<AtomicUsize>,
-    reached: Sender<()>,
+    change: Change,
 }
 
 impl Person {
@@ -55,13 +77,13 @@ impl Person {
         arguments: &[&str],
     ) -> End {
         let (reached, stops) = channel();
-        let limit = Limit {
+        let left = Arc::new(AtomicUsize::new(writes));
+        let proxy = Proxy {
             client: self.client.clone(),
-            left: Arc::new(AtomicUsize::new(writes)),
-            reached,
+            change: Change::Limit { left, reached },
         };
-        let (directory, kubeconfig, accepting) = open(plane, self, limit);
-        let child = Command::new(env!("CARGO_BIN_EXE_kubectl-maint"))
+        let (directory, kubeconfig, accepting) = open(plane, self, proxy);
+        let child = Command::new(PLUGIN)
             .args(arguments)
             .env_clear()
             .env("KUBECONFIG", kubeconfig)
@@ -73,6 +95,24 @@ impl Person {
         accepting.abort();
         drop(directory);
         end
+    }
+
+    /// Runs the plugin, which must succeed. The answers of the API server have other dates.
+    #[track_caller]
+    pub(crate) fn succeeds_at(&self, plane: &ControlPlane, dates: Dates, arguments: &[&str]) {
+        let answers = Arc::default();
+        let proxy = Proxy {
+            client: self.client.clone(),
+            change: Change::Dates { dates, answers },
+        };
+        let (directory, kubeconfig, accepting) = open(plane, self, proxy);
+        let run = run(Command::new(PLUGIN)
+            .args(arguments)
+            .env_clear()
+            .env("KUBECONFIG", kubeconfig));
+        accepting.abort();
+        drop(directory);
+        assert_eq!(run.code, 0, "{arguments:?} {dates:?}: {run:?}");
     }
 }
 
@@ -98,7 +138,7 @@ fn until_stopped(mut child: Child, stops: &Receiver<()>) -> End {
 fn open(
     plane: &ControlPlane,
     person: &Person,
-    limit: Limit,
+    proxy: Proxy,
 ) -> (TempDir, PathBuf, JoinHandle<Infallible>) {
     let listener = RUNTIME.block_on(TcpListener::bind("127.0.0.1:0"));
     let listener = listener.expect("a free port");
@@ -112,25 +152,25 @@ fn open(
     let directory = TempDir::new().expect("a directory");
     let kubeconfig = directory.path().join("kubeconfig");
     std::fs::write(&kubeconfig, file.to_string()).expect("it is written");
-    let accepting = RUNTIME.spawn(accept(listener, tls, limit));
+    let accepting = RUNTIME.spawn(accept(listener, tls, proxy));
     (directory, kubeconfig, accepting)
 }
 
-async fn accept(listener: TcpListener, tls: TlsAcceptor, limit: Limit) -> Infallible {
+async fn accept(listener: TcpListener, tls: TlsAcceptor, proxy: Proxy) -> Infallible {
     loop {
         if let Ok((stream, _)) = listener.accept().await {
-            tokio::spawn(serve(stream, tls.clone(), limit.clone()));
+            tokio::spawn(serve(stream, tls.clone(), proxy.clone()));
         }
     }
 }
 
-async fn serve(stream: TcpStream, tls: TlsAcceptor, limit: Limit) {
+async fn serve(stream: TcpStream, tls: TlsAcceptor, proxy: Proxy) {
     let Ok(stream) = tls.accept(stream).await else {
         return;
     };
     let service = service_fn(|request| {
-        let limit = limit.clone();
-        async move { Ok::<_, Infallible>(limit.treat(request).await) }
+        let proxy = proxy.clone();
+        async move { Ok::<_, Infallible>(proxy.treat(request).await) }
     });
     // How a connection ends is the client's business.
     let _end = auto::Builder::new(TokioExecutor::new())
@@ -138,7 +178,7 @@ async fn serve(stream: TcpStream, tls: TlsAcceptor, limit: Limit) {
         .await;
 }
 
-impl Limit {
+impl Proxy {
     async fn treat(&self, request: Request<Incoming>) -> Response<Body> {
         let (mut parts, body) = request.into_parts();
         let path = parts
@@ -151,16 +191,14 @@ impl Limit {
             && ["/leases", "/nodes"]
                 .into_iter()
                 .any(|part| path.contains(part));
-        let take = |left: usize| left.checked_sub(1);
-        if is_write
-            && self
-                .left
-                .fetch_update(Ordering::SeqCst, Ordering::SeqCst, take)
-                .is_err()
-        {
-            // The command may have been killed by an earlier one.
-            let _ = self.reached.send(());
-            return std::future::pending().await;
+        if is_write && let Change::Limit { left, reached } = &self.change {
+            let take = |left: usize| left.checked_sub(1);
+            let taken = left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take);
+            if taken.is_err() {
+                // The command may have been killed by an earlier one.
+                let _ = reached.send(());
+                return std::future::pending().await;
+            }
         }
         parts.uri = path.parse().expect("it was one");
         parts.version = http::Version::default();
@@ -171,8 +209,24 @@ impl Limit {
         // These are about the connection behind the proxy.
         answer.headers_mut().remove(CONNECTION);
         answer.headers_mut().remove(TRANSFER_ENCODING);
+        if let Change::Dates { dates, answers } = &self.change {
+            let is_second = answers.fetch_add(1, Ordering::SeqCst) % 2 == 1;
+            let seconds = match dates {
+                Dates::All(seconds) => *seconds,
+                Dates::EverySecond(seconds) => i64::from(is_second) * seconds,
+            };
+            shift_date(answer.headers_mut(), seconds);
+        }
         answer
     }
+}
+
+fn shift_date(headers: &mut HeaderMap, seconds: i64) {
+    let date = headers[DATE].to_str().expect("text");
+    let date = DateTime::parse_from_rfc2822(date).expect("a date");
+    let date = date.to_utc() + TimeDelta::seconds(seconds);
+    let date = date.format("%a, %d %b %Y %H:%M:%S GMT").to_string();
+    headers.insert(DATE, date.parse().expect("a header"));
 }
 
 /// A line of arguments without quotes, about this node.

@@ -1,0 +1,69 @@
+//! Proves on other projects' programs what a hold keeps them from.
+
+use anyhow::{Context, Result};
+use clap::builder::PossibleValuesParser;
+use control_plane::Binary;
+
+use self::subject::Subject;
+use crate::cargo::build_plugin;
+use crate::control_plane::ensure_built;
+use crate::output::print;
+
+mod cluster_api;
+mod descheduler;
+mod drain;
+mod fluo;
+mod karpenter;
+mod node_health_check;
+mod program;
+mod subject;
+
+const SUBJECTS: [&Subject; 8] = [
+    &drain::WITHOUT_POLICIES,
+    &drain::REFUSED,
+    &node_health_check::REMEDIATION,
+    &fluo::REBOOT,
+    &descheduler::EVICTION,
+    &karpenter::EMPTINESS,
+    &cluster_api::HEALTH_CHECK,
+    &cluster_api::DELETION,
+];
+
+/// Prove what a hold keeps other tools from
+///
+/// Runs the programs of other projects on a real control plane. Each of them is to disrupt two nodes, and one of them is on
+/// hold. The tool must disrupt the other node only, and the node on hold after `unhold`. `kubectl drain` must disrupt both,
+/// because a hold does not stop it. The first run compiles the tools, which takes a quarter of an hour.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Only these; all by default
+    #[arg(value_name = "SUBJECT", value_parser = names())]
+    only: Vec<String>,
+}
+
+fn names() -> PossibleValuesParser {
+    SUBJECTS.map(|subject| subject.name).into()
+}
+
+impl Arguments {
+    pub(crate) fn run(self) -> Result<()> {
+        build_plugin()?;
+        ensure_built(&Binary::CONTROL_PLANE)?;
+        let is_wanted = |subject: &&&Subject| {
+            self.only.is_empty() || self.only.iter().any(|name| name == subject.name)
+        };
+        let mut rows = Vec::new();
+        for subject in SUBJECTS.iter().filter(is_wanted) {
+            ensure_built(&[subject.binary])?;
+            rows.push(subject.prove().context(subject.name)?);
+        }
+        print(format_args!(
+            "\n| tool | what it does | other node | on hold | after `unhold` |\n{}",
+            "| --- ".repeat(5) + "|"
+        ));
+        for row in rows {
+            print(row);
+        }
+        Ok(())
+    }
+}

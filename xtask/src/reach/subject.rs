@@ -1,0 +1,115 @@
+//! What is proven about a tool, and how.
+
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use control_plane::{Binary, Builder, ControlPlane};
+
+use super::program::{LIMIT, maint};
+use crate::go::Module;
+use crate::output::print;
+use crate::real_cluster::wait;
+
+/// The node to hold, and the one to compare it with.
+pub(super) const NODES: [&str; 2] = ["held", "free"];
+
+/// Something that other tools do to nodes.
+pub(super) struct Subject {
+    /// As `cargo xtask reach` takes it.
+    pub(super) name: &'static str,
+    pub(super) tool: &'static str,
+    pub(super) binary: Binary,
+    /// The Go module of the tool, which has its version.
+    pub(super) module: &'static str,
+    /// What it does to a node.
+    pub(super) does: &'static str,
+    /// Whether a hold stops it.
+    pub(super) is_stopped: bool,
+    /// How much longer the node on hold is observed after the other node was disrupted.
+    pub(super) observed: Duration,
+    pub(super) plane: fn(Builder) -> Builder,
+    pub(super) start: fn(&ControlPlane) -> Result<Box<dyn Tool + '_>>,
+}
+
+/// A tool that runs on a control plane of its own, with two nodes.
+pub(super) trait Tool {
+    /// The node to hold, and the one to compare it with.
+    fn nodes(&self) -> [&str; 2] {
+        NODES
+    }
+
+    /// What `hold` takes besides the node.
+    fn hold_arguments(&self) -> &[&str] {
+        &[]
+    }
+
+    /// Lets the tool disrupt both nodes.
+    fn begin(&mut self) -> Result<()>;
+
+    /// Whether it has done so, or has begun to.
+    fn is_disrupted(&self, node: &str) -> Result<bool>;
+
+    /// What happens after the node that is not on hold was disrupted.
+    fn go_on(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// What the tool printed.
+    fn log(&self) -> String;
+}
+
+impl Subject {
+    /// A row of the table.
+    pub(super) fn prove(&self) -> Result<String> {
+        print(format_args!("{}: starts", self.name));
+        let plane = (self.plane)(ControlPlane::builder()).start()?;
+        plane.kubectl(&["create", "namespace", "kube-node-maintenance"])?;
+        let mut tool = (self.start)(&plane)?;
+        let proven = self.prove_on(&plane, tool.as_mut());
+        proven.with_context(|| format!("its log:\n{}", tool.log()))?;
+        let on_hold = match self.is_stopped {
+            true => format!("no, for {} s", self.observed.as_secs()),
+            false => "yes".to_owned(),
+        };
+        let after = if self.is_stopped { "yes" } else { "" };
+        let version = Module::version(self.binary, self.module)?;
+        Ok(format!(
+            "| {} {version} | {} | yes | {on_hold} | {after} |",
+            self.tool, self.does
+        ))
+    }
+
+    fn prove_on(&self, plane: &ControlPlane, tool: &mut dyn Tool) -> Result<()> {
+        let [held, free] = tool.nodes().map(str::to_owned);
+        let hold = [&["hold", &held, "-m", "debugging"], tool.hold_arguments()].concat();
+        maint(plane, &hold)?;
+        ensure!(
+            !tool.is_disrupted(&held)? && !tool.is_disrupted(&free)?,
+            "disrupted too early"
+        );
+        tool.begin()?;
+        wait(self.does, LIMIT, || tool.is_disrupted(&free))?;
+        print(format_args!("{}: disrupted the other node", self.name));
+        if !self.is_stopped {
+            wait("the node on hold, too", LIMIT, || tool.is_disrupted(&held))?;
+            print(format_args!(
+                "{}: disrupted the node on hold, too",
+                self.name
+            ));
+            return Ok(());
+        }
+        tool.go_on()?;
+        thread::sleep(self.observed);
+        ensure!(!tool.is_disrupted(&held)?, "the node on hold is disrupted");
+        print(format_args!(
+            "{}: left the node on hold alone for {} s",
+            self.name,
+            self.observed.as_secs()
+        ));
+        maint(plane, &["unhold", &held])?;
+        wait("the same after unhold", LIMIT, || tool.is_disrupted(&held))?;
+        print(format_args!("{}: disrupted it after unhold", self.name));
+        Ok(())
+    }
+}
