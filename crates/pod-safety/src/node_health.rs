@@ -557,6 +557,7 @@ mod tests {
             boot_id: "before".to_owned(),
             node_uid: "u".to_owned(),
             hold: None,
+            removed: None,
         };
         let by = || "alice".to_owned();
         let mistake = || Health::KubeletAlive { by: Some(by()) };

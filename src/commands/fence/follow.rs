@@ -2,7 +2,7 @@
 
 use std::future::pending;
 
-use pod_safety::cluster::Removed;
+use pod_safety::Removed;
 use pod_safety::outcome::Outcome;
 
 use super::steps::FenceRun;
@@ -35,8 +35,11 @@ impl FenceRun<'_> {
         }
         let terminal = target.session.terminal;
         terminal.remark(fencing::nothing_left(&target.node));
-        if !self.is_seen_before {
-            terminal.remark(fencing::gone_before(&target.node, target.program()));
+        let record = observed.evidence.signs.record.as_ref();
+        match record.and_then(|record| record.removed.clone()) {
+            Some(recorded) => self.remember(recorded),
+            None if self.is_seen_before => {}
+            None => terminal.remark(fencing::gone_before(&target.node, target.program())),
         }
         self.follow_replacements(timeout).await
     }

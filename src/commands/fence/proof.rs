@@ -4,6 +4,7 @@ use futures::future::join;
 use maintenance_lease::NodeLease;
 use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::protocol::BootInstant;
+use pod_safety::Removed;
 use pod_safety::fencing::steps::{self, FencingEvidence, Step};
 use pod_safety::fencing::{Cost, How, Proof, Recording, UnchangedHeartbeat};
 
@@ -75,7 +76,7 @@ impl FenceRun<'_> {
                     }
                 }
                 Ok(step) => {
-                    self.remember(&pods, taint, observed.at);
+                    self.remember(Removed::by_fencing(&pods, taint, observed.at));
                     let is_changing = matches!(step, Step::Hold | Step::Fence | Step::Record);
                     let is_watched = !is_changing || std::mem::replace(&mut self.is_watched, true);
                     if !is_watched && target.watch_heartbeat(&observed).await? {

@@ -71,7 +71,9 @@ impl FenceRun<'_> {
             boot_id: proof.of.boot_id,
             node_uid: proof.of.uid,
             hold: hold.and_then(NodeLease::lock_id).map(|id| id.to_string()),
+            removed: None,
         };
+        let record = record.with_removed(&self.leaving);
         let patch = patch::fenced(&observed.evidence.raw, &record, now.latest);
         (record, patch)
     }

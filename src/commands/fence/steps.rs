@@ -8,7 +8,7 @@ use maintenance_lease::protocol::{LockId, Refusal as Held};
 use maintenance_lease::{BREAKS, Change, Error, NodeLease};
 use other_tools::Finding;
 use pod_safety::Known;
-use pod_safety::cluster::Removed;
+use pod_safety::Removed;
 use pod_safety::fencing::steps::{AcceptedRisks, Lock, Refusal, Step, Unread};
 use pod_safety::fencing::{
     Cost, How, Proof, Record, Recording, Remains, UnchangedHeartbeat, Watched, Written,

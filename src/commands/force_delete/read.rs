@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 use maintenance_lease::protocol::Now;
 use maintenance_lease::{Error, NodeLease};
 use pod_safety::Known;
-use pod_safety::cluster::SameController;
+use pod_safety::SameController;
 use pod_safety::facts::{Evidence, Facts, Lock, NodeFacts, NodeSnapshot};
 use pod_safety::node_health::Heartbeat;
 use pod_safety::report::{Report, Target};

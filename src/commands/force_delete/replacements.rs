@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures::future::join;
 use k8s_openapi::api::core::v1::Pod;
-use pod_safety::cluster::Removed;
+use pod_safety::Removed;
 use pod_safety::constants::JOB_TRACKING;
 use pod_safety::facts::{NodeSnapshot, Owner, Promise};
 use pod_safety::known::Known;
@@ -145,8 +145,11 @@ fn promise(seen: &ReadPod) -> Option<Promise> {
 }
 
 fn removed(seen: &ReadPod) -> Removed {
+    let pod = &seen.facts.pod;
     Removed {
-        pod: seen.facts.pod.clone(),
+        namespace: pod.namespace.clone(),
+        name: pod.name.clone(),
+        uid: pod.uid.clone(),
         same_controller: seen.same_controller.clone(),
         is_expected: is_expected(seen),
     }

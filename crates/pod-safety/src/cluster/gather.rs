@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 
 use super::Reader;
 use crate::constants::HEARTBEATS;
-use crate::facts::owner::{Kind, controller};
+use crate::controller::{Kind, controller};
 use crate::facts::replacement::ordinal;
 use crate::facts::source::{Source, sources};
 use crate::facts::{

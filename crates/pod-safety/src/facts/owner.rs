@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::{ObjectReference, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 use super::evidence::NamespaceEvidence;
+use crate::controller::{Kind, controller, shown_as};
 use crate::known::Known;
 
 /// What recreates a pod.
@@ -29,43 +30,6 @@ pub enum Owner {
         /// For an Event about it.
         reference: Box<ObjectReference>,
     },
-}
-
-/// A kind of controller, as far as it is known here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
-    /// Of one pod a node.
-    DaemonSet,
-    /// Of pods that end by themselves.
-    Job,
-    /// Of pods that are all alike.
-    ReplicaSet,
-    /// The same, of old.
-    ReplicationController,
-    /// Of pods that have a name each.
-    StatefulSet,
-    /// Any other, which may promise anything.
-    Other,
-}
-
-impl Kind {
-    /// That of the controller `reference`. One of the same name in another API group is another.
-    pub(crate) fn of(reference: &OwnerReference) -> Self {
-        match (group(&reference.api_version), &*reference.kind) {
-            ("apps", "DaemonSet") => Self::DaemonSet,
-            ("batch", "Job") => Self::Job,
-            ("apps", "ReplicaSet") => Self::ReplicaSet,
-            ("", "ReplicationController") => Self::ReplicationController,
-            ("apps", "StatefulSet") => Self::StatefulSet,
-            _ => Self::Other,
-        }
-    }
-
-    /// Whether a pod is replaced only after it is gone, because the replacement gets the same name. Other
-    /// owners give each pod a new name.
-    pub(crate) fn holds_names(self) -> bool {
-        matches!(self, Self::StatefulSet | Self::Other)
-    }
 }
 
 /// What a controller promises about the pods that it makes.
@@ -191,22 +155,6 @@ impl Owner {
             reference: Box::new(event_on),
         }
     }
-}
-
-/// The controller among an object's owners.
-pub(crate) fn controller(metadata: &ObjectMeta) -> Option<&OwnerReference> {
-    let owners = metadata.owner_references.as_deref().unwrap_or_default();
-    owners.iter().find(|owner| owner.controller == Some(true))
-}
-
-/// The controller as people know it, such as `StatefulSet/web`.
-pub(crate) fn shown_as(controller: &OwnerReference) -> String {
-    format!("{}/{}", controller.kind, controller.name)
-}
-
-/// The API group of an `apiVersion`; empty for the core group.
-fn group(api_version: &str) -> &str {
-    api_version.split_once('/').map_or("", |(group, _)| group)
 }
 
 /// What stands where a reference points.

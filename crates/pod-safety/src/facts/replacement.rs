@@ -7,10 +7,11 @@ use k8s_openapi::api::core::v1::Pod;
 use maintenance_lease::protocol::Now;
 
 use super::evidence::{Evidence, NamespaceEvidence};
-use super::owner::{Kind, Owner, Promise, controller};
+use super::owner::{Owner, Promise};
 use super::quotas::{self, Full};
 use super::selectors::{is_limited, is_usable_on};
 use super::source::{Source, sources};
+use crate::controller::{Kind, controller};
 use crate::known::Known;
 
 /// An obstacle for the replacement.

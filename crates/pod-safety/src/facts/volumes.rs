@@ -4,8 +4,8 @@ use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaimSp
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 
 use super::evidence::{Cluster, Evidence, NodeEvidence};
-use super::owner::{Kind, controller};
 use super::source::{Source, is_read_only, volumes};
+use crate::controller::{Kind, controller};
 use crate::known::{Known, Why};
 
 /// A volume that other nodes can reach, or of which nobody knows whether they can.

@@ -98,6 +98,7 @@ mod tests {
             boot_id: "before".to_owned(),
             node_uid: "u".to_owned(),
             hold: None,
+            removed: None,
         }
     }
 

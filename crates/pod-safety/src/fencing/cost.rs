@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::remains::{name, stays};
 use crate::constants::{OUT_OF_SERVICE, OUT_OF_SERVICE_VALUE};
-use crate::facts::owner::{Kind, controller};
+use crate::controller::{Kind, controller};
 use crate::facts::pod::has_ended;
 use crate::facts::source::volumes;
 use crate::taint::{NoExecute, OutOfService};

@@ -105,6 +105,7 @@ mod tests {
             boot_id: "b".to_owned(),
             node_uid: "u".to_owned(),
             hold: None,
+            removed: None,
         }
     }
 

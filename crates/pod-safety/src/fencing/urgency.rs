@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::cost::leaves;
 use super::remains::name;
-use crate::facts::owner::{Kind, controller, shown_as};
+use crate::controller::{Kind, controller, shown_as};
 use crate::facts::pod::node_signs;
 use crate::taint::OutOfService;
 

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1 as core;
 use maintenance_lease::protocol::Instant;
 
 pub use self::attachment::{Attachment, Orphan, orphan};
-use crate::facts::owner::{controller, shown_as};
+use crate::controller::{controller, shown_as};
 use crate::facts::source::claims;
 use crate::node_health::Health;
 use crate::why::{Diagnosis, State, Unread};

@@ -11,7 +11,7 @@ use maintenance_lease::protocol::Now;
 
 use super::taint_eviction::taint_eviction;
 use super::{Blocked, Diagnosis, Eviction, Finalizer, Reason, State, waiting};
-use crate::facts::owner::{Kind, controller, shown_as};
+use crate::controller::{Kind, controller, shown_as};
 use crate::facts::selectors::is_usable_on;
 use crate::facts::source::claims;
 use crate::facts::volumes::{is_multi, modes};

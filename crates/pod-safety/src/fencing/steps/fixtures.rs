@@ -95,6 +95,7 @@ pub(super) fn fenced() -> FencingEvidence {
         boot_id: "b".to_owned(),
         node_uid: "u".to_owned(),
         hold: None,
+        removed: None,
     });
     evidence.signs.since = Some(Since::SameBoot);
     evidence
