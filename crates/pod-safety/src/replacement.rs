@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::constants::JOB_TRACKING;
 use crate::controller::{Kind, controller};
 use crate::facts::PodSnapshot;
-use crate::facts::pod::{has_ended, is_of_lost_node};
+use crate::facts::pod::{has_ended, is_of_lost_node, phase};
 use crate::facts::replacement::{member, ordinals};
 use crate::fencing::cost::leaves;
 use crate::outcome::{Outcome, Replacement};
@@ -117,8 +117,9 @@ impl Removed {
     fn replacement(&self, pods: &[Pod], taken: &mut Replacements) -> Option<Replacement> {
         let same_controller = self.same_controller.as_ref()?;
         let others = self.others(pods);
+        // After a pod that failed, the controller creates another one, up to its limit of retries.
         let mut since: Vec<&Pod> = others
-            .filter(|other| same_controller.is_since(other) && !has_failed(other))
+            .filter(|other| same_controller.is_since(other) && phase(other) != "Failed")
             .collect();
         since.sort_by_cached_key(|pod| {
             let metadata = &pod.metadata;
@@ -255,22 +256,12 @@ impl SameController {
     }
 }
 
-/// Whether the pod failed. Its controller creates another pod, up to its limit of retries.
-fn has_failed(pod: &Pod) -> bool {
-    let status = pod.status.as_ref();
-    status.and_then(|status| status.phase.as_deref()) == Some("Failed")
-}
-
 impl Replacement {
     fn of(pod: &Pod) -> Self {
-        let phase = pod
-            .status
-            .as_ref()
-            .and_then(|status| status.phase.as_deref());
         let is_deleting = pod.metadata.deletion_timestamp.is_some();
-        let is_back = match phase {
-            Some("Running") => !is_deleting && !is_of_lost_node(pod),
-            phase => phase == Some("Succeeded"),
+        let is_back = match phase(pod) {
+            "Running" => !is_deleting && !is_of_lost_node(pod),
+            phase => phase == "Succeeded",
         };
         let PodSnapshot {
             name, uid, node, ..

@@ -240,7 +240,7 @@ fn locks(evidence: &Evidence) -> BTreeMap<String, Known<Lock>> {
 
 fn to_watch(evidence: &Evidence, now: Now) -> Vec<(String, Heartbeat)> {
     let nodes = evidence.nodes.iter();
-    let to_watch = nodes.filter_map(|(name, node)| match node.sight() {
+    let to_watch = nodes.filter_map(|(name, node)| match node.snapshot() {
         Known::Yes(NodeSnapshot::Present(there)) => {
             Some((name.clone(), there.signs.to_watch(now)?))
         }

@@ -50,6 +50,7 @@ pub(super) fn there() -> PresentNode {
         version: "7".to_owned(),
         finalizers: Vec::new(),
         deleting: false,
+        taints: Vec::new(),
         signs: Signs {
             ready: None,
             heartbeat: Known::Yes(None),

@@ -4,6 +4,7 @@ pub mod deletion;
 pub mod fencing;
 mod gather;
 mod nodes;
+mod objects;
 mod pods;
 pub mod reader;
 mod remains;

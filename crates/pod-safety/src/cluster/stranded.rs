@@ -13,17 +13,19 @@ use maintenance_lease::protocol::{Instant, Now};
 use maintenance_lease::{Error, Right, escape};
 
 use super::Reader;
+use super::objects::needed;
 use super::pods::on_pods;
-use super::why::{needed, newest};
-use crate::facts::NodeRow;
+use super::why::newest;
+use crate::facts::pod::{has_ended, namespace, node_name};
 use crate::facts::selectors::is_limited;
 use crate::facts::source::claims;
+use crate::facts::{NodeRow, PresentNode};
 use crate::known::{Known, Why};
 use crate::node_health::Health;
 use crate::stranded::{
     Attachment, Kept, Stranded, StrandedPod, StrandedVolume, blocked, is_stuck, orphan, own_claims,
 };
-use crate::why::pod::{PodEvidence, SeenNode, has_kubelet, is_over, node_name, state};
+use crate::why::pod::{PodEvidence, has_kubelet, state};
 use crate::why::{Diagnosis, State, Unread, diagnose_pod};
 use crate::wire::instant;
 
@@ -32,14 +34,14 @@ const PODS: &str = "/api/v1/pods";
 /// The nodes of a cluster.
 pub(super) struct Nodes {
     /// Those that were read; `None`: there is no such Node.
-    read: BTreeMap<String, Option<SeenNode>>,
+    read: BTreeMap<String, Option<PresentNode>>,
     /// All were read, so others don't exist.
     is_complete: bool,
 }
 
 impl Nodes {
     /// The Node of this name, if that is known.
-    fn get(&self, name: &str) -> Option<Option<&SeenNode>> {
+    fn get(&self, name: &str) -> Option<Option<&PresentNode>> {
         match self.read.get(name) {
             Some(seen) => Some(seen.as_ref()),
             None => (self.is_complete && !name.is_empty()).then_some(None),
@@ -146,12 +148,12 @@ impl Reader {
     pub(super) async fn all_nodes(&self) -> Result<Nodes, Error> {
         let nodes = self.select_nodes(|node| {
             let name = node.metadata.name.clone().unwrap_or_default();
-            let seen = SeenNode::of(&node, Known::Unknown(Why::NotRead));
+            let seen = PresentNode::of(&node, Known::Unknown(Why::NotRead));
             Some((name, Some(seen)))
         });
         let (nodes, heartbeats) = join!(nodes, self.heartbeats());
         let nodes = nodes.map_err(|error| Right::on_nodes("list").explain(error))?;
-        let mut read: BTreeMap<String, Option<SeenNode>> = nodes.into_iter().collect();
+        let mut read: BTreeMap<String, Option<PresentNode>> = nodes.into_iter().collect();
         let heartbeats = Known::of(heartbeats, || "list heartbeats".to_owned());
         for (name, seen) in &mut read {
             if let Some(seen) = seen {
@@ -379,7 +381,7 @@ impl RelatedObjects {
 
     /// The attachments that nobody needs. `pods` are those on nodes that are not well.
     fn orphans(&self, attached: Vec<(Attachment, Health)>, pods: &[Pod]) -> Vec<StrandedVolume> {
-        let users = pods.iter().filter(|pod| !is_over(pod));
+        let users = pods.iter().filter(|pod| !has_ended(pod));
         let used: BTreeSet<(&str, (String, String))> = users
             .flat_map(|pod| own_claims(pod).map(|claim| (node_name(pod), claim)))
             .collect();
@@ -415,10 +417,6 @@ where
         all.find(|one| one.metadata().name.as_deref() == Some(name))
             .cloned()
     })
-}
-
-fn namespace(pod: &Pod) -> &str {
-    pod.metadata.namespace.as_deref().unwrap_or_default()
 }
 
 impl StrandedPod {

@@ -28,7 +28,7 @@ pub struct Evidence {
 }
 
 /// What was read about a node.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct NodeEvidence {
     /// The Node; `None`: there is none.
     pub node: Known<Option<Node>>,
@@ -79,7 +79,7 @@ pub struct Cluster {
 impl NodeEvidence {
     /// The Node with its heartbeat.
     #[must_use]
-    pub fn sight(&self) -> Known<NodeSnapshot> {
+    pub fn snapshot(&self) -> Known<NodeSnapshot> {
         self.node.as_ref().map(|node| match node {
             Some(node) => {
                 NodeSnapshot::Present(Box::new(PresentNode::of(node, self.heartbeat.clone())))

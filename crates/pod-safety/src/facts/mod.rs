@@ -28,7 +28,7 @@ pub use volumes::Volume;
 use k8s_openapi::api::core::v1::Pod;
 use maintenance_lease::protocol::Now;
 
-use crate::known::{Known, Why};
+use crate::known::Known;
 use crate::node_health::Heartbeat;
 
 /// All that the checks of a pod look at.
@@ -79,34 +79,25 @@ impl Facts {
     /// The facts about `pod` in what was read, at `now`.
     #[must_use]
     pub fn of(pod: &Pod, evidence: &Evidence, now: Now) -> Self {
-        let sight = PodSnapshot::of(pod);
-        let unread = || Why::NotRead;
-        let node = evidence.nodes.get(&sight.node);
-        let namespace = evidence.namespaces.get(&sight.namespace);
+        let snapshot = PodSnapshot::of(pod);
+        let (no_node, no_namespace) = (NodeEvidence::default(), NamespaceEvidence::default());
+        let node = evidence.nodes.get(&snapshot.node).unwrap_or(&no_node);
+        let namespace = evidence.namespaces.get(&snapshot.namespace);
+        let namespace = namespace.unwrap_or(&no_namespace);
         let owner = Owner::of(pod, namespace);
         Self {
-            node: node.map_or_else(|| Known::Unknown(unread()), NodeEvidence::sight),
-            heartbeat: node.map_or_else(|| Known::Unknown(unread()), |node| node.heartbeat.clone()),
-            lock: node.map_or_else(|| Known::Unknown(unread()), |node| node.lock.clone()),
-            remediation: node
-                .map_or_else(|| Known::Unknown(unread()), |node| node.remediation.clone()),
-            zone: node.map_or_else(|| Known::Unknown(unread()), |node| node.zone.clone()),
+            node: node.snapshot(),
+            heartbeat: node.heartbeat.clone(),
+            lock: node.lock.clone(),
+            remediation: node.remediation.clone(),
+            zone: node.zone.clone(),
             volumes: volumes::of(pod, evidence),
             obstacles: replacement::of(pod, &owner, evidence, now),
             owner,
-            budgets: namespace.map_or_else(
-                || Known::Unknown(unread()),
-                |namespace| budgets::covering(pod, &namespace.budgets),
-            ),
-            may_delete: namespace.map_or_else(
-                || Known::Unknown(unread()),
-                |namespace| namespace.may_delete.clone(),
-            ),
-            may_patch_status: namespace.map_or_else(
-                || Known::Unknown(unread()),
-                |namespace| namespace.may_patch_status.clone(),
-            ),
-            pod: sight,
+            budgets: budgets::covering(pod, &namespace.budgets),
+            may_delete: namespace.may_delete.clone(),
+            may_patch_status: namespace.may_patch_status.clone(),
+            pod: snapshot,
         }
     }
 }
@@ -116,7 +107,7 @@ impl NodeFacts {
     #[must_use]
     pub fn of(read: &NodeEvidence, may_delete: Known<bool>) -> Self {
         Self {
-            node: read.sight(),
+            node: read.snapshot(),
             lock: read.lock.clone(),
             remediation: read.remediation.clone(),
             zone: read.zone.clone(),

@@ -10,6 +10,7 @@ use crate::constants::{EXCLUDED, REGION, SMALL_ZONE, UNHEALTHY_ZONE_PERCENT, ZON
 use crate::fencing::record::{How, Since};
 use crate::known::Known;
 use crate::node_health::{Health, Heartbeat, KubeletState, Signs, kubelet_state};
+use crate::taint::NoExecute;
 
 /// The Node, or its absence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +35,8 @@ pub struct PresentNode {
     pub finalizers: Vec<String>,
     /// It was deleted, and stays for its finalizers.
     pub deleting: bool,
+    /// Its taints that evict pods.
+    pub taints: Vec<NoExecute>,
     /// Its signs of life.
     pub signs: Signs,
 }
@@ -81,6 +84,7 @@ impl PresentNode {
             version: node.metadata.resource_version.clone().unwrap_or_default(),
             finalizers: node.metadata.finalizers.clone().unwrap_or_default(),
             deleting: node.metadata.deletion_timestamp.is_some(),
+            taints: NoExecute::of(node),
             signs: Signs::of(node, heartbeat),
         }
     }

@@ -85,23 +85,17 @@ impl Siblings {
 
 impl Owner {
     /// What recreates `pod`.
-    pub(super) fn of(pod: &Pod, namespace: Option<&NamespaceEvidence>) -> Self {
+    pub(super) fn of(pod: &Pod, namespace: &NamespaceEvidence) -> Self {
         let Some(reference) = controller(&pod.metadata) else {
             return Self::Nothing;
         };
         let what = shown_as(reference);
-        let unread = NamespaceEvidence::default();
-        let namespace_read = namespace.unwrap_or(&unread);
         let mut event_on = object_reference(reference, pod.metadata.namespace.clone());
         let mut shown = what.clone();
         let mut siblings = None;
         let promise = match Kind::of(reference) {
             Kind::StatefulSet => {
-                let set = found(
-                    &namespace_read.stateful_sets,
-                    |set| &set.metadata,
-                    reference,
-                );
+                let set = found(&namespace.stateful_sets, |set| &set.metadata, reference);
                 siblings = Some(match set {
                     Known::Yes(None) => return Self::Gone { was: what },
                     Known::Yes(Some(set)) => {
@@ -115,7 +109,7 @@ impl Owner {
                 });
                 Known::Yes(Promise::OneOfEachName)
             }
-            Kind::Job => match found(&namespace_read.jobs, |job| &job.metadata, reference) {
+            Kind::Job => match found(&namespace.jobs, |job| &job.metadata, reference) {
                 Known::Yes(Some(Found::Itself(job))) => Known::Yes(promise_of_job(job)),
                 // One that promises nothing has pods of its own, and makes no more of them for this one.
                 Known::Yes(Some(Found::SameName(job))) if promise_of_job(job) != Promise::None => {
@@ -127,7 +121,7 @@ impl Owner {
                 Known::Unknown(why) => Known::Unknown(why),
             },
             Kind::ReplicaSet => {
-                match found(&namespace_read.replica_sets, |set| &set.metadata, reference) {
+                match found(&namespace.replica_sets, |set| &set.metadata, reference) {
                     Known::Yes(None | Some(Found::SameName(_))) => {
                         return Self::Gone { was: what };
                     }

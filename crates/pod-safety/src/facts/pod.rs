@@ -60,11 +60,7 @@ impl PodSnapshot {
             name: text(&metadata.name),
             uid: text(&metadata.uid),
             version: text(&metadata.resource_version),
-            node: pod
-                .spec
-                .as_ref()
-                .and_then(|spec| spec.node_name.clone())
-                .unwrap_or_default(),
+            node: node_name(pod).to_owned(),
             mirror: is_static(metadata),
             ends: metadata.deletion_timestamp.as_ref().map(instant),
             grace: metadata.deletion_grace_period_seconds.unwrap_or(0),
@@ -102,11 +98,33 @@ fn is_tracked(pod: &ObjectMeta) -> bool {
     finalizers.into_iter().any(|name| name == JOB_TRACKING)
 }
 
-/// Whether its phase is one that it never leaves.
-pub(crate) fn has_ended(pod: &Pod) -> bool {
+/// The namespace of a pod.
+pub(crate) fn namespace(pod: &Pod) -> &str {
+    pod.metadata.namespace.as_deref().unwrap_or_default()
+}
+
+/// The pod as `NAMESPACE/NAME`.
+pub(crate) fn full_name(pod: &Pod) -> String {
+    let name = pod.metadata.name.as_deref().unwrap_or_default();
+    format!("{}/{name}", namespace(pod))
+}
+
+/// The node of a pod; empty if it has none.
+pub(crate) fn node_name(pod: &Pod) -> &str {
+    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+    node.unwrap_or_default()
+}
+
+/// The phase of a pod; empty if it has none.
+pub(crate) fn phase(pod: &Pod) -> &str {
     let status = pod.status.as_ref();
     let phase = status.and_then(|status| status.phase.as_deref());
-    matches!(phase, Some("Failed" | "Succeeded"))
+    phase.unwrap_or_default()
+}
+
+/// Whether its phase is one that it never leaves.
+pub(crate) fn has_ended(pod: &Pod) -> bool {
+    matches!(phase(pod), "Failed" | "Succeeded")
 }
 
 fn condition<'a>(pod: &'a Pod, kind: &str) -> Option<&'a PodCondition> {

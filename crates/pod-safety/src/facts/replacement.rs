@@ -8,6 +8,7 @@ use maintenance_lease::protocol::Now;
 
 use super::evidence::{Evidence, NamespaceEvidence};
 use super::owner::{Owner, Promise};
+use super::pod::{namespace, node_name};
 use super::quotas::{self, Full};
 use super::selectors::{is_limited, is_usable_on};
 use super::source::{Source, sources};
@@ -39,8 +40,7 @@ pub enum Obstacle {
 /// The obstacles for the replacement of `pod` of this owner, as far as they are known.
 pub(super) fn of(pod: &Pod, owner: &Owner, evidence: &Evidence, now: Now) -> Vec<Obstacle> {
     let kind = controller(&pod.metadata).map(Kind::of);
-    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-    let (Some(kind), Some(namespace)) = (kind, evidence.namespaces.get(namespace)) else {
+    let (Some(kind), Some(namespace)) = (kind, evidence.namespaces.get(namespace(pod))) else {
         return Vec::new();
     };
     let mut obstacles = Vec::new();
@@ -124,7 +124,6 @@ fn of_member(pod: &Pod, namespace: &NamespaceEvidence) -> Option<Obstacle> {
 
 /// The claims of `pod` whose volumes no other node that is ready can reach.
 fn bound_claims(pod: &Pod, namespace: &NamespaceEvidence, evidence: &Evidence) -> Vec<String> {
-    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
     let (Some(claims), Some(volumes), Some(rows)) = (
         namespace.claims.yes(),
         evidence.cluster.volumes.yes(),
@@ -134,7 +133,7 @@ fn bound_claims(pod: &Pod, namespace: &NamespaceEvidence, evidence: &Evidence) -
     };
     let others = || {
         rows.iter()
-            .filter(|row| row.is_ready && Some(&*row.name) != node)
+            .filter(|row| row.is_ready && row.name != node_name(pod))
     };
     let is_bound = |name: &String| {
         let claim = claims

@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::known::Why;
 
 fn read<T: DeserializeOwned>(object: Value) -> T {
     serde_json::from_value(object).expect("an object")
@@ -82,7 +83,7 @@ fn a_controller_that_was_made_anew_keeps_its_promises() {
         let owners = pod.metadata.owner_references.as_mut().expect("owners");
         owners[1].kind = kind.to_owned();
         owners[1].api_version = format!("{group}/v1");
-        Owner::of(&pod, Some(&namespace))
+        Owner::of(&pod, &namespace)
     };
     let anew = |owner: &Owner| match owner {
         Owner::Controller {
@@ -277,10 +278,7 @@ fn a_disk_that_is_attached_without_a_driver_is_found_in_the_status_of_its_node()
         let mut evidence = evidence(json!([]), claims.clone(), volumes.clone());
         let node = NodeEvidence {
             node: node.map(|node| node.map(read)),
-            heartbeat: unread(),
-            lock: unread(),
-            remediation: unread(),
-            zone: unread(),
+            ..NodeEvidence::default()
         };
         evidence.nodes.insert("worker-1".to_owned(), node);
         let facts = facts(&pod("False", &volume), &evidence);
@@ -380,11 +378,8 @@ fn unread_facts_are_unknown() {
 fn a_heartbeat_that_was_read_is_known_without_its_node() {
     let renewed = Known::Yes(Some(Instant::from_micros(7).into()));
     let node = NodeEvidence {
-        node: unread(),
         heartbeat: renewed.clone(),
-        lock: unread(),
-        remediation: unread(),
-        zone: unread(),
+        ..NodeEvidence::default()
     };
     let evidence = Evidence {
         nodes: [("worker-1".to_owned(), node)].into(),

@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaimSp
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 
 use super::evidence::{Cluster, Evidence, NodeEvidence};
+use super::pod::{namespace, node_name};
 use super::source::{Source, is_read_only, volumes};
 use crate::controller::{Kind, controller};
 use crate::known::{Known, Why};
@@ -41,13 +42,11 @@ struct Place<'a> {
 /// The volumes of `pod` that other nodes can reach and that it may write to. One that was never placed
 /// writes to nothing.
 pub(super) fn of(pod: &Pod, evidence: &Evidence) -> Vec<Volume> {
-    let spec = pod.spec.as_ref();
-    let node = spec.and_then(|spec| spec.node_name.as_deref());
-    let Some(node) = node.filter(|node| !node.is_empty()) else {
+    let node = node_name(pod);
+    if node.is_empty() {
         return Vec::new();
-    };
-    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-    let namespace = evidence.namespaces.get(namespace);
+    }
+    let namespace = evidence.namespaces.get(namespace(pod));
     let place = Place {
         node,
         in_tree: in_tree(evidence.nodes.get(node)),

@@ -4,8 +4,8 @@ use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::StorageClass;
 
 use super::finalizer::PVC_PROTECTION;
-use super::pod::{is_over, node_name};
 use super::{Diagnosis, Finalizer, Reason, State, User};
+use crate::facts::pod::{has_ended, node_name};
 use crate::facts::source::{claims, volumes};
 use crate::known::Known;
 use crate::wire::instant;
@@ -127,7 +127,7 @@ fn users(found: &mut Diagnosis, evidence: &ClaimEvidence) -> Vec<User> {
     users
         .map(|pod| User {
             name: pod.metadata.name.clone().unwrap_or_default(),
-            finished: is_over(pod),
+            finished: has_ended(pod),
         })
         .collect()
 }

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{
-    Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodStatus,
-};
+use k8s_openapi::api::core::v1::{Namespace, PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 use maintenance_lease::protocol::Now;
@@ -12,13 +10,13 @@ use maintenance_lease::protocol::Now;
 use super::taint_eviction::taint_eviction;
 use super::{Blocked, Diagnosis, Eviction, Finalizer, Reason, State, waiting};
 use crate::controller::{Kind, controller, shown_as};
+use crate::facts::pod::{node_name, phase};
 use crate::facts::selectors::is_usable_on;
 use crate::facts::source::claims;
 use crate::facts::volumes::{is_multi, modes};
-use crate::facts::{NodeRow, PodSnapshot};
+use crate::facts::{NodeRow, PodSnapshot, PresentNode};
 use crate::known::Known;
-use crate::node_health::{Health, Heartbeat, Signs};
-use crate::taint::NoExecute;
+use crate::node_health::Health;
 use crate::wire::instant;
 
 /// What was read for a pod: only what is needed.
@@ -29,7 +27,7 @@ pub struct PodEvidence {
     /// Its namespace, if the pod is being deleted.
     pub namespace: Known<Option<Namespace>>,
     /// Its Node, and others that hold its volumes; `None`: there is no such Node.
-    pub nodes: BTreeMap<String, Known<Option<SeenNode>>>,
+    pub nodes: BTreeMap<String, Known<Option<PresentNode>>>,
     /// Its claims by name.
     pub claims: BTreeMap<String, Known<Option<PersistentVolumeClaim>>>,
     /// The volumes of its claims by name.
@@ -44,26 +42,6 @@ pub struct PodEvidence {
     pub budgets: Known<Vec<PodDisruptionBudget>>,
     /// The newest warning about it, as a reason.
     pub warning: Known<Option<Reason>>,
-}
-
-/// A Node, as far as its pods are concerned.
-#[derive(Clone, Debug)]
-pub struct SeenNode {
-    /// Its signs of life.
-    pub signs: Signs,
-    /// Its taints that evict pods.
-    pub taints: Vec<NoExecute>,
-}
-
-impl SeenNode {
-    /// `node`, whose kubelet's heartbeat was read beside it.
-    #[must_use]
-    pub fn of(node: &Node, heartbeat: Known<Option<Heartbeat>>) -> Self {
-        Self {
-            signs: Signs::of(node, heartbeat),
-            taints: NoExecute::of(node),
-        }
-    }
 }
 
 impl PodEvidence {
@@ -225,7 +203,7 @@ fn health_of(
     now: Now,
 ) -> Option<Health> {
     let seen = found.known("nodes", evidence.nodes.get(name)?)?;
-    let Some(SeenNode { signs, .. }) = seen else {
+    let Some(PresentNode { signs, .. }) = seen else {
         return Some(Health::Gone);
     };
     found.known("heartbeats", &signs.heartbeat);
@@ -249,7 +227,10 @@ fn unfinished(pod: &Pod) -> Reason {
 
 /// Adds what the scheduler says of a pod without a node.
 fn scheduling(found: &mut Diagnosis, pod: &Pod) {
-    let conditions = status(pod).and_then(|status| status.conditions.as_deref());
+    let conditions = pod
+        .status
+        .as_ref()
+        .and_then(|status| status.conditions.as_deref());
     let scheduled = conditions.unwrap_or_default().iter();
     let refused = { scheduled }.find(|one| one.type_ == "PodScheduled" && one.status == "False");
     let gates = pod
@@ -413,26 +394,6 @@ fn is_attached(attachment: &VolumeAttachment) -> bool {
         .status
         .as_ref()
         .is_some_and(|status| status.attached)
-}
-
-/// The node of a pod; empty if it has none.
-pub(crate) fn node_name(pod: &Pod) -> &str {
-    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
-    node.unwrap_or_default()
-}
-
-/// Whether it has ended by itself.
-pub(crate) fn is_over(pod: &Pod) -> bool {
-    matches!(phase(pod), "Succeeded" | "Failed")
-}
-
-fn status(pod: &Pod) -> Option<&PodStatus> {
-    pod.status.as_ref()
-}
-
-fn phase(pod: &Pod) -> &str {
-    let phase = status(pod).and_then(|status| status.phase.as_deref());
-    phase.unwrap_or_default()
 }
 
 #[cfg(test)]
