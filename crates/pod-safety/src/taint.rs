@@ -26,7 +26,10 @@ impl OutOfService {
     /// Those among `taints`.
     pub fn of<'a>(taints: impl IntoIterator<Item = &'a Taint>) -> Self {
         let mut worst = Self::No;
-        for taint in taints.into_iter().filter(|taint| says_so(&taint.key)) {
+        for taint in taints
+            .into_iter()
+            .filter(|taint| is_out_of_service(&taint.key))
+        {
             match NoExecute::read(taint) {
                 Some(evicting) => return Self::Evicting(evicting),
                 None => worst = Self::Asserted,
@@ -58,7 +61,7 @@ impl OutOfService {
 }
 
 /// Whether a taint with this key asserts that nothing runs on its node any more.
-pub(crate) fn says_so(key: &str) -> bool {
+pub(crate) fn is_out_of_service(key: &str) -> bool {
     key == OUT_OF_SERVICE
 }
 

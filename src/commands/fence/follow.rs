@@ -23,11 +23,11 @@ impl FenceRun<'_> {
         timeout: &mut Timeout,
     ) -> Result<(), Failure> {
         let target = self.target;
-        let taint = &observed.evidence.signs.out_of_service;
+        let taint = &observed.evidence.state.out_of_service;
         let remains = target.follow(taint, timeout).await?;
         self.check_lock_at_end(observed).await;
         let is_empty = remains.is_over();
-        if let Some(record) = &observed.evidence.signs.record {
+        if let Some(record) = &observed.evidence.state.record {
             self.outcome = Some(Fencing::fenced(&target.node, record, &remains));
         }
         if !is_empty {
@@ -35,7 +35,7 @@ impl FenceRun<'_> {
         }
         let terminal = target.session.terminal;
         terminal.remark(fencing::nothing_left(&target.node));
-        let record = observed.evidence.signs.record.as_ref();
+        let record = observed.evidence.state.record.as_ref();
         match record.and_then(|record| record.removed.clone()) {
             Some(recorded) => self.remember(recorded),
             None if self.is_seen_before => {}

@@ -34,7 +34,7 @@ impl FenceRun<'_> {
 
     /// Reports that the node is fenced, if somebody else or an earlier run did it, and marks its Lease.
     pub(super) async fn report_fenced(&mut self, observed: &Observed) {
-        if let Some(record) = &observed.evidence.signs.record
+        if let Some(record) = &observed.evidence.state.record
             && !self.recording.is_there()
         {
             self.report(observed, record, true).await;

@@ -242,7 +242,7 @@ fn to_watch(evidence: &Evidence, now: Now) -> Vec<(String, Heartbeat)> {
     let nodes = evidence.nodes.iter();
     let to_watch = nodes.filter_map(|(name, node)| match node.snapshot() {
         Known::Yes(NodeSnapshot::Present(there)) => {
-            Some((name.clone(), there.signs.to_watch(now)?))
+            Some((name.clone(), there.state.to_watch(now)?))
         }
         Known::Yes(NodeSnapshot::Gone { .. }) | Known::Unknown(_) => None,
     });

@@ -139,7 +139,7 @@ impl Deleted {
 
 fn promise(seen: &ReadPod) -> Option<Promise> {
     match &seen.facts.owner {
-        Owner::Controller { promise, .. } => promise.yes().copied(),
+        Owner::Controller { promise, .. } => promise.value().copied(),
         Owner::Nothing | Owner::Gone { .. } => None,
     }
 }

@@ -87,8 +87,8 @@ pub fn of_pod(facts: &Facts, first: Option<&str>, now: Now) -> Vec<Verdict> {
     if facts.pod.never_ran() {
         verdicts.push(node::none());
     } else {
-        let indirect = node::IndirectSigns {
-            node_signs: &facts.pod.node_signs,
+        let indirect = node::IndirectEvidence {
+            conditions: &facts.pod.conditions,
             heartbeat: &facts.heartbeat,
         };
         verdicts.extend(node::check(&facts.node, Some(indirect), now));

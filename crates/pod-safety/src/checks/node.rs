@@ -3,11 +3,11 @@
 use maintenance_lease::protocol::Now;
 
 use super::verdict::Verdict;
-use crate::constants::{HEARTBEAT_LASTS, POD_GC};
-use crate::facts::{Fenced, NodeSigns, NodeSnapshot, PresentNode};
+use crate::constants::{HEARTBEAT_DURATION, POD_GC};
+use crate::facts::{Fenced, NodeSnapshot, PodConditions, PresentNode};
 use crate::fencing::record::Since;
 use crate::known::{Known, Why};
-use crate::node_health::{Health, Heartbeat, KubeletState, Signs, Status, is_fresh, trusted};
+use crate::node_health::{Health, Heartbeat, KubeletState, NodeState, Status, is_fresh, trusted};
 use crate::words::age;
 
 /// The kubelet of the node is alive.
@@ -18,9 +18,9 @@ pub(crate) const FENCED: &str = "fenced";
 
 /// What other objects show about a node, for users who may not read nodes.
 #[derive(Clone, Copy)]
-pub(super) struct IndirectSigns<'a> {
+pub(super) struct IndirectEvidence<'a> {
     /// What a pod of the node says of it.
-    pub(super) node_signs: &'a NodeSigns,
+    pub(super) conditions: &'a PodConditions,
     /// When its kubelet last renewed its heartbeat.
     pub(super) heartbeat: &'a Known<Option<Heartbeat>>,
 }
@@ -28,7 +28,7 @@ pub(super) struct IndirectSigns<'a> {
 /// Whether the node lives, from the Node itself, else from `indirect` signs.
 pub(super) fn check(
     node: &Known<NodeSnapshot>,
-    indirect: Option<IndirectSigns<'_>>,
+    indirect: Option<IndirectEvidence<'_>>,
     now: Now,
 ) -> Vec<Verdict> {
     match node {
@@ -38,7 +38,7 @@ pub(super) fn check(
             verdicts
         }
         Known::Yes(NodeSnapshot::Gone { heartbeat }) => of_gone(heartbeat, now),
-        Known::Unknown(why) => vec![of_indirect_signs(indirect, why, now)],
+        Known::Unknown(why) => vec![of_indirect_evidence(indirect, why, now)],
     }
 }
 
@@ -51,11 +51,11 @@ pub(super) fn none() -> Verdict {
 }
 
 fn of_there(there: &PresentNode, now: Now) -> Vec<Verdict> {
-    let signs = &there.signs;
-    let heartbeat = &signs.heartbeat;
+    let state = &there.state;
+    let heartbeat = &state.heartbeat;
     let alive = |words: &str| alive(words, heartbeat, now);
-    let said = said(signs, now);
-    match (signs.health(now), signs.kubelet_state(now)) {
+    let said = said(state, now);
+    match (state.health(now), state.kubelet_state(now)) {
         (Health::Restarted { .. }, _) => vec![alive(
             "the node was restarted since it was fenced, and its kubelet is alive: unfence it",
         )],
@@ -63,7 +63,7 @@ fn of_there(there: &PresentNode, now: Now) -> Vec<Verdict> {
             "its kubelet is alive, although the node has the out-of-service taint",
         )],
         (Health::Ready, _) => vec![alive("the node is ready: its kubelet can end the pods")],
-        (_, Some(KubeletState::Alive)) if signs.is_fresh(now) == Some(true) => vec![alive(
+        (_, Some(KubeletState::Alive)) if state.is_fresh(now) == Some(true) => vec![alive(
             "the node is not ready, but its kubelet is alive and can end the pods",
         )],
         (_, Some(KubeletState::Alive)) => vec![alive(
@@ -72,7 +72,7 @@ fn of_there(there: &PresentNode, now: Now) -> Vec<Verdict> {
         (_, None) => vec![Verdict::unread(
             NODE_ALIVE,
             &format!("{said}; whether its kubelet is alive"),
-            &why_unknown(signs, now),
+            &why_unknown(state, now),
         )],
         (_, Some(KubeletState::Late | KubeletState::Unreachable)) => vec![Verdict::info(
             UNREACHABLE,
@@ -91,12 +91,12 @@ fn of_there(there: &PresentNode, now: Now) -> Vec<Verdict> {
 
 /// Describes a node that is not ready: unreachable if the control plane gets no heartbeat, and otherwise
 /// as its kubelet reported.
-fn said(signs: &Signs, now: Now) -> String {
-    let since = signs.ready.and_then(|ready| ready.since);
+fn said(state: &NodeState, now: Now) -> String {
+    let since = state.ready.and_then(|ready| ready.since);
     let long = since.map_or_else(String::new, |since| {
         format!(" for {}", age(now.earliest - since))
     });
-    match signs.status() {
+    match state.status() {
         Some(Status::Unknown) if long.is_empty() => "the node is unreachable".to_owned(),
         Some(Status::Unknown) => format!("the node has been unreachable{long}"),
         Some(Status::True | Status::False) => {
@@ -107,8 +107,8 @@ fn said(signs: &Signs, now: Now) -> String {
 }
 
 /// Why it is not known whether the kubelet is alive.
-fn why_unknown(signs: &Signs, now: Now) -> Why {
-    match signs.trusted_heartbeat(now) {
+fn why_unknown(state: &NodeState, now: Now) -> Why {
+    match state.trusted_heartbeat(now) {
         Known::Unknown(why) => why,
         Known::Yes(_) => Why::Inconclusive("it has no heartbeat".to_owned()),
     }
@@ -116,12 +116,12 @@ fn why_unknown(signs: &Signs, now: Now) -> Why {
 
 /// That a kubelet is alive, how old its `heartbeat` is, and from which age on the node would be unreachable.
 fn alive(words: &str, heartbeat: &Known<Option<Heartbeat>>, now: Now) -> Verdict {
-    let lasts = heartbeat.yes().copied().flatten();
-    let lasts = lasts.map_or(HEARTBEAT_LASTS, |heartbeat| heartbeat.lasts);
+    let duration = heartbeat.value().copied().flatten();
+    let duration = duration.map_or(HEARTBEAT_DURATION, |heartbeat| heartbeat.duration);
     let words = format!(
         "{words}; {}; a node is unreachable if it is not ready and its heartbeat is {} or older",
         beat(heartbeat, now),
-        age(lasts)
+        age(duration)
     );
     Verdict::blocker(NODE_ALIVE, words)
 }
@@ -197,9 +197,9 @@ fn of_gone(heartbeat: &Known<Option<Heartbeat>>, now: Now) -> Vec<Verdict> {
 }
 
 /// What can be said of the node without reading it.
-fn of_indirect_signs(indirect: Option<IndirectSigns<'_>>, why: &Why, now: Now) -> Verdict {
-    let Some(IndirectSigns {
-        node_signs,
+fn of_indirect_evidence(indirect: Option<IndirectEvidence<'_>>, why: &Why, now: Now) -> Verdict {
+    let Some(IndirectEvidence {
+        conditions,
         heartbeat,
     }) = indirect
     else {
@@ -210,27 +210,27 @@ fn of_indirect_signs(indirect: Option<IndirectSigns<'_>>, why: &Why, now: Now) -
     if matches!(heartbeat, Known::Yes(heartbeat) if is_fresh(heartbeat, now)) {
         return alive("could not read the node, but its kubelet is alive");
     }
-    if node_signs.ready {
+    if conditions.ready {
         return alive("the pod counts as ready, so its node is not reported as unreachable");
     }
-    let since = node_signs.unready_since.map_or_else(String::new, |since| {
+    let since = conditions.unready_since.map_or_else(String::new, |since| {
         format!(" for {}", age(now.earliest - since))
     });
-    let signs = [
-        (node_signs.node_lost, "NodeLost"),
-        (node_signs.evicted_by_taint, "evicted because of a taint"),
+    let marks = [
+        (conditions.node_lost, "NodeLost"),
+        (conditions.evicted_by_taint, "evicted because of a taint"),
     ];
-    let signs: Vec<&str> = signs
+    let marks: Vec<&str> = marks
         .into_iter()
-        .filter_map(|(is, sign)| is.then_some(sign))
+        .filter_map(|(is, mark)| is.then_some(mark))
         .collect();
-    let telling = match &signs[..] {
+    let telling = match &marks[..] {
         [] => format!(
             "the pod has not been ready{since}, which does not show whether its node is unreachable"
         ),
-        signs => format!(
+        marks => format!(
             "the pod's status shows an unreachable node: not ready{since}, {}",
-            signs.join(", ")
+            marks.join(", ")
         ),
     };
     let (what, why) = match heartbeat {
@@ -274,7 +274,7 @@ mod tests {
 
     fn verdicts(
         node: &Known<NodeSnapshot>,
-        indirect: Option<IndirectSigns<'_>>,
+        indirect: Option<IndirectEvidence<'_>>,
     ) -> Vec<(&'static str, Level)> {
         check(node, indirect, Now::at(NOW))
             .iter()
@@ -284,15 +284,15 @@ mod tests {
 
     fn node(status: Status, heartbeat: Known<Option<Heartbeat>>) -> PresentNode {
         let mut there = there();
-        there.signs.heartbeat = heartbeat;
-        there.signs.ready = Some(Ready {
+        there.state.heartbeat = heartbeat;
+        there.state.ready = Some(Ready {
             status,
             since: Some(NOW - Span::seconds(540)),
         });
         there
     }
 
-    fn sight(there: PresentNode) -> Known<NodeSnapshot> {
+    fn present(there: PresentNode) -> Known<NodeSnapshot> {
         Known::Yes(NodeSnapshot::Present(Box::new(there)))
     }
 
@@ -312,7 +312,7 @@ mod tests {
             (Status::Unknown, ahead(), (NODE_ALIVE, Unread)),
             (Status::False, Known::Yes(None), (NODE_ALIVE, Unread)),
         ] {
-            let found = verdicts(&sight(node(status, heartbeat.clone())), None);
+            let found = verdicts(&present(node(status, heartbeat.clone())), None);
             assert_eq!(found, [expected], "{status:?} {heartbeat:?}");
         }
     }
@@ -320,7 +320,7 @@ mod tests {
     #[test]
     fn sources_of_node_health_are_shown() {
         let words = |there: PresentNode| {
-            let verdicts = check(&sight(there), None, Now::at(NOW));
+            let verdicts = check(&present(there), None, Now::at(NOW));
             verdicts[0].words.clone()
         };
         for (there, expected) in [
@@ -354,7 +354,7 @@ mod tests {
     #[test]
     fn a_live_kubelet_is_reported_with_the_age_and_the_limit_of_its_heartbeat() {
         let words = |heartbeat| {
-            let verdicts = check(&sight(node(Status::True, heartbeat)), None, Now::at(NOW));
+            let verdicts = check(&present(node(Status::True, heartbeat)), None, Now::at(NOW));
             verdicts[0].words.clone()
         };
         for (heartbeat, message) in [
@@ -376,10 +376,10 @@ mod tests {
     #[test]
     fn a_node_that_was_restarted_since_it_was_fenced_is_to_be_unfenced() {
         let mut back = node(Status::True, ago(5));
-        back.signs.out_of_service = OutOfService::Asserted;
-        back.signs.record = Some(record());
-        back.signs.since = Some(Since::Restarted);
-        let verdicts = check(&sight(back), None, Now::at(NOW));
+        back.state.out_of_service = OutOfService::Asserted;
+        back.state.record = Some(record());
+        back.state.since = Some(Since::Restarted);
+        let verdicts = check(&present(back), None, Now::at(NOW));
         assert_eq!((verdicts[0].id, verdicts[0].level), (NODE_ALIVE, Blocker));
         let message =
             "the node was restarted since it was fenced, and its kubelet is alive: unfence it; ";
@@ -389,7 +389,7 @@ mod tests {
 
     #[test]
     fn of_a_node_that_never_said_anything_nothing_is_known() {
-        assert_eq!(verdicts(&sight(there()), None), [(NODE_ALIVE, Unread)]);
+        assert_eq!(verdicts(&present(there()), None), [(NODE_ALIVE, Unread)]);
     }
 
     #[test]
@@ -405,15 +405,15 @@ mod tests {
     #[test]
     fn a_fencing_counts_with_a_record_of_this_node_and_this_boot() {
         let mut fenced = node(Status::Unknown, ago(90));
-        fenced.signs.out_of_service = OutOfService::Asserted;
+        fenced.state.out_of_service = OutOfService::Asserted;
         assert_eq!(
-            verdicts(&sight(fenced.clone()), None),
+            verdicts(&present(fenced.clone()), None),
             [(UNREACHABLE, Info), (FENCED, Info)]
         );
-        fenced.signs.record = Some(record());
-        fenced.signs.since = Some(Since::SameBoot);
+        fenced.state.record = Some(record());
+        fenced.state.since = Some(Since::SameBoot);
         assert_eq!(
-            verdicts(&sight(fenced.clone()), None),
+            verdicts(&present(fenced.clone()), None),
             [(UNREACHABLE, Info), (FENCED, Ok)]
         );
         for (since, message) in [
@@ -431,17 +431,17 @@ mod tests {
             ),
         ] {
             let mut other = fenced.clone();
-            other.signs.since = Some(since);
-            let verdict = &check(&sight(other), None, Now::at(NOW))[1];
+            other.state.since = Some(since);
+            let verdict = &check(&present(other), None, Now::at(NOW))[1];
             assert_eq!((verdict.id, verdict.level), (FENCED, Info));
             assert!(verdict.words.contains(message), "{}", verdict.words);
         }
-        fenced.signs.heartbeat = ago(5);
+        fenced.state.heartbeat = ago(5);
         assert_eq!(
-            verdicts(&sight(fenced.clone()), None),
+            verdicts(&present(fenced.clone()), None),
             [(NODE_ALIVE, Blocker), (FENCED, Info)]
         );
-        let words = &check(&sight(fenced), None, Now::at(NOW))[1].words;
+        let words = &check(&present(fenced), None, Now::at(NOW))[1].words;
         assert!(
             words.ends_with("but its kubelet is alive and the node was not restarted"),
             "{words}"
@@ -451,15 +451,15 @@ mod tests {
     #[test]
     fn without_rights_on_nodes_the_pod_tells() {
         let unread = Known::Unknown(Why::Forbidden("get nodes".to_owned()));
-        let unreachable = NodeSigns {
+        let unreachable = PodConditions {
             ready: false,
             unready_since: Some(NOW - Span::seconds(540)),
             node_lost: true,
             evicted_by_taint: true,
         };
-        fn by(node_signs: &NodeSigns) -> IndirectSigns<'_> {
-            IndirectSigns {
-                node_signs,
+        fn by(conditions: &PodConditions) -> IndirectEvidence<'_> {
+            IndirectEvidence {
+                conditions,
                 heartbeat: &Known::Unknown(Why::NotRead),
             }
         }
@@ -472,12 +472,12 @@ mod tests {
             words.contains("not ready for 9m, NodeLost, evicted because of a taint"),
             "{words}"
         );
-        let words = &check(&unread, Some(by(&NodeSigns::default())), Now::at(NOW))[0].words;
+        let words = &check(&unread, Some(by(&PodConditions::default())), Now::at(NOW))[0].words;
         assert!(
             words.contains("does not show whether its node is unreachable"),
             "{words}"
         );
-        let ready = NodeSigns {
+        let ready = PodConditions {
             ready: true,
             ..unreachable
         };
@@ -488,15 +488,15 @@ mod tests {
     #[test]
     fn a_heartbeat_counts_if_the_node_was_not_read() {
         let unread = Known::Unknown(Why::Forbidden("get nodes".to_owned()));
-        let node_signs = NodeSigns::default();
+        let conditions = PodConditions::default();
         for (heartbeat, expected) in [
             (ago(5), (NODE_ALIVE, Blocker)),
             (ago(90), (NODE_ALIVE, Unread)),
             (ahead(), (NODE_ALIVE, Unread)),
             (Known::Yes(None), (NODE_ALIVE, Unread)),
         ] {
-            let indirect = IndirectSigns {
-                node_signs: &node_signs,
+            let indirect = IndirectEvidence {
+                conditions: &conditions,
                 heartbeat: &heartbeat,
             };
             assert_eq!(

@@ -3,10 +3,10 @@
 use k8s_openapi::api::core::v1::ObjectReference;
 use maintenance_lease::protocol::Instant;
 
-use crate::facts::{NodeSigns, Owner, PodSnapshot, PresentNode, Promise, Siblings};
+use crate::facts::{Owner, PodConditions, PodSnapshot, PresentNode, Promise, Siblings};
 use crate::fencing::Record;
 use crate::known::{Known, Why};
-use crate::node_health::Signs;
+use crate::node_health::NodeState;
 use crate::taint::OutOfService;
 
 /// The present.
@@ -31,7 +31,7 @@ pub(super) fn pod() -> PodSnapshot {
         finalizers: Vec::new(),
         job_waits: false,
         disrupted: false,
-        node_signs: NodeSigns::default(),
+        conditions: PodConditions::default(),
     }
 }
 
@@ -51,7 +51,7 @@ pub(super) fn there() -> PresentNode {
         finalizers: Vec::new(),
         deleting: false,
         taints: Vec::new(),
-        signs: Signs {
+        state: NodeState {
             ready: None,
             heartbeat: Known::Yes(None),
             reported: None,

@@ -21,7 +21,7 @@ use crate::facts::{
     Zone,
 };
 use crate::known::{Known, Why};
-use crate::node_health::{Heartbeat, Signs};
+use crate::node_health::{Heartbeat, NodeState};
 
 const LEASES: &str = "leases.coordination.k8s.io";
 
@@ -96,8 +96,8 @@ impl Reader {
             return (BTreeMap::new(), Known::Unknown(Why::NotRead));
         }
         let leases = locks.repository().namespace();
-        let (surroundings, may_patch, may_create, read) = join!(
-            self.surroundings(now),
+        let (cluster_nodes, may_patch, may_create, read) = join!(
+            self.cluster_nodes(now),
             self.may("patch", LEASES, Some(leases)),
             self.may("create", LEASES, Some(leases)),
             join_all(names.into_iter().map(|name| async move {
@@ -116,7 +116,7 @@ impl Reader {
                 let node = Known::of(node, || "get nodes".to_owned());
                 let zone = match &node {
                     Known::Unknown(why) => Known::Unknown(why.clone()),
-                    Known::Yes(_) => surroundings.as_ref().map(|all| all.around(&name, now)),
+                    Known::Yes(_) => cluster_nodes.as_ref().map(|all| all.zone_of(&name, now)),
                 };
                 let lease = Known::of(lock.map_err(cause), || {
                     format!("get {LEASES} in namespace {leases}")
@@ -149,17 +149,17 @@ impl Reader {
                 (name, evidence)
             })
             .collect();
-        (nodes, surroundings.map(|all| all.rows))
+        (nodes, cluster_nodes.map(|all| all.rows))
     }
 
     /// How many nodes of `node`'s zone, and of others, are unreachable at `now`, which is from before.
     pub async fn zone(&self, node: &str, now: Now) -> Known<Zone> {
-        let surroundings = self.surroundings(now).await;
-        surroundings.map(|all| all.around(node, now))
+        let cluster_nodes = self.cluster_nodes(now).await;
+        cluster_nodes.map(|all| all.zone_of(node, now))
     }
 
     /// All nodes, their heartbeats, and those that are unreachable at `now` and known to be fenced.
-    async fn surroundings(&self, now: Now) -> Known<Surroundings> {
+    async fn cluster_nodes(&self, now: Now) -> Known<ClusterNodes> {
         let (rows, heartbeats) = join!(self.node_rows(), self.heartbeats());
         let rows = Known::of(rows, || "list nodes".to_owned());
         let heartbeats = Known::of(heartbeats, || {
@@ -173,12 +173,12 @@ impl Reader {
         let fenced = join_all(candidates.map(|row| async {
             // A Node that can't be read counts as not fenced.
             let node = self.node(&row.name).await.ok().flatten()?;
-            let signs = Signs::of(&node, Known::Yes(heartbeats.get(&row.name).copied()));
-            let is_alive = signs.is_fresh(now) == Some(true);
-            (signs.is_fenced() && !is_alive).then(|| row.name.clone())
+            let state = NodeState::of(&node, Known::Yes(heartbeats.get(&row.name).copied()));
+            let is_alive = state.is_fresh(now) == Some(true);
+            (state.is_fenced() && !is_alive).then(|| row.name.clone())
         }));
         let fenced = fenced.await.into_iter().flatten().collect();
-        Known::Yes(Surroundings {
+        Known::Yes(ClusterNodes {
             rows,
             heartbeats,
             fenced,
@@ -300,7 +300,7 @@ fn unless_running(by_lease: Known<Remediation>, unread: &Why) -> Known<Remediati
 }
 
 /// The nodes of the cluster.
-struct Surroundings {
+struct ClusterNodes {
     rows: Vec<NodeRow>,
     /// Of each kubelet.
     heartbeats: HashMap<String, Heartbeat>,
@@ -308,9 +308,9 @@ struct Surroundings {
     fenced: BTreeSet<String>,
 }
 
-impl Surroundings {
-    fn around(&self, node: &str, now: Now) -> Zone {
-        Zone::around(node, &self.rows, &self.fenced, &self.heartbeats, now)
+impl ClusterNodes {
+    fn zone_of(&self, node: &str, now: Now) -> Zone {
+        Zone::of(node, &self.rows, &self.fenced, &self.heartbeats, now)
     }
 }
 

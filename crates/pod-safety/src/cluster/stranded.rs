@@ -23,7 +23,8 @@ use crate::facts::{NodeRow, PresentNode};
 use crate::known::{Known, Why};
 use crate::node_health::Health;
 use crate::stranded::{
-    Attachment, Kept, Stranded, StrandedPod, StrandedVolume, blocked, is_stuck, orphan, own_claims,
+    Attachment, Stranded, StrandedPod, StrandedVolume, StuckResources, blocked, is_stuck, orphan,
+    own_claims,
 };
 use crate::why::pod::{PodEvidence, has_kubelet, state};
 use crate::why::{Diagnosis, State, Unread, diagnose_pod};
@@ -54,7 +55,7 @@ impl Nodes {
 
     pub(super) fn health(&self, name: &str, now: Now) -> Option<Health> {
         let seen = self.get(name)?;
-        Some(seen.map_or(Health::Gone, |seen| seen.signs.health(now)))
+        Some(seen.map_or(Health::Gone, |seen| seen.state.health(now)))
     }
 }
 
@@ -119,11 +120,11 @@ impl Reader {
         let now = self.now();
         let (stuck, others): (Vec<Pod>, Vec<Pod>) =
             pods.into_iter().partition(|pod| is_stuck(pod, now));
-        let kept = Kept::by(stuck.iter());
+        let resources = StuckResources::of(stuck.iter());
         let is_waiting =
-            |pod: &Pod| is_pending(pod, now) && !is_stuck(pod, now) && kept.is_awaited_by(pod);
+            |pod: &Pod| is_pending(pod, now) && !is_stuck(pod, now) && resources.is_needed_by(pod);
         let waiting: Vec<Pod> = match node {
-            Some(_) if kept.is_empty() => Vec::new(),
+            Some(_) if resources.is_empty() => Vec::new(),
             Some(_) => {
                 let pending = "fieldSelector=status.phase%3DPending";
                 self.pods_where(pending, is_waiting).await?
@@ -157,7 +158,7 @@ impl Reader {
         let heartbeats = Known::of(heartbeats, || "list heartbeats".to_owned());
         for (name, seen) in &mut read {
             if let Some(seen) = seen {
-                seen.signs.heartbeat = heartbeats.as_ref().map(|beats| beats.get(name).copied());
+                seen.state.heartbeat = heartbeats.as_ref().map(|beats| beats.get(name).copied());
             }
         }
         Ok(Nodes {
@@ -191,7 +192,7 @@ impl Reader {
         nodes: &Nodes,
         attachments: &Known<Vec<VolumeAttachment>>,
     ) -> Vec<(Attachment, Health)> {
-        let all = attachments.yes().into_iter().flatten();
+        let all = attachments.value().into_iter().flatten();
         let all = all.map(|attachment| Attachment::from(attachment.clone()));
         let ill = all.filter_map(|attachment| {
             let health = nodes.health(&attachment.node, self.now())?;
@@ -266,7 +267,7 @@ impl Reader {
             Known::of(volumes.await, || "list persistentvolumes".to_owned())
         })
         .await;
-        let mut volumes = related.volumes.yes().into_iter().flatten();
+        let mut volumes = related.volumes.value().into_iter().flatten();
         let is_placed_by_volume = volumes.any(|volume| {
             let name = volume.metadata.name.as_ref();
             name.is_some_and(|name| bound.contains(name)) && is_limited(volume)
@@ -311,7 +312,7 @@ impl RelatedObjects {
                 .as_ref()
                 .map(|all| newest(all.iter().filter(|event| event.involved_object.uid == *uid)));
         }
-        let attached = evidence.attachments.yes().into_iter().flatten();
+        let attached = evidence.attachments.value().into_iter().flatten();
         let holders = attached.map(|attachment| attachment.spec.node_name.clone());
         let names: BTreeSet<String> = holders
             .chain([node_name(&evidence.pod).to_owned()])
@@ -362,7 +363,7 @@ impl RelatedObjects {
             let health = self.nodes.health(name, now)?;
             (health != Health::Ready).then(|| (name.clone(), health))
         });
-        let ending = self.namespaces.yes().into_iter().flatten();
+        let ending = self.namespaces.value().into_iter().flatten();
         let ending: Vec<(String, Instant)> = ending
             .filter_map(|namespace| {
                 let since = namespace.metadata.deletion_timestamp.as_ref().map(instant);

@@ -218,7 +218,7 @@ impl Reader {
         .await;
         evidence.volumes = volumes.into_iter().collect();
         evidence.attachments = attachments;
-        let mut read = { evidence.volumes.values() }.filter_map(|volume| volume.yes()?.as_ref());
+        let mut read = { evidence.volumes.values() }.filter_map(|volume| volume.value()?.as_ref());
         if !is_placed && read.any(is_limited) {
             let rows = self.node_rows().await;
             evidence.rows = Known::of(rows, || "list nodes".to_owned());

@@ -20,7 +20,7 @@ pub use evidence::{Cluster, Evidence, NamespaceEvidence, NodeEvidence};
 pub use locks::Lock;
 pub use node::{Fenced, NodeRow, NodeSnapshot, Nodes, PresentNode, Zone};
 pub use owner::{Owner, Promise, Siblings};
-pub use pod::{NodeSigns, PodSnapshot};
+pub use pod::{PodConditions, PodSnapshot};
 pub use remediation::Remediation;
 pub use replacement::Obstacle;
 pub use volumes::Volume;

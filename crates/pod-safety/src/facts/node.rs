@@ -9,7 +9,7 @@ use maintenance_lease::protocol::Now;
 use crate::constants::{EXCLUDED, REGION, SMALL_ZONE, UNHEALTHY_ZONE_PERCENT, ZONE};
 use crate::fencing::record::{How, Since};
 use crate::known::Known;
-use crate::node_health::{Health, Heartbeat, KubeletState, Signs, kubelet_state};
+use crate::node_health::{Health, Heartbeat, KubeletState, NodeState, kubelet_state};
 use crate::taint::NoExecute;
 
 /// The Node, or its absence.
@@ -38,7 +38,7 @@ pub struct PresentNode {
     /// Its taints that evict pods.
     pub taints: Vec<NoExecute>,
     /// Its signs of life.
-    pub signs: Signs,
+    pub state: NodeState,
 }
 
 /// Whether the node is fenced.
@@ -85,25 +85,25 @@ impl PresentNode {
             finalizers: node.metadata.finalizers.clone().unwrap_or_default(),
             deleting: node.metadata.deletion_timestamp.is_some(),
             taints: NoExecute::of(node),
-            signs: Signs::of(node, heartbeat),
+            state: NodeState::of(node, heartbeat),
         }
     }
 
     /// Whether it was fenced, and at `now` has not been restarted or replaced since, nor come back to life.
     #[must_use]
     pub fn fenced(&self, now: Now) -> Fenced {
-        if !self.signs.out_of_service.is_asserted() {
+        if !self.state.out_of_service.is_asserted() {
             return Fenced::No;
         }
-        let Some(record) = &self.signs.record else {
+        let Some(record) = &self.state.record else {
             return Fenced::Asserted;
         };
         let (by, how) = (record.who.clone(), record.how.to_string());
-        match self.signs.health(now) {
-            _ if !self.signs.is_fenced() => Fenced::Outdated {
+        match self.state.health(now) {
+            _ if !self.state.is_fenced() => Fenced::Outdated {
                 by,
                 how,
-                since: self.signs.since,
+                since: self.state.since,
             },
             Health::KubeletAlive { .. } => Fenced::Contradicted { by, how },
             _ => {
@@ -162,7 +162,7 @@ impl Zone {
     /// nothing: somebody has proved what became of them. A node counts as unreachable even before the
     /// control plane calls it so: if many fail at once, one is always first.
     #[must_use]
-    pub fn around(
+    pub fn of(
         node: &str,
         rows: &[NodeRow],
         fenced: &BTreeSet<String>,
@@ -212,7 +212,7 @@ impl Zone {
 
     /// What the loss of the zone may mean, by how the other zones are.
     #[must_use]
-    pub fn suspicion(&self) -> String {
+    pub fn possible_cause(&self) -> String {
         let Nodes { all, unreachable } = self.others;
         let compared = match all {
             0 => String::new(),
@@ -269,7 +269,7 @@ mod tests {
         ];
         let beats = beats.map(|(node, age)| (node.to_owned(), (NOW - Span::seconds(age)).into()));
         let fenced = fenced.iter().map(|&name| name.to_owned()).collect();
-        Zone::around(node, rows, &fenced, &beats.into(), Now::at(NOW))
+        Zone::of(node, rows, &fenced, &beats.into(), Now::at(NOW))
     }
 
     fn nodes(unreachable: usize, all: usize) -> Nodes {

@@ -60,7 +60,7 @@ impl Siblings {
     /// Those of `pod` in its set, or in a new one of that name, which counts only pods of its own.
     fn in_set(set: &Found<'_, StatefulSet>, pod: &Pod) -> Self {
         let (set, counts) = match set {
-            Found::Itself(set) => (set, super::PodSnapshot::of(pod).node_signs.ready),
+            Found::Itself(set) => (set, super::PodSnapshot::of(pod).conditions.ready),
             Found::SameName(set) => (set, false),
         };
         let replicas = set

@@ -33,12 +33,12 @@ pub struct PodSnapshot {
     /// The condition `DisruptionTarget` says that something outside the pod ends it.
     pub disrupted: bool,
     /// What it shows about its node.
-    pub node_signs: NodeSigns,
+    pub conditions: PodConditions,
 }
 
 /// What the control plane wrote on a pod about its node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NodeSigns {
+pub struct PodConditions {
     /// It counts as ready: its node was not marked unreachable.
     pub ready: bool,
     /// Since when it does not.
@@ -67,7 +67,7 @@ impl PodSnapshot {
             job_waits: is_tracked(metadata) && !has_ended(pod),
             disrupted: condition(pod, "DisruptionTarget").is_some_and(is_true),
             finalizers: metadata.finalizers.clone().unwrap_or_default(),
-            node_signs: node_signs(pod),
+            conditions: conditions(pod),
         }
     }
 
@@ -145,11 +145,11 @@ pub(crate) fn is_of_lost_node(pod: &Pod) -> bool {
         && condition(pod, "ContainersReady").is_some_and(is_true)
 }
 
-pub(crate) fn node_signs(pod: &Pod) -> NodeSigns {
+pub(crate) fn conditions(pod: &Pod) -> PodConditions {
     let status = pod.status.as_ref();
     let ready = condition(pod, "Ready");
     let disrupted = condition(pod, "DisruptionTarget").filter(|one| is_true(one));
-    NodeSigns {
+    PodConditions {
         ready: ready.is_some_and(is_true),
         unready_since: ready
             .filter(|condition| !is_true(condition))

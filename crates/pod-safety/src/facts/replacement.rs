@@ -62,7 +62,7 @@ pub(super) fn of(pod: &Pod, owner: &Owner, evidence: &Evidence, now: Now) -> Vec
     } = owner
         && *promise != Promise::None
     {
-        let quotas = namespace.quotas.yes().into_iter();
+        let quotas = namespace.quotas.value().into_iter();
         let full = quotas.flat_map(|quotas| quotas::full(pod, quotas, now));
         obstacles.extend(full.map(Obstacle::Quota));
     }
@@ -108,7 +108,7 @@ pub(crate) fn awaited(set: &StatefulSet, ordinal: i32) -> Vec<String> {
 fn of_member(pod: &Pod, namespace: &NamespaceEvidence) -> Option<Obstacle> {
     let name = &controller(&pod.metadata)?.name;
     let ordinal = ordinal(pod)?;
-    let mut sets = namespace.stateful_sets.yes()?.iter();
+    let mut sets = namespace.stateful_sets.value()?.iter();
     let set = sets.find(|set| set.metadata.name.as_ref() == Some(name))?;
     let ordinals = ordinals(set);
     if !ordinals.contains(&ordinal) {
@@ -116,7 +116,7 @@ fn of_member(pod: &Pod, namespace: &NamespaceEvidence) -> Option<Obstacle> {
         let set = format!("StatefulSet/{name} ({replicas} replicas from {name}-{start})");
         return Some(Obstacle::Surplus { set });
     }
-    let ready = namespace.ready_pods.yes()?;
+    let ready = namespace.ready_pods.value()?;
     let mut unready = awaited(set, ordinal);
     unready.retain(|name| !ready.contains(name));
     (!unready.is_empty()).then_some(Obstacle::Order { unready })
@@ -125,9 +125,9 @@ fn of_member(pod: &Pod, namespace: &NamespaceEvidence) -> Option<Obstacle> {
 /// The claims of `pod` whose volumes no other node that is ready can reach.
 fn bound_claims(pod: &Pod, namespace: &NamespaceEvidence, evidence: &Evidence) -> Vec<String> {
     let (Some(claims), Some(volumes), Some(rows)) = (
-        namespace.claims.yes(),
-        evidence.cluster.volumes.yes(),
-        evidence.rows.yes(),
+        namespace.claims.value(),
+        evidence.cluster.volumes.value(),
+        evidence.rows.value(),
     ) else {
         return Vec::new();
     };

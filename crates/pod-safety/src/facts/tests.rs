@@ -256,15 +256,15 @@ fn volumes_that_several_nodes_may_attach_are_not_guarded() {
         shared("ReadWriteOnce, ReadWriteMany")
     );
     assert_eq!(found(&[once], &[], csi()), shared("no access mode"));
-    let untold = "it should only be read, but nothing prevents writing";
-    let untold = (
-        Known::Unknown(Why::Inconclusive(untold.to_owned())),
+    let inconclusive = "it should only be read, but nothing prevents writing";
+    let inconclusive = (
+        Known::Unknown(Why::Inconclusive(inconclusive.to_owned())),
         Known::Yes(None),
     );
-    assert_eq!(found(&[reads], &[reads], csi()), untold);
+    assert_eq!(found(&[reads], &[reads], csi()), inconclusive);
     let nfs = |read_only: bool| json!({"nfs": {"server": "s", "path": "/", "readOnly": read_only}});
-    assert_eq!(found(&[reads], &[reads], nfs(false)), untold);
-    assert_eq!(found(&[many], &[many], nfs(true)), untold);
+    assert_eq!(found(&[reads], &[reads], nfs(false)), inconclusive);
+    assert_eq!(found(&[many], &[many], nfs(true)), inconclusive);
 }
 
 #[test]

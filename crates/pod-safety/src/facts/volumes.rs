@@ -21,7 +21,7 @@ pub struct Volume {
     pub unguarded: Known<Option<String>>,
     /// Its kind, if the node can write even after the detach, because no driver carries the detach
     /// out.
-    pub uncut: Option<&'static str>,
+    pub writes_after_detach: Option<&'static str>,
     /// Its VolumeAttachment, or its name in the Node's status, if it is attached to the pod's node.
     pub attached: Known<Option<String>>,
 }
@@ -30,7 +30,7 @@ pub struct Volume {
 type Guard = (Known<Option<String>>, Known<Option<String>>);
 
 /// The pod's node, and what was read of volumes.
-struct Place<'a> {
+struct VolumeContext<'a> {
     node: &'a str,
     /// The names of the disks that the control plane attached to it without a driver.
     in_tree: Known<Vec<String>>,
@@ -47,7 +47,7 @@ pub(super) fn of(pod: &Pod, evidence: &Evidence) -> Vec<Volume> {
         return Vec::new();
     }
     let namespace = evidence.namespaces.get(namespace(pod));
-    let place = Place {
+    let context = VolumeContext {
         node,
         in_tree: in_tree(evidence.nodes.get(node)),
         cluster: &evidence.cluster,
@@ -58,12 +58,12 @@ pub(super) fn of(pod: &Pod, evidence: &Evidence) -> Vec<Volume> {
     let judged = volumes(pod).filter_map(|volume| {
         let source = Source::of_pod(pod, volume);
         let Source::Claim(claim) = source else {
-            let (unguarded, attached) = place.guard(source, None)?;
+            let (unguarded, attached) = context.guard(source, None)?;
             return Some(Volume {
                 name: volume.name.clone(),
                 modes: Vec::new(),
                 unguarded,
-                uncut: None,
+                writes_after_detach: None,
                 attached,
             });
         };
@@ -74,20 +74,22 @@ pub(super) fn of(pod: &Pod, evidence: &Evidence) -> Vec<Volume> {
                 .find(|one| is_it(one.metadata.name.as_deref()))
                 .and_then(|claim| claim.spec.as_ref())
         });
-        let modes = spec.yes().copied().flatten();
+        let modes = spec.value().copied().flatten();
         let modes = modes.and_then(|spec| spec.access_modes.clone());
         let modes = modes.unwrap_or_default();
-        let volume = bound(&claim, spec, place.cluster);
-        let uncut = volume.yes().and_then(|volume| uncut(volume));
+        let volume = bound(&claim, spec, context.cluster);
+        let writes_after_detach = volume
+            .value()
+            .and_then(|volume| writes_after_detach(volume));
         let (unguarded, attached) = match volume {
-            Known::Yes(volume) => place.of_volume(volume, &modes)?,
+            Known::Yes(volume) => context.of_volume(volume, &modes)?,
             Known::Unknown(why) => unknown(why),
         };
         Some(Volume {
             name: claim,
             modes,
             unguarded,
-            uncut,
+            writes_after_detach,
             attached,
         })
     });
@@ -118,14 +120,14 @@ fn bound<'a>(
     spec: Known<Option<&PersistentVolumeClaimSpec>>,
     cluster: &'a Cluster,
 ) -> Known<&'a PersistentVolume> {
-    let untold = |what: String| Known::Unknown(Why::Inconclusive(what));
+    let inconclusive = |what: String| Known::Unknown(Why::Inconclusive(what));
     let name = match spec {
         Known::Unknown(why) => return Known::Unknown(why),
-        Known::Yes(None) => return untold(format!("claim {claim} is missing")),
+        Known::Yes(None) => return inconclusive(format!("claim {claim} is missing")),
         Known::Yes(Some(spec)) => spec.volume_name.as_deref().unwrap_or_default(),
     };
     if name.is_empty() {
-        return untold(format!("claim {claim} is bound to no volume"));
+        return inconclusive(format!("claim {claim} is bound to no volume"));
     }
     match &cluster.volumes {
         Known::Unknown(why) => Known::Unknown(why.clone()),
@@ -133,14 +135,14 @@ fn bound<'a>(
             .iter()
             .find(|one| one.metadata.name.as_deref() == Some(name))
             .map_or_else(
-                || untold(format!("{name}, the volume of claim {claim}, is missing")),
+                || inconclusive(format!("{name}, the volume of claim {claim}, is missing")),
                 Known::Yes,
             ),
     }
 }
 
 /// The kind of a volume whose detach is only recorded.
-fn uncut(volume: &PersistentVolume) -> Option<&'static str> {
+fn writes_after_detach(volume: &PersistentVolume) -> Option<&'static str> {
     match Source::of_volume(volume.spec.as_ref()?) {
         Source::InTree(kind, _) => Some(kind),
         _ => None,
@@ -160,7 +162,7 @@ pub(crate) fn modes(volume: &PersistentVolume) -> &[String] {
         .unwrap_or_default()
 }
 
-impl Place<'_> {
+impl VolumeContext<'_> {
     /// How a PersistentVolume of a claim with these modes is guarded; `None` if no other node reaches it.
     fn of_volume(&self, volume: &PersistentVolume, modes: &[String]) -> Option<Guard> {
         let name = volume.metadata.name.as_deref().unwrap_or_default();

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::attempt::{self, Attempt};
 use super::record::{ANNOTATION, Record};
 use crate::constants::{OUT_OF_SERVICE, OUT_OF_SERVICE_VALUE};
-use crate::taint::{NO_EXECUTE, OutOfService, says_so};
+use crate::taint::{NO_EXECUTE, OutOfService, is_out_of_service};
 use crate::wire::rfc3339;
 
 /// The patch that announces a hook on `node`, as it was read.
@@ -49,7 +49,7 @@ pub fn fenced(node: &Value, record: &Record, now: Instant) -> Value {
 #[must_use]
 pub fn unfenced(node: &Value) -> Value {
     let mut taints = taints(node);
-    taints.retain(|taint| !typed(taint).is_some_and(|taint| says_so(&taint.key)));
+    taints.retain(|taint| !typed(taint).is_some_and(|taint| is_out_of_service(&taint.key)));
     patch(node, &Value::Null, taints)
 }
 

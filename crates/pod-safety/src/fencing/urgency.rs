@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::cost::leaves;
 use crate::controller::{Kind, controller, shown_as};
-use crate::facts::pod::{full_name, node_name, node_signs};
+use crate::facts::pod::{conditions, full_name, node_name};
 use crate::taint::OutOfService;
 
 /// A pod that its controller replaces on another node.
@@ -91,7 +91,7 @@ impl Workloads {
                 waiting.push((controller.uid.clone(), pod));
             }
             Some(_) => {}
-            None if node_signs(pod).ready && pod.metadata.deletion_timestamp.is_none() => {
+            None if conditions(pod).ready && pod.metadata.deletion_timestamp.is_none() => {
                 *self.ready.entry(controller.uid.clone()).or_default() += 1;
             }
             None => {}

@@ -56,7 +56,7 @@ impl Eviction {
         );
         let policy =
             { budget.spec.as_ref() }.and_then(|spec| spec.unhealthy_pod_eviction_policy.as_deref());
-        if !PodSnapshot::of(pod).node_signs.ready
+        if !PodSnapshot::of(pod).conditions.ready
             && (policy == Some("AlwaysAllow") || (healthy >= desired && desired > 0))
         {
             return None;

@@ -185,7 +185,7 @@ fn pending(found: &mut Diagnosis, evidence: &ClaimEvidence) {
 
 /// The pods that use the claim and wait for a node.
 fn consumers(evidence: &ClaimEvidence) -> Vec<String> {
-    let pods = evidence.pods.yes().into_iter().flatten();
+    let pods = evidence.pods.value().into_iter().flatten();
     let waiting = pods.filter(|pod| {
         node_name(pod).is_empty() && claims(pod).any(|claim| claim == evidence.name())
     });

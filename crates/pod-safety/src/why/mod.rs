@@ -329,7 +329,7 @@ impl Diagnosis {
     /// The fact, if it is known. Otherwise, records that it could not be read, if it was requested.
     fn known<'a, T>(&mut self, what: &'static str, fact: &'a Known<T>) -> Option<&'a T> {
         Unread::note(&mut self.unread, what, fact);
-        fact.yes()
+        fact.value()
     }
 }
 

@@ -63,7 +63,7 @@ impl PodEvidence {
     /// The volume of each claim that is bound: the claim, and the name of the volume.
     pub(crate) fn bound(&self) -> impl Iterator<Item = (&str, &str)> {
         self.claims.iter().filter_map(|(name, claim)| {
-            let claim = claim.yes()?.as_ref()?;
+            let claim = claim.value()?.as_ref()?;
             let volume = claim.spec.as_ref()?.volume_name.as_deref()?;
             Some((name.as_str(), volume)).filter(|_| !volume.is_empty())
         })
@@ -73,9 +73,9 @@ impl PodEvidence {
     /// the volume, and the attachment.
     pub(crate) fn elsewhere(&self) -> Vec<(&str, &str, &VolumeAttachment)> {
         let node = node_name(&self.pod);
-        let attachments = self.attachments.yes().map_or(&[][..], Vec::as_slice);
+        let attachments = self.attachments.value().map_or(&[][..], Vec::as_slice);
         let all = self.bound().flat_map(|(claim, name)| {
-            let volume = self.volumes.get(name).and_then(Known::yes);
+            let volume = self.volumes.get(name).and_then(Known::value);
             let is_exclusive = volume
                 .and_then(Option::as_ref)
                 .is_some_and(|volume| !is_multi(modes(volume)));
@@ -96,9 +96,9 @@ impl PodEvidence {
 
 /// The state of a pod.
 pub(crate) fn state(pod: &Pod, now: Now) -> State {
-    let sight = PodSnapshot::of(pod);
-    match (sight.ends, phase(pod)) {
-        (Some(since), _) if sight.was_forced() => State::Finalizing { since },
+    let snapshot = PodSnapshot::of(pod);
+    match (snapshot.ends, phase(pod)) {
+        (Some(since), _) if snapshot.was_forced() => State::Finalizing { since },
         (Some(until), _) if now.earliest < until => State::Ending { until },
         (Some(since), _) => State::Terminating { since },
         (None, "Succeeded" | "Failed") => State::Finished,
@@ -186,7 +186,7 @@ fn node(found: &mut Diagnosis, evidence: &PodEvidence, now: Now) -> Option<Healt
         name: name.to_owned(),
         health: health.clone(),
     });
-    let seen = evidence.nodes.get(name).and_then(Known::yes);
+    let seen = evidence.nodes.get(name).and_then(Known::value);
     let is_asked_to_end = !matches!(found.state, State::Pending | State::Running);
     if let Some(Some(seen)) = seen.filter(|_| !is_asked_to_end) {
         found
@@ -203,11 +203,11 @@ fn health_of(
     now: Now,
 ) -> Option<Health> {
     let seen = found.known("nodes", evidence.nodes.get(name)?)?;
-    let Some(PresentNode { signs, .. }) = seen else {
+    let Some(PresentNode { state, .. }) = seen else {
         return Some(Health::Gone);
     };
-    found.known("heartbeats", &signs.heartbeat);
-    Some(signs.health(now))
+    found.known("heartbeats", &state.heartbeat);
+    Some(state.health(now))
 }
 
 /// Why the kubelet has not confirmed that a pod ended. It ends the containers, then unmounts the volumes,

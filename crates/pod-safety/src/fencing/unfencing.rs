@@ -4,13 +4,13 @@ use maintenance_lease::protocol::Now;
 
 use super::record::{How, Record, Since};
 use crate::known::{Known, Why};
-use crate::node_health::Signs;
+use crate::node_health::NodeState;
 
 /// What is seen of a node that is to be unfenced.
 #[derive(Clone, Debug)]
-pub struct ReturnEvidence {
+pub struct UnfenceEvidence {
     /// Its signs of life, and its record.
-    pub signs: Signs,
+    pub state: NodeState,
     /// It carries our annotation, be it a record or not.
     pub is_annotated: bool,
     /// A hook was run that is to undo what fenced it, and succeeded.
@@ -32,33 +32,33 @@ pub enum Refusal {
     NotRestarted(Box<Record>),
 }
 
-impl ReturnEvidence {
+impl UnfenceEvidence {
     /// There is something to take away.
     #[must_use]
     pub fn is_fenced(&self) -> bool {
-        self.signs.out_of_service.is_asserted() || self.is_annotated
+        self.state.out_of_service.is_asserted() || self.is_annotated
     }
 
     /// Whether it may go back at `now`; `insist`: though it may not have been restarted.
     ///
     /// # Errors
     /// Why it stays fenced.
-    pub fn may_return(&self, now: Now, insist: bool) -> Result<(), Refusal> {
-        match (self.signs.trusted_heartbeat(now), self.signs.is_fresh(now)) {
+    pub fn may_unfence(&self, now: Now, insist: bool) -> Result<(), Refusal> {
+        match (self.state.trusted_heartbeat(now), self.state.is_fresh(now)) {
             (Known::Unknown(why), _) => return Err(Refusal::HeartbeatUnknown(why)),
             (_, Some(true)) => {}
-            _ if self.signs.out_of_service.is_asserted() => return Err(Refusal::Unreachable),
+            _ if self.state.out_of_service.is_asserted() => return Err(Refusal::Unreachable),
             _ => return Err(Refusal::Untainted),
         }
         if insist {
             return Ok(());
         }
-        let Some(record) = &self.signs.record else {
+        let Some(record) = &self.state.record else {
             return Err(Refusal::Unrecorded);
         };
         // What was powered off was restarted or was not off: that no hook makes good.
         let is_undone = self.is_undone && matches!(record.how, How::Hook { isolated: true, .. });
-        match self.signs.since {
+        match self.state.since {
             Some(Since::NewNode | Since::Restarted) => Ok(()),
             Some(Since::SameBoot | Since::Unknown) | None if is_undone => Ok(()),
             Some(Since::SameBoot | Since::Unknown) | None => {
@@ -103,9 +103,9 @@ mod tests {
     }
 
     /// A node that is alive again, with the kernel that ran when it was fenced.
-    fn alive(how: How) -> ReturnEvidence {
-        ReturnEvidence {
-            signs: Signs {
+    fn alive(how: How) -> UnfenceEvidence {
+        UnfenceEvidence {
+            state: NodeState {
                 ready: None,
                 heartbeat: Known::Yes(Some((NOW - Span::seconds(9)).into())),
                 reported: None,
@@ -118,8 +118,8 @@ mod tests {
         }
     }
 
-    fn verdict(evidence: &ReturnEvidence) -> Result<(), Refusal> {
-        evidence.may_return(Now::at(NOW), false)
+    fn verdict(evidence: &UnfenceEvidence) -> Result<(), Refusal> {
+        evidence.may_unfence(Now::at(NOW), false)
     }
 
     #[test]
@@ -127,21 +127,21 @@ mod tests {
         let same = alive(powered_off());
         let refusal = Refusal::NotRestarted(Box::new(record(powered_off())));
         assert_eq!(verdict(&same), Err(refusal.clone()));
-        assert_eq!(same.may_return(Now::at(NOW), true), Ok(()));
+        assert_eq!(same.may_unfence(Now::at(NOW), true), Ok(()));
         for (since, expected) in [
             (Since::Restarted, Ok(())),
             (Since::NewNode, Ok(())),
             (Since::Unknown, Err(refusal)),
         ] {
             let mut evidence = same.clone();
-            evidence.signs.since = Some(since);
+            evidence.state.since = Some(since);
             assert_eq!(verdict(&evidence), expected, "{since:?}");
         }
     }
 
     #[test]
     fn the_opposite_hook_undoes_an_isolation_and_no_loss_of_power() {
-        let undone = |how| ReturnEvidence {
+        let undone = |how| UnfenceEvidence {
             is_undone: true,
             ..alive(how)
         };
@@ -171,21 +171,21 @@ mod tests {
             ),
         ] {
             let mut evidence = alive(powered_off());
-            evidence.signs.since = Some(Since::Restarted);
-            evidence.signs.heartbeat = heartbeat;
-            assert_eq!(evidence.may_return(Now::at(NOW), true), Err(refusal));
+            evidence.state.since = Some(Since::Restarted);
+            evidence.state.heartbeat = heartbeat;
+            assert_eq!(evidence.may_unfence(Now::at(NOW), true), Err(refusal));
         }
     }
 
     #[test]
     fn a_taint_without_a_record_takes_somebody_who_insists() {
         let mut evidence = alive(powered_off());
-        evidence.signs.record = None;
+        evidence.state.record = None;
         evidence.is_annotated = false;
         assert!(evidence.is_fenced());
         assert_eq!(verdict(&evidence), Err(Refusal::Unrecorded));
-        assert_eq!(evidence.may_return(Now::at(NOW), true), Ok(()));
-        evidence.signs.out_of_service = OutOfService::No;
+        assert_eq!(evidence.may_unfence(Now::at(NOW), true), Ok(()));
+        evidence.state.out_of_service = OutOfService::No;
         assert!(!evidence.is_fenced());
     }
 
@@ -196,10 +196,10 @@ mod tests {
             (OutOfService::No, Refusal::Untainted),
         ] {
             let mut evidence = alive(powered_off());
-            evidence.signs.record = None;
-            evidence.signs.heartbeat = Known::Yes(Some((NOW - Span::seconds(90)).into()));
-            evidence.signs.out_of_service = out_of_service;
-            assert_eq!(evidence.may_return(Now::at(NOW), true), Err(refusal));
+            evidence.state.record = None;
+            evidence.state.heartbeat = Known::Yes(Some((NOW - Span::seconds(90)).into()));
+            evidence.state.out_of_service = out_of_service;
+            assert_eq!(evidence.may_unfence(Now::at(NOW), true), Err(refusal));
         }
     }
 }
