@@ -94,7 +94,7 @@ impl Heartbeat {
 }
 
 /// The signs of life of a Node, and what was asserted of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeState {
     /// Its Ready condition; `None` if it never had one.
     pub ready: Option<Ready>,
@@ -320,7 +320,6 @@ pub fn trusted(heartbeat: &Known<Option<Heartbeat>>, now: Now) -> Known<Option<H
 mod tests {
     use super::*;
     use crate::constants::OUT_OF_SERVICE;
-    use crate::fencing::How;
 
     const NOW: Instant = Instant::from_micros(1_000_000_000);
 
@@ -335,10 +334,7 @@ mod tests {
                 since: Some(ago(540)),
             }),
             heartbeat,
-            reported: None,
-            out_of_service: OutOfService::No,
-            record: None,
-            since: None,
+            ..NodeState::default()
         }
     }
 
@@ -549,16 +545,7 @@ mod tests {
 
     #[test]
     fn a_live_node_is_expected_if_it_was_restarted_since_it_was_fenced() {
-        let record = Record {
-            who: "alice".to_owned(),
-            why: None,
-            when: String::new(),
-            how: How::PoweredOff("dark".to_owned()),
-            boot_id: "before".to_owned(),
-            node_uid: "u".to_owned(),
-            hold: None,
-            removed: None,
-        };
+        let record = Record::example();
         let by = || "alice".to_owned();
         let mistake = || Health::KubeletAlive { by: Some(by()) };
         let unreachable = Known::Yes(Some(ago(90).into()));

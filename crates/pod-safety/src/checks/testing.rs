@@ -7,7 +7,6 @@ use crate::facts::{Owner, PodConditions, PodSnapshot, PresentNode, Promise, Sibl
 use crate::fencing::Record;
 use crate::known::{Known, Why};
 use crate::node_health::NodeState;
-use crate::taint::OutOfService;
 
 /// The present.
 pub(super) const NOW: Instant = Instant::from_micros(1_000_000_000);
@@ -52,26 +51,18 @@ pub(super) fn there() -> PresentNode {
         deleting: false,
         taints: Vec::new(),
         state: NodeState {
-            ready: None,
             heartbeat: Known::Yes(None),
-            reported: None,
-            out_of_service: OutOfService::No,
-            record: None,
-            since: None,
+            ..NodeState::default()
         },
     }
 }
 
 /// The record of its fencing.
 pub(super) fn record() -> Record {
-    serde_json::from_value(serde_json::json!({
-        "who": "alice@bastion",
-        "when": "2026-01-02T03:04:05Z",
-        "how": {"poweredOff": "its lights are off"},
-        "bootID": "b-1",
-        "nodeUid": "n-1",
-    }))
-    .expect("a record")
+    Record {
+        who: "alice@bastion".to_owned(),
+        ..Record::example()
+    }
 }
 
 /// A pod's controller.

@@ -119,6 +119,23 @@ impl Record {
     }
 }
 
+#[cfg(test)]
+impl Record {
+    /// One for tests.
+    pub(crate) fn example() -> Self {
+        Self {
+            who: "alice".to_owned(),
+            why: None,
+            when: "1970-01-01T00:00:05Z".to_owned(),
+            how: How::PoweredOff("its lights are off".to_owned()),
+            boot_id: "b".to_owned(),
+            node_uid: "u".to_owned(),
+            hold: None,
+            removed: None,
+        }
+    }
+}
+
 impl How {
     /// Whether a program has done it.
     #[must_use]
@@ -151,14 +168,8 @@ mod tests {
     #[test]
     fn a_missing_boot_id_proves_nothing() {
         let record = |boot_id: &str| Record {
-            who: "alice".to_owned(),
-            why: None,
-            when: String::new(),
-            how: How::PoweredOff(String::new()),
             boot_id: boot_id.to_owned(),
-            node_uid: "u".to_owned(),
-            hold: None,
-            removed: None,
+            ..Record::example()
         };
         for (then, uid, now, since) in [
             ("b", "u", "b", Since::SameBoot),
@@ -182,20 +193,11 @@ mod tests {
 
     #[test]
     fn a_record_is_read_as_it_was_written() {
-        let record = Record {
-            who: "alice@bastion".to_owned(),
-            why: None,
-            when: "2026-01-02T03:04:05Z".to_owned(),
-            how: How::PoweredOff("its lights are off".to_owned()),
-            boot_id: "b-1".to_owned(),
-            node_uid: "u-1".to_owned(),
-            hold: None,
-            removed: None,
-        };
+        let record = Record::example();
         let text = record.print();
         assert_eq!(
             text,
-            r#"{"who":"alice@bastion","when":"2026-01-02T03:04:05Z","how":{"poweredOff":"its lights are off"},"bootID":"b-1","nodeUid":"u-1"}"#
+            r#"{"who":"alice","when":"1970-01-01T00:00:05Z","how":{"poweredOff":"its lights are off"},"bootID":"b","nodeUid":"u"}"#
         );
         assert_eq!(Record::parse(&text), Some(record.clone()));
         let hooked = Record {
@@ -243,16 +245,7 @@ mod tests {
         let now = Now::at(Instant::from_micros(5_000_000));
         let pod = [pod.expect("a pod")];
         let pods = Removed::by_fencing(&pod, &OutOfService::No, now);
-        let record = Record {
-            who: "alice".to_owned(),
-            why: None,
-            when: String::new(),
-            how: How::PoweredOff(String::new()),
-            boot_id: String::new(),
-            node_uid: "u".to_owned(),
-            hold: None,
-            removed: None,
-        };
+        let record = Record::example();
         let text = record.clone().with_removed(&pods).print();
         let expected = r#""removed":[{"namespace":"shop","name":"web-7d4c-x","uid":"u-1","sameController":{"uid":"c-1","kind":"ReplicaSet","name":"web-7d4c","label":["pod-template-hash","7d4c"],"since":"1970-01-01T00:00:03Z"},"isExpected":true}]"#;
         assert!(text.contains(expected), "{text}");

@@ -84,18 +84,12 @@ impl Recording {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fencing::How;
 
     fn record(who: &str, when: &str) -> Record {
         Record {
             who: who.to_owned(),
-            why: None,
             when: when.to_owned(),
-            how: How::PoweredOff(String::new()),
-            boot_id: String::new(),
-            node_uid: "u".to_owned(),
-            hold: None,
-            removed: None,
+            ..Record::example()
         }
     }
 

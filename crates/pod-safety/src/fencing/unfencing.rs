@@ -91,14 +91,8 @@ mod tests {
 
     fn record(how: How) -> Record {
         Record {
-            who: "alice".to_owned(),
-            why: None,
-            when: String::new(),
             how,
-            boot_id: "before".to_owned(),
-            node_uid: "u".to_owned(),
-            hold: None,
-            removed: None,
+            ..Record::example()
         }
     }
 
@@ -106,12 +100,11 @@ mod tests {
     fn alive(how: How) -> UnfenceEvidence {
         UnfenceEvidence {
             state: NodeState {
-                ready: None,
                 heartbeat: Known::Yes(Some((NOW - Span::seconds(9)).into())),
-                reported: None,
                 out_of_service: OutOfService::Asserted,
                 record: Some(record(how)),
                 since: Some(Since::SameBoot),
+                ..NodeState::default()
             },
             is_annotated: true,
             is_undone: false,

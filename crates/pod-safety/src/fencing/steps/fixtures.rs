@@ -43,10 +43,7 @@ pub(super) fn unreachable() -> FencingEvidence {
                 since: None,
             }),
             heartbeat: ago(90),
-            reported: None,
-            out_of_service: OutOfService::No,
-            record: None,
-            since: None,
+            ..NodeState::default()
         },
         machine: machine("u", "b"),
         zone: Known::Yes(zone(1, 3)),
@@ -87,16 +84,7 @@ pub(super) fn evicting() -> OutOfService {
 pub(super) fn fenced() -> FencingEvidence {
     let mut evidence = unreachable();
     evidence.state.out_of_service = evicting();
-    evidence.state.record = Some(Record {
-        who: "alice".to_owned(),
-        why: None,
-        when: String::new(),
-        how: How::PoweredOff(String::new()),
-        boot_id: "b".to_owned(),
-        node_uid: "u".to_owned(),
-        hold: None,
-        removed: None,
-    });
+    evidence.state.record = Some(Record::example());
     evidence.state.since = Some(Since::SameBoot);
     evidence
 }
