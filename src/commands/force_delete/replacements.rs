@@ -6,7 +6,7 @@ use futures::future::join;
 use k8s_openapi::api::core::v1::Pod;
 use pod_safety::Removed;
 use pod_safety::constants::JOB_TRACKING;
-use pod_safety::facts::{NodeSnapshot, Owner, Promise};
+use pod_safety::facts::{Owner, Promise};
 use pod_safety::known::Known;
 use pod_safety::outcome::Outcome;
 use tokio::time::Instant;
@@ -160,7 +160,7 @@ fn is_expected(seen: &ReadPod) -> bool {
     match promise(seen) {
         Some(Promise::OneOfEachName | Promise::NoneBeforeTheEnd) => true,
         Some(Promise::OnePerNode) => {
-            matches!(seen.facts.node, Known::Yes(NodeSnapshot::Present(_)))
+            matches!(seen.facts.node.node, Known::Yes(Some(_)))
         }
         Some(Promise::None | Promise::Perhaps) | None => false,
     }

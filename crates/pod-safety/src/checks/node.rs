@@ -4,7 +4,7 @@ use maintenance_lease::protocol::Now;
 
 use super::verdict::Verdict;
 use crate::constants::{HEARTBEAT_DURATION, POD_GC};
-use crate::facts::{Fenced, NodeSnapshot, PodConditions, PresentNode};
+use crate::facts::{Fenced, NodeFacts, PodConditions, PresentNode};
 use crate::fencing::record::Since;
 use crate::known::{Known, Why};
 use crate::node_health::{Health, Heartbeat, KubeletState, NodeState, Status, is_fresh, trusted};
@@ -16,29 +16,20 @@ pub(crate) const UNREACHABLE: &str = "node-unreachable";
 const GONE: &str = "node-gone";
 pub(crate) const FENCED: &str = "fenced";
 
-/// What other objects show about a node, for users who may not read nodes.
-#[derive(Clone, Copy)]
-pub(super) struct IndirectEvidence<'a> {
-    /// What a pod of the node says of it.
-    pub(super) conditions: &'a PodConditions,
-    /// When its kubelet last renewed its heartbeat.
-    pub(super) heartbeat: &'a Known<Option<Heartbeat>>,
-}
-
-/// Whether the node lives, from the Node itself, else from `indirect` signs.
+/// Whether the node lives: from the Node itself, else from its heartbeat and the `conditions` of a pod of it.
 pub(super) fn check(
-    node: &Known<NodeSnapshot>,
-    indirect: Option<IndirectEvidence<'_>>,
+    facts: &NodeFacts,
+    conditions: Option<&PodConditions>,
     now: Now,
 ) -> Vec<Verdict> {
-    match node {
-        Known::Yes(NodeSnapshot::Present(there)) => {
-            let mut verdicts = of_there(there, now);
-            verdicts.extend(fenced(there, now));
+    match &facts.node {
+        Known::Yes(Some(node)) => {
+            let mut verdicts = of_present(node, now);
+            verdicts.extend(fenced(node, now));
             verdicts
         }
-        Known::Yes(NodeSnapshot::Gone { heartbeat }) => of_gone(heartbeat, now),
-        Known::Unknown(why) => vec![of_indirect_evidence(indirect, why, now)],
+        Known::Yes(None) => of_gone(&facts.heartbeat, now),
+        Known::Unknown(why) => vec![of_unread(&facts.heartbeat, conditions, why, now)],
     }
 }
 
@@ -50,7 +41,7 @@ pub(super) fn none() -> Verdict {
     )
 }
 
-fn of_there(there: &PresentNode, now: Now) -> Vec<Verdict> {
+fn of_present(there: &PresentNode, now: Now) -> Vec<Verdict> {
     let state = &there.state;
     let heartbeat = &state.heartbeat;
     let alive = |words: &str| alive(words, heartbeat, now);
@@ -197,12 +188,13 @@ fn of_gone(heartbeat: &Known<Option<Heartbeat>>, now: Now) -> Vec<Verdict> {
 }
 
 /// What can be said of the node without reading it.
-fn of_indirect_evidence(indirect: Option<IndirectEvidence<'_>>, why: &Why, now: Now) -> Verdict {
-    let Some(IndirectEvidence {
-        conditions,
-        heartbeat,
-    }) = indirect
-    else {
+fn of_unread(
+    heartbeat: &Known<Option<Heartbeat>>,
+    conditions: Option<&PodConditions>,
+    why: &Why,
+    now: Now,
+) -> Verdict {
+    let Some(conditions) = conditions else {
         return Verdict::unread(NODE_ALIVE, "whether its kubelet is alive", why);
     };
     let alive = |words: &str| alive(words, heartbeat, now);
@@ -273,10 +265,10 @@ mod tests {
     }
 
     fn verdicts(
-        node: &Known<NodeSnapshot>,
-        indirect: Option<IndirectEvidence<'_>>,
+        facts: &NodeFacts,
+        conditions: Option<&PodConditions>,
     ) -> Vec<(&'static str, Level)> {
-        check(node, indirect, Now::at(NOW))
+        check(facts, conditions, Now::at(NOW))
             .iter()
             .map(|verdict| (verdict.id, verdict.level))
             .collect()
@@ -292,8 +284,20 @@ mod tests {
         there
     }
 
-    fn present(there: PresentNode) -> Known<NodeSnapshot> {
-        Known::Yes(NodeSnapshot::Present(Box::new(there)))
+    fn present(node: PresentNode) -> NodeFacts {
+        NodeFacts {
+            node: Known::Yes(Some(node)),
+            ..NodeFacts::default()
+        }
+    }
+
+    /// One that may not be read.
+    fn unread(heartbeat: Known<Option<Heartbeat>>) -> NodeFacts {
+        NodeFacts {
+            node: Known::Unknown(Why::Forbidden("get nodes".to_owned())),
+            heartbeat,
+            ..NodeFacts::default()
+        }
     }
 
     #[test]
@@ -394,7 +398,14 @@ mod tests {
 
     #[test]
     fn a_missing_node_may_still_have_a_kubelet() {
-        let gone = |heartbeat| verdicts(&Known::Yes(NodeSnapshot::Gone { heartbeat }), None);
+        let gone = |heartbeat| {
+            let facts = NodeFacts {
+                node: Known::Yes(None),
+                heartbeat,
+                ..NodeFacts::default()
+            };
+            verdicts(&facts, None)
+        };
         assert_eq!(gone(Known::Yes(None)), [(GONE, Info)]);
         assert_eq!(gone(ago(90)), [(GONE, Info)]);
         assert_eq!(gone(ago(5)), [(NODE_ALIVE, Blocker)]);
@@ -450,29 +461,23 @@ mod tests {
 
     #[test]
     fn without_rights_on_nodes_the_pod_tells() {
-        let unread = Known::Unknown(Why::Forbidden("get nodes".to_owned()));
+        let unread = unread(Known::Unknown(Why::NotRead));
         let unreachable = PodConditions {
             ready: false,
             unready_since: Some(NOW - Span::seconds(540)),
             node_lost: true,
             evicted_by_taint: true,
         };
-        fn by(conditions: &PodConditions) -> IndirectEvidence<'_> {
-            IndirectEvidence {
-                conditions,
-                heartbeat: &Known::Unknown(Why::NotRead),
-            }
-        }
         assert_eq!(
-            verdicts(&unread, Some(by(&unreachable))),
+            verdicts(&unread, Some(&unreachable)),
             [(NODE_ALIVE, Unread)]
         );
-        let words = &check(&unread, Some(by(&unreachable)), Now::at(NOW))[0].words;
+        let words = &check(&unread, Some(&unreachable), Now::at(NOW))[0].words;
         assert!(
             words.contains("not ready for 9m, NodeLost, evicted because of a taint"),
             "{words}"
         );
-        let words = &check(&unread, Some(by(&PodConditions::default())), Now::at(NOW))[0].words;
+        let words = &check(&unread, Some(&PodConditions::default()), Now::at(NOW))[0].words;
         assert!(
             words.contains("does not show whether its node is unreachable"),
             "{words}"
@@ -481,13 +486,12 @@ mod tests {
             ready: true,
             ..unreachable
         };
-        assert_eq!(verdicts(&unread, Some(by(&ready))), [(NODE_ALIVE, Blocker)]);
+        assert_eq!(verdicts(&unread, Some(&ready)), [(NODE_ALIVE, Blocker)]);
         assert_eq!(verdicts(&unread, None), [(NODE_ALIVE, Unread)]);
     }
 
     #[test]
     fn a_heartbeat_counts_if_the_node_was_not_read() {
-        let unread = Known::Unknown(Why::Forbidden("get nodes".to_owned()));
         let conditions = PodConditions::default();
         for (heartbeat, expected) in [
             (ago(5), (NODE_ALIVE, Blocker)),
@@ -495,15 +499,8 @@ mod tests {
             (ahead(), (NODE_ALIVE, Unread)),
             (Known::Yes(None), (NODE_ALIVE, Unread)),
         ] {
-            let indirect = IndirectEvidence {
-                conditions: &conditions,
-                heartbeat: &heartbeat,
-            };
-            assert_eq!(
-                verdicts(&unread, Some(indirect)),
-                [expected],
-                "{heartbeat:?}"
-            );
+            let found = verdicts(&unread(heartbeat.clone()), Some(&conditions));
+            assert_eq!(found, [expected], "{heartbeat:?}");
         }
     }
 }

@@ -49,6 +49,7 @@ pub(super) fn there() -> PresentNode {
         version: "7".to_owned(),
         finalizers: Vec::new(),
         deleting: false,
+        volumes: Vec::new(),
         taints: Vec::new(),
         state: NodeState {
             heartbeat: Known::Yes(None),

@@ -17,8 +17,8 @@ use crate::facts::pod::{namespace, node_name};
 use crate::facts::replacement::ordinal;
 use crate::facts::source::{Source, sources};
 use crate::facts::{
-    Cluster, Evidence, Lock, NamespaceEvidence, NodeEvidence, NodeRow, PodSnapshot, Remediation,
-    Zone,
+    Cluster, Evidence, Lock, NamespaceEvidence, NodeFacts, NodeRow, PodSnapshot, PresentNode,
+    Remediation, Zone,
 };
 use crate::known::{Known, Why};
 use crate::node_health::{Heartbeat, NodeState};
@@ -91,7 +91,7 @@ impl Reader {
         is_own: impl Fn(&NodeLease) -> bool,
         names: BTreeSet<&str>,
         now: Now,
-    ) -> (BTreeMap<String, NodeEvidence>, Known<Vec<NodeRow>>) {
+    ) -> (BTreeMap<String, NodeFacts>, Known<Vec<NodeRow>>) {
         if names.is_empty() {
             return (BTreeMap::new(), Known::Unknown(Why::NotRead));
         }
@@ -130,11 +130,13 @@ impl Reader {
                     Known::Yes(None) => remediation,
                     Known::Unknown(why) => unless_running(remediation, why),
                 };
-                let evidence = NodeEvidence {
-                    node,
-                    heartbeat: Known::of(heartbeat, || {
-                        format!("get {LEASES} in namespace {HEARTBEATS}")
-                    }),
+                let heartbeat = Known::of(heartbeat, || {
+                    format!("get {LEASES} in namespace {HEARTBEATS}")
+                });
+                let present = |node| PresentNode::of(&node, heartbeat.clone());
+                let evidence = NodeFacts {
+                    node: node.map(|node| node.map(present)),
+                    heartbeat,
                     lock: takable(
                         lease.map(|lease| {
                             let own = lease.as_ref().is_some_and(&is_own);

@@ -12,18 +12,6 @@ use crate::known::Known;
 use crate::node_health::{Health, Heartbeat, KubeletState, NodeState, kubelet_state};
 use crate::taint::NoExecute;
 
-/// The Node, or its absence.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NodeSnapshot {
-    /// The Node.
-    Present(Box<PresentNode>),
-    /// No Node.
-    Gone {
-        /// When a kubelet last renewed a heartbeat under its name.
-        heartbeat: Known<Option<Heartbeat>>,
-    },
-}
-
 /// A Node that exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PresentNode {
@@ -35,6 +23,8 @@ pub struct PresentNode {
     pub finalizers: Vec<String>,
     /// It was deleted, and stays for its finalizers.
     pub deleting: bool,
+    /// The names of the volumes that are attached to it, as its status has them.
+    pub volumes: Vec<String>,
     /// Its taints that evict pods.
     pub taints: Vec<NoExecute>,
     /// Its signs of life.
@@ -84,6 +74,7 @@ impl PresentNode {
             version: node.metadata.resource_version.clone().unwrap_or_default(),
             finalizers: node.metadata.finalizers.clone().unwrap_or_default(),
             deleting: node.metadata.deletion_timestamp.is_some(),
+            volumes: attached_to(node),
             taints: NoExecute::of(node),
             state: NodeState::of(node, heartbeat),
         }
@@ -112,6 +103,14 @@ impl PresentNode {
             }
         }
     }
+}
+
+/// The names of the volumes that are attached to `node`, as its status has them.
+pub(crate) fn attached_to(node: &Node) -> Vec<String> {
+    let status = node.status.as_ref();
+    let attached = status.and_then(|status| status.volumes_attached.as_deref());
+    let attached = attached.unwrap_or_default().iter();
+    attached.map(|volume| volume.name.clone()).collect()
 }
 
 /// A Node as its row in a list shows it.

@@ -276,9 +276,10 @@ fn a_disk_that_is_attached_without_a_driver_is_found_in_the_status_of_its_node()
     let volumes = json!([{"metadata": {"name": "pv-1"}, "spec": spec}]);
     let attached = |node: Known<Option<Value>>| {
         let mut evidence = evidence(json!([]), claims.clone(), volumes.clone());
-        let node = NodeEvidence {
-            node: node.map(|node| node.map(read)),
-            ..NodeEvidence::default()
+        let present = |node| PresentNode::of(&read(node), unread());
+        let node = NodeFacts {
+            node: node.map(|node| node.map(present)),
+            ..NodeFacts::default()
         };
         evidence.nodes.insert("worker-1".to_owned(), node);
         let facts = facts(&pod("False", &volume), &evidence);
@@ -368,8 +369,8 @@ fn unread_facts_are_unknown() {
     assert_eq!(facts.volumes.len(), 1);
     assert_eq!(facts.volumes[0].unguarded, unread());
     assert_eq!(facts.volumes[0].attached, unread());
-    assert_eq!(facts.node, unread());
-    assert_eq!(facts.lock, unread());
+    assert_eq!(facts.node.node, unread());
+    assert_eq!(facts.node.lock, unread());
     assert_eq!(facts.budgets, unread());
     assert_eq!(facts.may_delete, unread());
 }
@@ -377,17 +378,17 @@ fn unread_facts_are_unknown() {
 #[test]
 fn a_heartbeat_that_was_read_is_known_without_its_node() {
     let renewed = Known::Yes(Some(Instant::from_micros(7).into()));
-    let node = NodeEvidence {
+    let node = NodeFacts {
         heartbeat: renewed.clone(),
-        ..NodeEvidence::default()
+        ..NodeFacts::default()
     };
     let evidence = Evidence {
         nodes: [("worker-1".to_owned(), node)].into(),
         ..Evidence::default()
     };
     let facts = facts(&pod("False", &json!([])), &evidence);
-    assert_eq!(facts.node, unread());
-    assert_eq!(facts.heartbeat, renewed);
+    assert_eq!(facts.node.node, unread());
+    assert_eq!(facts.node.heartbeat, renewed);
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! A pod's volumes that other nodes can reach, and what keeps two nodes from writing to them.
 
-use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaimSpec, Pod};
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaimSpec, Pod};
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 
-use super::evidence::{Cluster, Evidence, NodeEvidence};
+use super::evidence::{Cluster, Evidence, NodeFacts};
 use super::pod::{namespace, node_name};
 use super::source::{Source, is_read_only, volumes};
 use crate::controller::{Kind, controller};
@@ -96,22 +96,14 @@ pub(super) fn of(pod: &Pod, evidence: &Evidence) -> Vec<Volume> {
     judged.collect()
 }
 
-/// The names of all volumes that are attached to a node, as its status has them.
-fn in_tree(node: Option<&NodeEvidence>) -> Known<Vec<String>> {
+/// The names of all volumes that are attached to a node.
+fn in_tree(node: Option<&NodeFacts>) -> Known<Vec<String>> {
     match node.map(|node| &node.node) {
         None => Known::Unknown(Why::NotRead),
         Some(Known::Unknown(why)) => Known::Unknown(why.clone()),
         Some(Known::Yes(None)) => Known::Unknown(Why::Inconclusive("its Node is gone".to_owned())),
-        Some(Known::Yes(Some(node))) => Known::Yes(attached_to(node)),
+        Some(Known::Yes(Some(node))) => Known::Yes(node.volumes.clone()),
     }
-}
-
-/// The names of the volumes that are attached to `node`, as its status has them.
-pub(crate) fn attached_to(node: &Node) -> Vec<String> {
-    let status = node.status.as_ref();
-    let attached = status.and_then(|status| status.volumes_attached.as_deref());
-    let attached = attached.unwrap_or_default().iter();
-    attached.map(|volume| volume.name.clone()).collect()
 }
 
 /// The PersistentVolume that the claim of this name and spec (`None`: there is none) is bound to.
