@@ -9,6 +9,7 @@
 
 #![warn(missing_docs)]
 
+mod bugs;
 pub mod checks;
 pub mod cluster;
 pub mod consent;

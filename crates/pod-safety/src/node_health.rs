@@ -5,6 +5,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::protocol::{Instant, Now, Span};
 
+use crate::bugs::{self, Bug};
 use crate::constants::{HEARTBEAT_DURATION, HEARTBEAT_RENEWALS};
 use crate::fencing::Machine;
 use crate::fencing::record::{ANNOTATION, Record, Since};
@@ -173,7 +174,8 @@ impl NodeState {
     /// one that was fenced, not restarted since.
     #[must_use]
     pub fn is_fenced(&self) -> bool {
-        self.since == Some(Since::SameBoot) && self.out_of_service.is_asserted()
+        (self.since == Some(Since::SameBoot) || bugs::active(Bug::RecordOfAnyBoot))
+            && self.out_of_service.is_asserted()
     }
 
     /// The heartbeat, unless it is inconclusive: see [`trusted`].
@@ -284,7 +286,11 @@ pub enum KubeletState {
 #[must_use]
 pub fn kubelet_state(is_ready: bool, heartbeat: Option<Heartbeat>, now: Now) -> KubeletState {
     match (is_ready, heartbeat.filter(|one| one.ahead(now).is_none())) {
-        (_, Some(_)) if is_fresh(heartbeat, now) => KubeletState::Alive,
+        (_, Some(_))
+            if is_fresh(heartbeat, now) && (is_ready || !bugs::active(Bug::HeartbeatIgnored)) =>
+        {
+            KubeletState::Alive
+        }
         (true, None) => KubeletState::Alive,
         (true, Some(_)) => KubeletState::Late,
         (false, _) => KubeletState::Unreachable,
@@ -296,7 +302,12 @@ pub fn kubelet_state(is_ready: bool, heartbeat: Option<Heartbeat>, now: Now) -> 
 #[must_use]
 pub fn is_fresh(heartbeat: Option<Heartbeat>, now: Now) -> bool {
     heartbeat.is_some_and(|heartbeat| {
-        now.earliest - heartbeat.at < heartbeat.duration && heartbeat.ahead(now).is_none()
+        let is_ahead = heartbeat.ahead(now).is_some() && !bugs::active(Bug::FutureHeartbeatIsFresh);
+        let now = match bugs::active(Bug::HeartbeatByLatestClock) {
+            true => now.latest,
+            false => now.earliest,
+        };
+        now - heartbeat.at < heartbeat.duration && !is_ahead
     })
 }
 

@@ -9,6 +9,7 @@ use maintenance_lease::{ApiError, escape};
 use serde::Deserialize as _;
 use serde_json::Value;
 
+use crate::bugs::{self, Bug};
 use crate::constants::JOB_TRACKING;
 use crate::controller::{Kind, controller};
 use crate::facts::PodSnapshot;
@@ -205,8 +206,9 @@ impl SameController {
     /// Whether `pod`, which is not the one with `uid`, is of the same controller and not being deleted.
     fn has(&self, pod: &Pod, uid: &str) -> bool {
         let metadata = &pod.metadata;
-        controller(metadata).is_some_and(|controller| controller.uid == self.controller)
-            && metadata.uid.as_deref() != Some(uid)
+        controller(metadata).is_some_and(|controller| {
+            controller.uid == self.controller || bugs::active(Bug::ReplacementOfAnyController)
+        }) && metadata.uid.as_deref() != Some(uid)
             && metadata.deletion_timestamp.is_none()
     }
 
@@ -214,7 +216,9 @@ impl SameController {
     fn is_since(&self, pod: &Pod) -> bool {
         let created = pod.metadata.creation_timestamp.as_ref().map(instant);
         // The server gives whole seconds.
-        created.is_some_and(|made| made + Span::seconds(1) > self.since)
+        created.is_some_and(|made| {
+            made + Span::seconds(1) > self.since || bugs::active(Bug::EarlierReplacement)
+        })
     }
 
     /// Whether the controller, as read, wants a pod in place of `pod`, beside the `active` ones that it has.
@@ -260,6 +264,7 @@ impl Replacement {
     fn of(pod: &Pod) -> Self {
         let is_deleting = pod.metadata.deletion_timestamp.is_some();
         let is_back = match phase(pod) {
+            "Running" if bugs::active(Bug::ReplacementOnLostNode) => !is_deleting,
             "Running" => !is_deleting && !is_of_lost_node(pod),
             phase => phase == "Succeeded",
         };

@@ -3,6 +3,7 @@
 use k8s_openapi::api::core::v1::{Node, Taint, Toleration};
 use maintenance_lease::protocol::Instant;
 
+use crate::bugs::{self, Bug};
 use crate::constants::OUT_OF_SERVICE;
 use crate::wire::instant;
 
@@ -92,7 +93,7 @@ impl NoExecute {
 
     /// `taint`, if it is one.
     fn read(taint: &Taint) -> Option<Self> {
-        (taint.effect == NO_EXECUTE).then(|| Self {
+        (taint.effect == NO_EXECUTE || bugs::active(Bug::AnyEffectEvicts)).then(|| Self {
             key: taint.key.clone(),
             value: taint.value.clone().unwrap_or_default(),
             added: taint.time_added.as_ref().map(instant),

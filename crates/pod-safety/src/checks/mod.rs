@@ -23,6 +23,7 @@ pub use verdict::{Level, UNREAD, Verdict};
 
 use maintenance_lease::protocol::Now;
 
+use crate::bugs::{self, Bug};
 use crate::facts::{Facts, Fenced, NodeFacts, PodConditions};
 use crate::known::Known;
 
@@ -153,8 +154,69 @@ fn lowered_if_fenced(mut verdicts: Vec<Verdict>, facts: &NodeFacts, now: Now) ->
     };
     if let Fenced::Recorded { isolated, .. } = node.fenced(now) {
         let lowered = verdicts.iter_mut();
+        let isolated = isolated && !bugs::active(Bug::IsolationEndsProcesses);
         let lowered = lowered.filter(|verdict| !isolated || !OF_PROCESSES.contains(&verdict.id));
         lowered.for_each(Verdict::lower);
     }
     verdicts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::{NOW, controlled, pod, record, there};
+    use super::*;
+    use crate::facts::{Promise, Volume};
+    use crate::fencing::record::{How, Record, Since};
+    use crate::node_health::{Ready, Status};
+    use crate::taint::OutOfService;
+
+    /// The levels of `owner` and `volume-attached` for a pod of an unreachable node with the taint, fenced like this.
+    fn levels(how: Option<How>) -> [Level; 2] {
+        let mut node = there();
+        node.state.ready = Some(Ready {
+            status: Status::Unknown,
+            since: None,
+        });
+        node.state.out_of_service = OutOfService::Asserted;
+        node.state.since = Some(Since::SameBoot);
+        node.state.record = how.map(|how| Record { how, ..record() });
+        let facts = Facts {
+            pod: pod(),
+            node: NodeFacts {
+                node: Known::Yes(Some(node)),
+                ..NodeFacts::default()
+            },
+            owner: controlled(Known::Yes(Promise::OneOfEachName), None),
+            volumes: vec![Volume {
+                name: "data".to_owned(),
+                modes: Vec::new(),
+                unguarded: Known::Yes(None),
+                writes_after_detach: None,
+                attached: Known::Yes(Some("va-1".to_owned())),
+            }],
+            obstacles: Vec::new(),
+            budgets: Known::default(),
+            may_delete: Known::default(),
+            may_patch_status: Known::default(),
+        };
+        let verdicts = of_pod(&facts, None, Now::at(NOW));
+        ["owner", "volume-attached"].map(|id| {
+            let found = verdicts.iter().find(|verdict| verdict.id == id);
+            found.expect("its verdict").level
+        })
+    }
+
+    #[test]
+    fn a_fencing_lowers_risks_but_an_isolation_not_those_of_processes() {
+        let hook = |isolated| {
+            Some(How::Hook {
+                program: "hook".to_owned(),
+                output: String::new(),
+                isolated,
+            })
+        };
+        assert_eq!(levels(None), [Level::Risk, Level::Risk]);
+        assert_eq!(levels(hook(false)), [Level::Info, Level::Info]);
+        assert_eq!(levels(hook(true)), [Level::Risk, Level::Info]);
+    }
 }

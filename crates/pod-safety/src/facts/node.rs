@@ -6,6 +6,7 @@ use std::fmt;
 use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::protocol::Now;
 
+use crate::bugs::{self, Bug};
 use crate::constants::{EXCLUDED, REGION, SMALL_ZONE, UNHEALTHY_ZONE_PERCENT, ZONE};
 use crate::fencing::record::{How, Since};
 use crate::known::Known;
@@ -198,8 +199,8 @@ impl Zone {
     #[must_use]
     pub fn is_lost(&self) -> bool {
         let Nodes { all, unreachable } = self.nodes;
-        let is_partial =
-            unreachable > SMALL_ZONE && unreachable * 100 >= all * UNHEALTHY_ZONE_PERCENT;
+        let is_partial = (unreachable > SMALL_ZONE || bugs::active(Bug::SmallZoneIsLost))
+            && unreachable * 100 >= all * UNHEALTHY_ZONE_PERCENT;
         is_partial || self.is_all()
     }
 

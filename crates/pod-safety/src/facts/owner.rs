@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::{ObjectReference, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 use super::evidence::NamespaceEvidence;
+use crate::bugs::{self, Bug};
 use crate::controller::{Kind, controller, shown_as};
 use crate::known::Known;
 
@@ -60,7 +61,11 @@ impl Siblings {
     /// Those of `pod` in its set, or in a new one of that name, which counts only pods of its own.
     fn in_set(set: &Found<'_, StatefulSet>, pod: &Pod) -> Self {
         let (set, counts) = match set {
-            Found::Itself(set) => (set, super::PodSnapshot::of(pod).conditions.ready),
+            Found::Itself(set) => (
+                set,
+                super::PodSnapshot::of(pod).conditions.ready
+                    && !bugs::active(Bug::QuorumCountsItself),
+            ),
             Found::SameName(set) => (set, false),
         };
         let replicas = set
@@ -175,6 +180,7 @@ fn found<'a, T>(
         };
         match itself {
             Some(object) => Some(Found::Itself(object)),
+            None if bugs::active(Bug::ControllerByName) => same_name().map(Found::Itself),
             None => same_name().map(Found::SameName),
         }
     })

@@ -6,6 +6,7 @@ use k8s_openapi::api::storage::v1::VolumeAttachment;
 use super::evidence::{Cluster, Evidence, NodeFacts};
 use super::pod::{namespace, node_name};
 use super::source::{Source, is_read_only, volumes};
+use crate::bugs::{self, Bug};
 use crate::controller::{Kind, controller};
 use crate::known::{Known, Why};
 
@@ -143,6 +144,9 @@ fn writes_after_detach(volume: &PersistentVolume) -> Option<&'static str> {
 
 /// Whether Kubernetes attaches a volume of these modes to several nodes at a time (`IsMultiAttachAllowed`).
 pub(crate) fn is_multi(modes: &[String]) -> bool {
+    if bugs::active(Bug::AccessModesPrevent) {
+        return false;
+    }
     let mut modes = modes.iter();
     modes.len() == 0 || modes.any(|mode| mode == "ReadWriteMany" || mode == "ReadOnlyMany")
 }

@@ -17,6 +17,7 @@ use super::attempt::Attempt;
 use super::machine::Machine;
 use super::record::Proof;
 use super::record::{Record, Since};
+use crate::bugs::{self, Bug};
 use crate::facts::Zone;
 use crate::known::Known;
 use crate::node_health::{Heartbeat, NodeState};
@@ -173,7 +174,8 @@ impl FencingEvidence {
             (Lock::Nobodys, _) => Ok(Step::Hold),
             (Lock::Callers, false) => Ok(Step::Fence),
             (Lock::Callers, true)
-                if still_reports || (self.is_suspect && !self.has_stopped_reporting) =>
+                if !bugs::active(Bug::SuspectAtOnce)
+                    && (still_reports || (self.is_suspect && !self.has_stopped_reporting)) =>
             {
                 Ok(Step::AwaitReportsToStop)
             }

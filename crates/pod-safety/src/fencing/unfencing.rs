@@ -3,6 +3,7 @@
 use maintenance_lease::protocol::Now;
 
 use super::record::{How, Record, Since};
+use crate::bugs::{self, Bug};
 use crate::known::{Known, Why};
 use crate::node_health::NodeState;
 
@@ -60,6 +61,7 @@ impl UnfenceEvidence {
         let is_undone = self.is_undone && matches!(record.how, How::Hook { isolated: true, .. });
         match self.state.since {
             Some(Since::NewNode | Since::Restarted) => Ok(()),
+            Some(Since::SameBoot) if bugs::active(Bug::UnfenceWithoutRestart) => Ok(()),
             Some(Since::SameBoot | Since::Unknown) | None if is_undone => Ok(()),
             Some(Since::SameBoot | Since::Unknown) | None => {
                 Err(Refusal::NotRestarted(Box::new(record.clone())))
