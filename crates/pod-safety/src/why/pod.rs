@@ -115,7 +115,7 @@ pub fn diagnose_pod(evidence: &PodEvidence, now: Now) -> Diagnosis {
     found.node = Some(node_name(pod).to_owned()).filter(|node| !node.is_empty());
     match found.state {
         State::Ending { until } => {
-            found.reasons.push(Reason::Grace {
+            found.push(Reason::Grace {
                 until,
                 pre_stop: waiting::with_pre_stop(pod),
             });
@@ -123,21 +123,17 @@ pub fn diagnose_pod(evidence: &PodEvidence, now: Now) -> Diagnosis {
         }
         State::Terminating { .. } => {
             let health = node(&mut found, evidence, now);
-            found.reasons.extend(match health {
+            found.extend(match health {
                 Some(health) => has_kubelet(&health).then(|| unfinished(pod)),
                 None => Some(Reason::Unconfirmed {
                     node: node_name(pod).to_owned(),
                 }),
             });
-            found
-                .reasons
-                .extend(Finalizer::all(&pod.metadata).map(Reason::Finalizer));
+            found.extend(Finalizer::all(&pod.metadata).map(Reason::Finalizer));
             warning(&mut found, evidence);
         }
         State::Finalizing { .. } => {
-            found
-                .reasons
-                .extend(Finalizer::all(&pod.metadata).map(Reason::Finalizer));
+            found.extend(Finalizer::all(&pod.metadata).map(Reason::Finalizer));
         }
         State::Pending => {
             if !node_name(pod).is_empty() {
@@ -145,17 +141,17 @@ pub fn diagnose_pod(evidence: &PodEvidence, now: Now) -> Diagnosis {
             }
             scheduling(&mut found, pod);
             volumes(&mut found, evidence, now);
-            found.reasons.extend(waiting::failing(pod));
+            found.extend(waiting::failing(pod));
             if found.reasons.is_empty() {
                 warning(&mut found, evidence);
             }
         }
         State::Running => {
             node(&mut found, evidence, now);
-            found.reasons.extend(waiting::failing(pod));
+            found.extend(waiting::failing(pod));
             let budgets = found.known("disruption budgets", &evidence.budgets);
             let refused = budgets.and_then(|budgets| Eviction::refused(pod, budgets));
-            found.reasons.extend(refused.map(Reason::Eviction));
+            found.extend(refused.map(Reason::Eviction));
         }
         _ => {}
     }
@@ -182,16 +178,14 @@ fn node(found: &mut Diagnosis, evidence: &PodEvidence, now: Now) -> Option<Healt
     if health == Health::Ready {
         return Some(health);
     }
-    found.reasons.push(Reason::Node {
+    found.push(Reason::Node {
         name: name.to_owned(),
         health: health.clone(),
     });
     let seen = evidence.nodes.get(name).and_then(Known::value);
     let is_asked_to_end = !matches!(found.state, State::Pending | State::Running);
     if let Some(Some(seen)) = seen.filter(|_| !is_asked_to_end) {
-        found
-            .reasons
-            .push(taint_eviction(&evidence.pod, &seen.taints, now));
+        found.push(taint_eviction(&evidence.pod, &seen.taints, now));
     }
     Some(health)
 }
@@ -243,9 +237,9 @@ fn scheduling(found: &mut Diagnosis, pod: &Pod) {
         .map(|gate| gate.name.clone())
         .collect();
     if !gates.is_empty() {
-        found.reasons.push(Reason::Gated { gates });
+        found.push(Reason::Gated { gates });
     } else if let Some(message) = refused.and_then(|condition| condition.message.clone()) {
-        found.reasons.push(Reason::Unschedulable { message });
+        found.push(Reason::Unschedulable { message });
     }
 }
 
@@ -254,13 +248,9 @@ fn volumes(found: &mut Diagnosis, evidence: &PodEvidence, now: Now) {
     for (name, claim) in &evidence.claims {
         let claim_name = name.clone();
         match found.known("claims", claim) {
-            Some(None) => found
-                .reasons
-                .push(Reason::ClaimMissing { claim: claim_name }),
+            Some(None) => found.push(Reason::ClaimMissing { claim: claim_name }),
             Some(Some(claim)) if claim.metadata.deletion_timestamp.is_some() => {
-                found
-                    .reasons
-                    .push(Reason::ClaimEnding { claim: claim_name });
+                found.push(Reason::ClaimEnding { claim: claim_name });
             }
             Some(Some(claim)) => {
                 let status = claim
@@ -268,9 +258,7 @@ fn volumes(found: &mut Diagnosis, evidence: &PodEvidence, now: Now) {
                     .as_ref()
                     .and_then(|status| status.phase.as_deref());
                 if status != Some("Bound") {
-                    found
-                        .reasons
-                        .push(Reason::ClaimUnbound { claim: claim_name });
+                    found.push(Reason::ClaimUnbound { claim: claim_name });
                 }
             }
             None => {}
@@ -285,7 +273,7 @@ fn volumes(found: &mut Diagnosis, evidence: &PodEvidence, now: Now) {
             Some(Some(volume)) if node_name(&evidence.pod).is_empty() => {
                 affinity(found, evidence, claim, volume);
             }
-            Some(None) => found.reasons.push(Reason::VolumeLost {
+            Some(None) => found.push(Reason::VolumeLost {
                 volume: name.to_owned(),
             }),
             _ => {}
@@ -306,7 +294,7 @@ fn affinity(found: &mut Diagnosis, evidence: &PodEvidence, claim: &str, volume: 
     if usable.iter().any(|row| row.is_ready && !row.is_cordoned) {
         return;
     }
-    found.reasons.push(Reason::VolumeAffinity {
+    found.push(Reason::VolumeAffinity {
         claim: claim.to_owned(),
         volume: volume.metadata.name.clone().unwrap_or_default(),
         nodes: usable
@@ -330,7 +318,7 @@ fn attachments(found: &mut Diagnosis, evidence: &PodEvidence, now: Now) {
             .into_iter()
             .flatten()
             .filter(|other| node_name(other) == node && claims(other).any(|used| used == claim));
-        found.reasons.push(Reason::MultiAttach {
+        found.push(Reason::MultiAttach {
             claim: claim.to_owned(),
             volume: volume.to_owned(),
             pods: users
@@ -348,12 +336,10 @@ fn attachments(found: &mut Diagnosis, evidence: &PodEvidence, now: Now) {
         });
         let error =
             here.find_map(|one| one.status.as_ref()?.attach_error.as_ref()?.message.clone());
-        found
-            .reasons
-            .extend(error.map(|message| Reason::AttachFailed {
-                volume: volume.to_owned(),
-                message,
-            }));
+        found.extend(error.map(|message| Reason::AttachFailed {
+            volume: volume.to_owned(),
+            message,
+        }));
     }
 }
 
@@ -361,7 +347,7 @@ fn attachments(found: &mut Diagnosis, evidence: &PodEvidence, now: Now) {
 fn warning(found: &mut Diagnosis, evidence: &PodEvidence) {
     let warning = found.known("events", &evidence.warning);
     let warning = warning.and_then(Clone::clone);
-    found.reasons.extend(warning);
+    found.extend(warning);
 }
 
 /// Adds what waits for the end of the pod.
