@@ -152,9 +152,9 @@ fn lowered_if_fenced(mut verdicts: Vec<Verdict>, facts: &NodeFacts, now: Now) ->
     let Known::Yes(Some(node)) = &facts.node else {
         return verdicts;
     };
-    if let Fenced::Recorded { isolated, .. } = node.fenced(now) {
+    if let Fenced::Recorded(record) = node.fenced(now) {
         let lowered = verdicts.iter_mut();
-        let isolated = isolated && !bugs::active(Bug::IsolationEndsProcesses);
+        let isolated = record.how.is_isolated() && !bugs::active(Bug::IsolationEndsProcesses);
         let lowered = lowered.filter(|verdict| !isolated || !OF_PROCESSES.contains(&verdict.id));
         lowered.for_each(Verdict::lower);
     }

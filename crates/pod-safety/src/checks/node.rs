@@ -5,7 +5,7 @@ use maintenance_lease::protocol::Now;
 use super::verdict::Verdict;
 use crate::constants::{HEARTBEAT_DURATION, POD_GC};
 use crate::facts::{Fenced, NodeFacts, PodConditions, PresentNode};
-use crate::fencing::record::Since;
+use crate::fencing::record::{Record, Since};
 use crate::known::{Known, Why};
 use crate::node_health::{Health, Heartbeat, KubeletState, NodeState, Status, is_fresh, trusted};
 use crate::words::age;
@@ -68,9 +68,9 @@ fn of_present(there: &PresentNode, now: Now) -> Vec<Verdict> {
         (_, Some(KubeletState::Late | KubeletState::Unreachable)) => vec![Verdict::info(
             UNREACHABLE,
             match there.fenced(now) {
-                Fenced::Recorded {
-                    isolated: false, ..
-                } => format!("{said}; it was fenced"),
+                Fenced::Recorded(record) if !record.how.is_isolated() => {
+                    format!("{said}; it was fenced")
+                }
                 _ => format!(
                     "{said}, and {}: its pods may still be running",
                     beat(heartbeat, now)
@@ -130,39 +130,38 @@ fn beat(heartbeat: &Known<Option<Heartbeat>>, now: Now) -> String {
 }
 
 fn fenced(there: &PresentNode, now: Now) -> Option<Verdict> {
-    match there.fenced(now) {
-        Fenced::No => None,
-        Fenced::Asserted => Some(Verdict::info(
+    Some(match there.fenced(now) {
+        Fenced::No => return None,
+        Fenced::Asserted => Verdict::info(
             FENCED,
             "the node has the out-of-service taint, but no record of who fenced the node and how",
-        )),
-        Fenced::Outdated { by, how, since } => {
-            let which = match since {
+        ),
+        Fenced::Outdated(Record { who, how, .. }) => {
+            let which = match there.state.since {
                 Some(Since::NewNode) => "another Node of that name",
                 Some(Since::Restarted) => "an earlier boot of it",
                 Some(Since::SameBoot | Since::Unknown) | None => {
                     "this or an earlier boot of it (the boot ID is unknown)"
                 }
             };
-            Some(Verdict::info(
-                FENCED,
-                format!("the node has the out-of-service taint, but {by} fenced {which} ({how})"),
-            ))
+            let words =
+                format!("the node has the out-of-service taint, but {who} fenced {which} ({how})");
+            Verdict::info(FENCED, words)
         }
-        Fenced::Recorded { by, how, isolated } => {
-            let runs = match isolated {
+        Fenced::Recorded(Record { who, how, .. }) => {
+            let runs = match how.is_isolated() {
                 true => "; it was not powered off, so its pods may still be running",
                 false => "",
             };
-            Some(Verdict::ok(FENCED, format!("{by} fenced it: {how}{runs}")))
+            Verdict::ok(FENCED, format!("{who} fenced it: {how}{runs}"))
         }
-        Fenced::Contradicted { by, how } => Some(Verdict::info(
+        Fenced::Contradicted(Record { who, how, .. }) => Verdict::info(
             FENCED,
             format!(
-                "{by} fenced it ({how}), but its kubelet is alive and the node was not restarted"
+                "{who} fenced it ({how}), but its kubelet is alive and the node was not restarted"
             ),
-        )),
-    }
+        ),
+    })
 }
 
 fn of_gone(heartbeat: &Known<Option<Heartbeat>>, now: Now) -> Vec<Verdict> {

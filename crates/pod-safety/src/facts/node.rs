@@ -8,7 +8,7 @@ use maintenance_lease::protocol::Now;
 
 use crate::bugs::{self, Bug};
 use crate::constants::{EXCLUDED, REGION, SMALL_ZONE, UNHEALTHY_ZONE_PERCENT, ZONE};
-use crate::fencing::record::{How, Since};
+use crate::fencing::record::Record;
 use crate::known::Known;
 use crate::node_health::{Health, Heartbeat, KubeletState, NodeState, kubelet_state};
 use crate::taint::NoExecute;
@@ -33,37 +33,18 @@ pub struct PresentNode {
 }
 
 /// Whether the node is fenced.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fenced {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fenced<'a> {
     /// It is not.
     No,
     /// It has the out-of-service taint, but no record.
     Asserted,
-    /// Our record says who fenced it, and how.
-    Recorded {
-        /// Who.
-        by: String,
-        /// How they know.
-        how: String,
-        /// It was cut off and not powered off: what ran there may still run.
-        isolated: bool,
-    },
+    /// Our record says so, and nothing speaks against it.
+    Recorded(&'a Record),
     /// Our record is of an earlier machine or boot, or this is unknown.
-    Outdated {
-        /// Who recorded it.
-        by: String,
-        /// How they knew.
-        how: String,
-        /// What became of the node since.
-        since: Option<Since>,
-    },
+    Outdated(&'a Record),
     /// Our record says so, but its kubelet is alive, and the node was not restarted.
-    Contradicted {
-        /// Who recorded it.
-        by: String,
-        /// How they knew.
-        how: String,
-    },
+    Contradicted(&'a Record),
 }
 
 impl PresentNode {
@@ -83,25 +64,17 @@ impl PresentNode {
 
     /// Whether it was fenced, and at `now` has not been restarted or replaced since, nor come back to life.
     #[must_use]
-    pub fn fenced(&self, now: Now) -> Fenced {
+    pub fn fenced(&self, now: Now) -> Fenced<'_> {
         if !self.state.out_of_service.is_asserted() {
             return Fenced::No;
         }
         let Some(record) = &self.state.record else {
             return Fenced::Asserted;
         };
-        let (by, how) = (record.who.clone(), record.how.to_string());
         match self.state.health(now) {
-            _ if !self.state.is_fenced() => Fenced::Outdated {
-                by,
-                how,
-                since: self.state.since,
-            },
-            Health::KubeletAlive { .. } => Fenced::Contradicted { by, how },
-            _ => {
-                let isolated = matches!(record.how, How::Hook { isolated: true, .. });
-                Fenced::Recorded { by, how, isolated }
-            }
+            _ if !self.state.is_fenced() => Fenced::Outdated(record),
+            Health::KubeletAlive { .. } => Fenced::Contradicted(record),
+            _ => Fenced::Recorded(record),
         }
     }
 }

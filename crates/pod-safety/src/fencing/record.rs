@@ -142,6 +142,12 @@ impl How {
     pub fn is_hook(&self) -> bool {
         matches!(self, Self::Hook { .. })
     }
+
+    /// Whether the node was only cut off, so that what ran there may still run.
+    #[must_use]
+    pub fn is_isolated(&self) -> bool {
+        matches!(self, Self::Hook { isolated: true, .. })
+    }
 }
 
 impl fmt::Display for How {

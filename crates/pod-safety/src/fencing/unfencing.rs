@@ -2,7 +2,7 @@
 
 use maintenance_lease::protocol::Now;
 
-use super::record::{How, Record, Since};
+use super::record::{Record, Since};
 use crate::bugs::{self, Bug};
 use crate::known::{Known, Why};
 use crate::node_health::NodeState;
@@ -58,7 +58,7 @@ impl UnfenceEvidence {
             return Err(Refusal::Unrecorded);
         };
         // What was powered off was restarted or was not off: that no hook makes good.
-        let is_undone = self.is_undone && matches!(record.how, How::Hook { isolated: true, .. });
+        let is_undone = self.is_undone && record.how.is_isolated();
         match self.state.since {
             Some(Since::NewNode | Since::Restarted) => Ok(()),
             Some(Since::SameBoot) if bugs::active(Bug::UnfenceWithoutRestart) => Ok(()),
@@ -75,6 +75,7 @@ mod tests {
     use maintenance_lease::protocol::{Instant, Span};
 
     use super::*;
+    use crate::fencing::How;
     use crate::taint::OutOfService;
 
     const NOW: Instant = Instant::from_micros(1_000_000_000);
