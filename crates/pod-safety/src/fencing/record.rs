@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 use super::machine::Machine;
 use crate::removed::Removed;
@@ -34,8 +35,18 @@ pub struct Record {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold: Option<String>,
     /// The pods that move to other nodes, for later runs that follow them; `None` if there were too many.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "known_pods",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub removed: Option<Vec<Removed>>,
+}
+
+/// The pods of a record. A later version may describe them differently, and its record counts all the same.
+fn known_pods<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<Removed>>, D::Error> {
+    let pods = Value::deserialize(from)?;
+    Ok(serde_json::from_value(pods).ok())
 }
 
 /// More pods than this are not recorded: all annotations of a Node together have at most 256 KiB.
@@ -259,6 +270,8 @@ mod tests {
             Record::parse(&text).and_then(|it| it.removed),
             Some(pods.clone())
         );
+        let later = Record::parse(&text.replace("ReplicaSet", "Rollout")).expect("a record");
+        assert_eq!((later.who, later.removed), (record.who.clone(), None));
         let many = vec![pods[0].clone(); RECORDED_PODS + 1];
         assert_eq!(record.with_removed(&many).removed, None);
     }
