@@ -41,11 +41,11 @@ pub(super) fn none() -> Verdict {
     )
 }
 
-fn of_present(there: &PresentNode, now: Now) -> Vec<Verdict> {
-    let state = &there.state;
+fn of_present(node: &PresentNode, now: Now) -> Vec<Verdict> {
+    let state = &node.state;
     let heartbeat = &state.heartbeat;
     let alive = |words: &str| alive(words, heartbeat, now);
-    let said = said(state, now);
+    let described = described(state, now);
     match (state.health(now), state.kubelet_state(now)) {
         (Health::Restarted { .. }, _) => vec![alive(
             "the node was restarted since it was fenced, and its kubelet is alive: unfence it",
@@ -62,18 +62,18 @@ fn of_present(there: &PresentNode, now: Now) -> Vec<Verdict> {
         )],
         (_, None) => vec![Verdict::unread(
             NODE_ALIVE,
-            &format!("{said}; whether its kubelet is alive"),
+            &format!("{described}; whether its kubelet is alive"),
             &why_unknown(state, now),
         )],
         (_, Some(KubeletState::Late | KubeletState::Unreachable)) => vec![Verdict::info(
             UNREACHABLE,
-            match there.fenced(now) {
+            match node.fenced(now) {
                 Fenced::Recorded(record) if !record.how.is_isolated() => {
-                    format!("{said}; it was fenced")
+                    format!("{described}; it was fenced")
                 }
                 _ => format!(
-                    "{said}, and {}: its pods may still be running",
-                    beat(heartbeat, now)
+                    "{described}, and {}: its pods may still be running",
+                    heartbeat_age(heartbeat, now)
                 ),
             },
         )],
@@ -82,7 +82,7 @@ fn of_present(there: &PresentNode, now: Now) -> Vec<Verdict> {
 
 /// Describes a node that is not ready: unreachable if the control plane gets no heartbeat, and otherwise
 /// as its kubelet reported.
-fn said(state: &NodeState, now: Now) -> String {
+fn described(state: &NodeState, now: Now) -> String {
     let since = state.ready.and_then(|ready| ready.since);
     let long = since.map_or_else(String::new, |since| {
         format!(" for {}", age(now.earliest - since))
@@ -111,14 +111,14 @@ fn alive(words: &str, heartbeat: &Known<Option<Heartbeat>>, now: Now) -> Verdict
     let duration = duration.map_or(HEARTBEAT_DURATION, |heartbeat| heartbeat.duration);
     let words = format!(
         "{words}; {}; a node is unreachable if it is not ready and its heartbeat is {} or older",
-        beat(heartbeat, now),
+        heartbeat_age(heartbeat, now),
         age(duration)
     );
     Verdict::blocker(NODE_ALIVE, words)
 }
 
 /// How old a heartbeat is.
-fn beat(heartbeat: &Known<Option<Heartbeat>>, now: Now) -> String {
+fn heartbeat_age(heartbeat: &Known<Option<Heartbeat>>, now: Now) -> String {
     match trusted(heartbeat, now) {
         Known::Yes(Some(renewed)) => {
             format!("its last heartbeat is {} old", age(renewed.age(now)))
@@ -129,15 +129,15 @@ fn beat(heartbeat: &Known<Option<Heartbeat>>, now: Now) -> String {
     }
 }
 
-fn fenced(there: &PresentNode, now: Now) -> Option<Verdict> {
-    Some(match there.fenced(now) {
+fn fenced(node: &PresentNode, now: Now) -> Option<Verdict> {
+    Some(match node.fenced(now) {
         Fenced::No => return None,
         Fenced::Asserted => Verdict::info(
             FENCED,
             "the node has the out-of-service taint, but no record of who fenced the node and how",
         ),
         Fenced::Outdated(Record { who, how, .. }) => {
-            let which = match there.state.since {
+            let which = match node.state.since {
                 Some(Since::NewNode) => "another Node of that name",
                 Some(Since::Restarted) => "an earlier boot of it",
                 Some(Since::SameBoot | Since::Unknown) | None => {
