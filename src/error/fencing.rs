@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::{Instant, Now, Span};
-use pod_safety::fencing::{Attempt, Watched, back, steps};
+use pod_safety::fencing::{Attempt, Watched, steps, unfencing};
 use supervisor::Exit;
 
 /// What is too dangerous for `node`.
@@ -19,7 +19,10 @@ pub(crate) enum FencingRefusal {
         watched: Watched,
     },
     /// To return it to service.
-    Unfence { node: String, why: back::Refusal },
+    Unfence {
+        node: String,
+        why: unfencing::Refusal,
+    },
     /// The same, because it was fenced again meanwhile.
     FencedAgain { node: String },
     /// To run a hook, because the lock may end earlier.

@@ -2,7 +2,7 @@
 
 use maintenance_lease::protocol::Now;
 use other_tools::Finding;
-use pod_safety::cluster::Removed;
+use pod_safety::Removed;
 use pod_safety::fencing::{Attempt, How, Record, Remains};
 use pod_safety::outcome;
 use schemars::JsonSchema;
@@ -76,8 +76,8 @@ struct RemovedPod {
 impl RemovedPod {
     fn of(pod: &Removed, outcome: &outcome::Outcome, now: Now) -> Self {
         Self {
-            namespace: pod.pod.namespace.clone(),
-            name: pod.pod.name.clone(),
+            namespace: pod.namespace.clone(),
+            name: pod.name.clone(),
             outcome: Outcome::of(outcome),
             replacement: match outcome {
                 outcome::Outcome::Replaced { replacement, .. } => {

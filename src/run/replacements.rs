@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use futures::future::join_all;
-use pod_safety::cluster::{Reader, Removed};
+use pod_safety::Removed;
+use pod_safety::cluster::Reader;
 use pod_safety::outcome::Outcome;
 use pod_safety::why::Reason;
 
@@ -16,16 +17,15 @@ pub(crate) async fn outcomes(
 ) -> Vec<Outcome> {
     let outcomes = reader.outcomes(removed, limit, interrupted).await;
     let explaining = { removed.iter().zip(outcomes) }.map(|(removed, mut outcome)| async {
-        let pod = &removed.pod;
         match &mut outcome {
             Outcome::Unreplaced { reasons } => {
-                *reasons = waits_for(reader, &pod.namespace, &pod.name).await;
+                *reasons = waits_for(reader, &removed.namespace, &removed.name).await;
             }
             Outcome::Replaced {
                 replacement,
                 reasons,
             } if !replacement.is_back => {
-                *reasons = waits_for(reader, &pod.namespace, &replacement.name).await;
+                *reasons = waits_for(reader, &removed.namespace, &replacement.name).await;
             }
             _ => {}
         }

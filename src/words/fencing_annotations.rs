@@ -63,6 +63,7 @@ mod tests {
                 boot_id: String::new(),
                 node_uid: String::new(),
                 hold: None,
+                removed: None,
             }),
             hook: Some(Attempt {
                 id: "n".to_owned(),

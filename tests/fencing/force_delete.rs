@@ -3,6 +3,40 @@
 use crate::support::database::{database, is_attached, pod, runs_on};
 use crate::support::{HEARTBEAT_AGE, Stage, eventually};
 
+/// A deletion waits for the kubelet. A forced one does not: a second pod of the name comes while the volume of the first is
+/// still attached to its node.
+#[test]
+fn a_bare_forced_deletion_is_believed_and_a_graceful_one_waits() {
+    let stage = Stage::new("bare");
+    let _logs = stage.plane.keep_logs_on_panic("fencing-bare");
+    let nodes = ["worker-1", "worker-2", "worker-3"].map(|name| stage.name(name));
+    let names = nodes.each_ref().map(String::as_str);
+    let kubelets = stage.kubelets(&names);
+    let [unreachable, ..] = names;
+    database(&stage);
+    let before = runs_on(&stage, unreachable);
+    kubelets
+        .stop_heartbeats(unreachable, HEARTBEAT_AGE)
+        .expect("its heartbeats stop");
+    stage.is_reported_unreachable(unreachable);
+    let delete = ["delete", "pod", "db-0", "-n", stage.own(), "--wait=false"];
+    stage.kubectl(&delete);
+    let hanging = pod(&stage).expect("it hangs");
+    assert_eq!(hanging["metadata"]["uid"], before);
+    assert!(
+        hanging["metadata"]["deletionTimestamp"].is_string(),
+        "{hanging:#}"
+    );
+    stage.kubectl(&[&delete[..], &["--force", "--grace-period=0"]].concat());
+    eventually("the set makes another", || {
+        pod(&stage).is_some_and(|pod| pod["metadata"]["uid"] != before)
+    });
+    assert!(
+        is_attached(&stage, unreachable),
+        "its volume may still be written to"
+    );
+}
+
 /// The pod hangs until its deletion was confirmed; then it is replaced, and its volume stays attached
 /// to the unreachable node, as the report said.
 #[test]

@@ -65,7 +65,6 @@ fn a_hold_that_was_ended_is_taken_again() {
     -- stderr
     node/worker-1 on hold until it is unfenced
     node/worker-1: nothing is left to evict or detach
-    node/worker-1: not checked whether pods that were removed earlier run again; see `kubectl maint status --pods`
     -- exit code 0
     ");
     let holder = stage.holder(&node);
@@ -87,7 +86,6 @@ fn a_hold_that_somebody_took_over_is_theirs() {
     -- stderr
     Warning: the fencing hold on node/worker-1 was lost: mallory@laptop has the lock now
     node/worker-1: nothing is left to evict or detach
-    node/worker-1: not checked whether pods that were removed earlier run again; see `kubectl maint status --pods`
     -- exit code 0
     ");
     stage.comes_back(&node, "boot-2");

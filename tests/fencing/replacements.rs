@@ -97,12 +97,20 @@ fn the_pods_of_a_fenced_node_are_followed_until_they_run_again() {
     assert_eq!(replacement("db-0")["uid"], db_after);
     assert_eq!(replacement(&web_before)["name"], *web_after);
 
-    // What is gone is not followed again, and that is said.
-    let run = stage
-        .maint(["fence", &unreachable, "--powered-off=dark"])
-        .succeeds();
-    assert!(!run.stderr.contains("to run again"), "{run}");
+    // A later run knows from the record which pods it had.
+    let run = stage.maint(fence).succeeds();
+    assert!(run.stderr.ends_with(&told), "{run}");
+    let item = run.item();
+    let removed = item["removedPods"].as_array().expect("a list");
+    assert_eq!(removed.len(), 2, "{item:#}");
+
+    // One of an earlier version does not name them.
+    let mut record = stage.record(&unreachable).expect("a record");
+    record["removed"].take();
+    stage.annotate(&unreachable, "kubectl-maint.dev/fenced", &record);
+    let run = stage.maint(fence).succeeds();
     assert!(run.stderr.contains("not checked whether pods"), "{run}");
+    assert_eq!(run.item()["removedPods"], Value::Null, "{run}");
     stage.keep(kubelets);
 }
 
@@ -130,7 +138,7 @@ fn a_pod_that_cannot_run_elsewhere_is_told_with_its_reason() {
     let mut running = stage
         .maint(fence)
         .arg("--timeout=60s")
-        .kubeconfig(fencer)
+        .kubeconfig(&fencer)
         .start();
     running.says("for 1 pod to run again");
     let run = running.ends();
@@ -160,6 +168,11 @@ fn a_pod_that_cannot_run_elsewhere_is_told_with_its_reason() {
         removed["reasons"][0]["code"], "VolumeNodeAffinity",
         "{item:#}"
     );
+
+    let again = stage.maint(fence).arg("--timeout=1s").kubeconfig(&fencer);
+    let run = again.run();
+    assert_eq!(run.code, 4, "{run}");
+    assert_eq!(&run.item()["removedPods"][0], removed, "{run}");
     stage.keep(kubelets);
 }
 

@@ -1,10 +1,11 @@
 //! The Node object of an unreachable node, with all that goes with it.
 
+use http::Method;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, Levels, fixture, owned_by};
-use crate::support::{Maint, ago, holder_of};
+use crate::support::{Maint, Treatment, ago, holder_of};
 
 fn force_delete(fixture: &Fixture, words: &[&str]) -> Maint {
     let node = format!("node/{}", fixture.node);
@@ -73,6 +74,28 @@ fn every_pod_is_reported_on_and_the_node_goes() {
             fixture.namespace
         );
         assert!(note.contains(&accepted), "{note}");
+    });
+}
+
+/// It goes with its Node, and the accepted risk is that of the node's pods.
+#[test]
+fn a_pod_that_arrives_after_the_report_goes_with_its_node() {
+    fixture("arrival", |fixture| {
+        let set = fixture.stateful_set("db", 1, 0);
+        fixture.make_pod("db-0", &owned_by(&set));
+        let words = ["--accept-risk=owner", "-m", "why", "--timeout=0"];
+        let proxy = fixture.cluster.proxy_for(Treatment::Keep, |method, path| {
+            *method == Method::POST && path.contains("/leases")
+        });
+        let (run, kept) = proxy.holds_up(force_delete(fixture, &words));
+        fixture.make_pod("db-1", &owned_by(&set));
+        kept.passes();
+        let run = run.ends();
+        assert_eq!(run.code, 4, "{run}");
+        assert!(run.stdout.contains(" with 1 pod\n"), "{run}");
+        let left = format!("2 pods left: {0}/db-0, {0}/db-1;", fixture.namespace);
+        assert!(run.stdout.contains(&left), "{run}");
+        assert!(!is_there(fixture), "{run}");
     });
 }
 

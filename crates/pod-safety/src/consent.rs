@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::bugs::{self, Bug};
 use crate::checks::{Level, Verdict};
 use crate::report::Report;
 
@@ -68,7 +69,8 @@ impl Consent {
                     (&mut missing.unaccepted, id, is_given)
                 }
                 None if verdict.level == Level::Blocker => {
-                    let is_given = !verdict.is_final && self.overridden.contains(verdict.id);
+                    let is_final = verdict.is_final && !bugs::active(Bug::FinalIsOverridden);
+                    let is_given = !is_final && self.overridden.contains(verdict.id);
                     (&mut missing.blocked, verdict.id, is_given)
                 }
                 None => continue,
@@ -99,7 +101,7 @@ impl Consent {
     /// shown for this check, because one id accepts all unread checks.
     fn is_worse(&self, verdict: &Verdict) -> bool {
         match self.shown.get(verdict.id) {
-            Some(shown) => *shown < verdict.level,
+            Some(shown) => *shown < verdict.level && !bugs::active(Bug::WorseIsAccepted),
             None => verdict.level == Level::Unread && !self.shown.is_empty(),
         }
     }

@@ -4,7 +4,7 @@ use maintenance_lease::protocol::Span;
 
 /// How old a heartbeat may be if its Lease does not say so (the default of the kubelet's
 /// `nodeLeaseDurationSeconds`).
-pub const HEARTBEAT_LASTS: Span = Span::seconds(40);
+pub const HEARTBEAT_DURATION: Span = Span::seconds(40);
 
 /// How often a kubelet renews its heartbeat within the time that it lasts (`nodeLeaseRenewIntervalFraction`).
 pub const HEARTBEAT_RENEWALS: u32 = 4;

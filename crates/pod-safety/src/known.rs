@@ -43,7 +43,7 @@ impl<T> Known<T> {
     }
 
     /// The fact, if it is known.
-    pub fn yes(&self) -> Option<&T> {
+    pub fn value(&self) -> Option<&T> {
         match self {
             Self::Yes(fact) => Some(fact),
             Self::Unknown(_) => None,
@@ -100,7 +100,7 @@ mod tests {
             panic!("{known:?}");
         };
         assert!(how.contains("within 10s"), "{how}");
-        assert_eq!(known.map(|()| 1).yes(), None);
+        assert_eq!(known.map(|()| 1).value(), None);
         assert_eq!(Known::Yes(1).map(|one| one + 1), Known::Yes(2));
     }
 }

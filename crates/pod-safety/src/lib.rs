@@ -9,15 +9,19 @@
 
 #![warn(missing_docs)]
 
+mod bugs;
 pub mod checks;
 pub mod cluster;
 pub mod consent;
 pub mod constants;
+mod controller;
 pub mod facts;
 pub mod fencing;
 pub mod known;
 pub mod node_health;
 pub mod outcome;
+pub mod removed;
+mod replacement;
 pub mod report;
 pub mod stranded;
 pub mod taint;
@@ -26,3 +30,4 @@ pub mod wire;
 pub mod words;
 
 pub use known::{Known, Why};
+pub use removed::{Removed, SameController};

@@ -5,7 +5,8 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::protocol::{Instant, Now, Span};
 
-use crate::constants::{HEARTBEAT_LASTS, HEARTBEAT_RENEWALS};
+use crate::bugs::{self, Bug};
+use crate::constants::{HEARTBEAT_DURATION, HEARTBEAT_RENEWALS};
 use crate::fencing::Machine;
 use crate::fencing::record::{ANNOTATION, Record, Since};
 use crate::known::{Known, Why};
@@ -60,7 +61,7 @@ pub struct Heartbeat {
     /// When the kubelet renewed it, by its own clock, or when it was seen to change.
     pub at: Instant,
     /// How old it may be for the kubelet to count as alive.
-    pub lasts: Span,
+    pub duration: Span,
 }
 
 impl From<Instant> for Heartbeat {
@@ -68,7 +69,7 @@ impl From<Instant> for Heartbeat {
     fn from(at: Instant) -> Self {
         Self {
             at,
-            lasts: HEARTBEAT_LASTS,
+            duration: HEARTBEAT_DURATION,
         }
     }
 }
@@ -83,19 +84,19 @@ impl Heartbeat {
     /// How long to watch it: a live kubelet renews it within this time, with a margin for the request.
     #[must_use]
     pub fn watch_time(self) -> Duration {
-        let micros = u64::try_from(self.lasts.as_micros()).unwrap_or(0);
+        let micros = u64::try_from(self.duration.as_micros()).unwrap_or(0);
         Duration::from_micros(micros / u64::from(HEARTBEAT_RENEWALS)) + WATCH_MARGIN
     }
 
     /// By how much it is ahead of the clock, if that is too much to use it.
     fn ahead(self, now: Now) -> Option<Span> {
-        Some(self.at - now.latest).filter(|by| *by > self.lasts)
+        Some(self.at - now.latest).filter(|by| *by > self.duration)
     }
 }
 
 /// The signs of life of a Node, and what was asserted of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Signs {
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeState {
     /// Its Ready condition; `None` if it never had one.
     pub ready: Option<Ready>,
     /// Its kubelet's heartbeat (`None`: it has none).
@@ -130,7 +131,7 @@ pub enum Status {
     Unknown,
 }
 
-impl Signs {
+impl NodeState {
     /// Those of `node`, whose kubelet's heartbeat was read beside it.
     #[must_use]
     pub fn of(node: &Node, heartbeat: Known<Option<Heartbeat>>) -> Self {
@@ -173,7 +174,8 @@ impl Signs {
     /// one that was fenced, not restarted since.
     #[must_use]
     pub fn is_fenced(&self) -> bool {
-        self.since == Some(Since::SameBoot) && self.out_of_service.is_asserted()
+        (self.since == Some(Since::SameBoot) || bugs::active(Bug::RecordOfAnyBoot))
+            && self.out_of_service.is_asserted()
     }
 
     /// The heartbeat, unless it is inconclusive: see [`trusted`].
@@ -220,8 +222,8 @@ impl Signs {
     /// a node that it does not call unknown is suspicious at any age.
     #[must_use]
     pub fn to_watch(&self, now: Now) -> Option<Heartbeat> {
-        let heartbeat = self.heartbeat.yes().copied().flatten()?;
-        let is_near = heartbeat.at + heartbeat.lasts + heartbeat.lasts > now.earliest;
+        let heartbeat = self.heartbeat.value().copied().flatten()?;
+        let is_near = heartbeat.at + heartbeat.duration + heartbeat.duration > now.earliest;
         let is_doubtful = is_near || self.status() != Some(Status::Unknown);
         (is_doubtful && !is_fresh(Some(heartbeat), now)).then_some(heartbeat)
     }
@@ -284,7 +286,11 @@ pub enum KubeletState {
 #[must_use]
 pub fn kubelet_state(is_ready: bool, heartbeat: Option<Heartbeat>, now: Now) -> KubeletState {
     match (is_ready, heartbeat.filter(|one| one.ahead(now).is_none())) {
-        (_, Some(_)) if is_fresh(heartbeat, now) => KubeletState::Alive,
+        (_, Some(_))
+            if is_fresh(heartbeat, now) && (is_ready || !bugs::active(Bug::HeartbeatIgnored)) =>
+        {
+            KubeletState::Alive
+        }
         (true, None) => KubeletState::Alive,
         (true, Some(_)) => KubeletState::Late,
         (false, _) => KubeletState::Unreachable,
@@ -296,7 +302,12 @@ pub fn kubelet_state(is_ready: bool, heartbeat: Option<Heartbeat>, now: Now) -> 
 #[must_use]
 pub fn is_fresh(heartbeat: Option<Heartbeat>, now: Now) -> bool {
     heartbeat.is_some_and(|heartbeat| {
-        now.earliest - heartbeat.at < heartbeat.lasts && heartbeat.ahead(now).is_none()
+        let is_ahead = heartbeat.ahead(now).is_some() && !bugs::active(Bug::FutureHeartbeatIsFresh);
+        let now = match bugs::active(Bug::HeartbeatByLatestClock) {
+            true => now.latest,
+            false => now.earliest,
+        };
+        now - heartbeat.at < heartbeat.duration && !is_ahead
     })
 }
 
@@ -320,7 +331,6 @@ pub fn trusted(heartbeat: &Known<Option<Heartbeat>>, now: Now) -> Known<Option<H
 mod tests {
     use super::*;
     use crate::constants::OUT_OF_SERVICE;
-    use crate::fencing::How;
 
     const NOW: Instant = Instant::from_micros(1_000_000_000);
 
@@ -328,17 +338,14 @@ mod tests {
         NOW - Span::seconds(seconds)
     }
 
-    fn signs(ready: Option<Status>, heartbeat: Known<Option<Heartbeat>>) -> Signs {
-        Signs {
+    fn state(ready: Option<Status>, heartbeat: Known<Option<Heartbeat>>) -> NodeState {
+        NodeState {
             ready: ready.map(|status| Ready {
                 status,
                 since: Some(ago(540)),
             }),
             heartbeat,
-            reported: None,
-            out_of_service: OutOfService::No,
-            record: None,
-            since: None,
+            ..NodeState::default()
         }
     }
 
@@ -373,8 +380,8 @@ mod tests {
                 },
             ),
         ] {
-            let signs = signs(ready, heartbeat);
-            assert_eq!(signs.health(Now::at(NOW)), expected, "{signs:?}");
+            let state = state(ready, heartbeat);
+            assert_eq!(state.health(Now::at(NOW)), expected, "{state:?}");
         }
     }
 
@@ -427,11 +434,11 @@ mod tests {
                 Some(KubeletState::Unreachable),
             ),
         ] {
-            let signs = Signs {
+            let state = NodeState {
                 reported: Some(ago(reported)),
-                ..signs(Some(ready), heartbeat)
+                ..state(Some(ready), heartbeat)
             };
-            assert_eq!(signs.kubelet_state(Now::at(NOW)), expected, "{signs:?}");
+            assert_eq!(state.kubelet_state(Now::at(NOW)), expected, "{state:?}");
         }
     }
 
@@ -451,10 +458,10 @@ mod tests {
             (Some(True), ahead(41), None, Some(KubeletState::Alive)),
             (None, ahead(41), None, None),
         ] {
-            let signs = signs(ready, heartbeat);
+            let state = state(ready, heartbeat);
             let now = Now::at(NOW);
-            let found = (signs.is_fresh(now), signs.kubelet_state(now));
-            assert_eq!(found, (fresh, expected), "{signs:?}");
+            let found = (state.is_fresh(now), state.kubelet_state(now));
+            assert_eq!(found, (fresh, expected), "{state:?}");
         }
         let ahead = Some((NOW + Span::seconds(41)).into());
         assert_eq!(
@@ -469,23 +476,23 @@ mod tests {
 
     #[test]
     fn of_a_node_without_heartbeat_and_conditions_nothing_is_known() {
-        let never = signs(None, Known::Yes(None));
+        let never = state(None, Known::Yes(None));
         assert_eq!(never.kubelet_state(Now::at(NOW)), None);
     }
 
     #[test]
     fn the_earliest_clock_says_how_old_a_heartbeat_is() {
-        let signs = signs(Some(Status::Unknown), Known::Yes(Some(ago(39).into())));
+        let state = state(Some(Status::Unknown), Known::Yes(Some(ago(39).into())));
         let now = Now::between(NOW, NOW + Span::seconds(60));
-        assert_eq!(signs.is_fresh(now), Some(true));
+        assert_eq!(state.is_fresh(now), Some(true));
     }
 
     #[test]
     fn a_heartbeat_lasts_as_long_as_its_lease_says() {
-        let of = |lasts, age| {
+        let of = |duration, age| {
             let heartbeat = Heartbeat {
                 at: ago(age),
-                lasts: Span::seconds(lasts),
+                duration: Span::seconds(duration),
             };
             is_fresh(Some(heartbeat), Now::at(NOW))
         };
@@ -507,26 +514,26 @@ mod tests {
             (Some(True), 600, true),
             (None, 600, true),
         ] {
-            let signs = signs(ready, Known::Yes(Some(ago(age).into())));
-            let is_watched = signs.to_watch(Now::at(NOW)).is_some();
+            let state = state(ready, Known::Yes(Some(ago(age).into())));
+            let is_watched = state.to_watch(Now::at(NOW)).is_some();
             assert_eq!(is_watched, expected, "{ready:?} {age}");
         }
         let ahead = Known::Yes(Some((NOW + Span::seconds(41)).into()));
-        let ahead = signs(Some(Unknown), ahead);
+        let ahead = state(Some(Unknown), ahead);
         assert!(ahead.to_watch(Now::at(NOW)).is_some());
         for heartbeat in [Known::Yes(None), Known::Unknown(Why::NotRead)] {
-            assert_eq!(signs(Some(False), heartbeat).to_watch(Now::at(NOW)), None);
+            assert_eq!(state(Some(False), heartbeat).to_watch(Now::at(NOW)), None);
         }
     }
 
     #[test]
     fn a_taint_on_a_live_node_is_a_mistake() {
         let fenced = |ready, heartbeat| {
-            let signs = Signs {
+            let state = NodeState {
                 out_of_service: OutOfService::Asserted,
-                ..signs(Some(ready), heartbeat)
+                ..state(Some(ready), heartbeat)
             };
-            signs.health(Now::at(NOW))
+            state.health(Now::at(NOW))
         };
         let unread = || Known::Unknown(Why::NotRead);
         let unreachable = Health::OutOfService {
@@ -549,15 +556,7 @@ mod tests {
 
     #[test]
     fn a_live_node_is_expected_if_it_was_restarted_since_it_was_fenced() {
-        let record = Record {
-            who: "alice".to_owned(),
-            why: None,
-            when: String::new(),
-            how: How::PoweredOff("dark".to_owned()),
-            boot_id: "before".to_owned(),
-            node_uid: "u".to_owned(),
-            hold: None,
-        };
+        let record = Record::example();
         let by = || "alice".to_owned();
         let mistake = || Health::KubeletAlive { by: Some(by()) };
         let unreachable = Known::Yes(Some(ago(90).into()));
@@ -578,24 +577,24 @@ mod tests {
             (Status::True, ago(9), Since::Unknown, mistake()),
             (Status::True, ago(9), Since::NewNode, mistake()),
         ] {
-            let signs = Signs {
+            let state = NodeState {
                 out_of_service: OutOfService::Asserted,
                 record: Some(record.clone()),
                 since: Some(since),
-                ..signs(Some(status), Known::Yes(Some(heartbeat.into())))
+                ..state(Some(status), Known::Yes(Some(heartbeat.into())))
             };
-            assert_eq!(signs.health(Now::at(NOW)), expected, "{signs:?}");
+            assert_eq!(state.health(Now::at(NOW)), expected, "{state:?}");
         }
-        let signs = Signs {
+        let state = NodeState {
             out_of_service: OutOfService::Asserted,
             record: Some(record),
             since: Some(Since::Restarted),
-            ..signs(Some(Status::Unknown), unreachable)
+            ..state(Some(Status::Unknown), unreachable)
         };
         let since = Some(Since::Restarted);
         let by = Some(by());
         assert_eq!(
-            signs.health(Now::at(NOW)),
+            state.health(Now::at(NOW)),
             Health::OutOfService { by, since }
         );
     }
@@ -610,12 +609,12 @@ mod tests {
             (None, OutOfService::Asserted, false),
             (Some(Since::SameBoot), OutOfService::No, false),
         ] {
-            let signs = Signs {
+            let state = NodeState {
                 out_of_service,
                 since,
-                ..signs(Some(Status::Unknown), Known::Yes(None))
+                ..state(Some(Status::Unknown), Known::Yes(None))
             };
-            assert_eq!(signs.is_fenced(), is_fenced, "{signs:?}");
+            assert_eq!(state.is_fenced(), is_fenced, "{state:?}");
         }
     }
 
@@ -631,17 +630,17 @@ mod tests {
             ]},
         }))
         .expect("a Node");
-        let signs = Signs::of(&node, Known::Yes(None));
+        let state = NodeState::of(&node, Known::Yes(None));
         assert_eq!(
-            signs.ready,
+            state.ready,
             Some(Ready {
                 status: Status::Unknown,
                 since: Some(ago(540)),
             })
         );
-        assert_eq!(signs.reported, Some(ago(550)));
+        assert_eq!(state.reported, Some(ago(550)));
         assert_eq!(
-            signs.health(Now::at(NOW)),
+            state.health(Now::at(NOW)),
             Health::OutOfService {
                 by: Some("alice".to_owned()),
                 since: Some(Since::Unknown),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use maintenance_lease::protocol::Now;
 
 use crate::checks::{self, FENCED, Level, UNREACHABLE, Verdict};
-use crate::facts::{Facts, NodeFacts, NodeSnapshot, PodSnapshot};
+use crate::facts::{Facts, NodeFacts, PodSnapshot, PresentNode};
 use crate::known::Known;
 
 /// What is to be deleted, or goes with it.
@@ -56,10 +56,16 @@ impl Report {
 
     /// The report on a Node that is to be deleted. `first` is the uid that an earlier one was about.
     #[must_use]
-    pub fn on_node(name: &str, facts: &NodeFacts, first: Option<&str>, now: Now) -> Self {
+    pub fn on_node(
+        name: &str,
+        facts: &NodeFacts,
+        may_delete: &Known<bool>,
+        first: Option<&str>,
+        now: Now,
+    ) -> Self {
         Self {
             target: Target::of_node(name, &facts.node),
-            checks: checks::of_node(facts, first, now),
+            checks: checks::of_node(facts, may_delete, first, now),
         }
     }
 
@@ -118,9 +124,9 @@ impl Target {
         }
     }
 
-    fn of_node(name: &str, node: &Known<NodeSnapshot>) -> Self {
+    fn of_node(name: &str, node: &Known<Option<PresentNode>>) -> Self {
         let (uid, resource_version) = match node {
-            Known::Yes(NodeSnapshot::Present(there)) => (there.uid.clone(), there.version.clone()),
+            Known::Yes(Some(node)) => (node.uid.clone(), node.version.clone()),
             _ => Default::default(),
         };
         Self {

@@ -3,6 +3,7 @@
 use k8s_openapi::api::core::v1::{Node, Taint, Toleration};
 use maintenance_lease::protocol::Instant;
 
+use crate::bugs::{self, Bug};
 use crate::constants::OUT_OF_SERVICE;
 use crate::wire::instant;
 
@@ -26,7 +27,10 @@ impl OutOfService {
     /// Those among `taints`.
     pub fn of<'a>(taints: impl IntoIterator<Item = &'a Taint>) -> Self {
         let mut worst = Self::No;
-        for taint in taints.into_iter().filter(|taint| says_so(&taint.key)) {
+        for taint in taints
+            .into_iter()
+            .filter(|taint| is_out_of_service(&taint.key))
+        {
             match NoExecute::read(taint) {
                 Some(evicting) => return Self::Evicting(evicting),
                 None => worst = Self::Asserted,
@@ -58,7 +62,7 @@ impl OutOfService {
 }
 
 /// Whether a taint with this key asserts that nothing runs on its node any more.
-pub(crate) fn says_so(key: &str) -> bool {
+pub(crate) fn is_out_of_service(key: &str) -> bool {
     key == OUT_OF_SERVICE
 }
 
@@ -89,7 +93,7 @@ impl NoExecute {
 
     /// `taint`, if it is one.
     fn read(taint: &Taint) -> Option<Self> {
-        (taint.effect == NO_EXECUTE).then(|| Self {
+        (taint.effect == NO_EXECUTE || bugs::active(Bug::AnyEffectEvicts)).then(|| Self {
             key: taint.key.clone(),
             value: taint.value.clone().unwrap_or_default(),
             added: taint.time_added.as_ref().map(instant),

@@ -10,7 +10,8 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::Client;
 use kube::client::Body;
 use maintenance_lease::Requests;
-use pod_safety::cluster::{Reader, Removed};
+use pod_safety::Removed;
+use pod_safety::cluster::Reader;
 use pod_safety::outcome::Outcome;
 use pod_safety::taint::OutOfService;
 use sandbox::Sandbox;
@@ -66,7 +67,7 @@ async fn cost(count: usize) -> usize {
     let outcomes = reader.outcomes(&removed, Duration::ZERO, pending()).await;
     for (pod, outcome) in removed.iter().zip(&outcomes) {
         let is_back = matches!(outcome, Outcome::Replaced { replacement, .. }
-            if replacement.is_back && replacement.uid.starts_with(&pod.pod.uid.replace("worker-1", "")));
+            if replacement.is_back && replacement.uid.starts_with(&pod.uid.replace("worker-1", "")));
         assert!(is_back, "{pod:?}: {outcome:?}");
     }
     assert_eq!(outcomes.len(), 2 * count);

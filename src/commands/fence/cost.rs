@@ -1,13 +1,11 @@
 //! Reports what a fencing costs, and what other tools do to the node, before anything is changed. Asks for the risks that
 //! the operator has not accepted.
 
-use k8s_openapi::api::core::v1::{Node, Pod};
-use maintenance_lease::protocol::Now;
+use k8s_openapi::api::core::v1::Node;
 use other_tools::{Activity, findings};
-use pod_safety::cluster::Removed;
+use pod_safety::Removed;
 use pod_safety::fencing::Cost;
 use pod_safety::fencing::steps::{Refusal, Unread};
-use pod_safety::taint::OutOfService;
 
 use super::steps::FenceRun;
 use crate::args::write::reason;
@@ -41,10 +39,9 @@ impl FenceRun<'_> {
         self.cost = found;
     }
 
-    /// Remembers which of `pods`, which were read after `now`, leave the node, to see later whether they run again.
-    pub(super) fn remember(&mut self, pods: &[Pod], taint: &OutOfService, now: Now) {
-        let leaving = Removed::by_fencing(pods, taint, now);
-        let is_read_again = |old: &Removed| leaving.iter().any(|new| new.pod.uid == old.pod.uid);
+    /// Remembers pods that leave the node, to see later whether they run again.
+    pub(super) fn remember(&mut self, leaving: Vec<Removed>) {
+        let is_read_again = |old: &Removed| leaving.iter().any(|new| new.uid == old.uid);
         self.leaving.retain(|old| !is_read_again(old));
         self.leaving.extend(leaving);
     }

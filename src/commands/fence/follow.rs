@@ -2,7 +2,7 @@
 
 use std::future::pending;
 
-use pod_safety::cluster::Removed;
+use pod_safety::Removed;
 use pod_safety::outcome::Outcome;
 
 use super::steps::FenceRun;
@@ -23,11 +23,11 @@ impl FenceRun<'_> {
         timeout: &mut Timeout,
     ) -> Result<(), Failure> {
         let target = self.target;
-        let taint = &observed.evidence.signs.out_of_service;
+        let taint = &observed.evidence.state.out_of_service;
         let remains = target.follow(taint, timeout).await?;
         self.check_lock_at_end(observed).await;
         let is_empty = remains.is_over();
-        if let Some(record) = &observed.evidence.signs.record {
+        if let Some(record) = &observed.evidence.state.record {
             self.outcome = Some(Fencing::fenced(&target.node, record, &remains));
         }
         if !is_empty {
@@ -35,8 +35,11 @@ impl FenceRun<'_> {
         }
         let terminal = target.session.terminal;
         terminal.remark(fencing::nothing_left(&target.node));
-        if !self.is_seen_before {
-            terminal.remark(fencing::gone_before(&target.node, target.program()));
+        let record = observed.evidence.state.record.as_ref();
+        match record.and_then(|record| record.removed.clone()) {
+            Some(recorded) => self.remember(recorded),
+            None if self.is_seen_before => {}
+            None => terminal.remark(fencing::gone_before(&target.node, target.program())),
         }
         self.follow_replacements(timeout).await
     }

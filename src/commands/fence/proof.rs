@@ -4,6 +4,7 @@ use futures::future::join;
 use maintenance_lease::NodeLease;
 use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::protocol::BootInstant;
+use pod_safety::Removed;
 use pod_safety::fencing::steps::{self, FencingEvidence, Step};
 use pod_safety::fencing::{Cost, How, Proof, Recording, UnchangedHeartbeat};
 
@@ -54,7 +55,7 @@ impl FenceRun<'_> {
             self.settle_record(&observed).await;
             self.has_found_hold = !target.is_dry_run() && self.is_hold_only(&observed);
             self.watch_suspect(&observed);
-            let taint = &observed.evidence.signs.out_of_service;
+            let taint = &observed.evidence.state.out_of_service;
             let cost = Cost::of(&pods, taint, self.args.isolated);
             match self.judge(&observed, &cost, begun).await? {
                 Err(refusal) if refusal.is_unread() && !self.retries.remaining().is_zero() => {
@@ -75,7 +76,7 @@ impl FenceRun<'_> {
                     }
                 }
                 Ok(step) => {
-                    self.remember(&pods, taint, observed.at);
+                    self.remember(Removed::by_fencing(&pods, taint, observed.at));
                     let is_changing = matches!(step, Step::Hold | Step::Fence | Step::Record);
                     let is_watched = !is_changing || std::mem::replace(&mut self.is_watched, true);
                     if !is_watched && target.watch_heartbeat(&observed).await? {
@@ -95,7 +96,7 @@ impl FenceRun<'_> {
     /// Watches the heartbeat of a suspect from the time on when it is proven to be off.
     fn watch_suspect(&mut self, observed: &Observed) {
         if self.args.suspect && self.proof.is_some() {
-            let heartbeat = &observed.evidence.signs.heartbeat;
+            let heartbeat = &observed.evidence.state.heartbeat;
             self.unchanged = Some(UnchangedHeartbeat::after(
                 self.unchanged.take(),
                 heartbeat,
@@ -169,7 +170,7 @@ impl FenceRun<'_> {
         let mut no_owner = cost.no_owner.clone();
         no_owner.retain(|pod| !self.accepted_losses.contains(pod));
         let evidence = FencingEvidence {
-            signs: observed.evidence.signs.clone(),
+            state: observed.evidence.state.clone(),
             machine: observed.evidence.machine(),
             zone: target.or_interrupted(reading).await?,
             remediation: observed.evidence.remediation.clone(),

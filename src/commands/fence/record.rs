@@ -34,7 +34,7 @@ impl FenceRun<'_> {
 
     /// Reports that the node is fenced, if somebody else or an earlier run did it, and marks its Lease.
     pub(super) async fn report_fenced(&mut self, observed: &Observed) {
-        if let Some(record) = &observed.evidence.signs.record
+        if let Some(record) = &observed.evidence.state.record
             && !self.recording.is_there()
         {
             self.report(observed, record, true).await;
@@ -71,7 +71,9 @@ impl FenceRun<'_> {
             boot_id: proof.of.boot_id,
             node_uid: proof.of.uid,
             hold: hold.and_then(NodeLease::lock_id).map(|id| id.to_string()),
+            removed: None,
         };
+        let record = record.with_removed(&self.leaving);
         let patch = patch::fenced(&observed.evidence.raw, &record, now.latest);
         (record, patch)
     }

@@ -8,7 +8,7 @@ use maintenance_lease::protocol::{LockId, Refusal as Held};
 use maintenance_lease::{BREAKS, Change, Error, NodeLease};
 use other_tools::Finding;
 use pod_safety::Known;
-use pod_safety::cluster::Removed;
+use pod_safety::Removed;
 use pod_safety::fencing::steps::{AcceptedRisks, Lock, Refusal, Step, Unread};
 use pod_safety::fencing::{
     Cost, How, Proof, Record, Recording, Remains, UnchangedHeartbeat, Watched, Written,
@@ -289,7 +289,7 @@ impl FenceRun<'_> {
         let evidence = &observed.evidence;
         let ended = evidence.node.annotations().get(BREAKS);
         let lock_id = hold.lock_id().map(|id| id.to_string());
-        if ended.is_some() && ended == lock_id.as_ref() && evidence.signs.record.is_none() {
+        if ended.is_some() && ended == lock_id.as_ref() && evidence.state.record.is_none() {
             self.take_hold().await?;
             return Ok(true);
         }
@@ -310,7 +310,7 @@ impl FenceRun<'_> {
     pub(super) fn is_hold_only(&self, observed: &Observed) -> bool {
         self.target.own_hold(observed).is_some()
             && self.taken.is_none()
-            && observed.evidence.signs.record.is_none()
+            && observed.evidence.state.record.is_none()
             && self.hook.other(observed).is_none()
     }
 
@@ -319,7 +319,7 @@ impl FenceRun<'_> {
         if !self.recording.is_open() {
             return;
         }
-        let read = observed.evidence.signs.record.as_ref();
+        let read = observed.evidence.state.record.as_ref();
         let recording = std::mem::take(&mut self.recording);
         self.recording = recording.judged(read, observed.evidence.version());
         if self.recording.is_there()
@@ -387,9 +387,9 @@ impl FenceRun<'_> {
     /// Warns of accepted risks that could not be read, and if it is unknown when the kubelet was last alive.
     fn warn_of_unknown(&self, observed: &Observed) {
         let (node, terminal) = (&self.target.node, self.target.session.terminal);
-        let signs = &observed.evidence.signs;
+        let state = &observed.evidence.state;
         if let (Known::Yes(_), Known::Unknown(why)) =
-            (&signs.heartbeat, signs.trusted_heartbeat(observed.at))
+            (&state.heartbeat, state.trusted_heartbeat(observed.at))
         {
             terminal.warn(fencing::odd_clock(node, &why));
         }
@@ -401,7 +401,7 @@ impl FenceRun<'_> {
     /// Warns if the hold of the fencing was ended, and somebody else has the lock now.
     pub(super) fn warn_of_lost_hold(&self, observed: &Observed) {
         let target = self.target;
-        let record = observed.evidence.signs.record.as_ref();
+        let record = observed.evidence.state.record.as_ref();
         let took_hold = record.is_some_and(|record| record.hold.is_some());
         if let Some(lease) = &observed.lease
             && took_hold
@@ -435,7 +435,7 @@ impl FenceRun<'_> {
             self.hold().await?;
         }
         if matches!(step, Step::HoldAgain | Step::Follow) {
-            if let Some(record) = &observed.evidence.signs.record {
+            if let Some(record) = &observed.evidence.state.record {
                 self.report(&observed, record, true).await;
             }
             return Ok(());

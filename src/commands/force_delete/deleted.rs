@@ -1,6 +1,6 @@
 //! A target that was deleted, and what was known about it before.
 
-use pod_safety::cluster::SameController;
+use pod_safety::SameController;
 use pod_safety::facts::Facts;
 use pod_safety::outcome::Outcome;
 use pod_safety::report::Report;

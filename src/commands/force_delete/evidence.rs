@@ -4,7 +4,7 @@ use futures::future::join_all;
 use k8s_openapi::api::core::v1::ObjectReference;
 use maintenance_lease::{ApiError, Event};
 use pod_safety::Known;
-use pod_safety::facts::{NodeSnapshot, Owner};
+use pod_safety::facts::Owner;
 use pod_safety::outcome::Outcome;
 
 use super::context::Run;
@@ -66,9 +66,9 @@ fn regarding(one: &Deleted) -> ObjectReference {
         return of_node(&target.name, &target.uid);
     };
     let facts = &seen.facts;
-    match (&facts.owner, &facts.node) {
+    match (&facts.owner, &facts.node.node) {
         (Owner::Controller { reference, .. }, _) => (**reference).clone(),
-        (_, Known::Yes(NodeSnapshot::Present(there))) => of_node(&facts.pod.node, &there.uid),
+        (_, Known::Yes(Some(node))) => of_node(&facts.pod.node, &node.uid),
         _ => ObjectReference {
             api_version: Some("v1".to_owned()),
             kind: Some("Pod".to_owned()),

@@ -10,7 +10,7 @@ use maintenance_lease::{Acquire, Change, Error, SetError, SetOptions};
 use pod_safety::Known;
 use pod_safety::checks::UNREAD;
 use pod_safety::facts::Lock;
-use pod_safety::facts::locks::LASTING;
+use pod_safety::facts::locks::OWN_LEASE_MARGIN;
 
 use super::context::Run;
 use super::read::Findings;
@@ -150,7 +150,7 @@ impl Locks {
     /// Whether enough time is left to send a request.
     pub(super) fn last(&self) -> bool {
         self.end
-            .is_none_or(|end| Machine.boot().plus(LASTING) < end)
+            .is_none_or(|end| Machine.boot().plus(OWN_LEASE_MARGIN) < end)
     }
 
     /// A node in `findings` whose lock is no longer the caller's, and not anybody else's.

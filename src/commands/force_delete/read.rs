@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::Pod;
 use maintenance_lease::protocol::Now;
 use maintenance_lease::{Error, NodeLease};
 use pod_safety::Known;
-use pod_safety::cluster::SameController;
-use pod_safety::facts::{Evidence, Facts, Lock, NodeFacts, NodeSnapshot};
+use pod_safety::SameController;
+use pod_safety::facts::{Evidence, Facts, Lock};
 use pod_safety::node_health::Heartbeat;
 use pod_safety::report::{Report, Target};
 
@@ -126,12 +126,11 @@ impl Run<'_> {
         let pods = pods?;
         let now = self.reader.now();
         let evidence = self.evidence(&pods, &[node], now).await;
-        let Some(read) = evidence.nodes.get(node) else {
+        let Some(facts) = evidence.nodes.get(node) else {
             return Err(Failure::Lock(Error::NodeNotFound(node.to_owned())));
         };
-        let facts = NodeFacts::of(read, may_delete);
         match &facts.node {
-            Known::Yes(NodeSnapshot::Gone { .. }) if first.is_none() => {
+            Known::Yes(None) if first.is_none() => {
                 return Err(Failure::Lock(Error::NodeNotFound(node.to_owned())));
             }
             Known::Unknown(why) => {
@@ -141,10 +140,10 @@ impl Run<'_> {
             Known::Yes(_) => {}
         }
         let uid = first.and_then(|first| first.get(&("node", None, node.to_owned())));
-        let report = Report::on_node(node, &facts, uid.map(String::as_str), now);
+        let report = Report::on_node(node, facts, &may_delete, uid.map(String::as_str), now);
         let mut findings = Findings::of(&evidence, now);
         match &facts.node {
-            Known::Yes(NodeSnapshot::Present(there)) if there.deleting => {
+            Known::Yes(Some(there)) if there.deleting => {
                 let finalizers = there.finalizers.clone();
                 findings.held.push(Deleted::before(report, finalizers));
             }
@@ -240,11 +239,9 @@ fn locks(evidence: &Evidence) -> BTreeMap<String, Known<Lock>> {
 
 fn to_watch(evidence: &Evidence, now: Now) -> Vec<(String, Heartbeat)> {
     let nodes = evidence.nodes.iter();
-    let to_watch = nodes.filter_map(|(name, node)| match node.sight() {
-        Known::Yes(NodeSnapshot::Present(there)) => {
-            Some((name.clone(), there.signs.to_watch(now)?))
-        }
-        Known::Yes(NodeSnapshot::Gone { .. }) | Known::Unknown(_) => None,
+    let to_watch = nodes.filter_map(|(name, facts)| {
+        let node = facts.node.value()?.as_ref()?;
+        Some((name.clone(), node.state.to_watch(now)?))
     });
     to_watch.collect()
 }

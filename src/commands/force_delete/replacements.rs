@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use futures::future::join;
 use k8s_openapi::api::core::v1::Pod;
-use pod_safety::cluster::Removed;
+use pod_safety::Removed;
 use pod_safety::constants::JOB_TRACKING;
-use pod_safety::facts::{NodeSnapshot, Owner, Promise};
+use pod_safety::facts::{Owner, Promise};
 use pod_safety::known::Known;
 use pod_safety::outcome::Outcome;
 use tokio::time::Instant;
@@ -139,14 +139,17 @@ impl Deleted {
 
 fn promise(seen: &ReadPod) -> Option<Promise> {
     match &seen.facts.owner {
-        Owner::Controller { promise, .. } => promise.yes().copied(),
+        Owner::Controller { promise, .. } => promise.value().copied(),
         Owner::Nothing | Owner::Gone { .. } => None,
     }
 }
 
 fn removed(seen: &ReadPod) -> Removed {
+    let pod = &seen.facts.pod;
     Removed {
-        pod: seen.facts.pod.clone(),
+        namespace: pod.namespace.clone(),
+        name: pod.name.clone(),
+        uid: pod.uid.clone(),
         same_controller: seen.same_controller.clone(),
         is_expected: is_expected(seen),
     }
@@ -157,7 +160,7 @@ fn is_expected(seen: &ReadPod) -> bool {
     match promise(seen) {
         Some(Promise::OneOfEachName | Promise::NoneBeforeTheEnd) => true,
         Some(Promise::OnePerNode) => {
-            matches!(seen.facts.node, Known::Yes(NodeSnapshot::Present(_)))
+            matches!(seen.facts.node.node, Known::Yes(Some(_)))
         }
         Some(Promise::None | Promise::Perhaps) | None => false,
     }

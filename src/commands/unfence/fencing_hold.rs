@@ -15,7 +15,7 @@ impl UnfenceRun<'_> {
     pub(super) fn hold_of_fencing<'l>(&self, observed: &'l Observed) -> Option<&'l NodeLease> {
         let lease = observed.lease.as_ref()?;
         let id = lease.lock_id().map(|id| id.to_string());
-        let record = observed.evidence.signs.record.as_ref();
+        let record = observed.evidence.state.record.as_ref();
         let is_recorded = record.is_some_and(|record| record.hold.is_some() && record.hold == id);
         (is_recorded || is_of_fencing(lease, self.target.now())).then_some(lease)
     }

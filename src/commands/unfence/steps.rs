@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use maintenance_lease::NodeLease;
-use pod_safety::fencing::back::{self, Refusal};
+use pod_safety::fencing::unfencing::{self, Refusal};
 use pod_safety::fencing::{Record, Written, patch};
 
 use super::args::Risk;
@@ -67,7 +67,7 @@ impl UnfenceRun<'_> {
             }
             return self.end_unfenced(&observed).await;
         }
-        let meant = observed.evidence.signs.record.clone();
+        let meant = observed.evidence.state.record.clone();
         let observed = match &self.hold {
             Some(hold) if self.confirm(hold, meant.as_ref()).await? => {
                 // Everything was read before the operator answered, so it may be outdated.
@@ -157,7 +157,7 @@ impl UnfenceRun<'_> {
         }
         let patch = patch::unfenced(&observed.evidence.raw);
         target.may_patch(&patch).await?;
-        let meant = observed.evidence.signs.record.as_ref();
+        let meant = observed.evidence.state.record.as_ref();
         let mut observed = observed.clone();
         let mut tries = Attempts::default();
         while self.hook.run(&observed, None, &mut tries).await?.is_none() {
@@ -192,7 +192,7 @@ impl UnfenceRun<'_> {
             if !self.evidence(&observed).is_fenced() {
                 return Ok(observed);
             }
-            let Err(refusal) = self.may_return(&observed) else {
+            let Err(refusal) = self.may_unfence(&observed) else {
                 return Ok(observed);
             };
             let is_doubtful =
@@ -231,7 +231,7 @@ impl UnfenceRun<'_> {
     /// Removes record and taint.
     async fn clear(&self, mut observed: Observed) -> Result<Observed, Failure> {
         let target = self.target;
-        let meant = observed.evidence.signs.record.clone();
+        let meant = observed.evidence.state.record.clone();
         let mut tries = Attempts::default();
         loop {
             let written = target
@@ -258,7 +258,7 @@ impl UnfenceRun<'_> {
 
     /// The fencing must be the one that was confirmed: another one is somebody else's decision.
     fn expect(&self, meant: Option<&Record>, observed: &Observed) -> Result<(), Failure> {
-        match observed.evidence.signs.record.as_ref() == meant {
+        match observed.evidence.state.record.as_ref() == meant {
             true => Ok(()),
             false => Err(Failure::Fencing(FencingRefusal::FencedAgain {
                 node: self.target.node.clone(),
@@ -267,7 +267,7 @@ impl UnfenceRun<'_> {
     }
 
     fn judge(&self, observed: &Observed) -> Result<(), Failure> {
-        self.may_return(observed)
+        self.may_unfence(observed)
             .map_err(|why| self.unfence_refused(why))
     }
 
@@ -276,16 +276,16 @@ impl UnfenceRun<'_> {
         Failure::Fencing(FencingRefusal::Unfence { node, why })
     }
 
-    fn may_return(&self, observed: &Observed) -> Result<(), Refusal> {
+    fn may_unfence(&self, observed: &Observed) -> Result<(), Refusal> {
         let accepts = self.args.risks.accepts(&Risk::BootId);
         self.evidence(observed)
-            .may_return(self.target.now(), accepts)
+            .may_unfence(self.target.now(), accepts)
     }
 
-    fn evidence(&self, observed: &Observed) -> back::ReturnEvidence {
+    fn evidence(&self, observed: &Observed) -> unfencing::UnfenceEvidence {
         let evidence = &observed.evidence;
-        back::ReturnEvidence {
-            signs: evidence.signs.clone(),
+        unfencing::UnfenceEvidence {
+            state: evidence.state.clone(),
             is_annotated: evidence.is_annotated(),
             is_undone: self.is_undone,
         }

@@ -233,7 +233,7 @@ impl FencingTarget<'_> {
     /// # Errors
     /// If it can't be read, or if it was interrupted.
     pub(crate) async fn watch_heartbeat(&self, observed: &Observed) -> Result<bool, Failure> {
-        let Some(heartbeat) = observed.evidence.signs.to_watch(observed.at) else {
+        let Some(heartbeat) = observed.evidence.state.to_watch(observed.at) else {
             return Ok(false);
         };
         let terminal = self.session.terminal;

@@ -11,7 +11,7 @@ use maintenance_lease::{Accept, ApiError, BREAKS, Call, NodeLookup, NodeRow};
 use other_tools::{Finding, NodeKeys, findings, machine_of, medik8s_lease_path};
 use pod_safety::cluster::Reader;
 use pod_safety::fencing::Attempt;
-use pod_safety::node_health::{Health, Heartbeat, Signs, Status};
+use pod_safety::node_health::{Health, Heartbeat, NodeState, Status};
 use pod_safety::{Known, Why};
 
 use crate::run::session::{SeenNode, Session};
@@ -130,7 +130,7 @@ impl<'a> Nodes<'a> {
         let mut found = Found::of(name, &node, self.heartbeat(name));
         if !found.is_ready() && self.heartbeats.is_none() {
             let read = self.reader.heartbeat(name).await;
-            found.signs.heartbeat = Known::of(read, right_on_heartbeats);
+            found.state.heartbeat = Known::of(read, right_on_heartbeats);
         }
         Ok(found.details(self.reader.now()))
     }
@@ -151,7 +151,7 @@ impl<'a> Nodes<'a> {
             let heartbeats = self.reader.heartbeats().await;
             let heartbeats = Known::of(heartbeats, right_on_heartbeats);
             for (name, found) in &mut nodes {
-                found.signs.heartbeat = heartbeats.as_ref().map(|all| all.get(name).copied());
+                found.state.heartbeat = heartbeats.as_ref().map(|all| all.get(name).copied());
             }
         }
         let now = self.reader.now();
@@ -181,12 +181,12 @@ pub(crate) async fn with_findings(
     let reader = Reader::new(session.locks.requests().clone());
     match reader.node(name).await {
         Ok(Some(node)) => {
-            let signs = Signs::of(&node, Known::Unknown(Why::NotRead));
+            let state = NodeState::of(&node, Known::Unknown(Why::NotRead));
             let seen = SeenNode {
                 findings: findings(&node),
                 machine: machine_of(&node),
             };
-            Ok((NodeLookup::Row(row(name, &node, &signs)), seen))
+            Ok((NodeLookup::Row(row(name, &node, &state)), seen))
         }
         Ok(None) => Ok((NodeLookup::Missing, SeenNode::default())),
         Err(error) if error.is_forbidden() => Ok((NodeLookup::Forbidden, SeenNode::default())),
@@ -209,7 +209,7 @@ fn right_on_heartbeats() -> String {
 /// What a whole Node shows. A list keeps no more of each.
 struct Found {
     row: NodeRow,
-    signs: Signs,
+    state: NodeState,
     hook: Option<Attempt>,
     findings: Vec<Finding>,
     keys: NodeKeys,
@@ -217,18 +217,18 @@ struct Found {
 
 impl Found {
     fn of(name: &str, node: &Node, heartbeat: Known<Option<Heartbeat>>) -> Self {
-        let signs = Signs::of(node, heartbeat);
+        let state = NodeState::of(node, heartbeat);
         Self {
-            row: row(name, node, &signs),
+            row: row(name, node, &state),
             hook: Attempt::on(node).filter(|hook| !hook.is_unreadable()),
             findings: findings(node),
             keys: NodeKeys::set_by_locks(node),
-            signs,
+            state,
         }
     }
 
     fn is_ready(&self) -> bool {
-        let ready = self.signs.ready;
+        let ready = self.state.ready;
         ready.is_some_and(|ready| ready.status == Status::True)
     }
 
@@ -236,9 +236,9 @@ impl Found {
         DetailsRead {
             row: NodeLookup::Row(self.row),
             node_details: Some(NodeDetails {
-                health: self.signs.health(now),
+                health: self.state.health(now),
                 annotations: FencingAnnotations {
-                    record: self.signs.record,
+                    record: self.state.record,
                     hook: self.hook,
                 },
                 findings: self.findings,
@@ -249,8 +249,8 @@ impl Found {
 }
 
 /// The row that kubectl prints for a Node.
-fn row(name: &str, node: &Node, signs: &Signs) -> NodeRow {
-    let mut status = match signs.ready {
+fn row(name: &str, node: &Node, state: &NodeState) -> NodeRow {
+    let mut status = match state.ready {
         Some(ready) if ready.status == Status::True => "Ready",
         Some(_) => "NotReady",
         None => "Unknown",

@@ -5,7 +5,7 @@ use std::time::Duration;
 use maintenance_lease::protocol::Span;
 use pod_safety::Why;
 use pod_safety::fencing::record::{ANNOTATION, How};
-use pod_safety::fencing::{Watched, back, steps};
+use pod_safety::fencing::{Watched, steps, unfencing};
 use pod_safety::node_health::Status;
 
 use super::machine::another;
@@ -127,7 +127,7 @@ fn not_fenced(node: &str, refusal: &steps::Refusal, program: &Program) -> (Strin
             format!(
                 "cannot fence node/{node}: {}: {}",
                 escape(&zone.to_string()),
-                zone.suspicion()
+                zone.possible_cause()
             ),
             format!(
                 "if you know that they are down, {}",
@@ -216,17 +216,21 @@ fn unknown_hint(node: &str, why: &Why, program: &Program) -> String {
 }
 
 /// Why `node` stays fenced.
-fn unfence_refused(node: &str, refusal: &back::Refusal, program: &Program) -> (String, String) {
+fn unfence_refused(
+    node: &str,
+    refusal: &unfencing::Refusal,
+    program: &Program,
+) -> (String, String) {
     let accepting = || accepting(program, "boot-id");
     match refusal {
-        back::Refusal::Unreachable => (
+        unfencing::Refusal::Unreachable => (
             format!("cannot unfence node/{node}: it is still unreachable"),
             format!(
                 "start it first, or let a hook start it with `{}`",
                 program.run(format_args!("unfence {node} -- HOOK"))
             ),
         ),
-        back::Refusal::Untainted => (
+        unfencing::Refusal::Untainted => (
             format!(
                 "cannot unfence node/{node}: it is unreachable, and has the annotation {ANNOTATION} \
                  but no out-of-service taint"
@@ -236,21 +240,21 @@ fn unfence_refused(node: &str, refusal: &back::Refusal, program: &Program) -> (S
                 program.kubectl(format_args!("annotate node {node} {ANNOTATION}-"))
             ),
         ),
-        back::Refusal::HeartbeatUnknown(why) => (
+        unfencing::Refusal::HeartbeatUnknown(why) => (
             format!(
                 "cannot unfence node/{node}: unknown whether its kubelet is alive: {}",
                 escape(&why.to_string())
             ),
             unknown_hint(node, why, program),
         ),
-        back::Refusal::Unrecorded => (
+        unfencing::Refusal::Unrecorded => (
             format!(
                 "cannot unfence node/{node}: its out-of-service taint has no record, so earlier pods \
                  may still be running"
             ),
             format!("if you know that it was restarted, {}", accepting()),
         ),
-        back::Refusal::NotRestarted(record) => (
+        unfencing::Refusal::NotRestarted(record) => (
             format!(
                 "cannot unfence node/{node}: it has not been restarted since {} fenced it ({}), so earlier \
                  pods may still be running",

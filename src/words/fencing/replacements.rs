@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use maintenance_lease::protocol::{Now, Span};
-use pod_safety::cluster::Removed;
+use pod_safety::Removed;
 use pod_safety::outcome::Outcome;
 use pod_safety::why::Reason;
 
@@ -39,7 +39,7 @@ pub(crate) fn not_back(pods: &[(Removed, Outcome)], now: Now) -> Vec<String> {
     for (pod, outcome) in pods {
         if outcome.is_unfinished() {
             let shown = match outcome {
-                Outcome::Replaced { replacement, .. } if replacement.name != pod.pod.name => {
+                Outcome::Replaced { replacement, .. } if replacement.name != pod.name => {
                     format!("{} (now {})", name(pod), replacement.name)
                 }
                 _ => name(pod),
@@ -80,10 +80,10 @@ pub(crate) fn still_not_back(
         let name = match outcome {
             Outcome::Replaced { replacement, .. } => &replacement.name,
             // The others get a new name, so nothing is known of them yet.
-            _ if pod.keeps_name() => &pod.pod.name,
+            _ if pod.keeps_name() => &pod.name,
             _ => return None,
         };
-        Some((&pod.pod.namespace, name))
+        Some((&pod.namespace, name))
     });
     let hint = match (explained.next(), missing.clone().next()) {
         (Some((namespace, name)), _) => {
@@ -94,7 +94,7 @@ pub(crate) fn still_not_back(
             )
         }
         (None, first) => {
-            let namespace = first.map_or("", |(pod, _)| &pod.pod.namespace);
+            let namespace = first.map_or("", |(pod, _)| &pod.namespace);
             let namespace = for_shell(namespace);
             format!(
                 "see why with `kubectl get events -n {namespace} --field-selector=type=Warning`"
@@ -105,7 +105,7 @@ pub(crate) fn still_not_back(
 }
 
 fn name(pod: &Removed) -> String {
-    format!("{}/{}", pod.pod.namespace, pod.pod.name)
+    format!("{}/{}", pod.namespace, pod.name)
 }
 
 fn run(pods: usize) -> &'static str {

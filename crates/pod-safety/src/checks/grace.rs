@@ -3,6 +3,7 @@
 use maintenance_lease::protocol::Now;
 
 use super::verdict::Verdict;
+use crate::bugs::{self, Bug};
 use crate::facts::PodSnapshot;
 use crate::words::age;
 
@@ -17,7 +18,10 @@ pub(super) fn check(pod: &PodSnapshot, now: Now) -> Vec<Verdict> {
             ]),
         ];
     };
-    let left = ends - now.earliest;
+    let left = match bugs::active(Bug::GraceByLatestClock) {
+        true => ends - now.latest,
+        false => ends - now.earliest,
+    };
     if left.as_micros() > 0 {
         let seconds = left.ceil_seconds();
         return vec![

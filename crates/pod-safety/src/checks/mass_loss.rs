@@ -13,7 +13,7 @@ pub(super) fn check(zone: &Known<Zone>) -> Verdict {
             ID,
             format!(
                 "{zone}: {}, with all of its nodes still running",
-                zone.suspicion()
+                zone.possible_cause()
             ),
         ),
         Known::Yes(zone) => Verdict::ok(ID, zone.to_string()),

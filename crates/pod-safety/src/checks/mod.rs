@@ -23,7 +23,8 @@ pub use verdict::{Level, UNREAD, Verdict};
 
 use maintenance_lease::protocol::Now;
 
-use crate::facts::{Facts, Fenced, NodeFacts, NodeSnapshot};
+use crate::bugs::{self, Bug};
+use crate::facts::{Facts, Fenced, NodeFacts, PodConditions};
 use crate::known::Known;
 
 /// The ids of risks, which `--accept-risk` accepts.
@@ -87,13 +88,7 @@ pub fn of_pod(facts: &Facts, first: Option<&str>, now: Now) -> Vec<Verdict> {
     if facts.pod.never_ran() {
         verdicts.push(node::none());
     } else {
-        let indirect = node::IndirectSigns {
-            node_signs: &facts.pod.node_signs,
-            heartbeat: &facts.heartbeat,
-        };
-        verdicts.extend(node::check(&facts.node, Some(indirect), now));
-        verdicts.push(mass_loss::check(&facts.zone));
-        verdicts.extend(lease::check(&facts.lock, &facts.remediation, now));
+        verdicts.extend(on_node(&facts.node, Some(&facts.pod.conditions), now));
     }
     verdicts.extend(on_workload(facts, finalizers::of_pod(&facts.pod)));
     verdicts.push(rights::check("delete pods", &facts.may_delete));
@@ -115,17 +110,28 @@ pub fn of_pod_with_its_node(facts: &Facts, now: Now) -> Vec<Verdict> {
 
 /// The verdicts on a Node that is to be deleted. `first` is the uid that the report was about.
 #[must_use]
-pub fn of_node(facts: &NodeFacts, first: Option<&str>, now: Now) -> Vec<Verdict> {
+pub fn of_node(
+    facts: &NodeFacts,
+    may_delete: &Known<bool>,
+    first: Option<&str>,
+    now: Now,
+) -> Vec<Verdict> {
     let mut verdicts = vec![target::check_node(&facts.node, first)];
-    verdicts.extend(node::check(&facts.node, None, now));
+    verdicts.extend(on_node(facts, None, now));
+    verdicts.push(lease::goes_with_its_node(&facts.lock, now));
+    if let Known::Yes(Some(node)) = &facts.node {
+        verdicts.push(finalizers::check(&node.finalizers));
+    }
+    verdicts.push(rights::check("delete nodes", may_delete));
+    lowered_if_fenced(verdicts, facts, now)
+}
+
+/// Whether anything can still run on the node, and who else works on it. `conditions` are those of a pod of the node.
+fn on_node(facts: &NodeFacts, conditions: Option<&PodConditions>, now: Now) -> Vec<Verdict> {
+    let mut verdicts = node::check(facts, conditions, now);
     verdicts.push(mass_loss::check(&facts.zone));
     verdicts.extend(lease::check(&facts.lock, &facts.remediation, now));
-    verdicts.push(lease::goes_with_its_node(&facts.lock, now));
-    if let Known::Yes(NodeSnapshot::Present(there)) = &facts.node {
-        verdicts.push(finalizers::check(&there.finalizers));
-    }
-    verdicts.push(rights::check("delete nodes", &facts.may_delete));
-    lowered_if_fenced(verdicts, &facts.node, now)
+    verdicts
 }
 
 /// What the pod's owner, its data and its clients lose, no matter who deletes it.
@@ -142,18 +148,75 @@ fn on_workload(facts: &Facts, finalizers: Verdict) -> Vec<Verdict> {
 /// If the node was fenced, nothing runs there any more, so risks become infos. If it was only cut off, its
 /// processes may run, so the risks about them stay. A record that a live kubelet contradicts does not
 /// lower any verdict.
-fn lowered_if_fenced(
-    mut verdicts: Vec<Verdict>,
-    node: &Known<NodeSnapshot>,
-    now: Now,
-) -> Vec<Verdict> {
-    let Known::Yes(NodeSnapshot::Present(there)) = node else {
+fn lowered_if_fenced(mut verdicts: Vec<Verdict>, facts: &NodeFacts, now: Now) -> Vec<Verdict> {
+    let Known::Yes(Some(node)) = &facts.node else {
         return verdicts;
     };
-    if let Fenced::Recorded { isolated, .. } = there.fenced(now) {
+    if let Fenced::Recorded(record) = node.fenced(now) {
         let lowered = verdicts.iter_mut();
+        let isolated = record.how.is_isolated() && !bugs::active(Bug::IsolationEndsProcesses);
         let lowered = lowered.filter(|verdict| !isolated || !OF_PROCESSES.contains(&verdict.id));
         lowered.for_each(Verdict::lower);
     }
     verdicts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::{NOW, controlled, pod, record, there};
+    use super::*;
+    use crate::facts::{Promise, Volume};
+    use crate::fencing::record::{How, Record, Since};
+    use crate::node_health::{Ready, Status};
+    use crate::taint::OutOfService;
+
+    /// The levels of `owner` and `volume-attached` for a pod of an unreachable node with the taint, fenced like this.
+    fn levels(how: Option<How>) -> [Level; 2] {
+        let mut node = there();
+        node.state.ready = Some(Ready {
+            status: Status::Unknown,
+            since: None,
+        });
+        node.state.out_of_service = OutOfService::Asserted;
+        node.state.since = Some(Since::SameBoot);
+        node.state.record = how.map(|how| Record { how, ..record() });
+        let facts = Facts {
+            pod: pod(),
+            node: NodeFacts {
+                node: Known::Yes(Some(node)),
+                ..NodeFacts::default()
+            },
+            owner: controlled(Known::Yes(Promise::OneOfEachName), None),
+            volumes: vec![Volume {
+                name: "data".to_owned(),
+                modes: Vec::new(),
+                unguarded: Known::Yes(None),
+                writes_after_detach: None,
+                attached: Known::Yes(Some("va-1".to_owned())),
+            }],
+            obstacles: Vec::new(),
+            budgets: Known::default(),
+            may_delete: Known::default(),
+            may_patch_status: Known::default(),
+        };
+        let verdicts = of_pod(&facts, None, Now::at(NOW));
+        ["owner", "volume-attached"].map(|id| {
+            let found = verdicts.iter().find(|verdict| verdict.id == id);
+            found.expect("its verdict").level
+        })
+    }
+
+    #[test]
+    fn a_fencing_lowers_risks_but_an_isolation_not_those_of_processes() {
+        let hook = |isolated| {
+            Some(How::Hook {
+                program: "hook".to_owned(),
+                output: String::new(),
+                isolated,
+            })
+        };
+        assert_eq!(levels(None), [Level::Risk, Level::Risk]);
+        assert_eq!(levels(hook(false)), [Level::Info, Level::Info]);
+        assert_eq!(levels(hook(true)), [Level::Risk, Level::Info]);
+    }
 }

@@ -3,11 +3,11 @@
 use maintenance_lease::protocol::Now;
 
 use super::verdict::Verdict;
-use crate::constants::{HEARTBEAT_LASTS, POD_GC};
-use crate::facts::{Fenced, NodeSigns, NodeSnapshot, PresentNode};
-use crate::fencing::record::Since;
+use crate::constants::{HEARTBEAT_DURATION, POD_GC};
+use crate::facts::{Fenced, NodeFacts, PodConditions, PresentNode};
+use crate::fencing::record::{Record, Since};
 use crate::known::{Known, Why};
-use crate::node_health::{Health, Heartbeat, KubeletState, Signs, Status, is_fresh, trusted};
+use crate::node_health::{Health, Heartbeat, KubeletState, NodeState, Status, is_fresh, trusted};
 use crate::words::age;
 
 /// The kubelet of the node is alive.
@@ -16,29 +16,20 @@ pub(crate) const UNREACHABLE: &str = "node-unreachable";
 const GONE: &str = "node-gone";
 pub(crate) const FENCED: &str = "fenced";
 
-/// What other objects show about a node, for users who may not read nodes.
-#[derive(Clone, Copy)]
-pub(super) struct IndirectSigns<'a> {
-    /// What a pod of the node says of it.
-    pub(super) node_signs: &'a NodeSigns,
-    /// When its kubelet last renewed its heartbeat.
-    pub(super) heartbeat: &'a Known<Option<Heartbeat>>,
-}
-
-/// Whether the node lives, from the Node itself, else from `indirect` signs.
+/// Whether the node lives: from the Node itself, else from its heartbeat and the `conditions` of a pod of it.
 pub(super) fn check(
-    node: &Known<NodeSnapshot>,
-    indirect: Option<IndirectSigns<'_>>,
+    facts: &NodeFacts,
+    conditions: Option<&PodConditions>,
     now: Now,
 ) -> Vec<Verdict> {
-    match node {
-        Known::Yes(NodeSnapshot::Present(there)) => {
-            let mut verdicts = of_there(there, now);
-            verdicts.extend(fenced(there, now));
+    match &facts.node {
+        Known::Yes(Some(node)) => {
+            let mut verdicts = of_present(node, now);
+            verdicts.extend(fenced(node, now));
             verdicts
         }
-        Known::Yes(NodeSnapshot::Gone { heartbeat }) => of_gone(heartbeat, now),
-        Known::Unknown(why) => vec![of_indirect_signs(indirect, why, now)],
+        Known::Yes(None) => of_gone(&facts.heartbeat, now),
+        Known::Unknown(why) => vec![of_unread(&facts.heartbeat, conditions, why, now)],
     }
 }
 
@@ -50,12 +41,12 @@ pub(super) fn none() -> Verdict {
     )
 }
 
-fn of_there(there: &PresentNode, now: Now) -> Vec<Verdict> {
-    let signs = &there.signs;
-    let heartbeat = &signs.heartbeat;
+fn of_present(node: &PresentNode, now: Now) -> Vec<Verdict> {
+    let state = &node.state;
+    let heartbeat = &state.heartbeat;
     let alive = |words: &str| alive(words, heartbeat, now);
-    let said = said(signs, now);
-    match (signs.health(now), signs.kubelet_state(now)) {
+    let described = described(state, now);
+    match (state.health(now), state.kubelet_state(now)) {
         (Health::Restarted { .. }, _) => vec![alive(
             "the node was restarted since it was fenced, and its kubelet is alive: unfence it",
         )],
@@ -63,7 +54,7 @@ fn of_there(there: &PresentNode, now: Now) -> Vec<Verdict> {
             "its kubelet is alive, although the node has the out-of-service taint",
         )],
         (Health::Ready, _) => vec![alive("the node is ready: its kubelet can end the pods")],
-        (_, Some(KubeletState::Alive)) if signs.is_fresh(now) == Some(true) => vec![alive(
+        (_, Some(KubeletState::Alive)) if state.is_fresh(now) == Some(true) => vec![alive(
             "the node is not ready, but its kubelet is alive and can end the pods",
         )],
         (_, Some(KubeletState::Alive)) => vec![alive(
@@ -71,18 +62,18 @@ fn of_there(there: &PresentNode, now: Now) -> Vec<Verdict> {
         )],
         (_, None) => vec![Verdict::unread(
             NODE_ALIVE,
-            &format!("{said}; whether its kubelet is alive"),
-            &why_unknown(signs, now),
+            &format!("{described}; whether its kubelet is alive"),
+            &why_unknown(state, now),
         )],
         (_, Some(KubeletState::Late | KubeletState::Unreachable)) => vec![Verdict::info(
             UNREACHABLE,
-            match there.fenced(now) {
-                Fenced::Recorded {
-                    isolated: false, ..
-                } => format!("{said}; it was fenced"),
+            match node.fenced(now) {
+                Fenced::Recorded(record) if !record.how.is_isolated() => {
+                    format!("{described}; it was fenced")
+                }
                 _ => format!(
-                    "{said}, and {}: its pods may still be running",
-                    beat(heartbeat, now)
+                    "{described}, and {}: its pods may still be running",
+                    heartbeat_age(heartbeat, now)
                 ),
             },
         )],
@@ -91,12 +82,12 @@ fn of_there(there: &PresentNode, now: Now) -> Vec<Verdict> {
 
 /// Describes a node that is not ready: unreachable if the control plane gets no heartbeat, and otherwise
 /// as its kubelet reported.
-fn said(signs: &Signs, now: Now) -> String {
-    let since = signs.ready.and_then(|ready| ready.since);
+fn described(state: &NodeState, now: Now) -> String {
+    let since = state.ready.and_then(|ready| ready.since);
     let long = since.map_or_else(String::new, |since| {
         format!(" for {}", age(now.earliest - since))
     });
-    match signs.status() {
+    match state.status() {
         Some(Status::Unknown) if long.is_empty() => "the node is unreachable".to_owned(),
         Some(Status::Unknown) => format!("the node has been unreachable{long}"),
         Some(Status::True | Status::False) => {
@@ -107,8 +98,8 @@ fn said(signs: &Signs, now: Now) -> String {
 }
 
 /// Why it is not known whether the kubelet is alive.
-fn why_unknown(signs: &Signs, now: Now) -> Why {
-    match signs.trusted_heartbeat(now) {
+fn why_unknown(state: &NodeState, now: Now) -> Why {
+    match state.trusted_heartbeat(now) {
         Known::Unknown(why) => why,
         Known::Yes(_) => Why::Inconclusive("it has no heartbeat".to_owned()),
     }
@@ -116,18 +107,18 @@ fn why_unknown(signs: &Signs, now: Now) -> Why {
 
 /// That a kubelet is alive, how old its `heartbeat` is, and from which age on the node would be unreachable.
 fn alive(words: &str, heartbeat: &Known<Option<Heartbeat>>, now: Now) -> Verdict {
-    let lasts = heartbeat.yes().copied().flatten();
-    let lasts = lasts.map_or(HEARTBEAT_LASTS, |heartbeat| heartbeat.lasts);
+    let duration = heartbeat.value().copied().flatten();
+    let duration = duration.map_or(HEARTBEAT_DURATION, |heartbeat| heartbeat.duration);
     let words = format!(
         "{words}; {}; a node is unreachable if it is not ready and its heartbeat is {} or older",
-        beat(heartbeat, now),
-        age(lasts)
+        heartbeat_age(heartbeat, now),
+        age(duration)
     );
     Verdict::blocker(NODE_ALIVE, words)
 }
 
 /// How old a heartbeat is.
-fn beat(heartbeat: &Known<Option<Heartbeat>>, now: Now) -> String {
+fn heartbeat_age(heartbeat: &Known<Option<Heartbeat>>, now: Now) -> String {
     match trusted(heartbeat, now) {
         Known::Yes(Some(renewed)) => {
             format!("its last heartbeat is {} old", age(renewed.age(now)))
@@ -138,40 +129,39 @@ fn beat(heartbeat: &Known<Option<Heartbeat>>, now: Now) -> String {
     }
 }
 
-fn fenced(there: &PresentNode, now: Now) -> Option<Verdict> {
-    match there.fenced(now) {
-        Fenced::No => None,
-        Fenced::Asserted => Some(Verdict::info(
+fn fenced(node: &PresentNode, now: Now) -> Option<Verdict> {
+    Some(match node.fenced(now) {
+        Fenced::No => return None,
+        Fenced::Asserted => Verdict::info(
             FENCED,
             "the node has the out-of-service taint, but no record of who fenced the node and how",
-        )),
-        Fenced::Outdated { by, how, since } => {
-            let which = match since {
+        ),
+        Fenced::Outdated(Record { who, how, .. }) => {
+            let which = match node.state.since {
                 Some(Since::NewNode) => "another Node of that name",
                 Some(Since::Restarted) => "an earlier boot of it",
                 Some(Since::SameBoot | Since::Unknown) | None => {
                     "this or an earlier boot of it (the boot ID is unknown)"
                 }
             };
-            Some(Verdict::info(
-                FENCED,
-                format!("the node has the out-of-service taint, but {by} fenced {which} ({how})"),
-            ))
+            let words =
+                format!("the node has the out-of-service taint, but {who} fenced {which} ({how})");
+            Verdict::info(FENCED, words)
         }
-        Fenced::Recorded { by, how, isolated } => {
-            let runs = match isolated {
+        Fenced::Recorded(Record { who, how, .. }) => {
+            let runs = match how.is_isolated() {
                 true => "; it was not powered off, so its pods may still be running",
                 false => "",
             };
-            Some(Verdict::ok(FENCED, format!("{by} fenced it: {how}{runs}")))
+            Verdict::ok(FENCED, format!("{who} fenced it: {how}{runs}"))
         }
-        Fenced::Contradicted { by, how } => Some(Verdict::info(
+        Fenced::Contradicted(Record { who, how, .. }) => Verdict::info(
             FENCED,
             format!(
-                "{by} fenced it ({how}), but its kubelet is alive and the node was not restarted"
+                "{who} fenced it ({how}), but its kubelet is alive and the node was not restarted"
             ),
-        )),
-    }
+        ),
+    })
 }
 
 fn of_gone(heartbeat: &Known<Option<Heartbeat>>, now: Now) -> Vec<Verdict> {
@@ -197,12 +187,13 @@ fn of_gone(heartbeat: &Known<Option<Heartbeat>>, now: Now) -> Vec<Verdict> {
 }
 
 /// What can be said of the node without reading it.
-fn of_indirect_signs(indirect: Option<IndirectSigns<'_>>, why: &Why, now: Now) -> Verdict {
-    let Some(IndirectSigns {
-        node_signs,
-        heartbeat,
-    }) = indirect
-    else {
+fn of_unread(
+    heartbeat: &Known<Option<Heartbeat>>,
+    conditions: Option<&PodConditions>,
+    why: &Why,
+    now: Now,
+) -> Verdict {
+    let Some(conditions) = conditions else {
         return Verdict::unread(NODE_ALIVE, "whether its kubelet is alive", why);
     };
     let alive = |words: &str| alive(words, heartbeat, now);
@@ -210,27 +201,27 @@ fn of_indirect_signs(indirect: Option<IndirectSigns<'_>>, why: &Why, now: Now) -
     if matches!(heartbeat, Known::Yes(heartbeat) if is_fresh(heartbeat, now)) {
         return alive("could not read the node, but its kubelet is alive");
     }
-    if node_signs.ready {
+    if conditions.ready {
         return alive("the pod counts as ready, so its node is not reported as unreachable");
     }
-    let since = node_signs.unready_since.map_or_else(String::new, |since| {
+    let since = conditions.unready_since.map_or_else(String::new, |since| {
         format!(" for {}", age(now.earliest - since))
     });
-    let signs = [
-        (node_signs.node_lost, "NodeLost"),
-        (node_signs.evicted_by_taint, "evicted because of a taint"),
+    let marks = [
+        (conditions.node_lost, "NodeLost"),
+        (conditions.evicted_by_taint, "evicted because of a taint"),
     ];
-    let signs: Vec<&str> = signs
+    let marks: Vec<&str> = marks
         .into_iter()
-        .filter_map(|(is, sign)| is.then_some(sign))
+        .filter_map(|(is, mark)| is.then_some(mark))
         .collect();
-    let telling = match &signs[..] {
+    let telling = match &marks[..] {
         [] => format!(
             "the pod has not been ready{since}, which does not show whether its node is unreachable"
         ),
-        signs => format!(
+        marks => format!(
             "the pod's status shows an unreachable node: not ready{since}, {}",
-            signs.join(", ")
+            marks.join(", ")
         ),
     };
     let (what, why) = match heartbeat {
@@ -273,10 +264,10 @@ mod tests {
     }
 
     fn verdicts(
-        node: &Known<NodeSnapshot>,
-        indirect: Option<IndirectSigns<'_>>,
+        facts: &NodeFacts,
+        conditions: Option<&PodConditions>,
     ) -> Vec<(&'static str, Level)> {
-        check(node, indirect, Now::at(NOW))
+        check(facts, conditions, Now::at(NOW))
             .iter()
             .map(|verdict| (verdict.id, verdict.level))
             .collect()
@@ -284,16 +275,28 @@ mod tests {
 
     fn node(status: Status, heartbeat: Known<Option<Heartbeat>>) -> PresentNode {
         let mut there = there();
-        there.signs.heartbeat = heartbeat;
-        there.signs.ready = Some(Ready {
+        there.state.heartbeat = heartbeat;
+        there.state.ready = Some(Ready {
             status,
             since: Some(NOW - Span::seconds(540)),
         });
         there
     }
 
-    fn sight(there: PresentNode) -> Known<NodeSnapshot> {
-        Known::Yes(NodeSnapshot::Present(Box::new(there)))
+    fn present(node: PresentNode) -> NodeFacts {
+        NodeFacts {
+            node: Known::Yes(Some(node)),
+            ..NodeFacts::default()
+        }
+    }
+
+    /// One that may not be read.
+    fn unread(heartbeat: Known<Option<Heartbeat>>) -> NodeFacts {
+        NodeFacts {
+            node: Known::Unknown(Why::Forbidden("get nodes".to_owned())),
+            heartbeat,
+            ..NodeFacts::default()
+        }
     }
 
     #[test]
@@ -312,7 +315,7 @@ mod tests {
             (Status::Unknown, ahead(), (NODE_ALIVE, Unread)),
             (Status::False, Known::Yes(None), (NODE_ALIVE, Unread)),
         ] {
-            let found = verdicts(&sight(node(status, heartbeat.clone())), None);
+            let found = verdicts(&present(node(status, heartbeat.clone())), None);
             assert_eq!(found, [expected], "{status:?} {heartbeat:?}");
         }
     }
@@ -320,7 +323,7 @@ mod tests {
     #[test]
     fn sources_of_node_health_are_shown() {
         let words = |there: PresentNode| {
-            let verdicts = check(&sight(there), None, Now::at(NOW));
+            let verdicts = check(&present(there), None, Now::at(NOW));
             verdicts[0].words.clone()
         };
         for (there, expected) in [
@@ -354,7 +357,7 @@ mod tests {
     #[test]
     fn a_live_kubelet_is_reported_with_the_age_and_the_limit_of_its_heartbeat() {
         let words = |heartbeat| {
-            let verdicts = check(&sight(node(Status::True, heartbeat)), None, Now::at(NOW));
+            let verdicts = check(&present(node(Status::True, heartbeat)), None, Now::at(NOW));
             verdicts[0].words.clone()
         };
         for (heartbeat, message) in [
@@ -376,10 +379,10 @@ mod tests {
     #[test]
     fn a_node_that_was_restarted_since_it_was_fenced_is_to_be_unfenced() {
         let mut back = node(Status::True, ago(5));
-        back.signs.out_of_service = OutOfService::Asserted;
-        back.signs.record = Some(record());
-        back.signs.since = Some(Since::Restarted);
-        let verdicts = check(&sight(back), None, Now::at(NOW));
+        back.state.out_of_service = OutOfService::Asserted;
+        back.state.record = Some(record());
+        back.state.since = Some(Since::Restarted);
+        let verdicts = check(&present(back), None, Now::at(NOW));
         assert_eq!((verdicts[0].id, verdicts[0].level), (NODE_ALIVE, Blocker));
         let message =
             "the node was restarted since it was fenced, and its kubelet is alive: unfence it; ";
@@ -389,12 +392,19 @@ mod tests {
 
     #[test]
     fn of_a_node_that_never_said_anything_nothing_is_known() {
-        assert_eq!(verdicts(&sight(there()), None), [(NODE_ALIVE, Unread)]);
+        assert_eq!(verdicts(&present(there()), None), [(NODE_ALIVE, Unread)]);
     }
 
     #[test]
     fn a_missing_node_may_still_have_a_kubelet() {
-        let gone = |heartbeat| verdicts(&Known::Yes(NodeSnapshot::Gone { heartbeat }), None);
+        let gone = |heartbeat| {
+            let facts = NodeFacts {
+                node: Known::Yes(None),
+                heartbeat,
+                ..NodeFacts::default()
+            };
+            verdicts(&facts, None)
+        };
         assert_eq!(gone(Known::Yes(None)), [(GONE, Info)]);
         assert_eq!(gone(ago(90)), [(GONE, Info)]);
         assert_eq!(gone(ago(5)), [(NODE_ALIVE, Blocker)]);
@@ -405,15 +415,15 @@ mod tests {
     #[test]
     fn a_fencing_counts_with_a_record_of_this_node_and_this_boot() {
         let mut fenced = node(Status::Unknown, ago(90));
-        fenced.signs.out_of_service = OutOfService::Asserted;
+        fenced.state.out_of_service = OutOfService::Asserted;
         assert_eq!(
-            verdicts(&sight(fenced.clone()), None),
+            verdicts(&present(fenced.clone()), None),
             [(UNREACHABLE, Info), (FENCED, Info)]
         );
-        fenced.signs.record = Some(record());
-        fenced.signs.since = Some(Since::SameBoot);
+        fenced.state.record = Some(record());
+        fenced.state.since = Some(Since::SameBoot);
         assert_eq!(
-            verdicts(&sight(fenced.clone()), None),
+            verdicts(&present(fenced.clone()), None),
             [(UNREACHABLE, Info), (FENCED, Ok)]
         );
         for (since, message) in [
@@ -431,17 +441,17 @@ mod tests {
             ),
         ] {
             let mut other = fenced.clone();
-            other.signs.since = Some(since);
-            let verdict = &check(&sight(other), None, Now::at(NOW))[1];
+            other.state.since = Some(since);
+            let verdict = &check(&present(other), None, Now::at(NOW))[1];
             assert_eq!((verdict.id, verdict.level), (FENCED, Info));
             assert!(verdict.words.contains(message), "{}", verdict.words);
         }
-        fenced.signs.heartbeat = ago(5);
+        fenced.state.heartbeat = ago(5);
         assert_eq!(
-            verdicts(&sight(fenced.clone()), None),
+            verdicts(&present(fenced.clone()), None),
             [(NODE_ALIVE, Blocker), (FENCED, Info)]
         );
-        let words = &check(&sight(fenced), None, Now::at(NOW))[1].words;
+        let words = &check(&present(fenced), None, Now::at(NOW))[1].words;
         assert!(
             words.ends_with("but its kubelet is alive and the node was not restarted"),
             "{words}"
@@ -450,60 +460,46 @@ mod tests {
 
     #[test]
     fn without_rights_on_nodes_the_pod_tells() {
-        let unread = Known::Unknown(Why::Forbidden("get nodes".to_owned()));
-        let unreachable = NodeSigns {
+        let unread = unread(Known::Unknown(Why::NotRead));
+        let unreachable = PodConditions {
             ready: false,
             unready_since: Some(NOW - Span::seconds(540)),
             node_lost: true,
             evicted_by_taint: true,
         };
-        fn by(node_signs: &NodeSigns) -> IndirectSigns<'_> {
-            IndirectSigns {
-                node_signs,
-                heartbeat: &Known::Unknown(Why::NotRead),
-            }
-        }
         assert_eq!(
-            verdicts(&unread, Some(by(&unreachable))),
+            verdicts(&unread, Some(&unreachable)),
             [(NODE_ALIVE, Unread)]
         );
-        let words = &check(&unread, Some(by(&unreachable)), Now::at(NOW))[0].words;
+        let words = &check(&unread, Some(&unreachable), Now::at(NOW))[0].words;
         assert!(
             words.contains("not ready for 9m, NodeLost, evicted because of a taint"),
             "{words}"
         );
-        let words = &check(&unread, Some(by(&NodeSigns::default())), Now::at(NOW))[0].words;
+        let words = &check(&unread, Some(&PodConditions::default()), Now::at(NOW))[0].words;
         assert!(
             words.contains("does not show whether its node is unreachable"),
             "{words}"
         );
-        let ready = NodeSigns {
+        let ready = PodConditions {
             ready: true,
             ..unreachable
         };
-        assert_eq!(verdicts(&unread, Some(by(&ready))), [(NODE_ALIVE, Blocker)]);
+        assert_eq!(verdicts(&unread, Some(&ready)), [(NODE_ALIVE, Blocker)]);
         assert_eq!(verdicts(&unread, None), [(NODE_ALIVE, Unread)]);
     }
 
     #[test]
     fn a_heartbeat_counts_if_the_node_was_not_read() {
-        let unread = Known::Unknown(Why::Forbidden("get nodes".to_owned()));
-        let node_signs = NodeSigns::default();
+        let conditions = PodConditions::default();
         for (heartbeat, expected) in [
             (ago(5), (NODE_ALIVE, Blocker)),
             (ago(90), (NODE_ALIVE, Unread)),
             (ahead(), (NODE_ALIVE, Unread)),
             (Known::Yes(None), (NODE_ALIVE, Unread)),
         ] {
-            let indirect = IndirectSigns {
-                node_signs: &node_signs,
-                heartbeat: &heartbeat,
-            };
-            assert_eq!(
-                verdicts(&unread, Some(indirect)),
-                [expected],
-                "{heartbeat:?}"
-            );
+            let found = verdicts(&unread(heartbeat.clone()), Some(&conditions));
+            assert_eq!(found, [expected], "{heartbeat:?}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `target`: it is still the one that the report was about.
 
 use super::verdict::Verdict;
-use crate::facts::{NodeSnapshot, PodSnapshot};
+use crate::facts::{PodSnapshot, PresentNode};
 use crate::known::Known;
 
 const ID: &str = "target";
@@ -10,10 +10,10 @@ pub(super) fn check(pod: &PodSnapshot, first: Option<&str>) -> Verdict {
     verdict(&pod.uid, &pod.version, first)
 }
 
-pub(super) fn check_node(node: &Known<NodeSnapshot>, first: Option<&str>) -> Verdict {
+pub(super) fn check_node(node: &Known<Option<PresentNode>>, first: Option<&str>) -> Verdict {
     match node {
-        Known::Yes(NodeSnapshot::Present(there)) => verdict(&there.uid, &there.version, first),
-        Known::Yes(NodeSnapshot::Gone { .. }) => Verdict::final_blocker(ID, "it is already gone"),
+        Known::Yes(Some(node)) => verdict(&node.uid, &node.version, first),
+        Known::Yes(None) => Verdict::final_blocker(ID, "it is already gone"),
         Known::Unknown(why) => {
             Verdict::final_blocker(ID, format!("could not read the Node: {why}"))
         }

@@ -3,11 +3,10 @@
 use k8s_openapi::api::core::v1::ObjectReference;
 use maintenance_lease::protocol::Instant;
 
-use crate::facts::{NodeSigns, Owner, PodSnapshot, PresentNode, Promise, Siblings};
+use crate::facts::{Owner, PodConditions, PodSnapshot, PresentNode, Promise, Siblings};
 use crate::fencing::Record;
 use crate::known::{Known, Why};
-use crate::node_health::Signs;
-use crate::taint::OutOfService;
+use crate::node_health::NodeState;
 
 /// The present.
 pub(super) const NOW: Instant = Instant::from_micros(1_000_000_000);
@@ -31,7 +30,7 @@ pub(super) fn pod() -> PodSnapshot {
         finalizers: Vec::new(),
         job_waits: false,
         disrupted: false,
-        node_signs: NodeSigns::default(),
+        conditions: PodConditions::default(),
     }
 }
 
@@ -50,27 +49,21 @@ pub(super) fn there() -> PresentNode {
         version: "7".to_owned(),
         finalizers: Vec::new(),
         deleting: false,
-        signs: Signs {
-            ready: None,
+        volumes: Vec::new(),
+        taints: Vec::new(),
+        state: NodeState {
             heartbeat: Known::Yes(None),
-            reported: None,
-            out_of_service: OutOfService::No,
-            record: None,
-            since: None,
+            ..NodeState::default()
         },
     }
 }
 
 /// The record of its fencing.
 pub(super) fn record() -> Record {
-    serde_json::from_value(serde_json::json!({
-        "who": "alice@bastion",
-        "when": "2026-01-02T03:04:05Z",
-        "how": {"poweredOff": "its lights are off"},
-        "bootID": "b-1",
-        "nodeUid": "n-1",
-    }))
-    .expect("a record")
+    Record {
+        who: "alice@bastion".to_owned(),
+        ..Record::example()
+    }
 }
 
 /// A pod's controller.

@@ -26,7 +26,7 @@ pub(super) fn check(volumes: &[Volume], node: &str) -> Vec<Verdict> {
     let unguarded: Vec<String> = volumes
         .iter()
         .filter_map(|volume| {
-            let kind = volume.unguarded.yes()?.as_ref()?;
+            let kind = volume.unguarded.value()?.as_ref()?;
             Some(format!("{} ({kind})", volume.name))
         })
         .collect();
@@ -47,15 +47,17 @@ pub(super) fn check(volumes: &[Volume], node: &str) -> Vec<Verdict> {
             [] => volume.name.clone(),
             modes => format!("{} ({})", volume.name, modes.join(", ")),
         });
-        let uncut = attached.iter().find_map(|volume| volume.uncut);
-        let uncut = uncut.map_or_else(String::new, |kind| {
+        let writes_after_detach = attached
+            .iter()
+            .find_map(|volume| volume.writes_after_detach);
+        let writes_after_detach = writes_after_detach.map_or_else(String::new, |kind| {
             format!("; the detach does not keep the old pod from writing on to {kind}")
         });
         verdicts.push(Verdict::risk(
             ATTACHED,
             format!(
                 "attached to {node}: by default detached by force {} after the pod is gone, if the node is \
-                 not ready then; the last writes may be incomplete{uncut}",
+                 not ready then; the last writes may be incomplete{writes_after_detach}",
                 age(FORCED_DETACH)
             ),
         ).of(names));
@@ -92,7 +94,7 @@ mod tests {
         Volume {
             name: "data".to_owned(),
             modes: vec!["ReadWriteOnce".to_owned()],
-            uncut: None,
+            writes_after_detach: None,
             unguarded: owned(unguarded),
             attached: owned(attached),
         }

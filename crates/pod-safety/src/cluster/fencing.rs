@@ -12,7 +12,7 @@ use crate::facts::Remediation;
 use crate::fencing::record::ANNOTATION;
 use crate::fencing::{Attempt, Machine};
 use crate::known::Known;
-use crate::node_health::Signs;
+use crate::node_health::NodeState;
 
 /// A Node, with what is seen of it elsewhere.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub struct Evidence {
     /// The same, as far as its type knows it.
     pub node: Node,
     /// Its signs of life, and its record.
-    pub signs: Signs,
+    pub state: NodeState,
     /// Who else repairs it, if anybody.
     pub remediation: Known<Option<String>>,
 }
@@ -89,7 +89,7 @@ impl Reader {
                 Remediation::None => None,
             });
         Ok(Some(Evidence {
-            signs: Signs::of(&node, heartbeat),
+            state: NodeState::of(&node, heartbeat),
             remediation,
             raw,
             node,

@@ -3,23 +3,25 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use futures::future::{join, join_all, join3, join4, join5};
+use futures::future::join_all;
+use futures::join;
 use k8s_openapi::api::core::v1::Pod;
 use maintenance_lease::protocol::Now;
 use maintenance_lease::{ApiError, Error, MEDIK8S_LEASES, Maintenance, NodeLease, escape};
-use serde::de::DeserializeOwned;
 
 use super::Reader;
+use super::objects::needed;
 use crate::constants::HEARTBEATS;
-use crate::facts::owner::{Kind, controller};
+use crate::controller::{Kind, controller};
+use crate::facts::pod::{namespace, node_name};
 use crate::facts::replacement::ordinal;
 use crate::facts::source::{Source, sources};
 use crate::facts::{
-    Cluster, Evidence, Lock, NamespaceEvidence, NodeEvidence, NodeRow, PodSnapshot, Remediation,
-    Zone,
+    Cluster, Evidence, Lock, NamespaceEvidence, NodeFacts, NodeRow, PodSnapshot, PresentNode,
+    Remediation, Zone,
 };
 use crate::known::{Known, Why};
-use crate::node_health::{Heartbeat, Signs};
+use crate::node_health::{Heartbeat, NodeState};
 
 const LEASES: &str = "leases.coordination.k8s.io";
 
@@ -48,10 +50,8 @@ impl Reader {
         let mut names: BTreeSet<&str> = nodes.iter().copied().collect();
         let mut needs: BTreeMap<&str, Needs> = BTreeMap::new();
         for pod in pods {
-            let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
-            names.extend(node.filter(|node| !node.is_empty()));
-            let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-            let needs = needs.entry(namespace).or_default();
+            names.extend(Some(node_name(pod)).filter(|node| !node.is_empty()));
+            let needs = needs.entry(namespace(pod)).or_default();
             for source in sources(pod) {
                 needs.claims |= matches!(source, Source::Claim(_));
                 needs.attachments |= matches!(
@@ -64,7 +64,7 @@ impl Reader {
             needs.kinds.extend(controller(&pod.metadata).map(Kind::of));
         }
         let attachments = needs.values().any(|needs| needs.attachments);
-        let ((nodes, rows), namespaces, cluster) = join3(
+        let ((nodes, rows), namespaces, cluster) = join!(
             self.nodes(locks, is_own, names, now),
             join_all(needs.into_iter().map(|(namespace, needs)| async move {
                 let evidence = self.namespace(namespace, &needs).await;
@@ -76,8 +76,7 @@ impl Reader {
                     false => Cluster::default(),
                 }
             },
-        )
-        .await;
+        );
         Evidence {
             nodes,
             namespaces: namespaces.into_iter().collect(),
@@ -92,36 +91,32 @@ impl Reader {
         is_own: impl Fn(&NodeLease) -> bool,
         names: BTreeSet<&str>,
         now: Now,
-    ) -> (BTreeMap<String, NodeEvidence>, Known<Vec<NodeRow>>) {
+    ) -> (BTreeMap<String, NodeFacts>, Known<Vec<NodeRow>>) {
         if names.is_empty() {
             return (BTreeMap::new(), Known::Unknown(Why::NotRead));
         }
         let leases = locks.repository().namespace();
-        let (surroundings, (may_patch, may_create), read) = join3(
-            self.surroundings(now),
-            join(
-                self.may("patch", LEASES, Some(leases)),
-                self.may("create", LEASES, Some(leases)),
-            ),
+        let (cluster_nodes, may_patch, may_create, read) = join!(
+            self.cluster_nodes(now),
+            self.may("patch", LEASES, Some(leases)),
+            self.may("create", LEASES, Some(leases)),
             join_all(names.into_iter().map(|name| async move {
-                let (node, heartbeat, lock, remediation) = join4(
+                let (node, heartbeat, lock, remediation) = join!(
                     self.node(name),
                     self.heartbeat(name),
                     locks.get(name),
                     self.remediation(name),
-                )
-                .await;
+                );
                 (name.to_owned(), node, heartbeat, lock, remediation)
             })),
-        )
-        .await;
+        );
         let nodes = read
             .into_iter()
             .map(|(name, node, heartbeat, lock, remediation)| {
                 let node = Known::of(node, || "get nodes".to_owned());
                 let zone = match &node {
                     Known::Unknown(why) => Known::Unknown(why.clone()),
-                    Known::Yes(_) => surroundings.as_ref().map(|all| all.around(&name, now)),
+                    Known::Yes(_) => cluster_nodes.as_ref().map(|all| all.zone_of(&name, now)),
                 };
                 let lease = Known::of(lock.map_err(cause), || {
                     format!("get {LEASES} in namespace {leases}")
@@ -135,11 +130,13 @@ impl Reader {
                     Known::Yes(None) => remediation,
                     Known::Unknown(why) => unless_running(remediation, why),
                 };
-                let evidence = NodeEvidence {
-                    node,
-                    heartbeat: Known::of(heartbeat, || {
-                        format!("get {LEASES} in namespace {HEARTBEATS}")
-                    }),
+                let heartbeat = Known::of(heartbeat, || {
+                    format!("get {LEASES} in namespace {HEARTBEATS}")
+                });
+                let present = |node| PresentNode::of(&node, heartbeat.clone());
+                let evidence = NodeFacts {
+                    node: node.map(|node| node.map(present)),
+                    heartbeat,
                     lock: takable(
                         lease.map(|lease| {
                             let own = lease.as_ref().is_some_and(&is_own);
@@ -154,18 +151,18 @@ impl Reader {
                 (name, evidence)
             })
             .collect();
-        (nodes, surroundings.map(|all| all.rows))
+        (nodes, cluster_nodes.map(|all| all.rows))
     }
 
     /// How many nodes of `node`'s zone, and of others, are unreachable at `now`, which is from before.
     pub async fn zone(&self, node: &str, now: Now) -> Known<Zone> {
-        let surroundings = self.surroundings(now).await;
-        surroundings.map(|all| all.around(node, now))
+        let cluster_nodes = self.cluster_nodes(now).await;
+        cluster_nodes.map(|all| all.zone_of(node, now))
     }
 
     /// All nodes, their heartbeats, and those that are unreachable at `now` and known to be fenced.
-    async fn surroundings(&self, now: Now) -> Known<Surroundings> {
-        let (rows, heartbeats) = join(self.node_rows(), self.heartbeats()).await;
+    async fn cluster_nodes(&self, now: Now) -> Known<ClusterNodes> {
+        let (rows, heartbeats) = join!(self.node_rows(), self.heartbeats());
         let rows = Known::of(rows, || "list nodes".to_owned());
         let heartbeats = Known::of(heartbeats, || {
             format!("list {LEASES} in namespace {HEARTBEATS}")
@@ -178,12 +175,12 @@ impl Reader {
         let fenced = join_all(candidates.map(|row| async {
             // A Node that can't be read counts as not fenced.
             let node = self.node(&row.name).await.ok().flatten()?;
-            let signs = Signs::of(&node, Known::Yes(heartbeats.get(&row.name).copied()));
-            let is_alive = signs.is_fresh(now) == Some(true);
-            (signs.is_fenced() && !is_alive).then(|| row.name.clone())
+            let state = NodeState::of(&node, Known::Yes(heartbeats.get(&row.name).copied()));
+            let is_alive = state.is_fresh(now) == Some(true);
+            (state.is_fenced() && !is_alive).then(|| row.name.clone())
         }));
         let fenced = fenced.await.into_iter().flatten().collect();
-        Known::Yes(Surroundings {
+        Known::Yes(ClusterNodes {
             rows,
             heartbeats,
             fenced,
@@ -204,57 +201,56 @@ impl Reader {
     }
 
     async fn namespace(&self, namespace: &str, needs: &Needs) -> NamespaceEvidence {
-        let needed = |kind| needs.kinds.contains(&kind);
-        let may_patch_status = async {
-            match needs.phases {
-                true => self.may("patch", "pods/status", Some(namespace)).await,
-                false => Known::Unknown(Why::NotRead),
-            }
-        };
-        let ready_pods = async {
-            match needs.members {
-                true => self.ready_pods(namespace).await,
-                false => Known::Unknown(Why::NotRead),
-            }
-        };
+        let has = |kind| needs.kinds.contains(&kind);
+        let is_counted = [Kind::StatefulSet, Kind::DaemonSet, Kind::Job]
+            .into_iter()
+            .any(has);
+        let (apps, core) = ("/apis/apps/v1", "/api/v1");
         let (
-            (stateful_sets, replica_sets, jobs, claims, budgets),
+            stateful_sets,
+            replica_sets,
+            jobs,
+            claims,
+            budgets,
             quotas,
-            (may_delete, may_patch_status),
             ready_pods,
-        ) = join4(
-            join5(
-                self.all(
-                    needed(Kind::StatefulSet),
-                    "/apis/apps/v1",
-                    namespace,
-                    "statefulsets",
-                ),
-                self.all(
-                    needed(Kind::ReplicaSet),
-                    "/apis/apps/v1",
-                    namespace,
-                    "replicasets",
-                ),
-                self.all(needed(Kind::Job), "/apis/batch/v1", namespace, "jobs"),
-                self.all(needs.claims, "/api/v1", namespace, "persistentvolumeclaims"),
-                self.all(true, "/apis/policy/v1", namespace, "poddisruptionbudgets"),
-            ),
-            self.all(
-                [Kind::StatefulSet, Kind::DaemonSet, Kind::Job]
-                    .into_iter()
-                    .any(needed),
-                "/api/v1",
+            may_delete,
+            may_patch_status,
+        ) = join!(
+            needed(has(Kind::StatefulSet), || self.all_in(
                 namespace,
-                "resourcequotas",
-            ),
-            join(
-                self.may("delete", "pods", Some(namespace)),
-                may_patch_status,
-            ),
-            ready_pods,
-        )
-        .await;
+                apps,
+                "statefulsets"
+            )),
+            needed(has(Kind::ReplicaSet), || self.all_in(
+                namespace,
+                apps,
+                "replicasets"
+            )),
+            needed(has(Kind::Job), || self.all_in(
+                namespace,
+                "/apis/batch/v1",
+                "jobs"
+            )),
+            needed(needs.claims, || self.all_in(
+                namespace,
+                core,
+                "persistentvolumeclaims"
+            )),
+            self.all_in(namespace, "/apis/policy/v1", "poddisruptionbudgets"),
+            needed(is_counted, || self.all_in(
+                namespace,
+                core,
+                "resourcequotas"
+            )),
+            needed(needs.members, || self.ready_pods(namespace)),
+            self.may("delete", "pods", Some(namespace)),
+            needed(needs.phases, || self.may(
+                "patch",
+                "pods/status",
+                Some(namespace)
+            )),
+        );
         NamespaceEvidence {
             stateful_sets,
             replica_sets,
@@ -268,32 +264,15 @@ impl Reader {
         }
     }
 
-    /// All objects of a kind in a namespace, if they are `needed`.
-    async fn all<T: DeserializeOwned + Send>(
-        &self,
-        needed: bool,
-        group: &str,
-        namespace: &str,
-        plural: &str,
-    ) -> Known<Vec<T>> {
-        if !needed {
-            return Known::Unknown(Why::NotRead);
-        }
-        let path = format!("{group}/namespaces/{}/{plural}", escape(namespace));
-        let read = self.list(&path, "").await;
-        Known::of(read, || format!("list {plural} in namespace {namespace}"))
-    }
-
     async fn volumes(&self) -> Cluster {
-        let (volumes, attachments, drivers) = join3(
+        let (volumes, attachments, drivers) = join!(
             self.list("/api/v1/persistentvolumes", ""),
-            self.list("/apis/storage.k8s.io/v1/volumeattachments", ""),
+            self.volume_attachments(),
             self.list("/apis/storage.k8s.io/v1/csidrivers", ""),
-        )
-        .await;
+        );
         Cluster {
             volumes: Known::of(volumes, || "list persistentvolumes".to_owned()),
-            attachments: Known::of(attachments, || "list volumeattachments".to_owned()),
+            attachments,
             drivers: Known::of(drivers, || "list csidrivers".to_owned()),
         }
     }
@@ -323,7 +302,7 @@ fn unless_running(by_lease: Known<Remediation>, unread: &Why) -> Known<Remediati
 }
 
 /// The nodes of the cluster.
-struct Surroundings {
+struct ClusterNodes {
     rows: Vec<NodeRow>,
     /// Of each kubelet.
     heartbeats: HashMap<String, Heartbeat>,
@@ -331,9 +310,9 @@ struct Surroundings {
     fenced: BTreeSet<String>,
 }
 
-impl Surroundings {
-    fn around(&self, node: &str, now: Now) -> Zone {
-        Zone::around(node, &self.rows, &self.fenced, &self.heartbeats, now)
+impl ClusterNodes {
+    fn zone_of(&self, node: &str, now: Now) -> Zone {
+        Zone::of(node, &self.rows, &self.fenced, &self.heartbeats, now)
     }
 }
 

@@ -10,7 +10,7 @@ use maintenance_lease::{Accept, ApiError, Call, Encoded, KubeletLease, Requests,
 use serde::de::DeserializeOwned;
 use tokio::time;
 
-use crate::constants::{HEARTBEAT_LASTS, HEARTBEATS};
+use crate::constants::{HEARTBEAT_DURATION, HEARTBEATS};
 use crate::node_health::Heartbeat;
 
 /// Reads objects. Cheap to clone; clones share the connection, the estimate of the server's time, and
@@ -18,19 +18,19 @@ use crate::node_health::Heartbeat;
 #[derive(Clone)]
 pub struct Reader {
     requests: Requests,
-    seen: Arc<Mutex<HashMap<String, Beat>>>,
+    seen: Arc<Mutex<HashMap<String, ObservedHeartbeat>>>,
 }
 
 /// A heartbeat as it was seen.
 #[derive(Clone, Copy)]
-struct Beat {
+struct ObservedHeartbeat {
     /// The time that the kubelet wrote, by its own clock.
     written: Instant,
     /// The last sign of life: that time, unless the heartbeat was seen to change.
     alive: Instant,
 }
 
-impl Beat {
+impl ObservedHeartbeat {
     /// The heartbeat after it was read again at `now`. A change is a sign of life, whatever the kubelet's
     /// clock says.
     fn after(before: Option<Self>, written: Instant, now: Instant) -> Self {
@@ -50,9 +50,9 @@ const EVERY: Duration = Duration::from_secs(1);
 fn heartbeat_in(lease: &KubeletLease) -> Option<Heartbeat> {
     Some(Heartbeat {
         at: lease.renewed?,
-        lasts: lease
+        duration: lease
             .duration_seconds
-            .map_or(HEARTBEAT_LASTS, Span::seconds),
+            .map_or(HEARTBEAT_DURATION, Span::seconds),
     })
 }
 
@@ -189,7 +189,7 @@ impl Reader {
         };
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let before = seen.get(node).copied();
-        let beat = Beat::after(before, read.at, self.now().earliest);
+        let beat = ObservedHeartbeat::after(before, read.at, self.now().earliest);
         seen.insert(node.to_owned(), beat);
         Ok(Some(Heartbeat {
             at: beat.alive,
@@ -226,18 +226,21 @@ mod tests {
     #[test]
     fn a_changing_heartbeat_means_alive_even_with_a_wrong_clock() {
         let at = Instant::from_micros;
-        let first = Beat::after(None, at(40), at(100));
+        let first = ObservedHeartbeat::after(None, at(40), at(100));
         assert_eq!(first.alive, at(40));
-        let unchanged = Beat::after(Some(first), at(40), at(110));
+        let unchanged = ObservedHeartbeat::after(Some(first), at(40), at(110));
         assert_eq!(unchanged.alive, at(40));
-        let changed = Beat::after(Some(unchanged), at(50), at(120));
+        let changed = ObservedHeartbeat::after(Some(unchanged), at(50), at(120));
         assert_eq!(changed.alive, at(120));
-        let unchanged = Beat::after(Some(changed), at(50), at(130));
+        let unchanged = ObservedHeartbeat::after(Some(changed), at(50), at(130));
         assert_eq!(unchanged.alive, at(120));
         // The clock was set back, or is far ahead.
-        assert_eq!(Beat::after(Some(unchanged), at(10), at(140)).alive, at(140));
         assert_eq!(
-            Beat::after(Some(unchanged), at(9_000), at(150)).alive,
+            ObservedHeartbeat::after(Some(unchanged), at(10), at(140)).alive,
+            at(140)
+        );
+        assert_eq!(
+            ObservedHeartbeat::after(Some(unchanged), at(9_000), at(150)).alive,
             at(150)
         );
     }

@@ -5,8 +5,8 @@ use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeSpec};
 use maintenance_lease::{ApiError, escape};
 
 use super::Reader;
+use crate::facts::node::attached_to;
 use crate::facts::source::Source;
-use crate::facts::volumes::attached_to;
 use crate::fencing::Remains;
 use crate::fencing::remains::{Attached, Claims};
 use crate::known::Known;

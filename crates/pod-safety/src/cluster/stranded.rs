@@ -13,17 +13,20 @@ use maintenance_lease::protocol::{Instant, Now};
 use maintenance_lease::{Error, Right, escape};
 
 use super::Reader;
+use super::objects::needed;
 use super::pods::on_pods;
-use super::why::{needed, newest};
-use crate::facts::NodeRow;
+use super::why::newest;
+use crate::facts::pod::{has_ended, namespace, node_name};
 use crate::facts::selectors::is_limited;
 use crate::facts::source::claims;
+use crate::facts::{NodeRow, PresentNode};
 use crate::known::{Known, Why};
 use crate::node_health::Health;
 use crate::stranded::{
-    Attachment, Kept, Stranded, StrandedPod, StrandedVolume, blocked, is_stuck, orphan, own_claims,
+    Attachment, Stranded, StrandedPod, StrandedVolume, StuckResources, blocked, is_stuck, orphan,
+    own_claims,
 };
-use crate::why::pod::{PodEvidence, SeenNode, has_kubelet, is_over, node_name, state};
+use crate::why::pod::{PodEvidence, has_kubelet, state};
 use crate::why::{Diagnosis, State, Unread, diagnose_pod};
 use crate::wire::instant;
 
@@ -32,14 +35,14 @@ const PODS: &str = "/api/v1/pods";
 /// The nodes of a cluster.
 pub(super) struct Nodes {
     /// Those that were read; `None`: there is no such Node.
-    read: BTreeMap<String, Option<SeenNode>>,
+    read: BTreeMap<String, Option<PresentNode>>,
     /// All were read, so others don't exist.
     is_complete: bool,
 }
 
 impl Nodes {
     /// The Node of this name, if that is known.
-    fn get(&self, name: &str) -> Option<Option<&SeenNode>> {
+    fn get(&self, name: &str) -> Option<Option<&PresentNode>> {
         match self.read.get(name) {
             Some(seen) => Some(seen.as_ref()),
             None => (self.is_complete && !name.is_empty()).then_some(None),
@@ -52,7 +55,7 @@ impl Nodes {
 
     pub(super) fn health(&self, name: &str, now: Now) -> Option<Health> {
         let seen = self.get(name)?;
-        Some(seen.map_or(Health::Gone, |seen| seen.signs.health(now)))
+        Some(seen.map_or(Health::Gone, |seen| seen.state.health(now)))
     }
 }
 
@@ -117,11 +120,11 @@ impl Reader {
         let now = self.now();
         let (stuck, others): (Vec<Pod>, Vec<Pod>) =
             pods.into_iter().partition(|pod| is_stuck(pod, now));
-        let kept = Kept::by(stuck.iter());
+        let resources = StuckResources::of(stuck.iter());
         let is_waiting =
-            |pod: &Pod| is_pending(pod, now) && !is_stuck(pod, now) && kept.is_awaited_by(pod);
+            |pod: &Pod| is_pending(pod, now) && !is_stuck(pod, now) && resources.is_needed_by(pod);
         let waiting: Vec<Pod> = match node {
-            Some(_) if kept.is_empty() => Vec::new(),
+            Some(_) if resources.is_empty() => Vec::new(),
             Some(_) => {
                 let pending = "fieldSelector=status.phase%3DPending";
                 self.pods_where(pending, is_waiting).await?
@@ -146,16 +149,16 @@ impl Reader {
     pub(super) async fn all_nodes(&self) -> Result<Nodes, Error> {
         let nodes = self.select_nodes(|node| {
             let name = node.metadata.name.clone().unwrap_or_default();
-            let seen = SeenNode::of(&node, Known::Unknown(Why::NotRead));
+            let seen = PresentNode::of(&node, Known::Unknown(Why::NotRead));
             Some((name, Some(seen)))
         });
         let (nodes, heartbeats) = join!(nodes, self.heartbeats());
         let nodes = nodes.map_err(|error| Right::on_nodes("list").explain(error))?;
-        let mut read: BTreeMap<String, Option<SeenNode>> = nodes.into_iter().collect();
+        let mut read: BTreeMap<String, Option<PresentNode>> = nodes.into_iter().collect();
         let heartbeats = Known::of(heartbeats, || "list heartbeats".to_owned());
         for (name, seen) in &mut read {
             if let Some(seen) = seen {
-                seen.signs.heartbeat = heartbeats.as_ref().map(|beats| beats.get(name).copied());
+                seen.state.heartbeat = heartbeats.as_ref().map(|beats| beats.get(name).copied());
             }
         }
         Ok(Nodes {
@@ -189,7 +192,7 @@ impl Reader {
         nodes: &Nodes,
         attachments: &Known<Vec<VolumeAttachment>>,
     ) -> Vec<(Attachment, Health)> {
-        let all = attachments.yes().into_iter().flatten();
+        let all = attachments.value().into_iter().flatten();
         let all = all.map(|attachment| Attachment::from(attachment.clone()));
         let ill = all.filter_map(|attachment| {
             let health = nodes.health(&attachment.node, self.now())?;
@@ -264,7 +267,7 @@ impl Reader {
             Known::of(volumes.await, || "list persistentvolumes".to_owned())
         })
         .await;
-        let mut volumes = related.volumes.yes().into_iter().flatten();
+        let mut volumes = related.volumes.value().into_iter().flatten();
         let is_placed_by_volume = volumes.any(|volume| {
             let name = volume.metadata.name.as_ref();
             name.is_some_and(|name| bound.contains(name)) && is_limited(volume)
@@ -309,7 +312,7 @@ impl RelatedObjects {
                 .as_ref()
                 .map(|all| newest(all.iter().filter(|event| event.involved_object.uid == *uid)));
         }
-        let attached = evidence.attachments.yes().into_iter().flatten();
+        let attached = evidence.attachments.value().into_iter().flatten();
         let holders = attached.map(|attachment| attachment.spec.node_name.clone());
         let names: BTreeSet<String> = holders
             .chain([node_name(&evidence.pod).to_owned()])
@@ -360,7 +363,7 @@ impl RelatedObjects {
             let health = self.nodes.health(name, now)?;
             (health != Health::Ready).then(|| (name.clone(), health))
         });
-        let ending = self.namespaces.yes().into_iter().flatten();
+        let ending = self.namespaces.value().into_iter().flatten();
         let ending: Vec<(String, Instant)> = ending
             .filter_map(|namespace| {
                 let since = namespace.metadata.deletion_timestamp.as_ref().map(instant);
@@ -379,7 +382,7 @@ impl RelatedObjects {
 
     /// The attachments that nobody needs. `pods` are those on nodes that are not well.
     fn orphans(&self, attached: Vec<(Attachment, Health)>, pods: &[Pod]) -> Vec<StrandedVolume> {
-        let users = pods.iter().filter(|pod| !is_over(pod));
+        let users = pods.iter().filter(|pod| !has_ended(pod));
         let used: BTreeSet<(&str, (String, String))> = users
             .flat_map(|pod| own_claims(pod).map(|claim| (node_name(pod), claim)))
             .collect();
@@ -415,10 +418,6 @@ where
         all.find(|one| one.metadata().name.as_deref() == Some(name))
             .cloned()
     })
-}
-
-fn namespace(pod: &Pod) -> &str {
-    pod.metadata.namespace.as_deref().unwrap_or_default()
 }
 
 impl StrandedPod {

@@ -6,19 +6,19 @@ use futures::future::{join, join_all};
 use futures::join;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Event, Pod};
-use k8s_openapi::api::storage::v1::VolumeAttachment;
 use maintenance_lease::protocol::Instant;
 use maintenance_lease::{ApiError, Error, Right, escape};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 
 use super::Reader;
+use super::objects::needed;
+use crate::facts::PresentNode;
+use crate::facts::pod::{namespace, node_name};
 use crate::facts::replacement::{awaited, member, ordinals};
 use crate::facts::selectors::is_limited;
 use crate::facts::source::claims;
-use crate::known::{Known, Why};
+use crate::known::Known;
 use crate::why::namespace::named;
-use crate::why::pod::{SeenNode, node_name};
 use crate::why::{
     ClaimEvidence, Diagnosis, MissingEvidence, NamespaceEvidence, PodEvidence, Reason, State,
     diagnose_claim, diagnose_missing, diagnose_namespace, diagnose_pod,
@@ -153,7 +153,9 @@ impl Reader {
                 self.read_deleted(&mut evidence).await;
             }
             State::Finalizing { .. } => {
-                evidence.namespace = self.namespace_of(&evidence.pod).await;
+                evidence.namespace = self
+                    .unplaced("/api/v1", "namespaces", namespace(&evidence.pod))
+                    .await;
             }
             State::Pending => self.read_pending(&mut evidence).await,
             State::Running => {
@@ -176,7 +178,7 @@ impl Reader {
         let is_late = matches!(evidence.state(self.now()), State::Terminating { .. });
         let (seen, namespace, warning) = join!(
             self.seen(node_name(pod)),
-            self.namespace_of(pod),
+            self.unplaced("/api/v1", "namespaces", namespace(pod)),
             needed(is_late, || self.warning_about(pod)),
         );
         evidence.nodes.extend(seen);
@@ -216,7 +218,7 @@ impl Reader {
         .await;
         evidence.volumes = volumes.into_iter().collect();
         evidence.attachments = attachments;
-        let mut read = { evidence.volumes.values() }.filter_map(|volume| volume.yes()?.as_ref());
+        let mut read = { evidence.volumes.values() }.filter_map(|volume| volume.value()?.as_ref());
         if !is_placed && read.any(is_limited) {
             let rows = self.node_rows().await;
             evidence.rows = Known::of(rows, || "list nodes".to_owned());
@@ -240,7 +242,7 @@ impl Reader {
     }
 
     /// The Node of this name; `None` if there is no name.
-    async fn seen(&self, node: &str) -> Option<(String, Known<Option<SeenNode>>)> {
+    async fn seen(&self, node: &str) -> Option<(String, Known<Option<PresentNode>>)> {
         if node.is_empty() {
             return None;
         }
@@ -249,62 +251,10 @@ impl Reader {
     }
 
     /// The Node of this name, with its heartbeat; `None`: there is no such Node.
-    pub(super) async fn seen_node(&self, name: &str) -> Result<Option<SeenNode>, ApiError> {
+    pub(super) async fn seen_node(&self, name: &str) -> Result<Option<PresentNode>, ApiError> {
         let (node, heartbeat) = join(self.node(name), self.heartbeat(name)).await;
         let heartbeat = Known::of(heartbeat, || "get heartbeats".to_owned());
-        Ok(node?.map(|node| SeenNode::of(&node, heartbeat)))
-    }
-
-    async fn namespace_of<T: DeserializeOwned>(&self, pod: &Pod) -> Known<Option<T>> {
-        let path = format!("/api/v1/namespaces/{}", escape(namespace(pod)));
-        Known::of(self.get(&path).await, || "get namespaces".to_owned())
-    }
-
-    /// An object of the core group in a namespace.
-    async fn one<T: DeserializeOwned>(
-        &self,
-        namespace: &str,
-        plural: &str,
-        name: &str,
-    ) -> Result<Option<T>, ApiError> {
-        let path = format!(
-            "/api/v1/namespaces/{}/{plural}/{}",
-            escape(namespace),
-            escape(name)
-        );
-        self.get(&path).await
-    }
-
-    /// An object that has no namespace.
-    async fn unplaced<T: DeserializeOwned>(
-        &self,
-        group: &str,
-        plural: &str,
-        name: &str,
-    ) -> Known<Option<T>> {
-        let path = format!("{group}/{plural}/{}", escape(name));
-        Known::of(self.get(&path).await, || format!("get {plural}"))
-    }
-
-    /// All objects of a kind in a namespace.
-    pub(super) async fn all_in<T: DeserializeOwned + Send>(
-        &self,
-        namespace: &str,
-        group: &str,
-        plural: &str,
-    ) -> Known<Vec<T>> {
-        let path = format!("{group}/namespaces/{}/{plural}", escape(namespace));
-        Known::of(self.list(&path, "").await, || {
-            format!("list {plural} in namespace {namespace}")
-        })
-    }
-
-    /// All attachments.
-    pub(super) async fn volume_attachments(&self) -> Known<Vec<VolumeAttachment>> {
-        let read = self
-            .list("/apis/storage.k8s.io/v1/volumeattachments", "")
-            .await;
-        Known::of(read, || "list volumeattachments.storage.k8s.io".to_owned())
+        Ok(node?.map(|node| PresentNode::of(&node, heartbeat)))
     }
 
     async fn warning_about(&self, pod: &Pod) -> Known<Option<Reason>> {
@@ -354,17 +304,6 @@ struct NamedMetadata {
     name: String,
 }
 
-/// What `read` finds, if it is needed.
-pub(super) async fn needed<T, F>(is_needed: bool, read: impl FnOnce() -> F) -> Known<T>
-where
-    F: Future<Output = Known<T>>,
-{
-    match is_needed {
-        true => read().await,
-        false => Known::Unknown(Why::NotRead),
-    }
-}
-
 /// When an Event last happened.
 fn last(event: &Event) -> Option<Instant> {
     let series = event.series.as_ref();
@@ -377,8 +316,4 @@ fn last(event: &Event) -> Option<Instant> {
     .into_iter()
     .flatten()
     .max()
-}
-
-fn namespace(pod: &Pod) -> &str {
-    pod.metadata.namespace.as_deref().unwrap_or_default()
 }

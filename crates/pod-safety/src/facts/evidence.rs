@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::apps::v1::{ReplicaSet, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaim, ResourceQuota};
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, ResourceQuota};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::{CSIDriver, VolumeAttachment};
 
 use super::locks::Lock;
-use super::node::{NodeRow, NodeSnapshot, PresentNode, Zone};
+use super::node::{NodeRow, PresentNode, Zone};
 use super::remediation::Remediation;
 use crate::known::Known;
 use crate::node_health::Heartbeat;
@@ -18,7 +18,7 @@ use crate::node_health::Heartbeat;
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
     /// By the nodes' names.
-    pub nodes: BTreeMap<String, NodeEvidence>,
+    pub nodes: BTreeMap<String, NodeFacts>,
     /// By the namespaces' names.
     pub namespaces: BTreeMap<String, NamespaceEvidence>,
     /// What has no namespace.
@@ -27,12 +27,12 @@ pub struct Evidence {
     pub rows: Known<Vec<NodeRow>>,
 }
 
-/// What was read about a node.
-#[derive(Clone, Debug)]
-pub struct NodeEvidence {
+/// What is known of a node.
+#[derive(Clone, Debug, Default)]
+pub struct NodeFacts {
     /// The Node; `None`: there is none.
-    pub node: Known<Option<Node>>,
-    /// When its kubelet last renewed its heartbeat.
+    pub node: Known<Option<PresentNode>>,
+    /// When a kubelet last renewed a heartbeat under its name, whether the Node was read or not.
     pub heartbeat: Known<Option<Heartbeat>>,
     /// Its maintenance Lease.
     pub lock: Known<Lock>,
@@ -74,19 +74,4 @@ pub struct Cluster {
     pub attachments: Known<Vec<VolumeAttachment>>,
     /// All drivers.
     pub drivers: Known<Vec<CSIDriver>>,
-}
-
-impl NodeEvidence {
-    /// The Node with its heartbeat.
-    #[must_use]
-    pub fn sight(&self) -> Known<NodeSnapshot> {
-        self.node.as_ref().map(|node| match node {
-            Some(node) => {
-                NodeSnapshot::Present(Box::new(PresentNode::of(node, self.heartbeat.clone())))
-            }
-            None => NodeSnapshot::Gone {
-                heartbeat: self.heartbeat.clone(),
-            },
-        })
-    }
 }

@@ -7,7 +7,7 @@ use crate::fencing::is_of_fencing;
 
 /// How long a lease of the caller's own lasts at least for a deletion to begin: nobody renews it
 /// meanwhile.
-pub const LASTING: Span = Span::seconds(10);
+pub const OWN_LEASE_MARGIN: Span = Span::seconds(10);
 
 /// The node's maintenance Lease, as it concerns the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +70,6 @@ impl Lock {
             return None;
         };
         let left = *until - now.latest;
-        (left < LASTING).then_some(left)
+        (left < OWN_LEASE_MARGIN).then_some(left)
     }
 }

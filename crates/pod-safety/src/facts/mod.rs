@@ -16,11 +16,11 @@ mod tests;
 pub mod volumes;
 
 pub use budgets::Budget;
-pub use evidence::{Cluster, Evidence, NamespaceEvidence, NodeEvidence};
+pub use evidence::{Cluster, Evidence, NamespaceEvidence, NodeFacts};
 pub use locks::Lock;
-pub use node::{Fenced, NodeRow, NodeSnapshot, Nodes, PresentNode, Zone};
+pub use node::{Fenced, NodeRow, Nodes, PresentNode, Zone};
 pub use owner::{Owner, Promise, Siblings};
-pub use pod::{NodeSigns, PodSnapshot};
+pub use pod::{PodConditions, PodSnapshot};
 pub use remediation::Remediation;
 pub use replacement::Obstacle;
 pub use volumes::Volume;
@@ -28,8 +28,7 @@ pub use volumes::Volume;
 use k8s_openapi::api::core::v1::Pod;
 use maintenance_lease::protocol::Now;
 
-use crate::known::{Known, Why};
-use crate::node_health::Heartbeat;
+use crate::known::Known;
 
 /// All that the checks of a pod look at.
 #[derive(Clone, Debug)]
@@ -37,15 +36,7 @@ pub struct Facts {
     /// The pod itself.
     pub pod: PodSnapshot,
     /// Its node.
-    pub node: Known<NodeSnapshot>,
-    /// When a kubelet last renewed a heartbeat under the node's name, whether the Node was read or not.
-    pub heartbeat: Known<Option<Heartbeat>>,
-    /// The node's maintenance Lease.
-    pub lock: Known<Lock>,
-    /// Whether an operator is at work on the node.
-    pub remediation: Known<Remediation>,
-    /// How many nodes of the node's zone are unreachable.
-    pub zone: Known<Zone>,
+    pub node: NodeFacts,
     /// What recreates it.
     pub owner: Owner,
     /// Its volumes that other nodes can reach, or of which nobody knows whether they can.
@@ -60,67 +51,25 @@ pub struct Facts {
     pub may_patch_status: Known<bool>,
 }
 
-/// All that the checks of a Node look at.
-#[derive(Clone, Debug)]
-pub struct NodeFacts {
-    /// The Node.
-    pub node: Known<NodeSnapshot>,
-    /// Its maintenance Lease.
-    pub lock: Known<Lock>,
-    /// Whether an operator is at work on it.
-    pub remediation: Known<Remediation>,
-    /// How many nodes of its zone are unreachable.
-    pub zone: Known<Zone>,
-    /// Whether the user may delete it.
-    pub may_delete: Known<bool>,
-}
-
 impl Facts {
     /// The facts about `pod` in what was read, at `now`.
     #[must_use]
     pub fn of(pod: &Pod, evidence: &Evidence, now: Now) -> Self {
-        let sight = PodSnapshot::of(pod);
-        let unread = || Why::NotRead;
-        let node = evidence.nodes.get(&sight.node);
-        let namespace = evidence.namespaces.get(&sight.namespace);
+        let snapshot = PodSnapshot::of(pod);
+        let node = evidence.nodes.get(&snapshot.node);
+        let unread = NamespaceEvidence::default();
+        let namespace = evidence.namespaces.get(&snapshot.namespace);
+        let namespace = namespace.unwrap_or(&unread);
         let owner = Owner::of(pod, namespace);
         Self {
-            node: node.map_or_else(|| Known::Unknown(unread()), NodeEvidence::sight),
-            heartbeat: node.map_or_else(|| Known::Unknown(unread()), |node| node.heartbeat.clone()),
-            lock: node.map_or_else(|| Known::Unknown(unread()), |node| node.lock.clone()),
-            remediation: node
-                .map_or_else(|| Known::Unknown(unread()), |node| node.remediation.clone()),
-            zone: node.map_or_else(|| Known::Unknown(unread()), |node| node.zone.clone()),
+            node: node.cloned().unwrap_or_default(),
             volumes: volumes::of(pod, evidence),
             obstacles: replacement::of(pod, &owner, evidence, now),
             owner,
-            budgets: namespace.map_or_else(
-                || Known::Unknown(unread()),
-                |namespace| budgets::covering(pod, &namespace.budgets),
-            ),
-            may_delete: namespace.map_or_else(
-                || Known::Unknown(unread()),
-                |namespace| namespace.may_delete.clone(),
-            ),
-            may_patch_status: namespace.map_or_else(
-                || Known::Unknown(unread()),
-                |namespace| namespace.may_patch_status.clone(),
-            ),
-            pod: sight,
-        }
-    }
-}
-
-impl NodeFacts {
-    /// The facts about a Node in what was read, and whether the user may delete it.
-    #[must_use]
-    pub fn of(read: &NodeEvidence, may_delete: Known<bool>) -> Self {
-        Self {
-            node: read.sight(),
-            lock: read.lock.clone(),
-            remediation: read.remediation.clone(),
-            zone: read.zone.clone(),
-            may_delete,
+            budgets: budgets::covering(pod, &namespace.budgets),
+            may_delete: namespace.may_delete.clone(),
+            may_patch_status: namespace.may_patch_status.clone(),
+            pod: snapshot,
         }
     }
 }

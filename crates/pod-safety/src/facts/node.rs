@@ -6,22 +6,12 @@ use std::fmt;
 use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::protocol::Now;
 
+use crate::bugs::{self, Bug};
 use crate::constants::{EXCLUDED, REGION, SMALL_ZONE, UNHEALTHY_ZONE_PERCENT, ZONE};
-use crate::fencing::record::{How, Since};
+use crate::fencing::record::Record;
 use crate::known::Known;
-use crate::node_health::{Health, Heartbeat, KubeletState, Signs, kubelet_state};
-
-/// The Node, or its absence.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NodeSnapshot {
-    /// The Node.
-    Present(Box<PresentNode>),
-    /// No Node.
-    Gone {
-        /// When a kubelet last renewed a heartbeat under its name.
-        heartbeat: Known<Option<Heartbeat>>,
-    },
-}
+use crate::node_health::{Health, Heartbeat, KubeletState, NodeState, kubelet_state};
+use crate::taint::NoExecute;
 
 /// A Node that exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,42 +24,27 @@ pub struct PresentNode {
     pub finalizers: Vec<String>,
     /// It was deleted, and stays for its finalizers.
     pub deleting: bool,
+    /// The names of the volumes that are attached to it, as its status has them.
+    pub volumes: Vec<String>,
+    /// Its taints that evict pods.
+    pub taints: Vec<NoExecute>,
     /// Its signs of life.
-    pub signs: Signs,
+    pub state: NodeState,
 }
 
 /// Whether the node is fenced.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fenced {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fenced<'a> {
     /// It is not.
     No,
     /// It has the out-of-service taint, but no record.
     Asserted,
-    /// Our record says who fenced it, and how.
-    Recorded {
-        /// Who.
-        by: String,
-        /// How they know.
-        how: String,
-        /// It was cut off and not powered off: what ran there may still run.
-        isolated: bool,
-    },
+    /// Our record says so, and nothing speaks against it.
+    Recorded(&'a Record),
     /// Our record is of an earlier machine or boot, or this is unknown.
-    Outdated {
-        /// Who recorded it.
-        by: String,
-        /// How they knew.
-        how: String,
-        /// What became of the node since.
-        since: Option<Since>,
-    },
+    Outdated(&'a Record),
     /// Our record says so, but its kubelet is alive, and the node was not restarted.
-    Contradicted {
-        /// Who recorded it.
-        by: String,
-        /// How they knew.
-        how: String,
-    },
+    Contradicted(&'a Record),
 }
 
 impl PresentNode {
@@ -81,33 +56,35 @@ impl PresentNode {
             version: node.metadata.resource_version.clone().unwrap_or_default(),
             finalizers: node.metadata.finalizers.clone().unwrap_or_default(),
             deleting: node.metadata.deletion_timestamp.is_some(),
-            signs: Signs::of(node, heartbeat),
+            volumes: attached_to(node),
+            taints: NoExecute::of(node),
+            state: NodeState::of(node, heartbeat),
         }
     }
 
     /// Whether it was fenced, and at `now` has not been restarted or replaced since, nor come back to life.
     #[must_use]
-    pub fn fenced(&self, now: Now) -> Fenced {
-        if !self.signs.out_of_service.is_asserted() {
+    pub fn fenced(&self, now: Now) -> Fenced<'_> {
+        if !self.state.out_of_service.is_asserted() {
             return Fenced::No;
         }
-        let Some(record) = &self.signs.record else {
+        let Some(record) = &self.state.record else {
             return Fenced::Asserted;
         };
-        let (by, how) = (record.who.clone(), record.how.to_string());
-        match self.signs.health(now) {
-            _ if !self.signs.is_fenced() => Fenced::Outdated {
-                by,
-                how,
-                since: self.signs.since,
-            },
-            Health::KubeletAlive { .. } => Fenced::Contradicted { by, how },
-            _ => {
-                let isolated = matches!(record.how, How::Hook { isolated: true, .. });
-                Fenced::Recorded { by, how, isolated }
-            }
+        match self.state.health(now) {
+            _ if !self.state.is_fenced() => Fenced::Outdated(record),
+            Health::KubeletAlive { .. } => Fenced::Contradicted(record),
+            _ => Fenced::Recorded(record),
         }
     }
+}
+
+/// The names of the volumes that are attached to `node`, as its status has them.
+pub(crate) fn attached_to(node: &Node) -> Vec<String> {
+    let status = node.status.as_ref();
+    let attached = status.and_then(|status| status.volumes_attached.as_deref());
+    let attached = attached.unwrap_or_default().iter();
+    attached.map(|volume| volume.name.clone()).collect()
 }
 
 /// A Node as its row in a list shows it.
@@ -158,7 +135,7 @@ impl Zone {
     /// nothing: somebody has proved what became of them. A node counts as unreachable even before the
     /// control plane calls it so: if many fail at once, one is always first.
     #[must_use]
-    pub fn around(
+    pub fn of(
         node: &str,
         rows: &[NodeRow],
         fenced: &BTreeSet<String>,
@@ -195,8 +172,8 @@ impl Zone {
     #[must_use]
     pub fn is_lost(&self) -> bool {
         let Nodes { all, unreachable } = self.nodes;
-        let is_partial =
-            unreachable > SMALL_ZONE && unreachable * 100 >= all * UNHEALTHY_ZONE_PERCENT;
+        let is_partial = (unreachable > SMALL_ZONE || bugs::active(Bug::SmallZoneIsLost))
+            && unreachable * 100 >= all * UNHEALTHY_ZONE_PERCENT;
         is_partial || self.is_all()
     }
 
@@ -208,7 +185,7 @@ impl Zone {
 
     /// What the loss of the zone may mean, by how the other zones are.
     #[must_use]
-    pub fn suspicion(&self) -> String {
+    pub fn possible_cause(&self) -> String {
         let Nodes { all, unreachable } = self.others;
         let compared = match all {
             0 => String::new(),
@@ -265,7 +242,7 @@ mod tests {
         ];
         let beats = beats.map(|(node, age)| (node.to_owned(), (NOW - Span::seconds(age)).into()));
         let fenced = fenced.iter().map(|&name| name.to_owned()).collect();
-        Zone::around(node, rows, &fenced, &beats.into(), Now::at(NOW))
+        Zone::of(node, rows, &fenced, &beats.into(), Now::at(NOW))
     }
 
     fn nodes(unreachable: usize, all: usize) -> Nodes {

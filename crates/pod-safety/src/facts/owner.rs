@@ -6,6 +6,8 @@ use k8s_openapi::api::core::v1::{ObjectReference, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
 use super::evidence::NamespaceEvidence;
+use crate::bugs::{self, Bug};
+use crate::controller::{Kind, controller, shown_as};
 use crate::known::Known;
 
 /// What recreates a pod.
@@ -29,43 +31,6 @@ pub enum Owner {
         /// For an Event about it.
         reference: Box<ObjectReference>,
     },
-}
-
-/// A kind of controller, as far as it is known here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
-    /// Of one pod a node.
-    DaemonSet,
-    /// Of pods that end by themselves.
-    Job,
-    /// Of pods that are all alike.
-    ReplicaSet,
-    /// The same, of old.
-    ReplicationController,
-    /// Of pods that have a name each.
-    StatefulSet,
-    /// Any other, which may promise anything.
-    Other,
-}
-
-impl Kind {
-    /// That of the controller `reference`. One of the same name in another API group is another.
-    pub(crate) fn of(reference: &OwnerReference) -> Self {
-        match (group(&reference.api_version), &*reference.kind) {
-            ("apps", "DaemonSet") => Self::DaemonSet,
-            ("batch", "Job") => Self::Job,
-            ("apps", "ReplicaSet") => Self::ReplicaSet,
-            ("", "ReplicationController") => Self::ReplicationController,
-            ("apps", "StatefulSet") => Self::StatefulSet,
-            _ => Self::Other,
-        }
-    }
-
-    /// Whether a pod is replaced only after it is gone, because the replacement gets the same name. Other
-    /// owners give each pod a new name.
-    pub(crate) fn holds_names(self) -> bool {
-        matches!(self, Self::StatefulSet | Self::Other)
-    }
 }
 
 /// What a controller promises about the pods that it makes.
@@ -96,7 +61,11 @@ impl Siblings {
     /// Those of `pod` in its set, or in a new one of that name, which counts only pods of its own.
     fn in_set(set: &Found<'_, StatefulSet>, pod: &Pod) -> Self {
         let (set, counts) = match set {
-            Found::Itself(set) => (set, super::PodSnapshot::of(pod).node_signs.ready),
+            Found::Itself(set) => (
+                set,
+                super::PodSnapshot::of(pod).conditions.ready
+                    && !bugs::active(Bug::QuorumCountsItself),
+            ),
             Found::SameName(set) => (set, false),
         };
         let replicas = set
@@ -121,23 +90,17 @@ impl Siblings {
 
 impl Owner {
     /// What recreates `pod`.
-    pub(super) fn of(pod: &Pod, namespace: Option<&NamespaceEvidence>) -> Self {
+    pub(super) fn of(pod: &Pod, namespace: &NamespaceEvidence) -> Self {
         let Some(reference) = controller(&pod.metadata) else {
             return Self::Nothing;
         };
         let what = shown_as(reference);
-        let unread = NamespaceEvidence::default();
-        let namespace_read = namespace.unwrap_or(&unread);
         let mut event_on = object_reference(reference, pod.metadata.namespace.clone());
         let mut shown = what.clone();
         let mut siblings = None;
         let promise = match Kind::of(reference) {
             Kind::StatefulSet => {
-                let set = found(
-                    &namespace_read.stateful_sets,
-                    |set| &set.metadata,
-                    reference,
-                );
+                let set = found(&namespace.stateful_sets, |set| &set.metadata, reference);
                 siblings = Some(match set {
                     Known::Yes(None) => return Self::Gone { was: what },
                     Known::Yes(Some(set)) => {
@@ -151,7 +114,7 @@ impl Owner {
                 });
                 Known::Yes(Promise::OneOfEachName)
             }
-            Kind::Job => match found(&namespace_read.jobs, |job| &job.metadata, reference) {
+            Kind::Job => match found(&namespace.jobs, |job| &job.metadata, reference) {
                 Known::Yes(Some(Found::Itself(job))) => Known::Yes(promise_of_job(job)),
                 // One that promises nothing has pods of its own, and makes no more of them for this one.
                 Known::Yes(Some(Found::SameName(job))) if promise_of_job(job) != Promise::None => {
@@ -163,7 +126,7 @@ impl Owner {
                 Known::Unknown(why) => Known::Unknown(why),
             },
             Kind::ReplicaSet => {
-                match found(&namespace_read.replica_sets, |set| &set.metadata, reference) {
+                match found(&namespace.replica_sets, |set| &set.metadata, reference) {
                     Known::Yes(None | Some(Found::SameName(_))) => {
                         return Self::Gone { was: what };
                     }
@@ -193,22 +156,6 @@ impl Owner {
     }
 }
 
-/// The controller among an object's owners.
-pub(crate) fn controller(metadata: &ObjectMeta) -> Option<&OwnerReference> {
-    let owners = metadata.owner_references.as_deref().unwrap_or_default();
-    owners.iter().find(|owner| owner.controller == Some(true))
-}
-
-/// The controller as people know it, such as `StatefulSet/web`.
-pub(crate) fn shown_as(controller: &OwnerReference) -> String {
-    format!("{}/{}", controller.kind, controller.name)
-}
-
-/// The API group of an `apiVersion`; empty for the core group.
-fn group(api_version: &str) -> &str {
-    api_version.split_once('/').map_or("", |(group, _)| group)
-}
-
 /// What stands where a reference points.
 enum Found<'a, T> {
     /// The object that it means.
@@ -233,6 +180,7 @@ fn found<'a, T>(
         };
         match itself {
             Some(object) => Some(Found::Itself(object)),
+            None if bugs::active(Bug::ControllerByName) => same_name().map(Found::Itself),
             None => same_name().map(Found::SameName),
         }
     })

@@ -33,12 +33,12 @@ pub struct PodSnapshot {
     /// The condition `DisruptionTarget` says that something outside the pod ends it.
     pub disrupted: bool,
     /// What it shows about its node.
-    pub node_signs: NodeSigns,
+    pub conditions: PodConditions,
 }
 
 /// What the control plane wrote on a pod about its node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NodeSigns {
+pub struct PodConditions {
     /// It counts as ready: its node was not marked unreachable.
     pub ready: bool,
     /// Since when it does not.
@@ -60,18 +60,14 @@ impl PodSnapshot {
             name: text(&metadata.name),
             uid: text(&metadata.uid),
             version: text(&metadata.resource_version),
-            node: pod
-                .spec
-                .as_ref()
-                .and_then(|spec| spec.node_name.clone())
-                .unwrap_or_default(),
+            node: node_name(pod).to_owned(),
             mirror: is_static(metadata),
             ends: metadata.deletion_timestamp.as_ref().map(instant),
             grace: metadata.deletion_grace_period_seconds.unwrap_or(0),
             job_waits: is_tracked(metadata) && !has_ended(pod),
             disrupted: condition(pod, "DisruptionTarget").is_some_and(is_true),
             finalizers: metadata.finalizers.clone().unwrap_or_default(),
-            node_signs: node_signs(pod),
+            conditions: conditions(pod),
         }
     }
 
@@ -102,11 +98,33 @@ fn is_tracked(pod: &ObjectMeta) -> bool {
     finalizers.into_iter().any(|name| name == JOB_TRACKING)
 }
 
-/// Whether its phase is one that it never leaves.
-pub(crate) fn has_ended(pod: &Pod) -> bool {
+/// The namespace of a pod.
+pub(crate) fn namespace(pod: &Pod) -> &str {
+    pod.metadata.namespace.as_deref().unwrap_or_default()
+}
+
+/// The pod as `NAMESPACE/NAME`.
+pub(crate) fn full_name(pod: &Pod) -> String {
+    let name = pod.metadata.name.as_deref().unwrap_or_default();
+    format!("{}/{name}", namespace(pod))
+}
+
+/// The node of a pod; empty if it has none.
+pub(crate) fn node_name(pod: &Pod) -> &str {
+    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
+    node.unwrap_or_default()
+}
+
+/// The phase of a pod; empty if it has none.
+pub(crate) fn phase(pod: &Pod) -> &str {
     let status = pod.status.as_ref();
     let phase = status.and_then(|status| status.phase.as_deref());
-    matches!(phase, Some("Failed" | "Succeeded"))
+    phase.unwrap_or_default()
+}
+
+/// Whether its phase is one that it never leaves.
+pub(crate) fn has_ended(pod: &Pod) -> bool {
+    matches!(phase(pod), "Failed" | "Succeeded")
 }
 
 fn condition<'a>(pod: &'a Pod, kind: &str) -> Option<&'a PodCondition> {
@@ -127,11 +145,11 @@ pub(crate) fn is_of_lost_node(pod: &Pod) -> bool {
         && condition(pod, "ContainersReady").is_some_and(is_true)
 }
 
-pub(crate) fn node_signs(pod: &Pod) -> NodeSigns {
+pub(crate) fn conditions(pod: &Pod) -> PodConditions {
     let status = pod.status.as_ref();
     let ready = condition(pod, "Ready");
     let disrupted = condition(pod, "DisruptionTarget").filter(|one| is_true(one));
-    NodeSigns {
+    PodConditions {
         ready: ready.is_some_and(is_true),
         unready_since: ready
             .filter(|condition| !is_true(condition))

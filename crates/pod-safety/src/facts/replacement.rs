@@ -7,10 +7,12 @@ use k8s_openapi::api::core::v1::Pod;
 use maintenance_lease::protocol::Now;
 
 use super::evidence::{Evidence, NamespaceEvidence};
-use super::owner::{Kind, Owner, Promise, controller};
+use super::owner::{Owner, Promise};
+use super::pod::{namespace, node_name};
 use super::quotas::{self, Full};
 use super::selectors::{is_limited, is_usable_on};
 use super::source::{Source, sources};
+use crate::controller::{Kind, controller};
 use crate::known::Known;
 
 /// An obstacle for the replacement.
@@ -38,8 +40,7 @@ pub enum Obstacle {
 /// The obstacles for the replacement of `pod` of this owner, as far as they are known.
 pub(super) fn of(pod: &Pod, owner: &Owner, evidence: &Evidence, now: Now) -> Vec<Obstacle> {
     let kind = controller(&pod.metadata).map(Kind::of);
-    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-    let (Some(kind), Some(namespace)) = (kind, evidence.namespaces.get(namespace)) else {
+    let (Some(kind), Some(namespace)) = (kind, evidence.namespaces.get(namespace(pod))) else {
         return Vec::new();
     };
     let mut obstacles = Vec::new();
@@ -61,7 +62,7 @@ pub(super) fn of(pod: &Pod, owner: &Owner, evidence: &Evidence, now: Now) -> Vec
     } = owner
         && *promise != Promise::None
     {
-        let quotas = namespace.quotas.yes().into_iter();
+        let quotas = namespace.quotas.value().into_iter();
         let full = quotas.flat_map(|quotas| quotas::full(pod, quotas, now));
         obstacles.extend(full.map(Obstacle::Quota));
     }
@@ -107,7 +108,7 @@ pub(crate) fn awaited(set: &StatefulSet, ordinal: i32) -> Vec<String> {
 fn of_member(pod: &Pod, namespace: &NamespaceEvidence) -> Option<Obstacle> {
     let name = &controller(&pod.metadata)?.name;
     let ordinal = ordinal(pod)?;
-    let mut sets = namespace.stateful_sets.yes()?.iter();
+    let mut sets = namespace.stateful_sets.value()?.iter();
     let set = sets.find(|set| set.metadata.name.as_ref() == Some(name))?;
     let ordinals = ordinals(set);
     if !ordinals.contains(&ordinal) {
@@ -115,7 +116,7 @@ fn of_member(pod: &Pod, namespace: &NamespaceEvidence) -> Option<Obstacle> {
         let set = format!("StatefulSet/{name} ({replicas} replicas from {name}-{start})");
         return Some(Obstacle::Surplus { set });
     }
-    let ready = namespace.ready_pods.yes()?;
+    let ready = namespace.ready_pods.value()?;
     let mut unready = awaited(set, ordinal);
     unready.retain(|name| !ready.contains(name));
     (!unready.is_empty()).then_some(Obstacle::Order { unready })
@@ -123,17 +124,16 @@ fn of_member(pod: &Pod, namespace: &NamespaceEvidence) -> Option<Obstacle> {
 
 /// The claims of `pod` whose volumes no other node that is ready can reach.
 fn bound_claims(pod: &Pod, namespace: &NamespaceEvidence, evidence: &Evidence) -> Vec<String> {
-    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
     let (Some(claims), Some(volumes), Some(rows)) = (
-        namespace.claims.yes(),
-        evidence.cluster.volumes.yes(),
-        evidence.rows.yes(),
+        namespace.claims.value(),
+        evidence.cluster.volumes.value(),
+        evidence.rows.value(),
     ) else {
         return Vec::new();
     };
     let others = || {
         rows.iter()
-            .filter(|row| row.is_ready && Some(&*row.name) != node)
+            .filter(|row| row.is_ready && row.name != node_name(pod))
     };
     let is_bound = |name: &String| {
         let claim = claims

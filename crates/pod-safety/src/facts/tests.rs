@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::known::Why;
 
 fn read<T: DeserializeOwned>(object: Value) -> T {
     serde_json::from_value(object).expect("an object")
@@ -82,7 +83,7 @@ fn a_controller_that_was_made_anew_keeps_its_promises() {
         let owners = pod.metadata.owner_references.as_mut().expect("owners");
         owners[1].kind = kind.to_owned();
         owners[1].api_version = format!("{group}/v1");
-        Owner::of(&pod, Some(&namespace))
+        Owner::of(&pod, &namespace)
     };
     let anew = |owner: &Owner| match owner {
         Owner::Controller {
@@ -255,15 +256,15 @@ fn volumes_that_several_nodes_may_attach_are_not_guarded() {
         shared("ReadWriteOnce, ReadWriteMany")
     );
     assert_eq!(found(&[once], &[], csi()), shared("no access mode"));
-    let untold = "it should only be read, but nothing prevents writing";
-    let untold = (
-        Known::Unknown(Why::Inconclusive(untold.to_owned())),
+    let inconclusive = "it should only be read, but nothing prevents writing";
+    let inconclusive = (
+        Known::Unknown(Why::Inconclusive(inconclusive.to_owned())),
         Known::Yes(None),
     );
-    assert_eq!(found(&[reads], &[reads], csi()), untold);
+    assert_eq!(found(&[reads], &[reads], csi()), inconclusive);
     let nfs = |read_only: bool| json!({"nfs": {"server": "s", "path": "/", "readOnly": read_only}});
-    assert_eq!(found(&[reads], &[reads], nfs(false)), untold);
-    assert_eq!(found(&[many], &[many], nfs(true)), untold);
+    assert_eq!(found(&[reads], &[reads], nfs(false)), inconclusive);
+    assert_eq!(found(&[many], &[many], nfs(true)), inconclusive);
 }
 
 #[test]
@@ -275,12 +276,10 @@ fn a_disk_that_is_attached_without_a_driver_is_found_in_the_status_of_its_node()
     let volumes = json!([{"metadata": {"name": "pv-1"}, "spec": spec}]);
     let attached = |node: Known<Option<Value>>| {
         let mut evidence = evidence(json!([]), claims.clone(), volumes.clone());
-        let node = NodeEvidence {
-            node: node.map(|node| node.map(read)),
-            heartbeat: unread(),
-            lock: unread(),
-            remediation: unread(),
-            zone: unread(),
+        let present = |node| PresentNode::of(&read(node), unread());
+        let node = NodeFacts {
+            node: node.map(|node| node.map(present)),
+            ..NodeFacts::default()
         };
         evidence.nodes.insert("worker-1".to_owned(), node);
         let facts = facts(&pod("False", &volume), &evidence);
@@ -370,8 +369,8 @@ fn unread_facts_are_unknown() {
     assert_eq!(facts.volumes.len(), 1);
     assert_eq!(facts.volumes[0].unguarded, unread());
     assert_eq!(facts.volumes[0].attached, unread());
-    assert_eq!(facts.node, unread());
-    assert_eq!(facts.lock, unread());
+    assert_eq!(facts.node.node, unread());
+    assert_eq!(facts.node.lock, unread());
     assert_eq!(facts.budgets, unread());
     assert_eq!(facts.may_delete, unread());
 }
@@ -379,20 +378,17 @@ fn unread_facts_are_unknown() {
 #[test]
 fn a_heartbeat_that_was_read_is_known_without_its_node() {
     let renewed = Known::Yes(Some(Instant::from_micros(7).into()));
-    let node = NodeEvidence {
-        node: unread(),
+    let node = NodeFacts {
         heartbeat: renewed.clone(),
-        lock: unread(),
-        remediation: unread(),
-        zone: unread(),
+        ..NodeFacts::default()
     };
     let evidence = Evidence {
         nodes: [("worker-1".to_owned(), node)].into(),
         ..Evidence::default()
     };
     let facts = facts(&pod("False", &json!([])), &evidence);
-    assert_eq!(facts.node, unread());
-    assert_eq!(facts.heartbeat, renewed);
+    assert_eq!(facts.node.node, unread());
+    assert_eq!(facts.node.heartbeat, renewed);
 }
 
 #[test]

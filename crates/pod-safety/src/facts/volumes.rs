@@ -1,11 +1,13 @@
 //! A pod's volumes that other nodes can reach, and what keeps two nodes from writing to them.
 
-use k8s_openapi::api::core::v1::{Node, PersistentVolume, PersistentVolumeClaimSpec, Pod};
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaimSpec, Pod};
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 
-use super::evidence::{Cluster, Evidence, NodeEvidence};
-use super::owner::{Kind, controller};
+use super::evidence::{Cluster, Evidence, NodeFacts};
+use super::pod::{namespace, node_name};
 use super::source::{Source, is_read_only, volumes};
+use crate::bugs::{self, Bug};
+use crate::controller::{Kind, controller};
 use crate::known::{Known, Why};
 
 /// A volume that other nodes can reach, or of which nobody knows whether they can.
@@ -20,7 +22,7 @@ pub struct Volume {
     pub unguarded: Known<Option<String>>,
     /// Its kind, if the node can write even after the detach, because no driver carries the detach
     /// out.
-    pub uncut: Option<&'static str>,
+    pub writes_after_detach: Option<&'static str>,
     /// Its VolumeAttachment, or its name in the Node's status, if it is attached to the pod's node.
     pub attached: Known<Option<String>>,
 }
@@ -29,7 +31,7 @@ pub struct Volume {
 type Guard = (Known<Option<String>>, Known<Option<String>>);
 
 /// The pod's node, and what was read of volumes.
-struct Place<'a> {
+struct VolumeContext<'a> {
     node: &'a str,
     /// The names of the disks that the control plane attached to it without a driver.
     in_tree: Known<Vec<String>>,
@@ -41,14 +43,12 @@ struct Place<'a> {
 /// The volumes of `pod` that other nodes can reach and that it may write to. One that was never placed
 /// writes to nothing.
 pub(super) fn of(pod: &Pod, evidence: &Evidence) -> Vec<Volume> {
-    let spec = pod.spec.as_ref();
-    let node = spec.and_then(|spec| spec.node_name.as_deref());
-    let Some(node) = node.filter(|node| !node.is_empty()) else {
+    let node = node_name(pod);
+    if node.is_empty() {
         return Vec::new();
-    };
-    let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-    let namespace = evidence.namespaces.get(namespace);
-    let place = Place {
+    }
+    let namespace = evidence.namespaces.get(namespace(pod));
+    let context = VolumeContext {
         node,
         in_tree: in_tree(evidence.nodes.get(node)),
         cluster: &evidence.cluster,
@@ -59,12 +59,12 @@ pub(super) fn of(pod: &Pod, evidence: &Evidence) -> Vec<Volume> {
     let judged = volumes(pod).filter_map(|volume| {
         let source = Source::of_pod(pod, volume);
         let Source::Claim(claim) = source else {
-            let (unguarded, attached) = place.guard(source, None)?;
+            let (unguarded, attached) = context.guard(source, None)?;
             return Some(Volume {
                 name: volume.name.clone(),
                 modes: Vec::new(),
                 unguarded,
-                uncut: None,
+                writes_after_detach: None,
                 attached,
             });
         };
@@ -75,42 +75,36 @@ pub(super) fn of(pod: &Pod, evidence: &Evidence) -> Vec<Volume> {
                 .find(|one| is_it(one.metadata.name.as_deref()))
                 .and_then(|claim| claim.spec.as_ref())
         });
-        let modes = spec.yes().copied().flatten();
+        let modes = spec.value().copied().flatten();
         let modes = modes.and_then(|spec| spec.access_modes.clone());
         let modes = modes.unwrap_or_default();
-        let volume = bound(&claim, spec, place.cluster);
-        let uncut = volume.yes().and_then(|volume| uncut(volume));
+        let volume = bound(&claim, spec, context.cluster);
+        let writes_after_detach = volume
+            .value()
+            .and_then(|volume| writes_after_detach(volume));
         let (unguarded, attached) = match volume {
-            Known::Yes(volume) => place.of_volume(volume, &modes)?,
+            Known::Yes(volume) => context.of_volume(volume, &modes)?,
             Known::Unknown(why) => unknown(why),
         };
         Some(Volume {
             name: claim,
             modes,
             unguarded,
-            uncut,
+            writes_after_detach,
             attached,
         })
     });
     judged.collect()
 }
 
-/// The names of all volumes that are attached to a node, as its status has them.
-fn in_tree(node: Option<&NodeEvidence>) -> Known<Vec<String>> {
+/// The names of all volumes that are attached to a node.
+fn in_tree(node: Option<&NodeFacts>) -> Known<Vec<String>> {
     match node.map(|node| &node.node) {
         None => Known::Unknown(Why::NotRead),
         Some(Known::Unknown(why)) => Known::Unknown(why.clone()),
         Some(Known::Yes(None)) => Known::Unknown(Why::Inconclusive("its Node is gone".to_owned())),
-        Some(Known::Yes(Some(node))) => Known::Yes(attached_to(node)),
+        Some(Known::Yes(Some(node))) => Known::Yes(node.volumes.clone()),
     }
-}
-
-/// The names of the volumes that are attached to `node`, as its status has them.
-pub(crate) fn attached_to(node: &Node) -> Vec<String> {
-    let status = node.status.as_ref();
-    let attached = status.and_then(|status| status.volumes_attached.as_deref());
-    let attached = attached.unwrap_or_default().iter();
-    attached.map(|volume| volume.name.clone()).collect()
 }
 
 /// The PersistentVolume that the claim of this name and spec (`None`: there is none) is bound to.
@@ -119,14 +113,14 @@ fn bound<'a>(
     spec: Known<Option<&PersistentVolumeClaimSpec>>,
     cluster: &'a Cluster,
 ) -> Known<&'a PersistentVolume> {
-    let untold = |what: String| Known::Unknown(Why::Inconclusive(what));
+    let inconclusive = |what: String| Known::Unknown(Why::Inconclusive(what));
     let name = match spec {
         Known::Unknown(why) => return Known::Unknown(why),
-        Known::Yes(None) => return untold(format!("claim {claim} is missing")),
+        Known::Yes(None) => return inconclusive(format!("claim {claim} is missing")),
         Known::Yes(Some(spec)) => spec.volume_name.as_deref().unwrap_or_default(),
     };
     if name.is_empty() {
-        return untold(format!("claim {claim} is bound to no volume"));
+        return inconclusive(format!("claim {claim} is bound to no volume"));
     }
     match &cluster.volumes {
         Known::Unknown(why) => Known::Unknown(why.clone()),
@@ -134,14 +128,14 @@ fn bound<'a>(
             .iter()
             .find(|one| one.metadata.name.as_deref() == Some(name))
             .map_or_else(
-                || untold(format!("{name}, the volume of claim {claim}, is missing")),
+                || inconclusive(format!("{name}, the volume of claim {claim}, is missing")),
                 Known::Yes,
             ),
     }
 }
 
 /// The kind of a volume whose detach is only recorded.
-fn uncut(volume: &PersistentVolume) -> Option<&'static str> {
+fn writes_after_detach(volume: &PersistentVolume) -> Option<&'static str> {
     match Source::of_volume(volume.spec.as_ref()?) {
         Source::InTree(kind, _) => Some(kind),
         _ => None,
@@ -150,6 +144,9 @@ fn uncut(volume: &PersistentVolume) -> Option<&'static str> {
 
 /// Whether Kubernetes attaches a volume of these modes to several nodes at a time (`IsMultiAttachAllowed`).
 pub(crate) fn is_multi(modes: &[String]) -> bool {
+    if bugs::active(Bug::AccessModesPrevent) {
+        return false;
+    }
     let mut modes = modes.iter();
     modes.len() == 0 || modes.any(|mode| mode == "ReadWriteMany" || mode == "ReadOnlyMany")
 }
@@ -161,7 +158,7 @@ pub(crate) fn modes(volume: &PersistentVolume) -> &[String] {
         .unwrap_or_default()
 }
 
-impl Place<'_> {
+impl VolumeContext<'_> {
     /// How a PersistentVolume of a claim with these modes is guarded; `None` if no other node reaches it.
     fn of_volume(&self, volume: &PersistentVolume, modes: &[String]) -> Option<Guard> {
         let name = volume.metadata.name.as_deref().unwrap_or_default();

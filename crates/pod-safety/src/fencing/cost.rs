@@ -2,10 +2,10 @@
 
 use k8s_openapi::api::core::v1::Pod;
 
-use super::remains::{name, stays};
+use super::remains::stays;
 use crate::constants::{OUT_OF_SERVICE, OUT_OF_SERVICE_VALUE};
-use crate::facts::owner::{Kind, controller};
-use crate::facts::pod::has_ended;
+use crate::controller::{Kind, controller};
+use crate::facts::pod::{full_name, has_ended};
 use crate::facts::source::volumes;
 use crate::taint::{NoExecute, OutOfService};
 
@@ -33,18 +33,18 @@ impl Cost {
                 continue;
             }
             if !leaves(pod, taint) {
-                cost.staying.push(name(pod));
+                cost.staying.push(full_name(pod));
                 continue;
             }
             match controller(&pod.metadata) {
-                None => cost.no_owner.push(name(pod)),
+                None => cost.no_owner.push(full_name(pod)),
                 Some(owner) if isolated && Kind::of(owner).holds_names() => {
-                    cost.twice.push(name(pod));
+                    cost.twice.push(full_name(pod));
                 }
                 Some(_) => {}
             }
             if volumes(pod).any(|volume| volume.empty_dir.is_some()) {
-                cost.scratch.push(name(pod));
+                cost.scratch.push(full_name(pod));
             }
         }
         cost

@@ -1,7 +1,6 @@
 //! Fencing: making sure that nothing runs on a node any more, and saying so.
 
 pub mod attempt;
-pub mod back;
 pub mod cost;
 pub mod fencing_hold;
 pub mod machine;
@@ -11,6 +10,7 @@ pub mod recording;
 pub mod remains;
 pub mod steps;
 pub mod unchanged_heartbeat;
+pub mod unfencing;
 pub mod urgency;
 
 pub use attempt::Attempt;

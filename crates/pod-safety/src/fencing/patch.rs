@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::attempt::{self, Attempt};
 use super::record::{ANNOTATION, Record};
 use crate::constants::{OUT_OF_SERVICE, OUT_OF_SERVICE_VALUE};
-use crate::taint::{NO_EXECUTE, OutOfService, says_so};
+use crate::taint::{NO_EXECUTE, OutOfService, is_out_of_service};
 use crate::wire::rfc3339;
 
 /// The patch that announces a hook on `node`, as it was read.
@@ -49,7 +49,7 @@ pub fn fenced(node: &Value, record: &Record, now: Instant) -> Value {
 #[must_use]
 pub fn unfenced(node: &Value) -> Value {
     let mut taints = taints(node);
-    taints.retain(|taint| !typed(taint).is_some_and(|taint| says_so(&taint.key)));
+    taints.retain(|taint| !typed(taint).is_some_and(|taint| is_out_of_service(&taint.key)));
     patch(node, &Value::Null, taints)
 }
 
@@ -85,7 +85,6 @@ fn typed(taint: &Value) -> Option<Taint> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fencing::record::How;
 
     const NOW: Instant = Instant::from_micros(5_000_000);
 
@@ -96,26 +95,14 @@ mod tests {
         })
     }
 
-    fn record() -> Record {
-        Record {
-            who: "alice".to_owned(),
-            why: None,
-            when: "1970-01-01T00:00:05Z".to_owned(),
-            how: How::PoweredOff("its lights are off".to_owned()),
-            boot_id: "b".to_owned(),
-            node_uid: "u".to_owned(),
-            hold: None,
-        }
-    }
-
     #[test]
     fn fencing_adds_to_the_taints_that_are_there_on_the_version_that_was_read() {
         let other = json!({"key": "gpu", "effect": "NoSchedule", "futureField": 1});
-        let patch = fenced(&node(&json!([other])), &record(), NOW);
+        let patch = fenced(&node(&json!([other])), &Record::example(), NOW);
         assert_eq!(patch["metadata"]["resourceVersion"], "7");
         assert_eq!(patch["metadata"]["uid"], "u");
         let text = patch["metadata"]["annotations"][ANNOTATION].as_str();
-        assert_eq!(text.and_then(Record::parse), Some(record()));
+        assert_eq!(text.and_then(Record::parse), Some(Record::example()));
         let ours = json!({
             "key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown",
             "effect": "NoExecute", "timeAdded": "1970-01-01T00:00:05Z",
@@ -127,7 +114,7 @@ mod tests {
     fn a_taint_of_somebody_else_stays_and_is_enough_if_it_evicts() {
         let theirs = |effect: &str| json!({"key": OUT_OF_SERVICE, "value": "x", "effect": effect});
         let taints_beside = |theirs: &Value| {
-            let patch = fenced(&node(&json!([theirs])), &record(), NOW);
+            let patch = fenced(&node(&json!([theirs])), &Record::example(), NOW);
             patch["spec"]["taints"].as_array().cloned()
         };
         let evicting = theirs("NoExecute");
@@ -156,7 +143,7 @@ mod tests {
         let text = patch["metadata"]["annotations"][attempt::ANNOTATION].as_str();
         assert_eq!(text.and_then(Attempt::parse), Some(attempt));
         assert_eq!(patch["spec"], Value::Null);
-        for patch in [withdrawn(&node), fenced(&node, &record(), NOW)] {
+        for patch in [withdrawn(&node), fenced(&node, &Record::example(), NOW)] {
             let annotations = patch["metadata"]["annotations"].as_object();
             let withdrawn = annotations.and_then(|all| all.get(attempt::ANNOTATION));
             assert_eq!(withdrawn, Some(&Value::Null));

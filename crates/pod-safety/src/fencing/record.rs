@@ -2,9 +2,11 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 use super::machine::Machine;
+use crate::removed::Removed;
 
 /// The annotation on the Node.
 pub const ANNOTATION: &str = "kubectl-maint.dev/fenced";
@@ -32,7 +34,23 @@ pub struct Record {
     /// the node was locked already, by a lock that is not the fencing's to end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hold: Option<String>,
+    /// The pods that move to other nodes, for later runs that follow them; `None` if there were too many.
+    #[serde(
+        default,
+        deserialize_with = "known_pods",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub removed: Option<Vec<Removed>>,
 }
+
+/// The pods of a record. A later version may describe them differently, and its record counts all the same.
+fn known_pods<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<Removed>>, D::Error> {
+    let pods = Value::deserialize(from)?;
+    Ok(serde_json::from_value(pods).ok())
+}
+
+/// More pods than this are not recorded: all annotations of a Node together have at most 256 KiB.
+const RECORDED_PODS: usize = 250;
 
 /// How it is known that nothing runs on a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,6 +96,13 @@ pub enum Since {
 }
 
 impl Record {
+    /// The same with the pods that move to other nodes, if they are not too many.
+    #[must_use]
+    pub fn with_removed(self, pods: &[Removed]) -> Self {
+        let removed = (pods.len() <= RECORDED_PODS).then(|| pods.to_vec());
+        Self { removed, ..self }
+    }
+
     /// What became of the node since, which is this machine now.
     #[must_use]
     pub fn since(&self, machine: &Machine) -> Since {
@@ -105,11 +130,34 @@ impl Record {
     }
 }
 
+#[cfg(test)]
+impl Record {
+    /// One for tests.
+    pub(crate) fn example() -> Self {
+        Self {
+            who: "alice".to_owned(),
+            why: None,
+            when: "1970-01-01T00:00:05Z".to_owned(),
+            how: How::PoweredOff("its lights are off".to_owned()),
+            boot_id: "b".to_owned(),
+            node_uid: "u".to_owned(),
+            hold: None,
+            removed: None,
+        }
+    }
+}
+
 impl How {
     /// Whether a program has done it.
     #[must_use]
     pub fn is_hook(&self) -> bool {
         matches!(self, Self::Hook { .. })
+    }
+
+    /// Whether the node was only cut off, so that what ran there may still run.
+    #[must_use]
+    pub fn is_isolated(&self) -> bool {
+        matches!(self, Self::Hook { isolated: true, .. })
     }
 }
 
@@ -129,18 +177,16 @@ impl fmt::Display for How {
 
 #[cfg(test)]
 mod tests {
+    use maintenance_lease::protocol::{Instant, Now};
+
     use super::*;
+    use crate::taint::OutOfService;
 
     #[test]
     fn a_missing_boot_id_proves_nothing() {
         let record = |boot_id: &str| Record {
-            who: "alice".to_owned(),
-            why: None,
-            when: String::new(),
-            how: How::PoweredOff(String::new()),
             boot_id: boot_id.to_owned(),
-            node_uid: "u".to_owned(),
-            hold: None,
+            ..Record::example()
         };
         for (then, uid, now, since) in [
             ("b", "u", "b", Since::SameBoot),
@@ -164,19 +210,11 @@ mod tests {
 
     #[test]
     fn a_record_is_read_as_it_was_written() {
-        let record = Record {
-            who: "alice@bastion".to_owned(),
-            why: None,
-            when: "2026-01-02T03:04:05Z".to_owned(),
-            how: How::PoweredOff("its lights are off".to_owned()),
-            boot_id: "b-1".to_owned(),
-            node_uid: "u-1".to_owned(),
-            hold: None,
-        };
+        let record = Record::example();
         let text = record.print();
         assert_eq!(
             text,
-            r#"{"who":"alice@bastion","when":"2026-01-02T03:04:05Z","how":{"poweredOff":"its lights are off"},"bootID":"b-1","nodeUid":"u-1"}"#
+            r#"{"who":"alice","when":"1970-01-01T00:00:05Z","how":{"poweredOff":"its lights are off"},"bootID":"b","nodeUid":"u"}"#
         );
         assert_eq!(Record::parse(&text), Some(record.clone()));
         let hooked = Record {
@@ -209,5 +247,32 @@ mod tests {
         assert!(!text.contains("bootID"), "{text}");
         assert_eq!(Record::parse(&text), Some(unknown));
         assert_eq!(Record::parse("yes"), None);
+    }
+
+    #[test]
+    fn the_pods_that_move_are_recorded_unless_they_are_too_many() {
+        let pod = serde_json::from_value(serde_json::json!({"metadata": {
+            "namespace": "shop", "name": "web-7d4c-x", "uid": "u-1",
+            "labels": {"pod-template-hash": "7d4c"},
+            "ownerReferences": [{
+                "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-7d4c", "uid": "c-1",
+                "controller": true,
+            }],
+        }}));
+        let now = Now::at(Instant::from_micros(5_000_000));
+        let pod = [pod.expect("a pod")];
+        let pods = Removed::by_fencing(&pod, &OutOfService::No, now);
+        let record = Record::example();
+        let text = record.clone().with_removed(&pods).print();
+        let expected = r#""removed":[{"namespace":"shop","name":"web-7d4c-x","uid":"u-1","sameController":{"uid":"c-1","kind":"ReplicaSet","name":"web-7d4c","label":["pod-template-hash","7d4c"],"since":"1970-01-01T00:00:03Z"},"isExpected":true}]"#;
+        assert!(text.contains(expected), "{text}");
+        assert_eq!(
+            Record::parse(&text).and_then(|it| it.removed),
+            Some(pods.clone())
+        );
+        let later = Record::parse(&text.replace("ReplicaSet", "Rollout")).expect("a record");
+        assert_eq!((later.who, later.removed), (record.who.clone(), None));
+        let many = vec![pods[0].clone(); RECORDED_PODS + 1];
+        assert_eq!(record.with_removed(&many).removed, None);
     }
 }

@@ -27,7 +27,7 @@ pub enum Recording {
         version: String,
     },
     /// It is.
-    PresentNode,
+    Present,
 }
 
 impl Recording {
@@ -35,7 +35,7 @@ impl Recording {
     #[must_use]
     pub fn after(self, written: Written, record: Record, version: &str) -> Self {
         match written {
-            Written::Yes => Self::PresentNode,
+            Written::Yes => Self::Present,
             Written::No => self,
             Written::Unknown => Self::Open {
                 record: Box::new(record),
@@ -55,10 +55,11 @@ impl Recording {
             // It may be from an earlier attempt.
             let when = record.when.clone();
             let read = read.clone();
-            Record { when, ..read } == **record
+            // As text, because times are written in whole seconds.
+            Record { when, ..read }.print() == record.print()
         });
         if is_there {
-            Self::PresentNode
+            Self::Present
         } else if now == version {
             self
         } else {
@@ -76,24 +77,19 @@ impl Recording {
     /// Whether the record is on the Node.
     #[must_use]
     pub fn is_there(&self) -> bool {
-        matches!(self, Self::PresentNode)
+        matches!(self, Self::Present)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fencing::How;
 
     fn record(who: &str, when: &str) -> Record {
         Record {
             who: who.to_owned(),
-            why: None,
             when: when.to_owned(),
-            how: How::PoweredOff(String::new()),
-            boot_id: String::new(),
-            node_uid: "u".to_owned(),
-            hold: None,
+            ..Record::example()
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 
-use crate::facts::pod::is_static;
+use crate::facts::pod::{full_name, is_static, namespace};
 use crate::facts::source::{Source, claims, sources};
 use crate::known::{Known, Why};
 use crate::taint::OutOfService;
@@ -86,7 +86,7 @@ impl Remains {
         let mut remains = Self::default();
         for pod in pods {
             let meta = &pod.metadata;
-            let name = name(pod);
+            let name = full_name(pod);
             if stays(pod, taint) {
                 remains.tolerating.push(name);
                 continue;
@@ -179,16 +179,6 @@ fn of_node<'a>(
 ) -> impl Iterator<Item = &'a VolumeAttachment> {
     let here = move |attachment: &&VolumeAttachment| attachment.spec.node_name == node;
     attachments.iter().filter(here)
-}
-
-/// The pod as `NAMESPACE/NAME`.
-pub(super) fn name(pod: &Pod) -> String {
-    let name = pod.metadata.name.as_deref().unwrap_or_default();
-    format!("{}/{name}", namespace(pod))
-}
-
-fn namespace(pod: &Pod) -> &str {
-    pod.metadata.namespace.as_deref().unwrap_or_default()
 }
 
 #[cfg(test)]

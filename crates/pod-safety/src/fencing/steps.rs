@@ -17,15 +17,16 @@ use super::attempt::Attempt;
 use super::machine::Machine;
 use super::record::Proof;
 use super::record::{Record, Since};
+use crate::bugs::{self, Bug};
 use crate::facts::Zone;
 use crate::known::Known;
-use crate::node_health::{Heartbeat, Signs};
+use crate::node_health::{Heartbeat, NodeState};
 
 /// What is seen of a node that is to be fenced.
 #[derive(Clone, Debug)]
 pub struct FencingEvidence {
     /// Its signs of life, and its record.
-    pub signs: Signs,
+    pub state: NodeState,
     /// The machine behind it.
     pub machine: Machine,
     /// How many nodes of its zone are unreachable.
@@ -113,28 +114,28 @@ impl FencingEvidence {
     /// say so. Where its kubelet never said what it booted, only the run that wrote the record knows.
     #[must_use]
     pub fn is_fenced(&self) -> bool {
-        let signs = &self.signs;
-        let stands = signs.is_fenced() || (self.is_recorded && signs.since == Some(Since::Unknown));
-        stands && signs.out_of_service.is_evicting()
+        let state = &self.state;
+        let stands = state.is_fenced() || (self.is_recorded && state.since == Some(Since::Unknown));
+        stands && state.out_of_service.is_evicting()
     }
 
     /// It was fenced, and may have been restarted since.
     fn was_fenced(&self) -> bool {
-        self.signs.out_of_service.is_asserted()
-            && (self.signs.since).is_some_and(|since| since != Since::NewNode)
+        self.state.out_of_service.is_asserted()
+            && (self.state.since).is_some_and(|since| since != Since::NewNode)
     }
 
     /// How long ago its kubelet gave a sign of life, if that was recent.
-    fn sign_of_life(&self, now: Now) -> Known<Option<Span>> {
-        let is_fresh = self.signs.is_fresh(now) == Some(true);
+    fn recent_report(&self, now: Now) -> Known<Option<Span>> {
+        let is_fresh = self.state.is_fresh(now) == Some(true);
         let age = |heartbeat: Heartbeat| heartbeat.age(now);
-        let heartbeat = self.signs.heartbeat.clone();
+        let heartbeat = self.state.heartbeat.clone();
         heartbeat.map(|heartbeat| is_fresh.then(|| heartbeat.map_or(Span::ZERO, age)))
     }
 
     /// The next step of what is fenced.
     fn go_on(&self) -> Step {
-        let record = self.signs.record.as_ref();
+        let record = self.state.record.as_ref();
         let took_hold = record.is_some_and(|record| record.hold.is_some());
         match self.lock {
             Lock::Nobodys if took_hold || self.is_recorded => Step::HoldAgain,
@@ -147,8 +148,8 @@ impl FencingEvidence {
     /// # Errors
     /// Why there is none.
     pub fn next(&self, now: Now, accepted: AcceptedRisks) -> Result<Step, Refusal> {
-        let sign = self.sign_of_life(now);
-        if let Known::Yes(Some(age)) = sign
+        let recent_report = self.recent_report(now);
+        if let Known::Yes(Some(age)) = recent_report
             && self.was_fenced()
         {
             return Err(Refusal::BackAlive(age));
@@ -157,7 +158,7 @@ impl FencingEvidence {
             return Ok(self.go_on());
         }
         self.check_proof()?;
-        let still_reports = match self.check_reports_stopped(sign) {
+        let still_reports = match self.check_reports_stopped(recent_report) {
             Ok(()) => false,
             Err(Refusal::Alive(_) | Refusal::NotCalledUnreachable(_)) if self.is_suspect => true,
             Err(refusal) => return Err(refusal),
@@ -173,7 +174,8 @@ impl FencingEvidence {
             (Lock::Nobodys, _) => Ok(Step::Hold),
             (Lock::Callers, false) => Ok(Step::Fence),
             (Lock::Callers, true)
-                if still_reports || (self.is_suspect && !self.has_stopped_reporting) =>
+                if !bugs::active(Bug::SuspectAtOnce)
+                    && (still_reports || (self.is_suspect && !self.has_stopped_reporting)) =>
             {
                 Ok(Step::AwaitReportsToStop)
             }
@@ -184,12 +186,12 @@ impl FencingEvidence {
     /// The record that a new one will replace, and why it does not count; `None` if there is none.
     #[must_use]
     pub fn replaced(&self) -> Option<(&Record, Outdated)> {
-        let record = self.signs.record.as_ref().filter(|_| !self.is_fenced())?;
+        let record = self.state.record.as_ref().filter(|_| !self.is_fenced())?;
         Some((
             record,
-            match self.signs.since {
+            match self.state.since {
                 Some(Since::NewNode | Since::Restarted) => Outdated::Restarted,
-                _ if !self.signs.out_of_service.is_evicting() => Outdated::Untainted,
+                _ if !self.state.out_of_service.is_evicting() => Outdated::Untainted,
                 Some(Since::SameBoot | Since::Unknown) | None => Outdated::UnknownBoot,
             },
         ))
@@ -264,8 +266,8 @@ mod tests {
         ] {
             let at = |change: fn(&mut FencingEvidence)| {
                 next(|evidence| {
-                    evidence.signs.heartbeat = heartbeat.clone();
-                    evidence.signs.ready = Some(Ready {
+                    evidence.state.heartbeat = heartbeat.clone();
+                    evidence.state.ready = Some(Ready {
                         status,
                         since: None,
                     });
@@ -290,7 +292,7 @@ mod tests {
             assert_eq!(lost, Err(Refusal::LockLost), "{seen}");
         }
         let unread = next(|evidence| {
-            evidence.signs.heartbeat = Known::Unknown(Why::NotRead);
+            evidence.state.heartbeat = Known::Unknown(Why::NotRead);
             (evidence.is_suspect, evidence.has_stopped_reporting) = (true, true);
         });
         assert_eq!(unread, Err(Refusal::HeartbeatUnknown(Why::NotRead)));
@@ -335,9 +337,9 @@ mod tests {
             evidence.replaced().map(|(_, outdated)| outdated)
         };
         assert_eq!(outdated(|_| ()), None);
-        assert_eq!(outdated(|evidence| evidence.signs.record = None), None);
+        assert_eq!(outdated(|evidence| evidence.state.record = None), None);
         assert_eq!(
-            outdated(|evidence| evidence.signs.out_of_service = OutOfService::No),
+            outdated(|evidence| evidence.state.out_of_service = OutOfService::No),
             Some(Outdated::Untainted)
         );
         for (boot_id, expected) in [("", Outdated::UnknownBoot), ("c", Outdated::Restarted)] {
@@ -354,7 +356,7 @@ mod tests {
             evidence.lock = Lock::Others;
             evidence.proof = None;
             evidence.zone = Known::Yes(zone(3, 3));
-            evidence.signs.heartbeat = Known::Unknown(Why::NotRead);
+            evidence.state.heartbeat = Known::Unknown(Why::NotRead);
         });
         assert_eq!(followed, Ok(Step::Follow));
     }
@@ -379,16 +381,16 @@ mod tests {
             is_now(evidence, machine("u", "that of a later kernel"));
         });
         assert_eq!(before_a_restart, Ok(Step::Record));
-        let without_record = next(|evidence| evidence.signs.out_of_service = evicting());
+        let without_record = next(|evidence| evidence.state.out_of_service = evicting());
         assert_eq!(without_record, Ok(Step::Record));
         let without_taint = next(|evidence| {
             *evidence = fenced();
-            evidence.signs.out_of_service = OutOfService::No;
+            evidence.state.out_of_service = OutOfService::No;
         });
         assert_eq!(without_taint, Ok(Step::Record));
         let without_eviction = next(|evidence| {
             *evidence = fenced();
-            evidence.signs.out_of_service = OutOfService::Asserted;
+            evidence.state.out_of_service = OutOfService::Asserted;
         });
         assert_eq!(without_eviction, Ok(Step::Record));
     }
@@ -399,7 +401,7 @@ mod tests {
         for (is_recorded, expected) in [(false, Step::Record), (true, Step::Follow)] {
             let step = next(|evidence| {
                 *evidence = fenced();
-                if let Some(record) = &mut evidence.signs.record {
+                if let Some(record) = &mut evidence.state.record {
                     record.boot_id = String::new();
                 }
                 is_now(evidence, machine("u", ""));
@@ -421,7 +423,7 @@ mod tests {
             let step = next(|evidence| {
                 *evidence = fenced();
                 evidence.lock = lock;
-                if let Some(record) = &mut evidence.signs.record {
+                if let Some(record) = &mut evidence.state.record {
                     record.hold = hold.map(ToOwned::to_owned);
                 }
             });
@@ -446,14 +448,14 @@ mod tests {
 
     #[test]
     fn only_an_unreachable_node_is_fenced() {
-        let beat = |age| next(move |evidence| evidence.signs.heartbeat = ago(age));
+        let beat = |age| next(move |evidence| evidence.state.heartbeat = ago(age));
         assert_eq!(beat(39), Err(Refusal::Alive(Span::seconds(39))));
         assert_eq!(beat(40), Ok(Step::Record));
         for status in [Some(Status::True), Some(Status::False), None] {
             for heartbeat in [ago(90), Known::Yes(None)] {
                 let called = next(|evidence| {
-                    evidence.signs.heartbeat = heartbeat;
-                    evidence.signs.ready = status.map(|status| Ready {
+                    evidence.state.heartbeat = heartbeat;
+                    evidence.state.ready = status.map(|status| Ready {
                         status,
                         since: None,
                     });
@@ -461,13 +463,13 @@ mod tests {
                 assert_eq!(called, Err(Refusal::NotCalledUnreachable(status)));
             }
         }
-        let unheard = next(|evidence| evidence.signs.heartbeat = Known::Yes(None));
+        let unheard = next(|evidence| evidence.state.heartbeat = Known::Yes(None));
         assert_eq!(unheard, Ok(Step::Record));
-        let unread = next(|evidence| evidence.signs.heartbeat = Known::Unknown(Why::NotRead));
+        let unread = next(|evidence| evidence.state.heartbeat = Known::Unknown(Why::NotRead));
         assert_eq!(unread, Err(Refusal::HeartbeatUnknown(Why::NotRead)));
         let back = next(|evidence| {
             *evidence = fenced();
-            evidence.signs.heartbeat = ago(5);
+            evidence.state.heartbeat = ago(5);
         });
         assert_eq!(back, Err(Refusal::BackAlive(Span::seconds(5))));
     }
@@ -475,7 +477,7 @@ mod tests {
     #[test]
     fn a_heartbeat_ahead_of_the_clock_is_one_of_just_now() {
         let ahead = next(|evidence| {
-            evidence.signs.heartbeat = Known::Yes(Some((NOW + Span::seconds(9)).into()));
+            evidence.state.heartbeat = Known::Yes(Some((NOW + Span::seconds(9)).into()));
         });
         assert_eq!(ahead, Err(Refusal::Alive(Span::ZERO)));
     }
@@ -484,12 +486,12 @@ mod tests {
     fn heartbeats_far_ahead_of_the_clock_do_not_prevent_fencing() {
         let far = || Known::Yes(Some((NOW + Span::seconds(70 * 60)).into()));
         assert_eq!(
-            next(|evidence| evidence.signs.heartbeat = far()),
+            next(|evidence| evidence.state.heartbeat = far()),
             Ok(Step::Record)
         );
         let followed = next(|evidence| {
             *evidence = fenced();
-            evidence.signs.heartbeat = far();
+            evidence.state.heartbeat = far();
         });
         assert_eq!(followed, Ok(Step::Follow));
     }

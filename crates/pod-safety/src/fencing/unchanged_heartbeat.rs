@@ -2,7 +2,7 @@
 
 use maintenance_lease::protocol::{BootInstant, Span};
 
-use crate::constants::HEARTBEAT_LASTS;
+use crate::constants::HEARTBEAT_DURATION;
 use crate::known::Known;
 use crate::node_health::Heartbeat;
 
@@ -41,7 +41,7 @@ impl UnchangedHeartbeat {
         at: BootInstant,
     ) -> Self {
         let has_changed = earlier.as_ref().is_some_and(|unchanged| {
-            let both = unchanged.heartbeat.yes().zip(heartbeat.yes());
+            let both = unchanged.heartbeat.value().zip(heartbeat.value());
             unchanged.has_changed || both.is_some_and(|(before, now)| before != now)
         });
         earlier
@@ -56,13 +56,13 @@ impl UnchangedHeartbeat {
     /// What is known `at` the end.
     #[must_use]
     pub fn watched(&self, at: BootInstant) -> Watched {
-        let heartbeat = self.heartbeat.yes().copied().flatten();
+        let heartbeat = self.heartbeat.value().copied().flatten();
         match (self.is_over(at), self.has_changed) {
             (true, _) => Watched::Stopped,
             (false, true) => Watched::Reports,
             (false, false) => Watched::TooShort {
                 time: at.since(self.since),
-                needed: heartbeat.map_or(HEARTBEAT_LASTS, |heartbeat| heartbeat.lasts),
+                needed: heartbeat.map_or(HEARTBEAT_DURATION, |heartbeat| heartbeat.duration),
             },
         }
     }
@@ -72,7 +72,7 @@ impl UnchangedHeartbeat {
     #[must_use]
     pub fn is_over(&self, at: BootInstant) -> bool {
         match &self.heartbeat {
-            Known::Yes(Some(heartbeat)) => at.since(self.since) >= heartbeat.lasts,
+            Known::Yes(Some(heartbeat)) => at.since(self.since) >= heartbeat.duration,
             Known::Yes(None) => true,
             Known::Unknown(_) => false,
         }
@@ -93,7 +93,7 @@ mod tests {
             let at = Instant::from_micros(micros);
             Known::Yes(Some(Heartbeat {
                 at,
-                lasts: Span::seconds(40),
+                duration: Span::seconds(40),
             }))
         };
         let unread = Known::Unknown(Why::NotRead);

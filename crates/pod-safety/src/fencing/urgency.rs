@@ -6,9 +6,8 @@ use std::collections::{BTreeMap, HashMap};
 use k8s_openapi::api::core::v1::Pod;
 
 use super::cost::leaves;
-use super::remains::name;
-use crate::facts::owner::{Kind, controller, shown_as};
-use crate::facts::pod::node_signs;
+use crate::controller::{Kind, controller, shown_as};
+use crate::facts::pod::{conditions, full_name, node_name};
 use crate::taint::OutOfService;
 
 /// A pod that its controller replaces on another node.
@@ -75,15 +74,14 @@ impl Workloads {
 
     /// Counts a pod. Those of a DaemonSet stay on their nodes, and others without a controller are lost.
     pub fn add(&mut self, pod: &Pod) {
-        let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
-        let (Some(node), Some(controller)) = (node, controller(&pod.metadata)) else {
+        let Some(controller) = controller(&pod.metadata) else {
             return;
         };
         let kind = Kind::of(controller);
-        match self.waiting.get_mut(node) {
+        match self.waiting.get_mut(node_name(pod)) {
             Some(waiting) if kind != Kind::DaemonSet && leaves(pod, &OutOfService::No) => {
                 let pod = WaitingPod {
-                    name: name(pod),
+                    name: full_name(pod),
                     priority: { pod.spec.as_ref() }
                         .and_then(|spec| spec.priority)
                         .unwrap_or(0),
@@ -93,7 +91,7 @@ impl Workloads {
                 waiting.push((controller.uid.clone(), pod));
             }
             Some(_) => {}
-            None if node_signs(pod).ready && pod.metadata.deletion_timestamp.is_none() => {
+            None if conditions(pod).ready && pod.metadata.deletion_timestamp.is_none() => {
                 *self.ready.entry(controller.uid.clone()).or_default() += 1;
             }
             None => {}

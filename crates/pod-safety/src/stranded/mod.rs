@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1 as core;
 use maintenance_lease::protocol::Instant;
 
 pub use self::attachment::{Attachment, Orphan, orphan};
-use crate::facts::owner::{controller, shown_as};
+use crate::controller::{controller, shown_as};
 use crate::facts::source::claims;
 use crate::node_health::Health;
 use crate::why::{Diagnosis, State, Unread};
@@ -102,26 +102,26 @@ pub(crate) fn is_stuck(state: State, health: &Health) -> bool {
 
 /// What stuck pods may keep from others.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
+pub(crate) struct StuckResources {
     /// The uids of their controllers.
     controllers: HashSet<String>,
     /// Their claims by namespace and name.
     claims: HashSet<(String, String)>,
 }
 
-impl Kept {
-    pub(crate) fn by<'a>(stuck: impl Iterator<Item = &'a core::Pod>) -> Self {
-        let mut kept = Self::default();
+impl StuckResources {
+    pub(crate) fn of<'a>(stuck: impl Iterator<Item = &'a core::Pod>) -> Self {
+        let mut resources = Self::default();
         for pod in stuck {
             let owner = controller(&pod.metadata);
-            { &mut kept.controllers }.extend(owner.map(|owner| owner.uid.clone()));
-            kept.claims.extend(own_claims(pod));
+            { &mut resources.controllers }.extend(owner.map(|owner| owner.uid.clone()));
+            resources.claims.extend(own_claims(pod));
         }
-        kept
+        resources
     }
 
     /// Whether `pod` may wait for it: to replace one of the pods, or to use the same volume.
-    pub(crate) fn is_awaited_by(&self, pod: &core::Pod) -> bool {
+    pub(crate) fn is_needed_by(&self, pod: &core::Pod) -> bool {
         let owner = controller(&pod.metadata);
         owner.is_some_and(|owner| self.controllers.contains(&owner.uid))
             || own_claims(pod).any(|claim| self.claims.contains(&claim))
@@ -191,17 +191,17 @@ mod tests {
     #[test]
     fn a_replacement_has_the_same_controller_or_the_same_claim() {
         let stuck = [pod("1", "data")];
-        let kept = Kept::by(stuck.iter());
+        let resources = StuckResources::of(stuck.iter());
         for (controller, claim, expected) in [
             ("1", "", true),
             ("2", "data", true),
             ("2", "", false),
             ("2", "other", false),
         ] {
-            assert_eq!(kept.is_awaited_by(&pod(controller, claim)), expected);
+            assert_eq!(resources.is_needed_by(&pod(controller, claim)), expected);
         }
         let mut elsewhere = pod("2", "data");
         elsewhere.metadata.namespace = Some("bank".to_owned());
-        assert!(!kept.is_awaited_by(&elsewhere));
+        assert!(!resources.is_needed_by(&elsewhere));
     }
 }

@@ -5,6 +5,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 
 use crate::facts::PodSnapshot;
 use crate::facts::budgets::covers;
+use crate::facts::pod::phase;
 
 /// Why an eviction would be refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,11 +38,7 @@ impl Eviction {
     pub fn refused(pod: &Pod, budgets: &[PodDisruptionBudget]) -> Option<Self> {
         let covering: Vec<_> = budgets.iter().filter(|one| covers(one, pod)).collect();
         let name = |budget: &PodDisruptionBudget| budget.metadata.name.clone().unwrap_or_default();
-        let phase = pod
-            .status
-            .as_ref()
-            .and_then(|status| status.phase.as_deref());
-        let is_exempt = matches!(phase, Some("Succeeded" | "Failed" | "Pending"))
+        let is_exempt = matches!(phase(pod), "Succeeded" | "Failed" | "Pending")
             || pod.metadata.deletion_timestamp.is_some();
         let budget = match covering[..] {
             _ if is_exempt => return None,
@@ -59,7 +56,7 @@ impl Eviction {
         );
         let policy =
             { budget.spec.as_ref() }.and_then(|spec| spec.unhealthy_pod_eviction_policy.as_deref());
-        if !PodSnapshot::of(pod).node_signs.ready
+        if !PodSnapshot::of(pod).conditions.ready
             && (policy == Some("AlwaysAllow") || (healthy >= desired && desired > 0))
         {
             return None;

@@ -4,8 +4,8 @@ use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::StorageClass;
 
 use super::finalizer::PVC_PROTECTION;
-use super::pod::{is_over, node_name};
 use super::{Diagnosis, Finalizer, Reason, State, User};
+use crate::facts::pod::{has_ended, node_name};
 use crate::facts::source::{claims, volumes};
 use crate::known::Known;
 use crate::wire::instant;
@@ -87,7 +87,7 @@ pub fn diagnose_claim(evidence: &ClaimEvidence) -> Diagnosis {
         State::Terminating { .. } => {
             let users = users(&mut found, evidence);
             for finalizer in Finalizer::all(&evidence.claim.metadata) {
-                found.reasons.push(
+                found.push(
                     match finalizer.name == PVC_PROTECTION && !users.is_empty() {
                         true => Reason::UsedBy {
                             pods: users.clone(),
@@ -101,7 +101,7 @@ pub fn diagnose_claim(evidence: &ClaimEvidence) -> Diagnosis {
         State::Lost => {
             let lost = evidence.volume_name().map(ToOwned::to_owned);
             let lost = lost.map(|volume| Reason::VolumeLost { volume });
-            found.reasons.extend(lost);
+            found.extend(lost);
         }
         _ => {}
     }
@@ -127,7 +127,7 @@ fn users(found: &mut Diagnosis, evidence: &ClaimEvidence) -> Vec<User> {
     users
         .map(|pod| User {
             name: pod.metadata.name.clone().unwrap_or_default(),
-            finished: is_over(pod),
+            finished: has_ended(pod),
         })
         .collect()
 }
@@ -142,13 +142,13 @@ fn pending(found: &mut Diagnosis, evidence: &ClaimEvidence) {
         });
         let own = evidence.claim.metadata.namespace.as_deref();
         match (volume, owner.flatten()) {
-            (Some(None), _) => found.reasons.push(Reason::VolumeLost {
+            (Some(None), _) => found.push(Reason::VolumeLost {
                 volume: name.to_owned(),
             }),
             (_, Some((namespace, claim)))
                 if Some(&*namespace) != own || claim != evidence.name() =>
             {
-                found.reasons.push(Reason::VolumeTaken {
+                found.push(Reason::VolumeTaken {
                     volume: name.to_owned(),
                     by: format!("{namespace}/{claim}"),
                 });
@@ -161,7 +161,7 @@ fn pending(found: &mut Diagnosis, evidence: &ClaimEvidence) {
                 let annotations = evidence.claim.metadata.annotations.as_ref();
                 let is_chosen = annotations.is_some_and(|all| all.contains_key(SELECTED_NODE));
                 let waits = class.volume_binding_mode.as_deref() == Some("WaitForFirstConsumer");
-                found.reasons.push(match &*class.provisioner {
+                found.push(match &*class.provisioner {
                     _ if waits && !is_chosen => Reason::FirstConsumer {
                         pods: consumers(evidence),
                     },
@@ -171,21 +171,21 @@ fn pending(found: &mut Diagnosis, evidence: &ClaimEvidence) {
                     },
                 });
             }
-            Some(None) => found.reasons.push(Reason::NoClass {
+            Some(None) => found.push(Reason::NoClass {
                 class: name.to_owned(),
             }),
             None => {}
         }
     } else {
-        found.reasons.push(Reason::NoVolume);
+        found.push(Reason::NoVolume);
     }
     let warning = found.known("events", &evidence.warning);
-    found.reasons.extend(warning.and_then(Clone::clone));
+    found.extend(warning.and_then(Clone::clone));
 }
 
 /// The pods that use the claim and wait for a node.
 fn consumers(evidence: &ClaimEvidence) -> Vec<String> {
-    let pods = evidence.pods.yes().into_iter().flatten();
+    let pods = evidence.pods.value().into_iter().flatten();
     let waiting = pods.filter(|pod| {
         node_name(pod).is_empty() && claims(pod).any(|claim| claim == evidence.name())
     });

@@ -28,7 +28,7 @@ pub fn diagnose_missing(evidence: &MissingEvidence) -> Diagnosis {
     let owner = format!("StatefulSet/{name}");
     let ordinals = ordinals(set);
     if !ordinals.contains(&evidence.ordinal) {
-        found.reasons.push(Reason::OutsideSet {
+        found.push(Reason::OutsideSet {
             owner,
             first: ordinals.start,
             replicas: ordinals.len(),
@@ -40,17 +40,17 @@ pub fn diagnose_missing(evidence: &MissingEvidence) -> Diagnosis {
         && let Some(ready) = found.known("pods", &evidence.ready)
     {
         let unready = awaited.into_iter().find(|pod| !ready.contains(pod));
-        found.reasons.extend(unready.map(|pod| Reason::InOrder {
+        found.extend(unready.map(|pod| Reason::InOrder {
             owner: owner.clone(),
             pod,
         }));
     }
     match found.known("events", &evidence.warning) {
-        Some(Some(Reason::Event { message, .. })) => found.reasons.push(Reason::NotCreated {
+        Some(Some(Reason::Event { message, .. })) => found.push(Reason::NotCreated {
             owner,
             message: message.clone(),
         }),
-        _ if found.reasons.is_empty() => found.reasons.push(Reason::NotCreatedYet { owner }),
+        _ if found.reasons.is_empty() => found.push(Reason::NotCreatedYet { owner }),
         _ => {}
     }
     found

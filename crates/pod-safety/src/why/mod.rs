@@ -326,10 +326,18 @@ impl Diagnosis {
         }
     }
 
+    fn push(&mut self, reason: Reason) {
+        self.reasons.push(reason);
+    }
+
+    fn extend(&mut self, reasons: impl IntoIterator<Item = Reason>) {
+        self.reasons.extend(reasons);
+    }
+
     /// The fact, if it is known. Otherwise, records that it could not be read, if it was requested.
     fn known<'a, T>(&mut self, what: &'static str, fact: &'a Known<T>) -> Option<&'a T> {
         Unread::note(&mut self.unread, what, fact);
-        fact.yes()
+        fact.value()
     }
 }
 

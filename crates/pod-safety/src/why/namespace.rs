@@ -53,7 +53,7 @@ pub fn diagnose_namespace(evidence: &NamespaceEvidence, now: Now) -> Diagnosis {
         "NamespaceDeletionDiscoveryFailure",
         "NamespaceDeletionGroupVersionParsingFailure",
     ] {
-        found.reasons.extend(quoted(namespace, condition));
+        found.extend(quoted(namespace, condition));
     }
     match counted(namespace, "NamespaceContentRemaining", LEFT) {
         Some(left) => {
@@ -61,48 +61,38 @@ pub fn diagnose_namespace(evidence: &NamespaceEvidence, now: Now) -> Diagnosis {
                 let names = evidence.names.iter().find(|(kind, _)| *kind == resource);
                 let names = names.and_then(|(kind, names)| found.known(kind, names));
                 let names = names.cloned().unwrap_or_default();
-                found.reasons.push(Reason::Left {
+                found.push(Reason::Left {
                     resource,
                     count,
                     names,
                 });
             }
         }
-        None => found
-            .reasons
-            .extend(quoted(namespace, "NamespaceContentRemaining")),
+        None => found.extend(quoted(namespace, "NamespaceContentRemaining")),
     }
     match counted(namespace, "NamespaceFinalizersRemaining", FINALIZERS) {
         Some(finalizers) => {
             let finalizers = finalizers.into_iter();
-            found
-                .reasons
-                .extend(finalizers.map(|(name, count)| Reason::ContentFinalizer {
-                    finalizer: Finalizer::named(&name),
-                    count,
-                }));
+            found.extend(finalizers.map(|(name, count)| Reason::ContentFinalizer {
+                finalizer: Finalizer::named(&name),
+                count,
+            }));
         }
-        None => found
-            .reasons
-            .extend(quoted(namespace, "NamespaceFinalizersRemaining")),
+        None => found.extend(quoted(namespace, "NamespaceFinalizersRemaining")),
     }
     if found.reasons.is_empty() {
-        found
-            .reasons
-            .extend(quoted(namespace, "NamespaceDeletionContentFailure"));
+        found.extend(quoted(namespace, "NamespaceDeletionContentFailure"));
     }
     let of_spec = namespace
         .spec
         .as_ref()
         .and_then(|spec| spec.finalizers.as_ref());
     let of_spec = of_spec.into_iter().flatten().filter(|name| *name != OWN);
-    found
-        .reasons
-        .extend(of_spec.map(|name| Reason::Finalizer(Finalizer::named(name))));
+    found.extend(of_spec.map(|name| Reason::Finalizer(Finalizer::named(name))));
     let own = Finalizer::all(&namespace.metadata).map(Reason::Finalizer);
-    found.reasons.extend(own);
+    found.extend(own);
     if found.reasons.is_empty() {
-        found.reasons.push(Reason::Unreported);
+        found.push(Reason::Unreported);
     }
     found
 }

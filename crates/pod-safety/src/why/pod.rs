@@ -2,23 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{
-    Namespace, Node, PersistentVolume, PersistentVolumeClaim, Pod, PodStatus,
-};
+use k8s_openapi::api::core::v1::{Namespace, PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::storage::v1::VolumeAttachment;
 use maintenance_lease::protocol::Now;
 
 use super::taint_eviction::taint_eviction;
 use super::{Blocked, Diagnosis, Eviction, Finalizer, Reason, State, waiting};
-use crate::facts::owner::{Kind, controller, shown_as};
+use crate::controller::{Kind, controller, shown_as};
+use crate::facts::pod::{node_name, phase};
 use crate::facts::selectors::is_usable_on;
 use crate::facts::source::claims;
 use crate::facts::volumes::{is_multi, modes};
-use crate::facts::{NodeRow, PodSnapshot};
+use crate::facts::{NodeRow, PodSnapshot, PresentNode};
 use crate::known::Known;
-use crate::node_health::{Health, Heartbeat, Signs};
-use crate::taint::NoExecute;
+use crate::node_health::Health;
 use crate::wire::instant;
 
 /// What was read for a pod: only what is needed.
@@ -29,7 +27,7 @@ pub struct PodEvidence {
     /// Its namespace, if the pod is being deleted.
     pub namespace: Known<Option<Namespace>>,
     /// Its Node, and others that hold its volumes; `None`: there is no such Node.
-    pub nodes: BTreeMap<String, Known<Option<SeenNode>>>,
+    pub nodes: BTreeMap<String, Known<Option<PresentNode>>>,
     /// Its claims by name.
     pub claims: BTreeMap<String, Known<Option<PersistentVolumeClaim>>>,
     /// The volumes of its claims by name.
@@ -44,26 +42,6 @@ pub struct PodEvidence {
     pub budgets: Known<Vec<PodDisruptionBudget>>,
     /// The newest warning about it, as a reason.
     pub warning: Known<Option<Reason>>,
-}
-
-/// A Node, as far as its pods are concerned.
-#[derive(Clone, Debug)]
-pub struct SeenNode {
-    /// Its signs of life.
-    pub signs: Signs,
-    /// Its taints that evict pods.
-    pub taints: Vec<NoExecute>,
-}
-
-impl SeenNode {
-    /// `node`, whose kubelet's heartbeat was read beside it.
-    #[must_use]
-    pub fn of(node: &Node, heartbeat: Known<Option<Heartbeat>>) -> Self {
-        Self {
-            signs: Signs::of(node, heartbeat),
-            taints: NoExecute::of(node),
-        }
-    }
 }
 
 impl PodEvidence {
@@ -85,7 +63,7 @@ impl PodEvidence {
     /// The volume of each claim that is bound: the claim, and the name of the volume.
     pub(crate) fn bound(&self) -> impl Iterator<Item = (&str, &str)> {
         self.claims.iter().filter_map(|(name, claim)| {
-            let claim = claim.yes()?.as_ref()?;
+            let claim = claim.value()?.as_ref()?;
             let volume = claim.spec.as_ref()?.volume_name.as_deref()?;
             Some((name.as_str(), volume)).filter(|_| !volume.is_empty())
         })
@@ -95,9 +73,9 @@ impl PodEvidence {
     /// the volume, and the attachment.
     pub(crate) fn elsewhere(&self) -> Vec<(&str, &str, &VolumeAttachment)> {
         let node = node_name(&self.pod);
-        let attachments = self.attachments.yes().map_or(&[][..], Vec::as_slice);
+        let attachments = self.attachments.value().map_or(&[][..], Vec::as_slice);
         let all = self.bound().flat_map(|(claim, name)| {
-            let volume = self.volumes.get(name).and_then(Known::yes);
+            let volume = self.volumes.get(name).and_then(Known::value);
             let is_exclusive = volume
                 .and_then(Option::as_ref)
                 .is_some_and(|volume| !is_multi(modes(volume)));
@@ -118,9 +96,9 @@ impl PodEvidence {
 
 /// The state of a pod.
 pub(crate) fn state(pod: &Pod, now: Now) -> State {
-    let sight = PodSnapshot::of(pod);
-    match (sight.ends, phase(pod)) {
-        (Some(since), _) if sight.was_forced() => State::Finalizing { since },
+    let snapshot = PodSnapshot::of(pod);
+    match (snapshot.ends, phase(pod)) {
+        (Some(since), _) if snapshot.was_forced() => State::Finalizing { since },
         (Some(until), _) if now.earliest < until => State::Ending { until },
         (Some(since), _) => State::Terminating { since },
         (None, "Succeeded" | "Failed") => State::Finished,
@@ -137,7 +115,7 @@ pub fn diagnose_pod(evidence: &PodEvidence, now: Now) -> Diagnosis {
     found.node = Some(node_name(pod).to_owned()).filter(|node| !node.is_empty());
     match found.state {
         State::Ending { until } => {
-            found.reasons.push(Reason::Grace {
+            found.push(Reason::Grace {
                 until,
                 pre_stop: waiting::with_pre_stop(pod),
             });
@@ -145,21 +123,17 @@ pub fn diagnose_pod(evidence: &PodEvidence, now: Now) -> Diagnosis {
         }
         State::Terminating { .. } => {
             let health = node(&mut found, evidence, now);
-            found.reasons.extend(match health {
+            found.extend(match health {
                 Some(health) => has_kubelet(&health).then(|| unfinished(pod)),
                 None => Some(Reason::Unconfirmed {
                     node: node_name(pod).to_owned(),
                 }),
             });
-            found
-                .reasons
-                .extend(Finalizer::all(&pod.metadata).map(Reason::Finalizer));
+            found.extend(Finalizer::all(&pod.metadata).map(Reason::Finalizer));
             warning(&mut found, evidence);
         }
         State::Finalizing { .. } => {
-            found
-                .reasons
-                .extend(Finalizer::all(&pod.metadata).map(Reason::Finalizer));
+            found.extend(Finalizer::all(&pod.metadata).map(Reason::Finalizer));
         }
         State::Pending => {
             if !node_name(pod).is_empty() {
@@ -167,17 +141,17 @@ pub fn diagnose_pod(evidence: &PodEvidence, now: Now) -> Diagnosis {
             }
             scheduling(&mut found, pod);
             volumes(&mut found, evidence, now);
-            found.reasons.extend(waiting::failing(pod));
+            found.extend(waiting::failing(pod));
             if found.reasons.is_empty() {
                 warning(&mut found, evidence);
             }
         }
         State::Running => {
             node(&mut found, evidence, now);
-            found.reasons.extend(waiting::failing(pod));
+            found.extend(waiting::failing(pod));
             let budgets = found.known("disruption budgets", &evidence.budgets);
             let refused = budgets.and_then(|budgets| Eviction::refused(pod, budgets));
-            found.reasons.extend(refused.map(Reason::Eviction));
+            found.extend(refused.map(Reason::Eviction));
         }
         _ => {}
     }
@@ -204,16 +178,14 @@ fn node(found: &mut Diagnosis, evidence: &PodEvidence, now: Now) -> Option<Healt
     if health == Health::Ready {
         return Some(health);
     }
-    found.reasons.push(Reason::Node {
+    found.push(Reason::Node {
         name: name.to_owned(),
         health: health.clone(),
     });
-    let seen = evidence.nodes.get(name).and_then(Known::yes);
+    let seen = evidence.nodes.get(name).and_then(Known::value);
     let is_asked_to_end = !matches!(found.state, State::Pending | State::Running);
     if let Some(Some(seen)) = seen.filter(|_| !is_asked_to_end) {
-        found
-            .reasons
-            .push(taint_eviction(&evidence.pod, &seen.taints, now));
+        found.push(taint_eviction(&evidence.pod, &seen.taints, now));
     }
     Some(health)
 }
@@ -225,11 +197,11 @@ fn health_of(
     now: Now,
 ) -> Option<Health> {
     let seen = found.known("nodes", evidence.nodes.get(name)?)?;
-    let Some(SeenNode { signs, .. }) = seen else {
+    let Some(PresentNode { state, .. }) = seen else {
         return Some(Health::Gone);
     };
-    found.known("heartbeats", &signs.heartbeat);
-    Some(signs.health(now))
+    found.known("heartbeats", &state.heartbeat);
+    Some(state.health(now))
 }
 
 /// Why the kubelet has not confirmed that a pod ended. It ends the containers, then unmounts the volumes,
@@ -249,7 +221,10 @@ fn unfinished(pod: &Pod) -> Reason {
 
 /// Adds what the scheduler says of a pod without a node.
 fn scheduling(found: &mut Diagnosis, pod: &Pod) {
-    let conditions = status(pod).and_then(|status| status.conditions.as_deref());
+    let conditions = pod
+        .status
+        .as_ref()
+        .and_then(|status| status.conditions.as_deref());
     let scheduled = conditions.unwrap_or_default().iter();
     let refused = { scheduled }.find(|one| one.type_ == "PodScheduled" && one.status == "False");
     let gates = pod
@@ -262,9 +237,9 @@ fn scheduling(found: &mut Diagnosis, pod: &Pod) {
         .map(|gate| gate.name.clone())
         .collect();
     if !gates.is_empty() {
-        found.reasons.push(Reason::Gated { gates });
+        found.push(Reason::Gated { gates });
     } else if let Some(message) = refused.and_then(|condition| condition.message.clone()) {
-        found.reasons.push(Reason::Unschedulable { message });
+        found.push(Reason::Unschedulable { message });
     }
 }
 
@@ -273,13 +248,9 @@ fn volumes(found: &mut Diagnosis, evidence: &PodEvidence, now: Now) {
     for (name, claim) in &evidence.claims {
         let claim_name = name.clone();
         match found.known("claims", claim) {
-            Some(None) => found
-                .reasons
-                .push(Reason::ClaimMissing { claim: claim_name }),
+            Some(None) => found.push(Reason::ClaimMissing { claim: claim_name }),
             Some(Some(claim)) if claim.metadata.deletion_timestamp.is_some() => {
-                found
-                    .reasons
-                    .push(Reason::ClaimEnding { claim: claim_name });
+                found.push(Reason::ClaimEnding { claim: claim_name });
             }
             Some(Some(claim)) => {
                 let status = claim
@@ -287,9 +258,7 @@ fn volumes(found: &mut Diagnosis, evidence: &PodEvidence, now: Now) {
                     .as_ref()
                     .and_then(|status| status.phase.as_deref());
                 if status != Some("Bound") {
-                    found
-                        .reasons
-                        .push(Reason::ClaimUnbound { claim: claim_name });
+                    found.push(Reason::ClaimUnbound { claim: claim_name });
                 }
             }
             None => {}
@@ -304,7 +273,7 @@ fn volumes(found: &mut Diagnosis, evidence: &PodEvidence, now: Now) {
             Some(Some(volume)) if node_name(&evidence.pod).is_empty() => {
                 affinity(found, evidence, claim, volume);
             }
-            Some(None) => found.reasons.push(Reason::VolumeLost {
+            Some(None) => found.push(Reason::VolumeLost {
                 volume: name.to_owned(),
             }),
             _ => {}
@@ -325,7 +294,7 @@ fn affinity(found: &mut Diagnosis, evidence: &PodEvidence, claim: &str, volume: 
     if usable.iter().any(|row| row.is_ready && !row.is_cordoned) {
         return;
     }
-    found.reasons.push(Reason::VolumeAffinity {
+    found.push(Reason::VolumeAffinity {
         claim: claim.to_owned(),
         volume: volume.metadata.name.clone().unwrap_or_default(),
         nodes: usable
@@ -349,7 +318,7 @@ fn attachments(found: &mut Diagnosis, evidence: &PodEvidence, now: Now) {
             .into_iter()
             .flatten()
             .filter(|other| node_name(other) == node && claims(other).any(|used| used == claim));
-        found.reasons.push(Reason::MultiAttach {
+        found.push(Reason::MultiAttach {
             claim: claim.to_owned(),
             volume: volume.to_owned(),
             pods: users
@@ -367,12 +336,10 @@ fn attachments(found: &mut Diagnosis, evidence: &PodEvidence, now: Now) {
         });
         let error =
             here.find_map(|one| one.status.as_ref()?.attach_error.as_ref()?.message.clone());
-        found
-            .reasons
-            .extend(error.map(|message| Reason::AttachFailed {
-                volume: volume.to_owned(),
-                message,
-            }));
+        found.extend(error.map(|message| Reason::AttachFailed {
+            volume: volume.to_owned(),
+            message,
+        }));
     }
 }
 
@@ -380,7 +347,7 @@ fn attachments(found: &mut Diagnosis, evidence: &PodEvidence, now: Now) {
 fn warning(found: &mut Diagnosis, evidence: &PodEvidence) {
     let warning = found.known("events", &evidence.warning);
     let warning = warning.and_then(Clone::clone);
-    found.reasons.extend(warning);
+    found.extend(warning);
 }
 
 /// Adds what waits for the end of the pod.
@@ -413,26 +380,6 @@ fn is_attached(attachment: &VolumeAttachment) -> bool {
         .status
         .as_ref()
         .is_some_and(|status| status.attached)
-}
-
-/// The node of a pod; empty if it has none.
-pub(crate) fn node_name(pod: &Pod) -> &str {
-    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
-    node.unwrap_or_default()
-}
-
-/// Whether it has ended by itself.
-pub(crate) fn is_over(pod: &Pod) -> bool {
-    matches!(phase(pod), "Succeeded" | "Failed")
-}
-
-fn status(pod: &Pod) -> Option<&PodStatus> {
-    pod.status.as_ref()
-}
-
-fn phase(pod: &Pod) -> &str {
-    let phase = status(pod).and_then(|status| status.phase.as_deref());
-    phase.unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::fencing::machine::Machine;
 use crate::fencing::record::Proof;
 use crate::fencing::record::{How, Record, Since};
 use crate::known::Known;
-use crate::node_health::{Heartbeat, Ready, Signs, Status};
+use crate::node_health::{Heartbeat, NodeState, Ready, Status};
 use crate::taint::{NoExecute, OutOfService};
 
 pub(super) const NOW: Instant = Instant::from_micros(1_000_000_000);
@@ -37,16 +37,13 @@ pub(super) fn machine(uid: &str, boot_id: &str) -> Machine {
 /// An unreachable node that is locked, and known to be off.
 pub(super) fn unreachable() -> FencingEvidence {
     FencingEvidence {
-        signs: Signs {
+        state: NodeState {
             ready: Some(Ready {
                 status: Status::Unknown,
                 since: None,
             }),
             heartbeat: ago(90),
-            reported: None,
-            out_of_service: OutOfService::No,
-            record: None,
-            since: None,
+            ..NodeState::default()
         },
         machine: machine("u", "b"),
         zone: Known::Yes(zone(1, 3)),
@@ -86,17 +83,9 @@ pub(super) fn evicting() -> OutOfService {
 
 pub(super) fn fenced() -> FencingEvidence {
     let mut evidence = unreachable();
-    evidence.signs.out_of_service = evicting();
-    evidence.signs.record = Some(Record {
-        who: "alice".to_owned(),
-        why: None,
-        when: String::new(),
-        how: How::PoweredOff(String::new()),
-        boot_id: "b".to_owned(),
-        node_uid: "u".to_owned(),
-        hold: None,
-    });
-    evidence.signs.since = Some(Since::SameBoot);
+    evidence.state.out_of_service = evicting();
+    evidence.state.record = Some(Record::example());
+    evidence.state.since = Some(Since::SameBoot);
     evidence
 }
 
@@ -105,8 +94,8 @@ pub(super) fn is_now(evidence: &mut FencingEvidence, machine: Machine) {
     if let Some(proof) = &mut evidence.proof {
         proof.of = machine.clone();
     }
-    let record = evidence.signs.record.as_ref();
-    evidence.signs.since = record.map(|record| record.since(&machine));
+    let record = evidence.state.record.as_ref();
+    evidence.state.since = record.map(|record| record.since(&machine));
     evidence.machine = machine;
 }
 

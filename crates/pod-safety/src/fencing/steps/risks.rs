@@ -3,6 +3,7 @@
 use maintenance_lease::protocol::Span;
 
 use super::FencingEvidence;
+use crate::bugs::{self, Bug};
 use crate::facts::Zone;
 use crate::fencing::Attempt;
 use crate::fencing::machine::Machine;
@@ -101,6 +102,7 @@ impl FencingEvidence {
     /// If it is about another machine.
     pub(super) fn check_proof(&self) -> Result<(), Refusal> {
         match &self.proof {
+            Some(_) if bugs::active(Bug::ProofOfAnyMachine) => Ok(()),
             Some(proof) if !proof.of.is(&self.machine) => Err(Refusal::OtherMachine {
                 proof: Box::new(proof.clone()),
                 now: Box::new(self.machine.clone()),
@@ -109,13 +111,16 @@ impl FencingEvidence {
         }
     }
 
-    /// Checks that the kubelet does not report any more, by its heartbeat `sign` and by the control plane. That
+    /// Checks that the kubelet does not report any more, by its `recent_report` and by the control plane. That
     /// looks for changes and ignores the kubelet's clock, so it is right even if a heartbeat is ahead.
     ///
     /// # Errors
     /// If it does, or if that is unknown.
-    pub(super) fn check_reports_stopped(&self, sign: Known<Option<Span>>) -> Result<(), Refusal> {
-        match (sign, self.signs.status()) {
+    pub(super) fn check_reports_stopped(
+        &self,
+        recent_report: Known<Option<Span>>,
+    ) -> Result<(), Refusal> {
+        match (recent_report, self.state.status()) {
             (Known::Yes(Some(age)), _) => Err(Refusal::Alive(age)),
             (Known::Unknown(why), _) => Err(Refusal::HeartbeatUnknown(why)),
             (Known::Yes(None), Some(Status::Unknown)) => Ok(()),
@@ -202,9 +207,9 @@ mod tests {
     fn another_machine_is_reported_first() {
         type Change = fn(&mut FencingEvidence);
         let changes: [Change; 4] = [
-            |evidence| evidence.signs.ready = None,
-            |evidence| evidence.signs.heartbeat = ago(5),
-            |evidence| evidence.signs.heartbeat = Known::Unknown(Why::NotRead),
+            |evidence| evidence.state.ready = None,
+            |evidence| evidence.state.heartbeat = ago(5),
+            |evidence| evidence.state.heartbeat = Known::Unknown(Why::NotRead),
             |evidence| evidence.lock = Lock::Nobodys,
         ];
         for change in changes {
@@ -220,8 +225,8 @@ mod tests {
         // A node that was fenced and came back is reported as back, even if other facts are unknown.
         let back = next(|evidence| {
             *evidence = fenced();
-            evidence.signs.heartbeat = ago(5);
-            evidence.signs.since = Some(Since::Restarted);
+            evidence.state.heartbeat = ago(5);
+            evidence.state.since = Some(Since::Restarted);
             evidence.machine.boot_id = "a later one".to_owned();
         });
         assert_eq!(back, Err(Refusal::BackAlive(Span::seconds(5))));

@@ -35,14 +35,14 @@ fn recorded(beats: u32, reads: u32, rule: Rule) -> Option<u32> {
         let before = beats & ((1 << (second + 1)) - 1);
         let heartbeat = Known::Yes(Some(Heartbeat {
             at: NOW - Span::seconds(900) + Span::seconds(before.count_ones()),
-            lasts: Span::seconds(LASTS),
+            duration: Span::seconds(LASTS),
         }));
         if reads & (1 << second) == 0 {
             return false;
         }
         unchanged = rule(unchanged.take(), &heartbeat, at(*second));
         let mut evidence = unreachable();
-        evidence.signs.heartbeat = heartbeat;
+        evidence.state.heartbeat = heartbeat;
         evidence.is_suspect = true;
         evidence.has_stopped_reporting = unchanged
             .as_ref()

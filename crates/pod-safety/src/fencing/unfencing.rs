@@ -2,15 +2,16 @@
 
 use maintenance_lease::protocol::Now;
 
-use super::record::{How, Record, Since};
+use super::record::{Record, Since};
+use crate::bugs::{self, Bug};
 use crate::known::{Known, Why};
-use crate::node_health::Signs;
+use crate::node_health::NodeState;
 
 /// What is seen of a node that is to be unfenced.
 #[derive(Clone, Debug)]
-pub struct ReturnEvidence {
+pub struct UnfenceEvidence {
     /// Its signs of life, and its record.
-    pub signs: Signs,
+    pub state: NodeState,
     /// It carries our annotation, be it a record or not.
     pub is_annotated: bool,
     /// A hook was run that is to undo what fenced it, and succeeded.
@@ -32,34 +33,35 @@ pub enum Refusal {
     NotRestarted(Box<Record>),
 }
 
-impl ReturnEvidence {
+impl UnfenceEvidence {
     /// There is something to take away.
     #[must_use]
     pub fn is_fenced(&self) -> bool {
-        self.signs.out_of_service.is_asserted() || self.is_annotated
+        self.state.out_of_service.is_asserted() || self.is_annotated
     }
 
     /// Whether it may go back at `now`; `insist`: though it may not have been restarted.
     ///
     /// # Errors
     /// Why it stays fenced.
-    pub fn may_return(&self, now: Now, insist: bool) -> Result<(), Refusal> {
-        match (self.signs.trusted_heartbeat(now), self.signs.is_fresh(now)) {
+    pub fn may_unfence(&self, now: Now, insist: bool) -> Result<(), Refusal> {
+        match (self.state.trusted_heartbeat(now), self.state.is_fresh(now)) {
             (Known::Unknown(why), _) => return Err(Refusal::HeartbeatUnknown(why)),
             (_, Some(true)) => {}
-            _ if self.signs.out_of_service.is_asserted() => return Err(Refusal::Unreachable),
+            _ if self.state.out_of_service.is_asserted() => return Err(Refusal::Unreachable),
             _ => return Err(Refusal::Untainted),
         }
         if insist {
             return Ok(());
         }
-        let Some(record) = &self.signs.record else {
+        let Some(record) = &self.state.record else {
             return Err(Refusal::Unrecorded);
         };
         // What was powered off was restarted or was not off: that no hook makes good.
-        let is_undone = self.is_undone && matches!(record.how, How::Hook { isolated: true, .. });
-        match self.signs.since {
+        let is_undone = self.is_undone && record.how.is_isolated();
+        match self.state.since {
             Some(Since::NewNode | Since::Restarted) => Ok(()),
+            Some(Since::SameBoot) if bugs::active(Bug::UnfenceWithoutRestart) => Ok(()),
             Some(Since::SameBoot | Since::Unknown) | None if is_undone => Ok(()),
             Some(Since::SameBoot | Since::Unknown) | None => {
                 Err(Refusal::NotRestarted(Box::new(record.clone())))
@@ -73,6 +75,7 @@ mod tests {
     use maintenance_lease::protocol::{Instant, Span};
 
     use super::*;
+    use crate::fencing::How;
     use crate::taint::OutOfService;
 
     const NOW: Instant = Instant::from_micros(1_000_000_000);
@@ -91,34 +94,28 @@ mod tests {
 
     fn record(how: How) -> Record {
         Record {
-            who: "alice".to_owned(),
-            why: None,
-            when: String::new(),
             how,
-            boot_id: "before".to_owned(),
-            node_uid: "u".to_owned(),
-            hold: None,
+            ..Record::example()
         }
     }
 
     /// A node that is alive again, with the kernel that ran when it was fenced.
-    fn alive(how: How) -> ReturnEvidence {
-        ReturnEvidence {
-            signs: Signs {
-                ready: None,
+    fn alive(how: How) -> UnfenceEvidence {
+        UnfenceEvidence {
+            state: NodeState {
                 heartbeat: Known::Yes(Some((NOW - Span::seconds(9)).into())),
-                reported: None,
                 out_of_service: OutOfService::Asserted,
                 record: Some(record(how)),
                 since: Some(Since::SameBoot),
+                ..NodeState::default()
             },
             is_annotated: true,
             is_undone: false,
         }
     }
 
-    fn verdict(evidence: &ReturnEvidence) -> Result<(), Refusal> {
-        evidence.may_return(Now::at(NOW), false)
+    fn verdict(evidence: &UnfenceEvidence) -> Result<(), Refusal> {
+        evidence.may_unfence(Now::at(NOW), false)
     }
 
     #[test]
@@ -126,21 +123,21 @@ mod tests {
         let same = alive(powered_off());
         let refusal = Refusal::NotRestarted(Box::new(record(powered_off())));
         assert_eq!(verdict(&same), Err(refusal.clone()));
-        assert_eq!(same.may_return(Now::at(NOW), true), Ok(()));
+        assert_eq!(same.may_unfence(Now::at(NOW), true), Ok(()));
         for (since, expected) in [
             (Since::Restarted, Ok(())),
             (Since::NewNode, Ok(())),
             (Since::Unknown, Err(refusal)),
         ] {
             let mut evidence = same.clone();
-            evidence.signs.since = Some(since);
+            evidence.state.since = Some(since);
             assert_eq!(verdict(&evidence), expected, "{since:?}");
         }
     }
 
     #[test]
     fn the_opposite_hook_undoes_an_isolation_and_no_loss_of_power() {
-        let undone = |how| ReturnEvidence {
+        let undone = |how| UnfenceEvidence {
             is_undone: true,
             ..alive(how)
         };
@@ -170,21 +167,21 @@ mod tests {
             ),
         ] {
             let mut evidence = alive(powered_off());
-            evidence.signs.since = Some(Since::Restarted);
-            evidence.signs.heartbeat = heartbeat;
-            assert_eq!(evidence.may_return(Now::at(NOW), true), Err(refusal));
+            evidence.state.since = Some(Since::Restarted);
+            evidence.state.heartbeat = heartbeat;
+            assert_eq!(evidence.may_unfence(Now::at(NOW), true), Err(refusal));
         }
     }
 
     #[test]
     fn a_taint_without_a_record_takes_somebody_who_insists() {
         let mut evidence = alive(powered_off());
-        evidence.signs.record = None;
+        evidence.state.record = None;
         evidence.is_annotated = false;
         assert!(evidence.is_fenced());
         assert_eq!(verdict(&evidence), Err(Refusal::Unrecorded));
-        assert_eq!(evidence.may_return(Now::at(NOW), true), Ok(()));
-        evidence.signs.out_of_service = OutOfService::No;
+        assert_eq!(evidence.may_unfence(Now::at(NOW), true), Ok(()));
+        evidence.state.out_of_service = OutOfService::No;
         assert!(!evidence.is_fenced());
     }
 
@@ -195,10 +192,10 @@ mod tests {
             (OutOfService::No, Refusal::Untainted),
         ] {
             let mut evidence = alive(powered_off());
-            evidence.signs.record = None;
-            evidence.signs.heartbeat = Known::Yes(Some((NOW - Span::seconds(90)).into()));
-            evidence.signs.out_of_service = out_of_service;
-            assert_eq!(evidence.may_return(Now::at(NOW), true), Err(refusal));
+            evidence.state.record = None;
+            evidence.state.heartbeat = Known::Yes(Some((NOW - Span::seconds(90)).into()));
+            evidence.state.out_of_service = out_of_service;
+            assert_eq!(evidence.may_unfence(Now::at(NOW), true), Err(refusal));
         }
     }
 }
