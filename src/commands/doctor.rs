@@ -70,7 +70,8 @@ pub(crate) async fn run(args: &DoctorArgs, start: &Start<'_>) -> Result<Code, Fa
     ];
     let in_force = policies::check(&session, &mut found).await;
     locks(&session, &reader, in_force, args.fix, &mut found).await;
-    let other_locks = other_locks::check(&reader).await.into_iter();
+    let other_locks = other_locks::check(&session, &reader, args.fix).await;
+    let other_locks = other_locks.into_iter();
     found.extend(other_locks.map(|found| (Check::OtherLocks, found)));
     // Last, because the answers above tell the server's time.
     found.push((Check::Clock, Discovery::Clock(session.clock_warning())));

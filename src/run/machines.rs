@@ -47,6 +47,35 @@ impl MachineSeen {
     }
 }
 
+/// Why something was not set elsewhere than on the Node.
+pub(super) struct NotSet {
+    /// In words.
+    pub(super) cause: String,
+    /// Nothing was written, and nothing will be.
+    pub(super) is_certain: bool,
+}
+
+impl NotSet {
+    pub(super) fn refused(cause: String) -> Self {
+        Self {
+            cause,
+            is_certain: true,
+        }
+    }
+
+    pub(super) fn of(error: Error) -> Self {
+        let is_certain = !matches!(&error, Error::Api(error) if error.leaves_writes_unknown());
+        let cause = words_of(error);
+        match is_certain {
+            true => Self::refused(cause),
+            false => Self {
+                cause: words::may_take_effect(&cause),
+                is_certain,
+            },
+        }
+    }
+}
+
 /// A Machine with opt-outs of a lock: the Node that it belongs to, its record, and the id of the lock.
 pub(crate) type OptedOut = (String, MachineRecord, String);
 
@@ -86,13 +115,13 @@ impl Session<'_> {
     /// Sets the opt-outs of the lock in `lease` on a Machine, of which its Node has a record.
     ///
     /// # Errors
-    /// Why they are not set, in words.
+    /// Why they are not set.
     pub(super) async fn set_machine_opt_outs(
         &self,
         lease: &NodeLease,
         seen: &MachineSeen,
         is_held: impl AsyncFn() -> Result<bool, Error>,
-    ) -> Result<(), String> {
+    ) -> Result<(), NotSet> {
         let lock_id = lease.lock_id().map(|id| id.to_string());
         let lock = MachineLock {
             lock_id: lock_id.as_deref().unwrap_or_default(),
@@ -107,9 +136,11 @@ impl Session<'_> {
                 self.terminal.remark(said);
                 Ok(())
             }
-            Ok(OptOutsSet::Gone) => Err(words::GONE.to_owned()),
-            Ok(OptOutsSet::LockEnded) => Err(node_keys::lock_ended(lease.is_hold())),
-            Err(error) => Err(words_of(error)),
+            Ok(OptOutsSet::Gone) => Err(NotSet::refused(words::GONE.to_owned())),
+            Ok(OptOutsSet::LockEnded) => {
+                Err(NotSet::refused(node_keys::lock_ended(lease.is_hold())))
+            }
+            Err(error) => Err(NotSet::of(error)),
         }
     }
 
@@ -233,7 +264,7 @@ fn unread(error: &ApiError, context: &str, tool: &str) -> String {
     }
 }
 
-fn words_of(error: Error) -> String {
+pub(super) fn words_of(error: Error) -> String {
     let failure = Failure::from(error);
     let words = failure.api().map(failure::cause);
     words.unwrap_or_else(|| escape(&failure.to_string()))

@@ -15,6 +15,7 @@ pub(crate) mod lock_command;
 pub(crate) mod lock_set;
 pub(crate) mod machines;
 pub(crate) mod management;
+mod medik8s_lease;
 mod node_progress;
 pub(crate) mod nodes;
 pub(crate) mod parallel;

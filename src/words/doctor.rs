@@ -181,6 +181,10 @@ pub(crate) enum Discovery {
     KuredLocks(Vec<(String, Option<Span>)>),
     /// The nodes for which operators of medik8s hold a Lease, and which operator it is.
     Medik8sLeases(Vec<(String, String)>),
+    /// The nodes whose medik8s Lease is held by a lock that has ended or expired.
+    StaleMedik8sLeases(Vec<String>),
+    /// Such Leases were deleted.
+    Medik8sLeasesDeleted(Vec<String>),
     /// Nodes on hold that lack the label.
     Unlabelled(Vec<String>),
     /// The number of Machines with opt-outs.
@@ -395,6 +399,17 @@ impl Discovery {
                     ),
                 )
             }
+            Self::StaleMedik8sLeases(nodes) => problem(
+                format!(
+                    "a lock that has ended or expired holds the medik8s Lease of: {}",
+                    first(nodes, LISTED)
+                ),
+                format!("to delete it: `{}`", program.run("doctor --fix")),
+            ),
+            Self::Medik8sLeasesDeleted(nodes) => ok(format!(
+                "deleted the medik8s Lease of: {}",
+                first(nodes, LISTED)
+            )),
             Self::Labels(count) => ok(format!(
                 "{} with the held label",
                 confirmation::nodes(*count)

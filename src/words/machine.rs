@@ -26,6 +26,13 @@ pub(crate) fn unprotected(tool: &str, cause: Option<&str>) -> String {
     format!("NOT protected from {}: {cause}", tool_name(tool))
 }
 
+/// The same cause, of a write whose answer did not come.
+pub(crate) fn may_take_effect(cause: &str) -> String {
+    format!(
+        "unknown whether it is set: {cause}; the write may still take effect, and ends with the lock"
+    )
+}
+
 /// The Machine has opt-outs now.
 pub(crate) fn protected(node: &str, machine: &MachineRef, context: &str, is_hold: bool) -> String {
     let lock = if is_hold { "hold" } else { "lock" };
@@ -63,7 +70,7 @@ pub(crate) fn after_end(
     lease: Option<&NodeLease>,
     now: Now,
 ) -> Option<String> {
-    let machine = keys?.machine.as_ref()?;
+    let machine = keys?.elsewhere.machine.as_ref()?;
     let is_due = |lease: &NodeLease| lease.is_overdue(now) || !lease.state(now).is_locked();
     lease.is_none_or(is_due).then(|| {
         let machine = match machine.is_readable() {

@@ -21,6 +21,7 @@ pub(crate) mod leases;
 pub(crate) mod lock;
 pub(crate) mod loss;
 pub(crate) mod machine;
+pub(crate) mod medik8s;
 pub(crate) mod missing_right;
 pub(crate) mod next_steps;
 pub(crate) mod node_keys;

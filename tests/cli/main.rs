@@ -31,6 +31,7 @@ mod leases;
 mod long_leases;
 mod lost_answers;
 mod machines;
+mod medik8s_lease;
 mod namespace;
 mod node_states;
 mod other_tools;

@@ -15,6 +15,7 @@ mod terminal;
 mod tls;
 
 pub(crate) use cluster::{Cluster, LEASES, ago, in_memory, on_both, on_real};
+pub(crate) use machines::MEDIK8S;
 pub(crate) use plugin::Plugin;
 pub(crate) use proxy::{Kept, Proxy, Treatment};
 pub(crate) use queries::{events_of, holder_of, requests};
