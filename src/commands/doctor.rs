@@ -22,12 +22,13 @@ use crate::exit::Code;
 use crate::output::checkup::{self, Checkup, CheckupList};
 use crate::run::policies::object;
 use crate::run::session::{Session, Start};
+use crate::run::webhook;
 use crate::words::doctor::{Check, Discovery, Source};
 
 /// Check the clock, your rights and the policies
 ///
 /// To see whether the policies work, it sends dry runs of writes that they must refuse. Without --fix, nothing is
-/// changed.
+/// changed. If you set KUBECTL_MAINT_WEBHOOK, it is told of overdue holds.
 ///
 /// Each line begins with ok, note or problem, and the line below says what to do. The exit code is 1 if there is a
 /// problem. A note is about something optional, or something that you may not read.
@@ -121,6 +122,9 @@ async fn locks(
     let leases: Leases = leases
         .map(|lease| (lease.node().to_owned(), lease))
         .collect();
+    let (overdue, notices) = leases::overdue(session, &leases);
+    found.extend(overdue.map(|overdue| (Check::Leases, overdue)));
+    webhook::send(session, notices).await;
     // Before the Nodes, which have the records of what is left on Machines.
     let on_machines = match opted_out {
         None => Vec::new(),

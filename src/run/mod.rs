@@ -28,3 +28,4 @@ pub(crate) mod side_effects;
 pub(crate) mod targets;
 pub(crate) mod variables;
 mod wait_event;
+pub(crate) mod webhook;

@@ -163,6 +163,8 @@ pub(crate) enum Discovery {
     },
     Repaired(Vec<String>),
     Leases(usize),
+    /// The nodes on hold past the expected end: who holds them, and for how long.
+    Overdue(Vec<(String, String, Span)>),
     /// Nodes with the held label or opt-outs of a lock that has ended or expired.
     LeftOver(Vec<String>),
     /// What was left on these Nodes was removed.
@@ -397,6 +399,18 @@ impl Discovery {
                         "to see when it expires: `{}`",
                         program.run(format_args!("leases -n {MEDIK8S_LEASES}"))
                     ),
+                )
+            }
+            Self::Overdue(holds) => {
+                let holds = holds.iter().map(|(node, holder, ago)| {
+                    format!("{} ({holder}, by {})", escape(node), age(*ago))
+                });
+                note(
+                    format!(
+                        "holds that are overdue: {}",
+                        first(&holds.collect::<Vec<_>>(), LISTED)
+                    ),
+                    format!("if the work is done: `{}`", program.run("unhold NODE")),
                 )
             }
             Self::StaleMedik8sLeases(nodes) => problem(

@@ -39,5 +39,6 @@ pub(crate) mod usage;
 pub(crate) mod value;
 pub(crate) mod verb;
 pub(crate) mod waiting;
+pub(crate) mod webhook;
 pub(crate) mod why;
 pub(crate) mod with;

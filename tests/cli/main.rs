@@ -46,6 +46,7 @@ mod unhold;
 mod verify;
 mod wait;
 mod waiters;
+mod webhook;
 mod whoami;
 mod with;
 mod write_conflicts;
