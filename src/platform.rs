@@ -7,11 +7,9 @@ mod unix;
 
 #[cfg(not(unix))]
 pub(crate) use elsewhere::{
-    PipeReader, TerminalModes, account, discard_typed, hung_up, interrupted, is_executable, quit,
-    terminated,
+    PipeReader, account, discard_typed, hung_up, interrupted, is_executable, quit, terminated,
 };
 #[cfg(unix)]
 pub(crate) use unix::{
-    PipeReader, TerminalModes, account, discard_typed, hung_up, interrupted, is_executable, quit,
-    terminated,
+    PipeReader, account, discard_typed, hung_up, interrupted, is_executable, quit, terminated,
 };

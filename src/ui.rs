@@ -13,8 +13,6 @@ use std::io::{ErrorKind, IsTerminal, Read, Write};
 
 use anstyle::{AnsiColor, Style};
 use connect::names_its_source;
-use dialoguer::Input;
-use unicode_width::UnicodeWidthStr as _;
 
 use crate::error::{Failure, Unconfirmed};
 use crate::exit::Code;
@@ -22,7 +20,7 @@ use crate::output::data::Data;
 use crate::output::format::Format;
 use crate::output::print;
 use crate::output::status::Rows;
-use crate::platform::{TerminalModes, discard_typed};
+use crate::platform::discard_typed;
 use crate::signals::termination;
 use crate::text::hanging;
 use crate::words::failure::{NO_TEXT, unwritten};
@@ -34,9 +32,6 @@ const HINT: Style = AnsiColor::Cyan.on_default();
 
 /// How a question ends: the default is no.
 const DEFAULT_IS_NO: &str = "[y/N]";
-
-/// What is shown around it: a space, and what dialoguer prints between a prompt and the answer.
-const AROUND: &str = " : ";
 
 /// The person or program at the other end.
 #[derive(Debug, Default)]
@@ -168,6 +163,14 @@ impl Terminal {
         self.stdout.get() == Stdout::Failed
     }
 
+    /// Takes a closed pipe for an error: nobody has read the data that was printed, and it was needed.
+    pub(crate) fn needs_reader(&self) {
+        if self.stdout.get() == Stdout::Closed {
+            self.stdout.set(Stdout::Failed);
+            self.error(&unwritten(&ErrorKind::BrokenPipe.into()));
+        }
+    }
+
     /// Prints a result in words.
     pub(crate) fn result(&self, text: impl fmt::Display) {
         if !self.quiet {
@@ -228,7 +231,6 @@ impl Terminal {
             return Ok(());
         }
         let answer = self.ask(facts, question, DEFAULT_IS_NO).await?;
-        // `dialoguer::Confirm` would take any line in which the last y or n is a y, such as "no way".
         match ["y", "yes"].contains(&answer.to_ascii_lowercase().as_str()) {
             true => Ok(()),
             false => Err(Failure::Declined),
@@ -278,16 +280,13 @@ impl Terminal {
         // Input from before the question was shown can't be its answer.
         let stdin = std::io::stdin();
         discard_typed(&stdin);
-        let modes = TerminalModes::now(&stdin);
         let answer = tokio::select! {
             biased;
-            // First, to handle the SIGINT that dialoguer raises at Ctrl-C.
             () = termination() => Err(ErrorKind::Interrupted.into()),
             answer = self.answer(question, choices) => answer,
         };
         answer.map_err(|error| {
-            // dialoguer, which still waits for a key, turned off the echo.
-            modes.restore(&stdin);
+            // The cursor is still behind the question.
             self.stderr(format_args!(""));
             match error.kind() {
                 ErrorKind::Interrupted => Failure::Interrupted,
@@ -297,25 +296,25 @@ impl Terminal {
         })
     }
 
-    /// The line that is typed after `question`.
+    /// The line that is typed after `question`. Ctrl-D on an empty line is the end of the input.
     async fn answer(&self, question: &str, choices: &str) -> std::io::Result<String> {
-        let mut prompt = format!("{question} {choices}").trim_end().to_owned();
-        // dialoguer redraws only the last line of what it shows.
-        let room = self.stderr_width().unwrap_or(usize::MAX);
-        if prompt.width() + AROUND.len() > room {
-            self.stderr(format_args!("{question}"));
-            choices.clone_into(&mut prompt);
-        }
+        self.end_live();
+        let prompt = format!("{question} {choices}");
+        let mut stderr = anstream::stderr().lock();
+        write!(stderr, "{}: ", prompt.trim_end())?;
+        stderr.flush()?;
+        drop(stderr);
         let (sender, receiver) = tokio::sync::oneshot::channel();
         // On a detached thread: after an interruption, nobody may ever press a key.
         std::thread::spawn(move || {
-            let input = Input::<String>::new().with_prompt(prompt).allow_empty(true);
-            let _ = sender.send(input.interact());
+            let mut line = String::new();
+            let read = std::io::stdin().read_line(&mut line);
+            let _ = sender.send(read.map(|bytes| (bytes > 0).then_some(line)));
         });
         match receiver.await {
-            Ok(Ok(answer)) => Ok(answer.trim().to_owned()),
-            Ok(Err(dialoguer::Error::IO(error))) => Err(error),
-            Err(_) => Err(ErrorKind::UnexpectedEof.into()),
+            Ok(Ok(Some(line))) => Ok(line.trim().to_owned()),
+            Ok(Ok(None)) | Err(_) => Err(ErrorKind::UnexpectedEof.into()),
+            Ok(Err(error)) => Err(error),
         }
     }
 

@@ -13,17 +13,6 @@ pub(crate) fn account() -> String {
 /// Does nothing: early input counts on these systems.
 pub(crate) fn discard_typed(_stdin: &io::Stdin) {}
 
-/// The modes of the terminal. On this platform, dialoguer does not change them.
-pub(crate) struct TerminalModes;
-
-impl TerminalModes {
-    pub(crate) fn now(_stdin: &io::Stdin) -> Self {
-        Self
-    }
-
-    pub(crate) fn restore(&self, _stdin: &io::Stdin) {}
-}
-
 /// Whether `file` exists. Nothing else can be checked here without running it.
 pub(crate) fn is_executable(file: &Path) -> bool {
     file.is_file()

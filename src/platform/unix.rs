@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use rustix::fs::{Access, access};
-use rustix::termios::{OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcsetattr};
+use rustix::termios::{QueueSelector, tcflush};
 use supervisor::{Ignored, Signal};
 use tokio::net::unix::pipe::Receiver;
 use tokio::signal::unix::{SignalKind, signal};
@@ -33,22 +33,6 @@ fn account_of(uid: u32, accounts: &str) -> Option<String> {
 pub(crate) fn discard_typed(stdin: &io::Stdin) {
     // If stdin is no terminal, there is nothing to discard.
     let _ = tcflush(stdin, QueueSelector::IFlush);
-}
-
-/// The modes of the terminal at stdin, such as whether it shows what is typed.
-pub(crate) struct TerminalModes(Option<Termios>);
-
-impl TerminalModes {
-    pub(crate) fn now(stdin: &io::Stdin) -> Self {
-        Self(tcgetattr(stdin).ok())
-    }
-
-    pub(crate) fn restore(&self, stdin: &io::Stdin) {
-        if let Some(modes) = &self.0 {
-            // An error means that the terminal is gone.
-            let _ = tcsetattr(stdin, OptionalActions::Now, modes);
-        }
-    }
 }
 
 /// Whether this process may execute `file`.

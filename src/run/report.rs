@@ -272,6 +272,9 @@ impl<'a> Report<'a> {
         let items = std::mem::take(&mut self.items);
         let list = NodeList::new(items).single(self.selection.is_single());
         terminal.print(&list, command.args.output.format())?;
+        if !is_for_people && !self.acquired.is_empty() {
+            terminal.needs_reader();
+        }
         if terminal.has_failed() {
             self.node_keys = None;
             self.release_acquired().await;

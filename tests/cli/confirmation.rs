@@ -100,6 +100,24 @@ fn only_a_yes_counts() {
     });
 }
 
+#[test]
+fn the_end_of_the_input_is_no() {
+    on_real("confirm-eof", |cluster| {
+        let node = held_by_bob(cluster);
+        for command in [
+            &["release", &node, "--force"][..],
+            &["hold", &node, "-m", "fire", "--take-over"],
+        ] {
+            let mut terminal = in_a_shell(cluster, "true", command);
+            process_that_asks(&mut terminal);
+            let (said, _) = answered(terminal, "\x04");
+            assert!(said.contains("code 6, same modes"), "{said:?}");
+            assert!(said.contains("nothing was done"), "{said:?}");
+        }
+        assert_eq!(holder_of(cluster, &node).as_deref(), Some("bob@laptop"));
+    });
+}
+
 /// A shell runs `before`, then the plugin, and then says the code and whether the terminal works as before.
 fn in_a_shell(cluster: &Cluster, before: &str, arguments: &[&str]) -> PtySession {
     let maint = cluster.maint(arguments).env("TERM", "xterm").command();
