@@ -58,7 +58,7 @@ pub(crate) struct DoctorArgs {
 
 pub(crate) async fn run(args: &DoctorArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let mut session = start.open_for_checks().await?;
-    session.management.given = args.management.management_context.clone();
+    session.management.given = args.management.context();
     let reader = Reader::new(session.locks.requests().clone());
     let version = session.locks.server_version().await?;
     let version = version.git_version;

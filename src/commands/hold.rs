@@ -110,7 +110,7 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
             .await?;
     let until = args.expect_until.or(args.until);
     command.end = until.map(End::OfHold);
-    command.session.management.given = args.management.management_context.clone();
+    command.session.management.given = args.management.context();
     let locks = &command.session.locks;
     let (targets, confirmed) = match args.take_over {
         true => {

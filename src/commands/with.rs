@@ -52,7 +52,7 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
             .await?;
     let request = command.session.connection.request_timeout;
     args.check(request.unwrap_or(DEFAULT_REQUEST_TIMEOUT))?;
-    command.session.management.given = args.protect.management.management_context.clone();
+    command.session.management.given = args.protect.management.context();
     let own = command.session.locks.clone();
     command.session.locks = own
         .as_holder(HoldingCommand::With.holder(own.identity()))

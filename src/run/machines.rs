@@ -92,6 +92,7 @@ impl Session<'_> {
         let context = self.management.given.as_deref().ok_or(None)?;
         let cluster = self.management.open(context).await.map_err(Some)?;
         let read = read_machine(&cluster.requests, machine).await;
+        let read = self.management.note_silence(context, read).await;
         match read.map_err(|error| Some(unread(&error, context, machine.api.tool)))? {
             None => Err(Some(words::missing(machine, context))),
             Some(found) if !found.is_of(node) => Err(Some(words::of_another(machine, context))),
@@ -129,7 +130,10 @@ impl Session<'_> {
         };
         let MachineSeen { machine, cluster } = seen;
         let setting = set_machine_opt_outs(&cluster.requests, machine.clone(), lock, is_held);
-        match setting.await {
+        let set = self
+            .management
+            .note_silence(&cluster.context, setting.await);
+        match set.await {
             Ok(OptOutsSet::Done) => {
                 let (node, is_hold) = (lease.node(), lease.is_hold());
                 let said = words::protected(node, &machine.of, &cluster.context, is_hold);
@@ -184,7 +188,7 @@ impl Session<'_> {
     }
 
     /// Removes what locks set on the Machine in `record`, before the lock `ended` ends, and returns whether nothing is left there.
-    /// Otherwise, it says what is left. The context is the one that was given, or else the recorded one.
+    /// Otherwise, it says what is left.
     pub(crate) async fn remove_machine_opt_outs(
         &self,
         node: &str,
@@ -222,8 +226,41 @@ impl Session<'_> {
     ) -> Result<OptOutsRemoved, Left> {
         let machine = record.machine();
         let machine = machine.ok_or_else(|| Left::Failed(words::UNKNOWN_API.to_owned()))?;
-        let given = self.management.given.as_deref();
-        let context = given.unwrap_or(&record.context);
+        let mut failed = None;
+        for context in self.contexts_of(record) {
+            let removing = self.try_remove_in(&context, node, &machine, record, ended, &shown);
+            match removing.await {
+                Ok(removed) => return Ok(removed),
+                Err(left) => failed = failed.or(Some(left)),
+            }
+        }
+        Err(failed.unwrap_or_else(|| Left::Elsewhere {
+            context: record.context.clone(),
+        }))
+    }
+
+    /// The contexts in which the Machine in `record` may be: the one that was given, after the recorded one if that still leads
+    /// to the recorded cluster. Without a given one, somebody else may have written the record, or have another context of this
+    /// name.
+    fn contexts_of(&self, record: &MachineRecord) -> Vec<String> {
+        let leads_there =
+            |context: &str| self.management.server_of(context).as_ref() == Ok(&record.server);
+        let given = self.management.given.clone();
+        let is_enough = given.as_deref().is_some_and(leads_there);
+        let recorded = Some(record.context.clone())
+            .filter(|recorded| !is_enough && (given.is_none() || leads_there(recorded)));
+        recorded.into_iter().chain(given).collect()
+    }
+
+    async fn try_remove_in(
+        &self,
+        context: &str,
+        node: &str,
+        machine: &MachineRef,
+        record: &MachineRecord,
+        ended: &str,
+        shown: impl AsyncFn() -> Result<Option<String>, Error>,
+    ) -> Result<OptOutsRemoved, Left> {
         let elsewhere = || Left::Elsewhere {
             context: context.to_owned(),
         };
@@ -231,24 +268,22 @@ impl Session<'_> {
             .management
             .server_of(context)
             .map_err(Left::NoContext)?;
-        // Somebody else may have written the record, or have another context of this name.
-        if given.is_none() && server != record.server {
+        let is_given = self.management.given.as_deref() == Some(context);
+        if !is_given && server != record.server {
             return Err(elsewhere());
         }
         let cluster = self.management.open(context).await.map_err(Left::Failed)?;
         let removing =
-            remove_machine_opt_outs(&cluster.requests, node, &machine, record, ended, shown);
-        match removing
-            .await
-            .map_err(|error| Left::Failed(words_of(error)))?
-        {
+            remove_machine_opt_outs(&cluster.requests, node, machine, record, ended, shown);
+        let removed = self.management.note_silence(context, removing.await).await;
+        match removed.map_err(|error| Left::Failed(words_of(error)))? {
             OptOutsRemoved::Gone if server != record.server => Err(elsewhere()),
             OptOutsRemoved::Copied => Err(Left::Copied {
                 context: context.to_owned(),
             }),
             OptOutsRemoved::OfAnother => {
                 self.terminal
-                    .warn(words::not_removed(node, &machine, context));
+                    .warn(words::not_removed(node, machine, context));
                 Ok(OptOutsRemoved::OfAnother)
             }
             removed => Ok(removed),

@@ -128,6 +128,14 @@ pub(crate) fn no_credentials(context: &str, limit: Duration) -> String {
     )
 }
 
+/// The cluster did not answer for another node.
+pub(crate) fn silent(context: &str) -> String {
+    format!(
+        "the cluster of context {} did not answer a moment ago",
+        escape(context)
+    )
+}
+
 /// The record on `node` can't be read and is removed, and the next command.
 pub(crate) fn unreadable(node: &str, program: &Program) -> (String, String) {
     (
