@@ -153,13 +153,10 @@ impl Session<'_> {
         failure: Option<String>,
     ) -> bool {
         let node = lease.node();
-        let unprotected = |tool, cause: Option<&str>| {
-            let warning = machine::unprotected(tool, cause);
-            self.terminal.warn(format!("node/{node}: {warning}"));
-        };
+        let warn = |warning: String| self.terminal.warn(format!("node/{node}: {warning}"));
         let mut is_unprotected = !written.without_machine.is_empty();
         for tool in &written.without_machine {
-            unprotected(tool, Some(machine::NOT_NAMED));
+            warn(machine::unprotected(tool, Some(machine::NOT_NAMED)));
         }
         // Without the record on the Node, nobody would know what to remove.
         let recorded = || {
@@ -171,26 +168,25 @@ impl Session<'_> {
         let before = written.before.clone().unwrap_or_default();
         let mut refused = Elsewhere::default();
         if let Some((of, seen)) = &written.machine {
-            let set = match (seen, recorded()) {
-                (Err(cause), _) => Err(cause.clone()),
-                (Ok(_), Err(not_set)) => Err(Some(not_set.cause)),
+            let tool = of.api.tool;
+            let warning = match (seen, recorded()) {
+                (Err(cause), _) => Some(machine::unprotected(tool, cause.as_deref())),
+                (Ok(_), Err(not_set)) => Some(not_set.warning(tool)),
                 (Ok(seen), Ok(())) => {
                     self.warn_of_machine(node, seen);
                     let is_held = || self.still_shows(lease);
-                    let set = self.set_machine_opt_outs(lease, seen, is_held).await;
-                    let is_refused = set.as_ref().is_err_and(|not_set| not_set.is_certain);
-                    refused.machine = is_refused.then(|| Box::new(seen.record()));
-                    let is_same = |record: &MachineRecord| record.is_of_same(&seen.record());
-                    refused
+                    let not_set = self.set_machine_opt_outs(lease, seen, is_held).await.err();
+                    let record = seen.record();
+                    let was_there = before
                         .machine
-                        .take_if(|_| before.machine.as_deref().is_some_and(is_same));
-                    set.map_err(|not_set| Some(not_set.cause))
+                        .is_some_and(|before| before.is_of_same(&record));
+                    let is_refused = not_set.as_ref().is_some_and(|it| it.is_certain);
+                    refused.machine = (is_refused && !was_there).then(|| Box::new(record));
+                    not_set.map(|not_set| not_set.warning(tool))
                 }
             };
-            if let Err(cause) = set {
-                unprotected(of.api.tool, cause.as_deref());
-                is_unprotected = true;
-            }
+            is_unprotected |= warning.is_some();
+            warning.map(warn);
         }
         let id = lease.lock_id().map(|id| id.to_string());
         let uid = lease.node_uid();
@@ -207,7 +203,7 @@ impl Session<'_> {
             };
             if let Err(not_set) = set {
                 refused.medik8s_lease = not_set.is_certain && !before.medik8s_lease;
-                unprotected(MEDIK8S, Some(&not_set.cause));
+                warn(not_set.warning(MEDIK8S));
                 is_unprotected = true;
             }
         }

@@ -64,14 +64,17 @@ impl NotSet {
     }
 
     pub(super) fn of(error: Error) -> Self {
-        let is_certain = !matches!(&error, Error::Api(error) if error.leaves_writes_unknown());
-        let cause = words_of(error);
-        match is_certain {
-            true => Self::refused(cause),
-            false => Self {
-                cause: words::may_take_effect(&cause),
-                is_certain,
-            },
+        Self {
+            is_certain: !matches!(&error, Error::Api(error) if error.leaves_writes_unknown()),
+            cause: words_of(error),
+        }
+    }
+
+    /// The warning about `tool`.
+    pub(super) fn warning(&self, tool: &str) -> String {
+        match self.is_certain {
+            true => words::unprotected(tool, Some(&self.cause)),
+            false => words::may_be_unprotected(tool, &self.cause),
         }
     }
 }

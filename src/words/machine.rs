@@ -26,10 +26,11 @@ pub(crate) fn unprotected(tool: &str, cause: Option<&str>) -> String {
     format!("NOT protected from {}: {cause}", tool_name(tool))
 }
 
-/// The same cause, of a write whose answer did not come.
-pub(crate) fn may_take_effect(cause: &str) -> String {
+/// The same, if the answer to the write did not come.
+pub(crate) fn may_be_unprotected(tool: &str, cause: &str) -> String {
     format!(
-        "unknown whether it is set: {cause}; the write may still take effect, and ends with the lock"
+        "may not be protected from {}: {cause}; the write may still take effect, and the end of the lock undoes it",
+        tool_name(tool)
     )
 }
 
