@@ -10,10 +10,12 @@ use control_plane::{NodeSpec, Rule, is_left_out, shared};
 use http::Request;
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use maintenance_lease::protocol::{Instant, Now};
 use maintenance_lease::{ApiError, Requests};
 use other_tools::{
-    Conflict, Elsewhere, FIELD_MANAGER, KeysOfLock, KeysRemoved, KeysSet, MachineRecord, NodeKeys,
-    clear_keys, remove_keys, set_keys,
+    Conflict, Elsewhere, FIELD_MANAGER, KeysOfLock, KeysRemoved, KeysSet, LeaseHeld, LeaseReleased,
+    MachineRecord, NodeKeys, clear_keys, hold_medik8s_lease, release_medik8s_lease, remove_keys,
+    set_keys,
 };
 use sandbox::Sandbox;
 use serde_json::{Value, json};
@@ -466,6 +468,47 @@ fn the_machine_of_a_lock_that_came_meanwhile_is_not_forgotten() {
         let expected = expected.map(|(name, lock_id)| (name.to_owned(), lock_id.to_owned()));
         assert_eq!(calls.into_inner(), expected);
         assert_eq!(case.annotations().get(LOCK_ID), None);
+    });
+}
+
+/// A write for a lock may arrive when another lock has the Node.
+#[test]
+fn a_medik8s_lease_is_taken_and_released_only_for_its_own_lock() {
+    on_both("keys-medik8s", |case| {
+        let namespace = json!({"metadata": {"name": "medik8s-leases"}});
+        let request = Request::post("/api/v1/namespaces")
+            .header(http::header::CONTENT_TYPE, "application/json")
+            .body(namespace.to_string().into_bytes())
+            .expect("a request");
+        let created: Result<Value, _> = RUNTIME.block_on(case.admin.request(request));
+        created.expect("a namespace");
+        let (uid, requests) = (case.uid(), case.requests());
+        let now = || Now::at(Instant::from(chrono::Utc::now()));
+        let hold = |lock_id: &str, held: &[bool]| {
+            let answers = RefCell::new(held.iter());
+            let is_held = async || Ok(*answers.borrow_mut().next().expect("an answer"));
+            let of = case.lock(&uid, lock_id);
+            let holding = hold_medik8s_lease::<ApiError>(&requests, of, now, is_held);
+            RUNTIME.block_on(holding).expect("it is written")
+        };
+        let release = |ended: &str, shown: Option<&str>| {
+            let shown = async || Ok(shown.map(ToOwned::to_owned));
+            let releasing = release_medik8s_lease::<ApiError>(&requests, case.node, ended, shown);
+            RUNTIME.block_on(releasing).expect("it is deleted")
+        };
+        assert_eq!(hold("u.1.a", &[true, true]), LeaseHeld::Done);
+        assert_eq!(hold("u.1.a", &[]), LeaseHeld::Done);
+        // The next lock takes it over.
+        assert_eq!(hold("u.2.b", &[true, true]), LeaseHeld::Done);
+        assert_eq!(release("u.1.a", Some("u.2.b")), LeaseReleased::StillHeld);
+        assert_eq!(hold("u.2.b", &[]), LeaseHeld::Done);
+        assert_eq!(release("u.2.b", Some("u.2.b")), LeaseReleased::Done);
+        // Nothing is written for a lock that has ended, and a lock that ended meanwhile leaves nothing.
+        assert_eq!(hold("u.3.c", &[false]), LeaseHeld::LockEnded);
+        assert_eq!(hold("u.3.c", &[true, false]), LeaseHeld::LockEnded);
+        assert_eq!(hold("u.4.d", &[true, true]), LeaseHeld::Done);
+        assert_eq!(release("", Some("u.5.e")), LeaseReleased::Done);
+        assert_eq!(release("", None), LeaseReleased::Done);
     });
 }
 
