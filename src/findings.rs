@@ -152,6 +152,8 @@ pub(crate) enum Finding {
     },
     Repaired(Vec<String>),
     Leases(usize),
+    /// The nodes on hold past the expected end: who holds them, and for how long.
+    Overdue(Vec<(String, String, Span)>),
     /// Nodes with the held label or opt-outs of a lock that has ended or expired.
     LeftOver(Vec<String>),
     /// What was left on these Nodes was removed.
@@ -170,6 +172,10 @@ pub(crate) enum Finding {
     KuredLocks(Vec<(String, Option<Span>)>),
     /// The nodes for which operators of medik8s hold a Lease, and which operator it is.
     Medik8sLeases(Vec<(String, String)>),
+    /// The nodes whose medik8s Lease is held by a lock that has ended or expired.
+    StaleMedik8sLeases(Vec<String>),
+    /// Such Leases were deleted.
+    Medik8sLeasesDeleted(Vec<String>),
     /// Nodes on hold that lack the label.
     Unlabelled(Vec<String>),
     /// The number of Machines with opt-outs.

@@ -168,6 +168,14 @@ impl Terminal {
         self.stdout.get() == Stdout::Failed
     }
 
+    /// Takes a closed pipe for an error: nobody has read the data that was printed, and it was needed.
+    pub(crate) fn needs_reader(&self) {
+        if self.stdout.get() == Stdout::Closed {
+            self.stdout.set(Stdout::Failed);
+            self.error(&unwritten(&ErrorKind::BrokenPipe.into()));
+        }
+    }
+
     /// Prints a result in words.
     pub(crate) fn result(&self, text: impl fmt::Display) {
         if !self.quiet {

@@ -1,6 +1,6 @@
 //! What a lock writes on its Node.
 
-use clap::{Arg, Args};
+use clap::Args;
 use maintenance_lease::{Acquire, PROTECTION};
 use other_tools::OptOuts;
 
@@ -28,13 +28,12 @@ const MANAGEMENT_CONTEXT: &str = "KUBECTL_MAINT_MANAGEMENT_CONTEXT";
 
 /// Where the Machines of Nodes are.
 #[derive(Args, Clone, Debug)]
-#[command(mut_arg("management_context", unless_empty))]
 pub(crate) struct ManagementArgs {
     /// Context of the cluster with the Machine of the node
     ///
     /// Cluster API and the Machine API of OpenShift read opt-outs on Machines. Name the kubeconfig context
     /// of the management cluster. On OpenShift, and if the cluster manages its own Machines, name the context of this
-    /// cluster.
+    /// cluster. An empty NAME is none.
     #[arg(
         long,
         value_name = "NAME",
@@ -42,14 +41,14 @@ pub(crate) struct ManagementArgs {
         hide_env_values = true,
         hide_short_help = true
     )]
-    pub(crate) management_context: Option<String>,
+    management_context: Option<String>,
 }
 
-/// An empty variable counts as unset.
-fn unless_empty(context: Arg) -> Arg {
-    match std::env::var_os(MANAGEMENT_CONTEXT).is_some_and(|set| set.is_empty()) {
-        true => context.env(None::<&str>),
-        false => context,
+impl ManagementArgs {
+    /// The context; `None` also if it is empty, to override the variable.
+    pub(crate) fn context(&self) -> Option<String> {
+        let context = self.management_context.clone();
+        context.filter(|context| !context.is_empty())
     }
 }
 

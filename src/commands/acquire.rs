@@ -103,7 +103,7 @@ pub(crate) async fn run(args: &AcquireArgs, start: &Start<'_>) -> Result<Code, F
     )
     .await?;
     command.end = args.until.map(End::OfLock);
-    command.session.management.given = args.protect.management.management_context.clone();
+    command.session.management.given = args.protect.management.context();
     let targets = command.targets(&selection, true).await?;
     let nodes = names(&targets);
 

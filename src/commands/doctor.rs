@@ -23,11 +23,12 @@ use crate::findings::{Check, Finding, Source};
 use crate::output::checkup::{self, Checkup, CheckupList};
 use crate::run::policies::object;
 use crate::run::session::{Session, Start};
+use crate::run::webhook;
 
 /// Check the clock, your rights and the policies
 ///
 /// To see whether the policies work, it sends dry runs of writes that they must refuse. Without --fix, nothing is
-/// changed.
+/// changed. If you set KUBECTL_MAINT_WEBHOOK, it is told of overdue holds.
 ///
 /// Each line begins with ok, note or problem, and the line below says what to do. The exit code is 1 if there is a
 /// problem. A note is about something optional, or something that you may not read.
@@ -60,7 +61,7 @@ pub(crate) struct DoctorArgs {
 
 pub(crate) async fn run(args: &DoctorArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let mut session = start.open_for_checks().await?;
-    session.management.given = args.management.management_context.clone();
+    session.management.given = args.management.context();
     let reader = Reader::new(session.locks.requests().clone());
     let version = session.locks.server_version().await?;
     let version = version.git_version;
@@ -73,7 +74,8 @@ pub(crate) async fn run(args: &DoctorArgs, start: &Start<'_>) -> Result<Code, Fa
     ];
     let in_force = policies::check(&session, &mut found).await;
     locks(&session, &reader, in_force, args.fix, &mut found).await;
-    let other_locks = other_locks::check(&reader).await.into_iter();
+    let other_locks = other_locks::check(&session, &reader, args.fix).await;
+    let other_locks = other_locks.into_iter();
     found.extend(other_locks.map(|found| (Check::OtherLocks, found)));
     // Last, because the answers above tell the server's time.
     found.push((Check::Clock, Finding::Clock(session.clock_warning())));
@@ -128,6 +130,9 @@ async fn locks(
     let leases: Leases = leases
         .map(|lease| (lease.node().to_owned(), lease))
         .collect();
+    let (overdue, notices) = leases::overdue(session, &leases);
+    found.extend(overdue.map(|overdue| (Check::Leases, overdue)));
+    webhook::send(session, notices).await;
     // Before the Nodes, which have the records of what is left on Machines.
     let on_machines = match opted_out {
         None => Vec::new(),

@@ -1,6 +1,7 @@
 //! `history`: the last locks of nodes.
 
 use clap::Args;
+use maintenance_lease::NodeLease;
 
 use crate::args::nodes;
 use crate::args::output::{OutputArgs, offers_no_lock_id, templates};
@@ -8,7 +9,8 @@ use crate::error::Failure;
 use crate::exit::Code;
 use crate::output::format::Format;
 use crate::output::history::{self, Record, RecordList};
-use crate::run::session::Start;
+use crate::run::problems::Problems;
+use crate::run::session::{Session, Start};
 use crate::words::history::NOTHING_RECORDED;
 
 /// Show the last locks of a node
@@ -47,19 +49,11 @@ pub(crate) async fn run(args: &HistoryArgs, start: &Start<'_>) -> Result<Code, F
     let format = args.output.format().with_headers(!args.no_headers);
     let node = args.node.as_deref().map(nodes::node_name).transpose()?;
     let session = start.open_for_reading().await?;
-    let leases = match &node {
-        Some(node) => session.locks.get(node).await?.into_iter().collect(),
-        None => {
-            let leases = session.locks.list().await?.into_values();
-            let mut leases: Vec<_> = leases.collect();
-            leases.sort_by(|one, other| one.node().cmp(other.node()));
-            leases
-        }
+    let leases = match read(&session, node.as_deref()).await {
+        Ok(leases) => leases,
+        Err(failure) => return report(&session, node.as_deref(), &failure, format).await,
     };
     let records: Vec<Record> = leases.iter().flat_map(Record::all).collect();
-    if let Some(node) = node.filter(|_| leases.is_empty()) {
-        session.must_exist(&node).await?;
-    }
     let terminal = session.terminal;
     let records = RecordList::new(records);
     if records.items().is_empty() && format.is_for_people() {
@@ -72,4 +66,38 @@ pub(crate) async fn run(args: &HistoryArgs, start: &Start<'_>) -> Result<Code, F
         history::table(records.items(), is_wide, !args.no_headers, fit)
     })?;
     Ok(Code::DONE)
+}
+
+/// The Leases of `node`, or of all nodes in their order.
+///
+/// # Errors
+/// If they can't be read, or if there is no such node.
+async fn read(session: &Session<'_>, node: Option<&str>) -> Result<Vec<NodeLease>, Failure> {
+    let Some(node) = node else {
+        let leases = session.locks.list().await?.into_values();
+        let mut leases: Vec<_> = leases.collect();
+        leases.sort_by(|one, other| one.node().cmp(other.node()));
+        return Ok(leases);
+    };
+    let lease = session.locks.get(node).await?;
+    if lease.is_none() {
+        session.must_exist(node).await?;
+    }
+    Ok(lease.into_iter().collect())
+}
+
+/// Reports the failure, also as the error of `node`.
+async fn report(
+    session: &Session<'_>,
+    node: Option<&str>,
+    failure: &Failure,
+    format: Format,
+) -> Result<Code, Failure> {
+    let problems = Problems::new(session);
+    let error = problems.report(failure);
+    if let Some(node) = node {
+        let records = RecordList::new(vec![Record::failed(node, error)]);
+        session.terminal.print(&records, format)?;
+    }
+    Ok(problems.end().await)
 }

@@ -78,8 +78,8 @@ pub(crate) struct HoldArgs {
     ///
     /// An opt-out is a label or annotation that tells another tool to leave the node alone. unhold removes it.
     /// auto sets those of cluster-autoscaler and node-healthcheck, and those of karpenter and fluo if they
-    /// manage the node. Those of cluster-api and openshift are on Machines: see --management-context.
-    /// docs/what-respects-it.md explains what each of them stops.
+    /// manage the node. Those of cluster-api and openshift are on Machines: see --management-context. That of medik8s is a
+    /// Lease, and only set if you name it. docs/what-respects-it.md explains what each of them stops.
     #[arg(long, value_name = "TOOL,...", default_value = "auto", value_parser = opt_outs)]
     pub(crate) opt_outs: OptOuts,
 
@@ -110,7 +110,7 @@ pub(crate) async fn run(args: &HoldArgs, start: &Start<'_>) -> Result<Code, Fail
             .await?;
     let until = args.expect_until.or(args.until);
     command.end = until.map(End::OfHold);
-    command.session.management.given = args.management.management_context.clone();
+    command.session.management.given = args.management.context();
     let locks = &command.session.locks;
     let (targets, confirmed) = match args.take_over {
         true => {

@@ -86,7 +86,7 @@ pub(crate) async fn run(args: &ReleaseArgs, start: &Start<'_>) -> Result<Code, F
     }
 
     let mut command = LockCommand::begin(start, &args.change, Verb::Release).await?;
-    command.session.management.given = args.management.management_context.clone();
+    command.session.management.given = args.management.context();
     let session = &command.session;
     let (targets, confirmed) = match args.force {
         true => {

@@ -46,7 +46,7 @@ pub(crate) struct UnholdArgs {
 pub(crate) async fn run(args: &UnholdArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let selection = args.change.selection(Some(args.mine), start.terminal)?;
     let mut command = LockCommand::begin(start, &args.change, Verb::Unhold).await?;
-    command.session.management.given = args.management.management_context.clone();
+    command.session.management.given = args.management.context();
     let (command, session) = (&command, &command.session);
     let (targets, confirmed) = command
         .targets_to_take_over(&selection, false, TakeOver::Unhold)

@@ -14,7 +14,7 @@ use std::pin::pin;
 
 use anyhow::Context as _;
 use futures::{join, poll};
-use maintenance_lease::{Change, DEFAULT_REQUEST_TIMEOUT, Done, NodeEvent};
+use maintenance_lease::{Change, DEFAULT_REQUEST_TIMEOUT, Done};
 use supervisor::Signals;
 use under_lease::{CommandOutcome, Progress};
 
@@ -25,14 +25,14 @@ use self::messages::Messages;
 use crate::error::{Failure, InputError, Verb};
 use crate::exit::Code;
 use crate::holder::HoldingCommand;
+use crate::run::events::Announcements;
 use crate::run::lock_command::LockCommand;
+use crate::run::problems;
 use crate::run::session::{Session, Start};
 use crate::run::side_effects::SideEffects;
 use crate::run::variables::HOLDER;
-use crate::run::{events, problems};
 use crate::signals::termination;
 use crate::words::change::dry_run_suffix;
-use crate::words::event;
 use crate::words::with::{NOT_RUN, With};
 
 pub(crate) async fn run(args: &WithArgs, start: &Start<'_>) -> Result<Code, Failure> {
@@ -52,7 +52,7 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
             .await?;
     let request = command.session.connection.request_timeout;
     args.check(request.unwrap_or(DEFAULT_REQUEST_TIMEOUT))?;
-    command.session.management.given = args.protect.management.management_context.clone();
+    command.session.management.given = args.protect.management.context();
     let own = command.session.locks.clone();
     command.session.locks = own
         .as_holder(HoldingCommand::With.holder(own.identity()))
@@ -107,7 +107,7 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
         return Err(failure);
     }
     session.terminal.remark(words.begins());
-    let events = reported(session, &changes);
+    let announcements = reported(session, &changes);
     session.connection.leave_stdin();
     let mut child = supervisor::Command::new(args.command.clone());
     child = variables::set_all(child, &held);
@@ -121,7 +121,7 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
         let outcome = under_lease::run(&held, child, args.grace, signals, report).await;
         Ok::<_, Failure>(outcome.map_err(anyhow::Error::new)?)
     };
-    let running = async { join!(running, events::post(session, events)) };
+    let running = async { join!(running, announcements.send(session)) };
     let nodes: Vec<&str> = changes.iter().map(|change| &*change.node).collect();
     let (outcome, ()) = tokio::select! {
         both = running => both,
@@ -140,19 +140,18 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
     }
 }
 
-/// Reports side effects of the locks; returns the Events for the nodes.
-fn reported(session: &Session<'_>, changes: &[Change]) -> Vec<NodeEvent> {
+/// Reports side effects of the locks; returns what is to be announced.
+fn reported(session: &Session<'_>, changes: &[Change]) -> Announcements {
     let now = session.locks.server_time().now();
     let mut side_effects = SideEffects::default();
-    let mut events = Vec::new();
+    let mut announcements = Announcements::default();
     for change in changes {
         session.report_before(change, now);
         side_effects.add(change);
-        let caller = session.locks.identity();
-        events.extend(event::of(change, Verb::With, caller, false, None));
+        announcements.add(session, change, Verb::With, false, None);
     }
     side_effects.print(session.terminal, "");
-    events
+    announcements
 }
 
 /// Runs once before the first prompt of an interactive bash, after its startup files. Scripts ignore it.

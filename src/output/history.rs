@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::data::{ApiVersion, Entry, List, Time, kind};
 use super::grid::{Column, Grid};
+use super::item_error::ItemError;
 use crate::text::escape;
 use crate::words::cells::{none, text};
 use crate::words::history::{CURRENT, UNREADABLE, ending};
@@ -43,11 +44,15 @@ pub(crate) struct Record {
     /// How long somebody had it, if it has ended.
     #[serde(skip)]
     lasted: Option<Span>,
-    /// How it ended. Values may be added.
-    outcome: Outcome,
+    /// How it ended; absent if the command failed. Values may be added.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outcome: Option<Outcome>,
     /// Who ended it, if not its holder.
     #[serde(skip_serializing_if = "Option::is_none")]
     ended_by: Option<String>,
+    /// Why the locks of the node could not be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ItemError>,
 }
 
 /// How a lock ended.
@@ -75,7 +80,7 @@ impl Record {
             ticket: lease.ticket().map(ToOwned::to_owned),
             reason: lease.reason().map(ToOwned::to_owned),
             acquired_at: lease.acquired().map(Time::from),
-            ..Self::new(lease, Outcome::Current)
+            ..Self::new(lease.node(), Some(Outcome::Current))
         });
         let past = match lease.history() {
             Ok(history) => history
@@ -83,16 +88,24 @@ impl Record {
                 .rev()
                 .map(|past| Self::past(lease, past))
                 .collect(),
-            Err(_) => vec![Self::new(lease, Outcome::Unreadable)],
+            Err(_) => vec![Self::new(lease.node(), Some(Outcome::Unreadable))],
         };
         current.into_iter().chain(past).collect()
     }
 
-    fn new(lease: &NodeLease, outcome: Outcome) -> Self {
+    /// Why the locks of `node` could not be read.
+    pub(crate) fn failed(node: &str, error: ItemError) -> Self {
+        Self {
+            error: Some(error),
+            ..Self::new(node, None)
+        }
+    }
+
+    fn new(node: &str, outcome: Option<Outcome>) -> Self {
         Self {
             api_version: ApiVersion::V2,
             kind: kind::LockRecord::LockRecord,
-            node: lease.node().to_owned(),
+            node: node.to_owned(),
             holder: None,
             api_user: None,
             ticket: None,
@@ -102,6 +115,7 @@ impl Record {
             lasted: None,
             outcome,
             ended_by: None,
+            error: None,
         }
     }
 
@@ -124,18 +138,18 @@ impl Record {
                 .zip(past.to)
                 .map(|(from, to)| Instant::from(to) - Instant::from(from)),
             ended_by: past.by,
-            ..Self::new(lease, outcome)
+            ..Self::new(lease.node(), Some(outcome))
         }
     }
 
     fn end(&self) -> String {
         let end = match self.outcome {
-            Outcome::Current => return CURRENT.to_owned(),
-            Outcome::Unreadable => return UNREADABLE.to_owned(),
-            Outcome::Released => Ending::Released,
-            Outcome::Expired => Ending::Expired,
-            Outcome::Replaced => Ending::Replaced,
-            Outcome::TakenOver => Ending::TakenOver,
+            Some(Outcome::Current) => return CURRENT.to_owned(),
+            Some(Outcome::Unreadable) | None => return UNREADABLE.to_owned(),
+            Some(Outcome::Released) => Ending::Released,
+            Some(Outcome::Expired) => Ending::Expired,
+            Some(Outcome::Replaced) => Ending::Replaced,
+            Some(Outcome::TakenOver) => Ending::TakenOver,
         };
         ending(end, self.ended_by.as_deref())
     }
@@ -149,7 +163,7 @@ fn other(user: Option<&str>, holder: &str) -> Option<String> {
 
 impl Entry for Record {
     fn name(&self) -> Option<String> {
-        Some(format!("node/{}", self.node))
+        self.error.is_none().then(|| format!("node/{}", self.node))
     }
 }
 

@@ -10,12 +10,12 @@ use futures::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::{CLEANUP, Change, Done, Error, HeldLease, NodeLease, PROTECTION};
 use other_tools::{
-    KeysOfLock, KeysOnNode, KeysRemoved, KeysSet, MachineRecord, MachineRef, NodeKeys, clear_keys,
-    current_lock_id, machine_of, remove_keys, set_keys,
+    Elsewhere, KeysOfLock, KeysOnNode, KeysRemoved, KeysSet, MEDIK8S, MachineRecord, MachineRef,
+    NodeKeys, clear_keys, current_lock_id, machine_of, remove_keys, remove_records, set_keys,
 };
 use tokio::time::timeout;
 
-use super::machines::MachineSeen;
+use super::machines::{MachineSeen, NotSet};
 use super::session::Session;
 use crate::args::protect::Protection;
 use crate::error::{Failure, Kind};
@@ -30,6 +30,8 @@ struct Written {
     machine: Option<(MachineRef, Result<MachineSeen, Option<String>>)>,
     /// The tools with opt-outs on Machines that the user named, and that have none for this Node.
     without_machine: Vec<&'static str>,
+    /// What the Node had records of before.
+    before: Option<Elsewhere>,
 }
 
 /// Whether the lock in `lease` may have written something on its Node, or one that it replaced.
@@ -106,14 +108,10 @@ impl Session<'_> {
         let cordon = wanted.cordon;
         let written = RefCell::new(Written::default());
         let result = self.write_held_label(lease, wanted, &written).await;
-        let Written {
-            keys,
-            machine,
-            without_machine,
-        } = written.into_inner();
+        let written = written.into_inner();
         let failure = match result {
             Ok(KeysSet::Done(conflicts)) => {
-                let mut set = keys;
+                let mut set = written.keys.clone();
                 for conflict in &conflicts {
                     set.labels.remove(&conflict.key);
                     set.annotations.remove(&conflict.key);
@@ -138,34 +136,82 @@ impl Session<'_> {
             is_labelled: failure.is_none(),
             failed: failure.as_ref().filter(|_| cordon).map(|_| Kind::Other),
         };
-        for tool in without_machine {
-            let warning = machine::unprotected(tool, Some(machine::NOT_NAMED));
-            self.terminal.warn(format!("node/{node}: {warning}"));
-            let failed = wanted.strict.then_some(Kind::Unsafe);
-            protected.failed = protected.failed.max(failed);
-        }
-        let Some((of, seen)) = machine else {
-            return protected;
-        };
-        let on_machine = match (seen, failure) {
-            // Without the record on the Node, nobody would know what to remove.
-            (Ok(_), Some(failure)) => Err(Some(failure)),
-            (Ok(seen), None) => {
-                self.warn_of_machine(node, &seen);
-                let is_held = || self.still_shows(lease);
-                self.set_machine_opt_outs(lease, &seen, is_held)
-                    .await
-                    .map_err(Some)
-            }
-            (Err(cause), _) => Err(cause),
-        };
-        if let Err(cause) = on_machine {
-            let warning = machine::unprotected(of.api.tool, cause.as_deref());
-            self.terminal.warn(format!("node/{node}: {warning}"));
-            let failed = wanted.strict.then_some(Kind::Unsafe);
-            protected.failed = protected.failed.max(failed);
+        let is_unprotected = self.protect_elsewhere(lease, wanted, &written, failure);
+        if is_unprotected.await && wanted.strict {
+            protected.failed = protected.failed.max(Some(Kind::Unsafe));
         }
         protected
+    }
+
+    /// Sets what is `wanted` elsewhere than on the Node, which has the records of it unless that was a `failure`. Reports what is
+    /// not set, and returns whether there is such a thing.
+    async fn protect_elsewhere(
+        &self,
+        lease: &NodeLease,
+        wanted: &Protection,
+        written: &Written,
+        failure: Option<String>,
+    ) -> bool {
+        let node = lease.node();
+        let warn = |warning: String| self.terminal.warn(format!("node/{node}: {warning}"));
+        let mut is_unprotected = !written.without_machine.is_empty();
+        for tool in &written.without_machine {
+            warn(machine::unprotected(tool, Some(machine::NOT_NAMED)));
+        }
+        // Without the record on the Node, nobody would know what to remove.
+        let recorded = || {
+            failure
+                .clone()
+                .map_or(Ok(()), |cause| Err(NotSet::refused(cause)))
+        };
+        // An earlier lock may have left something there.
+        let before = written.before.clone().unwrap_or_default();
+        let mut refused = Elsewhere::default();
+        if let Some((of, seen)) = &written.machine {
+            let tool = of.api.tool;
+            let warning = match (seen, recorded()) {
+                (Err(cause), _) => Some(machine::unprotected(tool, cause.as_deref())),
+                (Ok(_), Err(not_set)) => Some(not_set.warning(tool)),
+                (Ok(seen), Ok(())) => {
+                    self.warn_of_machine(node, seen);
+                    let is_held = || self.still_shows(lease);
+                    let not_set = self.set_machine_opt_outs(lease, seen, is_held).await.err();
+                    let record = seen.record();
+                    let was_there = before
+                        .machine
+                        .is_some_and(|before| before.is_of_same(&record));
+                    let is_refused = not_set.as_ref().is_some_and(|it| it.is_certain);
+                    refused.machine = (is_refused && !was_there).then(|| Box::new(record));
+                    not_set.map(|not_set| not_set.warning(tool))
+                }
+            };
+            is_unprotected |= warning.is_some();
+            warning.map(warn);
+        }
+        let id = lease.lock_id().map(|id| id.to_string());
+        let uid = lease.node_uid();
+        let of = KeysOfLock {
+            node,
+            uid: uid.as_deref().unwrap_or_default(),
+            lock_id: id.as_deref().unwrap_or_default(),
+        };
+        if wanted.opt_outs.include_medik8s_lease() {
+            let is_held = || self.still_shows(lease);
+            let set = match recorded() {
+                Ok(()) => self.hold_medik8s_lease(lease, of, is_held).await,
+                failed => failed,
+            };
+            if let Err(not_set) = set {
+                refused.medik8s_lease = not_set.is_certain && !before.medik8s_lease;
+                warn(not_set.warning(MEDIK8S));
+                is_unprotected = true;
+            }
+        }
+        if failure.is_none() && !refused.is_empty() {
+            // If it stays, the end of the lock finds nothing there, and removes it.
+            let _ = remove_records(self.locks.requests(), of, &refused).await;
+        }
+        is_unprotected
     }
 
     fn report_not_labelled(&self, lease: &NodeLease, cordon: bool, failure: &str) {
@@ -218,8 +264,11 @@ impl Session<'_> {
                 let without_machine = wanted.opt_outs.without_machine(machine.as_ref());
                 let machine = machine.filter(|machine| wanted.opt_outs.include(machine));
                 // This lock has set them before, with the context.
-                let is_set = || NodeKeys::opt_outs_of(id, on).machine.is_some();
+                let is_set = || NodeKeys::opt_outs_of(id, on).elsewhere.machine.is_some();
                 let machine = machine.filter(|_| self.management.given.is_some() || !is_set());
+                keys.elsewhere.medik8s_lease = wanted.opt_outs.include_medik8s_lease();
+                let before = written.borrow().before.clone();
+                let before = before.unwrap_or_else(|| Elsewhere::on(on));
                 let known = written.borrow_mut().machine.take();
                 let seen = match (machine, known) {
                     (Some(machine), None) => {
@@ -232,11 +281,12 @@ impl Session<'_> {
                     (_, known) => known,
                 };
                 let read = seen.as_ref().and_then(|(_, seen)| seen.as_ref().ok());
-                keys.machine = read.map(MachineSeen::record);
+                keys.elsewhere.machine = read.map(MachineSeen::record).map(Box::new);
                 written.replace(Written {
                     keys: keys.clone(),
                     machine: seen,
                     without_machine,
+                    before: Some(before),
                 });
                 keys
             };
@@ -391,19 +441,11 @@ impl Session<'_> {
         let ending = ending.filter(|lease| lease.purpose() != Some(CLEANUP));
         let shown = || self.current_lock_id(node);
         let ending = ending.and_then(id);
-        let remove_from_machine = async |record: &MachineRecord, ended: &str| {
-            self.remove_machine_opt_outs(node, record, ended, shown)
-                .await
+        let remove_elsewhere = async |elsewhere: &Elsewhere, ended: &str| {
+            self.remove_elsewhere(node, elsewhere, ended, shown).await
         };
         let requests = self.locks.requests();
-        remove_keys(
-            requests,
-            node,
-            ending.as_deref(),
-            shown,
-            remove_from_machine,
-        )
-        .await
+        remove_keys(requests, node, ending.as_deref(), shown, remove_elsewhere).await
     }
 
     /// Removes everything that locks wrote on the Node, whatever lock it belongs to, but not the cordon of a lock that stands.
@@ -412,11 +454,32 @@ impl Session<'_> {
     /// If the Node can't be read or written.
     pub(crate) async fn clear_keys(&self, node: &str) -> Result<KeysRemoved, Error> {
         let shown = || self.current_lock_id(node);
-        let remove_from_machine = async |record: &MachineRecord, ended: &str| {
-            self.remove_machine_opt_outs(node, record, ended, shown)
-                .await
+        let remove_elsewhere = async |elsewhere: &Elsewhere, ended: &str| {
+            self.remove_elsewhere(node, elsewhere, ended, shown).await
         };
-        clear_keys(self.locks.requests(), node, shown, remove_from_machine).await
+        clear_keys(self.locks.requests(), node, shown, remove_elsewhere).await
+    }
+
+    /// Removes what is `elsewhere`, before the end of the lock `ended`, and returns what is left. Says why.
+    async fn remove_elsewhere(
+        &self,
+        node: &str,
+        elsewhere: &Elsewhere,
+        ended: &str,
+        shown: impl AsyncFn() -> Result<Option<String>, Error>,
+    ) -> Elsewhere {
+        let mut left = Elsewhere::default();
+        if let Some(record) = &elsewhere.machine
+            && !self
+                .remove_machine_opt_outs(node, record, ended, &shown)
+                .await
+        {
+            left.machine = Some(record.clone());
+        }
+        if elsewhere.medik8s_lease {
+            left.medik8s_lease = !self.release_medik8s_lease(node, ended, &shown).await;
+        }
+        left
     }
 
     /// The id of the lock that the Lease shows, unless it has expired.

@@ -47,6 +47,38 @@ impl MachineSeen {
     }
 }
 
+/// Why something was not set elsewhere than on the Node.
+pub(super) struct NotSet {
+    /// In words.
+    pub(super) cause: String,
+    /// Nothing was written, and nothing will be.
+    pub(super) is_certain: bool,
+}
+
+impl NotSet {
+    pub(super) fn refused(cause: String) -> Self {
+        Self {
+            cause,
+            is_certain: true,
+        }
+    }
+
+    pub(super) fn of(error: Error) -> Self {
+        Self {
+            is_certain: !matches!(&error, Error::Api(error) if error.leaves_writes_unknown()),
+            cause: words_of(error),
+        }
+    }
+
+    /// The warning about `tool`.
+    pub(super) fn warning(&self, tool: &str) -> String {
+        match self.is_certain {
+            true => words::unprotected(tool, Some(&self.cause)),
+            false => words::may_be_unprotected(tool, &self.cause),
+        }
+    }
+}
+
 /// A Machine with opt-outs of a lock: the Node that it belongs to, its record, and the id of the lock.
 pub(crate) type OptedOut = (String, MachineRecord, String);
 
@@ -63,6 +95,7 @@ impl Session<'_> {
         let context = self.management.given.as_deref().ok_or(None)?;
         let cluster = self.management.open(context).await.map_err(Some)?;
         let read = read_machine(&cluster.requests, machine).await;
+        let read = self.management.note_silence(context, read).await;
         match read.map_err(|error| Some(unread(&error, context, machine.api.tool)))? {
             None => Err(Some(words::missing(machine, context))),
             Some(found) if !found.is_of(node) => Err(Some(words::of_another(machine, context))),
@@ -86,13 +119,13 @@ impl Session<'_> {
     /// Sets the opt-outs of the lock in `lease` on a Machine, of which its Node has a record.
     ///
     /// # Errors
-    /// Why they are not set, in words.
+    /// Why they are not set.
     pub(super) async fn set_machine_opt_outs(
         &self,
         lease: &NodeLease,
         seen: &MachineSeen,
         is_held: impl AsyncFn() -> Result<bool, Error>,
-    ) -> Result<(), String> {
+    ) -> Result<(), NotSet> {
         let lock_id = lease.lock_id().map(|id| id.to_string());
         let lock = MachineLock {
             lock_id: lock_id.as_deref().unwrap_or_default(),
@@ -100,16 +133,21 @@ impl Session<'_> {
         };
         let MachineSeen { machine, cluster } = seen;
         let setting = set_machine_opt_outs(&cluster.requests, machine.clone(), lock, is_held);
-        match setting.await {
+        let set = self
+            .management
+            .note_silence(&cluster.context, setting.await);
+        match set.await {
             Ok(OptOutsSet::Done) => {
                 let (node, is_hold) = (lease.node(), lease.is_hold());
                 let said = words::protected(node, &machine.of, &cluster.context, is_hold);
                 self.terminal.remark(said);
                 Ok(())
             }
-            Ok(OptOutsSet::Gone) => Err(words::GONE.to_owned()),
-            Ok(OptOutsSet::LockEnded) => Err(node_keys::lock_ended(lease.is_hold())),
-            Err(error) => Err(words_of(error)),
+            Ok(OptOutsSet::Gone) => Err(NotSet::refused(words::GONE.to_owned())),
+            Ok(OptOutsSet::LockEnded) => {
+                Err(NotSet::refused(node_keys::lock_ended(lease.is_hold())))
+            }
+            Err(error) => Err(NotSet::of(error)),
         }
     }
 
@@ -153,7 +191,7 @@ impl Session<'_> {
     }
 
     /// Removes what locks set on the Machine in `record`, before the lock `ended` ends, and returns whether nothing is left there.
-    /// Otherwise, it says what is left. The context is the one that was given, or else the recorded one.
+    /// Otherwise, it says what is left.
     pub(crate) async fn remove_machine_opt_outs(
         &self,
         node: &str,
@@ -191,8 +229,41 @@ impl Session<'_> {
     ) -> Result<OptOutsRemoved, Left> {
         let machine = record.machine();
         let machine = machine.ok_or_else(|| Left::Failed(words::UNKNOWN_API.to_owned()))?;
-        let given = self.management.given.as_deref();
-        let context = given.unwrap_or(&record.context);
+        let mut failed = None;
+        for context in self.contexts_of(record) {
+            let removing = self.try_remove_in(&context, node, &machine, record, ended, &shown);
+            match removing.await {
+                Ok(removed) => return Ok(removed),
+                Err(left) => failed = failed.or(Some(left)),
+            }
+        }
+        Err(failed.unwrap_or_else(|| Left::Elsewhere {
+            context: record.context.clone(),
+        }))
+    }
+
+    /// The contexts in which the Machine in `record` may be: the one that was given, after the recorded one if that still leads
+    /// to the recorded cluster. Without a given one, somebody else may have written the record, or have another context of this
+    /// name.
+    fn contexts_of(&self, record: &MachineRecord) -> Vec<String> {
+        let leads_there =
+            |context: &str| self.management.server_of(context).as_ref() == Ok(&record.server);
+        let given = self.management.given.clone();
+        let is_enough = given.as_deref().is_some_and(leads_there);
+        let recorded = Some(record.context.clone())
+            .filter(|recorded| !is_enough && (given.is_none() || leads_there(recorded)));
+        recorded.into_iter().chain(given).collect()
+    }
+
+    async fn try_remove_in(
+        &self,
+        context: &str,
+        node: &str,
+        machine: &MachineRef,
+        record: &MachineRecord,
+        ended: &str,
+        shown: impl AsyncFn() -> Result<Option<String>, Error>,
+    ) -> Result<OptOutsRemoved, Left> {
         let elsewhere = || Left::Elsewhere {
             context: context.to_owned(),
         };
@@ -200,24 +271,22 @@ impl Session<'_> {
             .management
             .server_of(context)
             .map_err(Left::NoContext)?;
-        // Somebody else may have written the record, or have another context of this name.
-        if given.is_none() && server != record.server {
+        let is_given = self.management.given.as_deref() == Some(context);
+        if !is_given && server != record.server {
             return Err(elsewhere());
         }
         let cluster = self.management.open(context).await.map_err(Left::Failed)?;
         let removing =
-            remove_machine_opt_outs(&cluster.requests, node, &machine, record, ended, shown);
-        match removing
-            .await
-            .map_err(|error| Left::Failed(words_of(error)))?
-        {
+            remove_machine_opt_outs(&cluster.requests, node, machine, record, ended, shown);
+        let removed = self.management.note_silence(context, removing.await).await;
+        match removed.map_err(|error| Left::Failed(words_of(error)))? {
             OptOutsRemoved::Gone if server != record.server => Err(elsewhere()),
             OptOutsRemoved::Copied => Err(Left::Copied {
                 context: context.to_owned(),
             }),
             OptOutsRemoved::OfAnother => {
                 self.terminal
-                    .warn(words::not_removed(node, &machine, context));
+                    .warn(words::not_removed(node, machine, context));
                 Ok(OptOutsRemoved::OfAnother)
             }
             removed => Ok(removed),
@@ -233,7 +302,7 @@ fn unread(error: &ApiError, context: &str, tool: &str) -> String {
     }
 }
 
-fn words_of(error: Error) -> String {
+pub(super) fn words_of(error: Error) -> String {
     let failure = Failure::from(error);
     let words = failure.api().map(failure::cause);
     words.unwrap_or_else(|| escape(&failure.to_string()))

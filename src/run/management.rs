@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use connect::{Environment, Flags, Notice, Notices, connect, server_of};
-use maintenance_lease::{DEFAULT_REQUEST_TIMEOUT, Requests};
+use maintenance_lease::{ApiError, DEFAULT_REQUEST_TIMEOUT, Error, Requests};
 use tokio::sync::Mutex;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::args::connection::USER_AGENT;
 use crate::text::escape;
@@ -17,6 +17,9 @@ use crate::words::{machine, session as words};
 /// How long the credential plugin of a context may take that only a record on a Node names. `--request-timeout` may shorten it.
 const PLUGIN_LIMIT: Duration = Duration::from_secs(10);
 
+/// How long a cluster that did not answer is not asked again: a command for many nodes would wait for each of them.
+const NOT_AGAIN: Duration = Duration::from_secs(60);
+
 /// The clusters of Machines, by kubeconfig context.
 pub(crate) struct ManagementClusters<'a> {
     /// The context that the user named.
@@ -24,6 +27,8 @@ pub(crate) struct ManagementClusters<'a> {
     flags: Flags,
     environment: &'a Environment,
     open: Mutex<HashMap<String, Result<ManagementCluster, String>>>,
+    /// When a cluster did not answer last, by context.
+    silent: Mutex<HashMap<String, Instant>>,
 }
 
 /// A cluster with Machines.
@@ -42,6 +47,7 @@ impl<'a> ManagementClusters<'a> {
             flags,
             environment,
             open: Mutex::default(),
+            silent: Mutex::default(),
         }
     }
 
@@ -49,8 +55,13 @@ impl<'a> ManagementClusters<'a> {
     /// the context, because it may be a login.
     ///
     /// # Errors
-    /// In words, if the kubeconfig has no usable context of this name, or if its credential plugin fails.
+    /// In words, if the kubeconfig has no usable context of this name, if its credential plugin fails, or if the cluster did
+    /// not answer a moment ago.
     pub(crate) async fn open(&self, context: &str) -> Result<ManagementCluster, String> {
+        let silent = self.silent.lock().await.get(context).copied();
+        if silent.is_some_and(|since| since.elapsed() < NOT_AGAIN) {
+            return Err(machine::silent(context));
+        }
         let mut open = self.open.lock().await;
         if let Some(opened) = open.get(context) {
             return opened.clone();
@@ -84,6 +95,21 @@ impl<'a> ManagementClusters<'a> {
         opened
     }
 
+    /// Remembers if the cluster behind `context` did not answer, and returns its `answer`.
+    pub(super) async fn note_silence<T, E: AsApiError>(
+        &self,
+        context: &str,
+        answer: Result<T, E>,
+    ) -> Result<T, E> {
+        if let Err(error) = &answer
+            && matches!(error.as_api_error(), Some(ApiError::TimedOut(_)))
+        {
+            let mut silent = self.silent.lock().await;
+            silent.insert(context.to_owned(), Instant::now());
+        }
+        answer
+    }
+
     /// The URL of the API server behind `context`. Runs and sends nothing.
     ///
     /// # Errors
@@ -110,6 +136,27 @@ impl<'a> ManagementClusters<'a> {
             disable_compression: self.flags.disable_compression,
             verbosity: self.flags.verbosity,
             ..Flags::default()
+        }
+    }
+}
+
+/// The failure of a request.
+pub(super) trait AsApiError {
+    /// What the API server, or its silence, said.
+    fn as_api_error(&self) -> Option<&ApiError>;
+}
+
+impl AsApiError for ApiError {
+    fn as_api_error(&self) -> Option<&ApiError> {
+        Some(self)
+    }
+}
+
+impl AsApiError for Error {
+    fn as_api_error(&self) -> Option<&ApiError> {
+        match self {
+            Self::Api(error) => Some(error),
+            _ => None,
         }
     }
 }

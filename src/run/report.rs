@@ -1,10 +1,10 @@
 //! Reports the outcome for each node: in words and as data, with the next step, the Events and the exit code.
 
 use maintenance_lease::protocol::Instant;
-use maintenance_lease::{Change, Done, NodeEvent, NodeLease, Target};
+use maintenance_lease::{Change, Done, NodeLease, Target};
 
 use super::confirm::Confirmed;
-use super::events;
+use super::events::Announcements;
 use super::held_label::is_protected;
 use super::interruption::{exit_at_interrupt, interrupt};
 use super::lock_command::LockCommand;
@@ -20,7 +20,6 @@ use crate::output::error_code::ErrorCode;
 use crate::output::item::{Item, NodeList};
 use crate::output::item_error::ItemError;
 use crate::words::change::{self, ChangeContext, dry_run_suffix};
-use crate::words::event;
 use crate::words::next_steps::next_step;
 use crate::words::node_keys;
 use crate::words::verb::Outcomes;
@@ -41,7 +40,7 @@ pub(crate) struct Report<'a> {
     items: Vec<Item>,
     acquired: Vec<Change>,
     side_effects: SideEffects,
-    events: Vec<NodeEvent>,
+    announcements: Announcements,
     /// What to write on Nodes.
     node_keys: Option<NodeKeysToWrite<'a>>,
 }
@@ -66,7 +65,7 @@ impl<'a> Report<'a> {
             items: Vec::new(),
             acquired: Vec::new(),
             side_effects: SideEffects::default(),
-            events: Vec::new(),
+            announcements: Announcements::default(),
             node_keys: None,
         }
     }
@@ -192,9 +191,9 @@ impl<'a> Report<'a> {
         if let Some(warning) = change::may_act_until(change, now).filter(|_| broken) {
             terminal.warn(warning);
         }
-        let caller = session.locks.identity();
-        let events = event::of(change, command.verb, caller, broken, self.because);
-        self.events.extend(events);
+        let because = self.because;
+        self.announcements
+            .add(session, change, command.verb, broken, because);
     }
 
     /// Whether it ended somebody else's lock before it expired.
@@ -273,6 +272,9 @@ impl<'a> Report<'a> {
         let items = std::mem::take(&mut self.items);
         let list = NodeList::new(items).single(self.selection.is_single());
         terminal.print(&list, command.args.output.format())?;
+        if !is_for_people && !self.acquired.is_empty() {
+            terminal.needs_reader();
+        }
         if terminal.has_failed() {
             self.node_keys = None;
             self.release_acquired().await;
@@ -296,7 +298,7 @@ impl<'a> Report<'a> {
         exit_at_interrupt();
         // Before the Events: the node must be protected even if nobody takes them.
         self.protect().await;
-        events::post(session, self.events).await;
+        self.announcements.send(session).await;
         Ok(self.problems.end().await)
     }
 

@@ -43,6 +43,7 @@ pub(crate) struct Session<'a> {
     pub(crate) connection: Connection,
     pub(crate) locks: Maintenance,
     pub(crate) program: &'a Program,
+    pub(super) environment: &'a Environment,
     clocks_reported: AtomicBool,
     /// The clusters of Machines.
     pub(crate) management: ManagementClusters<'a>,
@@ -139,6 +140,7 @@ impl<'a> Start<'a> {
             connection,
             locks,
             program: self.program,
+            environment: self.environment,
             clocks_reported: AtomicBool::new(false),
             management: ManagementClusters::new(self.connection.flags(), self.environment),
             seen: Mutex::default(),

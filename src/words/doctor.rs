@@ -205,6 +205,29 @@ pub(crate) fn lines(found: &Finding, program: &Program) -> (Level, String, Optio
                 ),
             )
         }
+        Finding::Overdue(holds) => {
+            let holds = holds.iter().map(|(node, holder, ago)| {
+                format!("{} ({holder}, by {})", escape(node), age(*ago))
+            });
+            note(
+                format!(
+                    "holds that are overdue: {}",
+                    first(&holds.collect::<Vec<_>>(), LISTED)
+                ),
+                format!("if the work is done: `{}`", program.run("unhold NODE")),
+            )
+        }
+        Finding::StaleMedik8sLeases(nodes) => problem(
+            format!(
+                "a lock that has ended or expired holds the medik8s Lease of: {}",
+                first(nodes, LISTED)
+            ),
+            format!("to delete it: `{}`", program.run("doctor --fix")),
+        ),
+        Finding::Medik8sLeasesDeleted(nodes) => ok(format!(
+            "deleted the medik8s Lease of: {}",
+            first(nodes, LISTED)
+        )),
         Finding::Labels(count) => ok(format!(
             "{} with the held label",
             confirmation::nodes(*count)

@@ -26,6 +26,14 @@ pub(crate) fn unprotected(tool: &str, cause: Option<&str>) -> String {
     format!("NOT protected from {}: {cause}", tool_name(tool))
 }
 
+/// The same, if the answer to the write did not come.
+pub(crate) fn may_be_unprotected(tool: &str, cause: &str) -> String {
+    format!(
+        "may not be protected from {}: {cause}; the write may still take effect, and the end of the lock undoes it",
+        tool_name(tool)
+    )
+}
+
 /// The Machine has opt-outs now.
 pub(crate) fn protected(node: &str, machine: &MachineRef, context: &str, is_hold: bool) -> String {
     let lock = if is_hold { "hold" } else { "lock" };
@@ -63,7 +71,7 @@ pub(crate) fn after_end(
     lease: Option<&NodeLease>,
     now: Now,
 ) -> Option<String> {
-    let machine = keys?.machine.as_ref()?;
+    let machine = keys?.elsewhere.machine.as_ref()?;
     let is_due = |lease: &NodeLease| lease.is_overdue(now) || !lease.state(now).is_locked();
     lease.is_none_or(is_due).then(|| {
         let machine = match machine.is_readable() {
@@ -118,6 +126,14 @@ pub(crate) fn no_credentials(context: &str, limit: Duration) -> String {
         "the credential plugin of context {} did not end in {}s",
         escape(context),
         limit.as_secs()
+    )
+}
+
+/// The cluster did not answer for another node.
+pub(crate) fn silent(context: &str) -> String {
+    format!(
+        "the cluster of context {} did not answer a moment ago",
+        escape(context)
     )
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use other_tools::{Conflict, NodeKeys, tools};
 
 use super::hint_command::Program;
-use super::machine;
+use super::{machine, medik8s};
 use crate::error::Failure;
 use crate::text::{escape, shown};
 
@@ -134,8 +134,10 @@ fn parts(keys: &NodeKeys) -> Vec<String> {
     let pairs = keys.labels.iter().chain(&keys.annotations);
     let pairs = pairs.map(|(key, value)| format!("{}={}", escape(key), escape(value)));
     let cordon = keys.cordon.then(|| "cordon".to_owned());
-    let machine = keys.machine.as_ref().map(machine::of_record);
-    pairs.chain(cordon).chain(machine).collect()
+    let machine = keys.elsewhere.machine.as_deref().map(machine::of_record);
+    let lease = keys.elsewhere.medik8s_lease;
+    let lease = lease.then(|| medik8s::LEASE.to_owned());
+    pairs.chain(cordon).chain(machine).chain(lease).collect()
 }
 
 /// The names for `--opt-outs`.

@@ -153,3 +153,26 @@ fn is_kept_without_further_requests() {
         assert!(note(cluster, &node, HISTORY).is_string());
     });
 }
+
+#[test]
+fn a_node_whose_locks_cannot_be_read_has_an_error() {
+    on_both("history-error", |cluster| {
+        let run = cluster.maint(["history", "nosuch", "-o", "json"]).run();
+        assert_eq!(run.code, 1, "{run}");
+        let item = run.item();
+        assert_eq!(item["node"], "nosuch");
+        assert_eq!(item["error"]["code"], "NotFound");
+        assert!(item.get("outcome").is_none(), "{item}");
+        let nowhere = Cluster::nowhere();
+        let run = nowhere.maint(["history", "worker-1", "-o", "json"]).run();
+        assert_eq!(
+            (run.code, &run.item()["node"]),
+            (1, &json!("worker-1")),
+            "{run}"
+        );
+        for format in ["name", "wide"] {
+            let run = cluster.maint(["history", "nosuch", "-o", format]).run();
+            assert_eq!((run.code, &*run.stdout), (1, ""), "{run}");
+        }
+    });
+}

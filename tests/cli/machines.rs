@@ -1,6 +1,7 @@
 //! The opt-outs of a lock on the Machine of its Node: by Cluster API in a management cluster, and by OpenShift.
 
 mod changed_by_others;
+mod failures;
 
 use std::path::Path;
 

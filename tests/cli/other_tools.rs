@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Cluster, LEASES, ago, holder_of, in_memory, on_both, on_real, requests};
+use crate::support::{
+    Cluster, LEASES, MEDIK8S, ago, holder_of, in_memory, on_both, on_real, requests,
+};
 
 /// A node that cluster-autoscaler deletes and kured reboots.
 fn disrupted(cluster: &Cluster, short: &str) -> String {
@@ -177,10 +179,7 @@ fn a_cordon_names_who_set_it() {
 fn a_valid_lease_of_medik8s_is_shown_and_refuses_strict() {
     on_both("tools-medik8s", |cluster| {
         let node = cluster.node("worker-1");
-        let namespace = json!({
-            "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "medik8s-leases"},
-        });
-        cluster.create("/api/v1/namespaces", &namespace);
+        cluster.install_medik8s();
         let lease = |renewed: i64| -> Value {
             json!({
                 "apiVersion": "coordination.k8s.io/v1",
@@ -194,16 +193,15 @@ fn a_valid_lease_of_medik8s_is_shown_and_refuses_strict() {
                 },
             })
         };
-        let leases = "/apis/coordination.k8s.io/v1/namespaces/medik8s-leases/leases";
-        cluster.create(leases, &lease(60));
+        cluster.create(MEDIK8S, &lease(60));
         let held = "node-healthcheck holds its medik8s Lease";
         let page = cluster.maint(["describe", "node", &node]).succeeds().stdout;
         assert!(page.contains(held), "{page}");
         let run = cluster.maint(["acquire", &node, "--strict"]).run();
         assert_eq!(run.code, 6, "{run}");
         assert!(run.stderr.contains(held), "{run}");
-        cluster.delete(&format!("{leases}/node-{node}"));
-        cluster.create(leases, &lease(6000));
+        cluster.delete(&format!("{MEDIK8S}/node-{node}"));
+        cluster.create(MEDIK8S, &lease(6000));
         cluster.maint(["acquire", &node, "--strict"]).succeeds();
     });
 }

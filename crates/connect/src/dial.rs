@@ -229,9 +229,9 @@ fn find<'a, E: StdError + 'static>(err: &'a (dyn StdError + 'static)) -> Option<
     causes(err).find_map(|cause| cause.downcast_ref())
 }
 
-/// Name and password of a proxy, with their percent escapes undone.
-fn credentials(proxy: &Uri) -> Option<(String, String)> {
-    let (user, _) = proxy.authority()?.as_str().rsplit_once('@')?;
+/// Name and password in a URL, with their percent escapes undone.
+pub(super) fn credentials(url: &Uri) -> Option<(String, String)> {
+    let (user, _) = url.authority()?.as_str().rsplit_once('@')?;
     let (name, password) = user.split_once(':').unwrap_or((user, ""));
     let decoded = |text| percent_decode_str(text).decode_utf8_lossy().into_owned();
     Some((decoded(name), decoded(password)))
@@ -250,7 +250,7 @@ pub(super) fn basic(
 }
 
 /// Host and port, without a password.
-fn authority(uri: &Uri) -> String {
+pub(super) fn authority(uri: &Uri) -> String {
     let whole = uri.authority().map_or("", |authority| authority.as_str());
     whole
         .rsplit_once('@')

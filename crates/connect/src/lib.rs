@@ -20,6 +20,7 @@ mod tls;
 mod trace;
 mod transport;
 mod warnings;
+mod webhook;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,6 +38,7 @@ pub use self::kubeconfig::KubeconfigNames;
 use self::selection::Target;
 use self::tls::Identity;
 use self::transport::Options;
+pub use self::webhook::Webhook;
 
 /// A way to an API server, as one user.
 pub struct Connection {

@@ -25,7 +25,7 @@ use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::{Accept, ApiError, BREAKS, Call, Requests, escape};
 use serde_json::{Map, Value, json};
 
-use crate::machine_record::{MachineRecord, RECORD};
+use crate::elsewhere::Elsewhere;
 use crate::managed_fields::owners;
 use crate::node_keys::{
     CORDON, LOCK_ID, NodeKeys, annotation, is_cordoned, is_held_key, is_only_ours, is_own_entry,
@@ -87,32 +87,32 @@ impl KeysRemoved {
     }
 }
 
-/// What locks set on the Machine of a Node.
-struct OnMachine<R> {
+/// How to remove what locks set elsewhere.
+struct Removal<R> {
     remove: R,
-    /// Of which record and lock it was removed last, and whether something is left there.
-    last: Option<(MachineRecord, String, bool)>,
+    /// What was removed last, of which lock, and what is left of it.
+    last: Option<(Elsewhere, String, Elsewhere)>,
 }
 
-impl<R: AsyncFn(&MachineRecord, &str) -> bool> OnMachine<R> {
+impl<R: AsyncFn(&Elsewhere, &str) -> Elsewhere> Removal<R> {
     fn new(remove: R) -> Self {
         Self { remove, last: None }
     }
 
-    /// Removes it, before the end of the lock `ended`, and returns whether something is left. A second attempt is made only for
-    /// another record or lock: somebody may have acquired the node meanwhile.
-    async fn is_left(&mut self, record: Option<&MachineRecord>, ended: &str) -> bool {
-        let Some(record) = record else {
-            return false;
-        };
-        if let Some((of, lock, is_left)) = &self.last
-            && (of, &**lock) == (record, ended)
-        {
-            return *is_left;
+    /// Removes what is `elsewhere`, before the end of the lock `ended`, and returns what is left. A second attempt is made only
+    /// for other records or another lock: somebody may have acquired the node meanwhile.
+    async fn left(&mut self, elsewhere: &Elsewhere, ended: &str) -> Elsewhere {
+        if elsewhere.is_empty() {
+            return Elsewhere::default();
         }
-        let is_left = !(self.remove)(record, ended).await;
-        self.last = Some((record.clone(), ended.to_owned(), is_left));
-        is_left
+        if let Some((of, lock, left)) = &self.last
+            && (of, &**lock) == (elsewhere, ended)
+        {
+            return left.clone();
+        }
+        let left = (self.remove)(elsewhere, ended).await;
+        self.last = Some((elsewhere.clone(), ended.to_owned(), left.clone()));
+        left
     }
 }
 
@@ -175,8 +175,8 @@ pub async fn set_keys<E: From<ApiError>>(
 /// shows. It is called after a read of a Node with the keys of another lock: a lock that the Lease does not show by then has
 /// ended, and never begins again.
 ///
-/// `remove_from_machine` removes what locks set on the Machine of the Node, before the end of the lock with the given id, and returns whether
-/// nothing is left there. It is called before the Node is written, once for each record and lock. Until nothing is left, the Node keeps the record.
+/// `remove_elsewhere` removes what locks set elsewhere, before the end of the lock with the given id, and returns what is left. It
+/// is called before the Node is written, once for the same records and lock. The Node keeps the records of what is left.
 ///
 /// # Errors
 /// If the Node can't be read or written, or keeps changing. Also the errors of `shown`.
@@ -188,23 +188,23 @@ pub async fn remove_keys<E: From<ApiError>>(
     name: &str,
     ending: Option<&str>,
     shown: impl AsyncFn() -> Result<Option<String>, E>,
-    remove_from_machine: impl AsyncFn(&MachineRecord, &str) -> bool,
+    remove_elsewhere: impl AsyncFn(&Elsewhere, &str) -> Elsewhere,
 ) -> Result<KeysRemoved, E> {
     let mut tries = Tries::default();
     let mut removed = KeysRemoved::Nothing;
-    let mut on_machine = OnMachine::new(remove_from_machine);
+    let mut removal = Removal::new(remove_elsewhere);
     // The lock whose label is gone, while other keys of it may be left.
     let mut unlabelled: Option<String> = None;
     loop {
         let Some(node) = read(requests, name).await? else {
             return Ok(removed);
         };
-        let record = MachineRecord::on(&node);
+        let elsewhere = Elsewhere::on(&node);
         let mut removing = only_ours(&node);
         let found = annotation(&node.metadata, LOCK_ID).or(unlabelled.as_deref());
-        // The keys of a lock may be gone, and its opt-outs on the Machine still there.
-        let left = annotation(&node.metadata, BREAKS).filter(|_| record.is_some());
-        let Some(ended) = found.or(ending).or(left) else {
+        // The keys of a lock may be gone, and what it set elsewhere still there.
+        let last = annotation(&node.metadata, BREAKS).filter(|_| !elsewhere.is_empty());
+        let Some(ended) = found.or(ending).or(last) else {
             // Nobody knows which lock they belong to.
             if removing.is_empty() {
                 return Ok(removed);
@@ -212,11 +212,11 @@ pub async fn remove_keys<E: From<ApiError>>(
             if shown().await?.is_some() {
                 return Ok(KeysRemoved::StillHeld);
             }
-            let keeps_record = on_machine.is_left(record.as_ref(), "").await;
-            let Some(body) = to_clear(&node, false, keeps_record) else {
+            let left = removal.left(&elsewhere, "").await;
+            let Some(body) = to_clear(&node, false, &left) else {
                 return Ok(removed);
             };
-            removing.machine.take_if(|_| keeps_record);
+            removing.elsewhere = elsewhere.without(&left);
             match patch(requests, &path(name), MERGE, &body).await {
                 Ok(()) => return Ok(removed.and(removing)),
                 Err(error) if error.is_not_found() => return Ok(removed),
@@ -225,20 +225,20 @@ pub async fn remove_keys<E: From<ApiError>>(
             continue;
         };
         let has_keys = found.is_some() || !removing.is_empty();
-        let is_done = record.is_none()
-            && to_disown(&node, ended, false).is_none()
-            && to_remove(&node, ended, false).is_none();
+        let is_done = elsewhere.is_empty()
+            && to_disown(&node, ended, &elsewhere).is_none()
+            && to_remove(&node, ended, &elsewhere).is_none();
         if is_done {
             return Ok(removed);
         }
         if ending != Some(ended) && shown().await?.as_deref() == Some(ended) {
             return Ok(KeysRemoved::StillHeld);
         }
-        let keeps_record = on_machine.is_left(record.as_ref(), ended).await;
-        removing.machine.take_if(|_| keeps_record);
-        let copied = to_disown(&node, ended, keeps_record);
+        let left = removal.left(&elsewhere, ended).await;
+        removing.elsewhere = elsewhere.without(&left);
+        let copied = to_disown(&node, ended, &left);
         let is_copy = copied.is_some();
-        let Some(body) = copied.or_else(|| to_remove(&node, ended, keeps_record)) else {
+        let Some(body) = copied.or_else(|| to_remove(&node, ended, &left)) else {
             return Ok(removed);
         };
         let kind = match is_copy {
@@ -267,7 +267,7 @@ pub async fn remove_keys<E: From<ApiError>>(
 /// Removes everything that locks wrote on the Node, whatever lock it belongs to, and leaves no lock id. The cordon of a lock
 /// that stands is left.
 ///
-/// `shown` reads the lock id that the Lease shows. It is called after each read of the Node. `remove_from_machine` is that of
+/// `shown` reads the lock id that the Lease shows. It is called after each read of the Node. `remove_elsewhere` is that of
 /// [`remove_keys`]. If the Node has no lock id, it gets an empty one.
 ///
 /// # Errors
@@ -279,10 +279,10 @@ pub async fn clear_keys<E: From<ApiError>>(
     requests: &Requests,
     name: &str,
     shown: impl AsyncFn() -> Result<Option<String>, E>,
-    remove_from_machine: impl AsyncFn(&MachineRecord, &str) -> bool,
+    remove_elsewhere: impl AsyncFn(&Elsewhere, &str) -> Elsewhere,
 ) -> Result<KeysRemoved, E> {
     let mut tries = Tries::default();
-    let mut on_machine = OnMachine::new(remove_from_machine);
+    let mut removal = Removal::new(remove_elsewhere);
     loop {
         let Some(node) = read(requests, name).await? else {
             return Ok(KeysRemoved::Nothing);
@@ -290,16 +290,14 @@ pub async fn clear_keys<E: From<ApiError>>(
         let keeps_cordon = shown().await?.is_some();
         let lock_id = annotation(&node.metadata, LOCK_ID);
         let lock_id = lock_id.or(annotation(&node.metadata, BREAKS));
-        let record = MachineRecord::on(&node);
-        let keeps_record = on_machine
-            .is_left(record.as_ref(), lock_id.unwrap_or_default())
-            .await;
-        let Some(body) = to_clear(&node, keeps_cordon, keeps_record) else {
+        let elsewhere = Elsewhere::on(&node);
+        let left = removal.left(&elsewhere, lock_id.unwrap_or_default()).await;
+        let Some(body) = to_clear(&node, keeps_cordon, &left) else {
             return Ok(KeysRemoved::Nothing);
         };
         let mut removing = only_ours(&node);
         removing.cordon &= !keeps_cordon;
-        removing.machine.take_if(|_| keeps_record);
+        removing.elsewhere = elsewhere.without(&left);
         match patch(requests, &path(name), MERGE, &body).await {
             Ok(()) => return Ok(KeysRemoved::Done(removing)),
             Err(error) if error.is_not_found() => return Ok(KeysRemoved::Nothing),
@@ -308,10 +306,48 @@ pub async fn clear_keys<E: From<ApiError>>(
     }
 }
 
+/// Removes the records of what the lock has not set elsewhere after all.
+///
+/// # Errors
+/// If the Node can't be read or written, or keeps changing.
+///
+/// # Caveats
+/// Dropping this future abandons the answer. The records may still be removed.
+pub async fn remove_records(
+    requests: &Requests,
+    of: KeysOfLock<'_>,
+    unset: &Elsewhere,
+) -> Result<(), ApiError> {
+    let mut tries = Tries::default();
+    loop {
+        let Some(node) = read(requests, of.node).await? else {
+            return Ok(());
+        };
+        let metadata = &node.metadata;
+        let is_of_lock = metadata.uid.as_deref() == Some(of.uid)
+            && annotation(metadata, LOCK_ID) == Some(of.lock_id);
+        let found = metadata.annotations.iter().flat_map(BTreeMap::keys);
+        let nulls = found.filter(|key| unset.is_record(key));
+        let nulls: Map<_, _> = nulls.map(|key| (key.clone(), Value::Null)).collect();
+        if !is_of_lock || nulls.is_empty() {
+            return Ok(());
+        }
+        let body = json!({"metadata": {
+            "uid": metadata.uid,
+            "resourceVersion": metadata.resource_version,
+            "annotations": nulls,
+        }});
+        match patch(requests, &path(of.node), MERGE, &body).await {
+            Ok(()) => return Ok(()),
+            Err(error) => tries.wait(error).await?,
+        }
+    }
+}
+
 /// Whether locks wrote labels or annotations on `node`, also if only the id of a lock that has ended is left.
 #[must_use]
 pub fn has_keys(node: &Node) -> bool {
-    to_clear(node, true, false).is_some()
+    to_clear(node, true, &Elsewhere::default()).is_some()
 }
 
 /// What locks set on `node`, and nobody else.
@@ -364,12 +400,13 @@ fn to_set(node: &Node, of: KeysOfLock<'_>, keys: &NodeKeys) -> Step {
     Step::Apply(kind, body(node, &labels, &annotations, spec), conflicts)
 }
 
-/// The apply that removes what we wrote on `node` and leaves the lock id and, with `keeps_record`, the record of the Machine;
-/// `None`: that is done.
-fn to_remove(node: &Node, lock_id: &str, keeps_record: bool) -> Option<Value> {
+/// The apply that removes what we wrote on `node` and leaves the lock id and the records of what is `left` elsewhere; `None`:
+/// that is done.
+fn to_remove(node: &Node, lock_id: &str, left: &Elsewhere) -> Option<Value> {
     let mut ended = BTreeMap::from([(BREAKS.to_owned(), lock_id.to_owned())]);
-    let record = annotation(&node.metadata, RECORD).filter(|_| keeps_record);
-    ended.extend(record.map(|record| (RECORD.to_owned(), record.to_owned())));
+    let found = node.metadata.annotations.iter().flatten();
+    let records = found.filter(|(key, _)| left.is_record(key));
+    ended.extend(records.map(|(key, record)| (key.clone(), record.clone())));
     let none = BTreeMap::new();
     let is_done = annotation(&node.metadata, BREAKS) == Some(lock_id)
         && own_entry(&node.metadata).is_none_or(|own| *own == fields(&none, &ended, false));
@@ -377,15 +414,15 @@ fn to_remove(node: &Node, lock_id: &str, keeps_record: bool) -> Option<Value> {
 }
 
 /// The merge patch that removes the keys that only locks write, and what else a lock set and somebody else owns: the Node
-/// was created from a copy, or somebody has edited such a key. With `keeps_record`, the record of the Machine stays.
+/// was created from a copy, or somebody has edited such a key. The records of what is `left` elsewhere stay.
 /// `None`: neither.
-fn to_disown(node: &Node, lock_id: &str, keeps_record: bool) -> Option<Value> {
+fn to_disown(node: &Node, lock_id: &str, left: &Elsewhere) -> Option<Value> {
     let metadata = &node.metadata;
     let maps = [
         ("labels", &metadata.labels),
         ("annotations", &metadata.annotations),
     ];
-    let is_held = |key: &str| is_held_key(key) && !(keeps_record && key == RECORD);
+    let is_held = |key: &str| is_held_key(key) && !left.is_record(key);
     let is_foreign = |map: &str, key: &str| !is_only_ours(metadata, &["metadata", map, key]);
     let mut all = maps.into_iter().flat_map(|(map, found)| {
         let keys = found.iter().flat_map(BTreeMap::keys);
@@ -415,13 +452,13 @@ fn to_disown(node: &Node, lock_id: &str, keeps_record: bool) -> Option<Value> {
     Some(patch)
 }
 
-/// The merge patch that removes everything that locks wrote on `node`, with `keeps_record` all but the record of the Machine;
-/// `None`: there is nothing.
-fn to_clear(node: &Node, keeps_cordon: bool, keeps_record: bool) -> Option<Value> {
+/// The merge patch that removes everything that locks wrote on `node`, but the records of what is `left` elsewhere; `None`:
+/// there is nothing.
+fn to_clear(node: &Node, keeps_cordon: bool, left: &Elsewhere) -> Option<Value> {
     let metadata = &node.metadata;
     let ours = only_ours(node);
     let is_copy = own_entry(metadata).is_none();
-    let is_held = |key: &str| is_held_key(key) && !(keeps_record && key == RECORD);
+    let is_held = |key: &str| is_held_key(key) && !left.is_record(key);
     let nulls = |found: &Option<BTreeMap<String, String>>, ours: &BTreeMap<String, String>| {
         let keys = found.iter().flat_map(BTreeMap::keys).filter(|key| {
             is_held(key)

@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::protocol::{Instant, identity};
 use maintenance_lease::{BREAKS, NodeLease};
 
-use crate::machine_record::{MachineRecord, RECORD};
+use crate::elsewhere::Elsewhere;
 use crate::node_keys::{
     CORDON, HELD, LOCK_ID, NOTES, NodeKeys, SET, annotation, is_cordoned, is_held_key,
     is_only_ours, own_entry,
@@ -54,7 +54,7 @@ impl NodeKeys {
         keys
     }
 
-    /// What locks set on `node` and did not remove: the held label, the opt-outs, also those on its Machine, and the cordon.
+    /// What locks set on `node` and did not remove: the held label, the opt-outs, also those elsewhere, and the cordon.
     /// The annotations that explain them are left out.
     #[must_use]
     pub fn set_by_locks(node: &Node) -> Self {
@@ -71,20 +71,19 @@ impl NodeKeys {
             labels: owned("f:labels", &node.metadata.labels),
             annotations: owned("f:annotations", &node.metadata.annotations),
             cordon: own["f:spec"]["f:unschedulable"].is_object(),
-            machine: MachineRecord::on(node),
+            elsewhere: Elsewhere::on(node),
         }
     }
 
     /// The same for this Node. A cordon of ours stays, also that of an earlier lock: only the end of the lock
-    /// undoes it. So does the record of a Machine on which an earlier lock left something.
+    /// undoes it. So do the records of what an earlier lock left elsewhere.
     pub(crate) fn on(&self, node: &Node, lock_id: &str) -> Self {
         let mut keys = self.clone();
         if !keys.labels.contains_key(HELD) {
             return keys;
         }
-        keys.machine = keys.machine.or_else(|| MachineRecord::on(node));
-        let machine = keys.machine.as_ref();
-        let machine = machine.map(|record| (RECORD.to_owned(), record.value()));
+        keys.elsewhere = keys.elsewhere.or(Elsewhere::on(node));
+        let records = keys.elsewhere.records();
         let owns_cordon = is_listed(node, CORDON)
             || own_entry(&node.metadata)
                 .is_some_and(|own| own["f:spec"]["f:unschedulable"].is_object());
@@ -100,7 +99,7 @@ impl NodeKeys {
         let set: Vec<&str> = self.set_on(node).chain(cordon).collect();
         let set = (!set.is_empty()).then(|| (SET.to_owned(), set.join(",")));
         keys.annotations
-            .extend([note].into_iter().chain(set).chain(machine));
+            .extend([note].into_iter().chain(set).chain(records));
         keys
     }
 }

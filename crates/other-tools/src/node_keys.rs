@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::Node;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
 use serde_json::Value;
 
-use crate::machine_record::MachineRecord;
+use crate::elsewhere::Elsewhere;
 use crate::managed_fields::{is_apply_of, owners};
 
 /// The field manager of the keys.
@@ -36,8 +36,8 @@ pub struct NodeKeys {
     pub annotations: BTreeMap<String, String>,
     /// Cordon the Node.
     pub cordon: bool,
-    /// The Machine on which the lock sets opt-outs. It is recorded in an annotation.
-    pub machine: Option<MachineRecord>,
+    /// What the lock sets on other objects. Annotations record it.
+    pub elsewhere: Elsewhere,
 }
 
 impl NodeKeys {
@@ -47,7 +47,7 @@ impl NodeKeys {
         self.labels.extend(other.labels);
         self.annotations.extend(other.annotations);
         self.cordon |= other.cordon;
-        self.machine = other.machine.or(self.machine);
+        self.elsewhere = other.elsewhere.or(self.elsewhere);
         self
     }
 

@@ -1,4 +1,4 @@
-//! Opt-outs: what tells other tools to leave a node alone, on the Node or on its Machine.
+//! Opt-outs: what tells other tools to leave a node alone, on the Node, on its Machine or in its medik8s Lease.
 //!
 //! [`OPT_OUTS`] has one entry for each tool. To add a tool, add an entry and an example to the test.
 
@@ -33,10 +33,13 @@ enum Place {
     },
     /// The Machine that the Node belongs to.
     Machine(&'static MachineApi),
+    /// The medik8s Lease of the Node. Only who names the tool takes it: it is another lock, and nobody else can work on the
+    /// node until it is released.
+    Medik8sLease,
 }
 
 /// The opt-outs that are known.
-const OPT_OUTS: [OptOut; 6] = [
+const OPT_OUTS: [OptOut; 7] = [
     OptOut {
         tool: "cluster-autoscaler",
         place: Place::Node {
@@ -81,7 +84,14 @@ const OPT_OUTS: [OptOut; 6] = [
         tool: OPENSHIFT.tool,
         place: Place::Machine(&OPENSHIFT),
     },
+    OptOut {
+        tool: MEDIK8S,
+        place: Place::Medik8sLease,
+    },
 ];
+
+/// The tool whose opt-out is a Lease.
+pub const MEDIK8S: &str = "medik8s";
 
 /// Which opt-outs to set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -141,7 +151,7 @@ impl OptOuts {
             Place::Machine(api) => {
                 named.contains(&opt_out.tool) && machine.is_none_or(|machine| machine.api != api)
             }
-            Place::Node { .. } => false,
+            Place::Node { .. } | Place::Medik8sLease => false,
         };
         OPT_OUTS
             .iter()
@@ -182,6 +192,12 @@ impl OptOuts {
         self.wants(machine.api.tool, || true)
     }
 
+    /// Whether the lock is to hold the medik8s Lease of its Node.
+    #[must_use]
+    pub fn include_medik8s_lease(&self) -> bool {
+        self.wants(MEDIK8S, || false)
+    }
+
     fn wants(&self, tool: &str, shows: impl FnOnce() -> bool) -> bool {
         match self {
             Self::None => false,
@@ -198,7 +214,7 @@ impl NodeKeys {
             Place::Node { key, .. } => {
                 self.labels.contains_key(key) || self.annotations.contains_key(key)
             }
-            Place::Machine(_) => false,
+            Place::Machine(_) | Place::Medik8sLease => false,
         };
         let set = OPT_OUTS.iter().filter(is_set);
         set.map(|opt_out| opt_out.tool)
@@ -234,7 +250,7 @@ impl MachineRecord {
 fn apis() -> impl Iterator<Item = &'static MachineApi> {
     OPT_OUTS.iter().filter_map(|opt_out| match opt_out.place {
         Place::Machine(api) => Some(api),
-        Place::Node { .. } => None,
+        Place::Node { .. } | Place::Medik8sLease => None,
     })
 }
 
@@ -266,7 +282,7 @@ mod tests {
 
     const AUTOSCALER: &str = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
     const KARPENTER: &str = "karpenter.sh/do-not-disrupt";
-    const MEDIK8S: &str = "remediation.medik8s.io/exclude-from-remediation";
+    const EXCLUDE: &str = "remediation.medik8s.io/exclude-from-remediation";
     const FLATCAR: &str = "flatcar-linux-update.v1.flatcar-linux.net/reboot-paused";
 
     #[test]
@@ -275,7 +291,7 @@ mod tests {
         for (tool, key, is_label) in [
             ("cluster-autoscaler", AUTOSCALER, false),
             ("karpenter", KARPENTER, false),
-            ("node-healthcheck", MEDIK8S, true),
+            ("node-healthcheck", EXCLUDE, true),
             ("fluo", FLATCAR, false),
         ] {
             let keys = tool.parse::<OptOuts>().expect("a tool").keys(&any);
@@ -286,23 +302,40 @@ mod tests {
             assert_eq!(used, BTreeMap::from([(key.to_owned(), "true".to_owned())]));
             assert!(empty.is_empty(), "{tool}");
         }
-        assert_eq!(tools().count(), 6);
+        assert_eq!(tools().count(), 7);
     }
 
     #[test]
     fn auto_sets_those_of_tools_that_show_on_the_node() {
         let plain = node(&json!({}));
-        assert_eq!(names(&OptOuts::Auto.keys(&plain)), [AUTOSCALER, MEDIK8S]);
+        assert_eq!(names(&OptOuts::Auto.keys(&plain)), [AUTOSCALER, EXCLUDE]);
         let karpenter = node(&json!({"labels": {"karpenter.sh/nodepool": "default"}}));
-        let expected = [AUTOSCALER, KARPENTER, MEDIK8S];
+        let expected = [AUTOSCALER, KARPENTER, EXCLUDE];
         assert_eq!(names(&OptOuts::Auto.keys(&karpenter)), expected);
         // Our own key is no sign of the tool.
         let own = node(&json!({"annotations": {KARPENTER: "true"}}));
-        assert_eq!(names(&OptOuts::Auto.keys(&own)), [AUTOSCALER, MEDIK8S]);
+        assert_eq!(names(&OptOuts::Auto.keys(&own)), [AUTOSCALER, EXCLUDE]);
         let flatcar = "flatcar-linux-update.v1.flatcar-linux.net/version";
         let flatcar = node(&json!({"annotations": {flatcar: "4081.2.0"}}));
         assert!(names(&OptOuts::Auto.keys(&flatcar)).contains(&FLATCAR));
         assert!(OptOuts::None.keys(&karpenter).is_empty());
+    }
+
+    #[test]
+    fn the_medik8s_lease_is_held_only_if_it_is_named() {
+        let any = node(&json!({}));
+        for (list, expected) in [
+            ("medik8s", true),
+            ("karpenter,medik8s", true),
+            ("karpenter", false),
+            ("auto", false),
+            ("none", false),
+        ] {
+            let opt_outs: OptOuts = list.parse().expect("opt-outs");
+            assert_eq!(opt_outs.include_medik8s_lease(), expected, "{list}");
+        }
+        let medik8s: OptOuts = MEDIK8S.parse().expect("opt-outs");
+        assert!(medik8s.keys(&any).is_empty());
     }
 
     #[test]

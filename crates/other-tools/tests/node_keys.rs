@@ -10,10 +10,12 @@ use control_plane::{NodeSpec, Rule, is_left_out, shared};
 use http::Request;
 use kube::Client;
 use kube::config::{KubeConfigOptions, Kubeconfig};
+use maintenance_lease::protocol::{Instant, Now};
 use maintenance_lease::{ApiError, Requests};
 use other_tools::{
-    Conflict, FIELD_MANAGER, KeysOfLock, KeysRemoved, KeysSet, MachineRecord, NodeKeys, clear_keys,
-    remove_keys, set_keys,
+    Conflict, Elsewhere, FIELD_MANAGER, KeysOfLock, KeysRemoved, KeysSet, LeaseHeld, LeaseReleased,
+    MachineRecord, NodeKeys, clear_keys, hold_medik8s_lease, release_medik8s_lease, remove_keys,
+    set_keys,
 };
 use sandbox::Sandbox;
 use serde_json::{Value, json};
@@ -144,15 +146,20 @@ impl Case {
     fn remove(&self, lock_id: &str) -> KeysRemoved {
         let requests = self.requests();
         let shown = async || Ok(Some(lock_id.to_owned()));
-        let removing =
-            remove_keys::<ApiError>(&requests, self.node, Some(lock_id), shown, no_machine);
+        let removing = remove_keys::<ApiError>(
+            &requests,
+            self.node,
+            Some(lock_id),
+            shown,
+            nothing_elsewhere,
+        );
         RUNTIME.block_on(removing).expect("it is written")
     }
 }
 
-/// What removes the opt-outs on a Machine, on a Node without one.
-async fn no_machine(_: &MachineRecord, _: &str) -> bool {
-    panic!("the Node has no record of a Machine")
+/// What removes what locks set elsewhere, for a Node without a record of anything.
+async fn nothing_elsewhere(_: &Elsewhere, _: &str) -> Elsewhere {
+    panic!("the Node has no record")
 }
 
 fn keys() -> NodeKeys {
@@ -262,8 +269,13 @@ fn a_late_apply_for_an_ended_lock_fails() {
         let is_held = async || {
             if asked.replace(asked.get() + 1) == 0 {
                 let shown = async || Ok(Some("u.1.a".to_owned()));
-                let removing =
-                    remove_keys::<ApiError>(&requests, case.node, Some("u.1.a"), shown, no_machine);
+                let removing = remove_keys::<ApiError>(
+                    &requests,
+                    case.node,
+                    Some("u.1.a"),
+                    shown,
+                    nothing_elsewhere,
+                );
                 assert_removed(&removing.await?);
             }
             // The release comes after that, so the Lease still shows the lock id.
@@ -312,7 +324,8 @@ fn keys_of_the_lock_that_the_lease_shows_stay_and_those_of_ended_ones_go() {
         ] {
             assert_eq!(case.set("u.2.b", &keys()), DONE);
             let shown = async || Ok(shown.map(ToOwned::to_owned));
-            let removing = remove_keys::<ApiError>(&requests, case.node, ending, shown, no_machine);
+            let removing =
+                remove_keys::<ApiError>(&requests, case.node, ending, shown, nothing_elsewhere);
             let removed = RUNTIME.block_on(removing).expect("answers");
             assert_eq!(removed, expected, "{ending:?}");
             let has_keys = case.annotations().contains_key(LOCK_ID);
@@ -326,8 +339,13 @@ fn keys_of_the_lock_that_the_lease_shows_stay_and_those_of_ended_ones_go() {
             // The next round writes them again.
             case.annotate(ENDED, None);
         }
-        let removing =
-            remove_keys::<ApiError>(&requests, case.node, None, async || Ok(None), no_machine);
+        let removing = remove_keys::<ApiError>(
+            &requests,
+            case.node,
+            None,
+            async || Ok(None),
+            nothing_elsewhere,
+        );
         let removed = RUNTIME.block_on(removing).expect("answers");
         assert_eq!(removed, KeysRemoved::Nothing);
     });
@@ -352,7 +370,8 @@ fn keys_without_a_lock_id_go_but_not_those_of_a_lock_that_came_meanwhile() {
             assert!(matches!(set, KeysSet::Done(_)), "{set:?}");
             Ok(None)
         };
-        let removing = remove_keys::<ApiError>(&requests, case.node, None, shown, no_machine);
+        let removing =
+            remove_keys::<ApiError>(&requests, case.node, None, shown, nothing_elsewhere);
         let removed = RUNTIME.block_on(removing).expect("it ends");
         assert_eq!(removed, KeysRemoved::StillHeld);
         assert_eq!(
@@ -362,7 +381,8 @@ fn keys_without_a_lock_id_go_but_not_those_of_a_lock_that_came_meanwhile() {
 
         case.annotate(LOCK_ID, None);
         let shown = async || Ok(None);
-        let removing = remove_keys::<ApiError>(&requests, case.node, None, shown, no_machine);
+        let removing =
+            remove_keys::<ApiError>(&requests, case.node, None, shown, nothing_elsewhere);
         assert_removed(&RUNTIME.block_on(removing).expect("it ends"));
         assert_eq!(case.annotations(), BTreeMap::new());
     });
@@ -387,9 +407,18 @@ fn a_forged_list_of_keys_removes_only_opt_outs() {
             let removed = RUNTIME.block_on(async {
                 match clears {
                     false => {
-                        remove_keys::<ApiError>(&requests, case.node, None, shown, no_machine).await
+                        remove_keys::<ApiError>(
+                            &requests,
+                            case.node,
+                            None,
+                            shown,
+                            nothing_elsewhere,
+                        )
+                        .await
                     }
-                    true => clear_keys::<ApiError>(&requests, case.node, shown, no_machine).await,
+                    true => {
+                        clear_keys::<ApiError>(&requests, case.node, shown, nothing_elsewhere).await
+                    }
                 }
             });
             removed.expect("it ends");
@@ -407,17 +436,19 @@ fn the_machine_of_a_lock_that_came_meanwhile_is_not_forgotten() {
         let of = |lock_id: &str| {
             let mut keys = keys();
             keys.labels = map(&[("kubectl-maint.dev/held", "true")]);
-            keys.machine = Some(MachineRecord {
+            let machine = MachineRecord {
                 name: format!("m-{lock_id}"),
                 ..MachineRecord::default()
-            });
+            };
+            keys.elsewhere.machine = Some(Box::new(machine));
             keys
         };
         case.set("c", &of("c"));
         let (uid, requests) = (case.uid(), case.requests());
         let calls = RefCell::new(Vec::new());
-        let remove_from_machine = async |record: &MachineRecord, ended: &str| {
+        let remove_elsewhere = async |elsewhere: &Elsewhere, ended: &str| {
             let is_first = calls.borrow().is_empty();
+            let record = elsewhere.machine.as_ref().expect("a record");
             let call = (record.name.clone(), ended.to_owned());
             calls.borrow_mut().push(call);
             if is_first {
@@ -427,16 +458,57 @@ fn the_machine_of_a_lock_that_came_meanwhile_is_not_forgotten() {
                 let set = setting.await.expect("it is written");
                 assert!(matches!(set, KeysSet::Done(_)), "{set:?}");
             }
-            true
+            Elsewhere::default()
         };
         let shown = async || Ok(Some("b".to_owned()));
         let removing =
-            remove_keys::<ApiError>(&requests, case.node, Some("b"), shown, remove_from_machine);
+            remove_keys::<ApiError>(&requests, case.node, Some("b"), shown, remove_elsewhere);
         RUNTIME.block_on(removing).expect("it ends");
         let expected = [("m-c", "c"), ("m-b", "b")];
         let expected = expected.map(|(name, lock_id)| (name.to_owned(), lock_id.to_owned()));
         assert_eq!(calls.into_inner(), expected);
         assert_eq!(case.annotations().get(LOCK_ID), None);
+    });
+}
+
+/// A write for a lock may arrive when another lock has the Node.
+#[test]
+fn a_medik8s_lease_is_taken_and_released_only_for_its_own_lock() {
+    on_both("keys-medik8s", |case| {
+        let namespace = json!({"metadata": {"name": "medik8s-leases"}});
+        let request = Request::post("/api/v1/namespaces")
+            .header(http::header::CONTENT_TYPE, "application/json")
+            .body(namespace.to_string().into_bytes())
+            .expect("a request");
+        let created: Result<Value, _> = RUNTIME.block_on(case.admin.request(request));
+        created.expect("a namespace");
+        let (uid, requests) = (case.uid(), case.requests());
+        let now = || Now::at(Instant::from(chrono::Utc::now()));
+        let hold = |lock_id: &str, held: &[bool]| {
+            let answers = RefCell::new(held.iter());
+            let is_held = async || Ok(*answers.borrow_mut().next().expect("an answer"));
+            let of = case.lock(&uid, lock_id);
+            let holding = hold_medik8s_lease::<ApiError>(&requests, of, now, is_held);
+            RUNTIME.block_on(holding).expect("it is written")
+        };
+        let release = |ended: &str, shown: Option<&str>| {
+            let shown = async || Ok(shown.map(ToOwned::to_owned));
+            let releasing = release_medik8s_lease::<ApiError>(&requests, case.node, ended, shown);
+            RUNTIME.block_on(releasing).expect("it is deleted")
+        };
+        assert_eq!(hold("u.1.a", &[true, true]), LeaseHeld::Done);
+        assert_eq!(hold("u.1.a", &[]), LeaseHeld::Done);
+        // The next lock takes it over.
+        assert_eq!(hold("u.2.b", &[true, true]), LeaseHeld::Done);
+        assert_eq!(release("u.1.a", Some("u.2.b")), LeaseReleased::StillHeld);
+        assert_eq!(hold("u.2.b", &[]), LeaseHeld::Done);
+        assert_eq!(release("u.2.b", Some("u.2.b")), LeaseReleased::Done);
+        // Nothing is written for a lock that has ended, and a lock that ended meanwhile leaves nothing.
+        assert_eq!(hold("u.3.c", &[false]), LeaseHeld::LockEnded);
+        assert_eq!(hold("u.3.c", &[true, false]), LeaseHeld::LockEnded);
+        assert_eq!(hold("u.4.d", &[true, true]), LeaseHeld::Done);
+        assert_eq!(release("", Some("u.5.e")), LeaseReleased::Done);
+        assert_eq!(release("", None), LeaseReleased::Done);
     });
 }
 

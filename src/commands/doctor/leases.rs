@@ -2,13 +2,18 @@
 
 use std::collections::HashMap;
 
+use chrono::SecondsFormat;
 use http::Method;
 use maintenance_lease::{Accept, AnyLease, ApiError, Call, NAMESPACE, NodeLease, escape};
 use serde_json::json;
 
 use super::policies::InForce;
 use crate::findings::{Finding, Source};
+use crate::output::notice::{Event, Notice};
 use crate::run::session::Session;
+use crate::run::webhook;
+use crate::words::holder_name::person;
+use crate::words::webhook::overdue_hold;
 
 /// The locks of all nodes, by node.
 pub(super) type Leases = HashMap<String, NodeLease>;
@@ -37,6 +42,36 @@ pub(super) async fn check(
         }
     }
     Finding::Repaired(nodes)
+}
+
+/// The holds that are past their expected end, and the messages about them.
+pub(super) fn overdue(session: &Session<'_>, leases: &Leases) -> (Option<Finding>, Vec<Notice>) {
+    let now = session.locks.server_time().now();
+    let holds = leases.values().filter(|lease| lease.is_hold());
+    let overdue = holds.filter_map(|lease| Some((lease, lease.overdue_for(now)?)));
+    let mut overdue: Vec<_> = overdue.collect();
+    overdue.sort_unstable_by(|(a, _), (b, _)| a.node().cmp(b.node()));
+    let notices = overdue.iter().map(|(lease, ago)| Notice {
+        text: overdue_hold(lease, *ago),
+        event: Event::Overdue,
+        nodes: vec![lease.node().to_owned()],
+        holder: person(lease),
+        api_user: lease.api_user().map(ToOwned::to_owned),
+        reason: lease.reason().map(ToOwned::to_owned),
+        ticket: lease.ticket().map(ToOwned::to_owned),
+        expected_until: lease
+            .hold_until()
+            .map(|until| until.to_rfc3339_opts(SecondsFormat::Secs, true)),
+        ..webhook::notice(session)
+    });
+    let notices = notices.collect();
+    let found = overdue.into_iter();
+    let found = found.map(|(lease, ago)| (lease.node().to_owned(), person(lease), ago));
+    let found: Vec<_> = found.collect();
+    (
+        (!found.is_empty()).then_some(Finding::Overdue(found)),
+        notices,
+    )
 }
 
 async fn repair(session: &Session<'_>, lease: &AnyLease) -> Result<(), ApiError> {

@@ -3,20 +3,25 @@
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::coordination::v1::Lease;
 use maintenance_lease::{ApiError, MEDIK8S_LEASES};
-use other_tools::{kured_locks, medik8s_finding};
+use other_tools::{kured_locks, lock_of_medik8s_lease, medik8s_finding};
 use pod_safety::cluster::Reader;
 
 use crate::findings::{Finding, KURED_LOCK, Source};
+use crate::run::session::Session;
 
-/// Who holds them, and for which nodes.
-pub(super) async fn check(reader: &Reader) -> Vec<Finding> {
+/// Who holds them, and for which nodes. Also the medik8s Leases that locks hold which have ended or expired.
+pub(super) async fn check(session: &Session<'_>, reader: &Reader, fix: bool) -> Vec<Finding> {
     let of_kured = kured(reader).await;
     let of_kured =
         of_kured.unwrap_or_else(|error| Some(Finding::unread(Source::KuredLock, &error.into())));
-    let of_medik8s = medik8s(reader).await;
-    let of_medik8s = of_medik8s
-        .unwrap_or_else(|error| Some(Finding::unread(Source::Medik8sLeases, &error.into())));
-    let mut found: Vec<Finding> = of_kured.into_iter().chain(of_medik8s).collect();
+    let mut found: Vec<Finding> = of_kured.into_iter().collect();
+    match medik8s(reader).await {
+        Ok((held, of_locks)) => {
+            found.extend((!held.is_empty()).then_some(Finding::Medik8sLeases(held)));
+            found.extend(left_over(session, of_locks, fix).await);
+        }
+        Err(error) => found.push(Finding::unread(Source::Medik8sLeases, &error.into())),
+    }
     if found.is_empty() {
         found.push(Finding::NoOtherLock);
     }
@@ -39,15 +44,46 @@ async fn kured(reader: &Reader) -> Result<Option<Finding>, ApiError> {
     Ok((!locks.is_empty()).then_some(Finding::KuredLocks(locks)))
 }
 
-async fn medik8s(reader: &Reader) -> Result<Option<Finding>, ApiError> {
+/// Nodes, each with the holder of its medik8s Lease, or the id of the lock that holds it.
+type ByNode = Vec<(String, String)>;
+
+/// The medik8s Leases of others, and those of locks.
+async fn medik8s(reader: &Reader) -> Result<(ByNode, ByNode), ApiError> {
     let path = format!("/apis/coordination.k8s.io/v1/namespaces/{MEDIK8S_LEASES}/leases");
     let now = reader.now();
-    let held = reader.select(&path, "", |lease: Lease| {
-        let holder = medik8s_finding(&lease, now)?.detail?;
+    let all = reader.select(&path, "", |lease: Lease| {
+        let holder = medik8s_finding(&lease, now).and_then(|finding| finding.detail);
+        let lock_id = lock_of_medik8s_lease(&lease).map(ToOwned::to_owned);
         let name = lease.metadata.name?;
         let node = name.strip_prefix("node-").unwrap_or(&name);
-        Some((node.to_owned(), holder))
+        (holder.is_some() || lock_id.is_some()).then(|| (node.to_owned(), holder, lock_id))
     });
-    let held = held.await?;
-    Ok((!held.is_empty()).then_some(Finding::Medik8sLeases(held)))
+    let (mut held, mut of_locks) = (Vec::new(), Vec::new());
+    for (node, holder, lock_id) in all.await? {
+        held.extend(holder.map(|holder| (node.clone(), holder)));
+        of_locks.extend(lock_id.map(|lock_id| (node, lock_id)));
+    }
+    Ok((held, of_locks))
+}
+
+/// The Leases `of_locks` that have ended or expired. Most have a record on their Node, and were removed with it.
+async fn left_over(session: &Session<'_>, of_locks: ByNode, fix: bool) -> Option<Finding> {
+    let (mut left, mut removed) = (Vec::new(), Vec::new());
+    for (node, lock_id) in of_locks {
+        let shown = || session.current_lock_id(&node);
+        // What can't be read is not known to be left over.
+        if shown().await.map_or(true, |shown| shown == Some(lock_id)) {
+            continue;
+        }
+        if fix && session.release_medik8s_lease(&node, "", shown).await {
+            removed.push(node);
+        } else {
+            left.push(node);
+        }
+    }
+    match (left.is_empty(), removed.is_empty()) {
+        (true, true) => None,
+        (true, false) => Some(Finding::Medik8sLeasesDeleted(removed)),
+        (false, _) => Some(Finding::StaleMedik8sLeases(left)),
+    }
 }

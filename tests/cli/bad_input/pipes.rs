@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::support::on_both;
+use crate::support::{holder_of, on_both};
 
 #[test]
 fn nobody_reads_stdout() {
@@ -97,6 +97,33 @@ fn a_result_that_cannot_be_written_is_an_error() {
             );
             assert_eq!(output.status.code(), Some(1), "{words:?}: {stderr}");
         }
+    });
+}
+
+/// Nobody knows the lock id.
+#[test]
+fn a_lock_whose_id_nobody_reads_is_released() {
+    on_both("pipes-unread", |cluster| {
+        let node = cluster.node("worker-1");
+        for words in [
+            &["acquire", &node, "-o", "lock-id"][..],
+            &["acquire", &node, "-o", "json", "--protect"],
+            &["hold", &node, "-m", "disk", "-o", "yaml"],
+        ] {
+            let run = cluster.maint(words).unread_stdout().run();
+            assert_eq!(run.code, 1, "{run}");
+            assert!(
+                run.stderr
+                    .contains("error: could not write the result: broken pipe\n"),
+                "{run}"
+            );
+            let released = "node/worker-1 was released again, because";
+            assert!(run.to_string().contains(released), "{run}");
+            assert_eq!(holder_of(cluster, &node), None, "{run}");
+        }
+        // A dry run has no lock to release.
+        let dry = cluster.maint(["acquire", &node, "-o", "json", "--dry-run=server"]);
+        assert_eq!(dry.unread_stdout().run().code, 0);
     });
 }
 

@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 
 use super::cluster::Cluster;
 
+/// The path of medik8s' Leases.
+pub(crate) const MEDIK8S: &str = "/apis/coordination.k8s.io/v1/namespaces/medik8s-leases/leases";
+
 /// The paths of the Machines.
 const CLUSTER_API: &str = "/apis/cluster.x-k8s.io/v1beta2/namespaces/default/machines";
 const OPENSHIFT: &str = "/apis/machine.openshift.io/v1beta1/namespaces/default/machines";
@@ -63,6 +66,19 @@ impl Cluster {
             }),
         );
         format!("{path}/{name}")
+    }
+
+    /// Creates the namespace of medik8s' Leases, if another test has not.
+    pub(crate) fn install_medik8s(&self) {
+        let namespace = json!({
+            "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "medik8s-leases"},
+        });
+        if self
+            .try_send("POST", "/api/v1/namespaces", Some(&namespace))
+            .is_err()
+        {
+            self.get("/api/v1/namespaces/medik8s-leases");
+        }
     }
 
     /// A kubeconfig for this cluster, with more contexts: those that other kubeconfigs use.

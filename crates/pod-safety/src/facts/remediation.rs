@@ -2,6 +2,7 @@
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
+use maintenance_lease::MEDIK8S_HOLDER;
 use maintenance_lease::protocol::{Now, Span, has_expired};
 
 use crate::constants::MEDIK8S;
@@ -27,7 +28,7 @@ pub enum Remediation {
 }
 
 impl Remediation {
-    /// That of `lease` (`None`: there is none).
+    /// That of `lease` (`None`: there is none). A Lease that a lock holds keeps the operators off.
     #[must_use]
     pub fn of(lease: Option<&Lease>, now: Now) -> Self {
         let running = lease.and_then(|lease| {
@@ -35,7 +36,7 @@ impl Remediation {
             let holder = spec
                 .holder_identity
                 .clone()
-                .filter(|holder| !holder.is_empty())?;
+                .filter(|holder| !["", MEDIK8S_HOLDER].contains(&&**holder))?;
             let renewed = micro_instant(spec.renew_time.as_ref().or(spec.acquire_time.as_ref())?);
             let seconds = u32::try_from(spec.lease_duration_seconds.unwrap_or(0)).unwrap_or(0);
             let end = renewed + Span::seconds(seconds);
@@ -73,7 +74,27 @@ fn is_medik8s(key: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use maintenance_lease::protocol::Instant;
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn the_lease_of_a_lock_is_no_remediation() {
+        let now = Now::at(Instant::from_micros(1_772_366_400_000_000));
+        let by = |holder: &str| {
+            let lease = json!({"spec": {
+                "holderIdentity": holder,
+                "renewTime": "2026-03-01T11:59:00.000000Z",
+                "leaseDurationSeconds": 600,
+            }});
+            let lease: Lease = serde_json::from_value(lease).expect("a Lease");
+            Remediation::of(Some(&lease), now)
+        };
+        let holder = "node-healthcheck".to_owned();
+        assert_eq!(by("node-healthcheck"), Remediation::Running { holder });
+        assert_eq!(by(MEDIK8S_HOLDER), Remediation::None);
+    }
 
     #[test]
     fn taints_of_medik8s_are_in_its_domain_or_below() {

@@ -1,0 +1,95 @@
+//! A web server that takes messages: no API server, but reached with the same proxies and, as kubectl reaches one without an
+//! authority of its own, with the system's authorities.
+
+use http::header::{AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
+use http::{HeaderValue, Method, Request, StatusCode, Uri};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use kube::client::Body;
+
+use super::dial::{Dialer, authority, basic, credentials};
+use super::environment::Environment;
+use super::error::{ConnectError, causes};
+use super::{proxy, tls};
+
+/// A URL that takes messages. It may hold a secret, so nothing here prints it.
+pub struct Webhook {
+    client: legacy::Client<HttpsConnector<Dialer>, Body>,
+    url: Uri,
+    user_agent: &'static str,
+}
+
+impl Webhook {
+    /// The one at `url`. Sends nothing.
+    ///
+    /// # Errors
+    /// In words, if `url` is no `http` or `https` URL, or if the proxy or the system's authorities can't be used.
+    pub fn new(
+        url: &str,
+        environment: &Environment,
+        user_agent: &'static str,
+    ) -> Result<Self, String> {
+        let url: Option<Uri> = url.parse().ok();
+        let is_web =
+            |url: &Uri| matches!(url.scheme_str(), Some("http" | "https")) && url.host().is_some();
+        let url = url.filter(is_web);
+        let url = url.ok_or_else(|| "it is not an http or https URL".to_owned())?;
+        let words = |error: ConnectError| error.to_string();
+        let proxy = proxy::choose(&url, None, environment).map_err(words)?;
+        let is_secure = |url: &Uri| url.scheme_str() == Some("https");
+        let trust = match is_secure(&url) || proxy.as_ref().is_some_and(is_secure) {
+            true => tls::system_trust(&url).map_err(words)?,
+            false => tls::no_trust(),
+        };
+        let dialer = Dialer::new(None, proxy, || trust.clone());
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(trust.clone())
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(dialer);
+        let mut client = legacy::Client::builder(TokioExecutor::new());
+        client
+            .timer(TokioTimer::new())
+            .pool_timer(TokioTimer::new());
+        Ok(Self {
+            client: client.build(connector),
+            url,
+            user_agent,
+        })
+    }
+
+    /// The host and port, which hold no secret.
+    #[must_use]
+    pub fn host(&self) -> String {
+        authority(&self.url)
+    }
+
+    /// Posts JSON, and returns the status of the answer.
+    ///
+    /// # Errors
+    /// In words, if there is no answer.
+    ///
+    /// # Caveats
+    /// There is no time limit. Dropping this future abandons the answer. The message may still arrive.
+    pub async fn post(&self, json: Vec<u8>) -> Result<StatusCode, String> {
+        let mut request = Request::builder()
+            .method(Method::POST)
+            .uri(&self.url)
+            .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
+            .header(USER_AGENT, HeaderValue::from_static(self.user_agent));
+        let user = credentials(&self.url);
+        if let Some(Ok(user)) = user.map(|(name, password)| basic(&name, &password)) {
+            request = request.header(AUTHORIZATION, user);
+        }
+        let request = request.body(Body::from(json));
+        let request = request.map_err(|error| error.to_string())?;
+        match self.client.request(request).await {
+            Ok(answer) => Ok(answer.status()),
+            Err(error) => Err(match ConnectError::classify_cause(&error) {
+                Some(known) => known.to_string(),
+                None => causes(&error).last().unwrap_or(&error).to_string(),
+            }),
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! The Lease that operators of medik8s take before they work on a node. A lock can hold it, so that they do not begin.
+//!
+//! medik8s honours a Lease until its time is over, whoever holds it, and deletes its own after use. A lock takes only a Lease
+//! that is free or has expired. The Node has a record of it before that write and until it is deleted.
+
+use http::Method;
+use k8s_openapi::api::coordination::v1::Lease;
+use maintenance_lease::protocol::{Now, Span};
+use maintenance_lease::{Accept, ApiError, Call, MEDIK8S_HOLDER, MEDIK8S_LEASES, Requests};
+use serde_json::{Value, json};
+
+use crate::apply::KeysOfLock;
+use crate::findings::{medik8s_lease_path, valid_medik8s_holder};
+use crate::node_keys::{FIELD_MANAGER, LOCK_ID, annotation};
+use crate::writes::{MERGE, Tries, patch};
+
+/// The longest duration that the API server accepts, in seconds: 68 years.
+const FOREVER: i32 = i32::MAX;
+
+/// The result of [`hold_medik8s_lease`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LeaseHeld {
+    /// The lock holds it.
+    Done,
+    /// This holder has it. Nothing was written.
+    Busy(String),
+    /// The cluster has no namespace for these Leases.
+    NoNamespace,
+    /// The lock has ended, or is being ended. It does not hold the Lease.
+    LockEnded,
+}
+
+/// The result of [`release_medik8s_lease`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaseReleased {
+    /// No ended lock holds it. It was deleted, or does not exist, or somebody else has it.
+    Done,
+    /// The lock that the maintenance Lease shows holds it. It was left as it is.
+    StillHeld,
+}
+
+/// The lock that holds this medik8s Lease; `None`: no lock does.
+#[must_use]
+pub fn lock_of_medik8s_lease(lease: &Lease) -> Option<&str> {
+    is_ours(lease).then(|| annotation(&lease.metadata, LOCK_ID).unwrap_or_default())
+}
+
+/// Takes the medik8s Lease of the Node for a lock, unless somebody else has it.
+///
+/// `is_held` reads whether the maintenance Lease still shows the lock id. It is called before the write, and after it.
+///
+/// # Errors
+/// If the Lease can't be read or written, or keeps changing. Also the errors of `is_held`.
+///
+/// # Caveats
+/// Dropping this future abandons the answer. The Lease may still be taken.
+pub async fn hold_medik8s_lease<E: From<ApiError>>(
+    requests: &Requests,
+    of: KeysOfLock<'_>,
+    now: impl Fn() -> Now,
+    is_held: impl AsyncFn() -> Result<bool, E>,
+) -> Result<LeaseHeld, E> {
+    let mut tries = Tries::default();
+    loop {
+        let found = read(requests, of.node).await?;
+        if let Some(lease) = &found
+            && let Some(holder) = valid_medik8s_holder(lease, now())
+        {
+            if lock_of_medik8s_lease(lease) == Some(of.lock_id) {
+                return Ok(LeaseHeld::Done);
+            }
+            if !is_ours(lease) {
+                return Ok(LeaseHeld::Busy(holder.to_owned()));
+            }
+        }
+        if !is_held().await? {
+            return Ok(LeaseHeld::LockEnded);
+        }
+        match write(requests, of, found.as_ref(), now()).await {
+            Ok(()) => break,
+            Err(error) if error.is_missing_namespace(MEDIK8S_LEASES) => {
+                return Ok(LeaseHeld::NoNamespace);
+            }
+            Err(error) => tries.wait(error).await?,
+        }
+    }
+    // A release in between found nothing to delete.
+    if is_held().await? {
+        return Ok(LeaseHeld::Done);
+    }
+    delete_if::<E>(requests, of.node, async |id| Ok(id == of.lock_id)).await?;
+    Ok(LeaseHeld::LockEnded)
+}
+
+/// Deletes the medik8s Lease of the Node if a lock that has ended holds it, or the lock `ended`, which is to end.
+///
+/// `shown` reads the lock id that the maintenance Lease shows. It is called if another lock than `ended` holds the Lease.
+///
+/// # Errors
+/// If the Lease can't be read or deleted, or keeps changing. Also the errors of `shown`.
+///
+/// # Caveats
+/// Dropping this future abandons the answer. The Lease may still be deleted.
+pub async fn release_medik8s_lease<E: From<ApiError>>(
+    requests: &Requests,
+    node: &str,
+    ended: &str,
+    shown: impl AsyncFn() -> Result<Option<String>, E>,
+) -> Result<LeaseReleased, E> {
+    let has_ended =
+        async |lock_id: &str| Ok(lock_id == ended || shown().await?.as_deref() != Some(lock_id));
+    delete_if(requests, node, has_ended).await
+}
+
+/// Deletes the medik8s Lease of the Node if the lock that holds it `has_ended`.
+async fn delete_if<E: From<ApiError>>(
+    requests: &Requests,
+    node: &str,
+    has_ended: impl AsyncFn(&str) -> Result<bool, E>,
+) -> Result<LeaseReleased, E> {
+    let mut tries = Tries::default();
+    loop {
+        let Some(lease) = read(requests, node).await? else {
+            return Ok(LeaseReleased::Done);
+        };
+        let Some(lock_id) = lock_of_medik8s_lease(&lease) else {
+            return Ok(LeaseReleased::Done);
+        };
+        if !has_ended(lock_id).await? {
+            return Ok(LeaseReleased::StillHeld);
+        }
+        match delete(requests, node, &lease).await {
+            Ok(()) => return Ok(LeaseReleased::Done),
+            Err(error) if error.is_not_found() => return Ok(LeaseReleased::Done),
+            Err(error) => tries.wait(error).await?,
+        }
+    }
+}
+
+fn is_ours(lease: &Lease) -> bool {
+    let spec = lease.spec.as_ref();
+    spec.and_then(|spec| spec.holder_identity.as_deref()) == Some(MEDIK8S_HOLDER)
+}
+
+async fn read(requests: &Requests, node: &str) -> Result<Option<Lease>, ApiError> {
+    let call = Call::get(medik8s_lease_path(node), Accept::Json);
+    match requests.call(&call).await {
+        Ok(answer) => serde_json::from_slice(&answer)
+            .map(Some)
+            .map_err(|error| ApiError::Unreadable(error.to_string())),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Creates the Lease, or replaces the `found` one if nobody has changed it since.
+async fn write(
+    requests: &Requests,
+    of: KeysOfLock<'_>,
+    found: Option<&Lease>,
+    now: Now,
+) -> Result<(), ApiError> {
+    let path = medik8s_lease_path(of.node);
+    match found {
+        Some(found) => patch(requests, &path, MERGE, &body(of, Some(found), now)).await,
+        None => {
+            let (leases, _) = path.rsplit_once('/').expect("the path of an object");
+            let body = body(of, None, now).to_string();
+            let call = Call {
+                method: Method::POST,
+                path: format!("{leases}?fieldManager={FIELD_MANAGER}"),
+                accept: Accept::Json,
+                body: Some(("application/json", body.into_bytes())),
+            };
+            requests.call(&call).await.map(drop)
+        }
+    }
+}
+
+fn body(of: KeysOfLock<'_>, found: Option<&Lease>, now: Now) -> Value {
+    let spec = found.and_then(|found| found.spec.as_ref());
+    let before = spec.and_then(|spec| spec.lease_transitions);
+    let transitions = found.map_or(0, |_| before.unwrap_or(0).checked_add(1).unwrap_or(0));
+    // medik8s ignores a Lease that begins in the future of its own clock.
+    let time = (now.earliest - Span::seconds(1)).to_chrono();
+    let time = time.map(|time| time.to_rfc3339_opts(chrono::SecondsFormat::Micros, true));
+    json!({
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {
+            "name": format!("node-{}", of.node),
+            "resourceVersion": found.and_then(|found| found.metadata.resource_version.clone()),
+            "annotations": {LOCK_ID: of.lock_id},
+            // The Lease goes with its Node, as those of medik8s do.
+            "ownerReferences": [{
+                "apiVersion": "v1", "kind": "Node", "name": of.node, "uid": of.uid,
+            }],
+        },
+        "spec": {
+            "holderIdentity": MEDIK8S_HOLDER,
+            "acquireTime": time,
+            "renewTime": time,
+            "leaseDurationSeconds": FOREVER,
+            "leaseTransitions": transitions,
+        },
+    })
+}
+
+/// Deletes this version of the Lease.
+async fn delete(requests: &Requests, node: &str, lease: &Lease) -> Result<(), ApiError> {
+    let metadata = &lease.metadata;
+    let options = json!({
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "preconditions": {"uid": metadata.uid, "resourceVersion": metadata.resource_version},
+    });
+    let call = Call {
+        method: Method::DELETE,
+        path: medik8s_lease_path(node),
+        accept: Accept::Json,
+        body: Some(("application/json", options.to_string().into_bytes())),
+    };
+    requests.call(&call).await.map(drop)
+}
