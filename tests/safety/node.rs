@@ -160,10 +160,10 @@ fn a_node_that_lives_or_is_somebody_elses_stays_unless_that_is_overridden() {
             ("target", Some("Ok")),
             ("node-alive", Some("Blocker")),
             ("lease", Some("Blocker")),
-            ("lease-goes", Some("Info")),
+            ("lease-deleted", Some("Info")),
             ("rights", Some("Ok")),
         ]);
-        let words = levels.words("lease-goes");
+        let words = levels.words("lease-deleted");
         assert!(words.contains("bob@laptop may still act for"), "{words}");
         let all = ["--accept-risk", "-m", "why"];
         let run = force_delete(fixture, &all).run();

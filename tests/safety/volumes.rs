@@ -156,7 +156,7 @@ fn the_access_modes_of_a_volume_show_whether_two_nodes_may_write() {
             ("volume-attached", None),
         ]);
         let words = levels.words("volume-unguarded");
-        let message = "crowd (ReadWriteMany: a second node gets it at once)";
+        let message = "crowd (ReadWriteMany: Kubernetes attaches it to a second node immediately)";
         assert!(words.contains(message), "{words}");
         // The mode is the scheduler's promise about pods that are there: a server of files knows no pods.
         fixture

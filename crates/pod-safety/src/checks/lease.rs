@@ -10,7 +10,7 @@ use crate::words::age;
 
 const ID: &str = "lease";
 const EXPIRED: &str = "lease-expired";
-const GOES: &str = "lease-goes";
+const DELETED: &str = "lease-deleted";
 const FENCES: &str = "fenced the node and has it on hold until it is unfenced";
 const REMEDIATION: &str = "remediation";
 
@@ -99,7 +99,7 @@ pub(super) fn goes_with_its_node(lock: &Known<Lock>, now: Now) -> Verdict {
                 Some(until) => format!(" for up to {}: tell them", age(*until - now.latest)),
             };
             Verdict::info(
-                GOES,
+                DELETED,
                 format!(
                     "the lock is deleted with the Node, and {} may still act{until}",
                     visible(person(holder))
@@ -107,11 +107,11 @@ pub(super) fn goes_with_its_node(lock: &Known<Lock>, now: Now) -> Verdict {
             )
         }
         Known::Yes(Lock::Free | Lock::Own { .. } | Lock::Expired { .. }) => Verdict::ok(
-            GOES,
+            DELETED,
             "the lock is deleted with the Node, and nobody else holds it",
         ),
         Known::Unknown(_) => Verdict::info(
-            GOES,
+            DELETED,
             "the lock is deleted with the Node, and its holder is unknown",
         ),
     }

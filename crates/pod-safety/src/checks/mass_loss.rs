@@ -50,13 +50,12 @@ mod tests {
         assert_eq!(level, Level::Risk);
         assert_eq!(
             words,
-            "3 of 3 nodes of zone a are unreachable: 0 of 6 nodes in other zones are too, and the zone may be cut off \
+            "3 of 3 nodes of zone a are unreachable: 0 of 6 nodes in other zones are unreachable, and the zone may be cut off \
              from the control plane, with all of its nodes still running"
         );
         let (level, words) = check(1, 1, 2, 2);
         assert_eq!(level, Level::Risk);
-        let all =
-            "2 of 2 nodes in other zones are too, and the control plane itself may be cut off";
+        let all = "2 of 2 nodes in other zones are unreachable, and the control plane itself may be cut off";
         assert!(words.contains(all), "{words}");
         assert_eq!(super::check(&forbidden()).level, Level::Unread);
     }

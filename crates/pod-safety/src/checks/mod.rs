@@ -72,7 +72,7 @@ pub const INFOS: [&str; 7] = [
     "node-unreachable",
     "node-gone",
     "fenced",
-    "lease-goes",
+    "lease-deleted",
     "finalizers",
     "pdb",
     "replacement",

@@ -60,9 +60,10 @@ fn of_present(node: &PresentNode, now: Now) -> Vec<Verdict> {
         (_, Some(KubeletState::Alive)) => vec![alive(
             "the kubelet itself reports the node as not ready, so the kubelet is alive",
         )],
-        (_, None) => vec![Verdict::unread(
+        (_, None) => vec![Verdict::unread_beside(
             NODE_ALIVE,
-            &format!("{described}; whether its kubelet is alive"),
+            &described,
+            "whether its kubelet is alive",
             &why_unknown(state, now),
         )],
         (_, Some(KubeletState::Late | KubeletState::Unreachable)) => vec![Verdict::info(
@@ -178,9 +179,10 @@ fn of_gone(heartbeat: &Known<Option<Heartbeat>>, now: Now) -> Vec<Verdict> {
                 "there is no such Node: the pod garbage collector usually deletes it within {gc}"
             ),
         )],
-        Known::Unknown(why) => vec![Verdict::unread(
+        Known::Unknown(why) => vec![Verdict::unread_beside(
             NODE_ALIVE,
-            "there is no such Node; whether a kubelet of that name is alive",
+            "there is no such Node",
+            "whether a kubelet of that name is alive",
             &why,
         )],
     }
@@ -224,24 +226,18 @@ fn of_unread(
             marks.join(", ")
         ),
     };
-    let (what, why) = match heartbeat {
-        Known::Yes(Some(renewed)) => (
-            format!(
-                "{telling}; its last heartbeat is {} old; the state of the node",
-                age(renewed.age(now))
-            ),
-            why,
+    let known = match heartbeat {
+        Known::Yes(Some(renewed)) => format!(
+            "{telling}; its last heartbeat is {} old",
+            age(renewed.age(now))
         ),
-        Known::Yes(None) => (
-            format!("{telling}; it has no heartbeat; the state of the node"),
-            why,
-        ),
-        Known::Unknown(Why::Inconclusive(ahead)) => {
-            (format!("{telling}; {ahead}; the state of the node"), why)
+        Known::Yes(None) => format!("{telling}; it has no heartbeat"),
+        Known::Unknown(Why::Inconclusive(ahead)) => format!("{telling}; {ahead}"),
+        Known::Unknown(_) => {
+            return Verdict::unread_beside(NODE_ALIVE, &telling, "heartbeat of the node", why);
         }
-        Known::Unknown(_) => (format!("{telling}; its heartbeat"), why),
     };
-    Verdict::unread(NODE_ALIVE, &what, why)
+    Verdict::unread_beside(NODE_ALIVE, &known, "state of the node", why)
 }
 
 #[cfg(test)]
@@ -337,16 +333,16 @@ mod tests {
             ),
             (
                 node(Status::False, Known::Yes(None)),
-                "the kubelet has reported the node as not ready for 9m; whether its kubelet is alive: it has no heartbeat",
+                "the kubelet has reported the node as not ready for 9m; unknown whether its kubelet is alive: it has no heartbeat",
             ),
             (
                 node(Status::Unknown, ahead()),
-                "the node has been unreachable for 9m; whether its kubelet is alive: its heartbeat is 70m ahead of \
+                "the node has been unreachable for 9m; unknown whether its kubelet is alive: its heartbeat is 70m ahead of \
                  the clock",
             ),
             (
                 there(),
-                "the node has no Ready condition; whether its kubelet is alive: it has no heartbeat",
+                "the node has no Ready condition; unknown whether its kubelet is alive: it has no heartbeat",
             ),
         ] {
             let words = words(there);

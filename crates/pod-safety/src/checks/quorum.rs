@@ -36,7 +36,7 @@ pub(super) fn check(pod: &PodSnapshot, owner: &Owner) -> Option<Verdict> {
         // Two form no quorum.
         (2, _) => Verdict::info(
             ID,
-            "the other member is ready; if one is the primary, check first which: this is unknown here",
+            "the other member is ready; if one of them is the primary, check which one first (not checked here)",
         ),
         _ if ready >= siblings.majority() => Verdict::info(
             ID,

@@ -79,7 +79,14 @@ impl Verdict {
             true => Level::Ok,
             false => Level::Unread,
         };
-        Self::new(id, level, format!("{what}: {why}"))
+        Self::new(id, level, format!("unknown {what}: {why}"))
+    }
+
+    /// The same after what is `known`.
+    pub(super) fn unread_beside(id: &'static str, known: &str, what: &str, why: &Why) -> Self {
+        let unread = Self::unread(id, what, why);
+        let words = format!("{known}; {}", unread.words);
+        Self { words, ..unread }
     }
 
     /// The same finding, about these objects.

@@ -189,7 +189,7 @@ impl Zone {
         let Nodes { all, unreachable } = self.others;
         let compared = match all {
             0 => String::new(),
-            _ => format!("{unreachable} of {all} nodes in other zones are too, and "),
+            _ => format!("{unreachable} of {all} nodes in other zones are unreachable, and "),
         };
         let which = match all == 0 || self.is_all() {
             true => "the control plane itself may be cut off",

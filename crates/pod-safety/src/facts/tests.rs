@@ -246,7 +246,7 @@ fn volumes_that_several_nodes_may_attach_are_not_guarded() {
     let (once, many, reads) = ("ReadWriteOnce", "ReadWriteMany", "ReadOnlyMany");
     assert_eq!(found(&[once], &[once], csi()), attached);
     let shared = |modes: &str| {
-        let kind = format!("{modes}: a second node gets it at once");
+        let kind = format!("{modes}: Kubernetes attaches it to a second node immediately");
         (Known::Yes(Some(kind)), Known::Yes(None))
     };
     assert_eq!(found(&[many], &[many], csi()), shared(many));

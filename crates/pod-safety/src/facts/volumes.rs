@@ -176,7 +176,7 @@ impl VolumeContext<'_> {
                     [] => "no access mode".to_owned(),
                     modes => modes.join(", "),
                 };
-                let kind = format!("{modes}: a second node gets it at once");
+                let kind = format!("{modes}: Kubernetes attaches it to a second node immediately");
                 (Known::Yes(Some(kind)), Known::Yes(None))
             }
             unguarded => (unguarded, attached),
