@@ -1,174 +1,193 @@
-//! Runs a hook under the supervisor, to end all of its processes whatever happens to it or to us.
+//! The hook of a run: recorded on the Node before it starts, to keep other runs from starting one too, and
+//! removed from there if it fails.
 
-use std::pin::pin;
-use std::time::Duration;
-
-use anyhow::Context as _;
-use futures::future::OptionFuture;
 use maintenance_lease::env::{Env as _, Machine};
-use maintenance_lease::protocol::BootInstant;
-use supervisor::{Command, Event, Exit, Limits, Signal, Signals};
+use maintenance_lease::protocol::{BootInstant, Now};
+use pod_safety::fencing::{Attempt, Written, patch};
 
-use crate::error::HookEnd;
-use crate::platform::PipeReader;
-use crate::run::interruption::LAST_CHANCE;
-use crate::ui::Terminal;
-use crate::words::fencing::{HOOK_NOT_RUN, HOOK_STILL_RUNNING, PROCESSES_LEFT, hook_not_followed};
+use super::hook_program::check;
+use super::run_hook::{GRACE, run};
+use super::target::{Attempts, FencingTarget, Observed};
+use super::variables::set_all;
+use crate::args::hook::HookArgs;
+use crate::error::{Failure, HookError};
+use crate::words::fencing::hook_stays;
 
-/// The time between TERM and KILL for a hook and its processes.
-pub(super) const GRACE: Duration = Duration::from_secs(10);
-
-/// How many bytes of the end of its output are kept.
-const KEPT: usize = 1024;
-
-/// How long to read on after all of its processes have ended.
-const DRAIN: Duration = Duration::from_millis(500);
-
-/// The signals that ask a program to end.
-const ENDING: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT];
-
-/// How a hook ended.
-pub(super) struct Ended {
-    /// How it failed.
-    pub(super) failed: Option<HookEnd>,
-    /// Somebody interrupted it. At a terminal, Ctrl-C reaches the hook directly.
-    pub(super) is_interrupted: bool,
-    /// The end of its output.
-    pub(super) output: String,
+/// The hook of a run.
+pub(crate) struct Hook<'a> {
+    target: &'a FencingTarget<'a>,
+    args: &'a HookArgs,
+    id: String,
+    /// When the record was first sent, which is when the hook's time starts.
+    begun: Option<(BootInstant, Now)>,
 }
 
-/// Runs `command` until `limit` after `begun` at most, and prints its output. The command gets the signals of this
-/// process; a second one that asks it to end ends it, with all of its processes.
-///
-/// # Errors
-/// If it can't be run.
-pub(super) async fn run(
-    terminal: &Terminal,
-    command: Command,
-    begun: BootInstant,
-    limit: Duration,
-) -> anyhow::Result<Ended> {
-    let mut signals = Signals::new().context(HOOK_NOT_RUN)?;
-    let (reader, writer) = std::io::pipe().context(HOOK_NOT_RUN)?;
-    let mut output = Output {
-        pipe: PipeReader::new(reader).context(HOOK_NOT_RUN)?,
-        terminal,
-        kept: Vec::new(),
-        is_over: false,
-    };
-    let mut running = command
-        .output(writer)
-        .grace(GRACE)
-        .start(limits(begun, limit))
-        .await
-        .context(HOOK_NOT_RUN)?;
-    let mut exit = None;
-    let mut is_late = false;
-    let mut is_asked_to_end = false;
-    let mut notice = pin!(None);
-    let over = loop {
-        tokio::select! {
-            biased;
-            signal = signals.next() => {
-                if !ENDING.contains(&signal) {
-                    running.signal(signal);
-                } else if std::mem::replace(&mut is_asked_to_end, true) {
-                    running.end(limits(Machine.boot(), Duration::ZERO));
-                } else {
-                    running.signal(signal);
-                    notice.set(Some(tokio::time::sleep(LAST_CHANCE)));
-                }
-            }
-            Some(()) = OptionFuture::from(notice.as_mut().as_pin_mut()) => {
-                terminal.remark(HOOK_STILL_RUNNING);
-                notice.set(None);
-            }
-            event = running.next() => match event {
-                Ok(Event::Stopped(_)) => {
-                    running.suspend();
-                }
-                Ok(Event::OutOfTime) => is_late = true,
-                Ok(Event::Exited(how)) => exit = Some(how),
-                Ok(Event::Ended(over)) => break Some(over),
-                Ok(_) => {}
-                Err(error) => {
-                    terminal.error(&hook_not_followed(&error));
-                    break None;
-                }
-            },
-            () = output.more(), if !output.is_over => {}
+impl<'a> Hook<'a> {
+    /// The hook that was typed, if any.
+    ///
+    /// # Errors
+    /// If the program does not exist or can't be executed, or if this system does not support hooks.
+    pub(crate) fn new(target: &'a FencingTarget<'a>, args: &'a HookArgs) -> Result<Self, Failure> {
+        if let Some(program) = args.hook.first() {
+            supervisor::supports("a hook").map_err(anyhow::Error::new)?;
+            check(program, target.path)?;
         }
-    };
-    output.drain().await;
-    let left = over
-        .as_ref()
-        .map_or(1, |over: &supervisor::Ended| over.unkillable);
-    if left > 0 {
-        terminal.warn(PROCESSES_LEFT);
+        let mut nonce = [0; 10];
+        Machine.random(&mut nonce);
+        Ok(Self {
+            target,
+            args,
+            id: nonce.iter().map(|byte| format!("{byte:02x}")).collect(),
+            begun: None,
+        })
     }
-    // A shell reports a program that was ended by SIGINT like this.
-    let interrupted = Exit::Signal(Signal::INT).code();
-    let is_interrupted = !is_late && exit.is_some_and(|exit| exit.code() == interrupted);
-    let failed = match exit {
-        _ if is_late => Some(HookEnd::TimedOut(limit)),
-        Some(Exit::Code(0)) => None,
-        Some(exit) => Some(HookEnd::Exited(exit)),
-        None => Some(HookEnd::Unknown),
-    };
-    Ok(Ended {
-        failed,
-        is_interrupted,
-        output: output.end(),
-    })
-}
 
-fn limits(begun: BootInstant, limit: Duration) -> Limits {
-    let micros = |length: Duration| i64::try_from(length.as_micros()).unwrap_or(i64::MAX);
-    let term_at = begun.as_micros().saturating_add(micros(limit));
-    Limits {
-        term_at,
-        kill_at: term_at.saturating_add(micros(GRACE)),
+    /// Whether no hook was typed.
+    pub(crate) fn is_none(&self) -> bool {
+        self.args.hook.is_empty()
     }
-}
 
-/// The output of a hook.
-struct Output<'a> {
-    pipe: PipeReader,
-    terminal: &'a Terminal,
-    kept: Vec<u8>,
-    is_over: bool,
-}
+    /// The program, without arguments.
+    pub(crate) fn program(&self) -> String {
+        let program = self.args.hook.first();
+        program.map_or_else(String::new, |program| {
+            program.to_string_lossy().into_owned()
+        })
+    }
 
-impl Output<'_> {
-    /// Waits for more output and prints it. Dropping the future loses nothing.
-    async fn more(&mut self) {
-        let mut buffer = [0; 4096];
-        let ready = self.pipe.readable().await;
-        match ready.and_then(|()| self.pipe.try_read(&mut buffer)) {
-            Ok(0) => self.is_over = true,
-            Ok(count) => {
-                self.terminal.pass_on(&buffer[..count]);
-                self.kept.extend_from_slice(&buffer[..count]);
-                let surplus = self.kept.len().saturating_sub(KEPT);
-                self.kept.drain(..surplus);
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
-            Err(_) => self.is_over = true,
+    /// The id under which it is recorded; `None` if no hook was typed.
+    pub(crate) fn id(&self) -> Option<&str> {
+        (!self.is_none()).then_some(&*self.id)
+    }
+
+    /// The hook of another run that may still be running for the node.
+    pub(crate) fn other(&self, observed: &Observed) -> Option<Attempt> {
+        let attempt = observed.evidence.attempt()?;
+        let is_ended = self.args.resume.as_ref() == Some(&attempt.id);
+        let bars = attempt.id != self.id && !is_ended && attempt.may_run(self.target.now());
+        bars.then_some(attempt)
+    }
+
+    /// Checks that no other hook is running for the node.
+    ///
+    /// # Errors
+    /// If one may be running.
+    pub(crate) fn check_alone(&self, observed: &Observed) -> Result<(), HookError> {
+        match self.other(observed) {
+            Some(other) => Err(HookError::Running {
+                node: self.target.node.clone(),
+                other,
+                now: self.target.now().latest,
+            }),
+            None => Ok(()),
         }
     }
 
-    async fn drain(&mut self) {
-        let draining = async {
-            while !self.is_over {
-                self.more().await;
+    /// Records the hook on the Node, runs it with node and lock in its environment, and returns the end of
+    /// its output. `fencing` is the number of an acquisition by this command. `None` if it was not run
+    /// because the Node changed: read it again.
+    ///
+    /// # Errors
+    /// If another hook may be running, if the lock may end before the hook does, or if the hook can't be
+    /// run or fails.
+    pub(crate) async fn run(
+        &mut self,
+        observed: &Observed,
+        fencing: Option<u64>,
+        tries: &mut Attempts,
+    ) -> Result<Option<String>, Failure> {
+        let target = self.target;
+        self.check_alone(observed)?;
+        target.check_lasts(observed.lease.as_ref(), self.args.hook_timeout)?;
+        let now = (Machine.boot(), target.now());
+        let (begun, since) = *self.begun.get_or_insert(now);
+        let is_there = observed
+            .evidence
+            .attempt()
+            .is_some_and(|it| it.id == self.id);
+        if !is_there {
+            let announcement = self.announcement(since);
+            let patch = patch::announced(&observed.evidence.raw, &announcement);
+            let written = target.patch(&patch).await?;
+            if written != Written::Yes {
+                tries.observe_again(&target.node, written).await?;
+                return Ok(None);
             }
-        };
-        // A process that could not be ended may keep the pipe open.
-        let _ = tokio::time::timeout(DRAIN, draining).await;
+        }
+        if target.is_interrupted() {
+            return Err(Failure::Interrupted);
+        }
+        let command = supervisor::Command::new(self.args.hook.clone());
+        let command = set_all(command, observed, fencing);
+        let terminal = target.session.terminal;
+        let ended = run(terminal, command, begun, self.args.hook_timeout).await?;
+        let node = target.node.clone();
+        let has_output = !ended.output.is_empty();
+        if target.is_interrupted() || ended.is_interrupted {
+            return Err(HookError::Interrupted { node, has_output }.into());
+        }
+        match ended.failed {
+            Some(end) => Err(HookError::Failed {
+                node,
+                end,
+                has_output,
+            }
+            .into()),
+            None => Ok(Some(ended.output)),
+        }
     }
 
-    /// The end of the output, as text.
-    fn end(self) -> String {
-        String::from_utf8_lossy(&self.kept).trim().to_owned()
+    fn announcement(&self, since: Now) -> Attempt {
+        let limit = self.args.hook_timeout + GRACE;
+        Attempt {
+            id: self.id.clone(),
+            who: self.target.session.locks.identity().to_owned(),
+            program: self.program(),
+            since: since.latest,
+            until: Attempt::end(since, limit.into()),
+        }
+    }
+
+    /// Removes the record of the hook, if there is one, because the hook has ended. If that fails, the hook
+    /// counts as running until its recorded end.
+    pub(crate) async fn remove_record(&self) {
+        if self.begun.is_none() {
+            return;
+        }
+        let target = self.target;
+        if let Err(failure) = target.with_grace(self.clear(&self.id)).await {
+            let terminal = target.session.terminal;
+            terminal.warn(hook_stays(&target.node, &self.id, &failure));
+        }
+    }
+
+    /// Removes the record of a hook that is known to have ended.
+    ///
+    /// # Errors
+    /// If it may still be running, if the Node can't be read or written, or if it was interrupted.
+    pub(crate) async fn clear_other(&self, observed: &Observed) -> Result<(), Failure> {
+        self.check_alone(observed)?;
+        match observed.evidence.attempt() {
+            Some(other) => self.target.with_grace(self.clear(&other.id)).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Removes the record with this id, even after an interruption, because nobody else would.
+    async fn clear(&self, id: &str) -> Result<(), Failure> {
+        let target = self.target;
+        let mut tries = Attempts::default();
+        loop {
+            let Some(evidence) = target.reader.evidence(&target.node).await? else {
+                return Ok(());
+            };
+            if evidence.attempt().is_none_or(|it| it.id != id) {
+                return Ok(());
+            }
+            match target.patch(&patch::withdrawn(&evidence.raw)).await? {
+                Written::Yes => return Ok(()),
+                written => tries.observe_again(&target.node, written).await?,
+            }
+        }
     }
 }

@@ -6,7 +6,7 @@ use maintenance_lease::{Change, Done, Error, Hold, NodeLease};
 use pod_safety::fencing::fencing_hold::{PURPOSE, is_of_fencing, protects_fencing};
 use pod_safety::fencing::steps::Lock;
 
-use super::hook::GRACE;
+use super::run_hook::GRACE;
 use super::target::{FencingTarget, Observed};
 use crate::args::lock_id::LockIds;
 use crate::args::protect::Protection;
