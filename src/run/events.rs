@@ -57,11 +57,20 @@ impl Announcements {
     }
 }
 
+impl Announcements {
+    /// Drops those about nodes for which `is_wanted` is false.
+    pub(crate) fn retain(&mut self, is_wanted: impl Fn(&str) -> bool) {
+        self.events.retain(|event| is_wanted(&event.node));
+        self.notices
+            .retain(|notice| notice.nodes.iter().all(|node| is_wanted(node)));
+    }
+}
+
 /// What the webhook is told of `event`; `None`: nothing.
 fn for_webhook(event: &NodeEvent) -> Option<Event> {
     match event.reason {
         "MaintenanceHold" => Some(Event::Hold),
-        "MaintenanceLockTakenOver" | "MaintenanceTakeover" => Some(Event::Takeover),
+        "MaintenanceLockTakenOver" | "MaintenanceExpiredLockAcquired" => Some(Event::Takeover),
         // Of another.
         "MaintenanceUnhold" if event.warning => Some(Event::Takeover),
         _ => None,

@@ -276,8 +276,7 @@ impl<'a> Report<'a> {
             terminal.needs_reader();
         }
         if terminal.has_failed() {
-            self.node_keys = None;
-            self.release_acquired().await;
+            self.release_unwritten().await;
             self.is_going_on = false;
         }
         if self.is_going_on && !command.is_dry_run() && is_for_people {
@@ -303,10 +302,22 @@ impl<'a> Report<'a> {
     }
 
     /// Releases what was acquired, because its lock ids could not be written: a script takes the command for
-    /// failed.
-    async fn release_acquired(&mut self) {
+    /// failed. A lock that replaced another one stays, since its end would not bring that one back.
+    async fn release_unwritten(&mut self) {
         let session = &self.command.session;
-        for change in std::mem::take(&mut self.acquired) {
+        let acquired = std::mem::take(&mut self.acquired).into_iter();
+        let (new, kept): (Vec<Change>, Vec<Change>) =
+            acquired.partition(|change| session.locks.is_new(change));
+        let is_released = |node: &str| new.iter().any(|change| change.node == node);
+        if let Some(wanted) = &mut self.node_keys {
+            wanted.changes.retain(|change| !is_released(&change.node));
+        }
+        self.announcements.retain(|node| !is_released(node));
+        for change in kept {
+            let kept = change::kept_unwritten(&change.node, change.lock_id());
+            session.terminal.warn(kept);
+        }
+        for change in new {
             if let Some(lease) = change.lease.as_ref().filter(|lease| is_protected(lease)) {
                 session.try_remove_held_label(lease).await;
             }

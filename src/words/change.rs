@@ -1,6 +1,6 @@
 //! The result of a verb for a node, in words.
 
-use maintenance_lease::protocol::{Instant, Now, Span, State};
+use maintenance_lease::protocol::{Instant, LockId, Now, Span, State};
 use maintenance_lease::{Change, Done, DryRun, NodeLease, SideEffect};
 
 use super::holder_name::{named, person};
@@ -123,6 +123,15 @@ fn date_before(change: &Change, now: Now) -> String {
 /// The lock was released because its result could not be written.
 pub(crate) fn released_unwritten(node: &str) -> String {
     format!("node/{node} was released again, because the result could not be written")
+}
+
+/// The lock stays, although its result could not be written.
+pub(crate) fn kept_unwritten(node: &str, lock_id: Option<LockId>) -> String {
+    let id = lock_id.map(|id| format!("; its lock id is {id}"));
+    format!(
+        "node/{node} stays locked, although the result could not be written{}",
+        id.unwrap_or_default()
+    )
 }
 
 /// How to add the requested time to what is left, if a renewal did not extend the lock.

@@ -342,6 +342,52 @@ fn a_command_killed_between_its_writes_is_finished_by_the_next_one() {
     });
 }
 
+/// Each looks for what the other writes, after its own write.
+#[test]
+fn a_hold_that_ends_while_it_takes_the_lease_leaves_none() {
+    on_both("medik8s-race", |cluster| {
+        let node = node(cluster);
+        cluster.released(&node);
+        for path in ["/nodes/", "/kube-node-maintenance/leases/"] {
+            let taking = cluster.proxy_for(Treatment::Keep, |method, sent| {
+                *method == Method::POST && sent.contains("/medik8s-leases/")
+            });
+            let hold = cluster.maint(["hold", &node, "-m", "disk", OPT_OUT]);
+            let (hold, create) = taking.holds_up(hold);
+            let ending = cluster.proxy_for(Treatment::Keep, move |method, sent| {
+                *method == Method::PATCH && sent.contains(path) && !sent.contains("dryRun")
+            });
+            let (unhold, write) = ending.holds_up(cluster.maint(["unhold", &node]));
+            assert_eq!(create.passes(), 201, "{path}");
+            hold.ends();
+            write.passes();
+            let run = unhold.ends();
+            assert_eq!(run.code, 0, "{run}");
+            assert_eq!(lease(cluster, &node), Value::Null, "{path}");
+            assert_eq!(held(cluster, &node), (false, false), "{path}");
+            assert_eq!(holder_of(cluster, &node), None, "{path}");
+        }
+    });
+}
+
+#[test]
+fn an_expired_one_that_its_holder_deletes_meanwhile_is_taken_all_the_same() {
+    on_both("medik8s-deleted", |cluster| {
+        let node = node(cluster);
+        taken(cluster, &node, "node-healthcheck", 6000);
+        let proxy = cluster.proxy_for(Treatment::Keep, |method, sent| {
+            *method == Method::PATCH && sent.contains("/medik8s-leases/")
+        });
+        let hold = cluster.maint(["hold", &node, "-m", "disk", OPT_OUT]);
+        let (hold, patch) = proxy.holds_up(hold);
+        cluster.delete(&format!("{MEDIK8S}/node-{node}"));
+        assert_eq!(patch.passes(), 404);
+        let run = hold.ends();
+        assert_eq!(run.code, 0, "{run}");
+        assert_eq!(held(cluster, &node), (true, true), "{run}");
+    });
+}
+
 #[test]
 fn doctor_finds_what_ended_locks_left_and_deletes_it() {
     // It would find what other tests left.

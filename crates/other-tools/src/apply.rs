@@ -32,7 +32,9 @@ use crate::node_keys::{
     own_entry,
 };
 use crate::opt_outs::is_listed;
-use crate::writes::{APPLY, FORCED_APPLY, Kind, MERGE, Tries, patch};
+use crate::writes::{
+    APPLY, FORCED_APPLY, FORCED_APPLY_DRY_RUN, Kind, MERGE, MERGE_DRY_RUN, Tries, patch,
+};
 
 /// The Node and the lock that keys belong to.
 #[derive(Clone, Copy, Debug)]
@@ -113,6 +115,18 @@ impl<R: AsyncFn(&Elsewhere, &str) -> Elsewhere> Removal<R> {
         let left = (self.remove)(elsewhere, ended).await;
         self.last = Some((elsewhere.clone(), ended.to_owned(), left.clone()));
         left
+    }
+
+    /// Looks for the medik8s Lease once more after its record was `removed` from the Node. A command that took the Lease in
+    /// between has either seen that the record is gone, or its Lease is seen now.
+    async fn check_lease(&self, removed: &Elsewhere, ended: &str) {
+        if removed.medik8s_lease {
+            let lease = Elsewhere {
+                machine: None,
+                medik8s_lease: true,
+            };
+            (self.remove)(&lease, ended).await;
+        }
     }
 }
 
@@ -218,7 +232,10 @@ pub async fn remove_keys<E: From<ApiError>>(
             };
             removing.elsewhere = elsewhere.without(&left);
             match patch(requests, &path(name), MERGE, &body).await {
-                Ok(()) => return Ok(removed.and(removing)),
+                Ok(()) => {
+                    removal.check_lease(&removing.elsewhere, "").await;
+                    return Ok(removed.and(removing));
+                }
                 Err(error) if error.is_not_found() => return Ok(removed),
                 Err(error) => tries.wait(error).await?,
             }
@@ -234,6 +251,20 @@ pub async fn remove_keys<E: From<ApiError>>(
         if ending != Some(ended) && shown().await?.as_deref() == Some(ended) {
             return Ok(KeysRemoved::StillHeld);
         }
+        // A policy may refuse the end of this lock, which then keeps what it has set elsewhere.
+        if !elsewhere.is_empty() && ending == Some(ended) {
+            let copied = to_disown(&node, ended, &elsewhere);
+            let (kind, body) = match copied {
+                Some(body) => (MERGE_DRY_RUN, Some(body)),
+                None => (FORCED_APPLY_DRY_RUN, to_remove(&node, ended, &elsewhere)),
+            };
+            if let Some(body) = body
+                && let Err(error) = patch(requests, &path(name), kind, &body).await
+                && error.is_by_policy()
+            {
+                return Err(error.into());
+            }
+        }
         let left = removal.left(&elsewhere, ended).await;
         removing.elsewhere = elsewhere.without(&left);
         let copied = to_disown(&node, ended, &left);
@@ -245,7 +276,11 @@ pub async fn remove_keys<E: From<ApiError>>(
             true => MERGE,
             false => FORCED_APPLY,
         };
-        match patch(requests, &path(name), kind, &body).await {
+        let written = patch(requests, &path(name), kind, &body).await;
+        if written.is_ok() {
+            removal.check_lease(&removing.elsewhere, ended).await;
+        }
+        match written {
             Ok(()) if is_copy => {
                 removed = removed.and(removing);
                 unlabelled = Some(ended.to_owned());
@@ -299,7 +334,11 @@ pub async fn clear_keys<E: From<ApiError>>(
         removing.cordon &= !keeps_cordon;
         removing.elsewhere = elsewhere.without(&left);
         match patch(requests, &path(name), MERGE, &body).await {
-            Ok(()) => return Ok(KeysRemoved::Done(removing)),
+            Ok(()) => {
+                let lock_id = lock_id.unwrap_or_default();
+                removal.check_lease(&removing.elsewhere, lock_id).await;
+                return Ok(KeysRemoved::Done(removing));
+            }
             Err(error) if error.is_not_found() => return Ok(KeysRemoved::Nothing),
             Err(error) => tries.wait(error).await?,
         }
@@ -564,7 +603,8 @@ fn fields(
     fields
 }
 
-async fn read(requests: &Requests, name: &str) -> Result<Option<Node>, ApiError> {
+/// The Node; `None`: there is none.
+pub(crate) async fn read(requests: &Requests, name: &str) -> Result<Option<Node>, ApiError> {
     let call = Call::get(path(name), Accept::Json);
     match requests.call(&call).await {
         Ok(answer) => serde_json::from_slice(&answer)

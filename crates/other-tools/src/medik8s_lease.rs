@@ -9,7 +9,8 @@ use maintenance_lease::protocol::{Now, Span};
 use maintenance_lease::{Accept, ApiError, Call, MEDIK8S_HOLDER, MEDIK8S_LEASES, Requests};
 use serde_json::{Value, json};
 
-use crate::apply::KeysOfLock;
+use crate::apply::{self, KeysOfLock};
+use crate::elsewhere::LEASE_RECORD;
 use crate::findings::{medik8s_lease_path, valid_medik8s_holder};
 use crate::node_keys::{FIELD_MANAGER, LOCK_ID, annotation};
 use crate::writes::{MERGE, Tries, patch};
@@ -60,7 +61,7 @@ pub async fn hold_medik8s_lease<E: From<ApiError>>(
     now: impl Fn() -> Now,
     is_held: impl AsyncFn() -> Result<bool, E>,
 ) -> Result<LeaseHeld, E> {
-    let mut tries = Tries::default();
+    let mut tries = Tries::of_conflicts();
     loop {
         let found = read(requests, of.node).await?;
         if let Some(lease) = &found
@@ -81,11 +82,13 @@ pub async fn hold_medik8s_lease<E: From<ApiError>>(
             Err(error) if error.is_missing_namespace(MEDIK8S_LEASES) => {
                 return Ok(LeaseHeld::NoNamespace);
             }
+            // Its holder has deleted it since the read.
+            Err(error) if found.is_some() && error.is_not_found() => {}
             Err(error) => tries.wait(error).await?,
         }
     }
-    // A release in between found nothing to delete.
-    if is_held().await? {
+    // A release in between found nothing to delete. It removes the record from the Node, then looks for the Lease again.
+    if is_held().await? && has_record(requests, of).await? {
         return Ok(LeaseHeld::Done);
     }
     delete_if::<E>(requests, of.node, async |id| Ok(id == of.lock_id)).await?;
@@ -118,7 +121,7 @@ async fn delete_if<E: From<ApiError>>(
     node: &str,
     has_ended: impl AsyncFn(&str) -> Result<bool, E>,
 ) -> Result<LeaseReleased, E> {
-    let mut tries = Tries::default();
+    let mut tries = Tries::of_conflicts();
     loop {
         let Some(lease) = read(requests, node).await? else {
             return Ok(LeaseReleased::Done);
@@ -135,6 +138,16 @@ async fn delete_if<E: From<ApiError>>(
             Err(error) => tries.wait(error).await?,
         }
     }
+}
+
+/// Whether the Node shows that the lock holds its medik8s Lease.
+async fn has_record(requests: &Requests, of: KeysOfLock<'_>) -> Result<bool, ApiError> {
+    let node = apply::read(requests, of.node).await?;
+    Ok(node.is_some_and(|node| {
+        let metadata = &node.metadata;
+        annotation(metadata, LOCK_ID) == Some(of.lock_id)
+            && annotation(metadata, LEASE_RECORD).is_some()
+    }))
 }
 
 fn is_ours(lease: &Lease) -> bool {

@@ -17,6 +17,12 @@ pub(crate) const APPLY: Kind = ("application/apply-patch+yaml", "");
 pub(crate) const FORCED_APPLY: Kind = ("application/apply-patch+yaml", "&force=true");
 pub(crate) const MERGE: Kind = ("application/merge-patch+json", "");
 
+/// To ask whether a merge patch is admitted. Nothing is written.
+pub(crate) const MERGE_DRY_RUN: Kind = ("application/merge-patch+json", "&dryRun=All");
+/// The same for an apply.
+pub(crate) const FORCED_APPLY_DRY_RUN: Kind =
+    ("application/apply-patch+yaml", "&force=true&dryRun=All");
+
 /// How often a write is tried on an object that keeps changing.
 const MOST_TRIES: u32 = 6;
 

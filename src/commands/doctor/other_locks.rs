@@ -44,35 +44,38 @@ async fn kured(reader: &Reader) -> Result<Option<Finding>, ApiError> {
     Ok((!locks.is_empty()).then_some(Finding::KuredLocks(locks)))
 }
 
-/// Nodes, each with the holder of its medik8s Lease, or the id of the lock that holds it.
+/// Nodes, each with the holder of its medik8s Lease.
 type ByNode = Vec<(String, String)>;
 
 /// The medik8s Leases of others, and those of locks.
-async fn medik8s(reader: &Reader) -> Result<(ByNode, ByNode), ApiError> {
+async fn medik8s(reader: &Reader) -> Result<(ByNode, Vec<String>), ApiError> {
     let path = format!("/apis/coordination.k8s.io/v1/namespaces/{MEDIK8S_LEASES}/leases");
     let now = reader.now();
     let all = reader.select(&path, "", |lease: Lease| {
         let holder = medik8s_finding(&lease, now).and_then(|finding| finding.detail);
-        let lock_id = lock_of_medik8s_lease(&lease).map(ToOwned::to_owned);
+        let is_of_lock = lock_of_medik8s_lease(&lease).is_some();
         let name = lease.metadata.name?;
-        let node = name.strip_prefix("node-").unwrap_or(&name);
-        (holder.is_some() || lock_id.is_some()).then(|| (node.to_owned(), holder, lock_id))
+        let node = name.strip_prefix("node-");
+        // Locks hold only Leases that are named after a node.
+        let is_of_lock = is_of_lock && node.is_some();
+        let node = node.unwrap_or(&name);
+        (holder.is_some() || is_of_lock).then(|| (node.to_owned(), holder, is_of_lock))
     });
     let (mut held, mut of_locks) = (Vec::new(), Vec::new());
-    for (node, holder, lock_id) in all.await? {
+    for (node, holder, is_of_lock) in all.await? {
         held.extend(holder.map(|holder| (node.clone(), holder)));
-        of_locks.extend(lock_id.map(|lock_id| (node, lock_id)));
+        of_locks.extend(is_of_lock.then_some(node));
     }
     Ok((held, of_locks))
 }
 
 /// The Leases `of_locks` that have ended or expired. Most have a record on their Node, and were removed with it.
-async fn left_over(session: &Session<'_>, of_locks: ByNode, fix: bool) -> Option<Finding> {
+async fn left_over(session: &Session<'_>, of_locks: Vec<String>, fix: bool) -> Vec<Finding> {
     let (mut left, mut removed) = (Vec::new(), Vec::new());
-    for (node, lock_id) in of_locks {
+    for node in of_locks {
         let shown = || session.current_lock_id(&node);
-        // What can't be read is not known to be left over.
-        if shown().await.map_or(true, |shown| shown == Some(lock_id)) {
+        // What can't be read is not known to be left over. The end of a lock that stands also deletes the Lease of an earlier one.
+        if shown().await.map_or(true, |shown| shown.is_some()) {
             continue;
         }
         if fix && session.release_medik8s_lease(&node, "", shown).await {
@@ -81,9 +84,7 @@ async fn left_over(session: &Session<'_>, of_locks: ByNode, fix: bool) -> Option
             left.push(node);
         }
     }
-    match (left.is_empty(), removed.is_empty()) {
-        (true, true) => None,
-        (true, false) => Some(Finding::Medik8sLeasesDeleted(removed)),
-        (false, _) => Some(Finding::StaleMedik8sLeases(left)),
-    }
+    let removed = (!removed.is_empty()).then_some(Finding::Medik8sLeasesDeleted(removed));
+    let left = (!left.is_empty()).then_some(Finding::StaleMedik8sLeases(left));
+    removed.into_iter().chain(left).collect()
 }

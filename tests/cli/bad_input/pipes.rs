@@ -127,6 +127,27 @@ fn a_lock_whose_id_nobody_reads_is_released() {
     });
 }
 
+/// Its end would not bring the earlier lock back.
+#[test]
+fn a_lock_that_replaced_another_stays_even_if_nobody_reads_its_id() {
+    on_both("pipes-kept", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.maint(["acquire", &node]).succeeds();
+        let hold = ["hold", &node, "-m", "disk", "--cordon", "-o", "json"];
+        let run = cluster.maint(hold).unread_stdout().run();
+        assert_eq!(run.code, 1, "{run}");
+        let stays =
+            "node/worker-1 stays locked, although the result could not be written; its lock id is ";
+        assert!(run.to_string().contains(stays), "{run}");
+        assert!(!run.stderr.contains("released"), "{run}");
+        let holder = holder_of(cluster, &node);
+        assert_eq!(holder.as_deref(), Some("kubeadm:alice@bastion"), "{run}");
+        let seen = cluster.get(&format!("/api/v1/nodes/{node}"));
+        assert_eq!(seen["metadata"]["labels"]["kubectl-maint.dev/held"], "true");
+        assert_eq!(seen["spec"]["unschedulable"], true);
+    });
+}
+
 /// A script takes it for failed, and does not know the lock id.
 #[cfg(target_os = "linux")]
 #[test]

@@ -154,8 +154,10 @@ impl Maintenance {
         }
     }
 
-    /// Whether it locked a node that nobody had.
-    fn is_new(&self, change: &Change) -> bool {
+    /// Whether `change` locked a node that nobody had locked before. [`release_acquired`](Self::release_acquired) releases
+    /// only such a lock.
+    #[must_use]
+    pub fn is_new(&self, change: &Change) -> bool {
         let was_held = change.state_before.is_locked();
         change.done == Done::Acquired && self.dry_run == DryRun::None && !was_held
     }
