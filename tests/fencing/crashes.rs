@@ -34,7 +34,7 @@ fn after_a_crash_in_the_hook_resume_continues_under_the_same_hold() {
     assert_snapshot!(fence().args([&resume, "--", "sh", "-c", "exit 7"]).run(), @r#"
     $ kubectl maint fence worker-1 --resume=[id] -- sh -c "exit 7"
     -- stderr
-    Warning: node/worker-1 stays on hold: an earlier fence was interrupted, and the result of its hook is unknown; when the node is healthy, run `kubectl maint unfence worker-1`
+    Warning: node/worker-1 stays on hold: an earlier `fence` command was interrupted, and the result of its hook is unknown; when the node is healthy, run `kubectl maint unfence worker-1`
     error: the hook failed with exit code 7: nothing was changed in the cluster
     hint: check node/worker-1: what the hook did is unknown; it printed nothing
     -- exit code 1
@@ -80,7 +80,7 @@ fn after_a_crash_in_the_hook_somebody_else_ends_the_hold_after_a_confirmation() 
         unfence.holder("bob@laptop").run()
     };
     assert_eq!(unfence(&["--yes"]).code, 3);
-    let next = format!("Finish or undo the fencing:  kubectl maint unfence {node}\n");
+    let next = format!("Undo the fencing:    kubectl maint unfence {node}\n");
     for holder in ["alice@bastion", "bob@laptop"] {
         let run = stage.maint(["describe", &node]).holder(holder).succeeds();
         assert!(run.stdout.contains(&next), "{run}");
@@ -91,8 +91,8 @@ fn after_a_crash_in_the_hook_somebody_else_ends_the_hold_after_a_confirmation() 
     $ kubectl maint unfence worker-1 --resume=[id]
     -- stderr
     context [context], server [server], user [user]: 1 node
-      node/worker-1 is not fenced, but on hold by alice@bastion: a fence is running or was interrupted: "fencing: with sh"
-      Answer yes only if no fence is running for this node.
+      node/worker-1 is not fenced, but on hold by alice@bastion: a `fence` command is running or was interrupted: "fencing: with sh"
+      Answer yes only if no `fence` command is running for this node.
     error: not confirmed: there is no terminal for a prompt
     hint: add --yes to confirm
     -- exit code 6

@@ -108,7 +108,7 @@ fn a_forced_deletion_names_what_ends_the_hold() {
     assert!(run.stdout.contains(words), "{run}");
     let hint = format!(
         "hint: return the node to service and end the hold with `kubectl maint unfence {node}`; \
-         then: kubectl maint force-delete {target} "
+         then: `kubectl maint force-delete {target} "
     );
     assert!(run.stderr.contains(&hint), "{run}");
 }
@@ -135,7 +135,7 @@ fn a_forced_deletion_that_a_fencing_comes_before_names_what_ends_the_hold() {
     let hint = format!(
         "; nothing was deleted\n\
          hint: return the node to service and end the hold with `kubectl maint unfence {node}`; \
-         then: kubectl maint force-delete {target} "
+         then: `kubectl maint force-delete {target} "
     );
     assert!(run.stderr.contains(&hint), "{run}");
 }

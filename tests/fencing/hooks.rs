@@ -142,14 +142,14 @@ fn a_lease_has_to_last_as_long_as_the_hook_may() {
     $ kubectl maint fence worker-1 --hook-timeout=7m -- true
     -- stderr
     error: your lock on node/worker-1 has [length] left, but the hook may take 7m10s: nothing was changed
-    hint: keep the lock longer: kubectl maint renew worker-1 --duration=9m; or use a shorter --hook-timeout
+    hint: extend the lock with `kubectl maint renew worker-1 --duration=9m`, or use a shorter --hook-timeout
     -- exit code 6
     ");
     assert_snapshot!(stage.maint(["fence", &node, "--hook-timeout=1h", "--", "true"]).run(), @"
     $ kubectl maint fence worker-1 --hook-timeout=1h -- true
     -- stderr
     error: your lock on node/worker-1 has [length] left, but the hook may take 60m: nothing was changed
-    hint: keep the lock longer: kubectl maint hold worker-1 -m WHY; or use a shorter --hook-timeout
+    hint: put the node on hold with `kubectl maint hold worker-1 -m WHY`, or use a shorter --hook-timeout
     -- exit code 6
     ");
     assert!(!ran.exists());

@@ -367,7 +367,7 @@ fn an_unreachable_node_with_a_record_and_no_taint_is_not_called_fenced() {
     $ kubectl maint unfence worker-1
     -- stderr
     error: cannot unfence node/worker-1: it is unreachable, and has the annotation kubectl-maint.dev/fenced but no out-of-service taint
-    hint: to remove the annotation: kubectl annotate node worker-1 kubectl-maint.dev/fenced-
+    hint: to remove the annotation: `kubectl annotate node worker-1 kubectl-maint.dev/fenced-`
     -- exit code 6
     ");
 }

@@ -175,7 +175,7 @@ fn a_recorded_fencing_lowers_the_risks() {
             .force_delete("web-0", &["--accept-risk=none", "-m", "why"])
             .run();
         let hint =
-            "hint: the kubelet is alive, so let it end the pod: kubectl delete pod web-0 -n ";
+            "hint: the kubelet is alive, so let it end the pod: `kubectl delete pod web-0 -n ";
         assert!(run.stderr.contains(hint), "{run}");
         let words = ["--override=node-alive", "--accept-risk=none", "-m", "why"];
         let run = fixture.force_delete("web-0", &words).run();

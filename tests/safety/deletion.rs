@@ -35,8 +35,8 @@ fn the_report_shows_the_risks_and_the_next_command() {
           8 checks ok
         -- stderr
         error: risks not accepted: owner, quorum; nothing was deleted
-        hint: safer, if you can power off or isolate node/worker-1: kubectl maint fence worker-1 -- HOOK
-        hint: to accept these risks and delete: kubectl maint force-delete pod/web-0 -n shop --accept-risk=owner,quorum -m "WHY"
+        hint: safer, if you can power off or isolate node/worker-1: `kubectl maint fence worker-1 -- HOOK`
+        hint: to accept these risks and delete: `kubectl maint force-delete pod/web-0 -n shop --accept-risk=owner,quorum -m "WHY"`
         -- exit code 6
         "#);
         assert!(fixture.is_there("web-0"));
@@ -97,7 +97,8 @@ fn the_report_shows_the_risks_and_the_next_command() {
 /// The line to type that a run ends with, without the name of the program.
 fn line_of(run: &Run) -> &str {
     let line = run.stderr.lines().last().expect("a hint");
-    line.rsplit_once(": kubectl maint ").expect("a line").1
+    let (_, line) = line.rsplit_once(": `kubectl maint ").expect("a line");
+    line.trim_end_matches('`')
 }
 
 #[test]
@@ -135,13 +136,14 @@ fn under_a_lock_of_with_the_line_acts_as_its_holder() {
             r#"PATH=/usr/bin:/bin
             said=$("$PLUGIN" force-delete pod/web-1 -n {} --accept-risk=none -m why 2>&1 >/dev/null)
             echo "$said"
-            eval "\"$PLUGIN\" ${{said##*kubectl maint }}""#,
+            said=${{said##*kubectl maint }}
+            eval "\"$PLUGIN\" ${{said%%\`*}}""#,
             fixture.namespace
         );
         let with = ["with", &fixture.node, "--", "/bin/sh", "-c", &script];
         let run = fixture.cluster.maint(with).succeeds();
         let refused = "error: refused: lease; nothing was deleted\n\
-                       hint: this runs inside `with`, which has the lock; act as its holder: kubectl maint \
+                       hint: this runs inside `with`, which has the lock; act as its holder: `kubectl maint \
                        force-delete pod/web-1 ";
         assert!(run.stdout.contains(refused), "{run}");
         let holder = " -m why --holder alice@bastion/with-";
@@ -162,17 +164,18 @@ fn under_a_hold_the_line_acts_as_the_person_who_has_it() {
             r#"PATH=/usr/bin:/bin KUBECTL_MAINT_HOLDER=root@vm
             said=$("$PLUGIN" force-delete pod/web-1 -n {} --accept-risk=none -m why 2>&1 >/dev/null)
             echo "$said"
-            eval "\"$PLUGIN\" ${{said##*kubectl maint }}""#,
+            said=${{said##*kubectl maint }}
+            eval "\"$PLUGIN\" ${{said%%\`*}}""#,
             fixture.namespace
         );
         let with = ["with", &fixture.node, "--reentry", "--"];
         let with = fixture.cluster.maint(with);
         let run = with.args(["/bin/sh", "-c", &script]).succeeds();
         let refused = "error: refused: lease; nothing was deleted\n\
-                       hint: this runs inside `with`, which has the lock; act as its holder: kubectl maint \
+                       hint: this runs inside `with`, which has the lock; act as its holder: `kubectl maint \
                        force-delete pod/web-1 ";
         assert!(run.stdout.contains(refused), "{run}");
-        let holder = " -m why --holder alice@bastion\n";
+        let holder = " -m why --holder alice@bastion`\n";
         assert!(run.stdout.contains(holder), "{run}");
         assert!(!fixture.is_there("web-1"));
     });

@@ -21,7 +21,7 @@ fn line_of(run: &Run) -> Vec<&str> {
         .trim_end()
         .rsplit_once("kubectl maint ")
         .expect("a line");
-    line.split(' ').collect()
+    line.trim_end_matches('`').split(' ').collect()
 }
 
 #[test]
@@ -80,9 +80,9 @@ fn the_next_command_accepts_none_if_there_are_no_risks() {
         assert_eq!(run.code, 6, "{run}");
         let hint = format!(
             "error: nothing was deleted: this was only the report\n\
-             hint: safer, if you can power off or isolate node/{node}: kubectl maint fence {node} -- HOOK\n\
-             hint: no risks found; to delete: kubectl maint force-delete pod/web-1 -n {} \
-             --accept-risk=none -m \"WHY\"\n",
+             hint: safer, if you can power off or isolate node/{node}: `kubectl maint fence {node} -- HOOK`\n\
+             hint: no risks found; to delete: `kubectl maint force-delete pod/web-1 -n {} \
+             --accept-risk=none -m \"WHY\"`\n",
             fixture.namespace,
             node = fixture.node,
         );

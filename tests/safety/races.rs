@@ -145,8 +145,8 @@ fn a_pod_that_changed_ends_the_deletion_of_the_others() {
         assert_eq!(run.code, 6, "{run}");
         let message = format!(
             "error: pod/web-2 changed after the check; nothing more was deleted\n\
-             hint: to check again and delete: kubectl maint force-delete pod/web-2 pod/web-3 -n {} \
-             --accept-risk=none -m why\n\
+             hint: to check again and delete: `kubectl maint force-delete pod/web-2 pod/web-3 -n {} \
+             --accept-risk=none -m why`\n\
              error: not deleted: pod/web-2, pod/web-3\n",
             fixture.namespace
         );
