@@ -3,6 +3,7 @@
 use maintenance_lease::protocol::Now;
 use other_tools::Finding;
 use pod_safety::Removed;
+use pod_safety::facts::Blocked;
 use pod_safety::fencing::{Attempt, How, Record, Remains};
 use pod_safety::outcome;
 use schemars::JsonSchema;
@@ -39,6 +40,9 @@ pub(crate) struct Fencing {
     /// What other tools did to the node before it was fenced.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     other_tools: Vec<OtherTool>,
+    /// Pods whose replacements will not come or not run, as found before the node was fenced.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    blocked_replacements: Vec<BlockedReplacement>,
     /// Pods that stay, as NAMESPACE/NAME.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tolerating: Vec<String>,
@@ -94,6 +98,16 @@ impl RemovedPod {
             },
         }
     }
+}
+
+/// A pod whose replacement will not come or not run.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct BlockedReplacement {
+    namespace: String,
+    name: String,
+    /// Why.
+    reasons: Vec<StuckReason>,
 }
 
 /// What still has to be removed from a node.
@@ -238,6 +252,19 @@ impl Fencing {
     pub(crate) fn with_findings(self, findings: &[Finding]) -> Self {
         Self {
             other_tools: findings.iter().map(OtherTool::of).collect(),
+            ..self
+        }
+    }
+
+    /// Adds the pods whose replacements will not come or not run.
+    pub(crate) fn with_blocked(self, blocked: &[Blocked]) -> Self {
+        let blocked = blocked.iter().map(|pod| BlockedReplacement {
+            namespace: pod.namespace.clone(),
+            name: pod.name.clone(),
+            reasons: pod.obstacles.iter().map(StuckReason::expected).collect(),
+        });
+        Self {
+            blocked_replacements: blocked.collect(),
             ..self
         }
     }

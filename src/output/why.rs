@@ -1,6 +1,7 @@
 //! Why an object is stuck: a paragraph with the next commands, and as data, which `docs/json.md` documents.
 
 use maintenance_lease::protocol::Now;
+use pod_safety::facts::Obstacle;
 use pod_safety::outcome::Outcome;
 use pod_safety::why as safety;
 use schemars::JsonSchema;
@@ -9,6 +10,7 @@ use serde::Serialize;
 use super::data::{ApiVersion, Entry, List, Time, kind};
 use super::grid::{self, GAP};
 use crate::text::hanging;
+use crate::words::fencing::{obstacle_code, obstacle_sentence};
 use crate::words::hint_command::Program;
 use crate::words::why::{self, Kind, Step, Subject};
 
@@ -66,6 +68,14 @@ impl StuckReason {
         Self {
             code: why::code(reason),
             message: why::sentence(reason, now),
+        }
+    }
+
+    /// Why a pod that is still there will not be replaced, or why its replacement will not run.
+    pub(super) fn expected(obstacle: &Obstacle) -> Self {
+        Self {
+            code: obstacle_code(obstacle),
+            message: obstacle_sentence(obstacle),
         }
     }
 

@@ -89,6 +89,16 @@ fn a_member_is_replaced_by_the_rules_of_its_set() {
         assert_ne!(uid(&stage, &format!("{name}-0")), before, "{run}");
     }
     stops(1);
+    // A fencer may read the set, but not list them.
+    let fencer = stage.fencer("fay");
+    let fence = ["fence", names[1], "--powered-off=dark", "--dry-run=server"];
+    let run = stage.maint(fence).kubeconfig(&fencer).succeeds();
+    let told = format!(
+        "node/{}: replaced only after the members before it are ready: 1 pod ({}/ordered-1 after ordered-0)\n",
+        names[1],
+        stage.own()
+    );
+    assert!(run.stderr.contains(&told), "{run}");
     for (name, policy) in POLICIES {
         let is_ordered = policy == "OrderedReady";
         let pod = format!("pod/{name}-1");

@@ -4,7 +4,7 @@ use control_plane::Kubelets;
 use serde_json::{Value, json};
 
 use crate::support::database::{database, local_database, placed_on, pod, runs_on};
-use crate::support::{HEARTBEAT_AGE, Stage, eventually};
+use crate::support::{HEARTBEAT_AGE, Run, Stage, eventually};
 
 /// Three nodes with kubelets.
 fn nodes(prefix: &str) -> (Stage, [String; 3], Kubelets) {
@@ -135,6 +135,25 @@ fn a_pod_that_cannot_run_elsewhere_is_told_with_its_reason() {
     stage.is_reported_unreachable(&unreachable);
 
     let fence = ["fence", &unreachable, "--powered-off=dark", "-o", "json"];
+    let blocked = |run: &Run| {
+        let claim = format!("{}/db-0 with db", stage.own());
+        let told = format!(
+            "node/{unreachable}: replacement stays Pending, because no other ready node can reach the volume: 1 pod \
+             ({claim})\n"
+        );
+        assert_eq!(run.stderr.matches(&told).count(), 1, "{run}");
+        let item = run.item();
+        let pod = json!([{
+            "namespace": stage.own(), "name": "db-0", "reasons": [{
+                "code": "VolumeNodeAffinity",
+                "message": "No other ready node can reach its volume: db.",
+            }],
+        }]);
+        assert_eq!(item["blockedReplacements"], pod, "{run}");
+        told
+    };
+    let dry_run = stage.maint(fence).arg("--dry-run=server");
+    blocked(&dry_run.kubeconfig(&fencer).succeeds());
     let mut running = stage
         .maint(fence)
         .arg("--timeout=60s")
@@ -143,6 +162,9 @@ fn a_pod_that_cannot_run_elsewhere_is_told_with_its_reason() {
     running.says("for 1 pod to run again");
     let run = running.ends();
     assert_eq!(run.code, 4, "{run}");
+    let said_first = blocked(&run);
+    let (before_hold, _) = run.stderr.split_once("on hold until").expect("a hold");
+    assert!(before_hold.contains(&said_first), "{run}");
     let name = format!("{}/db-0", stage.own());
     let told = format!(
         "{name} does not run again yet: Volume {} (claim db) can only be used on node/{unreachable} (not ready).\n",

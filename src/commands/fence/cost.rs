@@ -1,23 +1,68 @@
 //! Reports what a fencing costs, and what other tools do to the node, before anything is changed. Asks for the risks that
 //! the operator has not accepted.
 
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use other_tools::{Activity, findings};
 use pod_safety::Removed;
+use pod_safety::facts::Blocked;
 use pod_safety::fencing::Cost;
 use pod_safety::fencing::steps::{Refusal, Unread};
 
 use super::steps::FenceRun;
 use crate::args::write::reason;
 use crate::error::{Failure, FencingRefusal};
+use crate::run::fencing::Observed;
 use crate::ui::Terminal;
 use crate::words::activity;
 use crate::words::fencing::{REASON, cost, refusal};
 use crate::words::force_deletion::accept;
 
 impl FenceRun<'_> {
-    /// Reports what other tools do to `node`, and the cost, unless that was reported already.
-    pub(super) fn report_cost(&mut self, node: &Node, found: Cost) {
+    /// Reports what other tools do to the node, and the cost, unless that was reported already.
+    ///
+    /// # Errors
+    /// That the command was interrupted.
+    pub(super) async fn report_cost(
+        &mut self,
+        observed: &Observed,
+        pods: &[Pod],
+        mut found: Cost,
+    ) -> Result<(), Failure> {
+        found.blocked = self.blocked(observed, pods).await?;
+        self.report_findings(&observed.evidence.node);
+        if found != self.cost {
+            let target = self.target;
+            for line in cost(&target.node, &found) {
+                target.session.terminal.remark(line);
+            }
+            self.cost = found;
+        }
+        Ok(())
+    }
+
+    /// Those of `pods` whose replacements will not come or not run. They are looked for once: the record must not wait for
+    /// this after the hook has succeeded.
+    async fn blocked(
+        &mut self,
+        observed: &Observed,
+        pods: &[Pod],
+    ) -> Result<Vec<Blocked>, Failure> {
+        let target = self.target;
+        let blocked = match self.blocked.take() {
+            Some(blocked) => blocked,
+            None => {
+                let taint = &observed.evidence.state.out_of_service;
+                let reading = target.reader.blocked_replacements(pods, taint, observed.at);
+                target.or_interrupted(async { Ok(reading.await) }).await?
+            }
+        };
+        let mut there = blocked.clone();
+        there.retain(|one| pods.iter().any(|pod| one.is_for(pod)));
+        self.blocked = Some(blocked);
+        Ok(there)
+    }
+
+    fn report_findings(&mut self, node: &Node) {
         let target = self.target;
         let mut findings = findings(node);
         // A cordon stops neither a fencing nor its pods.
@@ -30,13 +75,6 @@ impl FenceRun<'_> {
             }
         }
         self.findings = findings;
-        if found == self.cost {
-            return;
-        }
-        for line in cost(&target.node, &found) {
-            target.session.terminal.remark(line);
-        }
-        self.cost = found;
     }
 
     /// Remembers pods that leave the node, to see later whether they run again.

@@ -65,7 +65,7 @@ impl FenceRun<'_> {
                 }
                 Err(refusal) => {
                     if matches!(refusal, steps::Refusal::NoOwner(_)) {
-                        self.report_cost(&observed.evidence.node, cost);
+                        self.report_cost(&observed, &pods, cost).await?;
                     }
                     let is_accepted = self.accept(&refusal).await;
                     if !matches!(is_accepted, Ok(true)) {
@@ -83,7 +83,7 @@ impl FenceRun<'_> {
                         continue;
                     }
                     if is_changing {
-                        self.report_cost(&observed.evidence.node, cost);
+                        self.report_cost(&observed, &pods, cost).await?;
                     }
                     let is_fenced = matches!(step, Step::HoldAgain | Step::Follow);
                     self.is_seen_before |= !is_fenced;

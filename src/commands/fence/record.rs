@@ -29,7 +29,9 @@ impl FenceRun<'_> {
     pub(super) fn take_outcome(&mut self) -> Fencing {
         let outcome = self.outcome.take();
         let outcome = outcome.unwrap_or_else(|| Fencing::new(&self.target.node));
-        outcome.with_findings(&self.findings)
+        outcome
+            .with_findings(&self.findings)
+            .with_blocked(&self.cost.blocked)
     }
 
     /// Reports that the node is fenced, if somebody else or an earlier run did it, and marks its Lease.

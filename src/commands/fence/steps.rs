@@ -9,6 +9,7 @@ use maintenance_lease::{BREAKS, Change, Error, NodeLease};
 use other_tools::Finding;
 use pod_safety::Known;
 use pod_safety::Removed;
+use pod_safety::facts::Blocked;
 use pod_safety::fencing::steps::{AcceptedRisks, Lock, Refusal, Step, Unread};
 use pod_safety::fencing::{
     Cost, How, Proof, Record, Recording, Remains, UnchangedHeartbeat, Watched, Written,
@@ -68,6 +69,8 @@ pub(super) struct FenceRun<'a> {
     pub(super) findings: Vec<Finding>,
     /// The cost that was reported last.
     pub(super) cost: Cost,
+    /// The pods whose replacements will not come or not run, once that was looked for.
+    pub(super) blocked: Option<Vec<Blocked>>,
     /// Whether the node was seen before it was fenced.
     pub(super) is_seen_before: bool,
     /// The pods that the fencing removes.
@@ -109,6 +112,7 @@ impl<'a> FenceRun<'a> {
             why: args.common.risks.message.clone(),
             findings: Vec::new(),
             cost: Cost::default(),
+            blocked: None,
             is_seen_before: false,
             leaving: Vec::new(),
             lease_end: None,

@@ -14,7 +14,7 @@ mod replacements;
 mod retry;
 
 pub(crate) use self::confirmation::Question;
-pub(crate) use self::cost::{REASON, cost};
+pub(crate) use self::cost::{REASON, cost, obstacle_code, obstacle_sentence};
 pub(crate) use self::event::{fenced_event, unfenced_event};
 pub(crate) use self::failure::{
     HOOK_NOT_RUN, HOOK_STILL_RUNNING, PROCESSES_LEFT, hook_not_followed, hook_stays, of_hook,

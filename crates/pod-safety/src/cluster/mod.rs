@@ -5,6 +5,7 @@ pub mod fencing;
 mod gather;
 mod nodes;
 mod objects;
+mod obstacles;
 mod pods;
 pub mod reader;
 mod remains;

@@ -22,7 +22,7 @@ pub use node::{Fenced, NodeRow, Nodes, PresentNode, Zone};
 pub use owner::{Owner, Promise, Siblings};
 pub use pod::{PodConditions, PodSnapshot};
 pub use remediation::Remediation;
-pub use replacement::Obstacle;
+pub use replacement::{Blocked, Obstacle};
 pub use volumes::Volume;
 
 use k8s_openapi::api::core::v1::Pod;

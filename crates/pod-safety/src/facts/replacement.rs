@@ -1,5 +1,6 @@
 //! Why the replacement of a pod would not be created, or would not run.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use k8s_openapi::api::apps::v1::StatefulSet;
@@ -67,6 +68,59 @@ pub(super) fn of(pod: &Pod, owner: &Owner, evidence: &Evidence, now: Now) -> Vec
         obstacles.extend(full.map(Obstacle::Quota));
     }
     obstacles
+}
+
+/// A pod that leaves its node, and what keeps its replacement from coming or running.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blocked {
+    /// The namespace of the pod.
+    pub namespace: String,
+    /// The name of the pod.
+    pub name: String,
+    /// At least one.
+    pub obstacles: Vec<Obstacle>,
+}
+
+impl Blocked {
+    /// Whether it is about the pod of this name.
+    #[must_use]
+    pub fn is_for(&self, pod: &Pod) -> bool {
+        namespace(pod) == self.namespace && pod.metadata.name.as_ref() == Some(&self.name)
+    }
+}
+
+/// The obstacles for the replacements of `pods`, which leave their node together: a member of a set waits for those before
+/// it only if something keeps these from coming back.
+pub(crate) fn of_leaving(pods: &[&Pod], evidence: &Evidence, now: Now) -> Vec<Blocked> {
+    let mut pods = pods.to_vec();
+    pods.sort_by_key(|pod| ordinal(pod));
+    let mut blocked: Vec<Blocked> = Vec::new();
+    let mut coming: BTreeSet<(&str, &str)> = BTreeSet::new();
+    for pod in pods {
+        let (namespace, name) = (namespace(pod), pod.metadata.name.as_deref());
+        let name = name.unwrap_or_default();
+        let owner = { evidence.namespaces.get(namespace) }
+            .map_or(Owner::Nothing, |evidence| Owner::of(pod, evidence));
+        let mut obstacles = of(pod, &owner, evidence, now);
+        for obstacle in &mut obstacles {
+            if let Obstacle::Order { unready } = obstacle {
+                unready.retain(|before| !coming.contains(&(namespace, &**before)));
+            }
+        }
+        obstacles.retain(
+            |obstacle| !matches!(obstacle, Obstacle::Order { unready } if unready.is_empty()),
+        );
+        if obstacles.is_empty() {
+            coming.insert((namespace, name));
+        } else {
+            blocked.push(Blocked {
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+                obstacles,
+            });
+        }
+    }
+    blocked
 }
 
 /// The name of a StatefulSet and the ordinal in a pod's name, if it has that form.
@@ -284,6 +338,80 @@ mod tests {
                 "{reached:?}"
             );
         }
+    }
+
+    /// Members that leave one node come back in order, unless something keeps one of them.
+    #[test]
+    fn members_that_leave_together_wait_only_for_those_that_stay_away() {
+        let set = json!({"metadata": {"name": "web"}, "spec": {
+            "selector": {}, "serviceName": "", "template": {}, "replicas": 3,
+        }});
+        let volume = json!({"metadata": {"name": "pv"}, "spec": {"nodeAffinity": {"required": {
+            "nodeSelectorTerms": [{"matchExpressions": [
+                {"key": "kubernetes.io/hostname", "operator": "In", "values": ["worker-1"]},
+            ]}],
+        }}}});
+        let namespace = NamespaceEvidence {
+            stateful_sets: Known::Yes(vec![read(set)]),
+            claims: Known::Yes(vec![read(
+                json!({"metadata": {"name": "data"}, "spec": {"volumeName": "pv"}}),
+            )]),
+            ready_pods: Known::Yes(Vec::new()),
+            ..NamespaceEvidence::default()
+        };
+        let evidence = Evidence {
+            namespaces: [("shop".to_owned(), namespace)].into(),
+            cluster: Cluster {
+                volumes: Known::Yes(vec![read(volume)]),
+                ..Cluster::default()
+            },
+            rows: Known::Yes(vec![row("worker-1", false), row("worker-2", true)]),
+            ..Evidence::default()
+        };
+        let member = |number: u32, claim: &str| -> Pod {
+            read(json!({
+                "metadata": {"name": format!("web-{number}"), "namespace": "shop", "ownerReferences": [{
+                    "apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web", "uid": "u",
+                    "controller": true,
+                }]},
+                "spec": {"nodeName": "worker-1", "containers": [], "volumes": [
+                    {"name": "data", "persistentVolumeClaim": {"claimName": claim}},
+                ]},
+            }))
+        };
+        let blocked = |pods: &[Pod]| -> Vec<(String, Vec<Obstacle>)> {
+            let pods: Vec<&Pod> = pods.iter().collect();
+            let now = Now::at(Instant::from_micros(0));
+            let blocked = of_leaving(&pods, &evidence, now).into_iter();
+            blocked.map(|one| (one.name, one.obstacles)).collect()
+        };
+        let order = |name: &str, unready: &[&str]| {
+            let unready = unready.iter().map(|&name| name.to_owned()).collect();
+            (name.to_owned(), vec![Obstacle::Order { unready }])
+        };
+        let all = [2, 1, 0].map(|number| member(number, "free"));
+        assert_eq!(blocked(&all), []);
+        let bound = Obstacle::Bound {
+            claims: vec!["data".to_owned()],
+        };
+        let first_is_bound = [member(2, "free"), member(1, "free"), member(0, "data")];
+        assert_eq!(
+            blocked(&first_is_bound),
+            [
+                ("web-0".to_owned(), vec![bound]),
+                order("web-1", &["web-0"]),
+                order("web-2", &["web-0", "web-1"]),
+            ]
+        );
+        // The first one is elsewhere, and not ready.
+        let without_first = [member(1, "free"), member(2, "free")];
+        assert_eq!(
+            blocked(&without_first),
+            [
+                order("web-1", &["web-0"]),
+                order("web-2", &["web-0", "web-1"])
+            ]
+        );
     }
 
     #[test]

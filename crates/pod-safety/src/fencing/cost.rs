@@ -5,6 +5,7 @@ use k8s_openapi::api::core::v1::Pod;
 use super::remains::stays;
 use crate::constants::{OUT_OF_SERVICE, OUT_OF_SERVICE_VALUE};
 use crate::controller::{Kind, controller};
+use crate::facts::Blocked;
 use crate::facts::pod::{full_name, has_ended};
 use crate::facts::source::volumes;
 use crate::taint::{NoExecute, OutOfService};
@@ -20,6 +21,9 @@ pub struct Cost {
     pub twice: Vec<String>,
     /// Those that stay, because they tolerate the taint or are static.
     pub staying: Vec<String>,
+    /// Those that leave, and whose replacements will not come or not run, as far as that was read: also those that are
+    /// being deleted.
+    pub blocked: Vec<Blocked>,
 }
 
 impl Cost {
