@@ -11,6 +11,7 @@ mod clocks;
 mod confirmation;
 mod cost;
 mod crashes;
+mod daemons;
 mod disks;
 mod documented;
 mod dry_run;

@@ -8,6 +8,7 @@ use pod_safety::Removed;
 use pod_safety::constants::JOB_TRACKING;
 use pod_safety::facts::{Owner, Promise};
 use pod_safety::known::Known;
+use pod_safety::node_health::Status;
 use pod_safety::outcome::Outcome;
 use tokio::time::Instant;
 
@@ -159,9 +160,12 @@ fn removed(seen: &ReadPod) -> Removed {
 fn is_expected(seen: &ReadPod) -> bool {
     match promise(seen) {
         Some(Promise::OneOfEachName | Promise::NoneBeforeTheEnd) => true,
-        Some(Promise::OnePerNode) => {
-            matches!(seen.facts.node.node, Known::Yes(Some(_)))
-        }
+        // It is for the same node. Its pods don't tolerate the taints of a node that is not ready or out of service.
+        Some(Promise::OnePerNode) => matches!(
+            &seen.facts.node.node,
+            Known::Yes(Some(node)) if node.state.status() == Some(Status::True)
+                && !node.state.out_of_service.is_asserted()
+        ),
         Some(Promise::None | Promise::Perhaps) | None => false,
     }
 }
