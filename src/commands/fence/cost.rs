@@ -20,8 +20,10 @@ impl FenceRun<'_> {
     pub(super) fn report_cost(&mut self, node: &Node, found: Cost) {
         let target = self.target;
         let mut findings = findings(node);
-        // A cordon stops neither a fencing nor its pods.
-        findings.retain(|finding| finding.activity != Activity::Cordoned);
+        // Neither stops a fencing, which has its own words about the taint.
+        findings.retain(|finding| {
+            ![Activity::Cordoned, Activity::OutOfService].contains(&finding.activity)
+        });
         for finding in &findings {
             if !self.findings.contains(finding) {
                 let words = activity::words(finding, target.now());
