@@ -2,7 +2,7 @@
 
 use clap::Args;
 use k8s_openapi::api::core::v1::Node;
-use other_tools::{KeysOnNode, KeysRemoved, has_keys};
+use other_tools::{KeysOnNode, has_keys};
 use pod_safety::cluster::Reader;
 use policies::Manifest;
 
@@ -19,8 +19,9 @@ use crate::words::policies as words;
 /// the FlowSchema and the roles. The namespace and its Leases stay, and so does every lock. Users lose
 /// the rights that these roles gave them.
 ///
-/// Also removes the held label, its annotations and the opt-outs from every Node. Nodes that a lock has cordoned stay
-/// cordoned, unless the lock has ended or expired.
+/// Also removes the held label, its annotations and the opt-outs from every Node, the opt-outs from their Machines, and
+/// the medik8s Leases that locks hold. Nodes that a lock has cordoned stay cordoned, unless the lock has ended or expired.
+/// If opt-outs on a Machine can't be removed, a warning says so, and the exit code is 1: run it again.
 ///
 /// Changes nothing if Argo CD, Flux, Helm or another tool manages one of the objects.
 #[derive(Args, Clone, Debug)]
@@ -105,10 +106,13 @@ impl NodesWithKeys {
         let mut is_done = true;
         for node in &self.names {
             match session.clear_keys(node).await {
-                Ok(KeysRemoved::Done(keys)) if !keys.is_empty() => {
-                    session.terminal.result(node_keys::removed(node, &keys));
+                Ok(cleared) => {
+                    if !cleared.removed.is_empty() {
+                        let removed = node_keys::removed(node, &cleared.removed);
+                        session.terminal.result(removed);
+                    }
+                    is_done &= cleared.left.is_empty();
                 }
-                Ok(_) => {}
                 Err(error) => {
                     is_done = false;
                     let error = Failure::from(error);

@@ -75,7 +75,7 @@ pub(crate) async fn run(args: &WaitArgs, start: &Start<'_>) -> Result<Code, Fail
     let parallel = args.nodes.parallel;
     let finding = async {
         let found = targets::find(&session, &selection, true, Verb::Wait, parallel).await?;
-        targets::read(&session, found, true, parallel).await
+        targets::read(&session, found, true, Verb::Wait, parallel).await
     };
     // A limit of zero checks once.
     let limit = args.timeout.filter(|limit| !limit.is_zero());

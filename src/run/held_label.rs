@@ -10,8 +10,9 @@ use futures::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::{CLEANUP, Change, Done, Error, HeldLease, NodeLease, PROTECTION};
 use other_tools::{
-    Elsewhere, KeysOfLock, KeysOnNode, KeysRemoved, KeysSet, MEDIK8S, MachineRecord, MachineRef,
-    NodeKeys, clear_keys, current_lock_id, machine_of, remove_keys, remove_records, set_keys,
+    Elsewhere, KeysCleared, KeysOfLock, KeysOnNode, KeysRemoved, KeysSet, MEDIK8S, MachineRecord,
+    MachineRef, NodeKeys, clear_keys, current_lock_id, machine_of, remove_keys, remove_records,
+    set_keys,
 };
 use tokio::time::timeout;
 
@@ -452,7 +453,7 @@ impl Session<'_> {
     ///
     /// # Errors
     /// If the Node can't be read or written.
-    pub(crate) async fn clear_keys(&self, node: &str) -> Result<KeysRemoved, Error> {
+    pub(crate) async fn clear_keys(&self, node: &str) -> Result<KeysCleared, Error> {
         let shown = || self.current_lock_id(node);
         let remove_elsewhere = async |elsewhere: &Elsewhere, ended: &str| {
             self.remove_elsewhere(node, elsewhere, ended, shown).await

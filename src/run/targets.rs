@@ -101,7 +101,8 @@ impl LockCommand<'_> {
         with_nodes: bool,
     ) -> Result<Vec<Target>, Failure> {
         let nodes = names(&targets);
-        let reading = read(&self.session, targets, with_nodes, self.args.nodes.parallel);
+        let parallel = self.args.nodes.parallel;
+        let reading = read(&self.session, targets, with_nodes, self.verb, parallel);
         self.report_failure(&nodes, or_interrupted(in_time(self.limit, reading)).await)
     }
 
@@ -123,7 +124,7 @@ impl LockCommand<'_> {
                 .as_ref()
                 .map_or(NodeLookup::Unread, |seen| seen.row.clone());
             if session.seen(node).is_none() {
-                row = read_node(session, node).await?;
+                row = read_node(session, node, self.verb).await?;
             }
             if row == NodeLookup::Forbidden {
                 return Ok::<_, Failure>(Some((node.clone(), None)));
@@ -132,7 +133,9 @@ impl LockCommand<'_> {
                 mut findings,
                 machine,
             } = session.seen(node).unwrap_or_default();
-            findings.extend(medik8s_finding(session, node).await);
+            if self.verb != Verb::Hold {
+                findings.extend(medik8s_finding(session, node).await);
+            }
             if let Some(machine) = machine.filter(|machine| opt_outs.include(machine)) {
                 findings.extend(session.machine_findings(node, &machine).await);
             }
@@ -168,7 +171,7 @@ pub(crate) async fn find(
     let locks = &session.locks;
     let (nodes, nothing) = match selection {
         Selection::Named(names) => {
-            return named(session, names, with_nodes, parallel).await;
+            return named(session, names, with_nodes, verb, parallel).await;
         }
         Selection::Mine => {
             let leases = locks.list().await?;
@@ -209,6 +212,7 @@ pub(crate) async fn read(
     session: &Session<'_>,
     targets: Vec<Target>,
     with_nodes: bool,
+    verb: Verb,
     parallel: u16,
 ) -> Result<Vec<Target>, Failure> {
     futures::stream::iter(targets)
@@ -218,7 +222,8 @@ pub(crate) async fn read(
             let seen = match target.seen {
                 None if !with_nodes => locks.read(node, false).await?,
                 None => {
-                    let (lease, row) = futures::join!(locks.get(node), read_node(session, node));
+                    let row = read_node(session, node, verb);
+                    let (lease, row) = futures::join!(locks.get(node), row);
                     NodeAndLease {
                         node: node.clone(),
                         lease: lease?,
@@ -226,7 +231,7 @@ pub(crate) async fn read(
                     }
                 }
                 Some(seen) if with_nodes && seen.row == NodeLookup::Unread => NodeAndLease {
-                    row: read_node(session, node).await?,
+                    row: read_node(session, node, verb).await?,
                     ..seen
                 },
                 Some(seen) => seen,
@@ -241,9 +246,18 @@ pub(crate) async fn read(
         .await
 }
 
-/// The row of a Node. It is read whole, for what other tools do to it.
-async fn read_node(session: &Session<'_>, node: &str) -> Result<NodeLookup, Failure> {
-    let (row, seen) = with_findings(session, node).await?;
+/// The row of a Node. It is read whole, for what other tools do to it. For a hold, which is long, its medik8s Lease is
+/// read as well.
+async fn read_node(session: &Session<'_>, node: &str, verb: Verb) -> Result<NodeLookup, Failure> {
+    let medik8s = async {
+        match verb {
+            Verb::Hold => medik8s_finding(session, node).await,
+            _ => None,
+        }
+    };
+    let (read, medik8s) = futures::join!(with_findings(session, node), medik8s);
+    let (row, mut seen) = read?;
+    seen.findings.extend(medik8s);
     if row.row().is_some() {
         session.remember(node, seen);
     }
@@ -254,6 +268,7 @@ async fn named(
     session: &Session<'_>,
     names: &[String],
     with_nodes: bool,
+    verb: Verb,
     parallel: u16,
 ) -> Result<Vec<Target>, Failure> {
     if names.len() == 1 {
@@ -261,11 +276,11 @@ async fn named(
     }
     let (leases, rows) = futures::join!(
         leases_of(session, names, parallel),
-        rows_of(session, names, with_nodes)
+        rows_of(session, names, with_nodes, verb)
     );
     let known = names.iter().zip(leases?).zip(rows?);
     let known = known.map(|((node, lease), row)| target(node.clone(), row, lease));
-    read(session, known.collect(), with_nodes, parallel).await
+    read(session, known.collect(), with_nodes, verb, parallel).await
 }
 
 /// The Leases of named nodes: by one list if that is allowed.
@@ -292,13 +307,14 @@ async fn rows_of(
     session: &Session<'_>,
     names: &[String],
     with_nodes: bool,
+    verb: Verb,
 ) -> Result<Vec<NodeLookup>, Failure> {
     let unread = || vec![NodeLookup::Unread; names.len()];
     if !with_nodes {
         return Ok(unread());
     }
     if names.len() <= MOST_WHOLE {
-        let reading = names.iter().map(|node| read_node(session, node));
+        let reading = names.iter().map(|node| read_node(session, node, verb));
         return try_join_all(reading).await;
     }
     match session.locks.nodes(None, RowDetail::Metadata).await {

@@ -43,6 +43,9 @@ pub(crate) fn words(finding: &Finding, now: Now) -> String {
             return format!("its AWS instance will be stopped or replaced ({event})");
         }
         Activity::AksRepairs => "AKS is repairing it",
+        Activity::OutOfService => {
+            "somebody marked it out of service without `fence`: Kubernetes deletes its pods"
+        }
         Activity::Cordoned => {
             let by = detail.map(|by| format!(" by {by}")).unwrap_or_default();
             let ago = since.map(|since| format!(" {since} ago"));

@@ -200,9 +200,56 @@ fn a_valid_lease_of_medik8s_is_shown_and_refuses_strict() {
         let run = cluster.maint(["acquire", &node, "--strict"]).run();
         assert_eq!(run.code, 6, "{run}");
         assert!(run.stderr.contains(held), "{run}");
+        let hold = ["hold", &node, "-m", "disk"];
+        let run = cluster.maint(hold).arg("--strict").run();
+        assert_eq!(run.code, 6, "{run}");
+        assert_eq!(run.stderr.matches(held).count(), 1, "{run}");
+        // A plain lock is short, and costs no request more.
+        let run = cluster.maint(["acquire", &node, "-v6"]).succeeds();
+        assert!(!run.stderr.contains(held), "{run}");
+        assert!(!run.stderr.contains(MEDIK8S), "{run}");
+        cluster.maint(["release", &node]).succeeds();
+        let run = cluster.maint(hold).arg("-v6").succeeds();
+        let warning = format!("Warning: node/{node}: {held}\n");
+        assert_eq!(run.stderr.matches(&warning).count(), 1, "{run}");
+        assert_eq!(run.stderr.matches(MEDIK8S).count(), 1, "{run}");
+        assert_eq!(requests(&run).len(), 8, "{run}");
+        cluster.maint(["unhold", &node]).succeeds();
         cluster.delete(&format!("{MEDIK8S}/node-{node}"));
         cluster.create(MEDIK8S, &lease(6000));
         cluster.maint(["acquire", &node, "--strict"]).succeeds();
+        let run = cluster.maint(hold).succeeds();
+        assert!(!run.stderr.contains(held), "{run}");
+    });
+}
+
+#[test]
+fn a_taint_that_somebody_else_set_is_reported_and_that_of_a_fencing_is_not() {
+    on_both("tools-out-of-service", |cluster| {
+        let node = cluster.node("worker-1");
+        let path = format!("/api/v1/nodes/{node}");
+        let key = "node.kubernetes.io/out-of-service";
+        let taint = json!([{"key": key, "value": "nodeshutdown", "effect": "NoExecute"}]);
+        cluster.patch(&path, &json!({"spec": {"taints": taint}}));
+        let says =
+            "somebody marked it out of service without `fence`: Kubernetes deletes its pods\n";
+        let each = [
+            (["acquire", &node, "-m", "disk"], "release"),
+            (["hold", &node, "-m", "disk"], "unhold"),
+            (["with", &node, "--", "true"], "release"),
+        ];
+        for (arguments, end) in each {
+            let run = cluster.maint(arguments).succeeds();
+            assert_eq!(run.stderr.matches(says).count(), 1, "{run}");
+            cluster.maint([end, &node]).succeeds();
+        }
+        let record = json!({"kubectl-maint.dev/fenced": "{}"});
+        cluster.patch(&path, &json!({"metadata": {"annotations": record}}));
+        for (arguments, end) in each {
+            let run = cluster.maint(arguments).succeeds();
+            assert!(!run.stderr.contains("out of service without"), "{run}");
+            cluster.maint([end, &node]).succeeds();
+        }
     });
 }
 

@@ -4,8 +4,8 @@ use control_plane::{ControlPlane, NodeSpec, Rule, is_left_out};
 use serde_json::{Value, json};
 
 use crate::support::{
-    ADMINISTRATORS, BINDINGS, HOLDERS, LEASES, NODES, Person, Run, USERS, admin, admitted, at,
-    await_denial, denying, person, wait_until,
+    ADMINISTRATORS, BINDINGS, Dates, HOLDERS, LEASES, NODES, Person, Run, USERS, admin, admitted,
+    at, await_denial, denying, person, wait_until,
 };
 
 /// The lines about one check.
@@ -196,6 +196,31 @@ fn problems_are_named_with_what_to_do() {
         release.starts_with("note     release        not of this plugin's release, or edited: "),
         "{release}"
     );
+}
+
+/// As behind a load balancer. A second apart is within what locks stand.
+#[test]
+fn servers_whose_clocks_disagree_are_reported() {
+    let Some(plane) = denying() else { return };
+    let admin = admin(plane);
+    for apart in [-1, 1] {
+        let run = admin.maint_at(plane, Dates::EverySecond(apart), &["doctor"]);
+        let found = lines(&run, "clock");
+        assert!(!found.contains("disagree"), "{run:?}");
+    }
+    for apart in [-600, 600] {
+        let run = admin.maint_at(plane, Dates::EverySecond(apart), &["doctor"]);
+        let found = lines(&run, "clock");
+        let begin = "problem  clock          the API server's Date headers differ by ";
+        let end = ": several servers or a proxy disagree about the time. The earliest decides what has expired\n\
+                   synchronize the clocks, for example with NTP";
+        assert!(found.starts_with(begin) && found.ends_with(end), "{run:?}");
+        let by = &found[begin.len()..found.len() - end.len()];
+        assert!(["9m", "10m"].iter().any(|age| by.starts_with(age)), "{by}");
+        assert_eq!(run.code, 1, "{run:?}");
+        let calm = admin.maint_at(plane, Dates::All(apart), &["doctor"]);
+        assert!(!lines(&calm, "clock").contains("disagree"), "{calm:?}");
+    }
 }
 
 #[test]

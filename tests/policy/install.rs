@@ -400,6 +400,162 @@ fn an_uninstallation_leaves_nothing_on_nodes() {
     assert_eq!(nothing.stderr, "nothing is installed\n");
 }
 
+/// A kind of Machine, as far as opt-outs need it, and a Machine of this node, which names it. Returns the path of the
+/// Machine.
+fn machine_of(admin: &Person, node: &str) -> String {
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": "machines.cluster.x-k8s.io",
+            "annotations": {"api-approved.kubernetes.io": "unapproved, for tests"},
+        },
+        "spec": {
+            "group": "cluster.x-k8s.io",
+            "scope": "Namespaced",
+            "names": {"kind": "Machine", "plural": "machines", "singular": "machine"},
+            "versions": [{
+                "name": "v1beta2", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {
+                    "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+                }},
+            }],
+        },
+    });
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    admitted(admin.post(definitions, &definition), "a definition");
+    let machines = "/apis/cluster.x-k8s.io/v1beta2/namespaces/default/machines";
+    let machine = json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2",
+        "kind": "Machine",
+        "metadata": {"name": "m-1", "annotations": {"example.com/own": "kept"}},
+        "spec": {"clusterName": "workload"},
+        "status": {"nodeRef": {"name": node}},
+    });
+    wait_until("Machines are served", || {
+        admin.post(machines, &machine).is_ok()
+    });
+    let names = json!({
+        "cluster.x-k8s.io/machine": "m-1",
+        "cluster.x-k8s.io/cluster-namespace": "default",
+    });
+    let named = admin.patch(
+        &format!("{NODES}/{node}"),
+        &json!({"metadata": {"annotations": names}}),
+    );
+    admitted(named, "the Machine's name");
+    format!("{machines}/m-1")
+}
+
+/// The annotations of a Machine, but that with the id of an ended lock, which stays.
+fn opt_outs(admin: &Person, machine: &str) -> Vec<String> {
+    let machine = admin.get(machine);
+    let keys = machine["metadata"]["annotations"].as_object();
+    let keys = keys.expect("annotations").keys();
+    let found = keys.filter(|key| *key != "kubectl-maint.dev/breaks");
+    found.cloned().collect()
+}
+
+/// A Machine in the management cluster, which is the same cluster here, and the Lease that medik8s reads.
+#[test]
+fn an_uninstallation_leaves_nothing_elsewhere() {
+    let Some(plane) = plane() else { return };
+    let _logs = plane.keep_logs_on_panic("uninstall-elsewhere");
+    let admin = admin(&plane);
+    admin.succeeds(&["install"]);
+    admin.succeeds(&["enforce", "deny"]);
+    let nodes = ["elsewhere", "theirs"].map(NodeSpec::ready);
+    plane.create_nodes(&nodes).expect("nodes");
+    let namespace = json!({"metadata": {"name": "medik8s-leases"}});
+    admitted(admin.post("/api/v1/namespaces", &namespace), "a namespace");
+    let machine = machine_of(&admin, "elsewhere");
+    let medik8s = "/apis/coordination.k8s.io/v1/namespaces/medik8s-leases/leases";
+    let context = plane.kubectl(&["config", "current-context"]);
+    let context = context.expect("a context");
+    let management = format!("--management-context={}", context.trim());
+    let hold = |node, more: &[&str]| {
+        let opt_outs = "--opt-outs=medik8s,cluster-api";
+        let hold = ["hold", node, "-m", "disk", "--holder", "ada", opt_outs];
+        admin.succeeds(&[&hold, more].concat())
+    };
+    hold("elsewhere", &[&management]);
+    hold("theirs", &[]);
+    assert_ne!(opt_outs(&admin, &machine), ["example.com/own"]);
+    let lease = admin.get(&format!("{medik8s}/node-elsewhere"));
+    assert_eq!(lease["spec"]["holderIdentity"], "kubectl-maint");
+    // Somebody else took the other Lease over.
+    let taken = json!({"spec": {"holderIdentity": "node-healthcheck"}});
+    let theirs = format!("{medik8s}/node-theirs");
+    admitted(admin.patch(&theirs, &taken), "a take-over");
+
+    let removed = admin.succeeds(&["uninstall", "--yes"]);
+    assert!(!removed.stderr.contains("Warning"), "{removed:?}");
+    assert_eq!(opt_outs(&admin, &machine), ["example.com/own"]);
+    let leases = admin.get(medik8s);
+    let leases = leases["items"].as_array().expect("a list");
+    let names: Vec<_> = leases.iter().map(|it| &it["metadata"]["name"]).collect();
+    assert_eq!(names, ["node-theirs"]);
+    assert_eq!(leases[0]["spec"]["holderIdentity"], "node-healthcheck");
+    for node in ["elsewhere", "theirs"] {
+        let metadata = admin.get(&format!("{NODES}/{node}"))["metadata"].clone();
+        let maps = ["labels", "annotations"].map(|map| metadata[map].as_object());
+        let mut keys = maps.into_iter().flatten().flatten();
+        assert!(
+            keys.all(|(key, _)| !key.starts_with("kubectl-maint")),
+            "{metadata}"
+        );
+    }
+    let nothing = admin.succeeds(&["uninstall", "--yes"]);
+    assert_eq!(nothing.stderr, "nothing is installed\n");
+}
+
+/// Without the management cluster, the record of the Machine stays, and a second run removes the rest.
+#[test]
+fn an_uninstallation_without_the_management_cluster_is_finished_later() {
+    let Some(plane) = plane() else { return };
+    let _logs = plane.keep_logs_on_panic("uninstall-management");
+    let admin = admin(&plane);
+    admin.succeeds(&["install"]);
+    let node = NodeSpec::ready("remote");
+    plane.create_nodes(&[node]).expect("a node");
+    let machine = machine_of(&admin, "remote");
+    let context = plane.kubectl(&["config", "current-context"]);
+    let context = context.expect("a context");
+    let management = format!("--management-context={}", context.trim());
+    admin.succeeds(&["hold", "remote", "-m", "disk", &management]);
+    let set = opt_outs(&admin, &machine);
+    assert!(set.len() > 1, "{set:?}");
+    // Nobody can write Machines while their API is not served.
+    let definition =
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/machines.cluster.x-k8s.io";
+    let serve = |served: bool| {
+        let patch = json!([{"op": "replace", "path": "/spec/versions/0/served", "value": served}]);
+        let kind = "application/json-patch+json";
+        let patched = admin.send(http::Method::PATCH, definition, kind, &patch);
+        admitted(patched, "a change of the definition");
+        wait_until("it has effect", || {
+            admin
+                .patch(&format!("{machine}?dryRun=All"), &json!({}))
+                .is_ok()
+                == served
+        });
+    };
+    serve(false);
+    let failed = admin.maint(&["uninstall", "--yes"]);
+    assert_eq!(failed.code, 1, "{failed:?}");
+    let record = "kubectl-maint.dev/held-machine";
+    let has_record = || {
+        let node = admin.get(&format!("{NODES}/remote"));
+        node["metadata"]["annotations"][record].is_string()
+    };
+    assert!(has_record(), "{failed:?}");
+    serve(true);
+    assert_eq!(opt_outs(&admin, &machine), set);
+    admin.succeeds(&["uninstall", "--yes"]);
+    assert_eq!(opt_outs(&admin, &machine), ["example.com/own"]);
+    assert!(!has_record());
+}
+
 /// The lists of the node policy.
 #[test]
 fn listed_users_and_groups_count_as_the_holder_and_stay_through_upgrades() {

@@ -80,6 +80,15 @@ pub enum KeysRemoved {
     StillHeld,
 }
 
+/// The result of [`clear_keys`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeysCleared {
+    /// These were removed. Those that somebody else set to the same value stayed.
+    pub removed: NodeKeys,
+    /// This could not be removed from other objects.
+    pub left: Elsewhere,
+}
+
 impl KeysRemoved {
     fn and(self, keys: NodeKeys) -> Self {
         match self {
@@ -315,31 +324,35 @@ pub async fn clear_keys<E: From<ApiError>>(
     name: &str,
     shown: impl AsyncFn() -> Result<Option<String>, E>,
     remove_elsewhere: impl AsyncFn(&Elsewhere, &str) -> Elsewhere,
-) -> Result<KeysRemoved, E> {
+) -> Result<KeysCleared, E> {
     let mut tries = Tries::default();
     let mut removal = Removal::new(remove_elsewhere);
     loop {
         let Some(node) = read(requests, name).await? else {
-            return Ok(KeysRemoved::Nothing);
+            return Ok(KeysCleared::default());
         };
-        let keeps_cordon = shown().await?.is_some();
+        let shown = shown().await?;
+        let keeps_cordon = shown.is_some();
         let lock_id = annotation(&node.metadata, LOCK_ID);
         let lock_id = lock_id.or(annotation(&node.metadata, BREAKS));
+        // An earlier run may have left only what is elsewhere.
+        let lock_id = lock_id.or(shown.as_deref());
         let elsewhere = Elsewhere::on(&node);
         let left = removal.left(&elsewhere, lock_id.unwrap_or_default()).await;
         let Some(body) = to_clear(&node, keeps_cordon, &left) else {
-            return Ok(KeysRemoved::Nothing);
+            let removed = NodeKeys::default();
+            return Ok(KeysCleared { removed, left });
         };
-        let mut removing = only_ours(&node);
-        removing.cordon &= !keeps_cordon;
-        removing.elsewhere = elsewhere.without(&left);
+        let mut removed = only_ours(&node);
+        removed.cordon &= !keeps_cordon;
+        removed.elsewhere = elsewhere.without(&left);
         match patch(requests, &path(name), MERGE, &body).await {
             Ok(()) => {
                 let lock_id = lock_id.unwrap_or_default();
-                removal.check_lease(&removing.elsewhere, lock_id).await;
-                return Ok(KeysRemoved::Done(removing));
+                removal.check_lease(&removed.elsewhere, lock_id).await;
+                return Ok(KeysCleared { removed, left });
             }
-            Err(error) if error.is_not_found() => return Ok(KeysRemoved::Nothing),
+            Err(error) if error.is_not_found() => return Ok(KeysCleared::default()),
             Err(error) => tries.wait(error).await?,
         }
     }

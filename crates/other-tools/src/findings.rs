@@ -53,6 +53,8 @@ pub enum Activity {
     AwsEnds,
     /// AKS repairs it.
     AksRepairs,
+    /// Somebody tainted it as out of service without `fence`, so Kubernetes deletes its pods.
+    OutOfService,
     /// It is cordoned. The field manager that did that is in the detail.
     Cordoned,
 }
@@ -209,7 +211,13 @@ const SIGNS: &[Sign] = &[
         Says::Nothing,
         Activity::AksRepairs,
     ),
+    taint(OUT_OF_SERVICE, Says::Nothing, Activity::OutOfService),
 ];
+
+const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
+
+/// The annotation with the record of a fencing, which adds that taint itself.
+const FENCED: &str = "kubectl-maint.dev/fenced";
 
 impl Sign {
     fn has(&self, key: &str) -> bool {
@@ -270,6 +278,10 @@ pub fn findings(node: &Node) -> Vec<Finding> {
         let mut of_sign = pairs(sign.place).into_iter();
         let found = of_sign.find(|(key, value)| sign.has(key) && sign.accepts(value));
         findings.extend(found.map(|(key, value)| sign.finding(key, value)));
+    }
+    let annotations = metadata.annotations.as_ref();
+    if annotations.is_some_and(|all| all.contains_key(FENCED)) {
+        findings.retain(|finding| finding.activity != Activity::OutOfService);
     }
     findings.extend(machine_config_drain(node));
     findings.extend(cordon(node));
@@ -487,6 +499,12 @@ mod tests {
                 None,
                 None,
             ),
+            (
+                tainted(OUT_OF_SERVICE, "nodeshutdown"),
+                A::OutOfService,
+                None,
+                None,
+            ),
         ];
         for (json, activity, since, detail) in &cases {
             let found = findings(&node(json));
@@ -525,6 +543,13 @@ mod tests {
         ] {
             assert_eq!(findings(&node(&json)), [], "{json}");
         }
+    }
+
+    #[test]
+    fn the_taint_of_a_fencing_is_no_sign() {
+        let mut fenced = tainted(OUT_OF_SERVICE, "nodeshutdown");
+        fenced["metadata"] = json!({"annotations": {FENCED: "{}"}});
+        assert_eq!(findings(&node(&fenced)), []);
     }
 
     #[test]

@@ -22,8 +22,8 @@ mod other_locks;
 mod writes;
 
 pub use apply::{
-    Conflict, KeysOfLock, KeysRemoved, KeysSet, clear_keys, has_keys, remove_keys, remove_records,
-    set_keys,
+    Conflict, KeysCleared, KeysOfLock, KeysRemoved, KeysSet, clear_keys, has_keys, remove_keys,
+    remove_records, set_keys,
 };
 pub use elsewhere::Elsewhere;
 pub use findings::{Activity, Finding, findings, medik8s_finding, medik8s_lease_path};

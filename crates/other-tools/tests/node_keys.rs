@@ -416,9 +416,9 @@ fn a_forged_list_of_keys_removes_only_opt_outs() {
                         )
                         .await
                     }
-                    true => {
-                        clear_keys::<ApiError>(&requests, case.node, shown, nothing_elsewhere).await
-                    }
+                    true => clear_keys::<ApiError>(&requests, case.node, shown, nothing_elsewhere)
+                        .await
+                        .map(|cleared| KeysRemoved::Done(cleared.removed)),
                 }
             });
             removed.expect("it ends");

@@ -65,8 +65,10 @@ impl FenceRun<'_> {
     fn report_findings(&mut self, node: &Node) {
         let target = self.target;
         let mut findings = findings(node);
-        // A cordon stops neither a fencing nor its pods.
-        findings.retain(|finding| finding.activity != Activity::Cordoned);
+        // Neither stops a fencing, which has its own words about the taint.
+        findings.retain(|finding| {
+            ![Activity::Cordoned, Activity::OutOfService].contains(&finding.activity)
+        });
         for finding in &findings {
             if !self.findings.contains(finding) {
                 let words = activity::words(finding, target.now());

@@ -97,9 +97,8 @@ impl Person {
         end
     }
 
-    /// Runs the plugin, which must succeed. The answers of the API server have other dates.
-    #[track_caller]
-    pub(crate) fn succeeds_at(&self, plane: &ControlPlane, dates: Dates, arguments: &[&str]) {
+    /// Runs the plugin. The answers of the API server have other dates.
+    pub(crate) fn maint_at(&self, plane: &ControlPlane, dates: Dates, arguments: &[&str]) -> Run {
         let answers = Arc::default();
         let proxy = Proxy {
             client: self.client.clone(),
@@ -112,6 +111,13 @@ impl Person {
             .env("KUBECONFIG", kubeconfig));
         accepting.abort();
         drop(directory);
+        run
+    }
+
+    /// The same, and it must succeed.
+    #[track_caller]
+    pub(crate) fn succeeds_at(&self, plane: &ControlPlane, dates: Dates, arguments: &[&str]) {
+        let run = self.maint_at(plane, dates, arguments);
         assert_eq!(run.code, 0, "{arguments:?} {dates:?}: {run:?}");
     }
 }
