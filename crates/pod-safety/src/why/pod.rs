@@ -442,6 +442,49 @@ mod tests {
     }
 
     #[test]
+    fn a_gate_is_the_reason_why_a_pod_is_not_scheduled() {
+        let mut pod = pod(&json!({}));
+        let spec = json!({"containers": [], "schedulingGates": [{"name": "example.com/quota"}]});
+        pod.spec = serde_json::from_value(spec).expect("a spec");
+        let status = json!({"phase": "Pending", "conditions": [{
+            "type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
+            "message": "Scheduling is blocked due to non-empty scheduling gates",
+        }]});
+        pod.status = serde_json::from_value(status).expect("a status");
+        let found = diagnose_pod(&PodEvidence::of(pod), Now::at(NOW));
+        let gates = vec!["example.com/quota".to_owned()];
+        assert_eq!(found.reasons, [Reason::Gated { gates }]);
+    }
+
+    #[test]
+    fn a_failed_attachment_to_its_own_node_is_a_reason() {
+        let mut pod = pod(&json!({"namespace": "shop"}));
+        pod.status = serde_json::from_value(json!({"phase": "Pending"})).expect("a status");
+        let claim = json!({"spec": {"volumeName": "pv-1"}, "status": {"phase": "Bound"}});
+        let claim = serde_json::from_value(claim).expect("a claim");
+        let attachment = |node: &str, error: &str| {
+            let attachment = json!({
+                "spec": {"attacher": "csi", "nodeName": node, "source": {"persistentVolumeName": "pv-1"}},
+                "status": {"attached": false, "attachError": {"message": error}},
+            });
+            serde_json::from_value(attachment).expect("an attachment")
+        };
+        let evidence = PodEvidence {
+            claims: BTreeMap::from([("data".to_owned(), Known::Yes(Some(claim)))]),
+            attachments: Known::Yes(vec![
+                attachment("other", "elsewhere"),
+                attachment("n", "no disk"),
+            ]),
+            ..PodEvidence::of(pod)
+        };
+        let failed = Reason::AttachFailed {
+            volume: "pv-1".to_owned(),
+            message: "no disk".to_owned(),
+        };
+        assert_eq!(diagnose_pod(&evidence, Now::at(NOW)).reasons, [failed]);
+    }
+
+    #[test]
     fn only_controllers_that_need_the_name_wait_for_it() {
         let is_awaited = |owners: Value| {
             let pod = pod(&json!({
