@@ -19,6 +19,37 @@ fn patient(stage: &Stage, name: &str, node: &str) -> Value {
 }
 
 #[test]
+fn its_requests_do_not_grow_with_the_pods_of_the_node() {
+    let (stage, node) = Stage::with_unreachable_node("asks");
+    let fence = [
+        "fence",
+        &node,
+        "--powered-off=dark",
+        "--dry-run=server",
+        "-v6",
+    ];
+    let cost = |pods: usize| {
+        let run = stage.maint(fence).run();
+        assert!(run.stderr.contains(&format!(": {pods} pod")), "{run}");
+        // How many Nodes are read depends on other tests.
+        let of_pods = |line: &&str| {
+            line.contains("verb=\"") && (line.contains("/pods") || line.contains(stage.own()))
+        };
+        run.stderr.lines().filter(of_pods).count()
+    };
+    let pods = |range: std::ops::Range<usize>| {
+        let pods = range.map(|number| patient(&stage, &format!("tool-{number}"), &node));
+        stage.create(&pods.collect::<Vec<_>>());
+    };
+    stage.create(&[stage.namespace()]);
+    pods(0..1);
+    let of_one = cost(1);
+    pods(1..30);
+    assert!(of_one > 0);
+    assert_eq!(cost(30), of_one);
+}
+
+#[test]
 fn pods_that_nothing_recreates_are_lost_only_with_consent() {
     let (stage, node) = Stage::with_unreachable_node("cost");
     let mut proxy = stage.pod("proxy", &node);
