@@ -308,3 +308,27 @@ fn how_it_is_known_has_to_be_said() {
     "#);
     stage.is_untouched(&node);
 }
+
+/// A kubelet whose clock is a minute behind is seen to renew its heartbeat.
+#[test]
+fn a_kubelet_with_a_slow_clock_is_alive() {
+    let (stage, node) = Stage::with_unreachable_node("slow-clock-alive");
+    let beats = || {
+        let late = chrono::Utc::now() - chrono::TimeDelta::seconds(60);
+        let late = late.format("%Y-%m-%dT%H:%M:%S%.6fZ").to_string();
+        let renewal = json!({"spec": {"renewTime": late}}).to_string();
+        let lease = ["patch", "lease", &node, "-n", "kube-node-lease"];
+        stage.kubectl(&[&lease[..], &["--type=merge", "-p", &renewal]].concat());
+    };
+    beats();
+    let fence = stage.maint(["fence", &node, "--powered-off=dark"]);
+    let mut run = fence.start();
+    eventually("it is refused", || {
+        beats();
+        run.is_over()
+    });
+    let run = run.ends();
+    assert_eq!(run.code, 6, "{run}");
+    assert!(run.stderr.contains("its kubelet is alive"), "{run}");
+    stage.is_untouched(&node);
+}
