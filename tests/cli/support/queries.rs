@@ -39,8 +39,9 @@ pub(crate) fn events_of(cluster: &Cluster, node: &str) -> String {
 }
 
 /// The methods of the requests that a run with `-v6` sent, those that read first; without watches. A controller may
-/// change a new Node meanwhile, so a write that lost against it does not count, nor the read after it. After an answer
-/// that took more than two seconds, the time is too uncertain for a write: that Leases are read again does not count.
+/// change a new Node meanwhile, so a write that lost against it does not count, nor what is read again before the next
+/// one: the Node, and the Lease right after it. After an answer that took more than two seconds, the time is too
+/// uncertain for a write: that Leases are read again does not count.
 pub(crate) fn requests(run: &Run) -> Vec<&str> {
     let of_node = |line: &str| line.contains("/api/v1/nodes/");
     let reads_leases = |line: &str| {
@@ -51,9 +52,13 @@ pub(crate) fn requests(run: &Run) -> Vec<&str> {
         milliseconds.is_some_and(|(_, number)| number.parse::<u64>().is_ok_and(|it| it > 2_000))
     };
     let mut lines: Vec<&str> = Vec::new();
-    let (mut has_lost, mut was_slow) = (false, false);
+    let (mut has_lost, mut is_checked, mut was_slow) = (false, false, false);
     for line in run.stderr.lines() {
         if of_node(line) && std::mem::take(&mut has_lost) {
+            is_checked = true;
+            continue;
+        }
+        if std::mem::take(&mut is_checked) && reads_leases(line) {
             continue;
         }
         if reads_leases(line) && was_slow && lines.iter().any(|line| reads_leases(line)) {
