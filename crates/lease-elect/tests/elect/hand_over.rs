@@ -142,7 +142,7 @@ fn a_lead_that_is_won_during_term_is_released(cluster: &Cluster) {
 fn a_lead_whose_write_is_unknown_is_reported(cluster: &Cluster) {
     let (wire, mut b) = asked_to_end_in_between(cluster);
     assert_eq!(b.code(), Some(0));
-    b.says("in name only");
+    b.says("may then name this process until it expires");
     assert_eq!(cluster.spec()["holderIdentity"], "");
     drop(wire);
 }

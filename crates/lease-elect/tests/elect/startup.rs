@@ -104,7 +104,7 @@ fn the_documented_rights_are_enough(cluster: &Cluster) {
     let flag = format!("--kubeconfig={}", user.display());
     let mut a = cluster.candidate("a").with(&[&flag]).run(&["true"]);
     assert_eq!(a.code(), Some(125));
-    a.says("hint: its user needs the right to get leases");
+    a.says("hint: the API user of lease-elect needs permission to get leases");
 
     let leases = |verbs| Rule::new("coordination.k8s.io", &["leases"], verbs);
     let named = leases(&["get", "list", "watch", "patch"]).named(&[&cluster.lease]);
