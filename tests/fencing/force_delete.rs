@@ -7,7 +7,7 @@ use crate::support::{HEARTBEAT_AGE, Stage, eventually};
 /// still attached to its node.
 #[test]
 fn a_bare_forced_deletion_is_believed_and_a_graceful_one_waits() {
-    let stage = Stage::new("bare");
+    let stage = Stage::new("bare-forced");
     let _logs = stage.plane.keep_logs_on_panic("fencing-bare");
     let nodes = ["worker-1", "worker-2", "worker-3"].map(|name| stage.name(name));
     let names = nodes.each_ref().map(String::as_str);

@@ -66,7 +66,10 @@ fn zones_of_one_and_three_nodes_and_all_zones() {
 
     // What was fenced says nothing about the network any more.
     stage.fence(a);
-    is_suspect(&fence(&stage, b), "0 of 2 nodes in other zones are too");
+    is_suspect(
+        &fence(&stage, b),
+        "0 of 2 nodes in other zones are unreachable",
+    );
     stage
         .maint([
             "fence",

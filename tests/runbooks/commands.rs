@@ -84,9 +84,12 @@ fn they_all_work_in_their_order() {
     ]
     .join(":");
 
-    // Nobody is there to be asked, nor a machine to be reached.
+    // Nobody is there to be asked, nor a machine or a chat to be reached.
     let lines: Vec<Line> = lines();
-    let here = lines.iter().filter(|line| !line.command.contains("ssh "));
+    let elsewhere = ["ssh ", "KUBECTL_MAINT_WEBHOOK="];
+    let here = lines
+        .iter()
+        .filter(|line| !elsewhere.iter().any(|it| line.command.contains(it)));
     let mut tried = 0;
     for Line { command, comment } in here {
         let asks = comment.contains("asks you to confirm");
