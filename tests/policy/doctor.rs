@@ -193,7 +193,9 @@ fn problems_are_named_with_what_to_do() {
     }
     let release = lines(&doctor(&admin, 1), "release");
     assert!(
-        release.starts_with("note     release        not of this plugin's release, or edited: "),
+        release.starts_with(
+            "note     release        these objects are from another release, or were edited: "
+        ),
         "{release}"
     );
 }

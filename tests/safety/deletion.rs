@@ -51,7 +51,8 @@ fn the_report_shows_the_risks_and_the_next_command() {
             .rsplit_once("kubectl maint force-delete ")
             .expect("a line")
             .1;
-        let line = line.trim_end().replace("-m \"WHY\"", "-m why --timeout=0");
+        let line = line.trim_end().trim_end_matches('`');
+        let line = line.replace("-m \"WHY\"", "-m why --timeout=0");
         let words: Vec<&str> = line.split(' ').collect();
         let line = std::iter::once("force-delete").chain(words);
         let run = fixture.cluster.maint(line).ends_unfinished();

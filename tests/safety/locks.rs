@@ -43,7 +43,7 @@ fn a_second_run_of_the_same_person_keeps_off() {
         let refused = format!(
             "error: refused: lease; nothing was deleted\n\
              hint: a running `force-delete` of alice@bastion has the lock; then: \
-             kubectl maint force-delete pod/web-2 -n {} ",
+             `kubectl maint force-delete pod/web-2 -n {} ",
             fixture.namespace
         );
         assert!(second.stderr.contains(&refused), "{second}");

@@ -70,7 +70,7 @@ fn the_line_keeps_what_is_overridden_and_an_override_alone_is_a_decision() {
         let words = ["--override=in-grace", "-m", "why"];
         let run = fixture.force_delete("web-2", &words).run();
         assert_eq!(run.code, 6, "{run}");
-        let line = " --accept-risk=none --override=in-grace -m why\n";
+        let line = " --accept-risk=none --override=in-grace -m why`\n";
         assert!(run.stderr.ends_with(line), "{run}");
         assert!(run.stdout.contains("(--override=not-deleting)\n"), "{run}");
         let words = ["--override=not-deleting", "-m", "why"];

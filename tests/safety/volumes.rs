@@ -137,7 +137,7 @@ fn the_access_modes_of_a_volume_show_whether_two_nodes_may_write() {
                 ("volume-attached", None),
             ]);
             let message = format!(
-                "whether anything prevents two writers on {name}: it should only be read, but nothing \
+                "unknown whether anything prevents two writers on {name}: it should only be read, but nothing \
                  prevents writing"
             );
             assert_eq!(levels.words("volume-unguarded"), message);
@@ -210,7 +210,7 @@ fn a_path_of_the_node_may_be_a_mount_that_others_reach() {
         pod_with(fixture, "web-1", &path);
         let levels = fixture.levels("web-1");
         levels.are(&[("volume-unguarded", Some("Unread"))]);
-        let message = "whether anything prevents two writers on data: a path of the node may be a mount that \
+        let message = "unknown whether anything prevents two writers on data: a path of the node may be a mount that \
                     other nodes reach";
         assert_eq!(levels.words("volume-unguarded"), message);
         let daemon = json!({

@@ -89,11 +89,12 @@ fn a_pod_of_an_unreachable_node_waits_for_its_kubelet() {
         let run = fixture.why(&["pod/web-0"]);
         assert_snapshot!(fixture.shown(&run), @"
         $ kubectl maint why -n shop pod/web-0
-        pod/web-0 should have ended [length] ago. node/worker-1 has been unreachable for 10m, so nobody
-        can end the pod or confirm that it ended. StatefulSet/web cannot replace it before it is gone.
+        pod/web-0 should have ended [length] ago. node/worker-1 has been unreachable for 10m, so its
+        kubelet cannot end the pod or confirm that it ended. StatefulSet/web cannot replace it before it is
+        gone.
 
         Next:
-          # see since when, and who works on it
+          # show the state of the node, and who works on it
           kubectl maint describe worker-1
           # power it off, then let its pods run elsewhere
           kubectl maint fence worker-1 -- HOOK
@@ -109,7 +110,7 @@ fn a_pod_of_an_unreachable_node_waits_for_its_kubelet() {
         StatefulSet/web cannot replace it before it is gone.
 
         Next:
-          # see since when, and who works on it
+          # show the state of the node, and who works on it
           kubectl maint describe worker-1
           # power it off, then let its pods run elsewhere
           kubectl maint fence worker-1 -- HOOK
@@ -299,7 +300,7 @@ fn a_volume_of_a_node_that_is_down_keeps_a_pod_pending() {
           kubectl describe pod down -n shop
           # see its node affinity
           kubectl describe pv down
-          # show its state, and who works on it
+          # show the state of the node, and who works on it
           kubectl maint describe worker-1
         -- exit code 0
         ");

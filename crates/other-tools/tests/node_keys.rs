@@ -487,6 +487,8 @@ fn a_medik8s_lease_is_taken_and_released_only_for_its_own_lock() {
         let hold = |lock_id: &str, held: &[bool]| {
             let answers = RefCell::new(held.iter());
             let is_held = async || Ok(*answers.borrow_mut().next().expect("an answer"));
+            case.annotate(LOCK_ID, Some(lock_id));
+            case.annotate("kubectl-maint.dev/held-medik8s-lease", Some("true"));
             let of = case.lock(&uid, lock_id);
             let holding = hold_medik8s_lease::<ApiError>(&requests, of, now, is_held);
             RUNTIME.block_on(holding).expect("it is written")
