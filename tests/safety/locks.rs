@@ -51,7 +51,7 @@ fn a_second_run_of_the_same_person_keeps_off() {
 
         // Nor is it an own lease to others of that person.
         let wait = "hint: a running `force-delete` of alice@bastion has the lock; \
-                    wait for it with `kubectl maint ";
+                    wait for the lock with `kubectl maint ";
         let acquired = fixture.cluster.maint(["acquire", node]).run();
         assert_eq!(acquired.code, 3, "{acquired}");
         let line = format!("{wait}acquire {node} --wait`\n");
