@@ -21,6 +21,7 @@ use crate::error::Failure;
 use crate::exit::Code;
 use crate::findings::{Check, Finding, Source};
 use crate::output::checkup::{self, Checkup, CheckupList};
+use crate::output::notice::Notice;
 use crate::run::policies::object;
 use crate::run::session::{Session, Start};
 use crate::run::webhook;
@@ -28,7 +29,7 @@ use crate::run::webhook;
 /// Check the clock, your rights and the policies
 ///
 /// To see whether the policies work, it sends dry runs of writes that they must refuse. Without --fix, nothing is
-/// changed. If you set KUBECTL_MAINT_WEBHOOK, it is told of overdue holds.
+/// changed. If you set KUBECTL_MAINT_WEBHOOK, it gets a message about each overdue hold.
 ///
 /// Each line begins with ok, note or problem, and the line below says what to do. The exit code is 1 if there is a
 /// problem. A note is about something optional, or something that you may not read.
@@ -73,7 +74,7 @@ pub(crate) async fn run(args: &DoctorArgs, start: &Start<'_>) -> Result<Code, Fa
         (Check::Namespace, namespace(&session).await),
     ];
     let in_force = policies::check(&session, &mut found).await;
-    locks(&session, &reader, in_force, args.fix, &mut found).await;
+    let notices = locks(&session, &reader, in_force, args.fix, &mut found).await;
     let other_locks = other_locks::check(&session, &reader, args.fix).await;
     let other_locks = other_locks.into_iter();
     found.extend(other_locks.map(|found| (Check::OtherLocks, found)));
@@ -92,17 +93,18 @@ pub(crate) async fn run(args: &DoctorArgs, start: &Start<'_>) -> Result<Code, Fa
             checkup::text(&shown, terminal.width())
         })?;
     }
+    webhook::send(&session, notices).await;
     Ok(if is_well { Code::DONE } else { Code::ERROR })
 }
 
-/// The Leases, and what locks have left on Nodes and Machines.
+/// The Leases, and what locks have left on Nodes and Machines. Returns the messages about overdue holds.
 async fn locks(
     session: &Session<'_>,
     reader: &Reader,
     in_force: InForce,
     fix: bool,
     found: &mut Vec<(Check, Finding)>,
-) {
+) -> Vec<Notice> {
     // Before the Leases: keys and opt-outs are written while their lock is there.
     let nodes = nodes::read(reader).await;
     let opted_out = match (&nodes, &session.management.given) {
@@ -114,7 +116,8 @@ async fn locks(
         Ok(all) => all,
         Err(error) => {
             let unread = Finding::unread(Source::Leases, &error.into());
-            return found.push((Check::Leases, unread));
+            found.push((Check::Leases, unread));
+            return Vec::new();
         }
     };
     let untracked = leases::check(session, &all, in_force, fix).await;
@@ -123,7 +126,8 @@ async fn locks(
         Ok(read) => read,
         Err(failure) => {
             let unread = Finding::unread(Source::Nodes, &failure);
-            return found.push((Check::HeldLabels, unread));
+            found.push((Check::HeldLabels, unread));
+            return Vec::new();
         }
     };
     let leases = all.into_iter().map(|any| any.lease);
@@ -132,7 +136,6 @@ async fn locks(
         .collect();
     let (overdue, notices) = leases::overdue(session, &leases);
     found.extend(overdue.map(|overdue| (Check::Leases, overdue)));
-    webhook::send(session, notices).await;
     // Before the Nodes, which have the records of what is left on Machines.
     let on_machines = match opted_out {
         None => Vec::new(),
@@ -152,6 +155,7 @@ async fn locks(
             .into_iter()
             .map(|found| (Check::Machines, found)),
     );
+    notices
 }
 
 async fn user(session: &Session<'_>) -> Finding {

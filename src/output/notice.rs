@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::data::Time;
+
 /// What happened to the locks of some nodes. The `text` alone is a message for chats such as Slack.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -21,7 +23,7 @@ pub(crate) struct Notice {
     pub(crate) ticket: Option<String>,
     /// The expected end of a hold.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) expected_until: Option<String>,
+    pub(crate) expected_until: Option<Time>,
     /// The URL of the API server.
     pub(crate) server: String,
     /// The kubeconfig context of the sender.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use chrono::SecondsFormat;
 use connect::ApiUser;
 use futures::future::join_all;
 use futures::join;
@@ -13,6 +12,7 @@ use super::background::LIMIT;
 use super::session::Session;
 use super::webhook;
 use crate::error::Verb;
+use crate::output::data::Time;
 use crate::output::notice::{Event, Notice};
 use crate::words::event;
 
@@ -55,9 +55,7 @@ impl Announcements {
         let posting = post(session, self.events);
         join!(posting, webhook::send(session, self.notices));
     }
-}
 
-impl Announcements {
     /// Drops those about nodes for which `is_wanted` is false.
     pub(crate) fn retain(&mut self, is_wanted: impl Fn(&str) -> bool) {
         self.events.retain(|event| is_wanted(&event.node));
@@ -66,13 +64,13 @@ impl Announcements {
     }
 }
 
-/// What the webhook is told of `event`; `None`: nothing.
-fn for_webhook(event: &NodeEvent) -> Option<Event> {
-    match event.reason {
-        "MaintenanceHold" => Some(Event::Hold),
-        "MaintenanceLockTakenOver" | "MaintenanceExpiredLockAcquired" => Some(Event::Takeover),
+/// The kind of message about `posted`; `None`: the webhook gets none.
+fn for_webhook(posted: &NodeEvent) -> Option<Event> {
+    match posted.reason {
+        event::HOLD => Some(Event::Hold),
+        event::TAKEN_OVER | event::EXPIRED_LOCK_ACQUIRED => Some(Event::Takeover),
         // Of another.
-        "MaintenanceUnhold" if event.warning => Some(Event::Takeover),
+        event::UNHOLD if posted.warning => Some(Event::Takeover),
         _ => None,
     }
 }
@@ -101,7 +99,7 @@ fn notice(session: &Session<'_>, change: &Change, because: Option<&str>) -> Noti
         }
         .map(ToOwned::to_owned),
         ticket: lease.and_then(NodeLease::ticket).map(ToOwned::to_owned),
-        expected_until: until.map(|until| until.to_rfc3339_opts(SecondsFormat::Secs, true)),
+        expected_until: until.map(Time::from),
         ..webhook::notice(session)
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use maintenance_lease::protocol::identity;
-use maintenance_lease::{ApiError, Error, NodeLease};
+use maintenance_lease::{Error, NodeLease};
 use other_tools::{
     Activity, Finding, Machine, MachineLock, MachineRecord, MachineRef, OptOutsRemoved, OptOutsSet,
     machines_with_opt_outs, read_machine, remove_machine_opt_outs, set_machine_opt_outs,
@@ -95,8 +95,9 @@ impl Session<'_> {
         let context = self.management.given.as_deref().ok_or(None)?;
         let cluster = self.management.open(context).await.map_err(Some)?;
         let read = read_machine(&cluster.requests, machine).await;
+        let read = read.map_err(Error::from);
         let read = self.management.note_silence(context, read).await;
-        match read.map_err(|error| Some(unread(&error, context, machine.api.tool)))? {
+        match read.map_err(|error| Some(unread(error, context, machine.api.tool)))? {
             None => Err(Some(words::missing(machine, context))),
             Some(found) if !found.is_of(node) => Err(Some(words::of_another(machine, context))),
             Some(machine) => Ok(MachineSeen { machine, cluster }),
@@ -174,7 +175,7 @@ impl Session<'_> {
                 continue;
             };
             let found = machines_with_opt_outs(&cluster.requests, of.api, namespace).await;
-            for machine in found.map_err(|error| unread(&error, context, tool))? {
+            for machine in found.map_err(|error| unread(error.into(), context, tool))? {
                 let is_it =
                     |(node, of): &(&str, &MachineRef)| *node == machine.node() && machine.is_at(of);
                 if !machines.iter().any(is_it) {
@@ -295,10 +296,10 @@ impl Session<'_> {
 }
 
 /// Why Machines of `tool` can't be read in `context`, in words.
-fn unread(error: &ApiError, context: &str, tool: &str) -> String {
-    match error.is_not_installed() {
-        true => words::not_installed(context, tool),
-        false => failure::cause(error),
+fn unread(error: Error, context: &str, tool: &str) -> String {
+    match &error {
+        Error::Api(api) if api.is_not_installed() => words::not_installed(context, tool),
+        _ => words_of(error),
     }
 }
 

@@ -96,14 +96,12 @@ impl<'a> ManagementClusters<'a> {
     }
 
     /// Remembers if the cluster behind `context` did not answer, and returns its `answer`.
-    pub(super) async fn note_silence<T, E: AsApiError>(
+    pub(super) async fn note_silence<T>(
         &self,
         context: &str,
-        answer: Result<T, E>,
-    ) -> Result<T, E> {
-        if let Err(error) = &answer
-            && matches!(error.as_api_error(), Some(ApiError::TimedOut(_)))
-        {
+        answer: Result<T, Error>,
+    ) -> Result<T, Error> {
+        if let Err(Error::Api(ApiError::TimedOut(_))) = &answer {
             let mut silent = self.silent.lock().await;
             silent.insert(context.to_owned(), Instant::now());
         }
@@ -136,27 +134,6 @@ impl<'a> ManagementClusters<'a> {
             disable_compression: self.flags.disable_compression,
             verbosity: self.flags.verbosity,
             ..Flags::default()
-        }
-    }
-}
-
-/// The failure of a request.
-pub(super) trait AsApiError {
-    /// What the API server, or its silence, said.
-    fn as_api_error(&self) -> Option<&ApiError>;
-}
-
-impl AsApiError for ApiError {
-    fn as_api_error(&self) -> Option<&ApiError> {
-        Some(self)
-    }
-}
-
-impl AsApiError for Error {
-    fn as_api_error(&self) -> Option<&ApiError> {
-        match self {
-            Self::Api(error) => Some(error),
-            _ => None,
         }
     }
 }

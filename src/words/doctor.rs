@@ -5,6 +5,7 @@ use pod_safety::words::age;
 use policies::Mode;
 
 use super::confirmation;
+use super::fencing::count;
 use super::hint_command::Program;
 use super::missing_right;
 use super::verb::first;
@@ -116,7 +117,7 @@ pub(crate) fn lines(found: &Finding, program: &Program) -> (Level, String, Optio
         Finding::Untracked { nodes, is_denied } => {
             let says = format!(
                 "{} without managedFields, so the lease policy refuses to lock these nodes: {}",
-                leases(nodes.len()),
+                count(nodes.len(), "Lease"),
                 first(nodes, LISTED)
             );
             let hint = format!("to repair them: `{}`", program.run("doctor --fix"));
@@ -274,14 +275,6 @@ fn source(what: Source) -> &'static str {
         Source::KuredLock => "the DaemonSet of kured, which has its lock",
         Source::Medik8sLeases => "the Leases of medik8s",
         Source::Metrics => "the metrics of the API server, so violations were not counted",
-    }
-}
-
-/// `count` Leases, and whether they have something.
-fn leases(count: usize) -> String {
-    match count {
-        1 => "1 Lease".to_owned(),
-        count => format!("{count} Leases"),
     }
 }
 

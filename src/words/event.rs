@@ -8,6 +8,12 @@ use super::lock::why;
 use crate::error::Verb;
 use crate::text::escape;
 
+/// The reasons of the Events.
+pub(crate) const HOLD: &str = "MaintenanceHold";
+pub(crate) const UNHOLD: &str = "MaintenanceUnhold";
+pub(crate) const TAKEN_OVER: &str = "MaintenanceLockTakenOver";
+pub(crate) const EXPIRED_LOCK_ACQUIRED: &str = "MaintenanceExpiredLockAcquired";
+
 /// The Events of a change by `caller`; `broken` if it ended another's lock, and the caller's reason for
 /// that. A plain acquisition, renewal or release writes none.
 pub(crate) fn of(
@@ -36,14 +42,14 @@ pub(crate) fn of(
     let mut events = Vec::new();
     if broken && (verb, change.done) != (Verb::Unhold, Done::Released) {
         events.push(event(
-            "MaintenanceLockTakenOver",
+            TAKEN_OVER,
             format!("{caller} {took} the maintenance {lock} of {before}{because}"),
             true,
         ));
     } else if change.done == Done::Acquired && matches!(change.state_before, State::Expired { .. })
     {
         events.push(event(
-            "MaintenanceExpiredLockAcquired",
+            EXPIRED_LOCK_ACQUIRED,
             format!("{caller} acquired the node; the maintenance lock of {before} had expired"),
             true,
         ));
@@ -57,13 +63,13 @@ pub(crate) fn of(
                 .map(|until| format!(", expected until {}", until.format("%F %T UTC")))
                 .unwrap_or_default();
             events.push(event(
-                "MaintenanceHold",
+                HOLD,
                 format!("{caller} put the node on hold for maintenance{until}{reason}"),
                 false,
             ));
         }
         (Verb::Unhold, Done::Released) if broken => events.push(event(
-            "MaintenanceUnhold",
+            UNHOLD,
             format!("{caller} ended the maintenance hold of {before}"),
             true,
         )),
@@ -71,7 +77,7 @@ pub(crate) fn of(
             if change.state_before == State::AdminHold =>
         {
             events.push(event(
-                "MaintenanceUnhold",
+                UNHOLD,
                 format!("{caller} ended their maintenance hold{because}"),
                 false,
             ));

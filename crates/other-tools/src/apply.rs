@@ -22,7 +22,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Node;
-use maintenance_lease::{Accept, ApiError, BREAKS, Call, Requests, escape};
+use maintenance_lease::{ApiError, BREAKS, Requests, escape};
 use serde_json::{Map, Value, json};
 
 use crate::elsewhere::Elsewhere;
@@ -32,9 +32,7 @@ use crate::node_keys::{
     own_entry,
 };
 use crate::opt_outs::is_listed;
-use crate::writes::{
-    APPLY, FORCED_APPLY, FORCED_APPLY_DRY_RUN, Kind, MERGE, MERGE_DRY_RUN, Tries, patch,
-};
+use crate::writes::{APPLY, FORCED_APPLY, Kind, MERGE, Tries, patch, read, try_patch};
 
 /// The Node and the lock that keys belong to.
 #[derive(Clone, Copy, Debug)]
@@ -169,7 +167,7 @@ pub async fn set_keys<E: From<ApiError>>(
 ) -> Result<KeysSet, E> {
     let mut tries = Tries::default();
     loop {
-        let Some(node) = read(requests, of.node).await? else {
+        let Some(node) = read::<Node>(requests, &path(of.node)).await? else {
             return Ok(KeysSet::NodeGone);
         };
         let mut keys = keys(&node).await.on(&node, of.lock_id);
@@ -219,7 +217,7 @@ pub async fn remove_keys<E: From<ApiError>>(
     // The lock whose label is gone, while other keys of it may be left.
     let mut unlabelled: Option<String> = None;
     loop {
-        let Some(node) = read(requests, name).await? else {
+        let Some(node) = read::<Node>(requests, &path(name)).await? else {
             return Ok(removed);
         };
         let elsewhere = Elsewhere::on(&node);
@@ -251,46 +249,32 @@ pub async fn remove_keys<E: From<ApiError>>(
             continue;
         };
         let has_keys = found.is_some() || !removing.is_empty();
-        let is_done = elsewhere.is_empty()
-            && to_disown(&node, ended, &elsewhere).is_none()
-            && to_remove(&node, ended, &elsewhere).is_none();
-        if is_done {
+        if elsewhere.is_empty() && to_end(&node, ended, &elsewhere).is_none() {
             return Ok(removed);
         }
         if ending != Some(ended) && shown().await?.as_deref() == Some(ended) {
             return Ok(KeysRemoved::StillHeld);
         }
         // A policy may refuse the end of this lock, which then keeps what it has set elsewhere.
-        if !elsewhere.is_empty() && ending == Some(ended) {
-            let copied = to_disown(&node, ended, &elsewhere);
-            let (kind, body) = match copied {
-                Some(body) => (MERGE_DRY_RUN, Some(body)),
-                None => (FORCED_APPLY_DRY_RUN, to_remove(&node, ended, &elsewhere)),
-            };
-            if let Some(body) = body
-                && let Err(error) = patch(requests, &path(name), kind, &body).await
-                && error.is_by_policy()
-            {
-                return Err(error.into());
-            }
+        if !elsewhere.is_empty()
+            && ending == Some(ended)
+            && let Some((kind, body)) = to_end(&node, ended, &elsewhere)
+            && let Err(error) = try_patch(requests, &path(name), kind, &body).await
+            && error.is_by_policy()
+        {
+            return Err(error.into());
         }
         let left = removal.left(&elsewhere, ended).await;
         removing.elsewhere = elsewhere.without(&left);
-        let copied = to_disown(&node, ended, &left);
-        let is_copy = copied.is_some();
-        let Some(body) = copied.or_else(|| to_remove(&node, ended, &left)) else {
+        let Some((kind, body)) = to_end(&node, ended, &left) else {
             return Ok(removed);
-        };
-        let kind = match is_copy {
-            true => MERGE,
-            false => FORCED_APPLY,
         };
         let written = patch(requests, &path(name), kind, &body).await;
         if written.is_ok() {
             removal.check_lease(&removing.elsewhere, ended).await;
         }
         match written {
-            Ok(()) if is_copy => {
+            Ok(()) if kind == MERGE => {
                 removed = removed.and(removing);
                 unlabelled = Some(ended.to_owned());
             }
@@ -328,7 +312,7 @@ pub async fn clear_keys<E: From<ApiError>>(
     let mut tries = Tries::default();
     let mut removal = Removal::new(remove_elsewhere);
     loop {
-        let Some(node) = read(requests, name).await? else {
+        let Some(node) = read::<Node>(requests, &path(name)).await? else {
             return Ok(KeysCleared::default());
         };
         let shown = shown().await?;
@@ -372,7 +356,7 @@ pub async fn remove_records(
 ) -> Result<(), ApiError> {
     let mut tries = Tries::default();
     loop {
-        let Some(node) = read(requests, of.node).await? else {
+        let Some(node) = read::<Node>(requests, &path(of.node)).await? else {
             return Ok(());
         };
         let metadata = &node.metadata;
@@ -450,6 +434,13 @@ fn to_set(node: &Node, of: KeysOfLock<'_>, keys: &NodeKeys) -> Step {
         false => APPLY,
     };
     Step::Apply(kind, body(node, &labels, &annotations, spec), conflicts)
+}
+
+/// The next patch at the end of a lock, which leaves the records of what is `left` elsewhere; `None`: there is nothing more to
+/// remove. A merge patch comes before the apply.
+fn to_end(node: &Node, lock_id: &str, left: &Elsewhere) -> Option<(Kind, Value)> {
+    let disowned = to_disown(node, lock_id, left).map(|body| (MERGE, body));
+    disowned.or_else(|| Some((FORCED_APPLY, to_remove(node, lock_id, left)?)))
 }
 
 /// The apply that removes what we wrote on `node` and leaves the lock id and the records of what is `left` elsewhere; `None`:
@@ -616,18 +607,6 @@ fn fields(
     fields
 }
 
-/// The Node; `None`: there is none.
-pub(crate) async fn read(requests: &Requests, name: &str) -> Result<Option<Node>, ApiError> {
-    let call = Call::get(path(name), Accept::Json);
-    match requests.call(&call).await {
-        Ok(answer) => serde_json::from_slice(&answer)
-            .map(Some)
-            .map_err(|error| ApiError::Unreadable(error.to_string())),
-        Err(error) if error.is_not_found() => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-fn path(node: &str) -> String {
+pub(crate) fn path(node: &str) -> String {
     format!("/api/v1/nodes/{}", escape(node))
 }

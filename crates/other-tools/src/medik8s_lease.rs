@@ -1,10 +1,11 @@
 //! The Lease that operators of medik8s take before they work on a node. A lock can hold it, so that they do not begin.
 //!
-//! medik8s honours a Lease until its time is over, whoever holds it, and deletes its own after use. A lock takes only a Lease
+//! medik8s respects a Lease of any holder until it expires, and deletes its own after use. A lock takes only a Lease
 //! that is free or has expired. The Node has a record of it before that write and until it is deleted.
 
 use http::Method;
 use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::protocol::{Now, Span};
 use maintenance_lease::{Accept, ApiError, Call, MEDIK8S_HOLDER, MEDIK8S_LEASES, Requests};
 use serde_json::{Value, json};
@@ -13,7 +14,7 @@ use crate::apply::{self, KeysOfLock};
 use crate::elsewhere::LEASE_RECORD;
 use crate::findings::{medik8s_lease_path, valid_medik8s_holder};
 use crate::node_keys::{FIELD_MANAGER, LOCK_ID, annotation};
-use crate::writes::{MERGE, Tries, patch};
+use crate::writes::{MERGE, Tries, patch, read};
 
 /// The longest duration that the API server accepts, in seconds: 68 years.
 const FOREVER: i32 = i32::MAX;
@@ -63,7 +64,7 @@ pub async fn hold_medik8s_lease<E: From<ApiError>>(
 ) -> Result<LeaseHeld, E> {
     let mut tries = Tries::of_conflicts();
     loop {
-        let found = read(requests, of.node).await?;
+        let found: Option<Lease> = read(requests, &medik8s_lease_path(of.node)).await?;
         if let Some(lease) = &found
             && let Some(holder) = valid_medik8s_holder(lease, now())
         {
@@ -123,7 +124,7 @@ async fn delete_if<E: From<ApiError>>(
 ) -> Result<LeaseReleased, E> {
     let mut tries = Tries::of_conflicts();
     loop {
-        let Some(lease) = read(requests, node).await? else {
+        let Some(lease) = read::<Lease>(requests, &medik8s_lease_path(node)).await? else {
             return Ok(LeaseReleased::Done);
         };
         let Some(lock_id) = lock_of_medik8s_lease(&lease) else {
@@ -142,7 +143,7 @@ async fn delete_if<E: From<ApiError>>(
 
 /// Whether the Node shows that the lock holds its medik8s Lease.
 async fn has_record(requests: &Requests, of: KeysOfLock<'_>) -> Result<bool, ApiError> {
-    let node = apply::read(requests, of.node).await?;
+    let node: Option<Node> = read(requests, &apply::path(of.node)).await?;
     Ok(node.is_some_and(|node| {
         let metadata = &node.metadata;
         annotation(metadata, LOCK_ID) == Some(of.lock_id)
@@ -153,17 +154,6 @@ async fn has_record(requests: &Requests, of: KeysOfLock<'_>) -> Result<bool, Api
 fn is_ours(lease: &Lease) -> bool {
     let spec = lease.spec.as_ref();
     spec.and_then(|spec| spec.holder_identity.as_deref()) == Some(MEDIK8S_HOLDER)
-}
-
-async fn read(requests: &Requests, node: &str) -> Result<Option<Lease>, ApiError> {
-    let call = Call::get(medik8s_lease_path(node), Accept::Json);
-    match requests.call(&call).await {
-        Ok(answer) => serde_json::from_slice(&answer)
-            .map(Some)
-            .map_err(|error| ApiError::Unreadable(error.to_string())),
-        Err(error) if error.is_not_found() => Ok(None),
-        Err(error) => Err(error),
-    }
 }
 
 /// Creates the Lease, or replaces the `found` one if nobody has changed it since.

@@ -1,9 +1,10 @@
-//! How the keys of a lock are written: patches by our field manager, and their retries.
+//! How the objects with keys of a lock are read and written: patches by our field manager, and their retries.
 
 use std::time::Duration;
 
 use http::Method;
 use maintenance_lease::{Accept, ApiError, Call, Requests};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::sleep;
 
@@ -17,27 +18,56 @@ pub(crate) const APPLY: Kind = ("application/apply-patch+yaml", "");
 pub(crate) const FORCED_APPLY: Kind = ("application/apply-patch+yaml", "&force=true");
 pub(crate) const MERGE: Kind = ("application/merge-patch+json", "");
 
-/// To ask whether a merge patch is admitted. Nothing is written.
-pub(crate) const MERGE_DRY_RUN: Kind = ("application/merge-patch+json", "&dryRun=All");
-/// The same for an apply.
-pub(crate) const FORCED_APPLY_DRY_RUN: Kind =
-    ("application/apply-patch+yaml", "&force=true&dryRun=All");
-
 /// How often a write is tried on an object that keeps changing.
 const MOST_TRIES: u32 = 6;
 
 /// The pause after a failed try. It doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
+/// The object at `path`; `None`: it does not exist.
+pub(crate) async fn read<T: DeserializeOwned>(
+    requests: &Requests,
+    path: &str,
+) -> Result<Option<T>, ApiError> {
+    let call = Call::get(path.to_owned(), Accept::Json);
+    match requests.call(&call).await {
+        Ok(answer) => serde_json::from_slice(&answer)
+            .map(Some)
+            .map_err(|error| ApiError::Unreadable(error.to_string())),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 pub(crate) async fn patch(
+    requests: &Requests,
+    path: &str,
+    kind: Kind,
+    body: &Value,
+) -> Result<(), ApiError> {
+    send(requests, path, kind, body, "").await
+}
+
+/// Asks whether a patch is admitted. Nothing is written.
+pub(crate) async fn try_patch(
+    requests: &Requests,
+    path: &str,
+    kind: Kind,
+    body: &Value,
+) -> Result<(), ApiError> {
+    send(requests, path, kind, body, "&dryRun=All").await
+}
+
+async fn send(
     requests: &Requests,
     path: &str,
     (content_type, query): Kind,
     body: &Value,
+    dry_run: &str,
 ) -> Result<(), ApiError> {
     let call = Call {
         method: Method::PATCH,
-        path: format!("{path}?fieldManager={FIELD_MANAGER}{query}"),
+        path: format!("{path}?fieldManager={FIELD_MANAGER}{query}{dry_run}"),
         accept: Accept::Json,
         body: Some((content_type, body.to_string().into_bytes())),
     };

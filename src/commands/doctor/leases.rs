@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use chrono::SecondsFormat;
 use http::Method;
 use maintenance_lease::{Accept, AnyLease, ApiError, Call, NAMESPACE, NodeLease, escape};
 use serde_json::json;
 
 use super::policies::InForce;
 use crate::findings::{Finding, Source};
+use crate::output::data::Time;
 use crate::output::notice::{Event, Notice};
 use crate::run::session::Session;
 use crate::run::webhook;
@@ -59,9 +59,7 @@ pub(super) fn overdue(session: &Session<'_>, leases: &Leases) -> (Option<Finding
         api_user: lease.api_user().map(ToOwned::to_owned),
         reason: lease.reason().map(ToOwned::to_owned),
         ticket: lease.ticket().map(ToOwned::to_owned),
-        expected_until: lease
-            .hold_until()
-            .map(|until| until.to_rfc3339_opts(SecondsFormat::Secs, true)),
+        expected_until: lease.hold_until().map(Time::from),
         ..webhook::notice(session)
     });
     let notices = notices.collect();
