@@ -4,7 +4,6 @@
 mod machine;
 
 use http::Method;
-use rustix::process::Signal;
 use serde_json::json;
 
 use crate::support::{Cluster, Treatment, ago, holder_of, on_real};
@@ -161,11 +160,8 @@ fn after_a_crash_behind_the_hold_it_goes_on() {
         let node = unreachable(cluster);
         let proxy = cluster.proxy(keeps);
         let fence = || cluster.maint(["fence", &node, "--powered-off=dark"]);
-        let running = fence().kubeconfig(&proxy.kubeconfig).start();
         // Dropped, it is never written.
-        drop(proxy.kept());
-        running.is_sent(Signal::KILL);
-        running.ends_killed();
+        drop(proxy.kills(fence()));
         assert!(!is_recorded(cluster, &node));
         let holder = || holder_of(cluster, &node);
         assert_eq!(holder().as_deref(), Some("kubeadm:alice@bastion"));

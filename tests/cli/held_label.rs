@@ -34,11 +34,7 @@ fn killed_before(cluster: &Cluster, arguments: &[&str], path: &'static str) {
                 false => Treatment::Pass,
             },
         );
-    let command = cluster.maint(arguments).kubeconfig(&proxy.kubeconfig);
-    let running = command.start();
-    drop(proxy.kept());
-    running.is_sent(Signal::KILL);
-    running.ends_killed();
+    drop(proxy.kills(cluster.maint(arguments)));
 }
 
 #[test]
@@ -80,11 +76,7 @@ fn late_label(cluster: &Cluster, node: &str) -> (u16, (bool, bool)) {
                 false => Treatment::Pass,
             },
         );
-    let hold = cluster.maint(["hold", node, "-m", "disk"]);
-    let running = hold.kubeconfig(&proxy.kubeconfig).start();
-    let kept = proxy.kept();
-    running.is_sent(Signal::KILL);
-    running.ends_killed();
+    let kept = proxy.kills(cluster.maint(["hold", node, "-m", "disk"]));
     cluster.maint(["unhold", node]).succeeds();
     assert_eq!(holder_of(cluster, node), None);
     (kept.passes(), keys(cluster, node))

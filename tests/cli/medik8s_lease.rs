@@ -1,7 +1,6 @@
 //! The medik8s Lease of a node, which a lock holds with `--opt-outs=medik8s`.
 
 use http::Method;
-use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -304,14 +303,7 @@ fn killed_before(cluster: &Cluster, arguments: &[&str], path: &'static str) -> K
             false => Treatment::Pass,
         }
     });
-    let running = cluster
-        .maint(arguments)
-        .kubeconfig(&proxy.kubeconfig)
-        .start();
-    let kept = proxy.kept();
-    running.is_sent(Signal::KILL);
-    running.ends_killed();
-    kept
+    proxy.kills(cluster.maint(arguments))
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `force-delete` on an unreachable node, and what the controllers make of it.
 
-use crate::support::database::{database, is_attached, pod, runs_on};
+use crate::support::database::{is_attached, pod, running_database};
 use crate::support::{HEARTBEAT_AGE, Stage, eventually};
 
 /// A deletion waits for the kubelet. A forced one does not: a second pod of the name comes while the volume of the first is
@@ -9,12 +9,8 @@ use crate::support::{HEARTBEAT_AGE, Stage, eventually};
 fn a_bare_forced_deletion_is_believed_and_a_graceful_one_waits() {
     let stage = Stage::new("bare-forced");
     let _logs = stage.plane.keep_logs_on_panic("fencing-bare");
-    let nodes = ["worker-1", "worker-2", "worker-3"].map(|name| stage.name(name));
-    let names = nodes.each_ref().map(String::as_str);
-    let kubelets = stage.kubelets(&names);
-    let [unreachable, ..] = names;
-    database(&stage);
-    let before = runs_on(&stage, unreachable);
+    let (kubelets, nodes, before) = running_database(&stage);
+    let unreachable = &*nodes[0];
     kubelets
         .stop_heartbeats(unreachable, HEARTBEAT_AGE)
         .expect("its heartbeats stop");
@@ -43,12 +39,8 @@ fn a_bare_forced_deletion_is_believed_and_a_graceful_one_waits() {
 fn a_hanging_pod_is_replaced_once_its_deletion_was_confirmed() {
     let stage = Stage::new("forced");
     let _logs = stage.plane.keep_logs_on_panic("fencing-forced");
-    let nodes = ["worker-1", "worker-2", "worker-3"].map(|name| stage.name(name));
-    let names = nodes.each_ref().map(String::as_str);
-    let kubelets = stage.kubelets(&names);
-    let [unreachable, ..] = names;
-    database(&stage);
-    let before = runs_on(&stage, unreachable);
+    let (kubelets, nodes, before) = running_database(&stage);
+    let unreachable = &*nodes[0];
     let force = ["force-delete", "pod/db-0", "-n", stage.own()];
     let run = stage.maint(force).run();
     assert_eq!(run.code, 6, "{run}");

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::database::{database, is_attached, pod, runs_on};
+use crate::support::database::{is_attached, pod, running_database};
 use crate::support::{HEARTBEAT_AGE, Stage, eventually};
 
 /// The pods of the Node go with it, by the pod garbage collector, and its StatefulSet brings another.
@@ -10,12 +10,8 @@ use crate::support::{HEARTBEAT_AGE, Stage, eventually};
 fn pods_of_a_deleted_node_are_collected_and_replaced() {
     let stage = Stage::new("gone");
     let _logs = stage.plane.keep_logs_on_panic("fencing-gone");
-    let nodes = ["worker-1", "worker-2", "worker-3"].map(|name| stage.name(name));
-    let names = nodes.each_ref().map(String::as_str);
-    let kubelets = stage.kubelets(&names);
-    let [unreachable, ..] = names;
-    database(&stage);
-    let before = runs_on(&stage, unreachable);
+    let (kubelets, nodes, before) = running_database(&stage);
+    let unreachable = &*nodes[0];
     kubelets
         .stop_heartbeats(unreachable, HEARTBEAT_AGE)
         .expect("its heartbeats stop");

@@ -22,6 +22,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use kube::Client;
 use kube::client::Body;
+use rustix::process::Signal;
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
@@ -170,6 +171,15 @@ impl Proxy {
     pub(crate) fn holds_up(&self, maint: Maint) -> (Running, Kept) {
         let run = maint.kubeconfig(&self.kubeconfig).start();
         (run, self.kept())
+    }
+
+    /// Starts `maint` through it, and kills it at the first request that it keeps, which can still arrive.
+    #[track_caller]
+    pub(crate) fn kills(&self, maint: Maint) -> Kept {
+        let (run, kept) = self.holds_up(maint);
+        run.is_sent(Signal::KILL);
+        run.ends_killed();
+        kept
     }
 
     /// Waits for the next request that is kept.

@@ -1,5 +1,6 @@
 //! StatefulSets with volumes.
 
+use control_plane::Kubelets;
 use serde_json::{Value, json};
 
 use super::{Stage, eventually};
@@ -16,6 +17,16 @@ pub(crate) fn database(stage: &Stage) {
 pub(crate) fn local_database(stage: &Stage) {
     stage.create(&[stage.namespace()]);
     stage.create(&set(stage, "db", "ReadWriteOnce", &local(stage)));
+}
+
+/// Three nodes with kubelets and a database on the first of them. Returns the kubelets, the names of the nodes, and the uid of
+/// the pod.
+pub(crate) fn running_database(stage: &Stage) -> (Kubelets, [String; 3], Value) {
+    let nodes = ["worker-1", "worker-2", "worker-3"].map(|name| stage.name(name));
+    let kubelets = stage.kubelets(&nodes.each_ref().map(String::as_str));
+    database(stage);
+    let uid = runs_on(stage, &nodes[0]);
+    (kubelets, nodes, uid)
 }
 
 /// A disk that only the nodes have whose label `disk` is the name of the test.
