@@ -74,9 +74,9 @@ impl Command {
 pub struct Running(Infallible);
 
 impl Running {
-    /// The command's process id.
+    /// The command's process id, if it is known.
     #[must_use]
-    pub fn pid(&self) -> u32 {
+    pub fn pid(&self) -> Option<u32> {
         match self.0 {}
     }
 

@@ -43,9 +43,6 @@ pub enum StartError {
     /// The supervisor can't be started.
     #[error("failed to start the command's supervisor: {0}")]
     Supervisor(#[source] io::Error),
-    /// The supervisor ended before it had started the command.
-    #[error("the command's supervisor ended before it had started the command")]
-    SupervisorLost,
     /// The supervisor can't create another process. A command that does not exist or is not executable
     /// has its own exit codes instead, 127 and 126.
     #[error("failed to start a process for the command: {0}")]

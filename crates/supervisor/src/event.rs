@@ -28,8 +28,8 @@ pub enum Event {
     /// process ends the rest.
     SupervisorLost,
     /// The command and all its descendants have ended. [`Event::Exited`] is missing if the command itself
-    /// can't be killed, or if the supervisor was lost and [`reap_orphans`](crate::reap_orphans) has
-    /// waited for the command.
+    /// can't be killed, or if the supervisor was lost before it reported the start, or
+    /// [`reap_orphans`](crate::reap_orphans) has waited for the command.
     Ended(Ended),
 }
 

@@ -7,6 +7,9 @@ use crate::support::shared_cluster::Access;
 /// The end of a run whose command was killed.
 const KILLED: Exit = Exit::Code(128 + 9);
 
+/// The end of a run that does not know how its command ended.
+const UNKNOWN: Exit = Exit::Code(125);
+
 #[test]
 fn a_stopped_wrapper_keeps_its_command_no_longer_than_its_lease() {
     let access = Access::shared();
@@ -44,7 +47,9 @@ fn a_killed_supervisor_takes_the_command_and_all_it_started_along() {
     let holder = scenario.begins("a", scenario.usual());
     scenario.joined_by(&["b", "c"]);
     holder.loses_its_supervisor();
-    assert_eq!(holder.first_exit(), KILLED);
+    // Unknown where it was so quick that the supervisor had not reported its number yet.
+    let exit = holder.first_exit();
+    assert!(matches!(exit, KILLED | UNKNOWN), "{exit:?}");
     scenario.others_have_a_turn(&holder);
     scenario.all_have_a_turn();
     scenario.ends();

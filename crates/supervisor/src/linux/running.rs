@@ -12,7 +12,7 @@ use crate::linux::cleanup::{Cleanup, reap_adopted};
 use crate::linux::message::{Order, Report};
 use crate::linux::supervisor::Supervisor;
 use crate::linux::terminal::{Job, Tty};
-use crate::{Ended, Event, Exit, Limits, Signal};
+use crate::{Ended, Event, Exit, Limits, Signal, StartError};
 
 /// How late a supervisor may be before its caller takes over, in microseconds.
 const LATE: i64 = 200_000;
@@ -41,7 +41,9 @@ pub struct Running {
     limits: Limits,
     grace: i64,
     checks: Checks,
-    command: Pid,
+    /// `None` until the supervisor has reported the number.
+    command: Option<Pid>,
+    not_started: Option<StartError>,
     exited: bool,
     out_of_time: bool,
     stopped: Option<Signal>,
@@ -79,13 +81,10 @@ impl Running {
     pub(crate) fn new(
         supervisor: Supervisor,
         channel: Channel,
-        command: i32,
         tty: Option<Tty>,
         limits: Limits,
         grace: i64,
     ) -> io::Result<Self> {
-        let command = Pid::from_raw(command)
-            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "not a process id"))?;
         Ok(Self {
             state: State::Supervised,
             channel,
@@ -96,7 +95,8 @@ impl Running {
             limits,
             grace,
             checks: Checks::AtTerm,
-            command,
+            command: None,
+            not_started: None,
             exited: false,
             out_of_time: false,
             stopped: None,
@@ -106,10 +106,22 @@ impl Running {
         })
     }
 
-    /// The command's process id.
+    /// Waits until the command has started, or until the supervisor is lost: it may have started the command
+    /// before.
+    pub(crate) async fn started(&mut self) -> Result<(), StartError> {
+        while self.command.is_none() && matches!(self.state, State::Supervised) {
+            self.supervised().await.map_err(StartError::Supervisor)?;
+            if let Some(error) = self.not_started.take() {
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// The command's process id; `None` if its supervisor was lost before it reported the number.
     #[must_use]
-    pub fn pid(&self) -> u32 {
-        self.command.as_raw_pid().unsigned_abs()
+    pub fn pid(&self) -> Option<u32> {
+        Some(self.command?.as_raw_pid().unsigned_abs())
     }
 
     /// Sets new limits, earlier or later ones. If the processes have already been asked to end, later limits
@@ -243,7 +255,12 @@ impl Running {
             Report::Left(count) => self.events.push_back(Event::Left(count)),
             Report::Killing => self.checks = Checks::Killing(now() + KILLING),
             Report::Ended(over) => self.depart(Some(over)),
-            Report::Started { .. } | Report::TooLate | Report::Failed { .. } => {}
+            Report::Started { pid } => self.command = Pid::from_raw(pid),
+            Report::TooLate => self.not_started = Some(StartError::TooLate),
+            Report::Failed { errno } => {
+                let error = io::Error::from_raw_os_error(errno);
+                self.not_started = Some(StartError::Spawn(error));
+            }
         }
     }
 
@@ -291,7 +308,7 @@ impl Running {
         let State::Cleanup(cleanup) = &mut self.state else {
             return Ok(());
         };
-        let command = (!self.exited).then_some(self.command);
+        let command = self.command.filter(|_| !self.exited);
         let exit = reap_adopted(command);
         let over = cleanup.turn();
         let next = cleanup.next();
@@ -316,7 +333,7 @@ impl Running {
     fn stopped(&mut self, signal: Signal) {
         let wants_terminal = matches!(signal, Signal::TTIN | Signal::TTOU);
         if let Some(tty) = &mut self.tty {
-            if wants_terminal && tty.give(self.command) {
+            if wants_terminal && self.command.is_some_and(|command| tty.give(command)) {
                 self.uses_terminal = true;
                 return self.channel.send(&Order::Signal(Signal::CONT));
             }
@@ -382,9 +399,10 @@ impl Running {
     fn give_terminal(&mut self) {
         if self.uses_terminal
             && !self.exited
+            && let Some(command) = self.command
             && let Some(tty) = &mut self.tty
         {
-            tty.give(self.command);
+            tty.give(command);
         }
     }
 }

@@ -1,8 +1,6 @@
 //! How a caller starts a command.
 
-use std::io;
-
-use crate::linux::message::{Order, Report, Start};
+use crate::linux::message::{Order, Start};
 use crate::linux::process::check_proc;
 use crate::linux::running::Running;
 use crate::linux::supervisor::Supervisor;
@@ -29,7 +27,8 @@ impl Command {
     /// # Errors
     ///
     /// [`StartError`] says what failed; nothing of the command runs then. A command that does not exist or
-    /// can't be executed is not an error here: the command then has the exit code 127 or 126.
+    /// can't be executed is not an error here: the command then has the exit code 127 or 126. Neither is a
+    /// supervisor that ends at once: it may have started the command, and [`Running`] ends what it left.
     pub async fn start(self, limits: Limits) -> Result<Running, StartError> {
         if self.argv.is_empty() {
             return Err(StartError::NoCommand);
@@ -46,19 +45,12 @@ impl Command {
             grace,
             foreground,
         }));
-        match channel.receive().await {
-            Some(Report::Started { pid }) => {
-                if foreground && let Some(tty) = &mut tty {
-                    tty.taken();
-                }
-                Running::new(supervisor, channel, pid, tty, limits, grace)
-                    .map_err(StartError::Supervisor)
-            }
-            Some(Report::TooLate) => Err(StartError::TooLate),
-            Some(Report::Failed { errno }) => {
-                Err(StartError::Spawn(io::Error::from_raw_os_error(errno)))
-            }
-            _ => Err(StartError::SupervisorLost),
+        if foreground && let Some(tty) = &mut tty {
+            tty.taken();
         }
+        let mut running = Running::new(supervisor, channel, tty, limits, grace)
+            .map_err(StartError::Supervisor)?;
+        running.started().await?;
+        Ok(running)
     }
 }

@@ -70,7 +70,8 @@ async fn call() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    say(&mut events, format!("started {}", running.pid())).await;
+    let pid = running.pid().unwrap_or_default();
+    say(&mut events, format!("started {pid}")).await;
     let mut ended = None;
     let mut reaping = pin!(supervisor::reap_orphans());
     let mut orphan = tokio::spawn(pending());
@@ -113,7 +114,7 @@ async fn call() -> ExitCode {
                 }
                 Some("freeze") => running.freeze(),
                 Some("thaw") => running.thaw(),
-                Some("lose") => send(parent(running.pid()), rustix::process::Signal::KILL),
+                Some("lose") => send(parent(pid), rustix::process::Signal::KILL),
                 Some(order) => {
                     if obey(&mut running, order) {
                         say(&mut events, "limited".to_owned()).await;

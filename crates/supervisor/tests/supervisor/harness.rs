@@ -92,6 +92,13 @@ impl Setup {
     }
 
     pub(crate) fn run<T: AsRef<OsStr>>(self, argv: impl IntoIterator<Item = T>) -> Caller {
+        let mut caller = self.begin(argv);
+        caller.is_answered();
+        caller
+    }
+
+    /// Starts the caller, and does not wait until it has started the command.
+    pub(crate) fn begin<T: AsRef<OsStr>>(self, argv: impl IntoIterator<Item = T>) -> Caller {
         let directory = TempDir::new().expect("a directory");
         let path = directory.path().join("socket");
         let listener = UnixListener::bind(&path).expect("a socket");
@@ -118,7 +125,7 @@ impl Setup {
         socket
             .set_read_timeout(Some(TIME_LIMIT))
             .expect("a timeout");
-        let mut caller = Caller {
+        Caller {
             child,
             orders: socket.try_clone().expect("a second handle"),
             events: BufReader::new(socket),
@@ -126,13 +133,7 @@ impl Setup {
             printed: Vec::new(),
             pid: 0,
             _directory: directory,
-        };
-        let first = caller.event();
-        match first.strip_prefix("started ") {
-            Some(pid) => caller.pid = pid.parse().expect("a process id"),
-            None => caller.events = BufReader::new(again(&first)),
         }
-        caller
     }
 }
 
@@ -151,7 +152,7 @@ pub(crate) struct Caller {
     stdout: ChildStdout,
     /// What was read of it, and not yet asked for.
     printed: Vec<u8>,
-    /// The command's.
+    /// The command's; 0 if the caller does not know it.
     pub(crate) pid: i32,
     _directory: TempDir,
 }
@@ -160,6 +161,15 @@ impl Caller {
     /// The caller's own process id.
     pub(crate) fn own_pid(&self) -> i32 {
         self.child.id().try_into().expect("a process id")
+    }
+
+    /// Waits until the caller knows whether its command has started.
+    pub(crate) fn is_answered(&mut self) {
+        let first = self.event();
+        match first.strip_prefix("started ") {
+            Some(pid) => self.pid = pid.parse().expect("a process id"),
+            None => self.events = BufReader::new(again(&first)),
+        }
     }
 
     /// The supervisor's.
@@ -261,6 +271,12 @@ pub(crate) fn parent(pid: u32) -> i32 {
     let (_, rest) = stat.rsplit_once(')').expect("a name");
     let parent = rest.split_ascii_whitespace().nth(1).expect("a parent");
     parent.parse().expect("a process id")
+}
+
+/// The process that `pid` has started, if it has only one.
+pub(crate) fn only_child(pid: i32) -> Option<i32> {
+    let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    children.expect("it lives").trim().parse().ok()
 }
 
 /// Whether it stands still.

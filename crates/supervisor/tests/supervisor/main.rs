@@ -23,9 +23,12 @@ mod inherited;
 mod job;
 #[cfg(target_os = "linux")]
 mod loss;
+#[cfg(target_os = "linux")]
+mod slow_start;
 
 #[cfg(target_os = "linux")]
 fn main() -> std::process::ExitCode {
+    slow_start::stop_if_asked();
     if let Some(code) = supervisor::entry(std::env::args_os()) {
         return code;
     }
@@ -44,6 +47,7 @@ fn main() -> std::process::ExitCode {
         freeze::tests(),
         job::tests(),
         loss::tests(),
+        slow_start::tests(),
     ];
     libtest_mimic::run(&arguments, tests.into_iter().flatten().collect()).exit_code()
 }
