@@ -7,6 +7,7 @@ use policies::{Manifest, Mode};
 use crate::error::{Failure, Kind, PolicyRefusal};
 use crate::exit::Code;
 use crate::findings::Enforcement;
+use crate::run::elapsed::show_elapsed;
 use crate::run::policies::Installed;
 use crate::run::problems;
 use crate::run::session::{Session, Start};
@@ -100,10 +101,10 @@ async fn until_enforced(
     installed: &Installed<'_>,
     wanted: bool,
 ) -> Result<(), Failure> {
-    if let Some(error) = installed.until_enforced(wanted).await? {
-        session
-            .terminal
-            .warn(words::node_policy_not_checked(&error));
+    let terminal = session.terminal;
+    let checked = show_elapsed(terminal, words::WAITING, installed.until_enforced(wanted));
+    if let Some(error) = checked.await? {
+        terminal.warn(words::node_policy_not_checked(&error));
     }
     Ok(())
 }

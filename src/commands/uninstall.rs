@@ -8,6 +8,7 @@ use policies::Manifest;
 
 use crate::error::{Failure, PolicyRefusal};
 use crate::exit::Code;
+use crate::run::elapsed::show_elapsed;
 use crate::run::policies::Installed;
 use crate::run::session::{Session, Start};
 use crate::words::node_keys;
@@ -147,7 +148,8 @@ async fn remove_all(
         delete(binding).await?;
     }
     if !installed.objects.is_empty() {
-        let unchecked = match installed.until_enforced(false).await {
+        let is_off = installed.until_enforced(false);
+        let unchecked = match show_elapsed(session.terminal, words::WAITING, is_off).await {
             Err(Failure::Policies(PolicyRefusal::Unchecked { error, .. })) => Some(error),
             checked => checked?,
         };

@@ -7,6 +7,7 @@
 
 pub(crate) mod background;
 pub(crate) mod confirm;
+pub(crate) mod elapsed;
 pub(crate) mod events;
 pub(crate) mod fencing;
 pub(crate) mod held_label;

@@ -53,6 +53,9 @@ pub(crate) fn switched_off(program: &Program) -> String {
     )
 }
 
+/// What goes on until a change of the policies has an effect.
+pub(crate) const WAITING: &str = "waiting until the API server applies the change";
+
 /// What a mode means, for the user who has set it.
 pub(crate) fn effect(mode: Mode) -> &'static str {
     match mode {

@@ -1,12 +1,14 @@
 //! What a caller waits for, in one line; and for how long, in a shorter one.
 
-use maintenance_lease::protocol::{Instant, Now, Refusal};
+use std::time::Duration;
+
+use maintenance_lease::protocol::{Instant, Now, Refusal, Span};
 use maintenance_lease::{Blocked, Waiter};
 
 use super::holder_name::{named, person};
 use super::refusal;
 use super::request::RequestContext;
-use super::time::clock;
+use super::time::{clock, length};
 use crate::error::Verb;
 use crate::text::escape;
 use crate::words::hint_command::Program;
@@ -137,6 +139,15 @@ fn progress(set: SetWait) -> String {
     }
 }
 
+/// What goes on until the replacements of pods run.
+pub(crate) const REPLACEMENTS: &str = "waiting for replacements";
+
+/// `line` with the time that something takes so far.
+pub(crate) fn with_elapsed(line: &str, elapsed: Duration) -> String {
+    let elapsed = Duration::from_secs(elapsed.as_secs());
+    format!("{line} ({})", length(Span::from(elapsed)))
+}
+
 /// The time from `now` to `at` as a countdown, rounded up.
 fn countdown(at: Instant, now: Instant) -> String {
     let seconds = (at - now).ceil_seconds();
@@ -150,6 +161,12 @@ fn countdown(at: Instant, now: Instant) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_takes_long_is_shown_in_whole_seconds() {
+        let line = with_elapsed(REPLACEMENTS, Duration::from_millis(61_900));
+        assert_eq!(line, "waiting for replacements (61s)");
+    }
 
     #[test]
     fn a_countdown_shows_every_second() {

@@ -1,6 +1,7 @@
 //! After the pods of a fenced node are gone, `fence` waits until they run again on other nodes.
 
 use control_plane::Kubelets;
+use rexpect::session::spawn_command;
 use serde_json::{Value, json};
 
 use crate::support::database::{database, local_database, placed_on, pod, runs_on};
@@ -117,8 +118,8 @@ fn the_pods_of_a_fenced_node_are_followed_until_they_run_again() {
 /// The fencer's role is enough to read why.
 #[test]
 fn a_pod_that_cannot_run_elsewhere_is_told_with_its_reason() {
-    let (mut stage, [unreachable, ..], kubelets) = nodes("stranded");
-    let _logs = stage.plane.keep_logs_on_panic("fencing-stranded");
+    let (mut stage, [unreachable, ..], kubelets) = nodes("stuck");
+    let _logs = stage.plane.keep_logs_on_panic("fencing-stuck");
     let fencer = stage.fencer("fay");
     stage.kubectl(&[
         "label",
@@ -195,6 +196,15 @@ fn a_pod_that_cannot_run_elsewhere_is_told_with_its_reason() {
     let run = again.run();
     assert_eq!(run.code, 4, "{run}");
     assert_eq!(&run.item()["removedPods"][0], removed, "{run}");
+
+    let on_terminal = stage.maint(fence).args(["--yes", "--timeout=5s"]);
+    let on_terminal = on_terminal.kubeconfig(&fencer).env("TERM", "xterm");
+    let mut terminal = spawn_command(on_terminal.command(), Some(60_000)).expect("a terminal");
+    for seconds in 1..=2 {
+        let shown = format!("waiting for replacements ({seconds}s)");
+        terminal.exp_string(&shown).expect("the time so far");
+    }
+    terminal.exp_eof().expect("it ends");
     stage.keep(kubelets);
 }
 

@@ -8,9 +8,11 @@ use pod_safety::outcome::Outcome;
 use super::steps::FenceRun;
 use crate::error::{Failure, Obstacle};
 use crate::output::fencing::Fencing;
+use crate::run::elapsed::show_elapsed;
 use crate::run::fencing::{Observed, Timeout};
 use crate::run::replacements::outcomes;
 use crate::words::fencing;
+use crate::words::waiting::REPLACEMENTS;
 
 impl FenceRun<'_> {
     /// Waits until everything that can be removed from the fenced node is gone, and until its pods run again.
@@ -60,8 +62,8 @@ impl FenceRun<'_> {
             terminal.remark(fencing::awaiting_replacements(&target.node, count, rest));
         }
         let outcomes = outcomes(&target.reader, &removed, rest, pending());
-        let outcomes = async { Ok(outcomes.await) };
-        let outcomes = target.or_interrupted(outcomes).await?;
+        let outcomes = show_elapsed(terminal, REPLACEMENTS, outcomes);
+        let outcomes = target.or_interrupted(async { Ok(outcomes.await) }).await?;
         let pods: Vec<(Removed, Outcome)> = removed.into_iter().zip(outcomes).collect();
         let now = target.now();
         let outcome = self.outcome.take();

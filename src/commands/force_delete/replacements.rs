@@ -15,9 +15,11 @@ use tokio::time::Instant;
 use super::context::Run;
 use super::deleted::{Deleted, ReadPod};
 use super::targets::Targets;
+use crate::run::elapsed::show_elapsed;
 use crate::run::interruption::Interruption;
 use crate::run::replacements::outcomes;
 use crate::words::force_deletion as words;
+use crate::words::waiting::REPLACEMENTS;
 
 /// How long to wait for replacements.
 const FOR_REPLACEMENTS: Duration = Duration::from_secs(30);
@@ -46,17 +48,23 @@ impl Run<'_> {
             .filter(|one| one.is_open())
             .filter_map(|one| Some(removed(one.seen.as_ref()?)).map(|removed| (one, removed)))
             .unzip();
-        let outcomes = outcomes(self.reader, &removed, limit, ended.came()).await;
+        let outcomes = outcomes(self.reader, &removed, limit, ended.came());
+        let outcomes = show_elapsed(self.session.terminal, REPLACEMENTS, outcomes);
+        let outcomes = outcomes.await;
         for (one, outcome) in pods.into_iter().zip(outcomes) {
             one.outcome = outcome;
         }
         for one in deleted {
             if one.seen.is_none() && one.is_open() && one.report.target.kind == "node" {
-                one.outcome = tokio::select! {
-                    biased;
-                    () = ended.came() => Outcome::Unwatched,
-                    outcome = self.pods_left(one) => outcome,
+                let left = async {
+                    tokio::select! {
+                        biased;
+                        () = ended.came() => Outcome::Unwatched,
+                        outcome = self.pods_left(one) => outcome,
+                    }
                 };
+                let line = words::WAITING_FOR_PODS;
+                one.outcome = show_elapsed(self.session.terminal, line, left).await;
             }
         }
     }
@@ -65,7 +73,7 @@ impl Run<'_> {
     fn timeout(&self) -> Duration {
         let default = match self.targets {
             Targets::Node(_) => FOR_PODS,
-            Targets::Pods(_) | Targets::Labelled(_) => FOR_REPLACEMENTS,
+            Targets::Pods(_) | Targets::Labeled(_) => FOR_REPLACEMENTS,
         };
         self.args.timeout.unwrap_or(default)
     }

@@ -6,7 +6,8 @@ use tokio::time::Instant;
 
 use super::target::FencingTarget;
 use crate::error::Failure;
-use crate::words::fencing::{unread, waited};
+use crate::words::fencing::unread;
+use crate::words::waiting::with_elapsed;
 
 /// The time between two reads.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -45,7 +46,8 @@ impl Timeout {
         target: &FencingTarget<'_>,
         line: &str,
     ) -> Result<(), Failure> {
-        target.session.terminal.live(waited(line, self.elapsed()));
+        let line = with_elapsed(line, self.elapsed());
+        target.session.terminal.live(line);
         self.pause(target).await
     }
 

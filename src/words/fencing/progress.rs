@@ -77,12 +77,6 @@ pub(crate) fn watching(node: &str, heartbeat: Heartbeat) -> String {
     format!("node/{node}: watching its heartbeat for up to {limit}: its clock may be wrong")
 }
 
-/// A line that is updated while the command waits, and how long that has taken.
-pub(crate) fn waited(line: &str, elapsed: Duration) -> String {
-    let elapsed = Duration::from_secs(elapsed.as_secs());
-    format!("{line} ({})", length(Span::from(elapsed)))
-}
-
 /// The hook of a dry run.
 pub(crate) fn dry_run_hook(hook: &str) -> String {
     format!("would run on this machine: {hook}")

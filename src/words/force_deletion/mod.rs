@@ -180,6 +180,9 @@ pub(crate) fn waiting_for_replacements(many: usize, limit: Duration) -> String {
     }
 }
 
+/// What goes on until the pods of a deleted Node are gone.
+pub(crate) const WAITING_FOR_PODS: &str = "waiting for the pods of the deleted Node";
+
 /// The command waits until this many pods of a deleted Node are gone.
 pub(crate) fn waiting_for_pods(node: &str, pods: usize, limit: Duration) -> String {
     let (limit, pods) = (length(Span::from(limit)), count(pods, "pod"));
