@@ -199,7 +199,7 @@ pub(crate) enum NothingFound {
     /// Any node.
     Nodes,
     /// Nodes with these labels.
-    Labelled(String),
+    Labeled(String),
     /// Locks of the caller that this verb can change.
     Own {
         /// The caller.

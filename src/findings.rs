@@ -177,7 +177,7 @@ pub(crate) enum Finding {
     /// Such Leases were deleted.
     Medik8sLeasesDeleted(Vec<String>),
     /// Nodes on hold that lack the label.
-    Unlabelled(Vec<String>),
+    Unlabeled(Vec<String>),
     /// The number of Machines with opt-outs.
     Machines(usize),
     /// Machines with opt-outs of a lock that has ended or expired, as `NAMESPACE/NAME of node/NODE`.

@@ -24,7 +24,7 @@ pub(crate) fn for_shell(word: &str) -> String {
     }
 }
 
-/// `text` with escapes for every character that moves the cursor, sets colours or reverses the direction of
+/// `text` with escapes for every character that moves the cursor, sets colors or reverses the direction of
 /// the text. A reason or a holder may contain any text.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());

@@ -49,7 +49,7 @@ pub(crate) enum Selection {
     /// These, without duplicates, in the order given.
     Named(Vec<String>),
     /// Those that match this label selector.
-    Labelled(String),
+    Labeled(String),
     /// All.
     All,
     /// Those whose Lease the caller holds.
@@ -66,7 +66,7 @@ impl Selection {
     pub(crate) fn names(&self) -> &[String] {
         match self {
             Self::Named(names) => names,
-            Self::Labelled(_) | Self::All | Self::Mine => &[],
+            Self::Labeled(_) | Self::All | Self::Mine => &[],
         }
     }
 }
@@ -115,7 +115,7 @@ impl NodeArgs {
                 let most = LONGEST_SELECTOR;
                 return Err(InputError::LongSelector { most }.into());
             }
-            return Ok(Selection::Labelled(selector.clone()));
+            return Ok(Selection::Labeled(selector.clone()));
         }
         if self.all {
             return Ok(Selection::All);

@@ -21,7 +21,7 @@ use crate::words::leases as words;
 /// Without -n or -A, this command lists the namespace of your context.
 ///
 /// AGE is the time since the Lease was acquired or, if that is not recorded, since it was created.
-/// EXPIRY is the time left, or the time since the Lease expired. A Lease expires if its holder stops
+/// LEFT is the time left, or the time since the Lease expired. A Lease expires if its holder stops
 /// renewing it: for example, because the node is unreachable or the process has crashed.
 #[derive(Args, Debug)]
 #[command(

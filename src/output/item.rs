@@ -151,9 +151,9 @@ pub(crate) struct Item {
     /// When the node's kubelet last renewed its heartbeat.
     #[serde(skip_serializing_if = "Option::is_none")]
     heartbeat_at: Option<Time>,
-    /// Whether the command labelled the Node; absent if it does not label Nodes.
+    /// Whether the command labeled the Node; absent if it does not label Nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) labelled: Option<bool>,
+    pub(crate) labeled: Option<bool>,
     /// The value for --lock-id.
     #[serde(skip_serializing_if = "Option::is_none")]
     lock_id: Option<String>,

@@ -37,8 +37,8 @@ enum Column {
     Name,
     Holder,
     Age,
-    Expiry,
-    What,
+    Left,
+    Purpose,
     State,
     Acquired,
     Renewed,
@@ -54,8 +54,8 @@ impl Column {
             Self::State => "STATE",
             Self::Holder => "HOLDER",
             Self::Age => "AGE",
-            Self::Expiry => "EXPIRY",
-            Self::What => "WHAT",
+            Self::Left => "LEFT",
+            Self::Purpose => "PURPOSE",
             Self::Acquired => "ACQUIRED",
             Self::Renewed => "RENEWED",
             Self::Duration => "DURATION",
@@ -65,7 +65,7 @@ impl Column {
 
     /// The least useful width, for narrow terminals. Names are never cut.
     fn least(self) -> Option<u16> {
-        (self == Self::What).then_some(16)
+        (self == Self::Purpose).then_some(16)
     }
 
     fn cell(self, entry: &Entry, now: Now) -> String {
@@ -81,8 +81,8 @@ impl Column {
             Self::Age => entry
                 .since()
                 .map_or_else(unknown, |since| age(now.latest - since)),
-            Self::Expiry => any.map_or_else(none, |any| expiry(any, now)),
-            Self::What => text(Some(&entry.words())),
+            Self::Left => any.map_or_else(none, |any| expiry(any, now)),
+            Self::Purpose => text(Some(&entry.words())),
             Self::Acquired => date(lease.and_then(NodeLease::acquired)),
             Self::Renewed => date(entry.renewed().and_then(Instant::to_chrono)),
             Self::Duration => match lease.map(NodeLease::duration_seconds) {
@@ -125,8 +125,8 @@ pub(crate) fn table(entries: &[Entry], layout: Layout, now: Now) -> String {
         Column::Name,
         Column::Holder,
         Column::Age,
-        Column::Expiry,
-        Column::What,
+        Column::Left,
+        Column::Purpose,
     ];
     if layout.namespaces {
         columns.insert(0, Column::Namespace);

@@ -6,14 +6,14 @@ mod record;
 mod tests;
 
 use maintenance_lease::protocol::Now;
-use pod_safety::stranded::Stranded;
+use pod_safety::stuck::Stuck;
 
 use self::item::{Item, items};
-pub(crate) use self::record::{StrandedList, list};
+pub(crate) use self::record::{StuckList, list};
 use super::grid::{self, GAP};
 use crate::text::escape;
 use crate::words::cells::text;
-use crate::words::stranded as words;
+use crate::words::stuck as words;
 
 /// Which columns are shown.
 #[derive(Clone, Copy, Debug)]
@@ -59,9 +59,9 @@ fn row(item: Item<'_>, now: Now) -> ([String; 4], String) {
 
 /// The table; `None` if nothing is stuck. Nothing is cut: names are typed again, and the state is what the
 /// reader asked for.
-pub(crate) fn table(stranded: &Stranded, layout: Layout, now: Now) -> Option<String> {
+pub(crate) fn table(stuck: &Stuck, layout: Layout, now: Now) -> Option<String> {
     let columns = if layout.wide { 4 } else { 3 };
-    let mut rows: Vec<(Vec<String>, String)> = items(stranded)
+    let mut rows: Vec<(Vec<String>, String)> = items(stuck)
         .map(|item| {
             let (cells, state) = row(item, now);
             (cells[..columns].to_vec(), state)

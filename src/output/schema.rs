@@ -12,7 +12,7 @@ use super::history::RecordList;
 use super::identity::Identity;
 use super::item::{Item, NodeList};
 use super::leases::LeaseList;
-use super::pods::StrandedList;
+use super::pods::StuckList;
 use super::why::DiagnosisList;
 
 /// What is printed: lists, and each change of `status --watch` as an item.
@@ -26,7 +26,7 @@ enum Output {
     Nodes(NodeList),
     Change(Box<Item>),
     Fencing(FencingList),
-    Stranded(StrandedList<'static>),
+    Stuck(StuckList<'static>),
     Diagnosis(DiagnosisList<'static>),
     Leases(LeaseList<'static>),
     ForceDeletion(ForceDeletionList),

@@ -48,7 +48,7 @@ impl LockCommand<'_> {
     fn change_of_many(&self, selection: &Selection, count: usize) -> Option<String> {
         let all = match selection {
             Selection::All => "all ",
-            Selection::Labelled(_) if self.verb == Verb::Hold && count > HELD_UNASKED => "",
+            Selection::Labeled(_) if self.verb == Verb::Hold && count > HELD_UNASKED => "",
             _ => return None,
         };
         Some(format!("{} {all}{}", self.verb.name(), nodes(count)))

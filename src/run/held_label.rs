@@ -43,7 +43,7 @@ pub(crate) fn is_protected(lease: &NodeLease) -> bool {
 /// What was wanted on the Node of a lock, and is there.
 pub(crate) struct Protected {
     pub(crate) node: String,
-    pub(crate) is_labelled: bool,
+    pub(crate) is_labeled: bool,
     /// Why the command fails: without the cordon, or in strict mode without the opt-outs on the Machine.
     pub(crate) failed: Option<Kind>,
 }
@@ -128,13 +128,13 @@ impl Session<'_> {
             }
             result => {
                 let failure = words_of_failure(lease, result);
-                self.report_not_labelled(lease, cordon, &failure);
+                self.report_not_labeled(lease, cordon, &failure);
                 Some(failure)
             }
         };
         let mut protected = Protected {
             node: node.to_owned(),
-            is_labelled: failure.is_none(),
+            is_labeled: failure.is_none(),
             failed: failure.as_ref().filter(|_| cordon).map(|_| Kind::Other),
         };
         let is_unprotected = self.protect_elsewhere(lease, wanted, &written, failure);
@@ -215,8 +215,8 @@ impl Session<'_> {
         is_unprotected
     }
 
-    fn report_not_labelled(&self, lease: &NodeLease, cordon: bool, failure: &str) {
-        let text = node_keys::not_labelled(lease.node(), lease.is_hold(), cordon, failure);
+    fn report_not_labeled(&self, lease: &NodeLease, cordon: bool, failure: &str) {
+        let text = node_keys::not_labeled(lease.node(), lease.is_hold(), cordon, failure);
         match cordon {
             true => self.terminal.error(&text),
             false => self.terminal.warn(text),
@@ -230,11 +230,11 @@ impl Session<'_> {
         wanted: &Protection,
         limit: Duration,
     ) -> Protected {
-        self.report_not_labelled(lease, wanted.cordon, &node_keys::too_slow(limit));
+        self.report_not_labeled(lease, wanted.cordon, &node_keys::too_slow(limit));
         let failed = wanted.cordon.then_some(Kind::Other);
         Protected {
             node: lease.node().to_owned(),
-            is_labelled: false,
+            is_labeled: false,
             failed: failed.max(wanted.strict.then_some(Kind::Unsafe)),
         }
     }

@@ -235,7 +235,7 @@ impl<'a> Installed<'a> {
     pub(crate) async fn until_enforced(&self, wanted: bool) -> Result<Option<ApiError>, Failure> {
         let end = Instant::now() + EFFECT_TIMEOUT;
         self.until(&wrong_time(), wanted, end).await?;
-        let node = match unlabelled_node(self.requests).await {
+        let node = match unlabeled_node(self.requests).await {
             Ok(Some(node)) => node,
             Ok(None) => return Ok(None),
             Err(error) => return Ok(Some(error)),
@@ -282,7 +282,7 @@ pub(crate) async fn refuses(requests: &Requests, dry_run: &Call) -> Option<bool>
 ///
 /// # Errors
 /// If Nodes can't be listed.
-pub(crate) async fn unlabelled_node(requests: &Requests) -> Result<Option<String>, ApiError> {
+pub(crate) async fn unlabeled_node(requests: &Requests) -> Result<Option<String>, ApiError> {
     let selector = escape("!kubectl-maint.dev/held");
     let path = format!("/api/v1/nodes?limit=1&labelSelector={selector}");
     let body = requests.call(&Call::get(path, Accept::Json)).await?;

@@ -217,7 +217,7 @@ impl<'a> Report<'a> {
         self.outcomes.left.push(node.to_owned());
     }
 
-    /// Writes on the Nodes what is wanted there, and adds to the data which of them are labelled.
+    /// Writes on the Nodes what is wanted there, and adds to the data which of them are labeled.
     async fn protect(&mut self) {
         let Some(wanted) = self.node_keys.take() else {
             return;
@@ -239,14 +239,14 @@ impl<'a> Report<'a> {
             }
             let mut items = self.items.iter_mut();
             if let Some(item) = items.find(|item| item.node == protected.node) {
-                item.labelled = Some(protected.is_labelled);
+                item.labeled = Some(protected.is_labeled);
             }
         }
     }
 
     /// Prints the data and the summary, writes on the Nodes, then the Events, and returns the exit code.
     async fn end(mut self, mut interrupted: bool) -> Result<Code, Failure> {
-        // The data says whether the Nodes are labelled. In words, the outcome is printed already.
+        // The data says whether the Nodes are labeled. In words, the outcome is printed already.
         if !self.command.args.output.format().is_for_people() {
             let is_interrupted = tokio::select! {
                 biased;

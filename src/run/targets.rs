@@ -193,9 +193,9 @@ pub(crate) async fn find(
             listed(session, None, with_nodes).await?,
             NothingFound::Nodes,
         ),
-        Selection::Labelled(selector) => (
+        Selection::Labeled(selector) => (
             listed(session, Some(selector), with_nodes).await?,
-            NothingFound::Labelled(selector.clone()),
+            NothingFound::Labeled(selector.clone()),
         ),
     };
     if nodes.is_empty() {

@@ -152,7 +152,7 @@ pub(crate) fn lines(found: &Finding, program: &Program) -> (Level, String, Optio
                 ),
             },
         ),
-        Finding::Unlabelled(nodes) => note(
+        Finding::Unlabeled(nodes) => note(
             format!(
                 "on hold, but not protected by the node policy, because the held label is missing: {}",
                 first(nodes, LISTED)

@@ -278,7 +278,7 @@ pub(crate) fn nothing_found(nothing: &NothingFound, program: &Program) -> (Strin
         }
         NothingFound::Listed(list) => format!("--nodes-from {} names no nodes", list.display()),
         NothingFound::Nodes => "the cluster has no nodes".to_owned(),
-        NothingFound::Labelled(selector) => {
+        NothingFound::Labeled(selector) => {
             format!("no node matches the labels of -l {}", shown(selector))
         }
         NothingFound::Object {

@@ -32,7 +32,7 @@ pub(crate) mod request;
 pub(crate) mod session;
 pub(crate) mod state;
 pub(crate) mod status;
-pub(crate) mod stranded;
+pub(crate) mod stuck;
 pub(crate) mod suggestions;
 pub(crate) mod time;
 pub(crate) mod usage;

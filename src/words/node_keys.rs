@@ -26,10 +26,10 @@ pub(crate) const NODE_GONE: &str = "the Node does not exist, or cannot be read";
 pub(crate) fn protected(node: &str, is_hold: bool, keys: &NodeKeys) -> String {
     let opted_out = keys.opted_out_of().collect::<Vec<_>>().join(", ");
     let done = match (keys.cordon, &*opted_out) {
-        (false, "") => "labelled".to_owned(),
-        (true, "") => "labelled and cordoned".to_owned(),
-        (false, tools) => format!("labelled and opted out of {tools}"),
-        (true, tools) => format!("labelled, cordoned and opted out of {tools}"),
+        (false, "") => "labeled".to_owned(),
+        (true, "") => "labeled and cordoned".to_owned(),
+        (false, tools) => format!("labeled and opted out of {tools}"),
+        (true, tools) => format!("labeled, cordoned and opted out of {tools}"),
     };
     let lock = if is_hold { "hold" } else { "lock" };
     // The next steps of a hold say so.
@@ -45,8 +45,8 @@ pub(crate) fn uncordoned(node: &str) -> String {
     format!("node/{node} uncordoned")
 }
 
-/// Why the Node of a lock is not labelled and, with `cordon`, not cordoned.
-pub(crate) fn not_labelled(node: &str, is_hold: bool, cordon: bool, failure: &str) -> String {
+/// Why the Node of a lock is not labeled and, with `cordon`, not cordoned.
+pub(crate) fn not_labeled(node: &str, is_hold: bool, cordon: bool, failure: &str) -> String {
     let missing = match cordon {
         true => "without the held label and not cordoned",
         false => "without the held label",

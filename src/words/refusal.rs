@@ -431,7 +431,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_user_on_another_host_is_recognised() {
+    fn the_same_user_on_another_host_is_recognized() {
         assert!(is_same_user("alice@laptop", "alice@bastion"));
         assert!(is_same_user("kubeadm:alice@laptop", "alice@bastion"));
         assert!(!is_same_user("alice@bastion", "alice@bastion"));

@@ -2,7 +2,7 @@
 
 use maintenance_lease::protocol::Now;
 use pod_safety::node_health::Health;
-use pod_safety::stranded::{BlockedNamespace, Orphan, Stranded, StrandedPod, StrandedVolume};
+use pod_safety::stuck::{BlockedNamespace, Orphan, Stuck, StuckPod, StuckVolume};
 use pod_safety::why::{Blocked, Diagnosis, Reason, State};
 use pod_safety::words::{age, few};
 
@@ -12,7 +12,7 @@ use super::why::code;
 use crate::text::escape;
 
 /// The state of a pod and why it is stuck.
-pub(crate) fn pod(pod: &StrandedPod, now: Now) -> String {
+pub(crate) fn pod(pod: &StuckPod, now: Now) -> String {
     let found = &pod.found;
     let state = match found.state {
         State::Ending { .. } => Some("Terminating".to_owned()),
@@ -86,7 +86,7 @@ fn brief(reason: &Reason, now: Now) -> String {
 }
 
 /// Why nobody needs a volume's attachment.
-pub(crate) fn orphan(volume: &StrandedVolume) -> &'static str {
+pub(crate) fn orphan(volume: &StuckVolume) -> &'static str {
     match volume.orphan {
         Orphan::NodeGone => "Attached to a node that is gone",
         Orphan::Detaching => "Waiting to be detached",
@@ -104,26 +104,26 @@ pub(crate) fn blocked(namespace: &BlockedNamespace, now: Now) -> String {
 }
 
 /// Whether a pod on an unhealthy node was never started there, and nothing evicts it.
-fn only_waits(pod: &StrandedPod) -> bool {
+fn only_waits(pod: &StuckPod) -> bool {
     pod.found.state == State::Pending && pod.found.reasons.contains(&Reason::Unevicted)
 }
 
 /// The totals, such as `1 unhealthy node, 3 stuck pods, 1 orphaned volume`. `node` is the only node that was
 /// read.
-pub(crate) fn summary(stranded: &Stranded, node: Option<&str>) -> String {
+pub(crate) fn summary(stuck: &Stuck, node: Option<&str>) -> String {
     let mut parts = Vec::new();
-    let pending = stranded.pods.iter().filter(|pod| only_waits(pod)).count();
+    let pending = stuck.pods.iter().filter(|pod| only_waits(pod)).count();
     for (number, word) in [
-        (stranded.pods.len() - pending, "stuck pod"),
+        (stuck.pods.len() - pending, "stuck pod"),
         (pending, "pending pod"),
-        (stranded.waiting.len(), "pending replacement"),
-        (stranded.volumes.len(), "orphaned volume"),
-        (stranded.namespaces.len(), "blocked namespace"),
+        (stuck.waiting.len(), "pending replacement"),
+        (stuck.volumes.len(), "orphaned volume"),
+        (stuck.namespaces.len(), "blocked namespace"),
     ] {
         parts.extend((number > 0).then(|| count(number, word)));
     }
-    let ill = stranded.nodes.len();
-    let nodes = match (node, stranded.nodes.keys().next()) {
+    let ill = stuck.nodes.len();
+    let nodes = match (node, stuck.nodes.keys().next()) {
         (Some(node), None) => format!("node/{node} is healthy"),
         (None, None) => "all nodes are healthy".to_owned(),
         (_, Some(node)) if parts.is_empty() && ill == 1 => format!("node/{node}"),

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slips_are_recognised_by_distance_and_not_by_prefix_alone() {
+    fn slips_are_recognized_by_distance_and_not_by_prefix_alone() {
         let known = [
             "worker-1",
             "worker-2",

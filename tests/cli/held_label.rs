@@ -102,7 +102,7 @@ fn a_label_that_arrives_after_the_unhold_is_refused_on_a_node_of_earlier_holds()
 
 /// The unhold has written on the Node that this hold ends, so its label could not be written any more.
 #[test]
-fn a_hold_behind_a_killed_unhold_is_labelled_again() {
+fn a_hold_behind_a_killed_unhold_is_labeled_again() {
     on_both("label-hold-again", |cluster| {
         let node = cluster.node("worker-1");
         cluster.maint(["hold", &node, "-m", "disk"]).succeeds();
@@ -157,19 +157,19 @@ fn the_label_comes_before_the_events() {
 }
 
 #[test]
-fn data_says_whether_the_node_is_labelled() {
+fn data_says_whether_the_node_is_labeled() {
     on_both("label-data", |cluster| {
         let node = cluster.node("worker-1");
-        let labelled = |words: &[&str]| -> Value {
+        let labeled = |words: &[&str]| -> Value {
             let run = cluster.maint(words).succeeds();
             let data: Value = serde_json::from_str(&run.stdout).expect("JSON");
-            data["items"][0]["labelled"].clone()
+            data["items"][0]["labeled"].clone()
         };
         let hold = ["hold", &node, "-m", "disk", "-o", "json"];
-        assert_eq!(labelled(&hold), true);
-        assert_eq!(labelled(&["status", &node, "-o", "json"]), Value::Null);
-        assert_eq!(labelled(&["unhold", &node, "-o", "json"]), Value::Null);
-        assert_eq!(labelled(&["acquire", &node, "-o", "json"]), Value::Null);
+        assert_eq!(labeled(&hold), true);
+        assert_eq!(labeled(&["status", &node, "-o", "json"]), Value::Null);
+        assert_eq!(labeled(&["unhold", &node, "-o", "json"]), Value::Null);
+        assert_eq!(labeled(&["acquire", &node, "-o", "json"]), Value::Null);
     });
 }
 
@@ -330,7 +330,7 @@ fn of_a_lock_is_written_only_if_that_is_wanted() {
             .maint(["acquire", "-v6", &node, "--protect"])
             .succeeds();
         assert_eq!(requests(&protected).len(), 6, "{protected}");
-        let said = format!("node/{node} labelled until the lock ends\n");
+        let said = format!("node/{node} labeled until the lock ends\n");
         assert!(protected.stderr.contains(&said), "{protected}");
         assert_eq!(keys(cluster, &node), (true, false));
         let protected = cluster.maint(["release", "-v6", &node]).succeeds();
@@ -341,7 +341,7 @@ fn of_a_lock_is_written_only_if_that_is_wanted() {
         cluster.maint(["acquire", &node]).succeeds();
         let enter = ["acquire", &node, "--reentry", "--cordon"];
         let run = cluster.maint(enter).succeeds();
-        let said = "worker-1 labelled and cordoned until the lock ends; `kubectl drain` still evicts its pods";
+        let said = "worker-1 labeled and cordoned until the lock ends; `kubectl drain` still evicts its pods";
         assert!(run.stderr.contains(said), "{run}");
         assert_eq!(keys(cluster, &node), (true, false));
         let run = cluster.maint(["release", &node]).succeeds();
@@ -366,7 +366,7 @@ fn of_a_lock_that_expired_goes_with_the_next_holder() {
         let bob = || {
             let acquire = ["acquire", &node, "--protect", "--opt-outs=auto"];
             let run = cluster.maint(acquire).holder("bob@laptop").succeeds();
-            let said = "worker-1 labelled and opted out of cluster-autoscaler, node-healthcheck until the lock ends";
+            let said = "worker-1 labeled and opted out of cluster-autoscaler, node-healthcheck until the lock ends";
             assert!(run.stderr.contains(said), "{run}");
             expire(cluster, &node);
             lock_id()

@@ -135,7 +135,7 @@ fn a_lock_beyond_the_limit_leads_to_a_hold() {
 }
 
 #[test]
-fn a_reason_without_quotes_is_recognised() {
+fn a_reason_without_quotes_is_recognized() {
     in_memory("hints-quotes", |cluster| {
         let node = cluster.node("worker-1");
         let acquire = ["acquire", &node, "-m", "disk", "errors"];

@@ -136,8 +136,8 @@ fn a_namespace_is_looked_in_as_kubectl_does() {
         );
         assert_snapshot!(cluster.maint(leases).run(), @"
         $ kubectl maint leases -n apps
-        NAME   HOLDER   AGE   EXPIRY   WHAT
-        db     db-0     30m   30m      leader election
+        NAME   HOLDER   AGE   LEFT   PURPOSE
+        db     db-0     30m   30m    leader election
         -- exit code 0
         ");
         let json = cluster.maint(leases).args(["-o", "json"]).run();

@@ -32,7 +32,7 @@ fn fence() -> Value {
     }])
 }
 
-/// Makes a node with conditions and taints, labelled with the test's name, whose kubelet renewed its
+/// Makes a node with conditions and taints, labeled with the test's name, whose kubelet renewed its
 /// heartbeat so many seconds ago.
 fn node(
     cluster: &Cluster,
@@ -385,11 +385,11 @@ fn a_terminal_shows_a_misfenced_node_in_red_and_cuts_what_does_not_fit() {
         let node = node(cluster, "alive", &ready("True", 9000), &fence(), 5);
         let status = || cluster.maint(["status", &node]);
         let shown = |maint| as_text(&at_a_terminal(maint).exp_eof().expect("it ends"));
-        let coloured = shown(status());
-        let row = coloured.lines().find(|line| line.contains(&node));
+        let colored = shown(status());
+        let row = colored.lines().find(|line| line.contains(&node));
         let row = row.expect("a row");
-        assert!(row.starts_with("\u{1b}[1m\u{1b}[31m"), "{coloured:?}");
-        assert!(row.contains("OutOfService, kubelet a"), "{coloured:?}");
+        assert!(row.starts_with("\u{1b}[1m\u{1b}[31m"), "{colored:?}");
+        assert!(row.contains("OutOfService, kubelet a"), "{colored:?}");
         let plain = shown(status().env("NO_COLOR", "1"));
         assert!(!plain.contains('\u{1b}'), "{plain:?}");
         assert!(plain.contains("OutOfService, kubelet a"), "{plain:?}");

@@ -180,10 +180,10 @@ fn pods_on_an_unreachable_node_are_described() {
         let items = list["items"].as_array().expect("items");
         let held = items.iter().find(|item| item["name"] == "held-0");
         let held = held.expect("it is there");
-        assert_eq!(held["fate"], "HeldByFinalizer");
+        assert_eq!(held["state"], "HeldByFinalizer");
         assert_eq!(held["nodeHealth"], "Unreachable");
         for item in items {
-            if item["kind"] == "StrandedPod" {
+            if item["kind"] == "StuckPod" {
                 let name = item["name"].as_str().expect("a name");
                 let none = json!({"metadata": {"finalizers": null}});
                 cluster.patch(&format!("{pods}/{name}"), &none);
@@ -253,11 +253,7 @@ fn pods_that_do_not_end_on_a_ready_node_are_shown_with_what_waits_for_them() {
         assert_eq!(
             shown,
             [
-                [
-                    Some("StrandedPod"),
-                    Some("web-1"),
-                    Some("ContainersRunning")
-                ],
+                [Some("StuckPod"), Some("web-1"), Some("ContainersRunning")],
                 [
                     Some("PendingReplacement"),
                     Some("web-3"),
@@ -312,7 +308,7 @@ fn that_all_is_well_is_said() {
 }
 
 #[test]
-fn nothing_is_stranded_on_healthy_nodes() {
+fn nothing_is_stuck_on_healthy_nodes() {
     on_real("stranded-well", |cluster| {
         let node = cluster.node("worker-1");
         let namespace = namespace(cluster);

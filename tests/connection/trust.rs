@@ -169,7 +169,7 @@ fn http2_is_agreed_on() {
 
 /// TLS where there is none, said as kubectl says it.
 #[test]
-fn server_without_tls_is_recognised() {
+fn server_without_tls_is_recognized() {
     let server = Server::plain("");
     asks_unchecked(&server);
     assert_eq!(server.unseen(), 0);

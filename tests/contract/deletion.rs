@@ -190,15 +190,15 @@ fn an_orphaning_or_foreground_deletion_is_a_finalizer_for_the_collector() {
 fn a_collection_is_deleted_by_selector() {
     agree(async |api| {
         let leases = api.namespace("delete-many").await;
-        for (name, colour) in [("a", "red"), ("b", "blue"), ("c", "red")] {
+        for (name, color) in [("a", "red"), ("b", "blue"), ("c", "red")] {
             lease(
                 api,
                 &leases,
-                json!({"name": name, "labels": {"colour": colour}}),
+                json!({"name": name, "labels": {"color": color}}),
             )
             .await;
         }
-        api.delete(&format!("{leases}?labelSelector=colour%3Dred"))
+        api.delete(&format!("{leases}?labelSelector=color%3Dred"))
             .await
             .is(200);
         assert_eq!(api.get(&leases).await.names(), ["b"]);

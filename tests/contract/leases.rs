@@ -205,12 +205,12 @@ fn coordinated_election_and_unknown_fields_are_dropped() {
         .await
         .is(201)
         .has("/spec", json!({}));
-        let mut unknown = lease("unknown", &json!({"holderIdentity": "a", "colour": "red"}));
+        let mut unknown = lease("unknown", &json!({"holderIdentity": "a", "color": "red"}));
         unknown["extra"] = json!({"deep": 1});
         unknown["metadata"]["shape"] = "round".into();
         api.post(&leases, unknown.clone()).await.is(201);
         let path = format!("{leases}/unknown");
-        api.patch(&path, json!({"spec": {"colour": "blue"}}))
+        api.patch(&path, json!({"spec": {"color": "blue"}}))
             .await
             .is(200);
         unknown["metadata"]["name"] = "strict".into();
@@ -222,7 +222,7 @@ fn coordinated_election_and_unknown_fields_are_dropped() {
             .is(201);
         api.patch(
             &format!("{path}?fieldValidation=Strict"),
-            json!({"spec": {"colour": "blue"}}),
+            json!({"spec": {"color": "blue"}}),
         )
         .await
         .refused(422, "Invalid");

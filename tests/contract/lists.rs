@@ -7,8 +7,8 @@ use crate::compare::agree;
 
 async fn leases(api: &Api, namespace: &str) -> String {
     let leases = api.namespace(namespace).await;
-    for (name, colour) in [("a", "red"), ("b", "blue"), ("c", "red"), ("d", "green")] {
-        let metadata = json!({"name": name, "labels": {"colour": colour}});
+    for (name, color) in [("a", "red"), ("b", "blue"), ("c", "red"), ("d", "green")] {
+        let metadata = json!({"name": name, "labels": {"color": color}});
         api.post(&leases, json!({ "metadata": metadata }))
             .await
             .is(201);
@@ -21,13 +21,13 @@ fn labels_select() {
     agree(async |api| {
         let leases = leases(api, "list-labels").await;
         for (selector, expected) in [
-            ("colour=red", vec!["a", "c"]),
-            ("colour%21%3Dred", vec!["b", "d"]),
-            ("colour+in+(red,blue)", vec!["a", "b", "c"]),
-            ("colour+notin+(red)", vec!["b", "d"]),
-            ("colour", vec!["a", "b", "c", "d"]),
-            ("%21colour", vec![]),
-            ("colour=red,colour=blue", vec![]),
+            ("color=red", vec!["a", "c"]),
+            ("color%21%3Dred", vec!["b", "d"]),
+            ("color+in+(red,blue)", vec!["a", "b", "c"]),
+            ("color+notin+(red)", vec!["b", "d"]),
+            ("color", vec!["a", "b", "c", "d"]),
+            ("%21color", vec![]),
+            ("color=red,color=blue", vec![]),
         ] {
             let path = format!("{leases}?labelSelector={selector}");
             assert_eq!(api.get(&path).await.is(200).names(), expected, "{selector}");
@@ -63,11 +63,9 @@ fn fields_select_by_name_and_namespace_only() {
                 .refused(400, "BadRequest");
         }
         for unknown in ["nodes", "namespaces", "pods", "events"] {
-            api.get(&format!(
-                "/api/v1/{unknown}?fieldSelector=spec.colour%3Dred"
-            ))
-            .await
-            .refused(400, "BadRequest");
+            api.get(&format!("/api/v1/{unknown}?fieldSelector=spec.color%3Dred"))
+                .await
+                .refused(400, "BadRequest");
         }
     });
 }
@@ -90,7 +88,7 @@ fn the_next_page_begins_after_the_last() {
             "as it was when the first page was made"
         );
         let selected = api
-            .get(&format!("{leases}?limit=1&labelSelector=colour%3Dred"))
+            .get(&format!("{leases}?limit=1&labelSelector=color%3Dred"))
             .await;
         assert_eq!(selected.names(), ["a"]);
         api.get(&format!("{leases}?limit=3")).await.is(200);
@@ -138,11 +136,11 @@ fn missing_objects_are_not_found() {
         api.get("/api/v1/nodes/list-nowhere")
             .await
             .refused(404, "NotFound");
-        api.get("/api/v1/colours").await.refused(404, "NotFound");
-        api.get("/apis/coordination.k8s.io/v1/colours")
+        api.get("/api/v1/colors").await.refused(404, "NotFound");
+        api.get("/apis/coordination.k8s.io/v1/colors")
             .await
             .refused(404, "NotFound");
-        api.get("/apis/example.com/v1/colours").await.is(404);
+        api.get("/apis/example.com/v1/colors").await.is(404);
         api.get("/apis/coordination.k8s.io/v9/leases").await.is(404);
         api.get("/nowhere").await.is(404);
         api.get_as("application/xml", "/api/v1/nodes/list-nowhere")

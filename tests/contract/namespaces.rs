@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::compare::agree;
 
 #[test]
-fn a_namespace_is_made_and_labelled() {
+fn a_namespace_is_made_and_labeled() {
     agree(async |api| {
         api.namespace("ns-life").await;
         let path = "/api/v1/namespaces/ns-life";

@@ -98,13 +98,10 @@ fn nodes_are_selected_by_label_and_cordon() {
             });
             api.patch(&path, change).await.is(200);
         }
-        let labelled = "/api/v1/nodes?labelSelector=contract%3Dnode-sel";
-        assert_eq!(
-            api.get(labelled).await.names(),
-            ["node-sel-a", "node-sel-b"]
-        );
-        let cordoned = format!("{labelled}&fieldSelector=spec.unschedulable%3Dtrue");
+        let labeled = "/api/v1/nodes?labelSelector=contract%3Dnode-sel";
+        assert_eq!(api.get(labeled).await.names(), ["node-sel-a", "node-sel-b"]);
+        let cordoned = format!("{labeled}&fieldSelector=spec.unschedulable%3Dtrue");
         assert_eq!(api.get(&cordoned).await.names(), ["node-sel-a"]);
-        api.delete(labelled).await.is(200);
+        api.delete(labeled).await.is(200);
     });
 }

@@ -37,9 +37,9 @@ fn summaries(events: &[Value]) -> Vec<String> {
 /// Changes both leases: a is patched twice, once to no effect; b is deleted; c is made.
 async fn change(api: &Api, leases: &str) {
     let a = format!("{leases}/a");
-    let relabelled =
+    let relabeled =
         json!({"metadata": {"labels": {"holder": "y"}}, "spec": {"holderIdentity": "y"}});
-    api.patch(&a, relabelled).await.is(200);
+    api.patch(&a, relabeled).await.is(200);
     api.patch(&a, json!({"spec": {"holderIdentity": "y"}}))
         .await
         .is(200);

@@ -41,7 +41,7 @@ fn name(pod: &Value) -> &str {
 }
 
 /// A pod of the Job that ran on a node which is unreachable by now, and was evicted.
-fn stranded(stage: &mut Stage) -> (String, Value) {
+fn stuck(stage: &mut Stage) -> (String, Value) {
     let nodes = ["worker-1", "worker-2", "worker-3"].map(|name| stage.name(name));
     let names = nodes.each_ref().map(String::as_str);
     let kubelets = stage.kubelets(&names);
@@ -97,7 +97,7 @@ fn force_delete(stage: &Stage, pod: &str) -> String {
 fn a_job_that_replaces_only_failed_pods_gets_one_that_has_failed() {
     let mut stage = Stage::new("job");
     let _logs = stage.plane.keep_logs_on_panic("fencing-job");
-    let (pod, uid) = stranded(&mut stage);
+    let (pod, uid) = stuck(&mut stage);
     assert!(others(&stage, &uid).is_empty(), "it is not replaced yet");
     let shown = force_delete(&stage, &pod);
     // Nobody places the other, so it does not run.
@@ -114,10 +114,10 @@ fn a_job_that_replaces_only_failed_pods_gets_one_that_has_failed() {
 
 /// After `kubectl delete --force`, the pod stays and is not replaced.
 #[test]
-fn a_pod_that_a_bare_deletion_has_stranded_is_freed() {
+fn a_pod_that_a_bare_deletion_has_stuck_is_freed() {
     let mut stage = Stage::new("bare-deletion");
     let _logs = stage.plane.keep_logs_on_panic("fencing-bare");
-    let (pod, uid) = stranded(&mut stage);
+    let (pod, uid) = stuck(&mut stage);
     let bare = ["delete", "pod", &pod, "-n", stage.own(), "--force"];
     stage.kubectl(&[&bare[..], &["--grace-period=0", "--wait=false"]].concat());
     let left = stage.get(&["pod", &pod, "-n", stage.own()]);

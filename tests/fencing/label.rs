@@ -18,7 +18,7 @@ fn held(stage: &Stage, node: &str) -> (Value, Value) {
 }
 
 #[test]
-fn the_node_is_labelled_until_it_is_unfenced() {
+fn the_node_is_labeled_until_it_is_unfenced() {
     let (stage, node) = Stage::with_unreachable_node("label");
     let fence = [
         "fence",
@@ -53,9 +53,9 @@ fn the_node_is_labelled_until_it_is_unfenced() {
 #[test]
 fn the_label_goes_with_the_hold_if_the_hook_fails() {
     let (stage, node) = Stage::with_unreachable_node("label-fails");
-    let is_labelled = "kubectl get node -o name -l kubectl-maint.dev/held | grep .; exit 7";
+    let is_labeled = "kubectl get node -o name -l kubectl-maint.dev/held | grep .; exit 7";
     let hook = stage
-        .maint(["fence", &node, "--", "sh", "-c", is_labelled])
+        .maint(["fence", &node, "--", "sh", "-c", is_labeled])
         .run();
     assert_eq!(hook.code, 1, "{hook}");
     stage.is_untouched(&node);
@@ -64,7 +64,7 @@ fn the_label_goes_with_the_hold_if_the_hook_fails() {
 
 /// Without permission, for example.
 #[test]
-fn a_node_that_cannot_be_labelled_is_fenced_all_the_same() {
+fn a_node_that_cannot_be_labeled_is_fenced_all_the_same() {
     let (stage, node) = Stage::with_unreachable_node("label-not");
     let (proxy, cluster) =
         stage.proxy(

@@ -54,7 +54,7 @@ fn a_suspect_is_recorded_and_tainted_only_after_it_has_stopped_reporting() {
     assert_snapshot!(run.stderr, @"
     lease/suspect-worker-2 created
     node/suspect-worker-2 on hold until it is unfenced
-    node/suspect-worker-2 labelled and cordoned until the hold ends
+    node/suspect-worker-2 labeled and cordoned until the hold ends
     begun
     node/suspect-worker-2: waiting up to 5m for it to stop reporting; it is fenced only after that
     node/suspect-worker-2: nothing is left to evict or detach
@@ -84,7 +84,7 @@ fn a_suspect_that_goes_on_reporting_is_never_tainted() {
     -- stderr
     lease/worker-2 created
     node/worker-2 on hold until it is unfenced
-    node/worker-2 labelled and cordoned until the hold ends
+    node/worker-2 labeled and cordoned until the hold ends
     node/worker-2: waiting up to 10s for it to stop reporting; it is fenced only after that
     error: node/worker-2 was not fenced: it still reports to Kubernetes after 10s, so it is not off
     hint: it stays on hold; check the machine, then run the same command again; or end the hold with `kubectl maint unfence worker-2`

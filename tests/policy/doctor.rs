@@ -376,8 +376,8 @@ fn held_labels_of_ended_locks_are_found() {
 #[test]
 fn holds_without_the_label_are_found() {
     let Some(plane) = denying() else { return };
-    let _logs = plane.keep_logs_on_panic("doctor-unlabelled");
-    let node = "doctor-unlabelled";
+    let _logs = plane.keep_logs_on_panic("doctor-unlabeled");
+    let node = "doctor-unlabeled";
     plane
         .create_nodes(&[NodeSpec::ready(node)])
         .expect("a node");

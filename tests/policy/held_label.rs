@@ -140,7 +140,7 @@ fn without_the_right_to_patch_nodes_a_hold_works() {
         "-m",
         "why",
         "-o",
-        "jsonpath={.items[0].labelled}",
+        "jsonpath={.items[0].labeled}",
     ]);
     assert_eq!(run.stdout, "false\n");
     let run = uma.maint(&["hold", name, "-m", "why", "--cordon"]);
@@ -230,7 +230,7 @@ fn a_hold_whose_reason_was_edited_ends_with_all_that_it_set() {
 
 /// Also under a name that many people share: the policy lets it only take over, once for each lock id.
 #[test]
-fn a_hold_behind_a_killed_unhold_is_labelled_again() {
+fn a_hold_behind_a_killed_unhold_is_labeled_again() {
     let Some(plane) = denying() else { return };
     let _logs = plane.keep_logs_on_panic("label-again");
     for (name, by) in [

@@ -245,16 +245,16 @@ impl<'a> Stage<'a> {
         let lock_id = self.lock_id(node);
         let seen = self.cluster.admin.get(&format!("{NODES}/{node}"));
         let metadata = &seen["metadata"];
-        let labelled = &metadata["annotations"]["kubectl-maint.dev/held-lock-id"];
-        let is_labelled = *labelled != Value::Null;
-        if is_labelled {
-            assert_eq!(labelled.as_str(), lock_id.as_deref(), "{what}: {run:?}");
+        let labeled = &metadata["annotations"]["kubectl-maint.dev/held-lock-id"];
+        let is_labeled = *labeled != Value::Null;
+        if is_labeled {
+            assert_eq!(labeled.as_str(), lock_id.as_deref(), "{what}: {run:?}");
         }
-        if self.is_on_hold(node) && !is_labelled {
+        if self.is_on_hold(node) && !is_labeled {
             let is_listed = run.stdout.contains(node);
             assert!(
                 is_listed,
-                "{what}: an unlabelled hold is not listed: {run:?}"
+                "{what}: an unlabeled hold is not listed: {run:?}"
             );
         }
         if lock_id.is_some() {

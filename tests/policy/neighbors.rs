@@ -14,20 +14,20 @@ use crate::support::{
 const EARLIER: &str = "POLICY_PREVIOUS_PLUGIN";
 
 /// People on a control plane, and the plugins of both releases.
-struct Neighbours<'p> {
+struct Neighbors<'p> {
     plane: &'p ControlPlane,
     earlier: PathBuf,
     hugo: Person,
     ada: Person,
 }
 
-impl<'p> Neighbours<'p> {
+impl<'p> Neighbors<'p> {
     fn on(plane: &'p ControlPlane) -> Self {
         Self {
             plane,
             earlier: std::env::var_os(EARLIER).expect(EARLIER).into(),
-            hugo: person(plane, "neighbour-hugo", &[USERS, HOLDERS]),
-            ada: person(plane, "neighbour-ada", &[HOLDERS, ADMINISTRATORS]),
+            hugo: person(plane, "neighbor-hugo", &[USERS, HOLDERS]),
+            ada: person(plane, "neighbor-ada", &[HOLDERS, ADMINISTRATORS]),
         }
     }
 
@@ -83,23 +83,23 @@ fn succeeds(by: &Person, plugin: &Path, line: &str, node: &str) {
 #[ignore = "needs an earlier release: cargo xtask test --previous COMMIT"]
 fn these_policies_admit_the_plugins_of_both_releases() {
     let Some(plane) = denying() else { return };
-    let _logs = plane.keep_logs_on_panic("neighbours");
-    Neighbours::on(plane).share_locks("neighbours");
+    let _logs = plane.keep_logs_on_panic("neighbors");
+    Neighbors::on(plane).share_locks("neighbors");
 }
 
 #[test]
 #[ignore = "needs an earlier release: cargo xtask test --previous COMMIT"]
 fn earlier_policies_admit_the_plugins_of_both_releases_and_are_upgraded() {
     let plane = ControlPlane::start().expect("a control plane");
-    let _logs = plane.keep_logs_on_panic("neighbours-upgrade");
+    let _logs = plane.keep_logs_on_panic("neighbors-upgrade");
     let admin = admin(&plane);
-    let neighbours = Neighbours::on(&plane);
+    let neighbors = Neighbors::on(&plane);
     for line in ["install", "enforce deny"] {
-        succeeds(&admin, &neighbours.earlier, line, "");
+        succeeds(&admin, &neighbors.earlier, line, "");
     }
     await_denial(&admin, true);
-    neighbours.share_locks("before");
+    neighbors.share_locks("before");
     admin.succeeds(&["install"]);
     await_denial(&admin, true);
-    neighbours.share_locks("after");
+    neighbors.share_locks("after");
 }

@@ -74,7 +74,7 @@ fn note<'n>(node: &'n Value, name: &str) -> &'n str {
         .unwrap_or_default()
 }
 
-fn is_labelled(node: &Value) -> bool {
+fn is_labeled(node: &Value) -> bool {
     node["metadata"]["labels"][HELD].is_string()
 }
 
@@ -107,7 +107,7 @@ fn broken_rules(before: &Value, after: &Value, by: &Writer) -> Vec<&'static str>
     let name = &*by.person.name;
     let lock_id = note(before, "held-lock-id");
     let has_expired = note(before, "held-until") == LONG_AGO;
-    let is_held = is_labelled(before) && !lock_id.is_empty() && !has_expired;
+    let is_held = is_labeled(before) && !lock_id.is_empty() && !has_expired;
     let was_mine = note(before, "held-user") == name;
     let is_holder = was_mine && !SHARED_USERS.contains(&name);
     let marks_ended = note(after, "breaks") == lock_id && note(before, "breaks") != lock_id;
@@ -119,7 +119,7 @@ fn broken_rules(before: &Value, after: &Value, by: &Writer) -> Vec<&'static str>
             .into_iter()
             .collect();
     }
-    if !is_labelled(before) && !is_labelled(after) {
+    if !is_labeled(before) && !is_labeled(after) {
         return Vec::new();
     }
     let (mut old_record, mut new_record) = (record(before), record(after));
@@ -134,7 +134,7 @@ fn broken_rules(before: &Value, after: &Value, by: &Writer) -> Vec<&'static str>
     let is_changed = old_record != new_record;
     let new_id = note(after, "held-lock-id");
     let is_signed = !new_id.is_empty() && note(after, "held-user") == name && by.may_lock;
-    let is_new_lock = is_labelled(after) && is_signed && new_id != lock_id;
+    let is_new_lock = is_labeled(after) && is_signed && new_id != lock_id;
     let (was_cordoned, is_cordoned) = (is_cordoned(before), is_cordoned(after));
     let old_taints = disruptive_taints(before);
     let adds_taint = disruptive_taints(after)
@@ -148,7 +148,7 @@ fn broken_rules(before: &Value, after: &Value, by: &Writer) -> Vec<&'static str>
         ),
         (
             "maint-held-user",
-            is_changed && is_labelled(after) && !is_signed,
+            is_changed && is_labeled(after) && !is_signed,
         ),
         (
             "maint-held-cordon",
@@ -394,7 +394,7 @@ fn random_writes_are_admitted_if_they_break_no_rule() {
         let mut step = 0;
         while step < WRITES {
             let mut before = admin.get(&path);
-            if !is_labelled(&before) && !one_in(&mut rng, 4) {
+            if !is_labeled(&before) && !one_in(&mut rng, 4) {
                 let holders = ["fuzz-alice", "fuzz-alice", "fuzz-bob", "kubernetes-admin"];
                 let holder = holders[rng.usize(..holders.len())];
                 let by = writers.iter().find(|writer| writer.person.name == holder);

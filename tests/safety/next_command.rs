@@ -6,7 +6,7 @@ use crate::fixture::{Fixture, fixture};
 use crate::support::{Maint, Run};
 
 /// `force-delete -l app=web` with more words.
-fn labelled(fixture: &Fixture, words: &[&str]) -> Maint {
+fn labeled(fixture: &Fixture, words: &[&str]) -> Maint {
     fixture
         .cluster
         .maint(["force-delete", "-l", "app=web", "-n", &fixture.namespace])
@@ -30,7 +30,7 @@ fn the_line_of_a_selector_names_the_pods_of_the_report() {
         let set = fixture.stateful_set("web", 1, 0);
         fixture.ended_pod("web-0", Some(&set), &json!({}));
         fixture.harmless_pod("web-1");
-        let run = labelled(fixture, &["--accept-risk=none", "-m", "why", "--timeout=0"]).run();
+        let run = labeled(fixture, &["--accept-risk=none", "-m", "why", "--timeout=0"]).run();
         assert_eq!(run.code, 6, "{run}");
         fixture.ended_pod("web-2", Some(&set), &json!({}));
         let run = fixture.cluster.maint(line_of(&run)).ends_unfinished();
@@ -48,7 +48,7 @@ fn without_a_report_the_risks_are_shown() {
         fixture.ended_member(1, 0);
         fixture.harmless_pod("web-1");
         for words in [&["-q"][..], &["-o", "name"], &["-o", "name", "-q"]] {
-            let run = labelled(fixture, words).run();
+            let run = labeled(fixture, words).run();
             assert_eq!((run.code, &*run.stdout), (6, ""), "{run}");
             for shown in [
                 "server https://",

@@ -585,7 +585,7 @@ fn after_an_interrupt_the_outcome_comes_before_the_locks_go_back() {
 
 #[test]
 fn a_pod_that_no_longer_matches_stays_and_is_reported() {
-    fixture("unlabelled", |fixture| {
+    fixture("unlabeled", |fixture| {
         for pod in ["web-1", "web-2"] {
             fixture.harmless_pod(pod);
         }

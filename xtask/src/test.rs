@@ -133,6 +133,6 @@ impl Arguments {
         ensure_built(&Binary::CONTROL_PLANE)?;
         let programs = test_programs::built(&mut cargo(&BUILD_POLICY_TESTS))?;
         let variables = [("POLICY_PREVIOUS_PLUGIN", plugin.into())];
-        self.run_programs(programs, &variables, &["--ignored", "neighbours::"])
+        self.run_programs(programs, &variables, &["--ignored", "neighbors::"])
     }
 }

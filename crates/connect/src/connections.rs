@@ -171,7 +171,7 @@ impl Connections {
     }
 }
 
-/// A request that waits for its answer. It was cancelled if this is dropped before the answer.
+/// A request that waits for its answer. It was canceled if this is dropped before the answer.
 struct Waiting<'a> {
     connections: &'a Connections,
     /// Of the clients that it was sent by.

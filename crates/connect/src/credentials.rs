@@ -394,7 +394,7 @@ mod tests {
         let begun = pin!(made(file("runs")));
         match select(pin!(credentials.header()), begun).await {
             Either::Left(_) => panic!("it was not told to go on"),
-            // This request is cancelled.
+            // This request is canceled.
             Either::Right(_) => {}
         }
         fs::write(file("go"), "").expect("a file");

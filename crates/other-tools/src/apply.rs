@@ -215,14 +215,14 @@ pub async fn remove_keys<E: From<ApiError>>(
     let mut removed = KeysRemoved::Nothing;
     let mut removal = Removal::new(remove_elsewhere);
     // The lock whose label is gone, while other keys of it may be left.
-    let mut unlabelled: Option<String> = None;
+    let mut unlabeled: Option<String> = None;
     loop {
         let Some(node) = read::<Node>(requests, &path(name)).await? else {
             return Ok(removed);
         };
         let elsewhere = Elsewhere::on(&node);
         let mut removing = only_ours(&node);
-        let found = annotation(&node.metadata, LOCK_ID).or(unlabelled.as_deref());
+        let found = annotation(&node.metadata, LOCK_ID).or(unlabeled.as_deref());
         // The keys of a lock may be gone, and what it set elsewhere still there.
         let last = annotation(&node.metadata, BREAKS).filter(|_| !elsewhere.is_empty());
         let Some(ended) = found.or(ending).or(last) else {
@@ -276,12 +276,12 @@ pub async fn remove_keys<E: From<ApiError>>(
         match written {
             Ok(()) if kind == MERGE => {
                 removed = removed.and(removing);
-                unlabelled = Some(ended.to_owned());
+                unlabeled = Some(ended.to_owned());
             }
             // The id of the lock `ending` comes after that of an earlier one.
             Ok(()) if ending.is_some_and(|ending| ending != ended) => {
                 removed = removed.and(removing);
-                unlabelled = None;
+                unlabeled = None;
             }
             Ok(()) if has_keys => return Ok(removed.and(removing)),
             Ok(()) => return Ok(removed),

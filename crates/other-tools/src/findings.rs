@@ -354,7 +354,7 @@ pub fn medik8s_finding(lease: &Lease, now: Now) -> Option<Finding> {
     })
 }
 
-/// Who holds medik8s' Lease, while it is valid. The holder may be empty: medik8s honours that, too.
+/// Who holds medik8s' Lease, while it is valid. The holder may be empty: medik8s honors that, too.
 pub(crate) fn valid_medik8s_holder(lease: &Lease, now: Now) -> Option<&str> {
     let spec = lease.spec.as_ref()?;
     let renewed = spec.renew_time.as_ref().or(spec.acquire_time.as_ref())?;

@@ -16,7 +16,7 @@ pub struct KeysOnNode {
     /// The lock id that the keys belong to. `None`: a lock has not written it, or somebody removed it.
     pub lock_id: Option<String>,
     /// Whether the Node has the held label.
-    pub is_labelled: bool,
+    pub is_labeled: bool,
     /// The opt-outs that the lock set and somebody removed.
     pub missing: Vec<String>,
 }
@@ -29,9 +29,9 @@ impl KeysOnNode {
             map.as_ref().is_some_and(|map| map.contains_key(key))
         };
         let metadata = &node.metadata;
-        let is_labelled = has(&metadata.labels, HELD);
+        let is_labeled = has(&metadata.labels, HELD);
         let lock_id = annotation(&node.metadata, LOCK_ID);
-        if !is_labelled && lock_id.is_none() && NodeKeys::set_by_locks(node).is_empty() {
+        if !is_labeled && lock_id.is_none() && NodeKeys::set_by_locks(node).is_empty() {
             return None;
         }
         let set = annotation(&node.metadata, SET).into_iter();
@@ -43,7 +43,7 @@ impl KeysOnNode {
         Some(Self {
             node: metadata.name.clone().unwrap_or_default(),
             lock_id: lock_id.map(ToOwned::to_owned),
-            is_labelled,
+            is_labeled,
             missing: opt_outs.filter(is_missing).map(ToOwned::to_owned).collect(),
         })
     }
@@ -54,7 +54,7 @@ impl KeysOnNode {
     pub fn are_current(&self, lease: Option<&NodeLease>, now: Now) -> bool {
         let standing = standing(lease, now);
         standing.is_some_and(|lease| match &self.lock_id {
-            None if !self.is_labelled => true,
+            None if !self.is_labeled => true,
             id => lock_id(lease) == *id,
         })
     }

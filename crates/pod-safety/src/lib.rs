@@ -23,7 +23,7 @@ pub mod outcome;
 pub mod removed;
 mod replacement;
 pub mod report;
-pub mod stranded;
+pub mod stuck;
 pub mod taint;
 pub mod why;
 pub mod wire;

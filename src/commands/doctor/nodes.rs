@@ -53,15 +53,15 @@ pub(super) async fn check(
     let missing = missing_opt_outs(session, &nodes, leases);
     found.extend((!missing.is_empty()).then_some(Finding::MissingOptOuts(missing)));
     if is_policy_on && reader.may("patch", "nodes", None).await == Known::Yes(true) {
-        let unlabelled = unlabelled(&nodes, leases);
-        found.extend((!unlabelled.is_empty()).then_some(Finding::Unlabelled(unlabelled)));
+        let unlabeled = unlabeled(&nodes, leases);
+        found.extend((!unlabeled.is_empty()).then_some(Finding::Unlabeled(unlabeled)));
     }
     found
 }
 
 fn labels(nodes: &Nodes) -> Finding {
     let keys = nodes.values().flatten();
-    Finding::Labels(keys.filter(|keys| keys.is_labelled).count())
+    Finding::Labels(keys.filter(|keys| keys.is_labeled).count())
 }
 
 /// The keys of locks that have ended or expired.
@@ -85,7 +85,7 @@ async fn remove(session: &Session<'_>, left: Vec<KeysOnNode>, nodes: &mut Nodes)
                 removed.push(keys.node);
             }
             // No lock wrote this label.
-            Ok(KeysRemoved::Nothing) if keys.is_labelled && keys.lock_id.is_none() => {
+            Ok(KeysRemoved::Nothing) if keys.is_labeled && keys.lock_id.is_none() => {
                 stay.push(keys.node);
             }
             Ok(KeysRemoved::Nothing) => {
@@ -130,14 +130,14 @@ fn missing_opt_outs(
 }
 
 /// The nodes on hold whose Nodes lack the held label.
-fn unlabelled(nodes: &Nodes, leases: &Leases) -> Vec<String> {
+fn unlabeled(nodes: &Nodes, leases: &Leases) -> Vec<String> {
     let holds = leases.values().filter(|lease| lease.is_hold());
-    let is_unlabelled = |lease: &&NodeLease| {
+    let is_unlabeled = |lease: &&NodeLease| {
         let keys = nodes.get(lease.node());
-        keys.is_some_and(|keys| keys.as_ref().is_none_or(|keys| !keys.is_labelled))
+        keys.is_some_and(|keys| keys.as_ref().is_none_or(|keys| !keys.is_labeled))
     };
-    let unlabelled = holds.filter(is_unlabelled);
-    let mut unlabelled: Vec<String> = unlabelled.map(|it| it.node().to_owned()).collect();
-    unlabelled.sort_unstable();
-    unlabelled
+    let unlabeled = holds.filter(is_unlabeled);
+    let mut unlabeled: Vec<String> = unlabeled.map(|it| it.node().to_owned()).collect();
+    unlabeled.sort_unstable();
+    unlabeled
 }

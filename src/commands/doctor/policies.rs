@@ -8,7 +8,7 @@ use super::broken_rules;
 use crate::error::{Failure, PolicyRefusal};
 use crate::findings::Enforcement;
 use crate::findings::{Check, Finding, Source};
-use crate::run::policies::{Installed, held_without_lock, refuses, unlabelled_node, wrong_time};
+use crate::run::policies::{Installed, held_without_lock, refuses, unlabeled_node, wrong_time};
 use crate::run::session::Session;
 
 /// What the policies do.
@@ -114,6 +114,6 @@ async fn refuses_lease(session: &Session<'_>) -> Option<bool> {
 /// The same for a Node, if there is one without the held label.
 async fn refuses_node(session: &Session<'_>) -> Option<bool> {
     let requests = session.locks.requests();
-    let node = unlabelled_node(requests).await.ok()??;
+    let node = unlabeled_node(requests).await.ok()??;
     refuses(requests, &held_without_lock(&node)).await
 }

@@ -43,8 +43,8 @@ pub(super) struct FenceRun<'a> {
     pub(super) under: Option<LockId>,
     /// The record that this run replaces.
     pub(super) replaced: Option<Record>,
-    /// Whether the Node of the hold was labelled, or could not be.
-    pub(super) is_labelled: bool,
+    /// Whether the Node of the hold was labeled, or could not be.
+    pub(super) is_labeled: bool,
     /// The fencing number of that hold.
     pub(super) number: Option<u64>,
     /// The record of this run.
@@ -99,7 +99,7 @@ impl<'a> FenceRun<'a> {
             taken: None,
             under: None,
             replaced: None,
-            is_labelled: false,
+            is_labeled: false,
             number: None,
             recording: Recording::Absent,
             has_found_hold: false,
@@ -162,7 +162,7 @@ impl FenceRun<'_> {
                     self.warn_of_ended_hold(&observed);
                     // The record depends on this hold from the start, so it is never released.
                     self.hold().await?;
-                    self.is_labelled = false;
+                    self.is_labeled = false;
                 }
                 (Step::Fence, _) | (Step::Record, None) => {
                     self.works_under(&observed);
@@ -287,7 +287,7 @@ impl FenceRun<'_> {
         let Some(hold) = self.target.own_hold(observed) else {
             return Ok(false);
         };
-        if self.is_labelled {
+        if self.is_labeled {
             return Ok(false);
         }
         let evidence = &observed.evidence;
@@ -297,7 +297,7 @@ impl FenceRun<'_> {
             self.take_hold().await?;
             return Ok(true);
         }
-        self.is_labelled = true;
+        self.is_labeled = true;
         // Nothing new is scheduled to a suspect, because it is about to be powered off.
         self.target.label(hold, self.args.suspect).await?;
         Ok(true)

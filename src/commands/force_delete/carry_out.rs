@@ -295,7 +295,7 @@ impl Run<'_> {
         match self.targets {
             // The Node's report comes first, then those of its pods.
             Targets::Node(_) => findings.reports.get(..1).unwrap_or_default(),
-            Targets::Pods(_) | Targets::Labelled(_) => &findings.reports,
+            Targets::Pods(_) | Targets::Labeled(_) => &findings.reports,
         }
     }
 
@@ -303,7 +303,7 @@ impl Run<'_> {
     fn along<'l>(&self, findings: &'l Findings) -> &'l [Report] {
         match self.targets {
             Targets::Node(_) => findings.reports.get(1..).unwrap_or_default(),
-            Targets::Pods(_) | Targets::Labelled(_) => &[],
+            Targets::Pods(_) | Targets::Labeled(_) => &[],
         }
     }
 }

@@ -20,7 +20,7 @@ impl Run<'_> {
     ) -> String {
         let targets = match self.targets {
             Targets::Node(node) => Targets::Node(node.clone()),
-            Targets::Pods(_) | Targets::Labelled(_) => {
+            Targets::Pods(_) | Targets::Labeled(_) => {
                 let names = reports.iter().map(|report| report.target.name.clone());
                 Targets::Pods(names.collect())
             }

@@ -51,11 +51,11 @@ impl Run<'_> {
                 let question = words::type_name(node);
                 terminal.confirm_name(&[], &question, node).await?;
             }
-            Targets::Pods(_) | Targets::Labelled(_) if missing.unaccepted.is_empty() => {
+            Targets::Pods(_) | Targets::Labeled(_) if missing.unaccepted.is_empty() => {
                 let question = words::delete_pods(reports.len());
                 terminal.confirm(&[], &question, false).await?;
             }
-            Targets::Pods(_) | Targets::Labelled(_) => {}
+            Targets::Pods(_) | Targets::Labeled(_) => {}
         }
         if let Some(message) = &self.args.message {
             return Ok(message.clone());

@@ -60,7 +60,7 @@ impl Run<'_> {
                 let pods: Vec<Pod> = read.await?.into_iter().flatten().collect();
                 Ok(self.at_pods(&pods, first).await)
             }
-            Targets::Labelled(selector) => {
+            Targets::Labeled(selector) => {
                 let mut pods = self.reader.pods(self.namespace(), selector).await?;
                 let Some(first) = first else {
                     if pods.is_empty() {

@@ -119,7 +119,7 @@ impl Run<'_> {
             Targets::Pods(names) => ("pod", Some(self.namespace()), names.as_slice()),
             Targets::Node(name) => ("node", None, std::slice::from_ref(name)),
             // Their names are unknown.
-            Targets::Labelled(_) => return Err(failure),
+            Targets::Labeled(_) => return Err(failure),
         };
         let (message, hint) = failure::lines(&failure, self.session.program, None);
         let now = self.session.locks.server_time().now();
@@ -176,7 +176,7 @@ impl Run<'_> {
                 [name] => Some(name),
                 _ => None,
             },
-            Targets::Labelled(_) | Targets::Node(_) => None,
+            Targets::Labeled(_) | Targets::Node(_) => None,
         }
     }
 
@@ -270,7 +270,7 @@ impl Run<'_> {
     pub(super) fn report_unmatched(&self, key: &Key) {
         let (kind, _, name) = key;
         let selector = match self.targets {
-            Targets::Labelled(selector) => Some(&**selector),
+            Targets::Labeled(selector) => Some(&**selector),
             Targets::Pods(_) | Targets::Node(_) => None,
         };
         let message = words::unmatched(kind, name, selector);
@@ -301,7 +301,7 @@ impl Run<'_> {
         // The pods of a Node would have been deleted with it.
         let is_target = |kind: &str| match self.targets {
             Targets::Node(_) => kind == "node",
-            Targets::Pods(_) | Targets::Labelled(_) => true,
+            Targets::Pods(_) | Targets::Labeled(_) => true,
         };
         let left: Vec<String> = first
             .keys()

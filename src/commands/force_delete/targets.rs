@@ -16,7 +16,7 @@ pub(super) enum Targets {
     /// These pods of the namespace.
     Pods(Vec<String>),
     /// The pods of the namespace that match this selector.
-    Labelled(String),
+    Labeled(String),
     /// A Node with all its pods.
     Node(String),
 }
@@ -31,7 +31,7 @@ impl Targets {
             if selector.trim().is_empty() {
                 return Err(InputError::EmptyPodSelector);
             }
-            return Ok(Self::Labelled(selector.clone()));
+            return Ok(Self::Labeled(selector.clone()));
         }
         let mut pods: Vec<String> = Vec::new();
         let mut nodes = Vec::new();
@@ -68,7 +68,7 @@ impl Targets {
                 let pods: Vec<String> = pods.iter().map(|pod| format!("pod/{pod}")).collect();
                 format!("{} -n {namespace}", pods.join(" "))
             }
-            Self::Labelled(selector) => format!("-l {} -n {namespace}", for_shell(selector)),
+            Self::Labeled(selector) => format!("-l {} -n {namespace}", for_shell(selector)),
             Self::Node(node) => format!("node/{node}"),
         }
     }
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(targets(&["node", "a"]), Ok(Targets::Node("a".to_owned())));
         assert_eq!(
             targets(&["-l", "a=b"]),
-            Ok(Targets::Labelled("a=b".to_owned()))
+            Ok(Targets::Labeled("a=b".to_owned()))
         );
         for bad in [
             &[][..],

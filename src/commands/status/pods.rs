@@ -2,7 +2,7 @@
 
 use maintenance_lease::Error;
 use pod_safety::cluster::Reader;
-use pod_safety::stranded::Stranded;
+use pod_safety::stuck::Stuck;
 
 use crate::args::nodes::Selection;
 use crate::args::output::OutputArgs;
@@ -13,7 +13,7 @@ use crate::output::pods::{self, Layout};
 use crate::output::{print, why};
 use crate::run::problems::Problems;
 use crate::run::session::{Session, Start};
-use crate::words::stranded::summary;
+use crate::words::stuck::summary;
 use crate::words::why::{Step, pod_step, unread, volume_steps};
 
 pub(super) async fn run(
@@ -31,24 +31,24 @@ pub(super) async fn run(
     let format = output.format().with_headers(headers);
     let session = start.open_for_reading().await?;
     let reader = Reader::new(session.locks.requests().clone());
-    let stranded = reader.stranded(node).await?;
-    print(format, headers, &session, &stranded)?;
+    let stuck = reader.stuck(node).await?;
+    print(format, headers, &session, &stuck)?;
     let problems = Problems::new(&session);
     match node {
-        Some(node) if stranded.is_of_nothing(node) => {
+        Some(node) if stuck.is_of_nothing(node) => {
             problems.report(&Error::NodeNotFound(node.to_owned()).into());
         }
         _ => {
-            session.terminal.remark(summary(&stranded, node));
-            let pod = pod_step(&stranded, session.program);
-            let volumes = volume_steps(&stranded.volumes, session.program);
+            session.terminal.remark(summary(&stuck, node));
+            let pod = pod_step(&stuck, session.program);
+            let volumes = volume_steps(&stuck.volumes, session.program);
             let steps: Vec<Step> = pod.into_iter().chain(volumes).collect();
             if let Some(next) = why::next(&steps) {
                 session.terminal.remark(next);
             }
         }
     }
-    if let Some(unread) = unread(&stranded.unread) {
+    if let Some(unread) = unread(&stuck.unread) {
         session.terminal.warn(unread);
     }
     Ok(problems.end().await)
@@ -58,7 +58,7 @@ fn print(
     format: Format,
     headers: bool,
     session: &Session<'_>,
-    stranded: &Stranded,
+    stuck: &Stuck,
 ) -> Result<(), Failure> {
     let terminal = session.terminal;
     let now = session.locks.server_time().now();
@@ -69,10 +69,10 @@ fn print(
                 headers,
                 fit: terminal.width(),
             };
-            pods::table(stranded, layout, now)
+            pods::table(stuck, layout, now)
         }
         Format::Name | Format::Json | Format::Yaml | Format::Template(..) => {
-            print::data(&pods::list(stranded, session.program, now), format)?
+            print::data(&pods::list(stuck, session.program, now), format)?
         }
     };
     if let Some(text) = text {

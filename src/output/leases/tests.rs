@@ -144,7 +144,7 @@ fn layout() -> Layout {
 #[tokio::test]
 async fn every_kind_is_named() {
     assert_snapshot!(table(&all_kinds().await, layout(), noon()), @"
-    NAMESPACE               NAME                                            HOLDER                                          AGE   EXPIRY    WHAT
+    NAMESPACE               NAME                                            HOLDER                                          AGE   LEFT      PURPOSE
     apps                    never                                           -                                               0s    -         never used
     kube-node-lease         worker-1                                        worker-1                                        30m   36s       node heartbeat
     kube-node-lease         worker-2                                        worker-2                                        30m   9m ago    node heartbeat
@@ -162,7 +162,7 @@ async fn every_kind_is_named() {
 async fn a_terminal_cuts_holders_and_words_and_never_what_a_lease_is_found_by() {
     let fit = Some(80);
     assert_snapshot!(table(&all_kinds().await, Layout { fit, ..layout() }, noon()), @"
-    NAMESPACE               NAME                                            HOLDER                                          AGE   EXPIRY    WHAT
+    NAMESPACE               NAME                                            HOLDER                                          AGE   LEFT      PURPOSE
     apps                    never                                           -                                               0s    -         never used
     kube-node-lease         worker-1                                        worker-1                                        30m   36s       node heartbeat
     kube-node-lease         worker-2                                        worker-2                                        30m   9m ago    node heartbeat

@@ -1,24 +1,24 @@
-//! One stranded object.
+//! One stuck object.
 
-use pod_safety::stranded::{BlockedNamespace, Stranded, StrandedPod, StrandedVolume};
+use pod_safety::stuck::{BlockedNamespace, Stuck, StuckPod, StuckVolume};
 
-/// One stranded object.
+/// One stuck object.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Item<'a> {
-    Pod(&'a StrandedPod),
+    Pod(&'a StuckPod),
     /// A Pending pod that waits for a stuck one.
-    Waiting(&'a StrandedPod),
-    Volume(&'a StrandedVolume),
+    Waiting(&'a StuckPod),
+    Volume(&'a StuckVolume),
     Namespace(&'a BlockedNamespace),
 }
 
 /// All of them: the pods, what waits for them, the volumes that they leave behind, and the namespaces that
 /// they block.
-pub(super) fn items(stranded: &Stranded) -> impl Iterator<Item = Item<'_>> {
-    let pods = stranded.pods.iter().map(Item::Pod);
-    pods.chain(stranded.waiting.iter().map(Item::Waiting))
-        .chain(stranded.volumes.iter().map(Item::Volume))
-        .chain(stranded.namespaces.iter().map(Item::Namespace))
+pub(super) fn items(stuck: &Stuck) -> impl Iterator<Item = Item<'_>> {
+    let pods = stuck.pods.iter().map(Item::Pod);
+    pods.chain(stuck.waiting.iter().map(Item::Waiting))
+        .chain(stuck.volumes.iter().map(Item::Volume))
+        .chain(stuck.namespaces.iter().map(Item::Namespace))
 }
 
 impl Item<'_> {

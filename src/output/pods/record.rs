@@ -1,10 +1,10 @@
-//! What is stranded, as data, which `docs/json.md` documents.
+//! What is stuck, as data, which `docs/json.md` documents.
 
 use std::slice;
 
 use maintenance_lease::protocol::Now;
 use pod_safety::node_health::Health;
-use pod_safety::stranded::{Orphan, Stranded, StrandedPod};
+use pod_safety::stuck::{Orphan, Stuck, StuckPod};
 use pod_safety::why::{Reason, State};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -14,16 +14,16 @@ use crate::output::data::{ApiVersion, Entry, List, Time, kind};
 use crate::output::why::{NextCommand, StuckReason};
 use crate::words::health;
 use crate::words::hint_command::Program;
-use crate::words::stranded::is_name_held;
+use crate::words::stuck::is_name_held;
 use crate::words::why::{blocked_sentence, volume_steps};
 
-/// All that is stranded.
-pub(crate) type StrandedList<'a> = List<kind::StrandedList, Record<'a>>;
+/// All that is stuck.
+pub(crate) type StuckList<'a> = List<kind::StuckList, Record<'a>>;
 
 /// What is stuck around nodes, or waits for that.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
-#[schemars(rename = "Stranded")]
+#[schemars(rename = "Stuck")]
 pub(crate) enum Record<'a> {
     Pod(Box<Pod<'a>>),
     Waiting(Replacement<'a>),
@@ -34,17 +34,17 @@ pub(crate) enum Record<'a> {
 /// A stuck pod.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(rename = "StrandedPod")]
+#[schemars(rename = "StuckPod")]
 pub(crate) struct Pod<'a> {
     api_version: ApiVersion,
-    kind: kind::StrandedPod,
+    kind: kind::StuckPod,
     namespace: &'a str,
     name: &'a str,
     node: &'a str,
     /// The health of the node. Values may be added.
     node_health: &'static str,
     /// What happens to the pod. Values may be added.
-    fate: &'static str,
+    state: &'static str,
     /// Why it is stuck, the most important first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     reasons: Vec<StuckReason>,
@@ -91,17 +91,17 @@ pub(crate) struct Replacement<'a> {
 /// A volume that stays attached, although nobody needs it.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(rename = "StrandedVolume")]
+#[schemars(rename = "StuckVolume")]
 pub(crate) struct Volume<'a> {
     api_version: ApiVersion,
-    kind: kind::StrandedVolume,
+    kind: kind::StuckVolume,
     /// The name of the VolumeAttachment.
     name: &'a str,
     node: &'a str,
     /// The health of the node. Values may be added.
     node_health: &'static str,
     /// Why nobody needs the attachment. Values may be added.
-    orphan: &'static str,
+    state: &'static str,
     /// The PersistentVolume that is attached; absent if a pod brought its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     volume: Option<&'a str>,
@@ -111,7 +111,7 @@ pub(crate) struct Volume<'a> {
     next: Vec<NextCommand>,
 }
 
-/// A namespace that can't be deleted before stranded pods are gone.
+/// A namespace that can't be deleted before stuck pods are gone.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "BlockedNamespace")]
@@ -122,19 +122,19 @@ pub(crate) struct Namespace<'a> {
     /// Since when it is being deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     terminating_since: Option<Time>,
-    /// The number of stranded pods in it.
+    /// The number of stuck pods in it.
     pods: usize,
 }
 
 /// All stuck objects as data.
-pub(crate) fn list<'a>(stranded: &'a Stranded, program: &Program, now: Now) -> StrandedList<'a> {
-    let items = items(stranded);
+pub(crate) fn list<'a>(stuck: &'a Stuck, program: &Program, now: Now) -> StuckList<'a> {
+    let items = items(stuck);
     List::new(items.map(|item| Record::of(item, program, now)).collect())
 }
 
 impl<'a> Record<'a> {
     fn of(item: Item<'a>, program: &Program, now: Now) -> Self {
-        let reasons = |pod: &StrandedPod| {
+        let reasons = |pod: &StuckPod| {
             let reasons = pod.found.reasons.iter();
             reasons.map(|reason| StuckReason::of(reason, now)).collect()
         };
@@ -149,7 +149,7 @@ impl<'a> Record<'a> {
                 blocks: { pod.found.blocks.iter() }
                     .map(|blocked| blocked_sentence(blocked, now))
                     .collect(),
-                ..Pod::of_fate(pod)
+                ..Pod::of_state(pod)
             })),
             Item::Waiting(pod) => Self::Waiting(Replacement {
                 api_version: ApiVersion::V2,
@@ -160,20 +160,20 @@ impl<'a> Record<'a> {
                 reasons: reasons(pod),
                 owner: pod.owner.as_deref(),
             }),
-            Item::Volume(stranded) => Self::Volume(Volume {
+            Item::Volume(stuck) => Self::Volume(Volume {
                 api_version: ApiVersion::V2,
-                kind: kind::StrandedVolume::default(),
-                name: &stranded.attachment.name,
-                node: &stranded.attachment.node,
-                node_health: health::word(&stranded.health),
-                orphan: match stranded.orphan {
+                kind: kind::StuckVolume::default(),
+                name: &stuck.attachment.name,
+                node: &stuck.attachment.node,
+                node_health: health::word(&stuck.health),
+                state: match stuck.orphan {
                     Orphan::NodeGone => "NodeGone",
                     Orphan::Detaching => "Detaching",
                     Orphan::Unused => "Unused",
                 },
-                volume: stranded.attachment.volume.as_deref(),
-                driver: &stranded.attachment.driver,
-                next: { volume_steps(slice::from_ref(stranded), program).into_iter() }
+                volume: stuck.attachment.volume.as_deref(),
+                driver: &stuck.attachment.driver,
+                next: { volume_steps(slice::from_ref(stuck), program).into_iter() }
                     .map(NextCommand::from)
                     .collect(),
             }),
@@ -189,9 +189,9 @@ impl<'a> Record<'a> {
 }
 
 impl<'a> Pod<'a> {
-    fn of_fate(pod: &'a StrandedPod) -> Self {
+    fn of_state(pod: &'a StuckPod) -> Self {
         let found = &pod.found;
-        let (fate, since) = match found.state {
+        let (state, since) = match found.state {
             State::Ending { until } => ("Ending", Some(until)),
             State::Terminating { since } => ("Terminating", Some(since)),
             State::Finalizing { since } => ("HeldByFinalizer", Some(since)),
@@ -199,7 +199,7 @@ impl<'a> Pod<'a> {
             _ => ("Unevicted", None),
         };
         let mut shown = Self {
-            fate,
+            state,
             terminating_since: since.and_then(Time::of),
             name_held: is_name_held(found),
             ..Self::default()
@@ -207,10 +207,10 @@ impl<'a> Pod<'a> {
         for reason in &found.reasons {
             match reason {
                 Reason::Evicted { at } => {
-                    shown.fate = "Evicted";
+                    shown.state = "Evicted";
                     shown.evicted_at = Time::of(*at);
                 }
-                Reason::NeverEvicted => shown.fate = "NeverEvicted",
+                Reason::NeverEvicted => shown.state = "NeverEvicted",
                 Reason::Finalizer(finalizer) => shown.finalizers.push(&finalizer.name),
                 _ => {}
             }

@@ -6,9 +6,7 @@ use insta::assert_snapshot;
 use maintenance_lease::protocol::{Instant, Span};
 use pod_safety::Why;
 use pod_safety::node_health::Health;
-use pod_safety::stranded::{
-    Attachment, BlockedNamespace, Orphan, Stranded, StrandedPod, StrandedVolume,
-};
+use pod_safety::stuck::{Attachment, BlockedNamespace, Orphan, Stuck, StuckPod, StuckVolume};
 use pod_safety::why::{Blocked, Diagnosis, Finalizer, Reason, State, Unread};
 
 use crate::output::data::Data as _;
@@ -16,7 +14,7 @@ use crate::output::pods::*;
 use crate::output::schema::check::check_value;
 use crate::output::why::next;
 use crate::words::hint_command::Program;
-use crate::words::stranded::summary;
+use crate::words::stuck::summary;
 use crate::words::why::{unread, volume_steps};
 
 const NOW: Instant = Instant::from_micros(1_772_366_400_000_000);
@@ -25,13 +23,13 @@ fn ago(seconds: u32) -> Instant {
     NOW - Span::seconds(seconds)
 }
 
-fn pod(owner: &str, name: &str, health: &Health, state: State, reasons: &[Reason]) -> StrandedPod {
+fn pod(owner: &str, name: &str, health: &Health, state: State, reasons: &[Reason]) -> StuckPod {
     let is_placed = *health != Health::Ready;
     let of_node = is_placed.then(|| Reason::Node {
         name: "worker-1".to_owned(),
         health: health.clone(),
     });
-    StrandedPod {
+    StuckPod {
         namespace: "apps".to_owned(),
         name: name.to_owned(),
         owner: Some(owner.to_owned()),
@@ -47,12 +45,12 @@ fn pod(owner: &str, name: &str, health: &Health, state: State, reasons: &[Reason
 }
 
 /// One of each.
-fn all() -> Stranded {
+fn all() -> Stuck {
     let down = Health::Unreachable {
         since: Some(ago(540)),
     };
     let reporting = Health::NotReady { reporting: true };
-    let volume = |name: &str, health: &Health, orphan| StrandedVolume {
+    let volume = |name: &str, health: &Health, orphan| StuckVolume {
         attachment: Attachment {
             name: name.to_owned(),
             node: "worker-1".to_owned(),
@@ -101,7 +99,7 @@ fn all() -> Stranded {
     };
     let mut unfenced = pod(set, "web-7d4c-z", &down, late(75), &[]);
     unfenced.health = None;
-    Stranded {
+    Stuck {
         nodes: BTreeMap::from([("worker-1".to_owned(), down.clone())]),
         pods: vec![
             pod(
@@ -267,7 +265,7 @@ fn orphaned_volumes_have_a_remedy_each() {
 
 #[test]
 fn unknown_facts_are_shown_as_unknown() {
-    let stranded = Stranded {
+    let stuck = Stuck {
         pods: Vec::new(),
         waiting: Vec::new(),
         volumes: Vec::new(),
@@ -279,7 +277,7 @@ fn unknown_facts_are_shown_as_unknown() {
         ..all()
     };
     assert_eq!(
-        unread(&stranded.unread).as_deref(),
+        unread(&stuck.unread).as_deref(),
         Some("could not read volume attachments (no permission to list volumeattachments)")
     );
     let layout = Layout {
@@ -288,12 +286,9 @@ fn unknown_facts_are_shown_as_unknown() {
         fit: None,
     };
     let now = Now::at(NOW);
-    assert_eq!(table(&stranded, layout, now), None);
-    assert!(list(&stranded, &Program::default(), now).names().is_empty());
-    assert_eq!(
-        summary(&stranded, None),
-        "no pods are stuck on node/worker-1"
-    );
+    assert_eq!(table(&stuck, layout, now), None);
+    assert!(list(&stuck, &Program::default(), now).names().is_empty());
+    assert_eq!(summary(&stuck, None), "no pods are stuck on node/worker-1");
 }
 
 #[test]
@@ -307,21 +302,21 @@ fn data_is_as_documented() {
     let documented = include_str!("../../../docs/json.md");
     let items = list["items"].as_array().expect("items");
     for item in items {
-        for field in ["kind", "fate", "orphan"] {
+        for field in ["kind", "state"] {
             if let Some(word) = item[field].as_str() {
                 assert!(documented.contains(&format!("`{word}`")), "{word}");
             }
         }
     }
-    assert_eq!(items[0]["fate"], "Evicted");
+    assert_eq!(items[0]["state"], "Evicted");
     assert_eq!(items[0]["evictedAt"], "2026-03-01T12:03:12Z");
     assert_eq!(items[0]["reasons"][0]["code"], "NodeUnreachable");
-    assert_eq!(items[4]["fate"], "Collected");
+    assert_eq!(items[4]["state"], "Collected");
     assert_eq!(items[5]["nameHeld"], true);
     assert_eq!(items[8]["finalizers"][0], "example.com/\u{1b}[31mbackup");
     assert_eq!(items[10]["kind"], "PendingReplacement");
     assert_eq!(items[10]["reasons"][0]["code"], "Unschedulable");
-    assert_eq!(items[12]["orphan"], "NodeGone");
+    assert_eq!(items[12]["state"], "NodeGone");
     let next = items[12]["next"][0]["command"].as_str().expect("a command");
     assert!(
         next.contains("wait --for=delete volumeattachment csi-1"),

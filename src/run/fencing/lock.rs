@@ -91,7 +91,7 @@ impl FencingTarget<'_> {
         lease.filter(|lease| is_of_fencing(lease, self.now()) && self.session.locks.is_own(lease))
     }
 
-    /// Labels the Node of this hold, unless it is labelled already, and cordons it if `cordon` is set. Reports why if that
+    /// Labels the Node of this hold, unless it is labeled already, and cordons it if `cordon` is set. Reports why if that
     /// fails: the hold counts without it.
     ///
     /// # Errors
@@ -101,8 +101,8 @@ impl FencingTarget<'_> {
             cordon,
             ..Protection::LABEL
         };
-        let labelling = self.session.set_held_label(hold, &wanted);
-        self.with_grace(async { Ok(labelling.await) }).await?;
+        let labeling = self.session.set_held_label(hold, &wanted);
+        self.with_grace(async { Ok(labeling.await) }).await?;
         Ok(())
     }
 

@@ -109,7 +109,7 @@ impl NodeFilter {
         match &self.selection {
             Selection::Named(names) => known && names.iter().any(|name| name == node),
             Selection::All => known,
-            Selection::Labelled(_) => row.row().is_some(),
+            Selection::Labeled(_) => row.row().is_some(),
             Selection::Mine => snapshot
                 .leases
                 .get(node)

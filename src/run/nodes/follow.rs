@@ -71,7 +71,7 @@ impl<'a> Follower<'a> {
         let locks = &session.locks;
         let (node, selector) = match &filter.selection {
             Selection::Named(names) if names.len() == 1 => (Some(names[0].as_str()), None),
-            Selection::Labelled(selector) => (None, Some(selector.as_str())),
+            Selection::Labeled(selector) => (None, Some(selector.as_str())),
             Selection::Named(_) | Selection::All | Selection::Mine => (None, None),
         };
         let mut leases = match &filter.selection {

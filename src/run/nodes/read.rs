@@ -29,7 +29,7 @@ pub(crate) async fn read_all(
 ) -> Result<Snapshot, Failure> {
     let mut snapshot = match &filter.selection {
         Selection::All | Selection::Mine => listed(session, None, wide, detail).await?,
-        Selection::Labelled(selector) => listed(session, Some(selector), wide, detail).await?,
+        Selection::Labeled(selector) => listed(session, Some(selector), wide, detail).await?,
         Selection::Named(names) => match &names[..] {
             [node] => one(session, node, wide).await?,
             names => named(session, names, wide, parallel).await?,

@@ -1,7 +1,7 @@
 //! What to run next about a stuck object, the safest first.
 
 use pod_safety::node_health::Health;
-use pod_safety::stranded::{Orphan, Stranded, StrandedVolume};
+use pod_safety::stuck::{Orphan, Stuck, StuckVolume};
 use pod_safety::why::{Diagnosis, Reason, State};
 
 use super::subject::{Kind, Subject};
@@ -58,8 +58,8 @@ pub(crate) fn steps(subject: &Subject, found: &Diagnosis, program: &Program) -> 
 }
 
 /// What to run next about the first of the pods that are stuck, or wait for one.
-pub(crate) fn pod_step(stranded: &Stranded, program: &Program) -> Option<Step> {
-    let pod = stranded.pods.iter().chain(&stranded.waiting).next()?;
+pub(crate) fn pod_step(stuck: &Stuck, program: &Program) -> Option<Step> {
+    let pod = stuck.pods.iter().chain(&stuck.waiting).next()?;
     let (namespace, name) = (for_shell(&pod.namespace), for_shell(&pod.name));
     Some(Step {
         risk: Risk::Look,
@@ -69,7 +69,7 @@ pub(crate) fn pod_step(stranded: &Stranded, program: &Program) -> Option<Step> {
 }
 
 /// What to run next about attachments that nobody needs.
-pub(crate) fn volume_steps(volumes: &[StrandedVolume], program: &Program) -> Vec<Step> {
+pub(crate) fn volume_steps(volumes: &[StuckVolume], program: &Program) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut add = |risk, command, about| {
         steps.push(Step {
@@ -78,13 +78,13 @@ pub(crate) fn volume_steps(volumes: &[StrandedVolume], program: &Program) -> Vec
             about,
         });
     };
-    let is_alike = |a: &StrandedVolume, b: &StrandedVolume| {
+    let is_alike = |a: &StuckVolume, b: &StuckVolume| {
         (&a.attachment.node, a.orphan) == (&b.attachment.node, b.orphan)
     };
     for alike in volumes.chunk_by(is_alike) {
         let names = alike.iter().map(|one| for_shell(&one.attachment.name));
         let names = names.collect::<Vec<_>>().join(" ");
-        let StrandedVolume {
+        let StuckVolume {
             attachment,
             health,
             orphan,

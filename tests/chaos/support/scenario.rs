@@ -1,4 +1,4 @@
-//! A node that several want, what is done to it, and at the end the judgement.
+//! A node that several want, what is done to it, and at the end the judgment.
 
 use std::path::Path;
 use std::process::Command;

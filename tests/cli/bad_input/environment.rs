@@ -60,8 +60,8 @@ fn without_a_kubeconfig() {
 }
 
 #[test]
-fn a_pipe_gets_no_colours() {
-    on_both("environment-colour", |cluster| {
+fn a_pipe_gets_no_colors() {
+    on_both("environment-color", |cluster| {
         let node = cluster.node("worker-1");
         cluster
             .maint(["acquire", &node, "--holder", "bob@laptop"])

@@ -1,4 +1,4 @@
-//! Draws terminals side by side as SVG, in light or dark colours as the reader prefers. Time goes downwards: what
+//! Draws terminals side by side as SVG, in light or dark colors as the reader prefers. Time goes downwards: what
 //! happens later, in any terminal, is further down.
 
 use std::fmt::Write as _;

@@ -10,7 +10,7 @@ tests_on_both! {
     a_released_lead_is_followed_in_both_directions,
     a_killed_leader_is_followed_in_both_directions,
     an_older_client_go_also_follows_a_killed_leader,
-    one_that_honours_the_record_waits_for_a_longer_lease,
+    one_that_honors_the_record_waits_for_a_longer_lease,
     an_older_one_with_a_shorter_duration_overtakes_and_that_is_warned_of,
     of_many_who_are_killed_and_asked_to_end_no_two_lead_at_once,
 }
@@ -88,7 +88,7 @@ fn killed_in_turn(cluster: &Cluster, client_go: Binary) {
 }
 
 /// A longer one is renewed less often than client-go's duration of 4 s: every 5 s.
-fn one_that_honours_the_record_waits_for_a_longer_lease(cluster: &Cluster) {
+fn one_that_honors_the_record_waits_for_a_longer_lease(cluster: &Cluster) {
     let mut ours = cluster.candidate("ours").short().start();
     cluster.journal.wait_for("begin ours");
     let _theirs = cluster.candidate("theirs").of_client_go();

@@ -262,7 +262,7 @@ impl Running {
     }
 
     /// Begins a new acquisition in place of the caller's own hold, if a command has begun to end that: what it left on the
-    /// Node keeps everybody from labelling the Node for that hold.
+    /// Node keeps everybody from labeling the Node for that hold.
     fn replace_ended(&mut self, seen: &NodeAndLease) {
         let (Verb::Hold { nonce, .. }, Some(lease), Some(row)) =
             (self.task.verb, &seen.lease, seen.row.row())

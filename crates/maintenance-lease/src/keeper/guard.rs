@@ -43,7 +43,7 @@ impl HeldLease {
     /// match held.guard(reboot("worker-1")).await {
     ///     Guarded::Completed(()) => println!("done"),
     ///     Guarded::Failed(error) => println!("failed: {error}"),
-    ///     Guarded::Lost(lost) => println!("cancelled: {lost}"),
+    ///     Guarded::Lost(lost) => println!("canceled: {lost}"),
     /// }
     /// held.release().await?;
     /// # Ok(())

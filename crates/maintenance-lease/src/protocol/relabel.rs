@@ -1,7 +1,7 @@
 //! Consistent renamings of a state, for exhaustive searches.
 //!
 //! The rules compare times by their differences, ids by equality and versions by order. Renaming all of
-//! them consistently does not change the behaviour, so an exhaustive search needs to visit only one state
+//! them consistently does not change the behavior, so an exhaustive search needs to visit only one state
 //! of each kind.
 
 use super::clocks::BootInstant;

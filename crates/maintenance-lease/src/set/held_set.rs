@@ -44,7 +44,7 @@ impl Maintenance {
     /// match held.guard(move_storage()).await {
     ///     Guarded::Completed(()) => println!("done"),
     ///     Guarded::Failed(error) => println!("failed: {error}"),
-    ///     Guarded::Lost(lost) => println!("cancelled: {lost}"),
+    ///     Guarded::Lost(lost) => println!("canceled: {lost}"),
     /// }
     /// held.release().await?;
     /// # assert_eq!(locks.get("a").await?.and_then(|lease| lease.holder().map(str::to_owned)), None);

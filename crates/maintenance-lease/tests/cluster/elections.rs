@@ -472,8 +472,8 @@ async fn without_the_namespace_nobody_leads(cluster: Cluster) {
 
 async fn with_labels_only_ones_own_are_led(cluster: Cluster) {
     let setting = Setting::new(cluster).await;
-    let labelled = Repository::new(NAMESPACE).label("app", "db");
-    let builder = setting.cluster.builder("ours").repository(labelled);
+    let labeled = Repository::new(NAMESPACE).label("app", "db");
+    let builder = setting.cluster.builder("ours").repository(labeled);
     let ours = setting.stand(builder.build().unwrap());
     let change = wins(&ours).await;
     assert_eq!(change.lease.unwrap().transitions(), 0);

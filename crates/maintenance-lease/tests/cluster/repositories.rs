@@ -214,17 +214,17 @@ async fn a_watch_gets_only_its_own_leases(cluster: Cluster) {
 
 async fn a_lease_without_the_labels_is_left_alone(cluster: Cluster) {
     let (db, queue, leases) = two_applications(&cluster).await;
-    let unlabelled = json!({
+    let unlabeled = json!({
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
         "metadata": {"name": "by-hand"},
         "spec": {},
     });
-    let unlabelled = cluster.create(&leases, &unlabelled).await;
+    let unlabeled = cluster.create(&leases, &unlabeled).await;
     acquire(&queue, "theirs").await;
     let theirs = cluster.read(&format!("{leases}/theirs")).await;
 
-    for (name, before) in [("by-hand", unlabelled), ("theirs", theirs)] {
+    for (name, before) in [("by-hand", unlabeled), ("theirs", theirs)] {
         let refusals = [
             refusal(db.try_acquire(name, &Acquire::new()).await),
             refusal(db.renew(name, &Renew::new()).await),

@@ -590,7 +590,7 @@ impl Model for Bounds {
                 state.world.violation != Some(Violation::StaleSuccess)
             }),
             Property::<Self>::always("who got in knows", |_, state| {
-                state.world.violation != Some(Violation::Unrecognised)
+                state.world.violation != Some(Violation::Unrecognized)
             }),
             Property::<Self>::always("what was ended is not begun again", |_, state| {
                 state.world.violation != Some(Violation::Repeated)

@@ -105,7 +105,7 @@ pub(crate) enum Violation {
     /// Success was reported with less than a third of the duration left.
     StaleSuccess,
     /// The own acquisition stood there and was taken for another's.
-    Unrecognised,
+    Unrecognized,
     /// What had landed and was ended by somebody was done again.
     Repeated,
 }
@@ -280,7 +280,7 @@ impl Client {
         context: StepContext<'_>,
     ) -> Result<Move, Violation> {
         let StepContext { clocks, nonce, .. } = context;
-        self.recognises(seen);
+        self.recognizes(seen);
         let step = match &mut self.role {
             Role::Idle => return Ok(Move::Nothing),
             Role::Holding(holding) => {
@@ -317,7 +317,7 @@ impl Client {
         context: StepContext<'_>,
     ) -> Result<Move, Violation> {
         let StepContext { clocks, nonce, .. } = context;
-        self.recognises(Some(lease));
+        self.recognizes(Some(lease));
         let step = match &mut self.role {
             Role::Idle => return Ok(Move::Nothing),
             Role::Holding(holding) => {
@@ -443,7 +443,7 @@ impl Client {
     }
 
     /// It sees its own acquisition stand there, and knows it by what it has not settled.
-    fn recognises(&mut self, seen: Option<&Lease>) {
+    fn recognizes(&mut self, seen: Option<&Lease>) {
         let held_state = seen.and_then(|lease| lease.nonce);
         let own = |sent: Attempt| match sent.write {
             Write::Acquire { nonce, .. } => held_state == Some(nonce),
@@ -458,7 +458,7 @@ impl Client {
     fn settle(&mut self, context: StepContext<'_>) -> Result<Move, Violation> {
         if let Role::Waiting(contender) = &self.role {
             let seen = contender.waiter.seen().copied();
-            self.recognises(seen.as_ref());
+            self.recognizes(seen.as_ref());
         }
         let Role::Waiting(contender) = &mut self.role else {
             return Ok(Move::Nothing);

@@ -466,7 +466,7 @@ impl World {
         client.wake_work();
         let client = &self.clients[who];
         if client.waits_for_itself() {
-            self.violation = self.violation.or(Some(Violation::Unrecognised));
+            self.violation = self.violation.or(Some(Violation::Unrecognized));
         }
         let is_open = |open: &Attempt| client.unsettled().any(|sent| is_copy(&sent, open));
         let is_acquisition = |open: &&Attempt| matches!(open.write, Write::Acquire { .. });

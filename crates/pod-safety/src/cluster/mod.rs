@@ -11,7 +11,7 @@ pub mod reader;
 mod remains;
 mod replacement;
 mod rights;
-mod stranded;
+mod stuck;
 mod unreachable;
 mod whole_nodes;
 mod why;

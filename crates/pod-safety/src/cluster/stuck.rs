@@ -22,9 +22,8 @@ use crate::facts::source::claims;
 use crate::facts::{NodeRow, PresentNode};
 use crate::known::{Known, Why};
 use crate::node_health::Health;
-use crate::stranded::{
-    Attachment, Stranded, StrandedPod, StrandedVolume, StuckResources, blocked, is_stuck, orphan,
-    own_claims,
+use crate::stuck::{
+    Attachment, Stuck, StuckPod, StuckResources, StuckVolume, blocked, is_stuck, orphan, own_claims,
 };
 use crate::why::pod::{PodEvidence, has_kubelet, state};
 use crate::why::{Diagnosis, State, Unread, diagnose_pod};
@@ -77,7 +76,7 @@ impl Reader {
     ///
     /// # Errors
     /// If Nodes or pods can't be read. Anything else that can't be read is listed in the result.
-    pub async fn stranded(&self, node: Option<&str>) -> Result<Stranded, Error> {
+    pub async fn stuck(&self, node: Option<&str>) -> Result<Stuck, Error> {
         let on_node = |name| format!("fieldSelector={}", escape(&format!("spec.nodeName={name}")));
         let (nodes, attachments, namespaces, on_node) = match node {
             Some(name) => {
@@ -143,7 +142,7 @@ impl Reader {
         };
         self.read_around(&mut related, &stuck, &waiting, &attached)
             .await;
-        Ok(related.stranded(&stuck, &waiting, attached, self.now()))
+        Ok(related.stuck(&stuck, &waiting, attached, self.now()))
     }
 
     pub(super) async fn all_nodes(&self) -> Result<Nodes, Error> {
@@ -325,29 +324,29 @@ impl RelatedObjects {
         evidence
     }
 
-    fn stranded(
+    fn stuck(
         self,
         stuck: &[Pod],
         waiting: &[Pod],
         attached: Vec<(Attachment, Health)>,
         now: Now,
-    ) -> Stranded {
+    ) -> Stuck {
         let mut unread = Vec::new();
         let volumes = self.orphans(attached, stuck);
-        let mut explained = |pod: &Pod, neighbours: &[Pod]| {
+        let mut explained = |pod: &Pod, neighbors: &[Pod]| {
             let mut evidence = self.evidence(pod.clone());
             let own: Vec<_> = own_claims(pod).collect();
-            let users = { neighbours.iter() }
+            let users = { neighbors.iter() }
                 .filter(|other| own_claims(other).any(|claim| own.contains(&claim)));
-            evidence.neighbours = Known::Yes(users.cloned().collect());
+            evidence.neighbors = Known::Yes(users.cloned().collect());
             let found: Diagnosis = diagnose_pod(&evidence, now);
             for Unread { what, why } in &found.unread {
                 Unread::note(&mut unread, what, &Known::<()>::Unknown(why.clone()));
             }
-            StrandedPod::new(pod, self.nodes.health(node_name(pod), now), found)
+            StuckPod::new(pod, self.nodes.health(node_name(pod), now), found)
         };
-        let mut pods: Vec<StrandedPod> = stuck.iter().map(|pod| explained(pod, &[])).collect();
-        let mut waiting: Vec<StrandedPod> = { waiting.iter() }
+        let mut pods: Vec<StuckPod> = stuck.iter().map(|pod| explained(pod, &[])).collect();
+        let mut waiting: Vec<StuckPod> = { waiting.iter() }
             .map(|pod| explained(pod, stuck))
             .collect();
         pods.sort_by(|a, b| a.key().cmp(&b.key()));
@@ -370,7 +369,7 @@ impl RelatedObjects {
                 namespace.metadata.name.clone().zip(since)
             })
             .collect();
-        Stranded {
+        Stuck {
             nodes: nodes.collect(),
             namespaces: blocked(&ending, &pods),
             pods,
@@ -381,7 +380,7 @@ impl RelatedObjects {
     }
 
     /// The attachments that nobody needs. `pods` are those on nodes that are not well.
-    fn orphans(&self, attached: Vec<(Attachment, Health)>, pods: &[Pod]) -> Vec<StrandedVolume> {
+    fn orphans(&self, attached: Vec<(Attachment, Health)>, pods: &[Pod]) -> Vec<StuckVolume> {
         let users = pods.iter().filter(|pod| !has_ended(pod));
         let used: BTreeSet<(&str, (String, String))> = users
             .flat_map(|pod| own_claims(pod).map(|claim| (node_name(pod), claim)))
@@ -396,13 +395,13 @@ impl RelatedObjects {
         };
         let orphaned = attached.into_iter().filter_map(|(attachment, health)| {
             let orphan = orphan(&attachment, &health, &is_used(&attachment))?;
-            Some(StrandedVolume {
+            Some(StuckVolume {
                 attachment,
                 health,
                 orphan,
             })
         });
-        let mut orphaned: Vec<StrandedVolume> = orphaned.collect();
+        let mut orphaned: Vec<StuckVolume> = orphaned.collect();
         orphaned.sort_by(|a, b| a.key().cmp(&b.key()));
         orphaned
     }
@@ -420,13 +419,13 @@ where
     })
 }
 
-impl StrandedPod {
+impl StuckPod {
     fn key(&self) -> (Option<&str>, &str, &str) {
         (self.found.node.as_deref(), &self.namespace, &self.name)
     }
 }
 
-impl StrandedVolume {
+impl StuckVolume {
     fn key(&self) -> (&str, &str) {
         (&self.attachment.node, &self.attachment.name)
     }

@@ -232,13 +232,13 @@ impl Reader {
             return;
         }
         let namespace = self::namespace(&evidence.pod).to_owned();
-        let (seen, neighbours) = join(
+        let (seen, neighbors) = join(
             join_all(others.iter().map(|other| self.seen(other))),
             self.all_in(&namespace, "/api/v1", "pods"),
         )
         .await;
         evidence.nodes.extend(seen.into_iter().flatten());
-        evidence.neighbours = neighbours;
+        evidence.neighbors = neighbors;
     }
 
     /// The Node of this name; `None` if there is no name.

@@ -18,7 +18,7 @@ pub(crate) enum Source {
     /// A disk that the control plane itself attaches, by no driver: what it is, and its name in the
     /// Node's `status.volumesAttached`.
     InTree(&'static str, String),
-    /// A disk of a cloud or a data centre, which this driver attaches to one node at a time.
+    /// A disk of a cloud or a data center, which this driver attaches to one node at a time.
     Disk(&'static str),
     /// What this driver says.
     Driver(String),

@@ -16,7 +16,7 @@ use crate::why::{Diagnosis, State, Unread};
 
 /// A pod that is stuck, or that waits for one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StrandedPod {
+pub struct StuckPod {
     /// Its namespace.
     pub namespace: String,
     /// Its name.
@@ -29,7 +29,7 @@ pub struct StrandedPod {
     pub found: Diagnosis,
 }
 
-impl StrandedPod {
+impl StuckPod {
     pub(crate) fn new(pod: &core::Pod, health: Option<Health>, found: Diagnosis) -> Self {
         Self {
             namespace: pod.metadata.namespace.clone().unwrap_or_default(),
@@ -43,7 +43,7 @@ impl StrandedPod {
 
 /// A volume that stays attached to a node that is not well, for nobody.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StrandedVolume {
+pub struct StuckVolume {
     /// The attachment.
     pub attachment: Attachment,
     /// How its node is.
@@ -52,35 +52,35 @@ pub struct StrandedVolume {
     pub orphan: Orphan,
 }
 
-/// A namespace that is being deleted and can't go before stranded pods do.
+/// A namespace that is being deleted and can't go before stuck pods do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlockedNamespace {
     /// Its name.
     pub name: String,
     /// Since when it is being deleted.
     pub since: Instant,
-    /// How many stranded pods are in it.
+    /// How many stuck pods are in it.
     pub pods: usize,
 }
 
 /// All that is stuck around some nodes.
 #[derive(Clone, Debug)]
-pub struct Stranded {
+pub struct Stuck {
     /// The nodes that are not well, and those of which only pods or volumes are left.
     pub nodes: BTreeMap<String, Health>,
     /// The stuck pods, by node, namespace and name.
-    pub pods: Vec<StrandedPod>,
+    pub pods: Vec<StuckPod>,
     /// The Pending pods that may wait for them, by namespace and name.
-    pub waiting: Vec<StrandedPod>,
+    pub waiting: Vec<StuckPod>,
     /// By node and name.
-    pub volumes: Vec<StrandedVolume>,
+    pub volumes: Vec<StuckVolume>,
     /// By name.
     pub namespaces: Vec<BlockedNamespace>,
     /// What could not be read.
     pub unread: Vec<Unread>,
 }
 
-impl Stranded {
+impl Stuck {
     /// Neither `node` nor anything on it is there.
     #[must_use]
     pub fn is_of_nothing(&self, node: &str) -> bool {
@@ -141,7 +141,7 @@ pub(crate) fn own_claims(pod: &core::Pod) -> impl Iterator<Item = (String, Strin
 /// The `namespaces` that are being deleted in which there are stuck `pods`.
 pub(crate) fn blocked(
     namespaces: &[(String, Instant)],
-    pods: &[StrandedPod],
+    pods: &[StuckPod],
 ) -> Vec<BlockedNamespace> {
     let blocked = namespaces.iter().map(|(name, since)| BlockedNamespace {
         pods: pods.iter().filter(|pod| pod.namespace == *name).count(),

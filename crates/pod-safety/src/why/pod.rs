@@ -37,7 +37,7 @@ pub struct PodEvidence {
     /// All nodes, if a volume can be used on some only.
     pub rows: Known<Vec<NodeRow>>,
     /// The pods of its namespace, if one of its volumes is attached elsewhere.
-    pub neighbours: Known<Vec<Pod>>,
+    pub neighbors: Known<Vec<Pod>>,
     /// The budgets of its namespace.
     pub budgets: Known<Vec<PodDisruptionBudget>>,
     /// The newest warning about it, as a reason.
@@ -313,8 +313,8 @@ fn attachments(found: &mut Diagnosis, evidence: &PodEvidence, now: Now) {
     for (claim, volume, attachment) in evidence.elsewhere() {
         let node = attachment.spec.node_name.clone();
         let health = health_of(found, evidence, &node, now);
-        let neighbours = found.known("pods", &evidence.neighbours);
-        let users = neighbours
+        let neighbors = found.known("pods", &evidence.neighbors);
+        let users = neighbors
             .into_iter()
             .flatten()
             .filter(|other| node_name(other) == node && claims(other).any(|used| used == claim));

@@ -363,7 +363,7 @@ fn a_release_is_for_the_acquisition_that_was_read_first() {
 }
 
 #[test]
-fn a_create_that_is_unknown_is_sent_again_and_one_that_landed_is_recognised() {
+fn a_create_that_is_unknown_is_sent_again_and_one_that_landed_is_recognized() {
     let mut steps = acquiring();
     let attempt = sent(steps.read(None, nonce(1), at(100)));
     assert_eq!(attempt.on, None);
