@@ -25,7 +25,7 @@ pub(crate) struct FencingArgs<R: ValueEnum + Send + Sync + 'static> {
     #[command(flatten)]
     pub(crate) hook: HookArgs,
 
-    /// Stop waiting for the node, its pods or its volumes after this long; 0 checks once
+    /// Stop waiting after this long; 0 checks once
     ///
     /// The exit code is then 4. A negative time means one week.
     #[arg(

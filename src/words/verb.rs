@@ -48,7 +48,12 @@ impl Verb {
             true => "interrupted",
             false => "another node failed",
         };
-        format!("{}: {why}", self.failed(node))
+        match self {
+            // What the lock is, is not known.
+            Self::Verify => format!("did not check the lock on node/{node}: {why}"),
+            Self::Wait => format!("stopped waiting for node/{node}: {why}"),
+            _ => format!("{}: {why}", self.failed(node)),
+        }
     }
 
     /// The same for this many nodes.
@@ -206,6 +211,23 @@ mod tests {
             open: names(open),
         };
         verb.summary(&outcomes, false).unwrap_or_default()
+    }
+
+    #[test]
+    fn what_was_not_done_claims_nothing_about_the_lock() {
+        let said = |verb: Verb| verb.not_done("a", false);
+        assert_eq!(
+            said(Verb::Wait),
+            "stopped waiting for node/a: another node failed"
+        );
+        assert_eq!(
+            said(Verb::Verify),
+            "did not check the lock on node/a: another node failed"
+        );
+        assert_eq!(
+            Verb::Acquire.not_done("a", true),
+            "cannot acquire node/a: interrupted"
+        );
     }
 
     #[test]
