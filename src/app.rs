@@ -4,7 +4,9 @@ use std::ffi::OsString;
 
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Command, CommandFactory, FromArgMatches, Parser};
+use futures::future::{LocalBoxFuture, ready};
 
+use crate::error::Failure;
 use crate::exit::Code;
 use crate::run::interruption::or_interrupted;
 use crate::run::session::Start;
@@ -174,35 +176,38 @@ verbs! {
 
 /// Runs the typed command, reports its failure, if any, and returns its exit code.
 pub(crate) fn run(cli: &Cli, start: &Start<'_>) -> Code {
-    let command = async {
-        match &cli.verb {
-            VerbArgs::Acquire(args) => commands::acquire::run(args, start).await,
-            VerbArgs::Renew(args) => commands::renew::run(args, start).await,
-            VerbArgs::Release(args) => commands::release::run(args, start).await,
-            VerbArgs::Hold(args) => commands::hold::run(args, start).await,
-            VerbArgs::Unhold(args) => commands::unhold::run(args, start).await,
-            VerbArgs::Verify(args) => commands::verify::run(args, start).await,
-            VerbArgs::Fence(args) => commands::fence::run(args, start).await,
-            VerbArgs::Unfence(args) => commands::unfence::run(args, start).await,
-            VerbArgs::With(args) => commands::with::run(args, start).await,
-            VerbArgs::Status(args) => commands::status::run(args, start).await,
-            VerbArgs::Describe(args) => commands::describe::run(args, start).await,
-            VerbArgs::Leases(args) => or_interrupted(commands::leases::run(args, start)).await,
-            VerbArgs::History(args) => or_interrupted(commands::history::run(args, start)).await,
-            VerbArgs::Whoami(args) => commands::whoami::run(args, start).await,
-            VerbArgs::Wait(args) => commands::wait::run(args, start).await,
-            VerbArgs::Why(args) => or_interrupted(commands::why::run(args, start)).await,
-            VerbArgs::ForceDelete(args) => commands::force_delete::run(args, start).await,
-            VerbArgs::Doctor(args) => or_interrupted(commands::doctor::run(args, start)).await,
-            VerbArgs::Install(args) => or_interrupted(commands::install::run(args, start)).await,
-            VerbArgs::Enforce(args) => or_interrupted(commands::enforce::run(args, start)).await,
-            VerbArgs::Uninstall(args) => {
-                or_interrupted(commands::uninstall::run(args, start)).await
-            }
-            VerbArgs::Options(args) => commands::options::run(args, start, &Cli::command()),
-            VerbArgs::Version(args) => or_interrupted(commands::version::run(args, start)).await,
-            VerbArgs::Completion(args) => commands::completion::run(args, start),
-            VerbArgs::Reference(args) => commands::reference::run(args, start, Cli::command()),
+    // Boxed one by one: all of them together would reserve, and copy, as much memory as the largest one.
+    let command: LocalBoxFuture<'_, Result<Code, Failure>> = match &cli.verb {
+        VerbArgs::Acquire(args) => Box::pin(commands::acquire::run(args, start)),
+        VerbArgs::Renew(args) => Box::pin(commands::renew::run(args, start)),
+        VerbArgs::Release(args) => Box::pin(commands::release::run(args, start)),
+        VerbArgs::Hold(args) => Box::pin(commands::hold::run(args, start)),
+        VerbArgs::Unhold(args) => Box::pin(commands::unhold::run(args, start)),
+        VerbArgs::Verify(args) => Box::pin(commands::verify::run(args, start)),
+        VerbArgs::Fence(args) => Box::pin(commands::fence::run(args, start)),
+        VerbArgs::Unfence(args) => Box::pin(commands::unfence::run(args, start)),
+        VerbArgs::With(args) => Box::pin(commands::with::run(args, start)),
+        VerbArgs::Status(args) => Box::pin(commands::status::run(args, start)),
+        VerbArgs::Describe(args) => Box::pin(commands::describe::run(args, start)),
+        VerbArgs::Leases(args) => Box::pin(or_interrupted(commands::leases::run(args, start))),
+        VerbArgs::History(args) => Box::pin(or_interrupted(commands::history::run(args, start))),
+        VerbArgs::Whoami(args) => Box::pin(commands::whoami::run(args, start)),
+        VerbArgs::Wait(args) => Box::pin(commands::wait::run(args, start)),
+        VerbArgs::Why(args) => Box::pin(or_interrupted(commands::why::run(args, start))),
+        VerbArgs::ForceDelete(args) => Box::pin(commands::force_delete::run(args, start)),
+        VerbArgs::Doctor(args) => Box::pin(or_interrupted(commands::doctor::run(args, start))),
+        VerbArgs::Install(args) => Box::pin(or_interrupted(commands::install::run(args, start))),
+        VerbArgs::Enforce(args) => Box::pin(or_interrupted(commands::enforce::run(args, start))),
+        VerbArgs::Uninstall(args) => {
+            Box::pin(or_interrupted(commands::uninstall::run(args, start)))
+        }
+        VerbArgs::Options(args) => {
+            Box::pin(ready(commands::options::run(args, start, &Cli::command())))
+        }
+        VerbArgs::Version(args) => Box::pin(or_interrupted(commands::version::run(args, start))),
+        VerbArgs::Completion(args) => Box::pin(ready(commands::completion::run(args, start))),
+        VerbArgs::Reference(args) => {
+            Box::pin(ready(commands::reference::run(args, start, Cli::command())))
         }
     };
     let code = interruption::run(command).unwrap_or_else(|failure| {
