@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::LazyLock;
 
 use rustix::fs::{Access, access};
 use rustix::termios::{OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcsetattr};
@@ -96,9 +97,12 @@ pub(crate) async fn hung_up() {
     sent(Signal::HUP, true).await;
 }
 
+/// The signals that were ignored at the start; `None`: unknown. Reading them takes as long as a few other system calls.
+static IGNORED: LazyLock<Option<Ignored>> = LazyLock::new(|| Ignored::now().ok());
+
 /// Completes when the signal arrives; never if it is ignored or can't be handled.
 async fn sent(wanted: Signal, unless_known: bool) {
-    let is_ignored = Ignored::now().map_or(unless_known, |ignored| ignored.has(wanted));
+    let is_ignored = IGNORED.map_or(unless_known, |ignored| ignored.has(wanted));
     if !is_ignored && let Ok(mut signal) = signal(SignalKind::from_raw(wanted.0)) {
         signal.recv().await;
     } else {
