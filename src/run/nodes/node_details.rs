@@ -27,7 +27,7 @@ const PARALLEL: usize = 32;
 pub(crate) struct DetailsRead {
     pub(crate) row: NodeLookup,
     /// `None`: it could not be read.
-    pub(crate) node_details: Option<NodeDetails>,
+    pub(crate) node_details: Option<Box<NodeDetails>>,
 }
 
 /// What the row of a Node does not show.
@@ -62,10 +62,12 @@ impl NodeDetails {
 }
 
 impl DetailsRead {
-    const MISSING: Self = Self {
-        row: NodeLookup::Missing,
-        node_details: Some(NodeDetails::GONE),
-    };
+    fn missing() -> Self {
+        Self {
+            row: NodeLookup::Missing,
+            node_details: Some(Box::new(NodeDetails::GONE)),
+        }
+    }
 
     const FORBIDDEN: Self = Self {
         row: NodeLookup::Forbidden,
@@ -78,6 +80,8 @@ pub(crate) struct Nodes<'a> {
     reader: Reader,
     /// Those that were already read.
     heartbeats: Option<&'a HashMap<String, Instant>>,
+    /// Their rows were already read, with their labels if these are shown.
+    has_rows: bool,
 }
 
 impl<'a> Nodes<'a> {
@@ -88,6 +92,15 @@ impl<'a> Nodes<'a> {
         Self {
             reader: Reader::new(session.locks.requests().clone()),
             heartbeats,
+            has_rows: false,
+        }
+    }
+
+    /// Reads more about nodes whose rows were already read.
+    pub(crate) fn beside_rows(self) -> Self {
+        Self {
+            has_rows: true,
+            ..self
         }
     }
 
@@ -126,7 +139,7 @@ impl<'a> Nodes<'a> {
     pub(crate) async fn one(&self, name: &str) -> Result<DetailsRead, ApiError> {
         let node = match self.reader.node(name).await {
             Ok(Some(node)) => node,
-            Ok(None) => return Ok(DetailsRead::MISSING),
+            Ok(None) => return Ok(DetailsRead::missing()),
             Err(error) if error.is_forbidden() => return Ok(DetailsRead::FORBIDDEN),
             Err(error) => return Err(error),
         };
@@ -144,13 +157,18 @@ impl<'a> Nodes<'a> {
     ) -> Result<Vec<(String, DetailsRead)>, ApiError> {
         let listed = self.reader.select_nodes(|node| {
             let name = node.metadata.name.clone()?;
-            let found = names
-                .contains(&name)
-                .then(|| Found::of(&name, &node, self.heartbeat(&name)))?;
+            if !names.contains(&name) {
+                return None;
+            }
+            // There may be many, so that the tables of them have to be small.
+            let mut found = Box::new(Found::of(&name, &node, self.heartbeat(&name)));
+            if self.has_rows {
+                found.row.labels = BTreeMap::new();
+            }
             Some((name, found))
         });
         let mut nodes: HashMap<_, _> = listed.await?.into_iter().collect();
-        if self.heartbeats.is_none() && !nodes.values().all(Found::is_ready) {
+        if self.heartbeats.is_none() && !nodes.values().all(|found| found.is_ready()) {
             let heartbeats = self.reader.heartbeats().await;
             let heartbeats = Known::of(heartbeats, right_on_heartbeats);
             for (name, found) in &mut nodes {
@@ -160,7 +178,7 @@ impl<'a> Nodes<'a> {
         let now = self.reader.now();
         let looks = names.iter().map(|name| match nodes.remove(name) {
             Some(found) => (name.clone(), found.details(now)),
-            None => (name.clone(), DetailsRead::MISSING),
+            None => (name.clone(), DetailsRead::missing()),
         });
         Ok(looks.collect())
     }
@@ -238,7 +256,7 @@ impl Found {
     fn details(self, now: Now) -> DetailsRead {
         DetailsRead {
             row: NodeLookup::Row(self.row),
-            node_details: Some(NodeDetails {
+            node_details: Some(Box::new(NodeDetails {
                 health: self.state.health(now),
                 annotations: FencingAnnotations {
                     record: self.state.record,
@@ -246,7 +264,7 @@ impl Found {
                 },
                 findings: self.findings,
                 keys: self.keys,
-            }),
+            })),
         }
     }
 }

@@ -58,6 +58,7 @@ pub(crate) async fn read_details(
         return Ok(());
     }
     let details = Nodes::new(session, snapshot.heartbeats.as_ref())
+        .beside_rows()
         .read_details(&nodes)
         .await?;
     snapshot.apply_details(details);

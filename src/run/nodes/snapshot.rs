@@ -24,7 +24,7 @@ pub(crate) struct Snapshot {
     /// `None`: no permission to read them, or not requested.
     pub(crate) heartbeats: Option<HashMap<String, Instant>>,
     /// The Nodes that were read as whole objects.
-    pub(crate) details: HashMap<String, NodeDetails>,
+    pub(crate) details: HashMap<String, Box<NodeDetails>>,
 }
 
 impl Snapshot {
@@ -55,15 +55,26 @@ impl Snapshot {
         }
     }
 
-    /// Applies the results of reading Nodes. If a Node could not be read, its earlier result stays.
+    /// Applies the results of reading Nodes. If a Node could not be read, its earlier result stays. So do its labels.
     pub(crate) fn apply_details(
         &mut self,
         details: impl IntoIterator<Item = (String, DetailsRead)>,
     ) {
-        for (name, DetailsRead { row, node_details }) in details {
+        for (
+            name,
+            DetailsRead {
+                mut row,
+                node_details,
+            },
+        ) in details
+        {
             match node_details {
                 Some(node_details) => {
                     self.details.insert(name.clone(), node_details);
+                    let before = self.rows.remove(&name).and_then(NodeLookup::into_row);
+                    if let (NodeLookup::Row(row), Some(before)) = (&mut row, before) {
+                        row.labels = before.labels;
+                    }
                     self.rows.insert(name, row);
                 }
                 None => {
