@@ -208,9 +208,8 @@ fn only_suspicious_nodes_are_read_whole() {
 #[test]
 fn many_nodes_are_read_whole_by_a_list() {
     in_memory("node-many", |cluster| {
-        for number in 0..500 {
-            cluster.node(&format!("well-{number:03}"));
-        }
+        let name = |number| cluster.node(&format!("well-{number:03}"));
+        let well: Vec<String> = (0..500).map(name).collect();
         let none = json!([]);
         node(cluster, "alive", &ready("True", 9000), &fence(), 5);
         node(cluster, "unreachable", &ready("Unknown", 740), &none, 790);
@@ -225,6 +224,13 @@ fn many_nodes_are_read_whole_by_a_list() {
             assert!(run.stdout.contains(expected), "{run}");
         }
         assert_eq!(run.stdout.matches("   Ready\n").count(), 500, "{run}");
+        let labels = json!({"metadata": {"labels": {"topology.example/rack": "row-4"}}});
+        cluster.patch(&format!("/api/v1/nodes/{}", well[7]), &labels);
+        let shown = cluster
+            .maint(arguments)
+            .args(["-L", "topology.example/rack"]);
+        let run = shown.succeeds();
+        assert_eq!(run.stdout.matches("   row-4\n").count(), 1, "{run}");
     });
 }
 
