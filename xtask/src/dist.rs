@@ -86,6 +86,11 @@ impl Files {
     }
 }
 
+/// Builds the plugin as a release has it, for this machine, and returns its path.
+pub(crate) fn plugin_for_this_machine() -> Result<PathBuf> {
+    CrossCompiler::install()?.build(&root()?, PLUGIN.program, Platform::here())
+}
+
 /// Builds and packs both programs for these platforms, and writes krew's manifest. Returns the plugin's archives.
 pub(crate) fn build(platforms: &[Platform], files: &mut Files) -> Result<Vec<Archive>> {
     let root = root()?;

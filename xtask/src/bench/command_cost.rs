@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use control_plane::{Binary, ControlPlane, target_dir};
+use control_plane::{Binary, ControlPlane};
 use wait4::Wait4 as _;
 
 /// The two programs, on one API server.
@@ -28,9 +28,10 @@ pub(super) struct Cost {
 }
 
 impl Tools {
-    pub(super) fn new(plane: &ControlPlane) -> Result<Self> {
+    /// `plugin` is its path.
+    pub(super) fn new(plane: &ControlPlane, plugin: PathBuf) -> Result<Self> {
         Ok(Self {
-            plugin: target_dir().join("release/kubectl-maint"),
+            plugin,
             kubectl: Binary::Kubectl.locate()?,
             kubeconfig: plane.admin_kubeconfig().to_owned(),
             home: plane.directory().to_owned(),

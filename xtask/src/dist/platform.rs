@@ -1,5 +1,6 @@
 //! The platforms of a release.
 
+use std::env;
 use std::fmt;
 use std::path::Path;
 
@@ -16,6 +17,14 @@ pub(crate) enum Platform {
 }
 
 impl Platform {
+    /// The one of this machine, on which the control plane runs.
+    pub(crate) fn here() -> Self {
+        match env::consts::ARCH {
+            "aarch64" => Self::LinuxArm64,
+            _ => Self::LinuxAmd64,
+        }
+    }
+
     /// How krew selects it.
     pub(crate) fn os(self) -> &'static str {
         match self {

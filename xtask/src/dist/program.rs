@@ -95,11 +95,7 @@ mod tests {
         for other in [Platform::DarwinAmd64, Platform::WindowsAmd64] {
             assert_eq!(error(other), format!("the program is not for {other}"));
         }
-        let own = match env::consts::ARCH {
-            "aarch64" => Platform::LinuxArm64,
-            _ => Platform::LinuxAmd64,
-        };
-        let dynamic = error(own);
+        let dynamic = error(Platform::here());
         assert!(dynamic.contains("libc.so.6"), "{dynamic}");
     }
 
