@@ -1,17 +1,15 @@
 //! What differs between operating systems. All system-dependent code of the plugin is here.
 
-#[cfg(not(unix))]
-mod elsewhere;
 #[cfg(unix)]
 mod unix;
+#[cfg(windows)]
+mod windows;
 
-#[cfg(not(unix))]
-pub(crate) use elsewhere::{
-    PipeReader, TerminalModes, account, discard_typed, hung_up, interrupted, is_executable, quit,
-    terminated,
-};
 #[cfg(unix)]
 pub(crate) use unix::{
-    PipeReader, TerminalModes, account, discard_typed, hung_up, interrupted, is_executable, quit,
-    terminated,
+    TerminalModes, account, discard_typed, hung_up, interrupted, is_executable, quit, terminated,
+};
+#[cfg(windows)]
+pub(crate) use windows::{
+    TerminalModes, account, discard_typed, hung_up, interrupted, is_executable, quit, terminated,
 };

@@ -44,7 +44,6 @@ pub(crate) async fn run(args: &WithArgs, start: &Start<'_>) -> Result<Code, Fail
 }
 
 async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, Failure> {
-    supervisor::supports("\"with\"").map_err(anyhow::Error::new)?;
     let changing = args.changing();
     let selection = changing.selection(None, start.terminal)?;
     let mut command =

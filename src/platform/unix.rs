@@ -7,7 +7,6 @@ use std::sync::LazyLock;
 use rustix::fs::{Access, access};
 use rustix::termios::{OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcsetattr};
 use supervisor::{Ignored, Signal};
-use tokio::net::unix::pipe::Receiver;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// The account of the process, for daemons and containers without a variable for it.
@@ -55,25 +54,6 @@ impl TerminalModes {
 /// Whether this process may execute `file`.
 pub(crate) fn is_executable(file: &Path) -> bool {
     file.is_file() && access(file, Access::EXEC_OK).is_ok()
-}
-
-/// The reading end of a pipe.
-pub(crate) struct PipeReader(Receiver);
-
-impl PipeReader {
-    pub(crate) fn new(reader: io::PipeReader) -> io::Result<Self> {
-        Receiver::from_owned_fd(reader.into()).map(Self)
-    }
-
-    /// Completes once there is something to read, or at the end of the pipe. Dropping the future loses
-    /// nothing.
-    pub(crate) async fn readable(&self) -> io::Result<()> {
-        self.0.readable().await
-    }
-
-    pub(crate) fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.try_read(buffer)
-    }
 }
 
 /// Completes at Ctrl-C.

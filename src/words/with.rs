@@ -80,6 +80,9 @@ pub(crate) const RESUMED: &str = "the lock is still yours: the command continues
 pub(crate) const SUPERVISOR_LOST: &str =
     "the command's supervisor was killed or stopped: ending the command";
 
+/// Only on systems that cannot end it.
+pub(crate) const LEFT_GROUP: &str = "a process that the command started has left its process group: it cannot be ended on this system";
+
 /// What the command does is not known any more.
 pub(crate) fn not_followed(error: impl std::fmt::Display) -> String {
     format!("could not follow the command: {error}")

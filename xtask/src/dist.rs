@@ -6,6 +6,7 @@ mod krew;
 mod package;
 pub(crate) mod platform;
 mod program;
+mod smoke_test;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,6 +20,7 @@ use self::cross::CrossCompiler;
 pub(crate) use self::cross::path as program_path;
 pub(crate) use self::package::{Archive, LEASE_ELECT, PLUGIN, Package, VERSION, root, sha256};
 use self::platform::Platform;
+use self::smoke_test::SmokeTest;
 use crate::output::print;
 
 /// Build the release archives and the krew manifest
@@ -31,6 +33,10 @@ pub(crate) struct Arguments {
     /// Build for this platform only
     #[arg(long, value_name = "PLATFORM")]
     target: Vec<Platform>,
+
+    /// Run the programs on a real API server too, with qemu-user and wine if they are installed
+    #[arg(long)]
+    smoke_test: bool,
 }
 
 impl Arguments {
@@ -41,8 +47,20 @@ impl Arguments {
         };
         let mut files = Files::create()?;
         build(platforms, &mut files)?;
-        files.write_sums()
+        files.write_sums()?;
+        if self.smoke_test {
+            smoke_test(platforms)?;
+        }
+        Ok(())
     }
+}
+
+/// Runs the plugins that were built for `platforms`.
+pub(crate) fn smoke_test(platforms: &[Platform]) -> Result<()> {
+    let test = SmokeTest::start()?;
+    platforms
+        .iter()
+        .try_for_each(|&platform| test.run(platform))
 }
 
 /// The files of a release, in `target/dist`.

@@ -16,13 +16,13 @@ use clap::ValueEnum as _;
 
 use self::packages::Packager;
 use crate::dist::platform::Platform;
-use crate::dist::{Files, LEASE_ELECT, PLUGIN, VERSION, build};
+use crate::dist::{Files, LEASE_ELECT, PLUGIN, VERSION, build, smoke_test};
 
 /// Build everything that a release publishes
 ///
 /// Writes the archives of `dist` for every platform to target/dist, with deb and rpm packages, an
 /// image for containers, a Helm chart, a formula for Homebrew, an SBOM for each program, and the
-/// checksums of all. This needs Go, Python 3 and rustup. The same commit gives the same files;
+/// checksums of all. Each program is run on a real API server first, if this machine can run it. This needs Go, Python 3 and rustup. The same commit gives the same files;
 /// SOURCE_DATE_EPOCH replaces its time.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -40,6 +40,7 @@ impl Arguments {
         let packager = Packager::install(time)?;
         let mut files = Files::create()?;
         let archives = build(Platform::value_variants(), &mut files)?;
+        smoke_test(Platform::value_variants())?;
         for package in [PLUGIN, LEASE_ELECT] {
             for platform in [Platform::LinuxAmd64, Platform::LinuxArm64] {
                 packager.package(package.program, platform, &mut files)?;

@@ -173,6 +173,8 @@ fn show_progress(election_state: &ElectionState, progress: Progress<'_>) {
         Progress::Left(processes) => log::line(format_args!(
             "the daemon left {processes} of its processes behind: they are ended"
         )),
+        // Only systems without a supervisor have this.
+        Progress::LeftGroup => {}
         Progress::SupervisorLost => {
             log::line("the daemon's supervisor was killed or stopped: everything is ended");
         }

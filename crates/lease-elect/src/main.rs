@@ -1,6 +1,9 @@
 //! `lease-elect`: cold standby for any daemon. Of the processes that run it with the same Lease, one at a time
 //! runs its daemon, and the others stand by.
 
+#[cfg(not(target_os = "linux"))]
+compile_error!("lease-elect needs Linux: only there a daemon ends even if lease-elect is killed");
+
 mod args;
 mod campaign;
 mod election_state;
@@ -9,7 +12,6 @@ mod failure;
 mod identity;
 mod lead;
 mod log;
-mod platform;
 mod reference;
 mod run;
 mod signals;

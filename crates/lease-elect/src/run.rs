@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use connect::{Environment, Notice, Notices, connect};
 use maintenance_lease::{LeaderElection, Maintenance, Repository};
-use supervisor::StartError;
 
 use crate::args::Args;
 use crate::campaign::{self, withdraw};
@@ -24,7 +23,6 @@ const USER_AGENT: &str = concat!("lease-elect/", env!("CARGO_PKG_VERSION"));
 /// # Errors
 /// If lease-elect itself fails, as opposed to the daemon.
 pub(crate) async fn run(args: &Args) -> Result<Code, Failure> {
-    supervisor::supports("\"lease-elect\"").map_err(StartError::from)?;
     let mut signals = EndSignals::new().map_err(Failure::System)?;
     let keep = args.keep()?;
     supervisor::check()?;

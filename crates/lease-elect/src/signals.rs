@@ -4,9 +4,9 @@ use std::future::pending;
 use std::io::{self, IsTerminal as _};
 
 use supervisor::{Ignored, Signal};
+use tokio::signal::unix::{self, SignalKind, signal};
 
 use crate::exit::Code;
-use crate::platform::SignalListener;
 
 /// Listens for signals that ask this process to end. Without it, the first process of a container would not
 /// end. Signals that it was started to ignore stay ignored.
@@ -22,7 +22,7 @@ pub(crate) struct EndSignals {
 }
 
 /// Listens for one signal, unless that is ignored.
-struct SignalStream(Option<SignalListener>);
+struct SignalStream(Option<unix::Signal>);
 
 impl EndSignals {
     /// Starts to listen.
@@ -67,13 +67,15 @@ impl EndSignals {
 
 impl SignalStream {
     fn new(wanted: Signal, ignored: Ignored) -> io::Result<Self> {
-        let listening = (!ignored.has(wanted)).then(|| SignalListener::new(wanted));
+        let listening = (!ignored.has(wanted)).then(|| signal(SignalKind::from_raw(wanted.0)));
         listening.transpose().map(Self)
     }
 
     async fn hears(&mut self) {
         match &mut self.0 {
-            Some(signal) => signal.received().await,
+            Some(signal) => {
+                signal.recv().await;
+            }
             None => pending().await,
         }
     }

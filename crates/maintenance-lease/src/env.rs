@@ -67,7 +67,7 @@ impl Env for Machine {
     /// `CLOCK_BOOTTIME` on Linux. Elsewhere the monotonic clock, which also runs during suspend on macOS, and
     /// on other systems perhaps not.
     fn boot(&self) -> BootInstant {
-        BootInstant::from_micros(boot_micros())
+        BootInstant::from_micros(boot_clock::now())
     }
 
     fn sleep(&self, length: Duration) -> BoxFuture<'static, ()> {
@@ -89,23 +89,6 @@ impl Env for Machine {
     fn random(&self, bytes: &mut [u8]) {
         getrandom::fill(bytes).expect("the system has a source of randomness");
     }
-}
-
-#[cfg(unix)]
-fn boot_micros() -> i64 {
-    #[cfg(any(target_os = "linux", target_os = "android"))]
-    const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Boottime;
-    #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Monotonic;
-    let now = rustix::time::clock_gettime(CLOCK);
-    now.tv_sec * 1_000_000 + now.tv_nsec / 1_000
-}
-
-#[cfg(not(unix))]
-fn boot_micros() -> i64 {
-    use std::sync::LazyLock;
-    static START: LazyLock<std::time::Instant> = LazyLock::new(std::time::Instant::now);
-    i64::try_from(START.elapsed().as_micros()).unwrap_or(i64::MAX)
 }
 
 /// A nonce: 20 letters and digits, 100 bits that nobody can guess.

@@ -1,7 +1,7 @@
 //! What to run, and how.
 
 use std::ffi::{OsStr, OsString};
-use std::io::PipeWriter;
+use std::io::{self, PipeWriter};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -79,5 +79,21 @@ impl Command {
     pub fn terminal(mut self, terminal: Terminal) -> Self {
         self.terminal = terminal;
         self
+    }
+
+    /// Gives `process` the environment and the output of this command.
+    pub(crate) fn set_up(&self, process: &mut std::process::Command) -> io::Result<()> {
+        for (name, value) in &self.environment {
+            match value {
+                Some(value) => process.env(name, value),
+                None => process.env_remove(name),
+            };
+        }
+        if let Some(output) = &self.output {
+            process
+                .stdout(output.try_clone()?)
+                .stderr(output.try_clone()?);
+        }
+        Ok(())
     }
 }

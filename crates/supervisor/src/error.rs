@@ -4,30 +4,10 @@ use std::io;
 
 use thiserror::Error;
 
-/// Something needs a supervised command, which this system does not allow: it is not Linux.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("{what} is not supported on {}", system_name(std::env::consts::OS))]
-pub struct Unsupported {
-    pub(crate) what: &'static str,
-}
-
-/// How people write the name of a system.
-fn system_name(os: &'static str) -> &'static str {
-    match os {
-        "macos" => "macOS",
-        "windows" => "Windows",
-        "freebsd" => "FreeBSD",
-        other => other,
-    }
-}
-
 /// A command was not started, and nothing of it runs.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// Commands can't be supervised on this system.
-    #[error(transparent)]
-    Unsupported(#[from] Unsupported),
     /// There is no command.
     #[error("there is no command to run")]
     NoCommand,
@@ -47,15 +27,4 @@ pub enum StartError {
     /// has its own exit codes instead, 127 and 126.
     #[error("failed to start a process for the command: {0}")]
     Spawn(#[source] io::Error),
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn systems_have_the_names_that_people_know() {
-        assert_eq!(system_name("macos"), "macOS");
-        assert_eq!(system_name("netbsd"), "netbsd");
-    }
 }

@@ -24,6 +24,9 @@ pub enum Event {
     /// The command has ended and left this many processes behind. They have been asked to end and
     /// will be killed after the grace.
     Left(usize),
+    /// Something that the command started has left its process group and still runs: it counts as unkillable. Not on
+    /// Linux, where it is ended too, nor on Windows, where nothing leaves a job.
+    LeftGroup,
     /// The supervisor was killed, or didn't act by the deadline. Its command dies with it, and this
     /// process ends the rest.
     SupervisorLost,
@@ -36,7 +39,7 @@ pub enum Event {
 /// What was necessary to end everything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Ended {
-    /// How many processes had to be killed.
+    /// How many processes had to be killed. Only counted on Linux.
     pub killed: usize,
     /// How many may still run: another user's (as with `sudo`), which we may not signal, or processes that hang
     /// in the kernel. If `/proc` hides the processes of others, they can't be counted and count as one. Zero

@@ -34,11 +34,26 @@ impl Exit {
 #[serde(transparent)]
 pub struct Signal(pub i32);
 
+#[cfg(unix)]
+macro_rules! number {
+    ($name:ident, $_number:literal) => {
+        rustix::process::Signal::$name.as_raw()
+    };
+}
+
+/// Windows has no numbers for signals: exit codes use those of Linux.
+#[cfg(not(unix))]
+macro_rules! number {
+    ($_name:ident, $number:literal) => {
+        $number
+    };
+}
+
 macro_rules! signals {
     ($($name:ident = $number:literal,)*) => {
         impl Signal {
             $(#[doc = concat!("SIG", stringify!($name), ".")]
-            pub const $name: Self = Self($number);)*
+            pub const $name: Self = Self(number!($name, $number));)*
         }
 
         impl fmt::Display for Signal {
@@ -52,7 +67,7 @@ macro_rules! signals {
     };
 }
 
-// Linux's numbers, which are the same on every architecture that this is built for.
+// Linux's numbers. Other Unix systems have others for some.
 signals! {
     HUP = 1,
     INT = 2,

@@ -1,5 +1,17 @@
-//! Runs a command on this machine and ends the command and all its descendants by a deadline, even if the
-//! calling process is stopped or killed.
+//! Runs a command on this machine, and ends it with its descendants by a deadline.
+//!
+//! What is guaranteed depends on the system:
+//!
+//! | | Linux | macOS, other Unix | Windows |
+//! | --- | --- | --- | --- |
+//! | who keeps the deadline | the supervisor, a process of its own | the caller | the caller |
+//! | what is ended | all descendants | the process group, and all descendants that can be found | the job object: all descendants |
+//! | asked to end first (TERM) | yes | yes | no: killed at the first limit |
+//! | the caller is killed | the command is ended | **the command continues** | the command is killed |
+//! | the caller is stopped | the command is ended in time | **nothing is ended** | **nothing is ended** |
+//! | stopped for a while ([`Running::freeze`]) | yes | yes | **no** |
+//!
+//! # Linux
 //!
 //! Three processes take part:
 //!
@@ -18,8 +30,20 @@
 //! Neither can signal processes of another user (`sudo`): they are counted and reported, even if `/proc` hides
 //! them (`hidepid`).
 //!
+//! # macOS and other Unix systems
+//!
+//! The command is a process group. A descendant outside of the group is found if its parents are alive. One whose parent
+//! has ended, such as a daemon, is not found and continues. [`Event::LeftGroup`] reports it, if it has not closed the
+//! files that it inherited.
+//!
+//! # Windows
+//!
+//! The command is a job object that nothing can leave. Windows kills it when the caller ends. The command itself gets
+//! Ctrl-C and the other events of the console.
+//!
+//! # Example
+//!
 //! ```no_run
-//! # #[cfg(target_os = "linux")]
 //! # async fn example(renewed: supervisor::Limits) -> Result<(), Box<dyn std::error::Error>> {
 //! use supervisor::{Command, Event, Signals};
 //!
@@ -46,7 +70,6 @@
 //!
 //! A process that uses this calls [`entry`] first of all in `main`, and runs one command at a time.
 //! [`check`] says whether it can, before anything is locked for a command.
-//! Linux only: elsewhere [`supports`] and [`Command::start`] answer [`Unsupported`].
 #![warn(missing_docs)]
 
 mod command;
@@ -54,23 +77,35 @@ mod error;
 mod event;
 mod exit;
 mod limits;
+mod not_run;
 
-#[cfg(not(target_os = "linux"))]
-mod elsewhere;
+#[cfg(unix)]
+mod listeners;
+#[cfg(unix)]
+mod plan;
+#[cfg(unix)]
+mod tty;
+
 #[cfg(target_os = "linux")]
 mod linux;
+#[cfg(all(unix, any(test, not(target_os = "linux"))))]
+#[cfg_attr(
+    target_os = "linux",
+    allow(dead_code, unreachable_pub, reason = "on Linux, only its tests use it")
+)]
+mod unix;
+#[cfg(windows)]
+mod windows;
 
 pub use command::{Command, Terminal};
-pub use error::{StartError, Unsupported};
+pub use error::StartError;
 pub use event::{Ended, Event};
 pub use exit::{Exit, Signal};
 pub use limits::Limits;
 
-#[cfg(not(target_os = "linux"))]
-pub use elsewhere::{
-    Ignored, Running, Signals, check, end_by, entry, kill_tree, reap_orphans, supports,
-};
 #[cfg(target_os = "linux")]
-pub use linux::{
-    Ignored, Running, Signals, check, end_by, entry, kill_tree, reap_orphans, supports,
-};
+pub use linux::{Ignored, Running, Signals, check, end_by, entry, kill_tree, reap_orphans};
+#[cfg(all(unix, not(target_os = "linux")))]
+pub use unix::{Ignored, Running, Signals, check, entry, kill_tree};
+#[cfg(windows)]
+pub use windows::{Running, Signals, check, entry, kill_tree};

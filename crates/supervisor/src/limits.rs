@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How long a command may run: instants in microseconds of `CLOCK_BOOTTIME`, the clock that also runs while the
-/// machine sleeps.
+/// How long a command may run: instants in microseconds of [`boot_clock`], the clock that also runs while the machine
+/// sleeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// When the command and all its descendants are asked to end (TERM).

@@ -24,6 +24,8 @@ pub enum Progress<'a> {
     Exited(Exit),
     /// It left this many processes behind, which are being ended.
     Left(usize),
+    /// A process that it started has left its process group, can't be ended on this system, and still runs.
+    LeftGroup,
     /// Its supervisor was killed, or stopped for too long: everything is being ended.
     SupervisorLost,
     /// The system does not allow the command to be followed: everything is being ended.

@@ -73,6 +73,7 @@ pub async fn run(
                     run.report(Progress::Exited(how));
                 }
                 Ok(Event::Left(processes)) => run.report(Progress::Left(processes)),
+                Ok(Event::LeftGroup) => run.report(Progress::LeftGroup),
                 Ok(Event::SupervisorLost) => run.report(Progress::SupervisorLost),
                 Ok(Event::Ended(over)) => break Some(over),
                 Err(error) => {

@@ -49,6 +49,7 @@ impl<'a> Messages<'a> {
                 terminal.warn(loss::stopped(now.latest + left.into(), now));
             }
             Progress::Left(processes) => terminal.remark(loss::left(processes)),
+            Progress::LeftGroup => terminal.warn(with::LEFT_GROUP),
             Progress::SupervisorLost => terminal.warn(with::SUPERVISOR_LOST),
             Progress::FollowFailed(error) => terminal.error(&with::not_followed(error)),
             Progress::Exited(_) => {}

@@ -1,6 +1,7 @@
 //! Checks that a hook can be run, before anything is written for it.
 
 use std::ffi::OsStr;
+use std::path::is_separator;
 
 use crate::error::HookError;
 use crate::platform::is_executable;
@@ -13,7 +14,10 @@ const DEFAULT_PATH: &str = "/bin:/usr/bin";
 /// # Errors
 /// If it does not exist, or can't be executed.
 pub(super) fn check(program: &OsStr, path: Option<&OsStr>) -> Result<(), HookError> {
-    let is_path = program.as_encoded_bytes().contains(&b'/');
+    let is_path = program
+        .as_encoded_bytes()
+        .iter()
+        .any(|&byte| is_separator(char::from(byte)));
     let directories = match is_path {
         true => OsStr::new("."),
         false => path.unwrap_or(OsStr::new(DEFAULT_PATH)),

@@ -1,5 +1,6 @@
 //! Runs a hook under the supervisor, to end all of its processes whatever happens to it or to us.
 
+use std::io::{ErrorKind, PipeReader, Read as _};
 use std::pin::pin;
 use std::time::Duration;
 
@@ -8,9 +9,9 @@ use futures::future::OptionFuture;
 use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::protocol::BootInstant;
 use supervisor::{Command, Event, Exit, Limits, Signal, Signals};
+use tokio::sync::mpsc::{Receiver, channel};
 
 use crate::error::HookEnd;
-use crate::platform::PipeReader;
 use crate::run::interruption::LAST_CHANCE;
 use crate::ui::Terminal;
 use crate::words::fencing::{HOOK_NOT_RUN, HOOK_STILL_RUNNING, PROCESSES_LEFT, hook_not_followed};
@@ -51,7 +52,7 @@ pub(super) async fn run(
     let mut signals = Signals::new().context(HOOK_NOT_RUN)?;
     let (reader, writer) = std::io::pipe().context(HOOK_NOT_RUN)?;
     let mut output = Output {
-        pipe: PipeReader::new(reader).context(HOOK_NOT_RUN)?,
+        chunks: chunks_of(reader),
         terminal,
         kept: Vec::new(),
         is_over: false,
@@ -131,9 +132,26 @@ fn limits(begun: BootInstant, limit: Duration) -> Limits {
     }
 }
 
+/// What can be read from `pipe`, piece by piece. It is read by a thread, because not every system can wait for a pipe
+/// otherwise. If a process that could not be ended keeps the pipe open, the thread lasts as long as this process.
+fn chunks_of(mut pipe: PipeReader) -> Receiver<Vec<u8>> {
+    let (sender, receiver) = channel(1);
+    std::thread::spawn(move || {
+        let mut buffer = [0; 4096];
+        loop {
+            match pipe.read(&mut buffer) {
+                Ok(count @ 1..) if sender.blocking_send(buffer[..count].to_vec()).is_ok() => {}
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                _ => break,
+            }
+        }
+    });
+    receiver
+}
+
 /// The output of a hook.
 struct Output<'a> {
-    pipe: PipeReader,
+    chunks: Receiver<Vec<u8>>,
     terminal: &'a Terminal,
     kept: Vec<u8>,
     is_over: bool,
@@ -142,19 +160,14 @@ struct Output<'a> {
 impl Output<'_> {
     /// Waits for more output and prints it. Dropping the future loses nothing.
     async fn more(&mut self) {
-        let mut buffer = [0; 4096];
-        let ready = self.pipe.readable().await;
-        match ready.and_then(|()| self.pipe.try_read(&mut buffer)) {
-            Ok(0) => self.is_over = true,
-            Ok(count) => {
-                self.terminal.pass_on(&buffer[..count]);
-                self.kept.extend_from_slice(&buffer[..count]);
-                let surplus = self.kept.len().saturating_sub(KEPT);
-                self.kept.drain(..surplus);
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
-            Err(_) => self.is_over = true,
-        }
+        let Some(chunk) = self.chunks.recv().await else {
+            self.is_over = true;
+            return;
+        };
+        self.terminal.pass_on(&chunk);
+        self.kept.extend_from_slice(&chunk);
+        let surplus = self.kept.len().saturating_sub(KEPT);
+        self.kept.drain(..surplus);
     }
 
     async fn drain(&mut self) {

@@ -10,13 +10,14 @@ use object::{Architecture, BinaryFormat, Endianness, Object as _, macho};
 use super::platform::Platform;
 
 /// What Windows 10 has without further packages, and our programs use.
-const WINDOWS_LIBRARIES: [&str; 8] = [
+const WINDOWS_LIBRARIES: [&str; 9] = [
     "advapi32.dll",
     "bcrypt.dll",
     "bcryptprimitives.dll",
     "crypt32.dll",
     "kernel32.dll",
     "ntdll.dll",
+    "oleaut32.dll",
     "userenv.dll",
     "ws2_32.dll",
 ];

@@ -1,20 +1,14 @@
-//! `CLOCK_BOOTTIME`, and a timer on it that also fires for the time that the machine slept.
+//! A timer on the boot clock, which also fires for the time that the machine slept.
 
 use std::io;
 use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
 use rustix::time::{
-    ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime,
-    timerfd_create, timerfd_settime,
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
 };
 use tokio::io::unix::AsyncFd;
-
-/// Now, in microseconds of `CLOCK_BOOTTIME`.
-pub(crate) fn now() -> i64 {
-    let time = clock_gettime(ClockId::Boottime);
-    time.tv_sec * 1_000_000 + time.tv_nsec / 1_000
-}
 
 /// A timer for one instant at a time.
 #[derive(Debug)]

@@ -1,15 +1,15 @@
 //! What a caller does if its supervisor is gone: it ends the remaining processes itself.
 
+use boot_clock::now;
 use nix::unistd::getpgid;
 use rustix::process::{Pid, WaitOptions, getpid, waitpid};
 
-use crate::linux::alarm::now;
 use crate::linux::children::Children;
 use crate::linux::command_processes::{CommandProcesses, LONGEST_PAUSE, RootProcess};
-use crate::linux::plan::{Due, Plan};
 use crate::linux::process::{Table, own_group};
 use crate::linux::supervise::exit;
 use crate::linux::supervisor::Supervisor;
+use crate::plan::{Due, Plan};
 use crate::{Ended, Exit, Limits};
 
 /// Ends the processes that the supervisor left to this process.

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
@@ -10,15 +10,11 @@ use nix::sys::signal::SigSet;
 use rustix::process::{Signal, getpid, set_parent_process_death_signal};
 
 use crate::linux::process::parent;
-use crate::linux::terminal;
+use crate::not_run::{self, NOT_EXECUTABLE};
+use crate::tty;
 
 /// The hidden first argument that makes a process this stage.
 pub(crate) const ARGUMENT: &str = "__exec";
-
-/// The exit code if the command does not exist.
-const NOT_FOUND: u8 = 127;
-/// The exit code if it can't be executed.
-const NOT_EXECUTABLE: u8 = 126;
 
 /// The arguments of this stage; the command's own follow them.
 pub(crate) fn arguments(foreground: bool) -> [OsString; 3] {
@@ -45,11 +41,7 @@ pub(crate) fn launch(mut arguments: impl Iterator<Item = OsString>) -> ExitCode 
         return failed(&program, &error, NOT_EXECUTABLE);
     }
     let error = Command::new(&program).args(arguments).exec();
-    let code = match error.kind() {
-        io::ErrorKind::NotFound => NOT_FOUND,
-        _ => NOT_EXECUTABLE,
-    };
-    failed(&program, &error, code)
+    failed(&program, &error, not_run::code(&error))
 }
 
 fn prepare(supervisor: Option<&OsString>, foreground: bool) -> io::Result<()> {
@@ -59,16 +51,14 @@ fn prepare(supervisor: Option<&OsString>, foreground: bool) -> io::Result<()> {
     }
     SigSet::empty().thread_set_mask()?;
     if foreground {
-        let tty = File::open(terminal::CONTROLLING)?;
-        terminal::set_foreground(&tty, getpid())?;
+        let terminal = File::open(tty::CONTROLLING)?;
+        tty::set_foreground(&terminal, getpid())?;
     }
     Ok(())
 }
 
 fn failed(program: &OsString, error: &io::Error, code: u8) -> ExitCode {
-    let error = error.to_string().to_lowercase();
-    let error = error.split(" (os error").next().unwrap_or_default();
     // If stderr is closed, the error can't be reported.
-    let _result = writeln!(io::stderr(), "error: failed to run {program:?}: {error}");
+    let _result = not_run::report(&mut io::stderr(), program, error);
     ExitCode::from(code)
 }

@@ -7,24 +7,23 @@ mod cleanup;
 mod command_processes;
 mod end;
 mod freeze;
+mod job;
 mod launch;
 mod message;
 mod orphans;
-mod plan;
 mod process;
 mod running;
 mod signals;
 mod start;
 mod supervise;
 mod supervisor;
-mod terminal;
 mod tree;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use crate::{Exit, Unsupported};
+use crate::Exit;
 
 pub use end::end_by;
 pub use orphans::reap_orphans;
@@ -32,15 +31,6 @@ pub use running::Running;
 pub use signals::{Ignored, Signals};
 pub use start::check;
 pub use tree::kill_tree;
-
-/// Whether this system supports `what`, which needs a supervised command.
-///
-/// # Errors
-///
-/// None on Linux.
-pub fn supports(_what: &'static str) -> Result<(), Unsupported> {
-    Ok(())
-}
 
 /// Makes this process a supervisor, or a command, if its first argument says so; otherwise returns `None`, and
 /// the program continues. Call it first in `main`, with all arguments.

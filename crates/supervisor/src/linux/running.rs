@@ -3,15 +3,17 @@
 use std::collections::VecDeque;
 use std::io;
 
+use boot_clock::now;
 use rustix::process::{Pid, getpid, kill_current_process_group, kill_process};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::linux::alarm::{Alarm, now};
+use crate::linux::alarm::Alarm;
 use crate::linux::channel::Channel;
 use crate::linux::cleanup::{Cleanup, reap_adopted};
+use crate::linux::job::Job;
 use crate::linux::message::{Order, Report};
 use crate::linux::supervisor::Supervisor;
-use crate::linux::terminal::{Job, Tty};
+use crate::tty::Tty;
 use crate::{Ended, Event, Exit, Limits, Signal, StartError};
 
 /// How late a supervisor may be before its caller takes over, in microseconds.

@@ -1,23 +1,9 @@
 //! The signals that this process gets on behalf of its command.
 
-use std::future::poll_fn;
 use std::io;
-use std::task::Poll;
-
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::Signal;
-
-const FORWARDED: [Signal; 8] = [
-    Signal::INT,
-    Signal::TERM,
-    Signal::HUP,
-    Signal::QUIT,
-    Signal::USR1,
-    Signal::USR2,
-    Signal::TSTP,
-    Signal::CONT,
-];
+use crate::listeners::Listeners;
 
 /// The signals that a user sends to this process and means for its command too: INT, TERM, HUP, QUIT, USR1,
 /// USR2, TSTP and CONT.
@@ -26,7 +12,7 @@ const FORWARDED: [Signal; 8] = [
 /// too. After the first `Signals`, none of the others has its default effect on this process any more, even
 /// after this is dropped.
 #[derive(Debug)]
-pub struct Signals(Vec<(Signal, tokio::signal::unix::Signal)>);
+pub struct Signals(Listeners);
 
 impl Signals {
     /// Starts to listen. Needs a tokio runtime with I/O.
@@ -36,25 +22,12 @@ impl Signals {
     /// If `/proc` does not show which signals are ignored, or the system refuses.
     pub fn new() -> io::Result<Self> {
         let ignored = Ignored::now()?;
-        FORWARDED
-            .into_iter()
-            .filter(|signal| !ignored.has(*signal))
-            .map(|Signal(number)| Ok((Signal(number), signal(SignalKind::from_raw(number))?)))
-            .collect::<io::Result<_>>()
-            .map(Self)
+        Listeners::new(|signal| ignored.has(signal)).map(Self)
     }
 
     /// The next signal. Dropping the future loses none.
     pub async fn next(&mut self) -> Signal {
-        poll_fn(|context| {
-            for (signal, stream) in &mut self.0 {
-                if let Poll::Ready(Some(())) = stream.poll_recv(context) {
-                    return Poll::Ready(*signal);
-                }
-            }
-            Poll::Pending
-        })
-        .await
+        self.0.next().await
     }
 }
 

@@ -1,10 +1,11 @@
 //! How a caller starts a command.
 
+use crate::linux::job::Job;
 use crate::linux::message::{Order, Start};
 use crate::linux::process::check_proc;
 use crate::linux::running::Running;
 use crate::linux::supervisor::Supervisor;
-use crate::linux::terminal::{Job, Tty};
+use crate::tty::Tty;
 use crate::{Command, Limits, StartError, Terminal};
 
 /// Whether commands can be run here. Check this before anything is locked for one.

@@ -7,19 +7,20 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
+use boot_clock::now;
 use nix::sys::signal::{SigSet, Signal as Number, killpg};
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions, WaitStatus, getpid, set_child_subreaper, wait};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::linux::alarm::{Alarm, now};
+use crate::linux::alarm::Alarm;
 use crate::linux::channel::{Channel, receive_file};
 use crate::linux::children::Children;
 use crate::linux::command_processes::{CommandProcesses, RootProcess};
 use crate::linux::freeze::Freeze;
 use crate::linux::launch;
 use crate::linux::message::{Order, Report, Start};
-use crate::linux::plan::{Due, Plan};
+use crate::plan::{Due, Plan};
 use crate::{Ended, Exit, Signal};
 
 /// The hidden first argument that makes a process a supervisor.

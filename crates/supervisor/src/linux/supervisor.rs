@@ -48,17 +48,7 @@ impl Supervisor {
         send_file(&ours, io::stdin().as_fd())?;
         let channel = Channel::new(ours)?;
         let mut supervisor = std::process::Command::new("/proc/self/exe");
-        for (name, value) in &command.environment {
-            match value {
-                Some(value) => supervisor.env(name, value),
-                None => supervisor.env_remove(name),
-            };
-        }
-        if let Some(output) = &command.output {
-            supervisor
-                .stdout(output.try_clone()?)
-                .stderr(output.try_clone()?);
-        }
+        command.set_up(&mut supervisor)?;
         let child = supervisor
             .arg0(supervise::NAME)
             .arg(supervise::ARGUMENT)

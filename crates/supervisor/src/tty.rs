@@ -4,10 +4,8 @@ use std::fs::File;
 use std::io;
 
 use nix::sys::signal::{SigSet, SigmaskHow, Signal};
-use rustix::process::{Pid, getpid};
+use rustix::process::Pid;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr, tcsetpgrp};
-
-use crate::linux::process::{Process, Table, own_group, own_session};
 
 /// The terminal of this session, whatever stdin is.
 pub(crate) const CONTROLLING: &str = "/dev/tty";
@@ -45,7 +43,7 @@ impl Tty {
         Some(Self {
             device,
             modes,
-            own_group: Pid::from_raw(own_group())?,
+            own_group: Pid::from_raw(nix::unistd::getpgrp().as_raw())?,
             given: false,
         })
     }
@@ -61,6 +59,7 @@ impl Tty {
     }
 
     /// The command has taken it, or will before it starts.
+    #[cfg(target_os = "linux")]
     pub(crate) fn taken(&mut self) {
         self.given = true;
     }
@@ -85,44 +84,5 @@ impl Tty {
     pub(crate) fn restore(&self) {
         let _result =
             while_ttou_blocked(|| tcsetattr(&self.device, OptionalActions::Drain, &self.modes));
-    }
-}
-
-/// The job that this process belongs to: its process group.
-#[derive(Debug)]
-pub(crate) struct Job {
-    table: Table,
-    group: i32,
-}
-
-impl Job {
-    pub(crate) fn own() -> io::Result<Self> {
-        Ok(Self {
-            table: Table::read()?,
-            group: own_group(),
-        })
-    }
-
-    fn members(&self) -> impl Iterator<Item = &Process> {
-        self.table
-            .all()
-            .filter(|process| process.group == self.group && !process.zombie)
-    }
-
-    /// Whether it contains only this process and what it started itself: no pipeline, no script.
-    pub(crate) fn is_alone(&self) -> bool {
-        let own = getpid().as_raw_pid();
-        let below = self.table.below(own, |_| true);
-        self.members()
-            .all(|member| member.id.pid == own || below.contains(member))
-    }
-
-    /// Whether somebody, a shell, could continue it after a stop: some ancestor is in the same session and
-    /// another group.
-    pub(crate) fn is_controlled(&self) -> bool {
-        let session = own_session();
-        self.members()
-            .filter_map(|member| self.table.get(member.parent))
-            .any(|parent| parent.session == session && parent.group != self.group)
     }
 }

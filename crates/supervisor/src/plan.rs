@@ -2,7 +2,7 @@
 
 use crate::Limits;
 
-/// The supervisor's deadlines. All instants are microseconds of `CLOCK_BOOTTIME`.
+/// The supervisor's deadlines. All instants are microseconds of [`boot_clock`].
 #[derive(Debug)]
 pub(crate) struct Plan {
     limits: Limits,
@@ -57,7 +57,8 @@ impl Plan {
         self.ending(limits.kill_at);
     }
 
-    /// The caller is gone.
+    /// The caller is gone. Only the supervisor of Linux outlives it.
+    #[cfg(target_os = "linux")]
     pub(crate) fn abandon(&mut self, now: i64) {
         self.ending(now.saturating_add(self.grace).min(self.limits.kill_at));
     }

@@ -1,0 +1,46 @@
+//! The job of this process, as a shell sees it.
+
+use std::io;
+
+use rustix::process::getpid;
+
+use crate::linux::process::{Process, Table, own_group, own_session};
+
+/// The job that this process belongs to: its process group.
+#[derive(Debug)]
+pub(crate) struct Job {
+    table: Table,
+    group: i32,
+}
+
+impl Job {
+    pub(crate) fn own() -> io::Result<Self> {
+        Ok(Self {
+            table: Table::read()?,
+            group: own_group(),
+        })
+    }
+
+    fn members(&self) -> impl Iterator<Item = &Process> {
+        self.table
+            .all()
+            .filter(|process| process.group == self.group && !process.zombie)
+    }
+
+    /// Whether it contains only this process and what it started itself: no pipeline, no script.
+    pub(crate) fn is_alone(&self) -> bool {
+        let own = getpid().as_raw_pid();
+        let below = self.table.below(own, |_| true);
+        self.members()
+            .all(|member| member.id.pid == own || below.contains(member))
+    }
+
+    /// Whether somebody, a shell, could continue it after a stop: some ancestor is in the same session and
+    /// another group.
+    pub(crate) fn is_controlled(&self) -> bool {
+        let session = own_session();
+        self.members()
+            .filter_map(|member| self.table.get(member.parent))
+            .any(|parent| parent.session == session && parent.group != self.group)
+    }
+}

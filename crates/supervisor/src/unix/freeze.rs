@@ -1,0 +1,56 @@
+//! Stops a command for a while, and continues it as it was.
+
+use rustix::process::Signal as Number;
+
+use crate::Signal;
+use crate::unix::ps::{Process, Sent};
+
+/// Processes that are to be stopped.
+#[derive(Debug, Default)]
+pub(crate) struct Freeze {
+    /// The processes that this stopped, parents first. Those that a user stopped stay as they are.
+    stopped: Vec<Process>,
+    /// Signals that would wake a stopped process, or that it would lose.
+    held_back: Vec<Signal>,
+    complete: bool,
+}
+
+impl Freeze {
+    /// Stops the running ones of `members`. True the first time that all that can be stopped are stopped.
+    pub(crate) fn stop(&mut self, members: &[Process]) -> bool {
+        let mut running = 0;
+        for process in members.iter().filter(|process| !process.stopped) {
+            if process.send(&[Number::STOP]) == Sent::Delivered {
+                running += 1;
+                if !self.stopped.iter().any(|before| before.id == process.id) {
+                    self.stopped.push(process.clone());
+                }
+            }
+        }
+        running == 0 && !std::mem::replace(&mut self.complete, true)
+    }
+
+    /// Whether every process was stopped.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.complete
+    }
+
+    /// Keeps a signal for later if it would wake the stopped processes or be lost when they continue. Others
+    /// wait in the kernel.
+    pub(crate) fn holds_back(&mut self, signal: Signal) -> bool {
+        let holds_back = matches!(signal, Signal::CONT | Signal::TSTP);
+        if holds_back {
+            self.held_back.push(signal);
+        }
+        holds_back
+    }
+
+    /// Continues all processes that this stopped, children before their parents. Returns the signals that were
+    /// held back.
+    pub(crate) fn thaw(self) -> Vec<Signal> {
+        for process in self.stopped.iter().rev() {
+            process.send(&[Number::CONT]);
+        }
+        self.held_back
+    }
+}

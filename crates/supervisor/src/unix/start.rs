@@ -1,0 +1,73 @@
+//! How a command is started.
+
+use std::ffi::OsStr;
+use std::io::{self, ErrorKind};
+use std::os::unix::process::CommandExt as _;
+
+use boot_clock::now;
+use rustix::process::Pid;
+
+use crate::plan::Plan;
+use crate::tty::Tty;
+use crate::unix::job::Job;
+use crate::unix::lifeline::Lifeline;
+use crate::unix::running::Running;
+use crate::unix::terminal::JobControl;
+use crate::{Command, Exit, Limits, StartError, Terminal, not_run};
+
+#[cfg(not(target_os = "linux"))]
+impl Command {
+    /// Starts the command with `limits`. Needs a tokio runtime with I/O and time, of any kind.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`] says what failed; nothing of the command runs then. A command that does not exist or
+    /// can't be executed is not an error here: the command then has the exit code 127 or 126.
+    pub async fn start(self, limits: Limits) -> Result<Running, StartError> {
+        start(&self, limits)
+    }
+}
+
+/// Starts `command` as the leader of a process group.
+pub(crate) fn start(command: &Command, limits: Limits) -> Result<Running, StartError> {
+    let (program, arguments) = command.argv.split_first().ok_or(StartError::NoCommand)?;
+    let grace = i64::try_from(command.grace.as_micros()).unwrap_or(i64::MAX);
+    let mut plan = Plan::new(limits, grace);
+    if plan.due(now()).is_some() {
+        return Err(StartError::TooLate);
+    }
+    let tty = (command.terminal == Terminal::Auto)
+        .then(Tty::open)
+        .flatten();
+    let foreground =
+        tty.as_ref().is_some_and(Tty::is_ours) && Job::own().is_ok_and(|job| job.is_alone());
+    let mut process = std::process::Command::new(program);
+    process.args(arguments).process_group(0);
+    command.set_up(&mut process).map_err(StartError::Spawn)?;
+    let (lifeline, other_end) = Lifeline::new().map_err(StartError::Spawn)?;
+    let child = process.spawn();
+    drop(other_end);
+    let child = match child {
+        Ok(child) => child,
+        Err(error) if is_of_system(&error) => return Err(StartError::Spawn(error)),
+        Err(error) => return Ok(not_run(command, program, &error)),
+    };
+    let group = Pid::from_child(&child);
+    let job = JobControl::new(group, tty, foreground);
+    Running::new(group, plan, job, lifeline).map_err(StartError::Spawn)
+}
+
+/// Whether no process could be created, whatever the command is.
+fn is_of_system(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::OutOfMemory)
+}
+
+/// A command that has ended already, because it can't be executed.
+fn not_run(command: &Command, program: &OsStr, error: &io::Error) -> Running {
+    // If stderr is closed, the error can't be reported.
+    let _result = match &command.output {
+        Some(output) => not_run::report(&mut &**output, program, error),
+        None => not_run::report(&mut io::stderr(), program, error),
+    };
+    Running::not_run(Exit::Code(not_run::code(error)))
+}

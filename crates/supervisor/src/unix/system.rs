@@ -1,0 +1,72 @@
+//! What is only used where this is the implementation.
+
+use std::ffi::OsString;
+use std::io;
+use std::process::ExitCode;
+
+use crate::listeners::Listeners;
+use crate::unix::ignored::ignores_hang_up;
+use crate::{Signal, StartError};
+
+/// Not a supervisor: this system has none.
+pub fn entry(_arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
+    None
+}
+
+/// Whether commands can be run here.
+///
+/// # Errors
+///
+/// None on this system.
+pub fn check() -> Result<(), StartError> {
+    Ok(())
+}
+
+/// Does nothing on this system.
+pub fn kill_tree(_child: u32) {}
+
+/// The signals that a user sends to this process and means for its command too: INT, TERM, HUP, QUIT, USR1,
+/// USR2, TSTP and CONT.
+///
+/// HUP stays ignored if this process was started to ignore it, as by `nohup`. After the first `Signals`, none of the
+/// others has its default effect on this process any more, even after this is dropped.
+#[derive(Debug)]
+pub struct Signals(Listeners);
+
+impl Signals {
+    /// Starts to listen. Needs a tokio runtime with I/O.
+    ///
+    /// # Errors
+    ///
+    /// If the system refuses.
+    pub fn new() -> io::Result<Self> {
+        let ignored = ignores_hang_up();
+        Listeners::new(|signal| signal == Signal::HUP && ignored).map(Self)
+    }
+
+    /// The next signal. Dropping the future loses none.
+    pub async fn next(&mut self) -> Signal {
+        self.0.next().await
+    }
+}
+
+/// The signals that this process ignores: this system doesn't show them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ignored(std::convert::Infallible);
+
+impl Ignored {
+    /// Those of this moment.
+    ///
+    /// # Errors
+    ///
+    /// Always.
+    pub fn now() -> io::Result<Self> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Whether `signal` is one of them.
+    #[must_use]
+    pub fn has(self, _signal: Signal) -> bool {
+        match self.0 {}
+    }
+}

@@ -1,0 +1,33 @@
+//! Windows: the command is a job object, and this process itself keeps its limits.
+//!
+//! Windows ends a job with everything in it at once, also when this process ends, however that happens. It cannot ask
+//! a process to end, or stop it for a while.
+
+mod running;
+mod signals;
+mod start;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use crate::StartError;
+
+pub use self::running::Running;
+pub use self::signals::Signals;
+
+/// Not a supervisor: this system has none.
+pub fn entry(_arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
+    None
+}
+
+/// Whether commands can be run here.
+///
+/// # Errors
+///
+/// None on this system.
+pub fn check() -> Result<(), StartError> {
+    Ok(())
+}
+
+/// Does nothing on this system.
+pub fn kill_tree(_child: u32) {}

@@ -1,0 +1,42 @@
+//! How a command is started.
+
+use std::io;
+
+use boot_clock::now;
+use process_wrap::tokio::{CommandWrap, JobObject, KillOnDrop};
+
+use crate::windows::Running;
+use crate::{Command, Exit, Limits, StartError, not_run};
+
+impl Command {
+    /// Starts the command with `limits`. Needs a tokio runtime with time, of any kind.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`] says what failed; nothing of the command runs then. A command that does not exist or
+    /// can't be executed is not an error here: the command then has the exit code 127 or 126.
+    pub async fn start(self, limits: Limits) -> Result<Running, StartError> {
+        let (program, arguments) = self.argv.split_first().ok_or(StartError::NoCommand)?;
+        if now() >= limits.term_at.min(limits.kill_at) {
+            return Err(StartError::TooLate);
+        }
+        let mut process = std::process::Command::new(program);
+        process.args(arguments);
+        self.set_up(&mut process).map_err(StartError::Spawn)?;
+        let job = CommandWrap::from(tokio::process::Command::from(process))
+            .wrap(KillOnDrop)
+            .wrap(JobObject)
+            .spawn();
+        match job {
+            Ok(job) => Ok(Running::new(job, limits)),
+            Err(error) => {
+                // If stderr is closed, the error can't be reported.
+                let _result = match &self.output {
+                    Some(output) => not_run::report(&mut &**output, program, &error),
+                    None => not_run::report(&mut io::stderr(), program, &error),
+                };
+                Ok(Running::not_run(Exit::Code(not_run::code(&error))))
+            }
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Windows.
+
+use std::future::pending;
+use std::io;
+use std::path::Path;
+
+use tokio::signal::windows::{ctrl_break, ctrl_c, ctrl_close, ctrl_shutdown};
+
+/// Always empty: on Windows the variable `USERNAME` is set.
+pub(crate) fn account() -> String {
+    "unknown".to_owned()
+}
+
+/// Does nothing: early input counts on these systems.
+pub(crate) fn discard_typed(_stdin: &io::Stdin) {}
+
+/// The modes of the terminal. On this platform, dialoguer does not change them.
+pub(crate) struct TerminalModes;
+
+impl TerminalModes {
+    pub(crate) fn now(_stdin: &io::Stdin) -> Self {
+        Self
+    }
+
+    pub(crate) fn restore(&self, _stdin: &io::Stdin) {}
+}
+
+/// Whether `file` exists, perhaps with the extension that nobody types. Nothing else can be checked without running it.
+pub(crate) fn is_executable(file: &Path) -> bool {
+    let mut with_extension = file.as_os_str().to_owned();
+    with_extension.push(".exe");
+    file.is_file() || Path::new(&with_extension).is_file()
+}
+
+/// Completes at Ctrl-C.
+pub(crate) async fn interrupted() {
+    match ctrl_c() {
+        Ok(mut listener) => drop(listener.recv().await),
+        Err(_) => pending().await,
+    }
+}
+
+/// Completes if Windows shuts down.
+pub(crate) async fn terminated() {
+    match ctrl_shutdown() {
+        Ok(mut listener) => drop(listener.recv().await),
+        Err(_) => pending().await,
+    }
+}
+
+/// Completes if the console is closed.
+pub(crate) async fn hung_up() {
+    match ctrl_close() {
+        Ok(mut listener) => drop(listener.recv().await),
+        Err(_) => pending().await,
+    }
+}
+
+/// Completes at Ctrl-Break.
+pub(crate) async fn quit() {
+    match ctrl_break() {
+        Ok(mut listener) => drop(listener.recv().await),
+        Err(_) => pending().await,
+    }
+}
