@@ -145,13 +145,18 @@ pub(crate) fn warning(node: &str, problem: &str, end: Instant, now: Now) -> Stri
     )
 }
 
-/// The command was stopped, and has until `end`.
-pub(crate) fn stopped(end: Instant, now: Now) -> String {
-    format!(
-        "stopped: the lock is no longer renewed. Unless you continue with `fg` or `bg`, the command will \
-         be ended at {}",
-        clock(end, now.latest)
-    )
+/// The command was stopped, and has until `end`. `is_ended` says whether it is ended then even if it is still stopped.
+pub(crate) fn stopped(end: Instant, now: Now, is_ended: bool) -> String {
+    let end = clock(end, now.latest);
+    match is_ended {
+        true => format!(
+            "stopped: the lock is no longer renewed. Unless you continue with `fg` or `bg`, the command will be ended at {end}"
+        ),
+        false => format!(
+            "stopped: the lock is no longer renewed. Continue with `fg` or `bg` before {end}: after that, the command is \
+             ended as soon as it continues"
+        ),
+    }
 }
 
 /// The processes that a command left running.

@@ -1,10 +1,10 @@
-//! The clock of all deadlines: nobody can set it, and it also runs while the machine sleeps.
+//! The clock of all deadlines: nobody can set it, and on Linux, macOS and Windows it also counts sleep.
 //!
-//! One process measures all its deadlines with it. Values of different machines, or on Windows of different
-//! processes, have nothing to do with each other.
+//! One process measures all its deadlines with it. Do not compare values of different machines or, on Windows, of
+//! different processes.
 #![warn(missing_docs)]
 
-/// Now, in microseconds.
+/// Now, in microseconds since an arbitrary start.
 #[must_use]
 pub fn now() -> i64 {
     system::now()
@@ -16,7 +16,7 @@ mod system {
 
     #[cfg(target_os = "linux")]
     const CLOCK: ClockId = ClockId::Boottime;
-    /// On macOS it also runs while the machine sleeps; on other systems perhaps not.
+    /// On macOS, it also counts sleep. Other systems may not count it.
     #[cfg(not(target_os = "linux"))]
     const CLOCK: ClockId = ClockId::Monotonic;
 

@@ -2,7 +2,9 @@
 //! runs its daemon, and the others stand by.
 
 #[cfg(not(target_os = "linux"))]
-compile_error!("lease-elect needs Linux: only there a daemon ends even if lease-elect is killed");
+compile_error!(
+    "lease-elect supports only Linux: elsewhere, a stopped or killed lease-elect may not end its daemon in time"
+);
 
 mod args;
 mod campaign;

@@ -24,8 +24,8 @@ pub enum Event {
     /// The command has ended and left this many processes behind. They have been asked to end and
     /// will be killed after the grace.
     Left(usize),
-    /// Something that the command started has left its process group and still runs: it counts as unkillable. Not on
-    /// Linux, where it is ended too, nor on Windows, where nothing leaves a job.
+    /// A process that the command started has left its process group and still runs. It counts as unkillable. Never on
+    /// Linux, which ends it too, or on Windows, where nothing can leave a job object.
     LeftGroup,
     /// The supervisor was killed, or didn't act by the deadline. Its command dies with it, and this
     /// process ends the rest.

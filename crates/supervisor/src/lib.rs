@@ -4,12 +4,12 @@
 //!
 //! | | Linux | macOS, other Unix | Windows |
 //! | --- | --- | --- | --- |
-//! | who keeps the deadline | the supervisor, a process of its own | the caller | the caller |
+//! | what enforces the deadline | the supervisor, a process of its own | the caller | the caller |
 //! | what is ended | all descendants | the process group, and all descendants that can be found | the job object: all descendants |
 //! | asked to end first (TERM) | yes | yes | no: killed at the first limit |
 //! | the caller is killed | the command is ended | **the command continues** | the command is killed |
-//! | the caller is stopped | the command is ended in time | **nothing is ended** | **nothing is ended** |
-//! | stopped for a while ([`Running::freeze`]) | yes | yes | **no** |
+//! | the caller is stopped | the command is ended by the deadline | **not until the caller continues** | **not until the caller continues** |
+//! | can be frozen ([`Running::freeze`]) | yes | yes | **no** |
 //!
 //! # Linux
 //!
@@ -32,14 +32,14 @@
 //!
 //! # macOS and other Unix systems
 //!
-//! The command is a process group. A descendant outside of the group is found if its parents are alive. One whose parent
-//! has ended, such as a daemon, is not found and continues. [`Event::LeftGroup`] reports it, if it has not closed the
-//! files that it inherited.
+//! The command is a process group. A descendant outside the group is found only while its parent is alive, or if it was
+//! found before. A daemon is not found and continues. [`Event::LeftGroup`] reports it, if it has not closed the files
+//! that it inherited.
 //!
 //! # Windows
 //!
-//! The command is a job object that nothing can leave. Windows kills it when the caller ends. The command itself gets
-//! Ctrl-C and the other events of the console.
+//! The command runs in a job object, which no process can leave. Windows kills the job object when the caller ends.
+//! Console events such as Ctrl-C reach the command directly.
 //!
 //! # Example
 //!

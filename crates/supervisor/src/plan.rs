@@ -1,8 +1,8 @@
-//! What the supervisor does when. It is pure, so tests can try every order of events.
+//! When a command is asked to end, and when it is killed. It is pure, so tests can try every order of events.
 
 use crate::Limits;
 
-/// The supervisor's deadlines. All instants are microseconds of [`boot_clock`].
+/// The deadlines of one command. All instants are microseconds of [`boot_clock`].
 #[derive(Debug)]
 pub(crate) struct Plan {
     limits: Limits,

@@ -31,7 +31,7 @@ pub fn stop(grace: Duration) -> Duration {
 /// If the command can't be started. A lease that was lost before the start is not an error.
 ///
 /// # Caveats
-/// Dropping the future ends the command in the background: TERM at once, KILL after the grace.
+/// Dropping the future ends the command, as dropping [`Running`] does.
 pub async fn run(
     held: &[HeldLease],
     command: Command,

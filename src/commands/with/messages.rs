@@ -7,6 +7,7 @@ use maintenance_lease::protocol::Now;
 use maintenance_lease::{HeldState, Lost, NodeLease};
 use under_lease::{Progress, Stage};
 
+use crate::platform::ENDS_STOPPED_COMMANDS;
 use crate::run::session::Session;
 use crate::ui::Terminal;
 use crate::words::{loss, with};
@@ -46,7 +47,8 @@ impl<'a> Messages<'a> {
             Progress::Resumed => terminal.remark(with::RESUMED),
             Progress::Stopped(left) => {
                 let now = self.now();
-                terminal.warn(loss::stopped(now.latest + left.into(), now));
+                let end = now.latest + left.into();
+                terminal.warn(loss::stopped(end, now, ENDS_STOPPED_COMMANDS));
             }
             Progress::Left(processes) => terminal.remark(loss::left(processes)),
             Progress::LeftGroup => terminal.warn(with::LEFT_GROUP),

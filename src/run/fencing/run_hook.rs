@@ -1,6 +1,6 @@
 //! Runs a hook under the supervisor, to end all of its processes whatever happens to it or to us.
 
-use std::io::{ErrorKind, PipeReader, Read as _};
+use std::io::{self, ErrorKind, PipeReader, Read as _};
 use std::pin::pin;
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ pub(super) async fn run(
     let mut signals = Signals::new().context(HOOK_NOT_RUN)?;
     let (reader, writer) = std::io::pipe().context(HOOK_NOT_RUN)?;
     let mut output = Output {
-        chunks: chunks_of(reader),
+        chunks: chunks_of(reader).context(HOOK_NOT_RUN)?,
         terminal,
         kept: Vec::new(),
         is_over: false,
@@ -134,9 +134,9 @@ fn limits(begun: BootInstant, limit: Duration) -> Limits {
 
 /// What can be read from `pipe`, piece by piece. It is read by a thread, because not every system can wait for a pipe
 /// otherwise. If a process that could not be ended keeps the pipe open, the thread lasts as long as this process.
-fn chunks_of(mut pipe: PipeReader) -> Receiver<Vec<u8>> {
+fn chunks_of(mut pipe: PipeReader) -> io::Result<Receiver<Vec<u8>>> {
     let (sender, receiver) = channel(1);
-    std::thread::spawn(move || {
+    std::thread::Builder::new().spawn(move || {
         let mut buffer = [0; 4096];
         loop {
             match pipe.read(&mut buffer) {
@@ -145,8 +145,8 @@ fn chunks_of(mut pipe: PipeReader) -> Receiver<Vec<u8>> {
                 _ => break,
             }
         }
-    });
-    receiver
+    })?;
+    Ok(receiver)
 }
 
 /// The output of a hook.

@@ -13,6 +13,8 @@ pub(crate) struct Freeze {
     /// Signals that would wake a stopped process, or that it would lose.
     held_back: Vec<Signal>,
     complete: bool,
+    /// The group was stopped, because its processes could not be listed.
+    group: bool,
 }
 
 impl Freeze {
@@ -28,6 +30,17 @@ impl Freeze {
             }
         }
         running == 0 && !std::mem::replace(&mut self.complete, true)
+    }
+
+    /// The processes could not be listed: the group is stopped instead. True the first time.
+    pub(crate) fn stop_group(&mut self) -> bool {
+        self.group = true;
+        !std::mem::replace(&mut self.complete, true)
+    }
+
+    /// Whether the group was stopped as a whole.
+    pub(crate) fn is_of_group(&self) -> bool {
+        self.group
     }
 
     /// Whether every process was stopped.

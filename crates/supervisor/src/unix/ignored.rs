@@ -1,13 +1,13 @@
-//! Whether this process was started to ignore a signal, as by `nohup`.
+//! Whether SIGHUP was ignored when this process started, as by `nohup`.
 
 use std::process::{Command, Stdio};
 
-/// A shell that sends itself SIGHUP, and ends well if it ignores that.
+/// A shell that sends itself SIGHUP, and exits with 0 if it ignores it.
 const PROBE: [&str; 3] = ["/bin/sh", "-c", "kill -HUP $$"];
 
-/// Whether this process ignores SIGHUP: then its children do too. Only before something listens to it: a new process
-/// ignores no signal that its parent catches.
-pub(crate) fn ignores_hang_up() -> bool {
+/// Whether this process ignores SIGHUP: then its children do too. Call it before a handler is installed: a child does
+/// not inherit the handler, so it would not ignore the signal.
+pub(crate) fn ignores_sighup() -> bool {
     succeeds(&PROBE)
 }
 

@@ -7,7 +7,8 @@ use crate::unix::ps::{Identity, Process};
 /// The processes of a command, as far as they can be found.
 #[derive(Debug)]
 pub(crate) struct Members {
-    group: i32,
+    /// `None` once the command has ended and its group was empty: then the number may become that of another group.
+    group: Option<i32>,
     /// Those found so far. They stay members if their parents end.
     known: HashSet<Identity>,
 }
@@ -15,16 +16,26 @@ pub(crate) struct Members {
 impl Members {
     pub(crate) fn new(group: i32) -> Self {
         Self {
-            group,
+            group: Some(group),
             known: HashSet::new(),
         }
     }
 
+    /// Whether signals for the group are sent to the command.
+    pub(crate) fn has_group(&self) -> bool {
+        self.group.is_some()
+    }
+
+    /// Whether `process` gets the signals for the group.
+    pub(crate) fn is_in_group(&self, process: &Process) -> bool {
+        self.group == Some(process.group)
+    }
+
     /// The living ones, parents before their children: those in the group, those found before, and all their
-    /// descendants.
-    pub(crate) fn among(&mut self, processes: &[Process]) -> Vec<Process> {
+    /// descendants. `exited` says whether the command was waited for before they were listed.
+    pub(crate) fn among(&mut self, processes: &[Process], exited: bool) -> Vec<Process> {
         let is_root =
-            |process: &&Process| process.group == self.group || self.known.contains(&process.id);
+            |process: &&Process| self.is_in_group(process) || self.known.contains(&process.id);
         let mut found: Vec<Process> = processes.iter().filter(is_root).cloned().collect();
         let mut pids: HashSet<i32> = found.iter().map(|process| process.id.pid).collect();
         let mut next = 0;
@@ -36,6 +47,9 @@ impl Members {
                 }
             }
             next += 1;
+        }
+        if exited && !found.iter().any(|process| self.is_in_group(process)) {
+            self.group = None;
         }
         found.retain(|process| !process.zombie);
         self.known

@@ -1,18 +1,17 @@
-//! macOS and other Unix systems: the command is a process group, and this process keeps its limits.
+//! macOS and other Unix systems: the command is a process group, and this process enforces its limits.
 //!
-//! There is no sub-reaper and no `/proc`. So what is ended is the process group of the command, and what descends
-//! from it when it is ended, as `ps` shows. A process that has left the group, and whose parent has ended, can't be
-//! found. It is noticed if it kept its files open: see [`crate::Event::LeftGroup`].
+//! Without a sub-reaper and `/proc`, only the group, and the descendants that `ps` shows, can be ended. A process that
+//! has left the group, and whose parent has ended, is not found: see [`crate::Event::LeftGroup`].
 
 mod freeze;
 mod ignored;
+mod inherited_pipe;
 mod job;
-mod lifeline;
+mod job_control;
 mod members;
 mod ps;
 mod running;
 mod start;
-mod terminal;
 #[cfg(test)]
 mod tests;
 

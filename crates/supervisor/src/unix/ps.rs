@@ -1,12 +1,19 @@
 //! Processes as `ps` shows them.
 
-use std::io;
+use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+use std::{io, thread};
 
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, getpid, kill_process};
+use tokio::sync::oneshot;
 
 const PS: &str = "/bin/ps";
+
+/// How long [`processes`] waits for the list.
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// One process at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,18 +42,39 @@ pub(crate) enum Sent {
     Refused,
 }
 
-/// All processes, at nearly one moment.
+/// All processes, at nearly one moment. Waits at most a second.
 pub(crate) fn processes() -> io::Result<Vec<Process>> {
+    let (sender, receiver) = mpsc::channel();
+    thread::Builder::new().spawn(move || sender.send(list()))?;
+    let listed = receiver.recv_timeout(TIMEOUT);
+    listed.map_err(|_| io::ErrorKind::TimedOut)?
+}
+
+/// The same without waiting. It is listed by a thread that nothing waits for, because `ps` may hang. The channel is
+/// closed if there is no thread.
+pub(crate) fn scan() -> oneshot::Receiver<io::Result<Vec<Process>>> {
+    let (sender, receiver) = oneshot::channel();
+    let _started = thread::Builder::new().spawn(move || sender.send(list()));
+    receiver
+}
+
+fn list() -> io::Result<Vec<Process>> {
+    let columns = ["pid=", "ppid=", "pgid=", "stat=", "lstart="];
     let output = Command::new(PS)
-        .args(["-A", "-o", "pid=,ppid=,pgid=,stat=,lstart="])
+        .arg("-A")
+        .args(columns.into_iter().flat_map(|column| ["-o", column]))
         .stdin(Stdio::null())
         .stderr(Stdio::null())
+        // Ctrl-C and Ctrl-Z are not meant for it.
+        .process_group(0)
         .output()?;
     let text = String::from_utf8_lossy(&output.stdout);
     let processes: Vec<Process> = text.lines().filter_map(Process::parse).collect();
-    match processes.is_empty() {
-        true => Err(io::Error::other(format!("{PS} shows no processes"))),
-        false => Ok(processes),
+    let own = getpid().as_raw_pid();
+    // A list that is cut short must not be taken for a whole one.
+    match output.status.success() && processes.iter().any(|process| process.id.pid == own) {
+        true => Ok(processes),
+        false => Err(io::Error::other(format!("{PS} did not list the processes"))),
     }
 }
 

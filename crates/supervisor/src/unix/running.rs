@@ -5,28 +5,37 @@ use std::io;
 use std::time::Duration;
 
 use boot_clock::now;
-use rustix::process::{Pid, Signal as Number, WaitOptions, kill_process_group, waitpid};
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::task::{JoinHandle, spawn_blocking};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal as Number, WaitOptions, kill_process_group, test_kill_process_group, waitpid,
+};
+use tokio::sync::oneshot;
 
 use crate::plan::{Due, Plan};
 use crate::unix::freeze::Freeze;
-use crate::unix::lifeline::Lifeline;
+use crate::unix::inherited_pipe::InheritedPipe;
+use crate::unix::job_control::JobControl;
 use crate::unix::members::Members;
-use crate::unix::ps::{Process, Sent, processes};
-use crate::unix::terminal::JobControl;
+use crate::unix::ps::{Process, Sent, scan};
 use crate::{Ended, Event, Exit, Limits, Signal};
 
-/// The pauses between two looks at the processes, in microseconds.
+/// The pauses between two lists of the processes, in microseconds.
 const FIRST_PAUSE: i64 = 10_000;
 const LONGEST_PAUSE: i64 = 200_000;
 
 /// How long killed processes may take to disappear. Only those that hang in the kernel take so long.
 const SETTLE: i64 = 5_000_000;
 
-/// How long the lifeline may be held by something that can't be found: a helper that this process starts at the same
-/// moment as the command has it until the helper ends.
-const LIFELINE_SETTLE: i64 = 1_000_000;
+/// How long to wait until the inherited pipe closes if no process is found. A child that was started at the same moment
+/// may have inherited it.
+const PIPE_SETTLE: i64 = 1_000_000;
+
+/// How long a list of the processes may take.
+const SCAN_TIMEOUT: i64 = 2_000_000;
+
+/// How long a signal for the group waits for such a list. A process whose parent the signal ends could not be found
+/// afterwards.
+const PATIENCE: i64 = 200_000;
 
 /// How long to sleep at most: the runtime's clock stands still while the machine sleeps, and the limits don't.
 const LONGEST_SLEEP: i64 = 1_000_000;
@@ -54,27 +63,29 @@ impl Running {
         command: Pid,
         plan: Plan,
         job: JobControl,
-        lifeline: Lifeline,
-    ) -> io::Result<Self> {
-        Ok(Self {
+        pipe: InheritedPipe,
+        children: tokio::signal::unix::Signal,
+    ) -> Self {
+        Self {
             state: State::Running(Box::new(Group {
                 id: command,
                 plan,
                 job,
-                lifeline,
-                held_until: None,
-                children: signal(SignalKind::child())?,
+                pipe,
+                open_until: None,
+                children,
                 exited: false,
                 members: Members::new(command.as_raw_pid()),
-                ask: false,
+                pending: None,
                 give_up_at: None,
                 freeze: None,
-                look: None,
-                look_at: i64::MIN,
+                scan: None,
+                scan_until: i64::MAX,
+                next_scan_at: i64::MIN,
                 pause: FIRST_PAUSE,
             })),
             events: VecDeque::new(),
-        })
+        }
     }
 
     /// A command that was not run.
@@ -131,7 +142,7 @@ impl Running {
             && group.plan.running()
         {
             group.freeze = Some(Freeze::default());
-            group.look_soon();
+            group.scan_soon();
         }
     }
 
@@ -142,6 +153,10 @@ impl Running {
             return;
         };
         let was_complete = freeze.is_complete();
+        if freeze.is_of_group() {
+            group.send(Number::CONT);
+        }
+        group.scan_soon();
         for signal in freeze.thaw() {
             group.pass_on(signal);
         }
@@ -185,7 +200,7 @@ impl Running {
     ///
     /// # Errors
     ///
-    /// Only if the system refuses a wait. Drop this then.
+    /// If waiting for the command fails. Then drop this.
     pub async fn next(&mut self) -> io::Result<Event> {
         loop {
             if let Some(event) = self.events.pop_front() {
@@ -195,7 +210,7 @@ impl Running {
                 State::Running(group) => group,
                 State::Ended(over) => return Ok(Event::Ended(*over)),
             };
-            let mut over = group.turn(&mut self.events)?;
+            let mut over = group.apply_due(&mut self.events)?;
             if over.is_none() && self.events.is_empty() {
                 over = group.wait(&mut self.events).await;
             }
@@ -214,26 +229,36 @@ struct Group {
     id: Pid,
     plan: Plan,
     job: JobControl,
-    lifeline: Lifeline,
-    /// When something that holds the lifeline is reported, although nothing is found.
-    held_until: Option<i64>,
+    pipe: InheritedPipe,
+    /// When to report an open pipe although no process is found.
+    open_until: Option<i64>,
     children: tokio::signal::unix::Signal,
     /// The command was waited for. Its group keeps the number as long as there is a process in it.
     exited: bool,
     members: Members,
-    /// Those outside of the group have to be asked to end.
-    ask: bool,
+    /// What must be sent to the members.
+    pending: Option<Pending>,
     /// When to stop waiting for killed processes.
     give_up_at: Option<i64>,
     freeze: Option<Freeze>,
-    look: Option<JoinHandle<io::Result<Vec<Process>>>>,
-    look_at: i64,
+    scan: Option<oneshot::Receiver<io::Result<Vec<Process>>>>,
+    /// When to stop waiting for it.
+    scan_until: i64,
+    next_scan_at: i64,
     pause: i64,
+}
+
+/// Signals for the members, which are sent once the processes are listed.
+#[derive(Debug)]
+struct Pending {
+    signals: &'static [Number],
+    /// When the group gets them in any case; `None`: it has got them.
+    group_at: Option<i64>,
 }
 
 impl Group {
     /// Does what is due now.
-    fn turn(&mut self, events: &mut VecDeque<Event>) -> io::Result<Option<Ended>> {
+    fn apply_due(&mut self, events: &mut VecDeque<Event>) -> io::Result<Option<Ended>> {
         self.reap(events)?;
         let now = now();
         if self.freeze.is_some() {
@@ -243,88 +268,111 @@ impl Group {
         if self.plan.ran_out() {
             events.push_back(Event::OutOfTime);
         }
-        match due {
-            // The group first: nothing may delay its end.
-            Some(Due::Ask) => {
-                // A process that is asked to end must run for that.
-                self.freeze = None;
-                self.send(Number::TERM);
-                self.send(Number::CONT);
-                self.ask = true;
-                self.look_soon();
-            }
-            Some(Due::Kill) => {
-                self.freeze = None;
-                self.give_up_at = Some(now.saturating_add(SETTLE));
-                self.send(Number::KILL);
-                self.look_soon();
-            }
-            None => {}
+        if let Some(due) = due {
+            self.freeze = None;
+            let signals: &[Number] = match due {
+                // A stopped process cannot handle TERM.
+                Due::Ask => &[Number::TERM, Number::CONT],
+                Due::Kill => {
+                    self.give_up_at = Some(now.saturating_add(SETTLE));
+                    &[Number::KILL]
+                }
+            };
+            self.pending = Some(Pending {
+                signals,
+                group_at: Some(now.saturating_add(PATIENCE)),
+            });
+            self.scan_soon();
+        }
+        if let Some(pending) = &mut self.pending
+            && pending.group_at.is_some_and(|at| now >= at)
+        {
+            pending.group_at = None;
+            let signals = pending.signals;
+            self.send_all(signals);
         }
         if self.give_up_at.is_some_and(|at| now >= at) {
             return Ok(Some(Self::over(1)));
         }
-        if self.look.is_none() && self.must_look() && now >= self.look_at {
-            self.look_at = now.saturating_add(self.pause);
+        if self.scan.is_some() && now >= self.scan_until {
+            self.scan = None;
+            return Ok(self.scan_failed(events));
+        }
+        if self.scan.is_none() && self.needs_scan() && now >= self.next_scan_at {
+            self.next_scan_at = now.saturating_add(self.pause);
             self.pause = (self.pause * 2).min(LONGEST_PAUSE);
-            // It may hang, and the limits must not wait for it.
-            self.look = Some(spawn_blocking(processes));
+            self.scan_until = now.saturating_add(SCAN_TIMEOUT);
+            self.scan = Some(scan());
         }
         Ok(None)
     }
 
     /// Whether it must be known which processes there are.
-    fn must_look(&self) -> bool {
+    fn needs_scan(&self) -> bool {
         let must_stop = self.freeze.as_ref().is_some_and(|it| !it.is_complete());
-        self.exited || self.ask || self.plan.killing() || must_stop
+        self.exited || self.pending.is_some() || self.plan.killing() || must_stop
     }
 
-    fn look_soon(&mut self) {
-        self.look_at = i64::MIN;
+    /// Lists the processes as they are from now on.
+    fn scan_soon(&mut self) {
+        self.scan = None;
+        self.next_scan_at = i64::MIN;
         self.pause = FIRST_PAUSE;
     }
 
     /// Waits until something happens or is due.
     async fn wait(&mut self, events: &mut VecDeque<Event>) -> Option<Ended> {
-        let look_at = (self.look.is_none() && self.must_look()).then_some(self.look_at);
-        let dates = [self.plan.next(), self.give_up_at, look_at];
-        let next = dates.into_iter().flatten().min().unwrap_or(i64::MAX);
+        let next_scan_at = (self.scan.is_none() && self.needs_scan()).then_some(self.next_scan_at);
+        let scan_until = self.scan.is_some().then_some(self.scan_until);
+        let group_at = self.pending.as_ref().and_then(|pending| pending.group_at);
+        let deadlines = [
+            self.plan.next(),
+            self.give_up_at,
+            next_scan_at,
+            scan_until,
+            group_at,
+        ];
+        let next = deadlines.into_iter().flatten().min().unwrap_or(i64::MAX);
         let left = next.saturating_sub(now()).clamp(0, LONGEST_SLEEP);
-        let seen = async {
-            match &mut self.look {
-                Some(look) => look.await,
+        let scanned = async {
+            match &mut self.scan {
+                Some(scan) => scan.await,
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
             biased;
             _child = self.children.recv() => None,
-            seen = seen => {
-                self.look = None;
-                let seen = seen.map_err(io::Error::other).flatten();
-                self.seen(seen, events)
+            scanned = scanned => {
+                self.scan = None;
+                let scanned = scanned.map_err(io::Error::other).flatten();
+                self.scanned(scanned, events)
             }
             () = tokio::time::sleep(Duration::from_micros(left.unsigned_abs())) => None,
         }
     }
 
-    /// Does with the processes what has to be done with them.
-    fn seen(
+    /// Handles a new list of the processes: kills the members, sends them TERM, or stops them.
+    fn scanned(
         &mut self,
         processes: io::Result<Vec<Process>>,
         events: &mut VecDeque<Event>,
     ) -> Option<Ended> {
         let Ok(processes) = processes else {
-            return self.unseen(events);
+            return self.scan_failed(events);
         };
-        let members = self.members.among(&processes);
+        let members = self.members.among(&processes, self.exited);
+        let pending = self.pending.take();
         if self.plan.killing() {
             return self.kill(&members, events);
         }
-        if std::mem::take(&mut self.ask) {
-            let outside = |process: &&Process| process.group != self.id.as_raw_pid();
+        if let Some(pending) = pending {
+            let outside = |process: &&Process| !self.members.is_in_group(process);
             for process in members.iter().filter(outside) {
-                process.send(&[Number::TERM, Number::CONT]);
+                process.send(pending.signals);
+            }
+            if pending.group_at.is_some() {
+                self.send_all(pending.signals);
             }
         }
         if let Some(freeze) = &mut self.freeze
@@ -346,9 +394,9 @@ impl Group {
 
     /// Kills all that are left, and returns the result once none is left, or none that can be killed.
     fn kill(&mut self, members: &[Process], events: &mut VecDeque<Event>) -> Option<Ended> {
-        self.send(Number::KILL);
         let sent = members.iter().map(|process| process.send(&[Number::KILL]));
         let refused = sent.filter(|sent| *sent == Sent::Refused).count();
+        self.send(Number::KILL);
         if members.is_empty() {
             return match self.exited {
                 true => self.none_left(events),
@@ -358,17 +406,34 @@ impl Group {
         (refused == members.len()).then(|| Self::over(refused))
     }
 
-    /// There is no list of the processes. The group itself is known without one.
-    fn unseen(&mut self, events: &mut VecDeque<Event>) -> Option<Ended> {
-        self.ask = false;
+    /// The processes could not be listed. The group can be tested without a list.
+    fn scan_failed(&mut self, events: &mut VecDeque<Event>) -> Option<Ended> {
+        if let Some(pending) = self.pending.take()
+            && pending.group_at.is_some()
+        {
+            self.send_all(pending.signals);
+        }
         if self.plan.killing() {
             self.send(Number::KILL);
         }
-        let is_empty = rustix::process::test_kill_process_group(self.id).is_err();
-        match self.exited && is_empty {
-            true => self.none_left(events),
-            false => None,
+        if let Some(freeze) = &mut self.freeze
+            && freeze.stop_group()
+        {
+            self.send(Number::STOP);
+            events.push_back(Event::Frozen);
         }
+        if !self.exited {
+            return None;
+        }
+        let is_empty =
+            !self.members.has_group() || test_kill_process_group(self.id) == Err(Errno::SRCH);
+        if is_empty {
+            return self.none_left(events);
+        }
+        if self.plan.left(now()) {
+            events.push_back(Event::Left(1));
+        }
+        None
     }
 
     /// The result, if `left` are still there.
@@ -379,15 +444,15 @@ impl Group {
         }
     }
 
-    /// The result, if none can be found any more, and it is clear whether one is left.
+    /// The result when no process is found: at once if nothing has the pipe open, otherwise after [`PIPE_SETTLE`].
     fn none_left(&mut self, events: &mut VecDeque<Event>) -> Option<Ended> {
-        if !self.lifeline.is_held() {
+        if !self.pipe.has_writer() {
             return Some(Self::over(0));
         }
         let now = now();
         let until = *self
-            .held_until
-            .get_or_insert(now.saturating_add(LIFELINE_SETTLE));
+            .open_until
+            .get_or_insert(now.saturating_add(PIPE_SETTLE));
         if now < until {
             return None;
         }
@@ -416,7 +481,7 @@ impl Group {
                 };
                 self.exited = true;
                 self.job.ended(Some(exit));
-                self.look_soon();
+                self.scan_soon();
                 events.push_back(Event::Exited(exit));
             }
         }
@@ -431,7 +496,7 @@ impl Group {
         if self.job.stopped(signal) {
             events.push_back(Event::Stopped(signal));
         } else {
-            self.send(Number::CONT);
+            self.pass_on(Signal::CONT);
         }
     }
 
@@ -451,16 +516,24 @@ impl Group {
         self.plan.next().is_some_and(|at| now() >= at)
     }
 
+    fn send_all(&self, signals: &[Number]) {
+        for signal in signals {
+            self.send(*signal);
+        }
+    }
+
     fn send(&self, signal: Number) {
-        // It has ended, or belongs to another user: the next look shows it.
-        let _result = kill_process_group(self.id, signal);
+        if self.members.has_group() {
+            // It has ended, or belongs to another user: the next scan shows it.
+            let _result = kill_process_group(self.id, signal);
+        }
     }
 }
 
 impl Drop for Group {
     fn drop(&mut self) {
+        self.send(Number::KILL);
         if !self.exited {
-            self.send(Number::KILL);
             let _result = waitpid(Some(self.id), WaitOptions::NOHANG);
         }
         self.job.ended(None);

@@ -6,13 +6,14 @@ use std::os::unix::process::CommandExt as _;
 
 use boot_clock::now;
 use rustix::process::Pid;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::plan::Plan;
 use crate::tty::Tty;
+use crate::unix::inherited_pipe::InheritedPipe;
 use crate::unix::job::Job;
-use crate::unix::lifeline::Lifeline;
+use crate::unix::job_control::JobControl;
 use crate::unix::running::Running;
-use crate::unix::terminal::JobControl;
 use crate::{Command, Exit, Limits, StartError, Terminal, not_run};
 
 #[cfg(not(target_os = "linux"))]
@@ -33,9 +34,8 @@ pub(crate) fn start(command: &Command, limits: Limits) -> Result<Running, StartE
     let (program, arguments) = command.argv.split_first().ok_or(StartError::NoCommand)?;
     let grace = i64::try_from(command.grace.as_micros()).unwrap_or(i64::MAX);
     let mut plan = Plan::new(limits, grace);
-    if plan.due(now()).is_some() {
-        return Err(StartError::TooLate);
-    }
+    // Before the command can end: it is waited for even if this process was started to ignore SIGCHLD.
+    let children = signal(SignalKind::child()).map_err(StartError::Spawn)?;
     let tty = (command.terminal == Terminal::Auto)
         .then(Tty::open)
         .flatten();
@@ -44,9 +44,12 @@ pub(crate) fn start(command: &Command, limits: Limits) -> Result<Running, StartE
     let mut process = std::process::Command::new(program);
     process.args(arguments).process_group(0);
     command.set_up(&mut process).map_err(StartError::Spawn)?;
-    let (lifeline, other_end) = Lifeline::new().map_err(StartError::Spawn)?;
+    let (pipe, write_end) = InheritedPipe::new().map_err(StartError::Spawn)?;
+    if plan.due(now()).is_some() {
+        return Err(StartError::TooLate);
+    }
     let child = process.spawn();
-    drop(other_end);
+    drop(write_end);
     let child = match child {
         Ok(child) => child,
         Err(error) if is_of_system(&error) => return Err(StartError::Spawn(error)),
@@ -54,7 +57,7 @@ pub(crate) fn start(command: &Command, limits: Limits) -> Result<Running, StartE
     };
     let group = Pid::from_child(&child);
     let job = JobControl::new(group, tty, foreground);
-    Running::new(group, plan, job, lifeline).map_err(StartError::Spawn)
+    Ok(Running::new(group, plan, job, pipe, children))
 }
 
 /// Whether no process could be created, whatever the command is.

@@ -5,7 +5,7 @@ use std::io;
 use std::process::ExitCode;
 
 use crate::listeners::Listeners;
-use crate::unix::ignored::ignores_hang_up;
+use crate::unix::ignored::ignores_sighup;
 use crate::{Signal, StartError};
 
 /// Not a supervisor: this system has none.
@@ -40,7 +40,7 @@ impl Signals {
     ///
     /// If the system refuses.
     pub fn new() -> io::Result<Self> {
-        let ignored = ignores_hang_up();
+        let ignored = ignores_sighup();
         Listeners::new(|signal| signal == Signal::HUP && ignored).map(Self)
     }
 

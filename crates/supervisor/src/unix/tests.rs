@@ -85,7 +85,6 @@ async fn the_exit_code_and_the_environment_are_those_of_the_command() -> Result 
     let (events, over) = shell.events().await?;
     assert_eq!(events, [Event::Exited(Exit::Code(42))]);
     assert_eq!(over, Ended::default());
-    assert_eq!(over, Ended::default());
     assert_eq!(shell.line()?, "value");
     assert_eq!(shell.next().await?, Event::Ended(over), "also later");
     Ok(())
@@ -201,6 +200,38 @@ async fn a_child_in_a_group_of_its_own_is_ended_too() -> Result {
     Ok(())
 }
 
+/// The signal that ends its parent must not be what hides it.
+#[tokio::test]
+async fn a_child_whose_parent_ends_first_is_ended_too() -> Result {
+    for (script, grace) in [
+        // Asked to end.
+        (
+            "setsid sh -c 'echo ready; while :; do sleep 0.05; done'; :",
+            60,
+        ),
+        // Killed, because it does not end.
+        (
+            "setsid sh -c \"trap '' TERM; echo ready; while :; do sleep 0.05; done\"; :",
+            1,
+        ),
+        // Killed without being asked.
+        (
+            "setsid sh -c 'echo ready; while :; do sleep 0.05; done'; :",
+            0,
+        ),
+    ] {
+        let limits = within(SECOND, (1 + grace) * SECOND);
+        let mut shell = Shell::start(script, limits, GRACE)?;
+        assert_eq!(shell.line()?, "ready");
+        let (events, over) = shell.events().await?;
+        assert_eq!(events[0], Event::OutOfTime, "{script}");
+        assert_eq!(over, Ended::default(), "{script}");
+        // Only when all processes have ended, the output does too.
+        shell.output.read_to_end(&mut Vec::new())?;
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_process_that_left_the_group_and_its_parent_is_noticed() -> Result {
     let script =
@@ -262,6 +293,27 @@ async fn it_stands_still_until_it_is_continued() -> Result {
 }
 
 #[tokio::test]
+async fn it_stands_still_again_at_once() -> Result {
+    let script = "echo $$; while :; do sleep 0.05; echo tick; done";
+    let mut shell = Shell::start(script, Limits::NONE, GRACE)?;
+    let pid: i32 = shell.line()?.parse()?;
+    shell.running.freeze();
+    assert_eq!(shell.next().await?, Event::Frozen);
+    for _ in 0..5 {
+        shell.running.thaw();
+        shell.running.freeze();
+        assert_eq!(shell.next().await?, Event::Thawed);
+        assert_eq!(shell.next().await?, Event::Frozen);
+    }
+    let processes = crate::unix::ps::processes()?;
+    let command = processes.iter().find(|process| process.id.pid == pid);
+    assert!(command.is_some_and(|process| process.stopped));
+    shell.running.end(within(0, 0));
+    shell.events().await?;
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_stopped_command_is_killed_at_the_first_limit() -> Result {
     let script = "trap 'echo asked; exit' TERM; echo ready; while :; do sleep 0.05; done";
     let mut shell = Shell::start(script, within(2 * SECOND, 60 * SECOND), GRACE)?;
@@ -272,6 +324,17 @@ async fn a_stopped_command_is_killed_at_the_first_limit() -> Result {
     assert_eq!(events, [Event::Frozen, Event::OutOfTime, killed]);
     assert_eq!(over, Ended::default());
     assert!(!shell.prints("asked"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn dropping_it_kills_what_the_command_left() -> Result {
+    let script = "(trap '' TERM; echo ready; while :; do sleep 0.05; done) & exit 0";
+    let mut shell = Shell::start(script, Limits::NONE, GRACE)?;
+    assert_eq!(shell.line()?, "ready");
+    assert_eq!(shell.next().await?, Event::Exited(Exit::Code(0)));
+    drop(shell.running);
+    shell.output.read_to_end(&mut Vec::new())?;
     Ok(())
 }
 

@@ -1,7 +1,7 @@
-//! Windows: the command is a job object, and this process itself keeps its limits.
+//! Windows: the command runs in a job object, and this process enforces its limits.
 //!
-//! Windows ends a job with everything in it at once, also when this process ends, however that happens. It cannot ask
-//! a process to end, or stop it for a while.
+//! When this process ends for any reason, Windows kills the job object with everything in it. Windows cannot ask a
+//! process to end, or stop it for a while.
 
 mod running;
 mod signals;

@@ -21,10 +21,10 @@ const LONGEST_SLEEP: i64 = 1_000_000;
 
 /// A command that runs, or has run, within its limits.
 ///
-/// Poll [`Running::next`] all the time: it applies the limits. At the first one, the job is killed: nothing can be
-/// asked to end. If this process is killed, Windows ends the job.
+/// Poll [`Running::next`] all the time: it applies the limits. At the first one, the job object is killed: nothing
+/// can be asked to end. If this process is killed, Windows kills the job object.
 ///
-/// Dropping this before [`Event::Ended`] kills the job.
+/// Dropping this before [`Event::Ended`] kills the job object.
 #[derive(Debug)]
 pub struct Running {
     state: State,
@@ -36,7 +36,7 @@ enum State {
     Running {
         job: Box<dyn ChildWrapper>,
         kill_at: i64,
-        /// It was killed, and is waited for until then.
+        /// Set when it was killed: when to stop waiting for it.
         killed_until: Option<i64>,
     },
     Ended(Ended),
@@ -69,21 +69,21 @@ impl Running {
         }
     }
 
-    /// Kills the job. Doesn't wait.
+    /// Kills the job object. Doesn't wait.
     pub fn end(&mut self, _limits: Limits) {
         if let State::Running {
             job, killed_until, ..
         } = &mut self.state
             && killed_until.is_none()
         {
-            *killed_until = Some(kill(job));
+            *killed_until = Some(kill_and_wait(job));
         }
     }
 
     /// Does nothing: the command gets the events of the console itself.
     pub fn signal(&mut self, _signal: Signal) {}
 
-    /// Does nothing: Windows cannot stop a job for a while.
+    /// Does nothing: Windows cannot stop a job object for a while.
     pub fn freeze(&mut self) {}
 
     /// Does nothing.
@@ -104,7 +104,7 @@ impl Running {
     ///
     /// # Errors
     ///
-    /// Only if Windows refuses a wait. Drop this then.
+    /// If waiting for the command fails. Then drop this.
     pub async fn next(&mut self) -> io::Result<Event> {
         loop {
             if let Some(event) = self.events.pop_front() {
@@ -118,19 +118,19 @@ impl Running {
                 } => (job, kill_at, killed_until),
                 State::Ended(over) => return Ok(Event::Ended(*over)),
             };
-            let date = killed_until.unwrap_or(*kill_at);
-            let left = date.saturating_sub(now()).clamp(0, LONGEST_SLEEP);
+            let deadline = killed_until.unwrap_or(*kill_at);
+            let left = deadline.saturating_sub(now()).clamp(0, LONGEST_SLEEP);
             tokio::select! {
                 biased;
-                // The command itself: the job may go on without it.
+                // The command itself: the job object may go on without it.
                 status = job.inner_mut().wait() => {
                     self.events.push_back(Event::Exited(exit(status?)));
                     // What the command left running ends with it.
-                    kill(job);
-                    self.state = State::Ended(Ended::default());
+                    let unkillable = usize::from(kill(job).is_err());
+                    self.state = State::Ended(Ended { unkillable, ..Ended::default() });
                 }
                 () = tokio::time::sleep(Duration::from_micros(left.unsigned_abs())) => {
-                    if now() < date {
+                    if now() < deadline {
                         continue;
                     }
                     match killed_until {
@@ -140,7 +140,7 @@ impl Running {
                         }
                         None => {
                             self.events.push_back(Event::OutOfTime);
-                            *killed_until = Some(kill(job));
+                            *killed_until = Some(kill_and_wait(job));
                         }
                     }
                 }
@@ -153,11 +153,16 @@ fn first(limits: Limits) -> i64 {
     limits.term_at.min(limits.kill_at)
 }
 
-/// Kills the job, and returns until when to wait for it.
-fn kill(job: &mut Box<dyn ChildWrapper>) -> i64 {
-    // It has ended: the wait shows it.
-    let _result = job.start_kill();
+/// Kills the job object, and returns until when to wait for it.
+fn kill_and_wait(job: &mut Box<dyn ChildWrapper>) -> i64 {
+    // A failure is noticed because it does not end.
+    let _result = kill(job);
     now().saturating_add(SETTLE)
+}
+
+/// Kills the job object. Its processes end a moment later.
+fn kill(job: &mut Box<dyn ChildWrapper>) -> io::Result<()> {
+    job.start_kill()
 }
 
 fn exit(status: ExitStatus) -> Exit {

@@ -10,8 +10,8 @@ use crate::Signal;
 
 /// The events of the console: Ctrl-C (INT), Ctrl-Break (QUIT), the end of its window (HUP) and of Windows (TERM).
 ///
-/// The command gets them from the console itself. After the first `Signals`, Ctrl-C and Ctrl-Break don't end this
-/// process any more, even after this is dropped.
+/// The command gets them from the console itself. As long as a `Signals` exists, Ctrl-C and Ctrl-Break don't end this
+/// process.
 #[derive(Debug)]
 pub struct Signals {
     interrupt: CtrlC,

@@ -1,12 +1,25 @@
 //! How a command is started.
 
-use std::io;
+use std::io::{self, ErrorKind};
 
 use boot_clock::now;
 use process_wrap::tokio::{CommandWrap, JobObject, KillOnDrop};
 
 use crate::windows::Running;
 use crate::{Command, Exit, Limits, StartError, not_run};
+
+/// ERROR_BAD_EXE_FORMAT.
+const NOT_A_PROGRAM: i32 = 193;
+
+/// Whether another program could be started.
+fn is_of_program(error: &io::Error) -> bool {
+    let kinds = [
+        ErrorKind::NotFound,
+        ErrorKind::PermissionDenied,
+        ErrorKind::InvalidInput,
+    ];
+    kinds.contains(&error.kind()) || error.raw_os_error() == Some(NOT_A_PROGRAM)
+}
 
 impl Command {
     /// Starts the command with `limits`. Needs a tokio runtime with time, of any kind.
@@ -17,18 +30,19 @@ impl Command {
     /// can't be executed is not an error here: the command then has the exit code 127 or 126.
     pub async fn start(self, limits: Limits) -> Result<Running, StartError> {
         let (program, arguments) = self.argv.split_first().ok_or(StartError::NoCommand)?;
-        if now() >= limits.term_at.min(limits.kill_at) {
-            return Err(StartError::TooLate);
-        }
         let mut process = std::process::Command::new(program);
         process.args(arguments);
         self.set_up(&mut process).map_err(StartError::Spawn)?;
+        if now() >= limits.term_at.min(limits.kill_at) {
+            return Err(StartError::TooLate);
+        }
         let job = CommandWrap::from(tokio::process::Command::from(process))
             .wrap(KillOnDrop)
             .wrap(JobObject)
             .spawn();
         match job {
             Ok(job) => Ok(Running::new(job, limits)),
+            Err(error) if !is_of_program(&error) => Err(StartError::Spawn(error)),
             Err(error) => {
                 // If stderr is closed, the error can't be reported.
                 let _result = match &self.output {

@@ -74,12 +74,15 @@ fn with_a_supervisor_killed_before_it_reports_the_start_nothing_is_left() -> Res
 }
 
 fn a_supervisor_stopped_before_it_reports_the_start_goes_on() -> Result {
-    let (mut caller, family) = begin("supervisor");
-    caller.is_answered();
-    caller.order("end 0 0");
-    let events = caller.events();
-    family.iter().for_each(Process::is_gone);
-    assert!(events.ends_with("unkillable: 0 })"), "{events}");
-    assert!(!events.contains("SupervisorLost"), "{events}");
+    // Some of them report before they are stopped.
+    for _ in 0..20 {
+        let (mut caller, family) = begin("supervisor");
+        caller.is_answered();
+        caller.order("end 0 0");
+        let events = caller.events();
+        family.iter().for_each(Process::is_gone);
+        assert!(events.ends_with("unkillable: 0 })"), "{events}");
+        assert!(!events.contains("SupervisorLost"), "{events}");
+    }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Notices processes that are still running although they can't be found.
+//! Detects processes that still run but cannot be found.
 
 use std::io::{self, PipeReader, pipe};
 use std::os::fd::OwnedFd;
@@ -7,40 +7,40 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::{Errno, FdFlags, fcntl_dupfd_cloexec, fcntl_setfd, read};
 
-/// The lowest number of the file in the command: scripts use small ones for their own files.
+/// The lowest file descriptor for the write end: scripts use small descriptors themselves.
 const LOWEST: i32 = 100;
 
 /// The reading end of a pipe, whose other end the command and everything that it starts have open, unless they close
 /// it.
 #[derive(Debug)]
-pub(crate) struct Lifeline(PipeReader);
+pub(crate) struct InheritedPipe(PipeReader);
 
-/// Only one command is started at a time: another one would get this end, too.
+/// Locked while a command starts: a second one would inherit this write end too.
 static STARTING: Mutex<()> = Mutex::new(());
 
-/// The other end, for the processes that are started while it exists.
-pub(crate) struct OtherEnd {
+/// The write end, for the processes that are started while it exists.
+pub(crate) struct WriteEnd {
     _writer: OwnedFd,
     _starting: MutexGuard<'static, ()>,
 }
 
-impl Lifeline {
-    pub(crate) fn new() -> io::Result<(Self, OtherEnd)> {
+impl InheritedPipe {
+    pub(crate) fn new() -> io::Result<(Self, WriteEnd)> {
         let starting = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
         let (reader, writer) = pipe()?;
         fcntl_setfl(&reader, OFlags::NONBLOCK)?;
-        // A low limit of open files is no reason to fail.
+        // If the limit on open files is too low, any descriptor will do.
         let writer = fcntl_dupfd_cloexec(&writer, LOWEST).unwrap_or_else(|_| writer.into());
         fcntl_setfd(&writer, FdFlags::empty())?;
-        let other_end = OtherEnd {
+        let write_end = WriteEnd {
             _writer: writer,
             _starting: starting,
         };
-        Ok((Self(reader), other_end))
+        Ok((Self(reader), write_end))
     }
 
     /// Whether some process still has the other end.
-    pub(crate) fn is_held(&self) -> bool {
+    pub(crate) fn has_writer(&self) -> bool {
         matches!(read(&self.0, &mut [0; 64]), Err(Errno::AGAIN) | Ok(1..))
     }
 }
