@@ -29,7 +29,7 @@ use crate::run::webhook;
 /// Check the clock, your rights and the policies
 ///
 /// To see whether the policies work, it sends dry runs of writes that they must refuse. Without --fix, nothing is
-/// changed. If you set KUBECTL_MAINT_WEBHOOK, it gets a message about each overdue hold.
+/// changed. doctor reports overdue holds to the URL in KUBECTL_MAINT_WEBHOOK, if it is set.
 ///
 /// Each line begins with ok, note or problem, and the line below says what to do. The exit code is 1 if there is a
 /// problem. A note is about something optional, or something that you may not read.

@@ -102,7 +102,11 @@ async fn until_enforced(
     wanted: bool,
 ) -> Result<(), Failure> {
     let terminal = session.terminal;
-    let checked = show_elapsed(terminal, words::WAITING, installed.until_enforced(wanted));
+    let checked = show_elapsed(
+        terminal,
+        words::WAITING_FOR_POLICIES,
+        installed.until_enforced(wanted),
+    );
     if let Some(error) = checked.await? {
         terminal.warn(words::node_policy_not_checked(&error));
     }

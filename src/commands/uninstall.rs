@@ -149,10 +149,11 @@ async fn remove_all(
     }
     if !installed.objects.is_empty() {
         let is_off = installed.until_enforced(false);
-        let unchecked = match show_elapsed(session.terminal, words::WAITING, is_off).await {
-            Err(Failure::Policies(PolicyRefusal::Unchecked { error, .. })) => Some(error),
-            checked => checked?,
-        };
+        let unchecked =
+            match show_elapsed(session.terminal, words::WAITING_FOR_POLICIES, is_off).await {
+                Err(Failure::Policies(PolicyRefusal::Unchecked { error, .. })) => Some(error),
+                checked => checked?,
+            };
         if let Some(error) = unchecked {
             session.terminal.warn(words::not_checked(&error));
         }

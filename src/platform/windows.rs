@@ -6,12 +6,12 @@ use std::path::Path;
 
 use tokio::signal::windows::{ctrl_break, ctrl_c, ctrl_close, ctrl_shutdown};
 
-/// Always empty: on Windows the variable `USERNAME` is set.
+/// A fallback: on Windows, the variable `USERNAME` is set.
 pub(crate) fn account() -> String {
     "unknown".to_owned()
 }
 
-/// Does nothing: early input counts on these systems.
+/// Does nothing: on Windows, input typed early answers the next question.
 pub(crate) fn discard_typed(_stdin: &io::Stdin) {}
 
 /// The modes of the terminal. On this platform, dialoguer does not change them.
@@ -25,7 +25,7 @@ impl TerminalModes {
     pub(crate) fn restore(&self, _stdin: &io::Stdin) {}
 }
 
-/// Whether `file` exists, perhaps with the extension that nobody types. Nothing else can be checked without running it.
+/// Whether `file` or `file.exe` exists. Windows has no execute permission to check.
 pub(crate) fn is_executable(file: &Path) -> bool {
     let mut with_extension = file.as_os_str().to_owned();
     with_extension.push(".exe");

@@ -1,4 +1,4 @@
-//! How long something takes, in one line on a terminal that is updated in place.
+//! Shows how long something takes, in a line of the terminal that is updated in place.
 
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
@@ -9,17 +9,17 @@ use crate::words::waiting::with_elapsed;
 /// The time between two updates.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// The result of `work`. Until it is done, `line` and the time that has passed are shown.
+/// Waits for `work` and returns its result. Meanwhile, shows `line` with the elapsed time.
 pub(crate) async fn show_elapsed<T>(
     terminal: &Terminal,
     line: &str,
     work: impl Future<Output = T>,
 ) -> T {
-    let begun = Instant::now();
+    let start = Instant::now();
     let show = async {
         loop {
             tokio::time::sleep(PERIOD).await;
-            terminal.live(with_elapsed(line, begun.elapsed()));
+            terminal.live(with_elapsed(line, start.elapsed()));
         }
     };
     let done = tokio::select! {

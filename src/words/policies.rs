@@ -53,8 +53,8 @@ pub(crate) fn switched_off(program: &Program) -> String {
     )
 }
 
-/// What goes on until a change of the policies has an effect.
-pub(crate) const WAITING: &str = "waiting until the API server applies the change";
+/// Shown while the command waits until a change of the policies has an effect.
+pub(crate) const WAITING_FOR_POLICIES: &str = "waiting for the API server to apply the change";
 
 /// What a mode means, for the user who has set it.
 pub(crate) fn effect(mode: Mode) -> &'static str {

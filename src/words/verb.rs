@@ -49,7 +49,7 @@ impl Verb {
             false => "another node failed",
         };
         match self {
-            // What the lock is, is not known.
+            // Nobody knows whether the lock is still held.
             Self::Verify => format!("did not check the lock on node/{node}: {why}"),
             Self::Wait => format!("stopped waiting for node/{node}: {why}"),
             _ => format!("{}: {why}", self.failed(node)),

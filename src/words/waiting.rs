@@ -139,10 +139,10 @@ fn progress(set: SetWait) -> String {
     }
 }
 
-/// What goes on until the replacements of pods run.
-pub(crate) const REPLACEMENTS: &str = "waiting for replacements";
+/// Shown while the command waits until the replacements of pods run.
+pub(crate) const WAITING_FOR_REPLACEMENTS: &str = "waiting for replacements";
 
-/// `line` with the time that something takes so far.
+/// `line` with the elapsed time.
 pub(crate) fn with_elapsed(line: &str, elapsed: Duration) -> String {
     let elapsed = Duration::from_secs(elapsed.as_secs());
     format!("{line} ({})", length(Span::from(elapsed)))
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn what_takes_long_is_shown_in_whole_seconds() {
-        let line = with_elapsed(REPLACEMENTS, Duration::from_millis(61_900));
+        let line = with_elapsed(WAITING_FOR_REPLACEMENTS, Duration::from_millis(61_900));
         assert_eq!(line, "waiting for replacements (61s)");
     }
 

@@ -81,7 +81,7 @@ pub(crate) const SUPERVISOR_LOST: &str =
     "the command's supervisor was killed or stopped: ending the command";
 
 /// Only on systems that cannot end it.
-pub(crate) const LEFT_GROUP: &str = "a process that the command started has left its process group: it cannot be ended on this system";
+pub(crate) const LEFT_GROUP: &str = "could not end a process of the command: it has left the process group. Find it with `ps -axo pid,ppid,pgid,command`, and end it";
 
 /// What the command does is not known any more.
 pub(crate) fn not_followed(error: impl std::fmt::Display) -> String {

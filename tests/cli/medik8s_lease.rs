@@ -10,6 +10,9 @@ use crate::support::{
 const RECORD: &str = "kubectl-maint.dev/held-medik8s-lease";
 const OPT_OUT: &str = "--opt-outs=medik8s";
 
+/// Requests that a test holds up may take long on a busy machine.
+const PATIENT: &str = "--request-timeout=60s";
+
 /// A node, in a cluster with the namespace of medik8s' Leases.
 fn node(cluster: &Cluster) -> String {
     cluster.install_medik8s();
@@ -344,12 +347,12 @@ fn a_hold_that_ends_while_it_takes_the_lease_leaves_none() {
             let taking = cluster.proxy_for(Treatment::Keep, |method, sent| {
                 *method == Method::POST && sent.contains("/medik8s-leases/")
             });
-            let hold = cluster.maint(["hold", &node, "-m", "disk", OPT_OUT]);
+            let hold = cluster.maint(["hold", &node, "-m", "disk", OPT_OUT, PATIENT]);
             let (hold, create) = taking.holds_up(hold);
             let ending = cluster.proxy_for(Treatment::Keep, move |method, sent| {
                 *method == Method::PATCH && sent.contains(path) && !sent.contains("dryRun")
             });
-            let (unhold, write) = ending.holds_up(cluster.maint(["unhold", &node]));
+            let (unhold, write) = ending.holds_up(cluster.maint(["unhold", &node, PATIENT]));
             assert_eq!(create.passes(), 201, "{path}");
             hold.ends();
             write.passes();

@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "PLATFORM")]
     target: Vec<Platform>,
 
-    /// Run the programs on a real API server too, with qemu-user and wine if they are installed
+    /// Also run each plugin on a real API server, with qemu-user and wine if they are installed
     #[arg(long)]
     smoke_test: bool,
 }

@@ -22,8 +22,9 @@ use crate::dist::{Files, LEASE_ELECT, PLUGIN, VERSION, build, smoke_test};
 ///
 /// Writes the archives of `dist` for every platform to target/dist, with deb and rpm packages, an
 /// image for containers, a Helm chart, a formula for Homebrew, an SBOM for each program, and the
-/// checksums of all. Each program is run on a real API server first, if this machine can run it. This needs Go, Python 3 and rustup. The same commit gives the same files;
-/// SOURCE_DATE_EPOCH replaces its time.
+/// checksums of all. It also smoke-tests each plugin on a real API server, if this machine can run
+/// it. `ship` needs Go, Python 3 and rustup. The same commit gives the same files; SOURCE_DATE_EPOCH
+/// replaces its time.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Build only the Helm chart

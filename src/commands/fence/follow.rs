@@ -12,7 +12,7 @@ use crate::run::elapsed::show_elapsed;
 use crate::run::fencing::{Observed, Timeout};
 use crate::run::replacements::outcomes;
 use crate::words::fencing;
-use crate::words::waiting::REPLACEMENTS;
+use crate::words::waiting::WAITING_FOR_REPLACEMENTS;
 
 impl FenceRun<'_> {
     /// Waits until everything that can be removed from the fenced node is gone, and until its pods run again.
@@ -62,7 +62,7 @@ impl FenceRun<'_> {
             terminal.remark(fencing::awaiting_replacements(&target.node, count, rest));
         }
         let outcomes = outcomes(&target.reader, &removed, rest, pending());
-        let outcomes = show_elapsed(terminal, REPLACEMENTS, outcomes);
+        let outcomes = show_elapsed(terminal, WAITING_FOR_REPLACEMENTS, outcomes);
         let outcomes = target.or_interrupted(async { Ok(outcomes.await) }).await?;
         let pods: Vec<(Removed, Outcome)> = removed.into_iter().zip(outcomes).collect();
         let now = target.now();

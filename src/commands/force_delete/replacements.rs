@@ -19,7 +19,7 @@ use crate::run::elapsed::show_elapsed;
 use crate::run::interruption::Interruption;
 use crate::run::replacements::outcomes;
 use crate::words::force_deletion as words;
-use crate::words::waiting::REPLACEMENTS;
+use crate::words::waiting::WAITING_FOR_REPLACEMENTS;
 
 /// How long to wait for replacements.
 const FOR_REPLACEMENTS: Duration = Duration::from_secs(30);
@@ -49,7 +49,7 @@ impl Run<'_> {
             .filter_map(|one| Some(removed(one.seen.as_ref()?)).map(|removed| (one, removed)))
             .unzip();
         let outcomes = outcomes(self.reader, &removed, limit, ended.came());
-        let outcomes = show_elapsed(self.session.terminal, REPLACEMENTS, outcomes);
+        let outcomes = show_elapsed(self.session.terminal, WAITING_FOR_REPLACEMENTS, outcomes);
         let outcomes = outcomes.await;
         for (one, outcome) in pods.into_iter().zip(outcomes) {
             one.outcome = outcome;

@@ -160,7 +160,7 @@ impl<'a> Nodes<'a> {
             if !names.contains(&name) {
                 return None;
             }
-            // There may be many, so that the tables of them have to be small.
+            // There may be many Nodes: boxes keep the maps small.
             let mut found = Box::new(Found::of(&name, &node, self.heartbeat(&name)));
             if self.has_rows {
                 found.row.labels = BTreeMap::new();

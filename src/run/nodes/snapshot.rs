@@ -55,7 +55,8 @@ impl Snapshot {
         }
     }
 
-    /// Applies the results of reading Nodes. If a Node could not be read, its earlier result stays. So do its labels.
+    /// Applies the results of reading Nodes. If a Node could not be read, its earlier row stays. If it was read, the row is
+    /// replaced, but keeps its earlier labels.
     pub(crate) fn apply_details(
         &mut self,
         details: impl IntoIterator<Item = (String, DetailsRead)>,

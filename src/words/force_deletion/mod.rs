@@ -180,8 +180,8 @@ pub(crate) fn waiting_for_replacements(many: usize, limit: Duration) -> String {
     }
 }
 
-/// What goes on until the pods of a deleted Node are gone.
-pub(crate) const WAITING_FOR_PODS: &str = "waiting for the pods of the deleted Node";
+/// Shown while the command waits until the pods of a deleted Node are gone.
+pub(crate) const WAITING_FOR_PODS: &str = "waiting for the pods of the deleted Node to be deleted";
 
 /// The command waits until this many pods of a deleted Node are gone.
 pub(crate) fn waiting_for_pods(node: &str, pods: usize, limit: Duration) -> String {

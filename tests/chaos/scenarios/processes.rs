@@ -47,7 +47,7 @@ fn a_killed_supervisor_takes_the_command_and_all_it_started_along() {
     let holder = scenario.begins("a", scenario.usual());
     scenario.joined_by(&["b", "c"]);
     holder.loses_its_supervisor();
-    // Unknown where it was so quick that the supervisor had not reported its number yet.
+    // Unknown if the supervisor was killed before it reported the process id.
     let exit = holder.first_exit();
     assert!(matches!(exit, KILLED | UNKNOWN), "{exit:?}");
     scenario.others_have_a_turn(&holder);

@@ -19,9 +19,9 @@ use crate::output::print;
 const NODE: &str = "worker-1";
 
 /// A library that every Rust program needs and older releases of wine lack.
-const NEEDED_OF_WINE: &str = "drive_c/windows/system32/bcryptprimitives.dll";
+const REQUIRED_DLL: &str = "drive_c/windows/system32/bcryptprimitives.dll";
 
-/// A server with a node, and the programs that run on it.
+/// A real API server with one node, and a directory for temporary files.
 pub(crate) struct SmokeTest {
     plane: ControlPlane,
     directory: TempDir,
@@ -29,11 +29,11 @@ pub(crate) struct SmokeTest {
 
 /// What runs a program of another platform.
 struct Runner {
-    /// The program, or what it is an argument of.
+    /// The command line: the program itself, or an emulator with the program as its argument.
     command: Vec<PathBuf>,
     wine_prefix: Option<PathBuf>,
     /// Whether the program can start itself again, as `with` does on Linux.
-    runs_itself: bool,
+    can_start_itself: bool,
 }
 
 impl SmokeTest {
@@ -62,7 +62,7 @@ impl SmokeTest {
                 return Ok(());
             }
         };
-        self.locks(&runner, platform)
+        self.check_commands(&runner, platform)
             .with_context(|| format!("the plugin for {platform} failed its smoke test"))?;
         print(format_args!(
             "the plugin for {platform} passed its smoke test"
@@ -80,7 +80,7 @@ impl SmokeTest {
         let direct = Runner {
             command: vec![program.clone()],
             wine_prefix: None,
-            runs_itself: true,
+            can_start_itself: true,
         };
         if succeeds(direct.command().args(["version", "--client"])) {
             return Ok(Ok(direct));
@@ -96,26 +96,26 @@ impl SmokeTest {
                 let runner = qemu.map(|qemu| Runner {
                     command: vec![qemu.into(), program],
                     wine_prefix: None,
-                    runs_itself: false,
+                    can_start_itself: false,
                 });
                 runner.ok_or("qemu-user is not installed")
             }
             Platform::WindowsAmd64 if installed(&"wine") => {
                 let prefix = self.wine_prefix()?;
-                let is_new = prefix.join(NEEDED_OF_WINE).exists();
-                let runner = is_new.then(|| Runner {
+                let has_dll = prefix.join(REQUIRED_DLL).exists();
+                let runner = has_dll.then(|| Runner {
                     command: vec!["wine".into(), program],
                     wine_prefix: Some(prefix),
-                    runs_itself: true,
+                    can_start_itself: true,
                 });
                 runner.ok_or("this wine is too old: it has no bcryptprimitives.dll")
             }
             Platform::WindowsAmd64 => Err("wine is not installed"),
-            Platform::DarwinAmd64 | Platform::DarwinArm64 => Err("this is not macOS"),
+            Platform::DarwinAmd64 | Platform::DarwinArm64 => Err("it runs only on macOS"),
         })
     }
 
-    /// A new Windows, with the kubeconfig in the user's directory.
+    /// A new wine prefix, with the kubeconfig in each home directory.
     fn wine_prefix(&self) -> Result<PathBuf> {
         let prefix = self.directory.path().join("wine");
         let mut boot = Command::new("wine");
@@ -130,7 +130,7 @@ impl SmokeTest {
         Ok(prefix)
     }
 
-    /// Makes `home` one that has a kubeconfig.
+    /// Writes the kubeconfig into `home`.
     fn write_kubeconfig(&self, home: &Path) -> Result<()> {
         let directory = home.join(".kube");
         fs::create_dir_all(&directory)?;
@@ -138,7 +138,7 @@ impl SmokeTest {
         Ok(())
     }
 
-    fn locks(&self, runner: &Runner, platform: Platform) -> Result<()> {
+    fn check_commands(&self, runner: &Runner, platform: Platform) -> Result<()> {
         let home = self.directory.path().join("home");
         self.write_kubeconfig(&home)?;
         let found = self.plane.admin_kubeconfig();
@@ -165,7 +165,7 @@ impl SmokeTest {
         check(&bob, from_list, 3, "smoke-test")?;
         let release = ["release", NODE, "--holder", "smoke-test"];
         check(&release, from_list, 0, "released")?;
-        if runner.runs_itself {
+        if runner.can_start_itself {
             let shell: &[_] = match windows {
                 true => &["cmd", "/c", "echo %MAINT_NODE%& exit 42"],
                 false => &["sh", "-c", "echo $MAINT_NODE; exit 42"],
@@ -176,7 +176,7 @@ impl SmokeTest {
             check(&missing, from_list, 127, "error: failed to run")?;
         } else {
             print(format_args!(
-                "warning: `with` of the plugin for {platform} was not run: the kernel does not know qemu (binfmt_misc)"
+                "warning: `with` of the plugin for {platform} was not run: binfmt_misc is not set up for qemu"
             ));
         }
         check(&["status", NODE], from_list, 0, "Free")
