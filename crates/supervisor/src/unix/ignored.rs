@@ -23,10 +23,14 @@ fn succeeds(command: &[&str]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use tokio::signal::unix::{SignalKind, signal};
+
     use super::*;
 
-    #[test]
-    fn an_ignored_signal_is_inherited() {
+    #[tokio::test]
+    async fn an_ignored_signal_is_inherited() {
+        // The children of a process that catches it have its default, even if this one was started to ignore it.
+        let _caught = signal(SignalKind::hangup()).expect("a handler");
         let [shell, option, script] = PROBE;
         let ignoring = format!("trap '' HUP; {shell} {option} '{script}'; exit $?");
         assert!(succeeds(&[shell, option, &ignoring]));
