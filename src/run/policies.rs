@@ -235,7 +235,7 @@ impl<'a> Installed<'a> {
     pub(crate) async fn until_enforced(&self, wanted: bool) -> Result<Option<ApiError>, Failure> {
         let end = Instant::now() + EFFECT_TIMEOUT;
         self.until(&wrong_time(), wanted, end).await?;
-        let node = match unlabeled_node(self.requests).await {
+        let node = match any_node(self.requests).await {
             Ok(Some(node)) => node,
             Ok(None) => return Ok(None),
             Err(error) => return Ok(Some(error)),
@@ -278,13 +278,12 @@ pub(crate) async fn refuses(requests: &Requests, dry_run: &Call) -> Option<bool>
     }
 }
 
-/// A Node without the held label, for [`held_without_lock`]; `None`: there is none.
+/// Any Node, for [`held_without_lock`]; `None`: there is none.
 ///
 /// # Errors
 /// If Nodes can't be listed.
-pub(crate) async fn unlabeled_node(requests: &Requests) -> Result<Option<String>, ApiError> {
-    let selector = escape("!kubectl-maint.dev/held");
-    let path = format!("/api/v1/nodes?limit=1&labelSelector={selector}");
+pub(crate) async fn any_node(requests: &Requests) -> Result<Option<String>, ApiError> {
+    let path = "/api/v1/nodes?limit=1".to_owned();
     let body = requests.call(&Call::get(path, Accept::Json)).await?;
     let nodes: Value =
         serde_json::from_slice(&body).map_err(|error| ApiError::Unreadable(error.to_string()))?;
@@ -323,9 +322,12 @@ pub(crate) fn wrong_time() -> Call {
     }
 }
 
-/// A dry run that breaks a rule of the node policy: it adds the held label to a Node that has none, without a lock.
+/// A dry run that breaks a rule of the node policy, also on a Node on hold: it adds the held label without a lock id.
 pub(crate) fn held_without_lock(node: &str) -> Call {
-    let patch = json!({"metadata": {"labels": {"kubectl-maint.dev/held": "policy-check"}}});
+    let patch = json!({"metadata": {
+        "labels": {"kubectl-maint.dev/held": "policy-check"},
+        "annotations": {"kubectl-maint.dev/held-lock-id": null},
+    }});
     Call {
         method: Method::PATCH,
         path: format!(

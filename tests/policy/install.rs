@@ -488,6 +488,10 @@ fn an_uninstallation_leaves_nothing_elsewhere() {
     let theirs = format!("{medik8s}/node-theirs");
     admitted(admin.patch(&theirs, &taken), "a take-over");
 
+    // The policy can be tried on every Node, although all are on hold: so nothing is removed before it is off.
+    let found = admin.maint(&["doctor"]).stdout;
+    let refused = "ok       node policy    deny: a write that breaks a rule was refused";
+    assert!(found.contains(refused), "{found}");
     let removed = admin.succeeds(&["uninstall", "--yes"]);
     assert!(!removed.stderr.contains("Warning"), "{removed:?}");
     assert_eq!(opt_outs(&admin, &machine), ["example.com/own"]);

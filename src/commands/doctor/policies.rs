@@ -8,7 +8,7 @@ use super::broken_rules;
 use crate::error::{Failure, PolicyRefusal};
 use crate::findings::Enforcement;
 use crate::findings::{Check, Finding, Source};
-use crate::run::policies::{Installed, held_without_lock, refuses, unlabeled_node, wrong_time};
+use crate::run::policies::{Installed, any_node, held_without_lock, refuses, wrong_time};
 use crate::run::session::Session;
 
 /// What the policies do.
@@ -111,9 +111,9 @@ async fn refuses_lease(session: &Session<'_>) -> Option<bool> {
     refuses(session.locks.requests(), &wrong_time()).await
 }
 
-/// The same for a Node, if there is one without the held label.
+/// The same for a Node, if there is one.
 async fn refuses_node(session: &Session<'_>) -> Option<bool> {
     let requests = session.locks.requests();
-    let node = unlabeled_node(requests).await.ok()??;
+    let node = any_node(requests).await.ok()??;
     refuses(requests, &held_without_lock(&node)).await
 }
