@@ -38,7 +38,7 @@ use crate::run::targets::names;
   LOCK_ID=$(kubectl maint acquire worker-1 -o lock-id) || exit")]
 pub(crate) struct AcquireArgs {
     /// Reason for the lock, shown to others
-    #[arg(short = 'm', long, alias = "reason", value_name = "REASON", value_parser = reason)]
+    #[arg(short = 'm', long, alias = "reason", value_name = "WHY", value_parser = reason)]
     pub(crate) message: Option<String>,
 
     #[command(flatten)]

@@ -42,7 +42,7 @@ use crate::run::targets::names;
   kubectl maint hold worker-1 -m \"burning smell\" --take-over")]
 pub(crate) struct HoldArgs {
     /// Reason for the hold, shown to others
-    #[arg(short = 'm', long, alias = "reason", value_name = "REASON", required = true, value_parser = given_reason)]
+    #[arg(short = 'm', long, alias = "reason", value_name = "WHY", required = true, value_parser = given_reason)]
     pub(crate) message: String,
 
     #[command(flatten)]

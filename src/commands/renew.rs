@@ -56,7 +56,7 @@ pub(crate) struct RenewArgs {
     pub(crate) until: Option<Until>,
 
     /// New reason for the lock
-    #[arg(short = 'm', long, alias = "reason", value_name = "REASON", value_parser = reason)]
+    #[arg(short = 'm', long, alias = "reason", value_name = "WHY", value_parser = reason)]
     pub(crate) message: Option<String>,
 
     #[command(flatten)]

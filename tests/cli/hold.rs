@@ -190,7 +190,7 @@ fn a_reason_and_a_time_with_a_zone_are_required() {
         assert_snapshot!(refused(&["-m", " "]), @r#"
         $ kubectl maint hold worker-1 -m " "
         -- stderr
-        error: invalid value ' ' for '--message <REASON>': a hold needs a reason, because it may last long
+        error: invalid value ' ' for '--message <WHY>': a hold needs a reason, because it may last long
         hint: see `kubectl maint hold --help`
         -- exit code 2
         "#);

@@ -286,7 +286,7 @@ fn arguments_of_120_kib() {
         assert_snapshot!(cluster.maint(["acquire", &node, "-m", &long]).run(), @"
         $ kubectl maint acquire worker-1 -m xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
         -- stderr
-        error: invalid value 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…' for '--message <REASON>': a reason must not be longer than 1024 bytes; this one has 122880
+        error: invalid value 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…' for '--message <WHY>': a reason must not be longer than 1024 bytes; this one has 122880
         hint: see `kubectl maint acquire --help`
         -- exit code 2
         ");
