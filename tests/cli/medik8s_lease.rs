@@ -351,13 +351,15 @@ fn a_hold_that_ends_while_it_takes_the_lease_leaves_none() {
             });
             let hold = cluster.maint(["hold", &node, "-m", "disk", OPT_OUT, PATIENT]);
             let (hold, create) = taking.holds_up(hold);
-            // A controller may change the Node meanwhile: the write that is tried again is not held up.
+            // The Node changes meanwhile: the write that is tried again is not held up.
             let is_first = AtomicBool::new(true);
             let ending = cluster.proxy_for(Treatment::Keep, move |method, sent| {
                 let is_meant = *method == Method::PATCH && sent.contains(path);
                 is_meant && !sent.contains("dryRun") && is_first.swap(false, Ordering::Relaxed)
             });
             let (unhold, write) = ending.holds_up(cluster.maint(["unhold", &node, PATIENT]));
+            let change = json!({"metadata": {"annotations": {"example.com/change": path}}});
+            cluster.patch(&format!("/api/v1/nodes/{node}"), &change);
             assert_eq!(create.passes(), 201, "{path}");
             hold.ends();
             write.passes();
