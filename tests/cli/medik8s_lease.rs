@@ -12,9 +12,6 @@ use crate::support::{
 const RECORD: &str = "kubectl-maint.dev/held-medik8s-lease";
 const OPT_OUT: &str = "--opt-outs=medik8s";
 
-/// Requests that a test holds up may take long on a busy machine.
-const PATIENT: &str = "--request-timeout=60s";
-
 /// A node, in a cluster with the namespace of medik8s' Leases.
 fn node(cluster: &Cluster) -> String {
     cluster.install_medik8s();
@@ -349,7 +346,7 @@ fn a_hold_that_ends_while_it_takes_the_lease_leaves_none() {
             let taking = cluster.proxy_for(Treatment::Keep, |method, sent| {
                 *method == Method::POST && sent.contains("/medik8s-leases/")
             });
-            let hold = cluster.maint(["hold", &node, "-m", "disk", OPT_OUT, PATIENT]);
+            let hold = cluster.maint(["hold", &node, "-m", "disk", OPT_OUT]);
             let (hold, create) = taking.holds_up(hold);
             // The Node changes meanwhile: the write that is tried again is not held up.
             let is_first = AtomicBool::new(true);
@@ -357,7 +354,7 @@ fn a_hold_that_ends_while_it_takes_the_lease_leaves_none() {
                 let is_meant = *method == Method::PATCH && sent.contains(path);
                 is_meant && !sent.contains("dryRun") && is_first.swap(false, Ordering::Relaxed)
             });
-            let (unhold, write) = ending.holds_up(cluster.maint(["unhold", &node, PATIENT]));
+            let (unhold, write) = ending.holds_up(cluster.maint(["unhold", &node]));
             let change = json!({"metadata": {"annotations": {"example.com/change": path}}});
             cluster.patch(&format!("/api/v1/nodes/{node}"), &change);
             assert_eq!(create.passes(), 201, "{path}");
