@@ -19,6 +19,18 @@ impl Exit {
     /// and `env`.
     pub const OF_WRAPPER: u8 = 125;
 
+    /// How a child that is gone has ended.
+    #[cfg(unix)]
+    pub(crate) fn of(status: rustix::process::WaitStatus) -> Self {
+        match status.terminating_signal() {
+            Some(signal) => Self::Signal(Signal(signal)),
+            None => {
+                let code = status.exit_status().unwrap_or_default();
+                Self::Code(u8::try_from(code).unwrap_or(u8::MAX))
+            }
+        }
+    }
+
     /// The code that a shell would give: the command's own, or 128 and the signal's number.
     #[must_use]
     pub fn code(self) -> u8 {

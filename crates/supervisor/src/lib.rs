@@ -80,6 +80,8 @@ mod limits;
 mod not_run;
 
 #[cfg(unix)]
+mod held_back;
+#[cfg(unix)]
 mod listeners;
 #[cfg(unix)]
 mod plan;

@@ -7,7 +7,6 @@ use rustix::process::{Pid, WaitOptions, getpid, waitpid};
 use crate::linux::children::Children;
 use crate::linux::command_processes::{CommandProcesses, LONGEST_PAUSE, RootProcess};
 use crate::linux::process::{Table, own_group};
-use crate::linux::supervise::exit;
 use crate::linux::supervisor::Supervisor;
 use crate::plan::{Due, Plan};
 use crate::{Ended, Exit, Limits};
@@ -84,7 +83,7 @@ pub(crate) fn reap_adopted(command: Option<Pid>) -> Option<Exit> {
         if let Ok(Some((_, status))) = waitpid(pid, WaitOptions::NOHANG)
             && pid == command
         {
-            ended = Some(exit(status));
+            ended = Some(Exit::of(status));
         }
     };
     let table = Table::read().ok()?;

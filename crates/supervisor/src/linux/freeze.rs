@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use rustix::process::Signal as Number;
 
 use crate::Signal;
+use crate::held_back::HeldBack;
 use crate::linux::command_processes::{FIRST_PAUSE, LONGEST_PAUSE};
 use crate::linux::process::{Identity, Process, Sent};
 
@@ -21,8 +22,7 @@ const PATIENT_CHECKS: u32 = 12;
 pub(crate) struct Freeze {
     /// The processes that this stopped. Those that a user stopped stay as they are.
     stopped: HashSet<Identity>,
-    /// Signals that would wake a stopped process, or that it would lose.
-    held_back: Vec<Signal>,
+    held_back: HeldBack,
     check_at: i64,
     pause: i64,
     checks: u32,
@@ -33,7 +33,7 @@ impl Freeze {
     pub(crate) fn new(now: i64) -> Self {
         Self {
             stopped: HashSet::new(),
-            held_back: Vec::new(),
+            held_back: HeldBack::default(),
             check_at: now,
             pause: FIRST_PAUSE,
             checks: 0,
@@ -76,14 +76,9 @@ impl Freeze {
         self.complete
     }
 
-    /// Keeps a signal for later if it would wake the stopped processes or be lost when they continue. Others
-    /// wait in the kernel.
+    /// Whether `signal` is kept until the command continues.
     pub(crate) fn holds_back(&mut self, signal: Signal) -> bool {
-        let holds_back = matches!(signal, Signal::CONT | Signal::TSTP);
-        if holds_back {
-            self.held_back.push(signal);
-        }
-        holds_back
+        self.held_back.keeps(signal)
     }
 
     /// Continues all processes that this stopped, children before their parents, so that no parent sees a
@@ -94,6 +89,6 @@ impl Freeze {
                 process.send(&[Number::CONT]);
             }
         }
-        self.held_back
+        self.held_back.into_signals()
     }
 }

@@ -250,7 +250,7 @@ impl Supervisor {
         } else if status.continued() {
             self.channel.send(&Report::Continued);
         } else {
-            self.channel.send(&Report::Exited(exit(status)));
+            self.channel.send(&Report::Exited(Exit::of(status)));
             self.command = None;
         }
     }
@@ -266,16 +266,5 @@ impl Supervisor {
             }
         }
         Ok(())
-    }
-}
-
-/// How a child that is gone has ended.
-pub(crate) fn exit(status: WaitStatus) -> Exit {
-    match status.terminating_signal() {
-        Some(signal) => Exit::Signal(Signal(signal)),
-        None => {
-            let code = status.exit_status().unwrap_or_default();
-            Exit::Code(u8::try_from(code).unwrap_or(u8::MAX))
-        }
     }
 }

@@ -3,6 +3,7 @@
 use rustix::process::Signal as Number;
 
 use crate::Signal;
+use crate::held_back::HeldBack;
 use crate::unix::ps::{Process, Sent};
 
 /// Processes that are to be stopped.
@@ -10,8 +11,7 @@ use crate::unix::ps::{Process, Sent};
 pub(crate) struct Freeze {
     /// The processes that this stopped, parents first. Those that a user stopped stay as they are.
     stopped: Vec<Process>,
-    /// Signals that would wake a stopped process, or that it would lose.
-    held_back: Vec<Signal>,
+    held_back: HeldBack,
     complete: bool,
     /// The group was stopped, because its processes could not be listed.
     group: bool,
@@ -48,14 +48,9 @@ impl Freeze {
         self.complete
     }
 
-    /// Keeps a signal for later if it would wake the stopped processes or be lost when they continue. Others
-    /// wait in the kernel.
+    /// Whether `signal` is kept until the command continues.
     pub(crate) fn holds_back(&mut self, signal: Signal) -> bool {
-        let holds_back = matches!(signal, Signal::CONT | Signal::TSTP);
-        if holds_back {
-            self.held_back.push(signal);
-        }
-        holds_back
+        self.held_back.keeps(signal)
     }
 
     /// Continues all processes that this stopped, children before their parents. Returns the signals that were
@@ -64,6 +59,6 @@ impl Freeze {
         for process in self.stopped.iter().rev() {
             process.send(&[Number::CONT]);
         }
-        self.held_back
+        self.held_back.into_signals()
     }
 }

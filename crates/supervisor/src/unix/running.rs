@@ -215,7 +215,6 @@ impl Running {
                 over = group.wait(&mut self.events).await;
             }
             if let Some(over) = over {
-                group.job.ended(None);
                 self.state = State::Ended(over);
             }
         }
@@ -473,12 +472,7 @@ impl Group {
                     events.push_back(Event::Continued);
                 }
             } else {
-                let exit = match (status.terminating_signal(), status.exit_status()) {
-                    (Some(signal), _) => Exit::Signal(Signal(signal)),
-                    (None, code) => {
-                        Exit::Code(u8::try_from(code.unwrap_or_default()).unwrap_or(u8::MAX))
-                    }
-                };
+                let exit = Exit::of(status);
                 self.exited = true;
                 self.job.ended(Some(exit));
                 self.scan_soon();

@@ -1,6 +1,5 @@
 //! How a command is started.
 
-use std::ffi::OsStr;
 use std::io::{self, ErrorKind};
 use std::os::unix::process::CommandExt as _;
 
@@ -14,7 +13,7 @@ use crate::unix::inherited_pipe::InheritedPipe;
 use crate::unix::job::Job;
 use crate::unix::job_control::JobControl;
 use crate::unix::running::Running;
-use crate::{Command, Exit, Limits, StartError, Terminal, not_run};
+use crate::{Command, Limits, StartError, Terminal, not_run};
 
 #[cfg(not(target_os = "linux"))]
 impl Command {
@@ -53,7 +52,7 @@ pub(crate) fn start(command: &Command, limits: Limits) -> Result<Running, StartE
     let child = match child {
         Ok(child) => child,
         Err(error) if is_of_system(&error) => return Err(StartError::Spawn(error)),
-        Err(error) => return Ok(not_run(command, program, &error)),
+        Err(error) => return Ok(Running::not_run(not_run::exit(command, program, &error))),
     };
     let group = Pid::from_child(&child);
     let job = JobControl::new(group, tty, foreground);
@@ -63,14 +62,4 @@ pub(crate) fn start(command: &Command, limits: Limits) -> Result<Running, StartE
 /// Whether no process could be created, whatever the command is.
 fn is_of_system(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::OutOfMemory)
-}
-
-/// A command that has ended already, because it can't be executed.
-fn not_run(command: &Command, program: &OsStr, error: &io::Error) -> Running {
-    // If stderr is closed, the error can't be reported.
-    let _result = match &command.output {
-        Some(output) => not_run::report(&mut &**output, program, error),
-        None => not_run::report(&mut io::stderr(), program, error),
-    };
-    Running::not_run(Exit::Code(not_run::code(error)))
 }

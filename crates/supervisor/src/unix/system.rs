@@ -1,4 +1,4 @@
-//! What is only used where this is the implementation.
+//! The rest of what `linux/` offers: the signals of this process, and what only Linux can do.
 
 use std::ffi::OsString;
 use std::io;
@@ -8,7 +8,7 @@ use crate::listeners::Listeners;
 use crate::unix::ignored::ignores_sighup;
 use crate::{Signal, StartError};
 
-/// Not a supervisor: this system has none.
+/// Always `None`: this system has no supervisor process.
 pub fn entry(_arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     None
 }

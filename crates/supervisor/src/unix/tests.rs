@@ -33,6 +33,13 @@ impl Shell {
         })
     }
 
+    /// The same, once it prints that it is ready.
+    fn ready(script: &str, limits: Limits, grace: Duration) -> std::io::Result<Self> {
+        let mut shell = Self::start(script, limits, grace)?;
+        assert_eq!(shell.line()?, "ready", "{script}");
+        Ok(shell)
+    }
+
     fn line(&mut self) -> std::io::Result<String> {
         let mut line = String::new();
         self.output.read_line(&mut line)?;
@@ -122,8 +129,7 @@ async fn nothing_starts_without_a_command_or_after_the_limit() {
 #[tokio::test]
 async fn it_is_asked_to_end_at_the_first_limit() -> Result {
     let script = "trap 'echo asked; exit 3' TERM; echo ready; while :; do sleep 0.05; done";
-    let mut shell = Shell::start(script, within(SECOND, 60 * SECOND), GRACE)?;
-    assert_eq!(shell.line()?, "ready");
+    let mut shell = Shell::ready(script, within(SECOND, 60 * SECOND), GRACE)?;
     let (events, over) = shell.events().await?;
     assert_eq!(events, [Event::OutOfTime, Event::Exited(Exit::Code(3))]);
     assert_eq!(over, Ended::default());
@@ -134,8 +140,7 @@ async fn it_is_asked_to_end_at_the_first_limit() -> Result {
 #[tokio::test]
 async fn what_does_not_end_is_killed_at_the_second_limit() -> Result {
     let script = "trap '' TERM; sh -c 'echo ready; while :; do sleep 0.05; done'";
-    let mut shell = Shell::start(script, within(SECOND, 2 * SECOND), GRACE)?;
-    assert_eq!(shell.line()?, "ready");
+    let mut shell = Shell::ready(script, within(SECOND, 2 * SECOND), GRACE)?;
     let (events, over) = shell.events().await?;
     let killed = Event::Exited(Exit::Signal(Signal::KILL));
     assert_eq!(events, [Event::OutOfTime, killed]);
@@ -148,8 +153,7 @@ async fn what_does_not_end_is_killed_at_the_second_limit() -> Result {
 #[tokio::test]
 async fn a_renewal_gives_it_more_time_and_an_end_none() -> Result {
     let script = "trap '' TERM; echo ready; read -r line < /dev/null; while :; do sleep 0.05; done";
-    let mut shell = Shell::start(script, within(SECOND, SECOND), GRACE)?;
-    assert_eq!(shell.line()?, "ready");
+    let mut shell = Shell::ready(script, within(SECOND, SECOND), GRACE)?;
     shell.running.limits(within(60 * SECOND, 60 * SECOND));
     let waiting = tokio::time::timeout(Duration::from_millis(1500), shell.running.next());
     assert!(waiting.await.is_err(), "it is still running");
@@ -163,8 +167,7 @@ async fn a_renewal_gives_it_more_time_and_an_end_none() -> Result {
 #[tokio::test]
 async fn what_the_command_left_in_its_group_is_ended() -> Result {
     let script = "(trap 'echo asked; exit' TERM; echo ready; while :; do sleep 0.05; done) & read -r x < /dev/null; exit 0";
-    let mut shell = Shell::start(script, Limits::NONE, GRACE)?;
-    assert_eq!(shell.line()?, "ready");
+    let mut shell = Shell::ready(script, Limits::NONE, GRACE)?;
     let (events, over) = shell.events().await?;
     assert_eq!(events[0], Event::Exited(Exit::Code(0)));
     assert!(matches!(events[1..], [Event::Left(1..)]), "{events:?}");
@@ -176,8 +179,7 @@ async fn what_the_command_left_in_its_group_is_ended() -> Result {
 #[tokio::test]
 async fn what_it_left_is_killed_after_the_grace() -> Result {
     let script = "(trap '' TERM; echo ready; while :; do sleep 0.05; done) &";
-    let mut shell = Shell::start(script, Limits::NONE, Duration::from_millis(500))?;
-    assert_eq!(shell.line()?, "ready");
+    let mut shell = Shell::ready(script, Limits::NONE, Duration::from_millis(500))?;
     let (events, over) = shell.events().await?;
     assert_eq!(events[0], Event::Exited(Exit::Code(0)));
     assert!(matches!(events[1..], [Event::Left(1..)]), "{events:?}");
@@ -191,8 +193,7 @@ async fn what_it_left_is_killed_after_the_grace() -> Result {
 async fn a_child_in_a_group_of_its_own_is_ended_too() -> Result {
     let child = "setsid sh -c \"trap '' TERM; echo ready; while :; do sleep 0.05; done\"";
     let script = format!("trap '' TERM; {child}; :");
-    let mut shell = Shell::start(&script, within(SECOND, 2 * SECOND), GRACE)?;
-    assert_eq!(shell.line()?, "ready");
+    let mut shell = Shell::ready(&script, within(SECOND, 2 * SECOND), GRACE)?;
     let (events, over) = shell.events().await?;
     assert_eq!(events[0], Event::OutOfTime);
     assert_eq!(over, Ended::default());
@@ -221,8 +222,7 @@ async fn a_child_whose_parent_ends_first_is_ended_too() -> Result {
         ),
     ] {
         let limits = within(SECOND, (1 + grace) * SECOND);
-        let mut shell = Shell::start(script, limits, GRACE)?;
-        assert_eq!(shell.line()?, "ready");
+        let mut shell = Shell::ready(script, limits, GRACE)?;
         let (events, over) = shell.events().await?;
         assert_eq!(events[0], Event::OutOfTime, "{script}");
         assert_eq!(over, Ended::default(), "{script}");
@@ -249,8 +249,7 @@ async fn a_process_that_left_the_group_and_its_parent_is_noticed() -> Result {
 #[tokio::test]
 async fn signals_reach_the_whole_group() -> Result {
     let script = "trap 'echo parent; exit 7' USR1; (trap '' TERM; trap 'echo child; exit' USR1; echo ready; while :; do sleep 0.05; done) & wait; wait";
-    let mut shell = Shell::start(script, Limits::NONE, GRACE)?;
-    assert_eq!(shell.line()?, "ready");
+    let mut shell = Shell::ready(script, Limits::NONE, GRACE)?;
     shell.running.signal(Signal::USR1);
     let (events, _) = shell.events().await?;
     assert_eq!(events[0], Event::Exited(Exit::Code(7)));
@@ -274,8 +273,7 @@ async fn a_command_that_a_signal_ends_has_its_number() -> Result {
 #[tokio::test]
 async fn it_stands_still_until_it_is_continued() -> Result {
     let script = "trap 'echo passed on' USR1; echo ready; while :; do sleep 0.05; echo tick; done";
-    let mut shell = Shell::start(script, Limits::NONE, GRACE)?;
-    assert_eq!(shell.line()?, "ready");
+    let mut shell = Shell::ready(script, Limits::NONE, GRACE)?;
     shell.running.freeze();
     assert_eq!(shell.next().await?, Event::Frozen);
     shell.running.signal(Signal::USR1);
@@ -316,8 +314,7 @@ async fn it_stands_still_again_at_once() -> Result {
 #[tokio::test]
 async fn a_stopped_command_is_killed_at_the_first_limit() -> Result {
     let script = "trap 'echo asked; exit' TERM; echo ready; while :; do sleep 0.05; done";
-    let mut shell = Shell::start(script, within(2 * SECOND, 60 * SECOND), GRACE)?;
-    assert_eq!(shell.line()?, "ready");
+    let mut shell = Shell::ready(script, within(2 * SECOND, 60 * SECOND), GRACE)?;
     shell.running.freeze();
     let (events, over) = shell.events().await?;
     let killed = Event::Exited(Exit::Signal(Signal::KILL));
@@ -330,8 +327,7 @@ async fn a_stopped_command_is_killed_at_the_first_limit() -> Result {
 #[tokio::test]
 async fn dropping_it_kills_what_the_command_left() -> Result {
     let script = "(trap '' TERM; echo ready; while :; do sleep 0.05; done) & exit 0";
-    let mut shell = Shell::start(script, Limits::NONE, GRACE)?;
-    assert_eq!(shell.line()?, "ready");
+    let mut shell = Shell::ready(script, Limits::NONE, GRACE)?;
     assert_eq!(shell.next().await?, Event::Exited(Exit::Code(0)));
     drop(shell.running);
     shell.output.read_to_end(&mut Vec::new())?;
@@ -341,8 +337,7 @@ async fn dropping_it_kills_what_the_command_left() -> Result {
 #[tokio::test]
 async fn dropping_it_kills_the_group() -> Result {
     let script = "trap '' TERM; sh -c 'echo ready; while :; do sleep 0.05; done'";
-    let mut shell = Shell::start(script, Limits::NONE, GRACE)?;
-    assert_eq!(shell.line()?, "ready");
+    let shell = Shell::ready(script, Limits::NONE, GRACE)?;
     let Shell {
         running,
         mut output,

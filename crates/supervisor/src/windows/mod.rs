@@ -15,7 +15,7 @@ use crate::StartError;
 pub use self::running::Running;
 pub use self::signals::Signals;
 
-/// Not a supervisor: this system has none.
+/// Always `None`: this system has no supervisor process.
 pub fn entry(_arguments: impl IntoIterator<Item = OsString>) -> Option<ExitCode> {
     None
 }

@@ -6,7 +6,7 @@ use boot_clock::now;
 use process_wrap::tokio::{CommandWrap, JobObject, KillOnDrop};
 
 use crate::windows::Running;
-use crate::{Command, Exit, Limits, StartError, not_run};
+use crate::{Command, Limits, StartError, not_run};
 
 /// ERROR_BAD_EXE_FORMAT.
 const NOT_A_PROGRAM: i32 = 193;
@@ -43,14 +43,7 @@ impl Command {
         match job {
             Ok(job) => Ok(Running::new(job, limits)),
             Err(error) if !is_of_program(&error) => Err(StartError::Spawn(error)),
-            Err(error) => {
-                // If stderr is closed, the error can't be reported.
-                let _result = match &self.output {
-                    Some(output) => not_run::report(&mut &**output, program, &error),
-                    None => not_run::report(&mut io::stderr(), program, &error),
-                };
-                Ok(Running::not_run(Exit::Code(not_run::code(&error))))
-            }
+            Err(error) => Ok(Running::not_run(not_run::exit(&self, program, &error))),
         }
     }
 }
