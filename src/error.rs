@@ -3,6 +3,7 @@
 mod fencing;
 mod input;
 mod policies;
+mod protection;
 mod value;
 
 use std::path::PathBuf;
@@ -22,6 +23,7 @@ use connect::ConnectError;
 pub(crate) use self::fencing::{FencingRefusal, FencingWrite, HookEnd, HookError};
 pub(crate) use self::input::InputError;
 pub(crate) use self::policies::PolicyRefusal;
+pub(crate) use self::protection::ProtectionError;
 pub(crate) use self::value::{Deprecated, InvalidValue};
 
 /// A verb that changes locks or relies on one.

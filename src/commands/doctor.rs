@@ -145,7 +145,7 @@ async fn locks(
         Some(Err(error)) => vec![Finding::Unread {
             what: Source::Machines,
             is_forbidden: false,
-            error,
+            error: error.to_string(),
         }],
     };
     let on_nodes = nodes::check(session, reader, nodes, &leases, in_force.node, fix).await;

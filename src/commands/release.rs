@@ -162,7 +162,7 @@ async fn unprotect(
 ) -> Result<(), Failure> {
     match args.change.write.dry_run {
         DryRun::None if is_protected(lease) => {
-            session.remove_held_label(lease.node(), Some(lease)).await
+            Ok(session.remove_held_label(lease.node(), Some(lease)).await?)
         }
         _ => Ok(()),
     }

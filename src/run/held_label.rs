@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::convert::Infallible;
 use std::future::pending;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -10,17 +11,16 @@ use futures::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::{CLEANUP, Change, Done, Error, HeldLease, NodeLease, PROTECTION};
 use other_tools::{
-    Elsewhere, KeysCleared, KeysOfLock, KeysOnNode, KeysRemoved, KeysSet, MEDIK8S, MachineRecord,
-    MachineRef, NodeKeys, clear_keys, current_lock_id, machine_of, remove_keys, remove_records,
-    set_keys,
+    Conflict, Elsewhere, KeysCleared, KeysOfLock, KeysOnNode, KeysRemoved, KeysSet, MEDIK8S,
+    MachineRecord, MachineRef, NodeKeys, clear_keys, current_lock_id, machine_of, remove_keys,
+    remove_records, set_keys,
 };
 use tokio::time::timeout;
 
-use super::machines::{MachineSeen, NotSet};
+use super::machines::MachineSeen;
 use super::session::Session;
 use crate::args::protect::Protection;
-use crate::error::{Failure, Kind};
-use crate::text::escape;
+use crate::error::{Kind, ProtectionError};
 use crate::words::{activity, machine, node_keys};
 
 /// What a lock writes on its Node besides the label.
@@ -28,7 +28,7 @@ use crate::words::{activity, machine, node_keys};
 struct Written {
     keys: NodeKeys,
     /// The Machine that gets opt-outs, or why it does not.
-    machine: Option<(MachineRef, Result<MachineSeen, Option<String>>)>,
+    machine: Option<(MachineRef, Result<MachineSeen, ProtectionError>)>,
     /// The tools with opt-outs on Machines that the user named, and that have none for this Node.
     without_machine: Vec<&'static str>,
     /// What the Node had records of before.
@@ -69,8 +69,8 @@ impl Session<'_> {
                 }
                 None => {
                     if timeout(limit, self.update_node(change)).await.is_err() {
-                        let cause = node_keys::too_slow(limit);
-                        let words = node_keys::end_not_moved(lease.node(), &cause);
+                        let error = ProtectionError::TooSlow(limit);
+                        let words = node_keys::end_not_moved(lease.node(), &error);
                         self.terminal.warn(words);
                     }
                     None
@@ -110,8 +110,8 @@ impl Session<'_> {
         let written = RefCell::new(Written::default());
         let result = self.write_held_label(lease, wanted, &written).await;
         let written = written.into_inner();
-        let failure = match result {
-            Ok(KeysSet::Done(conflicts)) => {
+        let failure = match conflicts(lease, result) {
+            Ok(conflicts) => {
                 let mut set = written.keys.clone();
                 for conflict in &conflicts {
                     set.labels.remove(&conflict.key);
@@ -126,10 +126,9 @@ impl Session<'_> {
                 }
                 None
             }
-            result => {
-                let failure = words_of_failure(lease, result);
-                self.report_not_labeled(lease, cordon, &failure);
-                Some(failure)
+            Err(error) => {
+                self.report_not_labeled(lease, cordon, &error);
+                Some(error)
             }
         };
         let mut protected = Protected {
@@ -137,7 +136,7 @@ impl Session<'_> {
             is_labeled: failure.is_none(),
             failed: failure.as_ref().filter(|_| cordon).map(|_| Kind::Other),
         };
-        let is_unprotected = self.protect_elsewhere(lease, wanted, &written, failure);
+        let is_unprotected = self.protect_elsewhere(lease, wanted, &written, failure.as_ref());
         if is_unprotected.await && wanted.strict {
             protected.failed = protected.failed.max(Some(Kind::Unsafe));
         }
@@ -151,43 +150,37 @@ impl Session<'_> {
         lease: &NodeLease,
         wanted: &Protection,
         written: &Written,
-        failure: Option<String>,
+        failure: Option<&ProtectionError>,
     ) -> bool {
         let node = lease.node();
-        let warn = |warning: String| self.terminal.warn(format!("node/{node}: {warning}"));
-        let mut is_unprotected = !written.without_machine.is_empty();
-        for tool in &written.without_machine {
-            warn(machine::unprotected(tool, Some(machine::NOT_NAMED)));
-        }
-        // Without the record on the Node, nobody would know what to remove.
-        let recorded = || {
-            failure
-                .clone()
-                .map_or(Ok(()), |cause| Err(NotSet::refused(cause)))
+        let mut is_unprotected = false;
+        let mut warn = |warning: String| {
+            is_unprotected = true;
+            self.terminal.warn(format!("node/{node}: {warning}"));
         };
+        for tool in &written.without_machine {
+            warn(machine::unprotected(tool, ProtectionError::NotNamed));
+        }
         // An earlier lock may have left something there.
         let before = written.before.clone().unwrap_or_default();
         let mut refused = Elsewhere::default();
         if let Some((of, seen)) = &written.machine {
             let tool = of.api.tool;
-            let warning = match (seen, recorded()) {
-                (Err(cause), _) => Some(machine::unprotected(tool, cause.as_deref())),
-                (Ok(_), Err(not_set)) => Some(not_set.warning(tool)),
-                (Ok(seen), Ok(())) => {
+            match (seen, failure) {
+                // Without the record on the Node, nobody would know what to remove.
+                (Err(error), _) | (Ok(_), Some(error)) => warn(machine::unprotected(tool, error)),
+                (Ok(seen), None) => {
                     self.warn_of_machine(node, seen);
-                    let is_held = || self.still_shows(lease);
-                    let not_set = self.set_machine_opt_outs(lease, seen, is_held).await.err();
-                    let record = seen.record();
-                    let was_there = before
-                        .machine
-                        .is_some_and(|before| before.is_of_same(&record));
-                    let is_refused = not_set.as_ref().is_some_and(|it| it.is_certain);
-                    refused.machine = (is_refused && !was_there).then(|| Box::new(record));
-                    not_set.map(|not_set| not_set.warning(tool))
+                    if let Err(error) = self.set_machine_opt_outs(lease, seen).await {
+                        let record = seen.record();
+                        let earlier = before.machine;
+                        let was_there = earlier.is_some_and(|it| it.is_of_same(&record));
+                        let is_unset = error.is_certain() && !was_there;
+                        refused.machine = is_unset.then(|| Box::new(record));
+                        warn(machine::not_set(tool, &error));
+                    }
                 }
-            };
-            is_unprotected |= warning.is_some();
-            warning.map(warn);
+            }
         }
         let id = lease.lock_id().map(|id| id.to_string());
         let uid = lease.node_uid();
@@ -197,26 +190,25 @@ impl Session<'_> {
             lock_id: id.as_deref().unwrap_or_default(),
         };
         if wanted.opt_outs.include_medik8s_lease() {
-            let is_held = || self.still_shows(lease);
-            let set = match recorded() {
-                Ok(()) => self.hold_medik8s_lease(lease, of, is_held).await,
-                failed => failed,
-            };
-            if let Err(not_set) = set {
-                refused.medik8s_lease = not_set.is_certain && !before.medik8s_lease;
-                warn(not_set.warning(MEDIK8S));
-                is_unprotected = true;
+            match failure {
+                Some(error) => warn(machine::unprotected(MEDIK8S, error)),
+                None => {
+                    if let Err(error) = self.hold_medik8s_lease(lease, of).await {
+                        refused.medik8s_lease = error.is_certain() && !before.medik8s_lease;
+                        warn(machine::not_set(MEDIK8S, &error));
+                    }
+                }
             }
         }
-        if failure.is_none() && !refused.is_empty() {
+        if !refused.is_empty() {
             // If it stays, the end of the lock finds nothing there, and removes it.
             let _ = remove_records(self.locks.requests(), of, &refused).await;
         }
         is_unprotected
     }
 
-    fn report_not_labeled(&self, lease: &NodeLease, cordon: bool, failure: &str) {
-        let text = node_keys::not_labeled(lease.node(), lease.is_hold(), cordon, failure);
+    fn report_not_labeled(&self, lease: &NodeLease, cordon: bool, error: &ProtectionError) {
+        let text = node_keys::not_labeled(lease, cordon, error);
         match cordon {
             true => self.terminal.error(&text),
             false => self.terminal.warn(text),
@@ -230,7 +222,7 @@ impl Session<'_> {
         wanted: &Protection,
         limit: Duration,
     ) -> Protected {
-        self.report_not_labeled(lease, wanted.cordon, &node_keys::too_slow(limit));
+        self.report_not_labeled(lease, wanted.cordon, &ProtectionError::TooSlow(limit));
         let failed = wanted.cordon.then_some(Kind::Other);
         Protected {
             node: lease.node().to_owned(),
@@ -310,7 +302,7 @@ impl Session<'_> {
         on: &Node,
         node: &str,
         seen: MachineSeen,
-    ) -> Result<MachineSeen, Option<String>> {
+    ) -> Result<MachineSeen, ProtectionError> {
         let record = seen.record();
         let earlier = MachineRecord::on(on).filter(|earlier| !earlier.is_of_same(&record));
         let Some(earlier) = earlier else {
@@ -324,7 +316,7 @@ impl Session<'_> {
             .await
         {
             true => Ok(seen),
-            false => Err(Some(machine::earlier(&earlier))),
+            false => Err(ProtectionError::EarlierMachine(Box::new(earlier))),
         }
     }
 
@@ -364,13 +356,10 @@ impl Session<'_> {
     /// Moves the end in the held label of the lock in `lease`, which was renewed. Reports why if that fails.
     async fn move_end(&self, lease: &NodeLease) {
         let opt_outs = async |on: &Node, id: &str| NodeKeys::opt_outs_of(id, on);
-        match self.write_keys(lease, opt_outs).await {
-            Ok(KeysSet::Done(_)) => {}
-            result => {
-                let failure = words_of_failure(lease, result);
-                self.terminal
-                    .warn(node_keys::end_not_moved(lease.node(), &failure));
-            }
+        let written = self.write_keys(lease, opt_outs).await;
+        if let Err(error) = conflicts(lease, written) {
+            self.terminal
+                .warn(node_keys::end_not_moved(lease.node(), &error));
         }
     }
 
@@ -388,17 +377,16 @@ impl Session<'_> {
             }
             Ok(KeysRemoved::Nothing | KeysRemoved::StillHeld) => {}
             Err(error) => {
-                let cause = escape(&error.to_string());
-                self.terminal.warn(node_keys::label_stays(node, &cause));
+                let error = ProtectionError::Node(Arc::new(error));
+                self.terminal.warn(node_keys::label_stays(node, &error));
             }
         }
     }
 
     /// As [`remove_held_label`](Self::remove_held_label), and reports why if that fails.
     pub(crate) async fn try_remove_held_label(&self, lease: &NodeLease) {
-        if let Err(failure) = self.remove_held_label(lease.node(), Some(lease)).await {
-            let cause = escape(&failure.to_string());
-            let text = node_keys::label_stays(lease.node(), &cause);
+        if let Err(error) = self.remove_held_label(lease.node(), Some(lease)).await {
+            let text = node_keys::label_stays(lease.node(), &error.into());
             self.terminal.warn(text);
         }
     }
@@ -412,7 +400,7 @@ impl Session<'_> {
         &self,
         node: &str,
         ending: Option<&NodeLease>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Error> {
         match self.remove_keys(node, ending).await {
             Ok(KeysRemoved::Done(keys)) if keys.cordon => {
                 self.terminal.remark(node_keys::uncordoned(node));
@@ -420,11 +408,11 @@ impl Session<'_> {
             }
             Ok(_) => Ok(()),
             Err(Error::Api(error)) if error.is_forbidden() => {
-                let cause = escape(&error.to_string());
-                self.terminal.warn(node_keys::label_stays(node, &cause));
+                let error = Error::Api(error).into();
+                self.terminal.warn(node_keys::label_stays(node, &error));
                 Ok(())
             }
-            Err(error) => Err(error.into()),
+            Err(error) => Err(error),
         }
     }
 
@@ -494,7 +482,7 @@ impl Session<'_> {
     }
 
     /// Whether the Lease still shows the lock in `lease`.
-    async fn still_shows(&self, lease: &NodeLease) -> Result<bool, Error> {
+    pub(super) async fn still_shows(&self, lease: &NodeLease) -> Result<bool, Error> {
         let now = self.locks.get(lease.node()).await?;
         Ok(now.is_some_and(|now| {
             now.is_hold() == lease.is_hold() && now.lock_id() == lease.lock_id()
@@ -502,11 +490,16 @@ impl Session<'_> {
     }
 }
 
-/// Why the keys were not written.
-fn words_of_failure(lease: &NodeLease, result: Result<KeysSet, Error>) -> String {
+/// The keys that somebody else set to another value, or why none was written.
+fn conflicts(
+    lease: &NodeLease,
+    result: Result<KeysSet, Error>,
+) -> Result<Vec<Conflict>, ProtectionError> {
+    let is_hold = lease.is_hold();
     match result {
-        Ok(KeysSet::LockEnded) => node_keys::lock_ended(lease.is_hold()),
-        Ok(KeysSet::NodeGone | KeysSet::Done(_)) => node_keys::NODE_GONE.to_owned(),
-        Err(error) => escape(&error.to_string()),
+        Ok(KeysSet::Done(conflicts)) => Ok(conflicts),
+        Ok(KeysSet::LockEnded) => Err(ProtectionError::LockEnded { is_hold }),
+        Ok(KeysSet::NodeGone) => Err(ProtectionError::NodeGone),
+        Err(error) => Err(ProtectionError::Node(Arc::new(error))),
     }
 }

@@ -11,10 +11,8 @@ use other_tools::{
 
 use super::management::ManagementCluster;
 use super::session::Session;
-use crate::error::Failure;
-use crate::text::escape;
-use crate::words::machine::{self as words, Left};
-use crate::words::{failure, node_keys};
+use crate::error::ProtectionError;
+use crate::words::machine as words;
 
 /// A Machine that was read, and its cluster.
 pub(crate) struct MachineSeen {
@@ -47,38 +45,6 @@ impl MachineSeen {
     }
 }
 
-/// Why something was not set elsewhere than on the Node.
-pub(super) struct NotSet {
-    /// In words.
-    pub(super) cause: String,
-    /// Nothing was written, and nothing will be.
-    pub(super) is_certain: bool,
-}
-
-impl NotSet {
-    pub(super) fn refused(cause: String) -> Self {
-        Self {
-            cause,
-            is_certain: true,
-        }
-    }
-
-    pub(super) fn of(error: Error) -> Self {
-        Self {
-            is_certain: !matches!(&error, Error::Api(error) if error.leaves_writes_unknown()),
-            cause: words_of(error),
-        }
-    }
-
-    /// The warning about `tool`.
-    pub(super) fn warning(&self, tool: &str) -> String {
-        match self.is_certain {
-            true => words::unprotected(tool, Some(&self.cause)),
-            false => words::may_be_unprotected(tool, &self.cause),
-        }
-    }
-}
-
 /// A Machine with opt-outs of a lock: the Node that it belongs to, its record, and the id of the lock.
 pub(crate) type OptedOut = (String, MachineRecord, String);
 
@@ -86,20 +52,25 @@ impl Session<'_> {
     /// Reads the Machine of `node` in the management cluster that was given.
     ///
     /// # Errors
-    /// Why opt-outs can't be set on it, in words; `None`: no management cluster was given.
+    /// Why opt-outs can't be set on it.
     pub(crate) async fn see_machine(
         &self,
         node: &str,
         machine: &MachineRef,
-    ) -> Result<MachineSeen, Option<String>> {
-        let context = self.management.given.as_deref().ok_or(None)?;
-        let cluster = self.management.open(context).await.map_err(Some)?;
+    ) -> Result<MachineSeen, ProtectionError> {
+        let given = self.management.given.as_deref();
+        let context = given.ok_or(ProtectionError::NoManagementContext)?;
+        let cluster = self.management.open(context).await?;
         let read = read_machine(&cluster.requests, machine).await;
         let read = read.map_err(Error::from);
         let read = self.management.note_silence(context, read).await;
-        match read.map_err(|error| Some(unread(error, context, machine.api.tool)))? {
-            None => Err(Some(words::missing(machine, context))),
-            Some(found) if !found.is_of(node) => Err(Some(words::of_another(machine, context))),
+        let seen = read.map_err(|error| unread(error, context, machine.api.tool))?;
+        let (of, context) = (machine.clone(), cluster.context.clone());
+        match seen {
+            None => Err(ProtectionError::NoMachine { of, context }),
+            Some(found) if !found.is_of(node) => {
+                Err(ProtectionError::OfAnotherNode { of, context })
+            }
             Some(machine) => Ok(MachineSeen { machine, cluster }),
         }
     }
@@ -108,11 +79,11 @@ impl Session<'_> {
     pub(super) async fn machine_findings(&self, node: &str, machine: &MachineRef) -> Vec<Finding> {
         match self.see_machine(node, machine).await {
             Ok(seen) => seen.findings(),
-            Err(cause) => vec![Finding {
+            Err(error) => vec![Finding {
                 activity: Activity::MachineUnprotected,
                 key: machine.api.tool.to_owned(),
                 since: None,
-                detail: cause,
+                detail: Some(error.to_string()),
             }],
         }
     }
@@ -125,13 +96,13 @@ impl Session<'_> {
         &self,
         lease: &NodeLease,
         seen: &MachineSeen,
-        is_held: impl AsyncFn() -> Result<bool, Error>,
-    ) -> Result<(), NotSet> {
+    ) -> Result<(), ProtectionError> {
         let lock_id = lease.lock_id().map(|id| id.to_string());
         let lock = MachineLock {
             lock_id: lock_id.as_deref().unwrap_or_default(),
             owner: lease.holder().map(identity::person).unwrap_or_default(),
         };
+        let (is_hold, is_held) = (lease.is_hold(), || self.still_shows(lease));
         let MachineSeen { machine, cluster } = seen;
         let setting = set_machine_opt_outs(&cluster.requests, machine.clone(), lock, is_held);
         let set = self
@@ -139,16 +110,13 @@ impl Session<'_> {
             .note_silence(&cluster.context, setting.await);
         match set.await {
             Ok(OptOutsSet::Done) => {
-                let (node, is_hold) = (lease.node(), lease.is_hold());
-                let said = words::protected(node, &machine.of, &cluster.context, is_hold);
+                let said = words::protected(lease.node(), &machine.of, &cluster.context, is_hold);
                 self.terminal.remark(said);
                 Ok(())
             }
-            Ok(OptOutsSet::Gone) => Err(NotSet::refused(words::GONE.to_owned())),
-            Ok(OptOutsSet::LockEnded) => {
-                Err(NotSet::refused(node_keys::lock_ended(lease.is_hold())))
-            }
-            Err(error) => Err(NotSet::of(error)),
+            Ok(OptOutsSet::Gone) => Err(ProtectionError::MachineGone),
+            Ok(OptOutsSet::LockEnded) => Err(ProtectionError::LockEnded { is_hold }),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -156,11 +124,11 @@ impl Session<'_> {
     /// also of the same name.
     ///
     /// # Errors
-    /// In words, if the management cluster that was given can't be reached, or has no Machines.
+    /// If the management cluster that was given can't be reached, or has no Machines.
     pub(crate) async fn machines_with_opt_outs(
         &self,
         machines: &[(&str, &MachineRef)],
-    ) -> Result<Vec<OptedOut>, String> {
+    ) -> Result<Vec<OptedOut>, ProtectionError> {
         let Some(context) = self.management.given.as_deref() else {
             return Ok(Vec::new());
         };
@@ -212,8 +180,8 @@ impl Session<'_> {
         {
             Ok(OptOutsRemoved::StillHeld) => false,
             Ok(_) => true,
-            Err(cause) => {
-                let (left, hint) = words::left(node, record, &cause, self.program);
+            Err(error) => {
+                let (left, hint) = words::left(node, record, &error, self.program);
                 self.terminal.warn(left);
                 self.terminal.hint(hint);
                 false
@@ -227,28 +195,27 @@ impl Session<'_> {
         record: &MachineRecord,
         ended: &str,
         shown: impl AsyncFn() -> Result<Option<String>, Error>,
-    ) -> Result<OptOutsRemoved, Left> {
-        let machine = record.machine();
-        let machine = machine.ok_or_else(|| Left::Failed(words::UNKNOWN_API.to_owned()))?;
+    ) -> Result<OptOutsRemoved, ProtectionError> {
+        let machine = record.machine().ok_or(ProtectionError::UnknownApi)?;
         let mut failed = None;
         for context in self.contexts_of(record) {
             let removing = self.try_remove_in(&context, node, &machine, record, ended, &shown);
             match removing.await {
                 Ok(removed) => return Ok(removed),
-                Err(left) => failed = failed.or(Some(left)),
+                Err(error) => failed = failed.or(Some(error)),
             }
         }
-        Err(failed.unwrap_or_else(|| Left::Elsewhere {
-            context: record.context.clone(),
-        }))
+        Err(failed.unwrap_or_else(|| elsewhere(record, &record.context)))
     }
 
     /// The contexts in which the Machine in `record` may be: the one that was given, after the recorded one if that still leads
     /// to the recorded cluster. Without a given one, somebody else may have written the record, or have another context of this
     /// name.
     fn contexts_of(&self, record: &MachineRecord) -> Vec<String> {
-        let leads_there =
-            |context: &str| self.management.server_of(context).as_ref() == Ok(&record.server);
+        let leads_there = |context: &str| {
+            let server = self.management.server_of(context);
+            server.is_ok_and(|server| server == record.server)
+        };
         let given = self.management.given.clone();
         let is_enough = given.as_deref().is_some_and(leads_there);
         let recorded = Some(record.context.clone())
@@ -264,30 +231,27 @@ impl Session<'_> {
         record: &MachineRecord,
         ended: &str,
         shown: impl AsyncFn() -> Result<Option<String>, Error>,
-    ) -> Result<OptOutsRemoved, Left> {
-        let elsewhere = || Left::Elsewhere {
-            context: context.to_owned(),
-        };
-        let server = self
-            .management
-            .server_of(context)
-            .map_err(Left::NoContext)?;
+    ) -> Result<OptOutsRemoved, ProtectionError> {
+        let server = self.management.server_of(context).map_err(|error| {
+            let server = record.server.clone();
+            ProtectionError::NoContext { error, server }
+        })?;
         let is_given = self.management.given.as_deref() == Some(context);
         if !is_given && server != record.server {
-            return Err(elsewhere());
+            return Err(elsewhere(record, context));
         }
-        let cluster = self.management.open(context).await.map_err(Left::Failed)?;
+        let cluster = self.management.open(context).await?;
         let removing =
             remove_machine_opt_outs(&cluster.requests, node, machine, record, ended, shown);
         let removed = self.management.note_silence(context, removing.await).await;
-        match removed.map_err(|error| Left::Failed(words_of(error)))? {
-            OptOutsRemoved::Gone if server != record.server => Err(elsewhere()),
-            OptOutsRemoved::Copied => Err(Left::Copied {
-                context: context.to_owned(),
-            }),
+        let context = context.to_owned();
+        match removed? {
+            OptOutsRemoved::Gone if server != record.server => Err(elsewhere(record, &context)),
+            OptOutsRemoved::Copied => Err(ProtectionError::Copied { context }),
             OptOutsRemoved::OfAnother => {
-                self.terminal
-                    .warn(words::not_removed(node, machine, context));
+                let of = machine.clone();
+                let error = ProtectionError::OfAnotherNode { of, context };
+                self.terminal.warn(words::not_removed(node, &error));
                 Ok(OptOutsRemoved::OfAnother)
             }
             removed => Ok(removed),
@@ -295,16 +259,21 @@ impl Session<'_> {
     }
 }
 
-/// Why Machines of `tool` can't be read in `context`, in words.
-fn unread(error: Error, context: &str, tool: &str) -> String {
-    match &error {
-        Error::Api(api) if api.is_not_installed() => words::not_installed(context, tool),
-        _ => words_of(error),
+/// The Machine in `record` is not in `context`.
+fn elsewhere(record: &MachineRecord, context: &str) -> ProtectionError {
+    ProtectionError::Elsewhere {
+        context: context.to_owned(),
+        server: record.server.clone(),
     }
 }
 
-pub(super) fn words_of(error: Error) -> String {
-    let failure = Failure::from(error);
-    let words = failure.api().map(failure::cause);
-    words.unwrap_or_else(|| escape(&failure.to_string()))
+/// Why Machines of `tool` can't be read in `context`.
+fn unread(error: Error, context: &str, tool: &'static str) -> ProtectionError {
+    match error {
+        Error::Api(error) if error.is_not_installed() => ProtectionError::NotInstalled {
+            context: context.to_owned(),
+            tool,
+        },
+        error => error.into(),
+    }
 }

@@ -4,15 +4,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use connect::{Environment, Flags, Notice, Notices, connect, server_of};
+use connect::{ConnectError, Environment, Flags, Notice, Notices, connect, server_of};
 use maintenance_lease::{ApiError, DEFAULT_REQUEST_TIMEOUT, Error, Requests};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
 use crate::args::connection::USER_AGENT;
+use crate::error::ProtectionError;
 use crate::text::escape;
 use crate::ui::Terminal;
-use crate::words::{machine, session as words};
+use crate::words::session as words;
 
 /// How long the credential plugin of a context may take that only a record on a Node names. `--request-timeout` may shorten it.
 const PLUGIN_LIMIT: Duration = Duration::from_secs(10);
@@ -26,7 +27,7 @@ pub(crate) struct ManagementClusters<'a> {
     pub(crate) given: Option<String>,
     flags: Flags,
     environment: &'a Environment,
-    open: Mutex<HashMap<String, Result<ManagementCluster, String>>>,
+    open: Mutex<HashMap<String, Result<ManagementCluster, ProtectionError>>>,
     /// When a cluster did not answer last, by context.
     silent: Mutex<HashMap<String, Instant>>,
 }
@@ -55,12 +56,13 @@ impl<'a> ManagementClusters<'a> {
     /// the context, because it may be a login.
     ///
     /// # Errors
-    /// In words, if the kubeconfig has no usable context of this name, if its credential plugin fails, or if the cluster did
+    /// If the kubeconfig has no usable context of this name, if its credential plugin fails, or if the cluster did
     /// not answer a moment ago.
-    pub(crate) async fn open(&self, context: &str) -> Result<ManagementCluster, String> {
+    pub(crate) async fn open(&self, context: &str) -> Result<ManagementCluster, ProtectionError> {
         let silent = self.silent.lock().await.get(context).copied();
         if silent.is_some_and(|since| since.elapsed() < NOT_AGAIN) {
-            return Err(machine::silent(context));
+            let context = context.to_owned();
+            return Err(ProtectionError::Silent { context });
         }
         let mut open = self.open.lock().await;
         if let Some(opened) = open.get(context) {
@@ -88,8 +90,11 @@ impl<'a> ManagementClusters<'a> {
                 ),
                 server: connection.server,
             }),
-            Ok(Err(error)) => Err(escape(&error.to_string())),
-            Err(_) => Err(machine::no_credentials(context, limit)),
+            Ok(Err(error)) => Err(ProtectionError::Connect(error)),
+            Err(_) => Err(ProtectionError::SlowPlugin {
+                context: context.to_owned(),
+                limit,
+            }),
         };
         open.insert(context.to_owned(), opened.clone());
         opened
@@ -111,10 +116,9 @@ impl<'a> ManagementClusters<'a> {
     /// The URL of the API server behind `context`. Runs and sends nothing.
     ///
     /// # Errors
-    /// In words, if the kubeconfig has no usable context of this name.
-    pub(crate) fn server_of(&self, context: &str) -> Result<String, String> {
-        let server = server_of(&self.flags(context), self.environment);
-        server.map_err(|error| escape(&error.to_string()))
+    /// If the kubeconfig has no usable context of this name.
+    pub(crate) fn server_of(&self, context: &str) -> Result<String, ConnectError> {
+        server_of(&self.flags(context), self.environment)
     }
 
     /// The URL of the API server behind the context that the user named.

@@ -5,9 +5,9 @@ use other_tools::{
     KeysOfLock, LeaseHeld, LeaseReleased, hold_medik8s_lease, release_medik8s_lease,
 };
 
-use super::machines::{NotSet, words_of};
 use super::session::Session;
-use crate::words::{medik8s as words, node_keys};
+use crate::error::ProtectionError;
+use crate::words::medik8s as words;
 
 impl Session<'_> {
     /// Takes the medik8s Lease for the lock in `lease`, of which its Node has a record.
@@ -18,19 +18,18 @@ impl Session<'_> {
         &self,
         lease: &NodeLease,
         of: KeysOfLock<'_>,
-        is_held: impl AsyncFn() -> Result<bool, Error>,
-    ) -> Result<(), NotSet> {
+    ) -> Result<(), ProtectionError> {
         let now = || self.locks.server_time().now();
-        let is_hold = lease.is_hold();
+        let (is_hold, is_held) = (lease.is_hold(), || self.still_shows(lease));
         match hold_medik8s_lease(self.locks.requests(), of, now, is_held).await {
             Ok(LeaseHeld::Done) => {
                 self.terminal.remark(words::held(of.node, is_hold));
                 Ok(())
             }
-            Ok(LeaseHeld::Busy(holder)) => Err(NotSet::refused(words::busy(&holder))),
-            Ok(LeaseHeld::NoNamespace) => Err(NotSet::refused(words::no_namespace())),
-            Ok(LeaseHeld::LockEnded) => Err(NotSet::refused(node_keys::lock_ended(is_hold))),
-            Err(error) => Err(NotSet::of(error)),
+            Ok(LeaseHeld::Busy(holder)) => Err(ProtectionError::Medik8sLeaseTaken { holder }),
+            Ok(LeaseHeld::NoNamespace) => Err(ProtectionError::NoMedik8sNamespace),
+            Ok(LeaseHeld::LockEnded) => Err(ProtectionError::LockEnded { is_hold }),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -45,7 +44,7 @@ impl Session<'_> {
         match release_medik8s_lease(self.locks.requests(), node, ended, shown).await {
             Ok(released) => released == LeaseReleased::Done,
             Err(error) => {
-                let (left, hint) = words::left(node, &words_of(error), self.program);
+                let (left, hint) = words::left(node, &error.into(), self.program);
                 self.terminal.warn(left);
                 self.terminal.hint(hint);
                 false

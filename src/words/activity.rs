@@ -21,7 +21,9 @@ pub(crate) fn words(finding: &Finding, now: Now) -> String {
         Activity::MachineReplaced => {
             "Cluster API will replace its Machine, because a MachineHealthCheck marked it; a lock does not prevent this"
         }
-        Activity::MachineUnprotected => return machine::unprotected(&finding.key, detail),
+        Activity::MachineUnprotected => {
+            return machine::unprotected(&finding.key, detail.unwrap_or_default());
+        }
         Activity::KuredReboots => "kured is rebooting it",
         Activity::FlatcarWillReboot => "the Flatcar update operator will reboot it",
         Activity::FlatcarMayReboot => "the Flatcar update operator has allowed its reboot",

@@ -1,16 +1,17 @@
 //! The opt-outs on the Machine of a Node, in words.
 
-use std::time::Duration;
+use std::fmt;
 
 use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::Now;
 use other_tools::{MachineRecord, MachineRef, NodeKeys};
 
 use super::hint_command::Program;
+use crate::error::ProtectionError;
 use crate::text::{escape, for_shell};
 
 /// The tool behind a name of `--opt-outs`.
-fn tool_name(tool: &str) -> &str {
+pub(super) fn tool_name(tool: &str) -> &str {
     match tool {
         "cluster-api" => "Cluster API",
         "openshift" => "the OpenShift Machine API",
@@ -18,20 +19,20 @@ fn tool_name(tool: &str) -> &str {
     }
 }
 
-/// Said of a Node whose Machine has no opt-out. `None`: because no management context was given.
-pub(crate) fn unprotected(tool: &str, cause: Option<&str>) -> String {
-    let cause = cause.unwrap_or(
-        "it reads opt-outs on Machines only; to set them, add --management-context with the context of their cluster",
-    );
+/// Said of a Node that `tool` does not leave alone.
+pub(crate) fn unprotected(tool: &str, cause: impl fmt::Display) -> String {
     format!("NOT protected from {}: {cause}", tool_name(tool))
 }
 
-/// The same, if the answer to the write did not come.
-pub(crate) fn may_be_unprotected(tool: &str, cause: &str) -> String {
-    format!(
-        "may not be protected from {}: {cause}; the write may still take effect, and the end of the lock undoes it",
-        tool_name(tool)
-    )
+/// The same after a write that failed with `error`.
+pub(crate) fn not_set(tool: &str, error: &ProtectionError) -> String {
+    match error.is_certain() {
+        true => unprotected(tool, error),
+        false => format!(
+            "may not be protected from {}: {error}; the write may still take effect, and the end of the lock undoes it",
+            tool_name(tool)
+        ),
+    }
 }
 
 /// The Machine has opt-outs now.
@@ -44,25 +45,27 @@ pub(crate) fn protected(node: &str, machine: &MachineRef, context: &str, is_hold
     )
 }
 
+/// A Machine.
+pub(super) fn named(namespace: &str, name: &str) -> String {
+    format!("Machine {}/{}", escape(namespace), escape(name))
+}
+
 /// A Machine and where it is.
-fn machine_in(machine: &MachineRef, context: &str) -> String {
-    let (namespace, name) = (escape(&machine.namespace), escape(&machine.name));
-    format!("Machine {namespace}/{name} (context {})", escape(context))
+pub(super) fn machine_in(of: &MachineRef, context: &str) -> String {
+    let machine = named(&of.namespace, &of.name);
+    format!("{machine} (context {})", escape(context))
 }
 
 /// What a lock set on a Machine.
 pub(crate) fn of_record(record: &MachineRecord) -> String {
-    let MachineRecord {
-        namespace,
-        name,
-        context,
-        ..
-    } = record;
     if !record.is_readable() {
         return "opt-outs on a Machine (the record can't be read)".to_owned();
     }
-    let [namespace, name, context] = [namespace, name, context].map(|text| escape(text));
-    format!("opt-outs on Machine {namespace}/{name} (context {context})")
+    let machine = named(&record.namespace, &record.name);
+    format!(
+        "opt-outs on {machine} (context {})",
+        escape(&record.context)
+    )
 }
 
 /// What the opt-outs in `keys` still do, if the lock in `lease` should have ended or has ended.
@@ -75,66 +78,16 @@ pub(crate) fn after_end(
     let is_due = |lease: &NodeLease| lease.is_overdue(now) || !lease.state(now).is_locked();
     lease.is_none_or(is_due).then(|| {
         let machine = match machine.is_readable() {
-            true => format!(
-                "Machine {}/{}",
-                escape(&machine.namespace),
-                escape(&machine.name)
-            ),
+            true => named(&machine.namespace, &machine.name),
             false => "a Machine".to_owned(),
         };
         format!("the opt-outs on {machine} still block its deletion and rollouts")
     })
 }
 
-/// There is no such Machine.
-pub(crate) fn missing(machine: &MachineRef, context: &str) -> String {
-    format!("there is no {}", machine_in(machine, context))
-}
-
-/// The Machine is that of another node, or of none.
-pub(crate) fn of_another(machine: &MachineRef, context: &str) -> String {
-    format!("{} does not name this node", machine_in(machine, context))
-}
-
 /// Nothing was removed from the Machine that the record on `node` names.
-pub(crate) fn not_removed(node: &str, machine: &MachineRef, context: &str) -> String {
-    let why = of_another(machine, context);
-    format!("node/{node}: {why}; nothing was removed there")
-}
-
-/// The Machine disappeared before it could be written.
-pub(crate) const GONE: &str = "its Machine does not exist any more";
-
-/// The Node has no Machine of the tool.
-pub(crate) const NOT_NAMED: &str = "the Node does not name its Machine";
-
-/// The cluster does not have the API of the Machines.
-pub(crate) fn not_installed(context: &str, tool: &str) -> String {
-    format!(
-        "the cluster of context {} has no Machines of {}; name the context of its management cluster",
-        escape(context),
-        tool_name(tool)
-    )
-}
-
-/// The API that the record names is not known.
-pub(crate) const UNKNOWN_API: &str = "this release does not know its API";
-
-/// The credential plugin of a context that only a record names did not end.
-pub(crate) fn no_credentials(context: &str, limit: Duration) -> String {
-    format!(
-        "the credential plugin of context {} did not end in {}s",
-        escape(context),
-        limit.as_secs()
-    )
-}
-
-/// The cluster did not answer for another node.
-pub(crate) fn silent(context: &str) -> String {
-    format!(
-        "the cluster of context {} did not answer a moment ago",
-        escape(context)
-    )
+pub(crate) fn not_removed(node: &str, error: &ProtectionError) -> String {
+    format!("node/{node}: {error}; nothing was removed there")
 }
 
 /// The record on `node` can't be read and is removed, and the next command.
@@ -151,80 +104,40 @@ pub(crate) fn unreadable(node: &str, program: &Program) -> (String, String) {
     )
 }
 
-/// Why opt-outs stay on a Machine.
-#[derive(Debug)]
-pub(crate) enum Left {
-    /// It could not be reached or written.
-    Failed(String),
-    /// The context does not lead to the recorded cluster.
-    Elsewhere { context: String },
-    /// The kubeconfig has no such context.
-    NoContext(String),
-    /// It was created from a copy, so others own what it has.
-    Copied { context: String },
-}
-
 /// What a lock that ends leaves on a Machine, and the next command.
 pub(crate) fn left(
     node: &str,
     record: &MachineRecord,
-    left: &Left,
+    error: &ProtectionError,
     program: &Program,
 ) -> (String, String) {
-    let server = escape(&record.server);
     // With `=`, a name that begins with a dash is a value, too.
     let unhold =
         |context: &str| program.run(format!("unhold {node} --management-context={context}"));
-    let (cause, hint) = match left {
-        Left::Failed(cause) => {
-            let unhold = unhold(&for_shell(&record.context));
-            (cause.clone(), format!("to remove them: `{unhold}`"))
-        }
-        Left::Elsewhere { context } => (
-            format!(
-                "the Machine is not in context {}; it was in the cluster at {server}",
-                escape(context)
-            ),
-            format!(
-                "to remove them, name the context of that cluster: `{}`",
-                unhold("NAME")
-            ),
+    let hint = match error {
+        ProtectionError::Elsewhere { .. } | ProtectionError::NoContext { .. } => format!(
+            "to remove them, name the context of that cluster: `{}`",
+            unhold("NAME")
         ),
-        Left::NoContext(cause) => (
-            format!("{cause}; it was that of the cluster at {server}"),
-            format!(
-                "to remove them, name the context of that cluster: `{}`",
-                unhold("NAME")
-            ),
-        ),
-        Left::Copied { context } => {
+        ProtectionError::Copied { context } => {
             let resource = record.machine().map(|machine| machine.api.resource);
-            let edit = format!(
-                "kubectl --context={} -n {} edit {} {}",
+            format!(
+                "to remove them: `kubectl --context={} -n {} edit {} {}`",
                 for_shell(context),
                 for_shell(&record.namespace),
                 resource.unwrap_or_default(),
                 for_shell(&record.name)
-            );
-            (
-                "it was created again from a copy".to_owned(),
-                format!("to remove them: `{edit}`"),
             )
         }
+        _ => format!("to remove them: `{}`", unhold(&for_shell(&record.context))),
     };
-    let (namespace, name) = (escape(&record.namespace), escape(&record.name));
+    let machine = named(&record.namespace, &record.name);
     (
         format!(
-            "node/{node}: the opt-outs on Machine {namespace}/{name} stay, and block its deletion and rollouts: {cause}"
+            "node/{node}: the opt-outs on {machine} stay, and block its deletion and rollouts: {error}"
         ),
         hint,
     )
-}
-
-/// Why a Machine gets no opt-outs: an earlier Machine of its Node still has some.
-pub(crate) fn earlier(record: &MachineRecord) -> String {
-    let (namespace, name) = (escape(&record.namespace), escape(&record.name));
-    format!("the node's earlier Machine {namespace}/{name} still has opt-outs")
 }
 
 /// A Machine and its node.

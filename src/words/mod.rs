@@ -27,6 +27,7 @@ pub(crate) mod next_steps;
 pub(crate) mod node_keys;
 pub(crate) mod node_state;
 pub(crate) mod policies;
+mod protection;
 pub(crate) mod refusal;
 pub(crate) mod request;
 pub(crate) mod session;

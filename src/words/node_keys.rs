@@ -1,26 +1,12 @@
 //! The outcome of writing the label, the cordon and the opt-outs of a lock, in words.
 
-use std::time::Duration;
-
+use maintenance_lease::NodeLease;
 use other_tools::{Conflict, NodeKeys, tools};
 
 use super::hint_command::Program;
 use super::{machine, medik8s};
-use crate::error::Failure;
+use crate::error::{Failure, ProtectionError};
 use crate::text::{escape, shown};
-
-/// The lock has ended, or is being ended.
-pub(crate) fn lock_ended(is_hold: bool) -> String {
-    match is_hold {
-        true => "another command has ended its hold, or has begun to; to protect the node, run `unhold`, then `hold`"
-            .to_owned(),
-        false => "its lock has ended, or an interrupted command has begun to end it; to label the Node, run \
-                  `release`, then acquire it again"
-            .to_owned(),
-    }
-}
-
-pub(crate) const NODE_GONE: &str = "the Node does not exist, or cannot be read";
 
 /// What a lock set on its Node besides the annotations.
 pub(crate) fn protected(node: &str, is_hold: bool, keys: &NodeKeys) -> String {
@@ -46,19 +32,20 @@ pub(crate) fn uncordoned(node: &str) -> String {
 }
 
 /// Why the Node of a lock is not labeled and, with `cordon`, not cordoned.
-pub(crate) fn not_labeled(node: &str, is_hold: bool, cordon: bool, failure: &str) -> String {
+pub(crate) fn not_labeled(lease: &NodeLease, cordon: bool, error: &ProtectionError) -> String {
     let missing = match cordon {
         true => "without the held label and not cordoned",
         false => "without the held label",
     };
+    let (node, is_hold) = (lease.node(), lease.is_hold());
     let locked = if is_hold { "on hold" } else { "locked" };
-    format!("node/{node} is {locked} {missing}: {failure}")
+    format!("node/{node} is {locked} {missing}: {error}")
 }
 
 /// Why the label of a lock that was renewed still shows the earlier end.
-pub(crate) fn end_not_moved(node: &str, failure: &str) -> String {
+pub(crate) fn end_not_moved(node: &str, error: &ProtectionError) -> String {
     format!(
-        "could not extend the held label of node/{node}, if it has one; it may end before the lock: {failure}"
+        "could not extend the held label of node/{node}, if it has one; it may end before the lock: {error}"
     )
 }
 
@@ -91,17 +78,9 @@ pub(crate) fn not_cleared(failure: &Failure) -> String {
 }
 
 /// Why the label of a lock that ends was not removed.
-pub(crate) fn label_stays(node: &str, cause: &str) -> String {
-    format!("could not remove the held label of node/{node}, if it has one: {cause}")
+pub(crate) fn label_stays(node: &str, error: &ProtectionError) -> String {
+    format!("could not remove the held label of node/{node}, if it has one: {error}")
 }
-
-/// Why keys were not written or removed.
-pub(crate) fn too_slow(limit: Duration) -> String {
-    format!("the API server did not answer in {}s", limit.as_secs())
-}
-
-/// The same, after Ctrl-C.
-pub(crate) const INTERRUPTED: &str = "interrupted";
 
 /// What to do with locks whose nodes could not be cordoned.
 pub(crate) fn release_uncordoned(is_hold: bool, nodes: &[&str], program: &Program) -> String {

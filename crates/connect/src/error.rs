@@ -30,7 +30,7 @@ pub fn names_its_source(message: &str) -> bool {
 
 /// Why there is no connection. `Display` is kubectl's sentence, without the `error: ` that it puts before those that
 /// don't say by themselves where they come from.
-#[derive(Debug, Error)]
+#[derive(Clone, Debug, Error)]
 #[allow(missing_docs, reason = "the messages say what each of them is")]
 pub enum ConnectError {
     #[error("stat {}: no such file or directory", path.display())]

@@ -27,7 +27,7 @@ pub enum Activity {
     MachineDeleted,
     /// Cluster API is going to replace its Machine, which a MachineHealthCheck marked. The Machine is in the detail.
     MachineReplaced,
-    /// No opt-out stops the tool in the key, because the Machine can't be written. The cause, if there is one, is in the detail.
+    /// No opt-out stops the tool in the key, because the Machine can't be written. The cause is in the detail.
     MachineUnprotected,
     /// kured reboots it.
     KuredReboots,

@@ -4,6 +4,7 @@ use k8s_openapi::api::core::v1::Node;
 use other_tools::{KeysOnNode, MachineRecord, MachineRef, current_lock_id, machine_of};
 
 use super::leases::Leases;
+use crate::error::ProtectionError;
 use crate::findings::Finding;
 use crate::run::machines::OptedOut;
 use crate::run::session::Session;
@@ -32,11 +33,11 @@ impl WithMachine {
 /// Reads the Machines of `nodes` with opt-outs of a lock.
 ///
 /// # Errors
-/// In words, if they can't be read.
+/// If they can't be read.
 pub(super) async fn read(
     session: &Session<'_>,
     nodes: &[WithMachine],
-) -> Result<Vec<OptedOut>, String> {
+) -> Result<Vec<OptedOut>, ProtectionError> {
     let all = nodes.iter().map(|node| (&*node.name, &node.machine));
     session
         .machines_with_opt_outs(&all.collect::<Vec<_>>())

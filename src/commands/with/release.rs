@@ -8,6 +8,7 @@ use maintenance_lease::{Done, Error, HeldLease, Lost, LostBy, Subject};
 use tokio::time::timeout;
 use under_lease::{CommandOutcome, Stage};
 
+use crate::error::ProtectionError;
 use crate::run::held_label::is_protected;
 use crate::run::interruption::Interruption;
 use crate::run::session::Session;
@@ -97,13 +98,13 @@ async fn release(
         let limit = LABEL_LIMIT.min(left(&held) / 2);
         let removing = async { Ok(timeout(limit, session.try_remove_held_label(&lease)).await) };
         // After Ctrl-C, there is only time to release the lock.
-        let cause = match interruption.or(removing).await {
+        let error = match interruption.or(removing).await {
             Ok(Ok(())) => None,
-            Ok(Err(_)) => Some(node_keys::too_slow(limit)),
-            Err(_) => Some(node_keys::INTERRUPTED.to_owned()),
+            Ok(Err(_)) => Some(ProtectionError::TooSlow(limit)),
+            Err(_) => Some(ProtectionError::Interrupted),
         };
-        if let Some(cause) = cause {
-            session.terminal.warn(node_keys::label_stays(&node, &cause));
+        if let Some(error) = error {
+            session.terminal.warn(node_keys::label_stays(&node, &error));
         }
     }
     let Ok(released) = timeout(left(&held), held.release()).await else {

@@ -114,7 +114,7 @@ impl FencingTarget<'_> {
     pub(crate) async fn unhold(&self, lease: &NodeLease) -> Result<(), Failure> {
         if !self.is_dry_run() {
             let removing = self.session.remove_held_label(&self.node, Some(lease));
-            self.with_grace(removing).await?;
+            self.with_grace(async { Ok(removing.await?) }).await?;
         }
         let locks = &self.session.locks;
         let change = self
@@ -136,7 +136,7 @@ impl FencingTarget<'_> {
             true => Ok(()),
             false => {
                 let removing = self.session.remove_held_label(&self.node, None);
-                self.with_grace(removing).await
+                self.with_grace(async { Ok(removing.await?) }).await
             }
         }
     }
