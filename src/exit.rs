@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_the_worst_counts() {
+    fn worst_exit_code_of_several_nodes_wins() {
         let order = [
             Code::DONE,
             Code::TIMED_OUT,

@@ -33,7 +33,7 @@ pub(crate) struct ManagementArgs {
     ///
     /// Cluster API and the Machine API of OpenShift read opt-outs on Machines. Name the kubeconfig context
     /// of the management cluster. On OpenShift, and if the cluster manages its own Machines, name the context of this
-    /// cluster. An empty NAME is none.
+    /// cluster. An empty NAME means no context, even if the variable is set.
     #[arg(
         long,
         value_name = "NAME",
@@ -72,7 +72,7 @@ pub(crate) struct ProtectArgs {
     ///
     /// An opt-out is a label or annotation that tells another tool to leave the node alone. Without this flag, none
     /// is set. If the lock expires, they stay until the next holder or `doctor --fix` removes them.
-    /// docs/what-respects-it.md explains what each of them stops.
+    /// docs/other-tools.md explains what each of them stops.
     #[arg(long, value_name = "TOOL,...", hide_short_help = true, value_parser = opt_outs)]
     opt_outs: Option<OptOuts>,
 

@@ -17,7 +17,7 @@ pub(crate) struct TakeExpiredArgs {
     ///
     /// For example, cluster-autoscaler is deleting the node, kured is rebooting it, or it is cordoned. Nothing is
     /// locked then, and the exit code is 6. Without this flag, a warning shows what they do.
-    /// docs/what-respects-it.md lists the tools.
+    /// docs/other-tools.md lists the tools.
     #[arg(long)]
     pub(crate) strict: bool,
 }

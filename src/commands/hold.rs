@@ -79,7 +79,7 @@ pub(crate) struct HoldArgs {
     /// An opt-out is a label or annotation that tells another tool to leave the node alone. unhold removes it.
     /// auto sets those of cluster-autoscaler and node-healthcheck, and those of karpenter and fluo if they
     /// manage the node. Those of cluster-api and openshift are on Machines: see --management-context. That of medik8s is a
-    /// Lease, and only set if you name it. docs/what-respects-it.md explains what each of them stops.
+    /// Lease, and only set if you name it. docs/other-tools.md explains what each of them stops.
     #[arg(long, value_name = "TOOL,...", default_value = "auto", value_parser = opt_outs)]
     pub(crate) opt_outs: OptOuts,
 

@@ -157,7 +157,7 @@ fn meaning(arg: &Arg) -> String {
         });
     }
     if let Some(variable) = arg.get_env() {
-        text.push_str(&format!("; or by `{}`", variable.to_string_lossy()));
+        text.push_str(&format!(" [env: `{}`]", variable.to_string_lossy()));
     }
     text
 }

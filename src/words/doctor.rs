@@ -50,12 +50,12 @@ pub(crate) fn lines(found: &Finding, program: &Program) -> (Level, String, Optio
             }));
             let has = |right| of_policy.contains(&right);
             may.extend(match (has("hold"), has("takeover")) {
-                (false, false) => Some("no right to hold or take over in deny mode"),
-                (true, false) => Some("no right to take over in deny mode"),
-                (false, true) => Some("no right to hold in deny mode"),
+                (false, false) => Some("but not hold nodes or take over locks in deny mode"),
+                (true, false) => Some("but not take over locks in deny mode"),
+                (false, true) => Some("but not hold nodes in deny mode"),
                 (true, true) => None,
             });
-            ok(format!("you may {}", may.join("; ")))
+            ok(format!("you may {}", may.join(", ")))
         }
         Finding::NamespaceDeleting => problem(
             format!("{NAMESPACE} is being deleted, and every lock with it"),
@@ -274,7 +274,7 @@ fn source(what: Source) -> &'static str {
         Source::Machines => "the Machines of the nodes",
         Source::KuredLock => "the DaemonSet of kured, which has its lock",
         Source::Medik8sLeases => "the Leases of medik8s",
-        Source::Metrics => "the metrics of the API server, so violations were not counted",
+        Source::Metrics => "the metrics of the API server, so broken rules were not counted",
     }
 }
 
@@ -320,9 +320,12 @@ fn policy(
             let refuse = format!("to refuse such writes: `{}`", program.run("enforce deny"));
             let (counted, hint) = match broken {
                 None => (String::new(), refuse),
-                Some(0) => ("; no violations".to_owned(), refuse),
+                Some(0) => ("; no write broke a rule".to_owned(), refuse),
                 Some(count) => (
-                    format!("; {count} violation{}", if count == 1 { "" } else { "s" }),
+                    format!(
+                        "; {count} write{} broke a rule",
+                        if count == 1 { "" } else { "s" }
+                    ),
                     format!(
                         "to see which requests, search the audit log for the annotation {AUDITED}; {refuse}"
                     ),

@@ -40,8 +40,8 @@ pub(crate) fn all(
         row.is_none_or(|row| check_finished(state, row.is_ready(), row.is_cordoned()).is_ok());
     let mut commands: Vec<(&'static str, String)> = match (state, own) {
         _ if holder.is_some_and(|holder| program.is_under(holder)) => vec![(
-            "This runs under it",
-            "end the command of `with` to release the lock".to_owned(),
+            "You run inside this lock",
+            "exit the command of `with` to release it".to_owned(),
         )],
         _ if is_fenced => vec![(
             "After its restart",

@@ -108,7 +108,7 @@ fn only_waits(pod: &StuckPod) -> bool {
     pod.found.state == State::Pending && pod.found.reasons.contains(&Reason::Unevicted)
 }
 
-/// The totals, such as `1 unhealthy node, 3 stuck pods, 1 orphaned volume`. `node` is the only node that was
+/// The totals, such as `1 unhealthy node, 3 stuck pods, 1 stuck volume`. `node` is the only node that was
 /// read.
 pub(crate) fn summary(stuck: &Stuck, node: Option<&str>) -> String {
     let mut parts = Vec::new();
@@ -117,7 +117,7 @@ pub(crate) fn summary(stuck: &Stuck, node: Option<&str>) -> String {
         (stuck.pods.len() - pending, "stuck pod"),
         (pending, "pending pod"),
         (stuck.waiting.len(), "pending replacement"),
-        (stuck.volumes.len(), "orphaned volume"),
+        (stuck.volumes.len(), "stuck volume"),
         (stuck.namespaces.len(), "blocked namespace"),
     ] {
         parts.extend((number > 0).then(|| count(number, word)));

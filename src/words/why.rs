@@ -167,7 +167,8 @@ pub(crate) fn sentence(reason: &Reason, now: Now) -> String {
         }
         Reason::Evicted { at } => format!("It will be evicted in {}.", age(*at - now.earliest)),
         Reason::NeverEvicted => {
-            "It tolerates this without a limit, so it is never evicted.".to_owned()
+            "It tolerates the taints of the node without a time limit, so it is never evicted."
+                .to_owned()
         }
         Reason::Unevicted => "The node has no taint yet that evicts it.".to_owned(),
         Reason::Containers { node, names } => format!(

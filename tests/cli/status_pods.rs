@@ -143,7 +143,7 @@ fn pods_on_an_unreachable_node_are_described() {
         apps   pod/web-1      worker-1   Pending, NodeUnreachable, eviction in [length]
         -               pv/none-such   worker-1   Still attached, but no pod there uses it
         -- stderr
-        1 unhealthy node, 4 stuck pods, 1 orphaned volume
+        1 unhealthy node, 4 stuck pods, 1 stuck volume
         Next:
           # explain one of the pods
           kubectl maint why pod/db-0 -n apps

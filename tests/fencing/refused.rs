@@ -38,8 +38,10 @@ fn the_loss_of_most_of_a_zone_is_suspect() {
     let message =
         format!("error: cannot fence node/{node}: 3 of 3 nodes of zone rack-7 are unreachable: ");
     assert!(run.stderr.contains(&message), "{run}");
-    let hint = "hint: if you know that they are down, add --accept-risk=mass-loss -m \"WHY\"\n";
-    assert!(run.stderr.ends_with(hint), "{run}");
+    let hint = format!(
+        "hint: if you know that node/{node} is off, add --accept-risk=mass-loss -m \"WHY\"\n"
+    );
+    assert!(run.stderr.ends_with(&hint), "{run}");
     stage.is_untouched(&node);
     assert_snapshot!(fence(&stage, &node, &["--accept-risk=mass-loss"]), @r#"
     $ kubectl maint fence worker-1 --powered-off=dark --accept-risk=mass-loss
@@ -51,8 +53,8 @@ fn the_loss_of_most_of_a_zone_is_suspect() {
     let old = "--override=remediation-unknown";
     let run = fence(&stage, &node, &[old, "-m", "the rack burns"]);
     assert_eq!(run.code, 6, "{run}");
-    let hint = "hint: if you know that they are down, add --accept-risk=mass-loss\n";
-    assert!(run.stderr.ends_with(hint), "{run}");
+    let hint = format!("hint: if you know that node/{node} is off, add --accept-risk=mass-loss\n");
+    assert!(run.stderr.ends_with(&hint), "{run}");
     // The same command, with what the hint adds.
     let words = [old, "--accept-risk=mass-loss"];
     let words = [&words[..], &["-m", "the rack burns", "--dry-run=client"]].concat();

@@ -91,7 +91,7 @@ fn problems_are_named_with_what_to_do() {
         assert_eq!(
             lines(&run, policy),
             format!(
-                "note     {policy:<15}audit: nothing is refused; no violations since this API server started\n\
+                "note     {policy:<15}audit: nothing is refused; no write broke a rule since this API server started\n\
                  to refuse such writes: `kubectl maint enforce deny`"
             )
         );
@@ -120,7 +120,7 @@ fn problems_are_named_with_what_to_do() {
     let run = doctor(&mia, 0);
     assert_eq!(
         lines(&run, "policies"),
-        "note     policies       you may not read the metrics of the API server, so violations were not counted\nan \
+        "note     policies       you may not read the metrics of the API server, so broken rules were not counted\nan \
          administrator can check with `kubectl maint doctor`"
     );
     assert!(
@@ -150,7 +150,7 @@ fn problems_are_named_with_what_to_do() {
     let run = doctor(&uma, 0);
     assert_eq!(
         lines(&run, "rights"),
-        "ok       rights         you may acquire, renew and release locks; no right to hold or take over in deny mode"
+        "ok       rights         you may acquire, renew and release locks, but not hold nodes or take over locks in deny mode"
     );
     assert_eq!(
         lines(&run, "policies"),
@@ -159,7 +159,7 @@ fn problems_are_named_with_what_to_do() {
     let ada = person(&plane, "ada", &[ADMINISTRATORS]);
     assert_eq!(
         lines(&ada.maint(&["doctor"]), "rights"),
-        "ok       rights         you may acquire, renew and release locks; hold nodes in deny mode (right \"hold\"); \
+        "ok       rights         you may acquire, renew and release locks, hold nodes in deny mode (right \"hold\"), \
          take over locks in deny mode (right \"takeover\")"
     );
 

@@ -56,7 +56,7 @@ impl Arguments {
         let programs = target_dir().join("debug");
         let mut made = make(&programs.join("kubectl-maint"))?;
         made.extend(make_of_elector(&programs.join(ELECTOR))?);
-        made.insert(PICTURE.into(), two_terminals::picture()?.into_bytes());
+        made.insert(PICTURE.into(), two_terminals::render_svg()?.into_bytes());
         let found = find(&root)?;
         let differing = differences(&made, &found);
         if differing.is_empty() {

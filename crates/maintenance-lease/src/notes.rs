@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn that_a_node_is_fenced_is_of_no_acquisition() {
+    fn fenced_annotation_belongs_to_no_acquisition() {
         let notes = Notes {
             fenced: Some("true".to_owned()),
             ..notes(Some("3-n1"))

@@ -89,9 +89,9 @@ enum Value {
     IsNot(&'static [&'static str]),
 }
 
-/// What the value says beside that.
+/// What the value tells beside that, and how it is written.
 #[derive(Clone, Copy, Debug)]
-enum Says {
+enum ValueFormat {
     Nothing,
     /// When it began, in seconds since 1970.
     UnixTime,
@@ -106,26 +106,31 @@ struct Sign {
     /// A key that ends in `/` stands for all keys that begin so.
     key: &'static str,
     value: Value,
-    says: Says,
+    format: ValueFormat,
     activity: Activity,
 }
 
-const fn taint(key: &'static str, says: Says, activity: Activity) -> Sign {
+const fn taint(key: &'static str, format: ValueFormat, activity: Activity) -> Sign {
     Sign {
         place: Place::Taint,
         key,
         value: Value::Any,
-        says,
+        format,
         activity,
     }
 }
 
-const fn annotation(key: &'static str, value: Value, says: Says, activity: Activity) -> Sign {
+const fn annotation(
+    key: &'static str,
+    value: Value,
+    format: ValueFormat,
+    activity: Activity,
+) -> Sign {
     Sign {
         place: Place::Annotation,
         key,
         value,
-        says,
+        format,
         activity,
     }
 }
@@ -137,81 +142,81 @@ const MACHINE_CONFIG_IDLE: &[&str] = &["Done"];
 const SIGNS: &[Sign] = &[
     taint(
         "ToBeDeletedByClusterAutoscaler",
-        Says::UnixTime,
+        ValueFormat::UnixTime,
         Activity::AutoscalerDeletes,
     ),
     taint(
         "DeletionCandidateOfClusterAutoscaler",
-        Says::UnixTime,
+        ValueFormat::UnixTime,
         Activity::AutoscalerMayDelete,
     ),
     taint(
         "karpenter.sh/disrupted",
-        Says::Nothing,
+        ValueFormat::Nothing,
         Activity::KarpenterDisrupts,
     ),
     taint(
         "node.cluster.x-k8s.io/outdated-revision",
-        Says::Nothing,
+        ValueFormat::Nothing,
         Activity::ClusterApiWillReplace,
     ),
     annotation(
         "weave.works/kured-reboot-in-progress",
         Value::Any,
-        Says::Time,
+        ValueFormat::Time,
         Activity::KuredReboots,
     ),
     Sign {
         place: Place::Label,
         key: "flatcar-linux-update.v1.flatcar-linux.net/before-reboot",
         value: Value::Is("true"),
-        says: Says::Nothing,
+        format: ValueFormat::Nothing,
         activity: Activity::FlatcarWillReboot,
     },
     annotation(
         "flatcar-linux-update.v1.flatcar-linux.net/reboot-ok",
         Value::Is("true"),
-        Says::Nothing,
+        ValueFormat::Nothing,
         Activity::FlatcarMayReboot,
     ),
     annotation(
         "flatcar-linux-update.v1.flatcar-linux.net/reboot-in-progress",
         Value::Is("true"),
-        Says::Nothing,
+        ValueFormat::Nothing,
         Activity::FlatcarReboots,
     ),
     annotation(
         "machineconfiguration.openshift.io/state",
         Value::IsNot(MACHINE_CONFIG_IDLE),
-        Says::Detail,
+        ValueFormat::Detail,
         Activity::MachineConfigChanges,
     ),
     taint(
         "medik8s.io/drain",
-        Says::Nothing,
+        ValueFormat::Nothing,
         Activity::NodeMaintenanceDrains,
     ),
     taint(
         "remediation.medik8s.io/fence-agents-remediation",
-        Says::Nothing,
+        ValueFormat::Nothing,
         Activity::FenceAgentsPowerOff,
     ),
     taint(
         "kubevirt.io/drain",
-        Says::Nothing,
+        ValueFormat::Nothing,
         Activity::KubeVirtEvacuates,
     ),
     taint(
         "aws-node-termination-handler/",
-        Says::Detail,
+        ValueFormat::Detail,
         Activity::AwsEnds,
     ),
     taint(
         "remediator.aks.microsoft.com/unschedulable",
-        Says::Nothing,
+        ValueFormat::Nothing,
         Activity::AksRepairs,
     ),
-    taint(OUT_OF_SERVICE, Says::Nothing, Activity::OutOfService),
+    taint(OUT_OF_SERVICE, ValueFormat::Nothing, Activity::OutOfService),
 ];
 
 const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
@@ -236,18 +241,18 @@ impl Sign {
     }
 
     fn finding(&self, key: &str, value: &str) -> Finding {
-        let detail = match self.says {
-            Says::Detail if self.key.ends_with('/') => key.strip_prefix(self.key),
-            Says::Detail => Some(value),
-            Says::Nothing | Says::UnixTime | Says::Time => None,
+        let detail = match self.format {
+            ValueFormat::Detail if self.key.ends_with('/') => key.strip_prefix(self.key),
+            ValueFormat::Detail => Some(value),
+            ValueFormat::Nothing | ValueFormat::UnixTime | ValueFormat::Time => None,
         };
         Finding {
             activity: self.activity,
             key: key.to_owned(),
-            since: match self.says {
-                Says::UnixTime => value.parse().ok().and_then(unix_time),
-                Says::Time => value.parse().ok().map(instant),
-                Says::Nothing | Says::Detail => None,
+            since: match self.format {
+                ValueFormat::UnixTime => value.parse().ok().and_then(unix_time),
+                ValueFormat::Time => value.parse().ok().map(instant),
+                ValueFormat::Nothing | ValueFormat::Detail => None,
             },
             detail: detail.map(ToOwned::to_owned),
         }

@@ -27,7 +27,7 @@ pub struct MachineApi {
     /// The annotations on a Node that name its Machine.
     names: Names,
     /// The annotations that are opt-outs by their presence.
-    annotations: &'static [(&'static str, Says)],
+    annotations: &'static [(&'static str, AnnotationValue)],
     /// Whether a list in its `spec` has hooks before the drain.
     has_lifecycle_hooks: bool,
 }
@@ -46,7 +46,7 @@ enum Names {
 
 /// The value of an annotation. The tools read only whether it is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Says {
+enum AnnotationValue {
     True,
     /// Who blocks the Machine.
     Owner,
@@ -65,10 +65,10 @@ pub(crate) const CLUSTER_API: MachineApi = MachineApi {
         namespace: "cluster.x-k8s.io/cluster-namespace",
     },
     annotations: &[
-        ("cluster.x-k8s.io/skip-remediation", Says::True),
+        ("cluster.x-k8s.io/skip-remediation", AnnotationValue::True),
         (
             "pre-drain.delete.hook.machine.cluster.x-k8s.io/kubectl-maint",
-            Says::Owner,
+            AnnotationValue::Owner,
         ),
     ],
     has_lifecycle_hooks: false,
@@ -234,8 +234,8 @@ impl Machine {
     #[must_use]
     pub fn has_hook(&self) -> bool {
         let mut keys = self.of.api.annotations.iter();
-        keys.any(|(key, says)| {
-            *says == Says::Owner && annotation(&self.object.metadata, key).is_some()
+        keys.any(|(key, value)| {
+            *value == AnnotationValue::Owner && annotation(&self.object.metadata, key).is_some()
         }) || self.hook().is_some()
     }
 
@@ -279,9 +279,9 @@ impl Machine {
         if annotation(metadata, BREAKS) == Some(lock.lock_id) {
             return None;
         }
-        let value = |says| match says {
-            Says::True => "true",
-            Says::Owner => lock.owner,
+        let value = |value| match value {
+            AnnotationValue::True => "true",
+            AnnotationValue::Owner => lock.owner,
         };
         let mut annotations = BTreeMap::from([(LOCK_ID, lock.lock_id)]);
         // Somebody else's value is an opt-out, too.
@@ -290,9 +290,9 @@ impl Machine {
             found.is_none_or(|found| found == value)
                 || is_only_ours(metadata, &["metadata", "annotations", key])
         };
-        for (key, says) in self.of.api.annotations {
-            if is_free(key, value(*says)) {
-                annotations.insert(key, value(*says));
+        for (key, wanted) in self.of.api.annotations {
+            if is_free(key, value(*wanted)) {
+                annotations.insert(key, value(*wanted));
             }
         }
         let mut body = self.body(&annotations);

@@ -1,4 +1,4 @@
-//! What a person gave up, against what a report says.
+//! The risks and blockers that a person accepted, compared with a report.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ pub enum Confirmed {
     These(BTreeSet<String>),
 }
 
-/// What a person gave up.
+/// The risks that a person accepted, and the blockers that they overrode.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Consent {
     /// The risks that were accepted, by id or all of them.

@@ -93,7 +93,7 @@ impl Plan {
 
     /// All processes are stopped. At the first limit the command gets no time to end, because it is unknown
     /// whether it may run at all.
-    pub(crate) fn stands_still(&mut self, now: i64) {
+    pub(crate) fn all_stopped(&mut self, now: i64) {
         if self.phase == Phase::Running && now >= self.limits.term_at {
             self.limits.kill_at = self.limits.kill_at.min(now);
         }
@@ -250,9 +250,9 @@ mod tests {
     #[test]
     fn stopped_processes_are_killed_at_the_first_limit() {
         let mut plan = plan();
-        plan.stands_still(99);
+        plan.all_stopped(99);
         assert_eq!(plan.due(99), None);
-        plan.stands_still(100);
+        plan.all_stopped(100);
         assert_eq!(plan.due(100), Some(Due::Kill));
         assert!(plan.ran_out());
     }

@@ -15,7 +15,7 @@ use crate::words::fencing::{kept_on_hold, replaced};
 
 impl FenceRun<'_> {
     /// Records the operator's word as the proof for the machine that is seen first.
-    pub(super) fn take_word(&mut self, observed: &Observed) {
+    pub(super) fn record_powered_off(&mut self, observed: &Observed) {
         if let Some(how) = &self.args.powered_off
             && self.proof.is_none()
         {
@@ -51,7 +51,7 @@ impl FenceRun<'_> {
             };
             let begun = Machine.boot();
             let (observed, pods) = self.retries.read(target, reading).await?;
-            self.take_word(&observed);
+            self.record_powered_off(&observed);
             self.settle_record(&observed).await;
             self.has_found_hold = !target.is_dry_run() && self.is_hold_only(&observed);
             self.watch_suspect(&observed);

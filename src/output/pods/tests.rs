@@ -225,7 +225,7 @@ fn every_reason_is_in_a_few_words() {
     apps        pod/web-7d4c-x   worker-1   ReplicaSet/web-7d4c   NodeUnreachable, eviction in 3m12s
     apps        pod/web-7d4c-y   worker-1   ReplicaSet/web-7d4c   NodeNotReady, eviction due 2m10s ago
     ");
-    assert_snapshot!(summary(&all(), None), @"1 unhealthy node, 9 stuck pods, 1 pending pod, 2 pending replacements, 4 orphaned volumes, 1 blocked namespace");
+    assert_snapshot!(summary(&all(), None), @"1 unhealthy node, 9 stuck pods, 1 pending pod, 2 pending replacements, 4 stuck volumes, 1 blocked namespace");
 }
 
 #[test]

@@ -31,7 +31,7 @@ impl FencingTarget<'_> {
             if let Some(why) = unheard
                 && !is_unheard
             {
-                terminal.warn(fencing::life_unknown(&self.node, &why));
+                terminal.warn(fencing::kubelet_state_unknown(&self.node, &why));
                 is_unheard = true;
             }
             let is_announced =

@@ -131,7 +131,7 @@ impl NodeFilter {
 
     /// The nodes among `nodes` whose whole objects must be read: all that were named, else the suspicious
     /// ones. Nodes that were already read are left out.
-    pub(crate) fn to_look_at<'a>(
+    pub(crate) fn nodes_to_read<'a>(
         &self,
         snapshot: &Snapshot,
         nodes: impl IntoIterator<Item = &'a str>,

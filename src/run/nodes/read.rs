@@ -51,8 +51,8 @@ pub(crate) async fn read_details(
 ) -> Result<(), ApiError> {
     let now = session.locks.server_time().now();
     let nodes = match among {
-        Some(among) => filter.to_look_at(snapshot, among.iter().map(String::as_str), now),
-        None => filter.to_look_at(snapshot, snapshot.known(), now),
+        Some(among) => filter.nodes_to_read(snapshot, among.iter().map(String::as_str), now),
+        None => filter.nodes_to_read(snapshot, snapshot.known(), now),
     };
     if nodes.is_empty() {
         return Ok(());

@@ -28,7 +28,7 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
-    /// A picture from the rows of a complete list.
+    /// From the rows of a complete list.
     pub(crate) fn listed(
         rows: impl IntoIterator<Item = NodeRow>,
     ) -> (HashMap<String, NodeLookup>, NodeLookup) {
@@ -39,7 +39,7 @@ impl Snapshot {
         (rows, NodeLookup::Missing)
     }
 
-    /// A picture from Leases, without any Nodes.
+    /// From Leases, without any Nodes.
     pub(crate) fn of_leases(
         leases: impl Iterator<Item = NodeLease>,
         heartbeats: Option<HashMap<String, Instant>>,

@@ -65,7 +65,7 @@ fn obstacle_words(obstacle: &Obstacle) -> &'static str {
         Obstacle::Surplus { .. } => "not replaced, because the StatefulSet has fewer members:",
         Obstacle::Quota(full) if full.is_certain => "not replaced, because a quota is used up:",
         Obstacle::Quota(_) => {
-            "perhaps not replaced, because a quota is used up, or counts this pod too:"
+            "may not be replaced, because a quota is used up or may still count this pod:"
         }
     }
 }
@@ -102,7 +102,10 @@ pub(crate) fn obstacle_sentence(obstacle: &Obstacle) -> String {
         Obstacle::Surplus { set } => format!("Its set has fewer members: {set}."),
         Obstacle::Quota(full) if full.is_certain => format!("A quota is used up: {}.", full.what),
         Obstacle::Quota(full) => {
-            format!("A quota is used up, or counts this pod too: {}.", full.what)
+            format!(
+                "A quota is used up, or may still count this pod: {}.",
+                full.what
+            )
         }
     }
 }
@@ -161,7 +164,7 @@ mod tests {
                  (shop/web-2 after web-0, web-1)",
                 "node/n: not replaced, because the StatefulSet has fewer members: 1 pod (shop/cut-3)",
                 "node/n: not replaced, because a quota is used up: 1 pod (shop/big-0 by ResourceQuota/small)",
-                "node/n: perhaps not replaced, because a quota is used up, or counts this pod too: 1 pod \
+                "node/n: may not be replaced, because a quota is used up or may still count this pod: 1 pod \
                  (shop/big-1 by ResourceQuota/small)",
             ]
         );

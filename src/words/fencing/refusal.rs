@@ -130,7 +130,7 @@ fn not_fenced(node: &str, refusal: &steps::Refusal, program: &Program) -> (Strin
                 zone.possible_cause()
             ),
             format!(
-                "if you know that they are down, {}",
+                "if you know that node/{node} is off, {}",
                 accepting(program, "mass-loss")
             ),
         ),

@@ -27,7 +27,7 @@ pub(crate) fn nothing_left(node: &str) -> String {
 }
 
 /// It is unknown whether the kubelet of `node` is alive again.
-pub(crate) fn life_unknown(node: &str, why: &str) -> String {
+pub(crate) fn kubelet_state_unknown(node: &str, why: &str) -> String {
     format!(
         "unknown whether node/{node} is alive again: {}",
         escape(why)

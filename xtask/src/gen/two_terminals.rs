@@ -34,7 +34,7 @@ const ALICE: &str = "alice";
 const BOB: &str = "bob";
 
 /// The picture as SVG.
-pub(super) fn picture() -> Result<String> {
+pub(super) fn render_svg() -> Result<String> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()

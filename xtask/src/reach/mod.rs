@@ -58,7 +58,7 @@ impl Arguments {
             rows.push(subject.prove().context(subject.name)?);
         }
         print(format_args!(
-            "\n| tool | what it does | other node | on hold | after `unhold` |\n{}",
+            "\n| tool | what it does | disrupts the other node | disrupts the node on hold | disrupts it after `unhold` |\n{}",
             "| --- ".repeat(5) + "|"
         ));
         for row in rows {

@@ -55,12 +55,12 @@ pub(super) fn render(named: &ElectionNames, facts: &ElectionSnapshot, now: BootI
     );
     page.gauge(
         "lease_elect_ready",
-        "Whether it leads, or watches to lead next.",
+        "Whether it leads, or stands by and sees the Lease.",
         u8::from(sees),
     );
     page.gauge(
         "lease_elect_lead_remaining_seconds",
-        "How long it leads unless it renews.",
+        "Seconds until leadership ends, unless the lease is renewed.",
         seconds(left),
     );
     page.gauge(
@@ -75,14 +75,14 @@ pub(super) fn render(named: &ElectionNames, facts: &ElectionSnapshot, now: BootI
     );
     page.counter(
         "lease_elect_leaders_observed_total",
-        "How often it saw another lead than before.",
+        "How often it saw a new leader.",
         facts.leaders_seen,
     );
     let name = format!("name=\"{}\"", escape(&named.lease));
     page.figure(
         "leader_election_master_status",
         "gauge",
-        "Whether this process leads, as Kubernetes' own components say it.",
+        "Whether this process leads: the metric of Kubernetes' own components.",
         &name,
         u8::from(leads),
     );

@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn only_answers_that_refuse_leave_no_doubt() {
+    fn only_refusals_have_a_known_outcome() {
         let ended = |code: StatusCode| ApiError::Status(Box::new(Status::read(code, Some(1), b"")));
         assert!(!ended(StatusCode::CONFLICT).leaves_writes_unknown());
         assert!(!ended(StatusCode::TOO_MANY_REQUESTS).leaves_writes_unknown());

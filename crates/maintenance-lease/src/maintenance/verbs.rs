@@ -186,7 +186,7 @@ impl Maintenance {
 
     /// Whether there is a leader to wait for.
     pub(crate) fn check_elect(&self, seen: &NodeAndLease, duration: Duration) -> Result<(), Error> {
-        let mut plan = self.plan_elect(duration, None)?;
+        let mut plan = self.plan_election(duration, None)?;
         let caller = self.caller(&mut plan.names);
         self.api
             .check(&seen.node, plan.verb, caller, None, seen, &mut plan.names)
@@ -572,7 +572,7 @@ impl Maintenance {
     }
 
     /// What a candidate does. If there is a leader, the Lease is taken only on the version `unchanged`.
-    pub(crate) fn plan_elect(
+    pub(crate) fn plan_election(
         &self,
         duration: Duration,
         unchanged: Option<Version>,

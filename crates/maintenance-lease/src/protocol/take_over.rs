@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn ones_own_and_what_nobody_has_is_not_broken() {
+    fn own_and_free_locks_are_not_taken_over() {
         let free = Lease {
             holder: None,
             ..held(BOB, 100, 60)

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn renewals_closer_than_a_second_are_not_to_be_had() {
+    fn renewal_interval_is_at_least_one_second() {
         for (missed, stop) in [(1, 0), (3, 6), (40, 11)] {
             let stop = Span::seconds(stop);
             let shortest = Terms::shortest_tolerating(missed, stop);

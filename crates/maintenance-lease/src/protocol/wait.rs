@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn no_time_frees_a_hold_and_only_a_release_what_must_be_free() {
+    fn holds_and_locks_that_must_be_released_never_expire_while_waiting() {
         assert_eq!(
             waiter(&held(ADMIN, 100, 60)).due(at(90_000)),
             WaiterAction::Wait(None)

@@ -217,7 +217,7 @@ impl WriteLoop {
             clocks.server,
         ) {
             Ok(Decision::Write(write)) => {
-                if self.must_look(&write, clocks) {
+                if self.needs_server_time(&write, clocks) {
                     return Step::Read;
                 }
                 let attempt = Attempt {
@@ -366,7 +366,7 @@ impl WriteLoop {
             Ok(Decision::Write(again)) if discriminant(&again) == discriminant(&write) => again,
             _ => write,
         };
-        if self.must_look(&write, clocks) {
+        if self.needs_server_time(&write, clocks) {
             return Step::Read;
         }
         // The belief starts at the earliest of those that wrote the same time.
@@ -383,7 +383,7 @@ impl WriteLoop {
 
     /// Whether the server's time should be known better before `write`, which begins or extends a lock, is
     /// sent. One more answer may be enough; if not, its latest bound is safe to write.
-    fn must_look(&mut self, write: &Write, clocks: Clocks) -> bool {
+    fn needs_server_time(&mut self, write: &Write, clocks: Clocks) -> bool {
         let now = clocks.server;
         if matches!(write, Write::Release { .. }) || now.is_narrow() || (now.bounded && self.looked)
         {

@@ -228,7 +228,7 @@ impl<'a> Contender<'a> {
             Goal::Hold(options) => self.maintenance.plan_hold(options, None),
             Goal::Elect(duration) => {
                 let unchanged = self.waiter.seen().map(|lease| lease.version);
-                self.maintenance.plan_elect(duration, unchanged)
+                self.maintenance.plan_election(duration, unchanged)
             }
         }?;
         Ok(Plan { once: true, ..plan })

@@ -90,7 +90,7 @@ pub(super) fn check(
 
 /// The maintenance Lease of a deleted Node is deleted too. If somebody else holds it, they lose the lock
 /// and do not know it yet.
-pub(super) fn goes_with_its_node(lock: &Known<Lock>, now: Now) -> Verdict {
+pub(super) fn check_if_node_is_deleted(lock: &Known<Lock>, now: Now) -> Verdict {
     match lock {
         Known::Yes(Lock::Another { holder, until, .. }) => {
             let until = match until {
@@ -253,7 +253,7 @@ mod tests {
             })
         };
         let goes = |lock: &Known<Lock>| {
-            let verdict = goes_with_its_node(lock, Now::at(NOW));
+            let verdict = check_if_node_is_deleted(lock, Now::at(NOW));
             (verdict.level, verdict.words)
         };
         for (until, may) in [

@@ -13,7 +13,7 @@ pub(super) fn check(pod: &PodSnapshot) -> Option<Verdict> {
 }
 
 /// What becomes of a static pod whose Node is deleted.
-pub(super) fn goes_with_its_node() -> Verdict {
+pub(super) fn check_if_node_is_deleted() -> Verdict {
     Verdict::ok("mirror", "a static pod: only this node runs it")
 }
 

@@ -102,7 +102,7 @@ pub fn of_pod(facts: &Facts, first: Option<&str>, now: Now) -> Vec<Verdict> {
 #[must_use]
 pub fn of_pod_with_its_node(facts: &Facts, now: Now) -> Vec<Verdict> {
     if facts.pod.mirror {
-        return vec![mirror::goes_with_its_node()];
+        return vec![mirror::check_if_node_is_deleted()];
     }
     let finalizers = finalizers::check(&facts.pod.finalizers);
     lowered_if_fenced(on_workload(facts, finalizers), &facts.node, now)
@@ -118,7 +118,7 @@ pub fn of_node(
 ) -> Vec<Verdict> {
     let mut verdicts = vec![target::check_node(&facts.node, first)];
     verdicts.extend(on_node(facts, None, now));
-    verdicts.push(lease::goes_with_its_node(&facts.lock, now));
+    verdicts.push(lease::check_if_node_is_deleted(&facts.lock, now));
     if let Known::Yes(Some(node)) = &facts.node {
         verdicts.push(finalizers::check(&node.finalizers));
     }

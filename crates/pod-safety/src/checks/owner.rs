@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn of_what_never_ran_no_second_one_can_start() {
+    fn pod_that_never_ran_has_no_owner_risk() {
         let pod = unplaced();
         for promise in [Known::Yes(Promise::OneOfEachName), forbidden()] {
             let verdict = check(&pod, &controlled(promise, None));

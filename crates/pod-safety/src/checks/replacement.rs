@@ -25,7 +25,7 @@ pub(super) fn check(obstacles: &[Obstacle]) -> Vec<Verdict> {
             match full.is_certain {
                 true => "its replacement is not created: a quota is used up",
                 false => {
-                    "its replacement may not be created: a quota is used up, or counts this pod too"
+                    "its replacement may not be created: a quota is used up, or may still count this pod"
                 }
             },
         )

@@ -51,7 +51,7 @@ pub(super) fn check(volumes: &[Volume], node: &str) -> Vec<Verdict> {
             .iter()
             .find_map(|volume| volume.writes_after_detach);
         let writes_after_detach = writes_after_detach.map_or_else(String::new, |kind| {
-            format!("; the detach does not keep the old pod from writing on to {kind}")
+            format!("; the old pod can still write to {kind} after the detach")
         });
         verdicts.push(Verdict::risk(
             ATTACHED,

@@ -128,7 +128,7 @@ impl Reader {
                 let remediation = match &node {
                     Known::Yes(Some(node)) => Remediation::on(node, remediation),
                     Known::Yes(None) => remediation,
-                    Known::Unknown(why) => unless_running(remediation, why),
+                    Known::Unknown(why) => remediation_by_lease_alone(remediation, why),
                 };
                 let heartbeat = Known::of(heartbeat, || {
                     format!("get {LEASES} in namespace {HEARTBEATS}")
@@ -137,7 +137,7 @@ impl Reader {
                 let evidence = NodeFacts {
                     node: node.map(|node| node.map(present)),
                     heartbeat,
-                    lock: takable(
+                    lock: unknown_unless_lockable(
                         lease.map(|lease| {
                             let own = lease.as_ref().is_some_and(&is_own);
                             Lock::of(lease.as_ref(), own, now)
@@ -278,9 +278,8 @@ impl Reader {
     }
 }
 
-/// A lock that is free as long as nobody else takes it: who may not hold it meanwhile, which takes the
-/// right to `verb` its Lease, does not know; nor does who may not even know that.
-fn takable(lock: Known<Lock>, verb: &str, may_take: &Known<bool>) -> Known<Lock> {
+/// `lock`, or unknown if the caller may not lock the node: somebody else could then lock it during the deletion.
+fn unknown_unless_lockable(lock: Known<Lock>, verb: &str, may_take: &Known<bool>) -> Known<Lock> {
     if !matches!(lock, Known::Yes(Lock::Free | Lock::Expired { .. })) {
         return lock;
     }
@@ -293,8 +292,9 @@ fn takable(lock: Known<Lock>, verb: &str, may_take: &Known<bool>) -> Known<Lock>
     }
 }
 
-/// What an operator's Lease says of a node that can't be read, as its taint can't be then.
-fn unless_running(by_lease: Known<Remediation>, unread: &Why) -> Known<Remediation> {
+/// The remediation that the medik8s Lease shows. If it shows none, the result is unknown, because the taints of the Node
+/// could not be read.
+fn remediation_by_lease_alone(by_lease: Known<Remediation>, unread: &Why) -> Known<Remediation> {
     match by_lease {
         Known::Yes(Remediation::None) => Known::Unknown(unread.clone()),
         told => told,

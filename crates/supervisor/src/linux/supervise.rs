@@ -92,7 +92,7 @@ async fn run(mut channel: Channel, order: Start, stdin: OwnedFd) -> io::Result<(
             biased;
             order = supervisor.channel.receive(), if !supervisor.channel.ended() => {
                 if let Some(order) = order {
-                    supervisor.obey(&order);
+                    supervisor.handle_order(&order);
                 }
             }
             _child = children.recv() => {}
@@ -127,7 +127,7 @@ impl Supervisor {
     /// Does what is due now, and reports when all is done.
     fn turn(&mut self) -> io::Result<Option<Ended>> {
         while let Some(order) = self.channel.received() {
-            self.obey(&order);
+            self.handle_order(&order);
         }
         if self.channel.ended() {
             self.plan.abandon(now());
@@ -140,7 +140,7 @@ impl Supervisor {
         }
         let now = now();
         if self.freeze.is_some() {
-            self.plan.stands_still(now);
+            self.plan.all_stopped(now);
         }
         let due = self.plan.due(now);
         if self.plan.ran_out() {
@@ -170,7 +170,7 @@ impl Supervisor {
         self.plan.next().into_iter().chain(check).min()
     }
 
-    fn obey(&mut self, order: &Order) {
+    fn handle_order(&mut self, order: &Order) {
         match order {
             Order::Limits(limits) => self.plan.limits(*limits),
             Order::End(limits) => self.plan.end(*limits),

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_of_it_is_left_also_while_it_starts_more() {
+    fn all_processes_are_killed_while_new_ones_start() {
         let busy = "trap '' TERM INT; echo busy; while :; do sleep 0 & wait; done";
         let script = format!("setsid sh -c \"{busy}\" & sh -c \"{busy}\" & wait");
         let mut child = Command::new("/bin/sh")

@@ -261,7 +261,7 @@ impl Group {
         self.reap(events)?;
         let now = now();
         if self.freeze.is_some() {
-            self.plan.stands_still(now);
+            self.plan.all_stopped(now);
         }
         let due = self.plan.due(now);
         if self.plan.ran_out() {
