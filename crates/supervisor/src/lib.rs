@@ -82,6 +82,8 @@ mod not_run;
 #[cfg(unix)]
 mod held_back;
 #[cfg(unix)]
+mod job_control;
+#[cfg(unix)]
 mod listeners;
 #[cfg(unix)]
 mod plan;

@@ -11,10 +11,11 @@ use rustix::process::{
 };
 use tokio::sync::oneshot;
 
+use crate::job_control::JobControl;
 use crate::plan::{Due, Plan};
 use crate::unix::freeze::Freeze;
 use crate::unix::inherited_pipe::InheritedPipe;
-use crate::unix::job_control::JobControl;
+use crate::unix::job::Job;
 use crate::unix::members::Members;
 use crate::unix::ps::{Process, Sent, scan};
 use crate::{Ended, Event, Exit, Limits, Signal};
@@ -180,7 +181,7 @@ impl Running {
         let Some(group) = self.group() else {
             return false;
         };
-        let (continues, suspended) = group.job.suspend();
+        let (continues, suspended) = group.job.suspend(Job::own_is_controlled);
         if continues && !group.is_late() {
             group.pass_on(Signal::CONT);
         }
@@ -191,7 +192,7 @@ impl Running {
     #[must_use]
     pub fn suspends(&self) -> bool {
         match &self.state {
-            State::Running(group) => group.job.suspends(),
+            State::Running(group) => group.job.suspends(Job::own_is_controlled),
             State::Ended(_) => false,
         }
     }
