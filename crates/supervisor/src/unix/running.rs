@@ -38,6 +38,10 @@ const SCAN_TIMEOUT: i64 = 2_000_000;
 /// afterwards.
 const PATIENCE: i64 = 200_000;
 
+/// How long before a limit the processes are listed. Those found then are known, even if their parents end before the
+/// limit, or if the system is too slow to list them at the limit.
+const AHEAD: i64 = 2_000_000;
+
 /// How long to sleep at most: the runtime's clock stands still while the machine sleeps, and the limits don't.
 const LONGEST_SLEEP: i64 = 1_000_000;
 
@@ -310,7 +314,13 @@ impl Group {
     /// Whether it must be known which processes there are.
     fn needs_scan(&self) -> bool {
         let must_stop = self.freeze.as_ref().is_some_and(|it| !it.is_complete());
-        self.exited || self.pending.is_some() || self.plan.killing() || must_stop
+        let is_close = self.ahead_at().is_some_and(|at| now() >= at);
+        self.exited || self.pending.is_some() || self.plan.killing() || must_stop || is_close
+    }
+
+    /// From when on the processes are listed because a limit is close.
+    fn ahead_at(&self) -> Option<i64> {
+        Some(self.plan.next()?.saturating_sub(AHEAD))
     }
 
     /// Lists the processes as they are from now on.
@@ -327,6 +337,7 @@ impl Group {
         let group_at = self.pending.as_ref().and_then(|pending| pending.group_at);
         let deadlines = [
             self.plan.next(),
+            self.ahead_at().filter(|at| *at > now()),
             self.give_up_at,
             next_scan_at,
             scan_until,
