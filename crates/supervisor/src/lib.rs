@@ -80,7 +80,9 @@ mod limits;
 mod not_run;
 
 #[cfg(unix)]
-mod held_back;
+mod deferred_signals;
+#[cfg(unix)]
+mod job_control;
 #[cfg(unix)]
 mod listeners;
 #[cfg(unix)]

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use rustix::process::Signal as Number;
 
 use crate::Signal;
-use crate::held_back::HeldBack;
+use crate::deferred_signals::DeferredSignals;
 use crate::linux::command_processes::{FIRST_PAUSE, LONGEST_PAUSE};
 use crate::linux::process::{Identity, Process, Sent};
 
@@ -22,7 +22,7 @@ const PATIENT_CHECKS: u32 = 12;
 pub(crate) struct Freeze {
     /// The processes that this stopped. Those that a user stopped stay as they are.
     stopped: HashSet<Identity>,
-    held_back: HeldBack,
+    deferred: DeferredSignals,
     check_at: i64,
     pause: i64,
     checks: u32,
@@ -33,7 +33,7 @@ impl Freeze {
     pub(crate) fn new(now: i64) -> Self {
         Self {
             stopped: HashSet::new(),
-            held_back: HeldBack::default(),
+            deferred: DeferredSignals::default(),
             check_at: now,
             pause: FIRST_PAUSE,
             checks: 0,
@@ -78,7 +78,7 @@ impl Freeze {
 
     /// Whether `signal` is kept until the command continues.
     pub(crate) fn holds_back(&mut self, signal: Signal) -> bool {
-        self.held_back.keeps(signal)
+        self.deferred.keeps(signal)
     }
 
     /// Continues all processes that this stopped, children before their parents, so that no parent sees a
@@ -89,6 +89,6 @@ impl Freeze {
                 process.send(&[Number::CONT]);
             }
         }
-        self.held_back.into_signals()
+        self.deferred.into_signals()
     }
 }

@@ -21,6 +21,11 @@ impl Job {
         })
     }
 
+    /// Whether the job of this process is [controlled](Job::is_controlled).
+    pub(crate) fn own_is_controlled() -> bool {
+        Self::own().is_ok_and(|job| job.is_controlled())
+    }
+
     fn members(&self) -> impl Iterator<Item = &Process> {
         self.table
             .all()
@@ -37,7 +42,7 @@ impl Job {
 
     /// Whether somebody, a shell, could continue it after a stop: some ancestor is in the same session and
     /// another group.
-    pub(crate) fn is_controlled(&self) -> bool {
+    fn is_controlled(&self) -> bool {
         let session = own_session();
         self.members()
             .filter_map(|member| self.table.get(member.parent))

@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 use std::io;
 
 use boot_clock::now;
-use rustix::process::{Pid, getpid, kill_current_process_group, kill_process};
+use rustix::process::Pid;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::job_control::JobControl;
 use crate::linux::alarm::Alarm;
 use crate::linux::channel::Channel;
 use crate::linux::cleanup::{Cleanup, reap_adopted};
@@ -48,12 +49,7 @@ pub struct Running {
     not_started: Option<StartError>,
     exited: bool,
     out_of_time: bool,
-    stopped: Option<Signal>,
-    /// Its stop was requested by a signal that was forwarded.
-    stop_forwarded: bool,
-    tty: Option<Tty>,
-    /// The command uses the terminal: it gets the terminal again whenever it continues.
-    uses_terminal: bool,
+    job: JobControl,
 }
 
 #[derive(Debug)]
@@ -101,10 +97,7 @@ impl Running {
             not_started: None,
             exited: false,
             out_of_time: false,
-            stopped: None,
-            stop_forwarded: false,
-            uses_terminal: tty.as_ref().is_some_and(Tty::is_given),
-            tty,
+            job: JobControl::new(tty),
         })
     }
 
@@ -152,11 +145,7 @@ impl Running {
     /// Passes a signal on to the command's process group. With CONT the command gets the terminal again, if it
     /// used it and this process has it. Doesn't wait.
     pub fn signal(&mut self, signal: Signal) {
-        match signal {
-            Signal::CONT => self.give_terminal(),
-            Signal::TSTP => self.stop_forwarded = true,
-            _ => {}
-        }
+        self.job.forwards(signal);
         self.channel.send(&Order::Signal(signal));
     }
 
@@ -246,7 +235,7 @@ impl Running {
         match report {
             Report::Stopped(signal) => self.stopped(signal),
             Report::Continued => {
-                if self.stopped.take().is_some() {
+                if self.job.continued() {
                     self.events.push_back(Event::Continued);
                 }
             }
@@ -257,12 +246,19 @@ impl Running {
             Report::Left(count) => self.events.push_back(Event::Left(count)),
             Report::Killing => self.checks = Checks::Killing(now() + KILLING),
             Report::Ended(over) => self.depart(Some(over)),
-            Report::Started { pid } => self.command = Pid::from_raw(pid),
+            Report::Started { pid } => self.started_as(pid),
             Report::TooLate => self.not_started = Some(StartError::TooLate),
             Report::Failed { errno } => {
                 let error = io::Error::from_raw_os_error(errno);
                 self.not_started = Some(StartError::Spawn(error));
             }
+        }
+    }
+
+    fn started_as(&mut self, pid: i32) {
+        self.command = Pid::from_raw(pid);
+        if let Some(command) = self.command {
+            self.job.started(command);
         }
     }
 
@@ -274,14 +270,7 @@ impl Running {
 
     fn exited(&mut self, exit: Exit) {
         self.exited = true;
-        if let Some(tty) = &mut self.tty
-            && tty.is_given()
-        {
-            tty.take_back();
-            if matches!(exit, Exit::Signal(_)) {
-                tty.restore();
-            }
-        }
+        self.job.ended(Some(exit));
         self.events.push_back(Event::Exited(exit));
     }
 
@@ -318,9 +307,7 @@ impl Running {
             self.exited(exit);
         }
         if let Some(over) = over {
-            if let Some(tty) = &mut self.tty {
-                tty.take_back();
-            }
+            self.job.ended(None);
             self.state = State::Ended(over);
             return Ok(());
         }
@@ -333,16 +320,11 @@ impl Running {
     }
 
     fn stopped(&mut self, signal: Signal) {
-        let wants_terminal = matches!(signal, Signal::TTIN | Signal::TTOU);
-        if let Some(tty) = &mut self.tty {
-            if wants_terminal && self.command.is_some_and(|command| tty.give(command)) {
-                self.uses_terminal = true;
-                return self.channel.send(&Order::Signal(Signal::CONT));
-            }
-            tty.take_back();
+        if self.job.stopped(signal) {
+            self.events.push_back(Event::Stopped(signal));
+        } else {
+            self.channel.send(&Order::Signal(Signal::CONT));
         }
-        self.stopped = Some(signal);
-        self.events.push_back(Event::Stopped(signal));
     }
 
     /// Stops this process if its stopped command requires that, and lets both continue together, as a shell
@@ -355,57 +337,17 @@ impl Running {
     ///
     /// The limits apply all the time.
     pub fn suspend(&mut self) -> bool {
-        if self.stopped.is_none() {
-            return false;
+        let (continues, suspended) = self.job.suspend(Job::own_is_controlled);
+        if continues {
+            self.signal(Signal::CONT);
         }
-        let is_meant = self.is_stop_meant();
-        self.stop_forwarded = false;
-        if !is_meant {
-            return false;
-        }
-        let wants_terminal = self.wants_terminal();
-        let controlled = Job::own().is_ok_and(|job| job.is_controlled());
-        if controlled {
-            self.uses_terminal |= wants_terminal;
-            // Ctrl-Z stops every process of a job; a signal to this one stops this one.
-            let _result = if self.uses_terminal {
-                kill_current_process_group(rustix::process::Signal::STOP)
-            } else {
-                kill_process(getpid(), rustix::process::Signal::STOP)
-            };
-        } else if wants_terminal {
-            // If it were continued, it would only be stopped again.
-            return false;
-        }
-        self.signal(Signal::CONT);
-        controlled
+        suspended
     }
 
     /// Whether [`Running::suspend`] would stop this process now.
     #[must_use]
     pub fn suspends(&self) -> bool {
-        self.is_stop_meant() && Job::own().is_ok_and(|job| job.is_controlled())
-    }
-
-    /// Whether the command was stopped as a job, and not by itself.
-    fn is_stop_meant(&self) -> bool {
-        let as_job = self.uses_terminal || self.wants_terminal() || self.stop_forwarded;
-        self.stopped.is_some() && as_job
-    }
-
-    /// Whether it was stopped because the terminal is another's.
-    fn wants_terminal(&self) -> bool {
-        self.tty.is_some() && matches!(self.stopped, Some(Signal::TTIN | Signal::TTOU))
-    }
-
-    fn give_terminal(&mut self) {
-        if self.uses_terminal
-            && !self.exited
-            && let Some(command) = self.command
-            && let Some(tty) = &mut self.tty
-        {
-            tty.give(command);
-        }
+        self.job.suspends(Job::own_is_controlled)
     }
 }
 
@@ -414,8 +356,6 @@ impl Drop for Running {
         if let State::Cleanup(cleanup) = &mut self.state {
             cleanup.kill_now();
         }
-        if let Some(tty) = &mut self.tty {
-            tty.take_back();
-        }
+        self.job.ended(None);
     }
 }

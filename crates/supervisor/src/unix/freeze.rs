@@ -3,7 +3,7 @@
 use rustix::process::Signal as Number;
 
 use crate::Signal;
-use crate::held_back::HeldBack;
+use crate::deferred_signals::DeferredSignals;
 use crate::unix::ps::{Process, Sent};
 
 /// Processes that are to be stopped.
@@ -11,7 +11,7 @@ use crate::unix::ps::{Process, Sent};
 pub(crate) struct Freeze {
     /// The processes that this stopped, parents first. Those that a user stopped stay as they are.
     stopped: Vec<Process>,
-    held_back: HeldBack,
+    deferred: DeferredSignals,
     complete: bool,
     /// The group was stopped, because its processes could not be listed.
     group: bool,
@@ -50,7 +50,7 @@ impl Freeze {
 
     /// Whether `signal` is kept until the command continues.
     pub(crate) fn holds_back(&mut self, signal: Signal) -> bool {
-        self.held_back.keeps(signal)
+        self.deferred.keeps(signal)
     }
 
     /// Continues all processes that this stopped, children before their parents. Returns the signals that were
@@ -59,6 +59,6 @@ impl Freeze {
         for process in self.stopped.iter().rev() {
             process.send(&[Number::CONT]);
         }
-        self.held_back.into_signals()
+        self.deferred.into_signals()
     }
 }

@@ -20,6 +20,11 @@ impl Job {
         })
     }
 
+    /// Whether the job of this process is [controlled](Job::is_controlled).
+    pub(crate) fn own_is_controlled() -> bool {
+        Self::own().is_ok_and(|job| job.is_controlled())
+    }
+
     fn members(&self) -> impl Iterator<Item = &Process> {
         let in_group = |process: &&Process| process.group == self.group && !process.zombie;
         self.processes.iter().filter(in_group)
@@ -34,7 +39,7 @@ impl Job {
 
     /// Whether somebody, a shell, could continue it after a stop: some parent is in the same session and another
     /// group.
-    pub(crate) fn is_controlled(&self) -> bool {
+    fn is_controlled(&self) -> bool {
         let session = getsid(None).ok();
         let parents = self.members().filter_map(|member| {
             self.processes

@@ -7,7 +7,6 @@ mod freeze;
 mod ignored;
 mod inherited_pipe;
 mod job;
-mod job_control;
 mod members;
 mod ps;
 mod running;

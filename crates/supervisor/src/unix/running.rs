@@ -11,10 +11,11 @@ use rustix::process::{
 };
 use tokio::sync::oneshot;
 
+use crate::job_control::JobControl;
 use crate::plan::{Due, Plan};
 use crate::unix::freeze::Freeze;
 use crate::unix::inherited_pipe::InheritedPipe;
-use crate::unix::job_control::JobControl;
+use crate::unix::job::Job;
 use crate::unix::members::Members;
 use crate::unix::ps::{Process, Sent, scan};
 use crate::{Ended, Event, Exit, Limits, Signal};
@@ -36,6 +37,10 @@ const SCAN_TIMEOUT: i64 = 2_000_000;
 /// How long a signal for the group waits for such a list. A process whose parent the signal ends could not be found
 /// afterwards.
 const PATIENCE: i64 = 200_000;
+
+/// How long before a limit the processes are listed. Those found then are known, even if their parents end before the
+/// limit, or if the system is too slow to list them at the limit.
+const AHEAD: i64 = 2_000_000;
 
 /// How long to sleep at most: the runtime's clock stands still while the machine sleeps, and the limits don't.
 const LONGEST_SLEEP: i64 = 1_000_000;
@@ -180,7 +185,7 @@ impl Running {
         let Some(group) = self.group() else {
             return false;
         };
-        let (continues, suspended) = group.job.suspend();
+        let (continues, suspended) = group.job.suspend(Job::own_is_controlled);
         if continues && !group.is_late() {
             group.pass_on(Signal::CONT);
         }
@@ -191,7 +196,7 @@ impl Running {
     #[must_use]
     pub fn suspends(&self) -> bool {
         match &self.state {
-            State::Running(group) => group.job.suspends(),
+            State::Running(group) => group.job.suspends(Job::own_is_controlled),
             State::Ended(_) => false,
         }
     }
@@ -309,7 +314,13 @@ impl Group {
     /// Whether it must be known which processes there are.
     fn needs_scan(&self) -> bool {
         let must_stop = self.freeze.as_ref().is_some_and(|it| !it.is_complete());
-        self.exited || self.pending.is_some() || self.plan.killing() || must_stop
+        let is_close = self.ahead_at().is_some_and(|at| now() >= at);
+        self.exited || self.pending.is_some() || self.plan.killing() || must_stop || is_close
+    }
+
+    /// From when on the processes are listed because a limit is close.
+    fn ahead_at(&self) -> Option<i64> {
+        Some(self.plan.next()?.saturating_sub(AHEAD))
     }
 
     /// Lists the processes as they are from now on.
@@ -326,6 +337,7 @@ impl Group {
         let group_at = self.pending.as_ref().and_then(|pending| pending.group_at);
         let deadlines = [
             self.plan.next(),
+            self.ahead_at().filter(|at| *at > now()),
             self.give_up_at,
             next_scan_at,
             scan_until,

@@ -7,11 +7,11 @@ use boot_clock::now;
 use rustix::process::Pid;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::job_control::JobControl;
 use crate::plan::Plan;
 use crate::tty::Tty;
 use crate::unix::inherited_pipe::InheritedPipe;
 use crate::unix::job::Job;
-use crate::unix::job_control::JobControl;
 use crate::unix::running::Running;
 use crate::{Command, Limits, StartError, Terminal, not_run};
 
@@ -35,10 +35,10 @@ pub(crate) fn start(command: &Command, limits: Limits) -> Result<Running, StartE
     let mut plan = Plan::new(limits, grace);
     // Before the command can end: it is waited for even if this process was started to ignore SIGCHLD.
     let children = signal(SignalKind::child()).map_err(StartError::Spawn)?;
-    let tty = (command.terminal == Terminal::Auto)
+    let mut tty = (command.terminal == Terminal::Auto)
         .then(Tty::open)
         .flatten();
-    let foreground =
+    let is_foreground =
         tty.as_ref().is_some_and(Tty::is_ours) && Job::own().is_ok_and(|job| job.is_alone());
     let mut process = std::process::Command::new(program);
     process.args(arguments).process_group(0);
@@ -55,7 +55,11 @@ pub(crate) fn start(command: &Command, limits: Limits) -> Result<Running, StartE
         Err(error) => return Ok(Running::not_run(not_run::exit(command, program, &error))),
     };
     let group = Pid::from_child(&child);
-    let job = JobControl::new(group, tty, foreground);
+    if let Some(tty) = tty.as_mut().filter(|_| is_foreground) {
+        tty.give(group);
+    }
+    let mut job = JobControl::new(tty);
+    job.started(group);
     Ok(Running::new(group, plan, job, pipe, children))
 }
 

@@ -233,6 +233,18 @@ async fn a_child_whose_parent_ends_first_is_ended_too() -> Result {
 }
 
 #[tokio::test]
+async fn a_child_whose_parent_ended_before_the_limit_is_ended_too() -> Result {
+    let child = "setsid sh -c 'echo ready; while :; do sleep 0.05; done'";
+    let script = format!("({child} & sleep 3); sleep 60");
+    let mut shell = Shell::ready(&script, within(4 * SECOND, 5 * SECOND), GRACE)?;
+    let (events, over) = shell.events().await?;
+    assert_eq!(events[0], Event::OutOfTime);
+    assert_eq!(over, Ended::default());
+    shell.output.read_to_end(&mut Vec::new())?;
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_process_that_left_the_group_and_its_parent_is_noticed() -> Result {
     let script =
         "setsid sh -c 'echo $$; while :; do sleep 0.05; done' & read -r x < /dev/null; exit 0";

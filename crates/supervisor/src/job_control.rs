@@ -3,13 +3,13 @@
 use rustix::process::{Pid, Signal as Number, getpid, kill_current_process_group, kill_process};
 
 use crate::tty::Tty;
-use crate::unix::job::Job;
 use crate::{Exit, Signal};
 
 /// The job control of a command.
 #[derive(Debug)]
 pub(crate) struct JobControl {
-    command: Pid,
+    /// `None` until it is known, and after its end.
+    command: Option<Pid>,
     tty: Option<Tty>,
     /// The command uses the terminal: it gets the terminal again whenever it continues.
     uses_terminal: bool,
@@ -19,23 +19,27 @@ pub(crate) struct JobControl {
 }
 
 impl JobControl {
-    /// Gives the command the terminal, if it is in the `foreground`.
-    pub(crate) fn new(command: Pid, mut tty: Option<Tty>, foreground: bool) -> Self {
-        let uses_terminal = foreground && tty.as_mut().is_some_and(|tty| tty.give(command));
+    /// Of a command that is about to start, and that uses `tty` if it has been given it.
+    pub(crate) fn new(tty: Option<Tty>) -> Self {
         Self {
-            command,
+            command: None,
+            uses_terminal: tty.as_ref().is_some_and(Tty::is_given),
             tty,
-            uses_terminal,
             stopped: None,
             stop_forwarded: false,
         }
+    }
+
+    /// The command has started.
+    pub(crate) fn started(&mut self, command: Pid) {
+        self.command = Some(command);
     }
 
     /// The command was stopped. False if it only wanted the terminal, and now has it.
     pub(crate) fn stopped(&mut self, signal: Signal) -> bool {
         let wants_terminal = matches!(signal, Signal::TTIN | Signal::TTOU);
         if let Some(tty) = &mut self.tty {
-            if wants_terminal && tty.give(self.command) {
+            if wants_terminal && self.command.is_some_and(|command| tty.give(command)) {
                 self.uses_terminal = true;
                 return false;
             }
@@ -52,6 +56,7 @@ impl JobControl {
 
     /// The command has ended, or nothing more is done for it.
     pub(crate) fn ended(&mut self, exit: Option<Exit>) {
+        self.command = None;
         if let Some(tty) = &mut self.tty
             && tty.is_given()
         {
@@ -66,8 +71,8 @@ impl JobControl {
     pub(crate) fn forwards(&mut self, signal: Signal) {
         match signal {
             Signal::CONT if self.uses_terminal => {
-                if let Some(tty) = &mut self.tty {
-                    tty.give(self.command);
+                if let (Some(tty), Some(command)) = (&mut self.tty, self.command) {
+                    tty.give(command);
                 }
             }
             Signal::TSTP => self.stop_forwarded = true,
@@ -76,20 +81,20 @@ impl JobControl {
     }
 
     /// Whether [`JobControl::suspend`] would stop this process now.
-    pub(crate) fn suspends(&self) -> bool {
-        self.is_stop_meant() && Job::own().is_ok_and(|job| job.is_controlled())
+    pub(crate) fn suspends(&self, is_controlled: impl FnOnce() -> bool) -> bool {
+        self.is_stop_meant() && is_controlled()
     }
 
-    /// Stops this process with its command, if that is a stop of the job and a shell can continue it. Returns whether
-    /// the command is to be continued, and whether this process was stopped.
-    pub(crate) fn suspend(&mut self) -> (bool, bool) {
+    /// Stops this process with its command, if that is a stop of the job and a shell can continue it
+    /// (`is_controlled`). Returns whether the command is to be continued, and whether this process was stopped.
+    pub(crate) fn suspend(&mut self, is_controlled: impl FnOnce() -> bool) -> (bool, bool) {
         let is_meant = self.is_stop_meant();
         self.stop_forwarded = false;
         if !is_meant {
             return (false, false);
         }
         let wants_terminal = self.wants_terminal();
-        let controlled = Job::own().is_ok_and(|job| job.is_controlled());
+        let controlled = is_controlled();
         if controlled {
             self.uses_terminal |= wants_terminal;
             // Ctrl-Z stops every process of a job; a signal to this one stops this one.

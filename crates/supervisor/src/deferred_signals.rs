@@ -4,9 +4,9 @@ use crate::Signal;
 
 /// Signals that would wake stopped processes, or that these would lose. Others wait in the kernel.
 #[derive(Debug, Default)]
-pub(crate) struct HeldBack(Vec<Signal>);
+pub(crate) struct DeferredSignals(Vec<Signal>);
 
-impl HeldBack {
+impl DeferredSignals {
     /// Keeps `signal` for later, if it is one of them.
     pub(crate) fn keeps(&mut self, signal: Signal) -> bool {
         let keeps = matches!(signal, Signal::CONT | Signal::TSTP);
