@@ -6,7 +6,7 @@ use control_plane::Rule;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::support::{Cluster, Run, ago, holder_of, on_both, on_real, requests};
+use crate::support::{Cluster, Run, ago, holder_of, on_both, on_one, on_real, requests};
 
 #[test]
 fn a_free_node_is_acquired_and_the_next_caller_sees_all_details() {
@@ -42,7 +42,7 @@ fn a_free_node_is_acquired_and_the_next_caller_sees_all_details() {
 /// A script that follows the help's example must not work on a node that it did not get.
 #[test]
 fn the_example_with_a_lock_id_ends_if_the_lock_is_refused() {
-    on_both("acquire-example", |cluster| {
+    on_one("acquire-example", |cluster| {
         let node = cluster.node("worker-1");
         let help = cluster.maint(["acquire", "--help"]).succeeds();
         let example = help.stdout.lines().find(|line| line.contains("LOCK_ID="));
@@ -70,7 +70,7 @@ kubectl maint verify {node} -q --lock-id \"$LOCK_ID\" && echo went on"
 
 #[test]
 fn your_own_lock_has_a_hint_to_continue() {
-    on_both("acquire-again", |cluster| {
+    on_one("acquire-again", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         cluster.maint(["acquire", &node]).succeeds();
@@ -101,7 +101,7 @@ fn your_own_lock_has_a_hint_to_continue() {
 
 #[test]
 fn a_command_in_a_hint_has_the_flags_of_this_run() {
-    on_both("acquire-hint", |cluster| {
+    on_one("acquire-hint", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         let context = cluster.real.map_or("sandbox", |_| "admin");
@@ -142,7 +142,7 @@ fn a_command_in_a_hint_has_the_flags_of_this_run() {
 
 #[test]
 fn under_a_hold_of_ones_own_one_may_go_on_and_under_anothers_not() {
-    on_both("acquire-hold", |cluster| {
+    on_one("acquire-hold", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         cluster.maint(["hold", &node, "-m", "disk"]).succeeds();
@@ -173,7 +173,7 @@ fn under_a_hold_of_ones_own_one_may_go_on_and_under_anothers_not() {
 
 #[test]
 fn unfinished_work_is_reported_unless_only_free_nodes_are_wanted() {
-    on_both("acquire-expired", |cluster| {
+    on_one("acquire-expired", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &expired_lease());
         assert_snapshot!(cluster.maint(["acquire", &node, "--free-only"]).run(), @"
@@ -199,7 +199,7 @@ fn unfinished_work_is_reported_unless_only_free_nodes_are_wanted() {
 
 #[test]
 fn a_dry_run_says_what_would_be_and_has_no_lock_id() {
-    on_both("acquire-would", |cluster| {
+    on_one("acquire-would", |cluster| {
         let nodes = ["worker-1", "worker-2"].map(|node| cluster.node(node));
         for node in &nodes {
             cluster.lease(node, &json!({}));
@@ -229,7 +229,7 @@ fn a_dry_run_says_what_would_be_and_has_no_lock_id() {
 
 #[test]
 fn locks_of_a_dry_run_have_neither_lock_id_nor_fencing_number() {
-    on_both("acquire-dry-json", |cluster| {
+    on_one("acquire-dry-json", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         let acquire = |mode: &str| {
@@ -484,7 +484,7 @@ fn all_or_none_holds_for_who_may_not_list() {
 
 #[test]
 fn a_node_that_is_not_there_is_named_with_what_may_have_been_meant() {
-    on_both("acquire-typo", |cluster| {
+    on_one("acquire-typo", |cluster| {
         cluster.node("worker-1");
         let typed = cluster.name("wroker-1");
         assert_snapshot!(cluster.maint(["acquire", &typed]).run(), @r#"
@@ -515,7 +515,7 @@ fn a_dry_run_takes_nothing() {
 
 #[test]
 fn a_refused_acquisition_is_an_item_with_an_error() {
-    on_both("acquire-json", |cluster| {
+    on_one("acquire-json", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         cluster.maint(["acquire", &node]).succeeds();
@@ -534,7 +534,7 @@ fn a_refused_acquisition_is_an_item_with_an_error() {
 
 #[test]
 fn each_node_of_a_failed_acquisition_is_an_item() {
-    on_both("acquire-items", |cluster| {
+    on_one("acquire-items", |cluster| {
         let free = cluster.node("free");
         let held = cluster.node("held");
         let bob = cluster.maint(["acquire", &held, "-m", "disk"]);
@@ -662,7 +662,7 @@ fn expired_lease() -> serde_json::Value {
 
 #[test]
 fn a_next_command_is_for_all_that_was_asked_for() {
-    on_both("acquire-next", |cluster| {
+    on_one("acquire-next", |cluster| {
         let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
         let bob = cluster.maint(["acquire", &nodes[1]]).holder("bob@laptop");
         bob.succeeds();
@@ -720,7 +720,7 @@ fn a_next_command_is_for_all_that_was_asked_for() {
 /// To wait for one's own lock would be to wait for oneself.
 #[test]
 fn beside_an_own_lock_the_next_command_is_for_the_others() {
-    on_both("acquire-own-other", |cluster| {
+    on_one("acquire-own-other", |cluster| {
         let nodes = ["worker-1", "worker-2", "worker-3"].map(|short| cluster.node(short));
         let [own, other, free] = &nodes;
         cluster.maint(["acquire", own]).succeeds();
@@ -741,7 +741,7 @@ fn beside_an_own_lock_the_next_command_is_for_the_others() {
 
 #[test]
 fn many_nodes_of_one_holder_take_one_line() {
-    on_both("acquire-groups", |cluster| {
+    on_one("acquire-groups", |cluster| {
         let nodes: Vec<String> = (1..=9)
             .map(|number| cluster.node(&format!("worker-{number}")))
             .collect();

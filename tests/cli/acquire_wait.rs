@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use crate::support::Treatment::{Answer, Keep};
-use crate::support::{Cluster, Kept, Maint, Proxy, Running, ago, holder_of, on_both};
+use crate::support::{Cluster, Kept, Maint, Proxy, Running, ago, holder_of, on_both, on_one};
 
 /// A node that bob holds.
 pub(super) fn held_by_bob(cluster: &Cluster, short: &str) -> String {
@@ -65,7 +65,7 @@ fn a_released_node_is_acquired() {
 
 #[test]
 fn an_expired_node_is_acquired() {
-    on_both("wait-expiry", |cluster| {
+    on_one("wait-expiry", |cluster| {
         let node = about_to_expire(cluster, "worker-1");
         let run = cluster.maint(["acquire", &node, "--wait", "-o", "name"]);
         // As always with somebody who did not finish.
@@ -82,7 +82,7 @@ fn an_expired_node_is_acquired() {
 
 #[test]
 fn a_free_node_is_acquired_at_once() {
-    on_both("wait-free", |cluster| {
+    on_one("wait-free", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         let run = cluster.maint(["acquire", &node, "--wait", "--timeout=0"]);
@@ -101,7 +101,7 @@ fn a_free_node_is_acquired_at_once() {
 
 #[test]
 fn a_time_out_says_who_has_it() {
-    on_both("wait-timeout", |cluster| {
+    on_one("wait-timeout", |cluster| {
         let node = held_by_bob(cluster, "worker-1");
         let run = cluster.maint(["acquire", &node, "--wait", "--timeout=4s"]);
         assert_snapshot!(run.run(), @r#"
@@ -127,7 +127,7 @@ fn a_time_out_says_who_has_it() {
 
 #[test]
 fn a_renewal_is_nothing_new() {
-    on_both("wait-renewal", |cluster| {
+    on_one("wait-renewal", |cluster| {
         let node = held_by_bob(cluster, "worker-1");
         let run = cluster
             .maint(["acquire", &node, "--wait"])
@@ -142,7 +142,7 @@ fn a_renewal_is_nothing_new() {
 
 #[test]
 fn another_holder_is_something_new() {
-    on_both("wait-another", |cluster| {
+    on_one("wait-another", |cluster| {
         let node = held_by_bob(cluster, "worker-1");
         let mut run = cluster
             .maint(["acquire", &node, "--wait"])
@@ -172,7 +172,7 @@ fn another_holder_is_something_new() {
 /// Another command of theirs may have it, and end.
 #[test]
 fn waiting_for_your_own_lock_has_a_hint_to_continue() {
-    on_both("wait-own", |cluster| {
+    on_one("wait-own", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         cluster.maint(["acquire", &node]).succeeds();
@@ -196,7 +196,7 @@ fn waiting_for_your_own_lock_has_a_hint_to_continue() {
 
 #[test]
 fn quiet_says_nothing_of_it() {
-    on_both("wait-quiet", |cluster| {
+    on_one("wait-quiet", |cluster| {
         let node = about_to_expire(cluster, "worker-1");
         let run = cluster.maint(["acquire", &node, "--wait", "-q"]);
         assert_snapshot!(run.run(), @"
@@ -210,7 +210,7 @@ fn quiet_says_nothing_of_it() {
 
 #[test]
 fn a_hold_waits_too() {
-    on_both("wait-hold", |cluster| {
+    on_one("wait-hold", |cluster| {
         let node = held_by_bob(cluster, "worker-1");
         let run = cluster
             .maint(["hold", &node, "-m", "new disk", "--wait"])
@@ -234,7 +234,7 @@ fn a_hold_waits_too() {
 
 #[test]
 fn a_dry_run_waits_for_nobody() {
-    on_both("wait-dry", |cluster| {
+    on_one("wait-dry", |cluster| {
         let node = held_by_bob(cluster, "worker-1");
         let run = cluster.maint(["acquire", &node, "--wait", "--dry-run"]);
         assert_snapshot!(run.run(), @r#"
@@ -269,7 +269,7 @@ fn ctrl_c_while_it_waits_leaves_nothing() {
         ("wait-hup", Signal::HUP),
         ("wait-quit", Signal::QUIT),
     ] {
-        on_both(prefix, |cluster| {
+        on_one(prefix, |cluster| {
             let node = held_by_bob(cluster, "worker-1");
             let before = cluster.lease_of(&node);
             let run = cluster
@@ -316,7 +316,7 @@ fn about_to_take(cluster: &Cluster, node: &str, proxy: &Proxy) -> (Running, Kept
 
 #[test]
 fn ctrl_c_while_a_write_hangs_says_that_it_may_land() {
-    on_both("wait-write", |cluster| {
+    on_one("wait-write", |cluster| {
         let node = held_by_bob(cluster, "worker-1");
         let proxy = cluster.proxy_for(Keep, |method, _| method == Method::PATCH);
         let (mut run, kept) = about_to_take(cluster, &node, &proxy);

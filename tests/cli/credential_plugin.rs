@@ -6,7 +6,7 @@ use std::time::Duration;
 use insta::assert_snapshot;
 use rustix::process::Signal;
 
-use crate::support::{in_memory, on_both};
+use crate::support::{in_memory, on_one};
 
 const NAMED: &str = "waiting for credential plugin login\n";
 
@@ -35,7 +35,7 @@ fn at_the_first_connection_is_named_once_and_ended_by_any_signal() {
         ("login-hup", Signal::HUP),
         ("login-quit", Signal::QUIT),
     ] {
-        on_both(prefix, |cluster| {
+        on_one(prefix, |cluster| {
             let node = cluster.node("worker-1");
             let plugin = cluster.plugin(0);
             let acquire = cluster.maint(["acquire", &node, "--request-timeout", "1s"]);
@@ -77,7 +77,7 @@ fn keeps_no_verb_from_its_end() {
 
 #[test]
 fn is_ended_if_a_request_took_too_long() {
-    on_both("login-late", |cluster| {
+    on_one("login-late", |cluster| {
         let node = cluster.node("worker-1");
         let plugin = cluster.plugin(1);
         let status = cluster.maint(["status", &node, "--request-timeout", "1s"]);
@@ -89,7 +89,7 @@ fn is_ended_if_a_request_took_too_long() {
 
 #[test]
 fn is_ended_by_a_second_ctrl_c_at_once() {
-    on_both("login-twice", |cluster| {
+    on_one("login-twice", |cluster| {
         let node = cluster.node("worker-1");
         cluster.maint(["acquire", &node]).succeeds();
         let interrupted = || {

@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::support::{ago, on_both, requests};
+use crate::support::{ago, on_both, on_one, requests};
 
 #[test]
 fn a_page_has_the_lock_the_node_and_what_to_run_next() {
@@ -136,7 +136,7 @@ fn a_page_has_the_lock_the_node_and_what_to_run_next() {
 
 #[test]
 fn an_expired_lock_has_hints_for_its_holder_and_for_others() {
-    on_both("describe-expired", |cluster| {
+    on_one("describe-expired", |cluster| {
         let node = cluster.node("worker-1");
         let expired = json!({
             "holderIdentity": "alice@bastion",
@@ -190,7 +190,7 @@ fn an_expired_lock_has_hints_for_its_holder_and_for_others() {
 /// As if the holder's clock were ahead.
 #[test]
 fn a_time_in_the_future_is_not_shown_as_past() {
-    on_both("describe-ahead", |cluster| {
+    on_one("describe-ahead", |cluster| {
         let node = cluster.node("worker-1");
         let ahead = json!({
             "holderIdentity": "alice@bastion",
@@ -215,7 +215,7 @@ fn a_time_in_the_future_is_not_shown_as_past() {
 
 #[test]
 fn several_nodes_have_a_page_each_and_those_that_do_not_exist_an_error() {
-    on_both("describe-several", |cluster| {
+    on_one("describe-several", |cluster| {
         let (one, two) = (cluster.node("one"), cluster.node("two"));
         let typed = cluster.name("three");
         let run = cluster.maint(["describe", &one, &typed, &two]).run();

@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Cluster, LEASES, Treatment, ago, holder_of, in_memory, on_both, on_real, requests,
+    Cluster, LEASES, Treatment, ago, holder_of, in_memory, on_both, on_one, on_real, requests,
 };
 
 const SCALE_DOWN: &str = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
@@ -39,7 +39,7 @@ fn killed_before(cluster: &Cluster, arguments: &[&str], path: &'static str) {
 
 #[test]
 fn a_hold_killed_before_its_label_writes_it_when_run_again() {
-    on_both("label-hold-killed", |cluster| {
+    on_one("label-hold-killed", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         let hold = ["hold", &node, "-m", "disk"];
@@ -55,7 +55,7 @@ fn a_hold_killed_before_its_label_writes_it_when_run_again() {
 
 #[test]
 fn an_unhold_killed_behind_the_label_ends_the_hold_when_run_again() {
-    on_both("label-unhold-killed", |cluster| {
+    on_one("label-unhold-killed", |cluster| {
         let node = cluster.node("worker-1");
         cluster.maint(["hold", &node, "-m", "disk"]).succeeds();
         killed_before(cluster, &["unhold", &node], "/leases/");
@@ -92,7 +92,7 @@ fn a_label_that_arrives_after_the_unhold_is_refused() {
 
 #[test]
 fn a_label_that_arrives_after_the_unhold_is_refused_on_a_node_of_earlier_holds() {
-    on_both("label-late-again", |cluster| {
+    on_one("label-late-again", |cluster| {
         let node = cluster.node("worker-1");
         cluster.maint(["hold", &node, "-m", "fan"]).succeeds();
         cluster.maint(["unhold", &node]).succeeds();
@@ -103,7 +103,7 @@ fn a_label_that_arrives_after_the_unhold_is_refused_on_a_node_of_earlier_holds()
 /// The unhold has written on the Node that this hold ends, so its label could not be written any more.
 #[test]
 fn a_hold_behind_a_killed_unhold_is_labeled_again() {
-    on_both("label-hold-again", |cluster| {
+    on_one("label-hold-again", |cluster| {
         let node = cluster.node("worker-1");
         cluster.maint(["hold", &node, "-m", "disk"]).succeeds();
         killed_before(cluster, &["unhold", &node], "/leases/");
@@ -158,7 +158,7 @@ fn the_label_comes_before_the_events() {
 
 #[test]
 fn data_says_whether_the_node_is_labeled() {
-    on_both("label-data", |cluster| {
+    on_one("label-data", |cluster| {
         let node = cluster.node("worker-1");
         let labeled = |words: &[&str]| -> Value {
             let run = cluster.maint(words).succeeds();
@@ -238,7 +238,7 @@ fn expire(cluster: &Cluster, node: &str) {
 
 #[test]
 fn of_a_protected_lock_shows_its_end_and_goes_with_it() {
-    on_both("label-lock", |cluster| {
+    on_one("label-lock", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         let acquire = ["acquire", &node, "--protect", "--opt-outs=auto"];
@@ -265,7 +265,7 @@ fn of_a_protected_lock_shows_its_end_and_goes_with_it() {
 
 #[test]
 fn describe_shows_what_a_lock_set_on_its_node() {
-    on_both("label-describe", |cluster| {
+    on_one("label-describe", |cluster| {
         let node = cluster.node("worker-1");
         let acquire = ["acquire", &node, "--cordon", "--opt-outs=auto"];
         cluster.maint(acquire).succeeds();
@@ -285,7 +285,7 @@ fn describe_shows_what_a_lock_set_on_its_node() {
 
 #[test]
 fn json_has_what_a_lock_set_on_its_node() {
-    on_both("label-json", |cluster| {
+    on_one("label-json", |cluster| {
         let node = cluster.node("worker-1");
         let set_by_locks = || {
             // As one of all nodes, it is read only because of its lock.
@@ -411,7 +411,7 @@ fn of_a_lock_that_expired_goes_with_the_next_holder() {
 
 #[test]
 fn of_a_lock_does_not_stay_if_a_command_is_killed() {
-    on_both("label-lock-killed", |cluster| {
+    on_one("label-lock-killed", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         killed_before(cluster, &["acquire", &node, "--protect"], "/nodes/");
@@ -481,7 +481,7 @@ fn of_a_lock_that_expired_goes_even_if_the_next_holder_is_killed() {
 
 #[test]
 fn is_removed_only_by_the_release_that_ends_the_lock() {
-    on_both("label-lock-other", |cluster| {
+    on_one("label-lock-other", |cluster| {
         let node = cluster.node("worker-1");
         cluster.maint(["acquire", &node, "--protect"]).succeeds();
         let other = "0f8fad5b-d9cb-469f-a165-70867728950e.1.n";
@@ -536,7 +536,7 @@ fn of_a_protected_command_moves_with_the_renewals_and_goes_with_it() {
 /// Somebody waits for the exit code to work under the lock.
 #[test]
 fn a_lock_is_reported_while_a_third_of_it_is_left() {
-    on_both("label-slow", |cluster| {
+    on_one("label-slow", |cluster| {
         let node = cluster.node("worker-1");
         let proxy = cluster.proxy(|method, path| match path.contains("/nodes/") {
             true if *method == Method::PATCH => Treatment::Keep,
@@ -569,7 +569,7 @@ fn a_lock_is_reported_while_a_third_of_it_is_left() {
 
 #[test]
 fn a_command_does_not_run_if_its_node_is_not_cordoned() {
-    on_both("label-with-cordon", |cluster| {
+    on_one("label-with-cordon", |cluster| {
         let node = cluster.node("worker-1");
         let proxy = cluster.proxy(|method, path| match path.contains("/nodes/") {
             true if *method == Method::PATCH => Treatment::Answer(403, None),

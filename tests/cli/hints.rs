@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::support::{Cluster, Run, as_text, at_a_terminal, in_memory, on_both};
+use crate::support::{Cluster, Run, as_text, at_a_terminal, in_memory, on_one};
 
 /// The commands that a hint names, as words.
 fn commands(run: &Run) -> Vec<Vec<String>> {
@@ -24,7 +24,7 @@ fn bob(cluster: &Cluster, nodes: &[&String]) {
 
 #[test]
 fn a_wait_is_only_for_nodes_that_exist() {
-    on_both("hints-missing", |cluster| {
+    on_one("hints-missing", |cluster| {
         let node = cluster.node("worker-1");
         bob(cluster, &[&node]);
         let missing = format!("{node}0");
@@ -43,7 +43,7 @@ fn a_wait_is_only_for_nodes_that_exist() {
 
 #[test]
 fn refused_nodes_have_one_hint_for_all_of_them() {
-    on_both("hints-groups", |cluster| {
+    on_one("hints-groups", |cluster| {
         let nodes = ["worker-1", "worker-2", "worker-3"].map(|short| cluster.node(short));
         let [one, two, free] = &nodes;
         bob(cluster, &[one, two]);

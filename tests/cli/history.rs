@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::support::{Cluster, LEASES, ago, in_memory, on_both, on_real, requests};
+use crate::support::{Cluster, LEASES, ago, in_memory, on_both, on_one, on_real, requests};
 
 const HISTORY: &str = "kubectl-maint.dev/history";
 
@@ -156,7 +156,7 @@ fn is_kept_without_further_requests() {
 
 #[test]
 fn a_node_whose_locks_cannot_be_read_has_an_error() {
-    on_both("history-error", |cluster| {
+    on_one("history-error", |cluster| {
         let run = cluster.maint(["history", "nosuch", "-o", "json"]).run();
         assert_eq!(run.code, 1, "{run}");
         let item = run.item();

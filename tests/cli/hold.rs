@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::support::{Run, events_of, holder_of, on_both};
+use crate::support::{Run, events_of, holder_of, on_both, on_one};
 
 #[test]
 fn a_node_is_held_until_further_notice() {
@@ -41,7 +41,7 @@ fn a_node_is_held_until_further_notice() {
 
 #[test]
 fn ones_own_lease_becomes_a_hold() {
-    on_both("hold-own", |cluster| {
+    on_one("hold-own", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         cluster.maint(["acquire", &node]).succeeds();
@@ -58,7 +58,7 @@ fn ones_own_lease_becomes_a_hold() {
 
 #[test]
 fn of_several_nodes_each_is_held_on_its_own() {
-    on_both("hold-some", |cluster| {
+    on_one("hold-some", |cluster| {
         let nodes = ["worker-1", "worker-2", "worker-3", "worker-4"];
         let nodes = nodes.map(|node| cluster.node(node));
         for node in &nodes {
@@ -173,7 +173,7 @@ fn locks_of_others_are_taken_over_only_after_a_confirmation() {
 
 #[test]
 fn a_reason_and_a_time_with_a_zone_are_required() {
-    on_both("hold-usage", |cluster| {
+    on_one("hold-usage", |cluster| {
         let node = cluster.node("worker-1");
         let refused = |arguments: &[&str]| -> Run {
             let run = cluster.maint(["hold", &node]).args(arguments).run();
@@ -221,7 +221,7 @@ fn a_reason_and_a_time_with_a_zone_are_required() {
 
 #[test]
 fn the_earlier_name_of_the_expected_end_still_works() {
-    on_both("hold-until", |cluster| {
+    on_one("hold-until", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         let hold = |flag: &str| {
@@ -260,7 +260,7 @@ fn the_earlier_name_of_the_expected_end_still_works() {
 
 #[test]
 fn more_than_ten_by_selector_take_a_confirmation() {
-    on_both("hold-many", |cluster| {
+    on_one("hold-many", |cluster| {
         let rack = cluster.name("rack");
         let selector = format!("rack={rack}");
         for number in 1..=11 {

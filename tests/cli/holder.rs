@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::support::Treatment::Foreign;
-use crate::support::{Cluster, Maint, in_memory, on_both, on_real, requests};
+use crate::support::{Cluster, Maint, in_memory, on_both, on_one, on_real, requests};
 
 /// A run as this API user, without a holder that was set.
 fn by(cluster: &Cluster, user: &str, line: &str) -> Maint {
@@ -45,7 +45,7 @@ fn is_the_api_user() {
 
 #[test]
 fn is_not_an_api_user_that_is_shared() {
-    on_both("holder-shared", |cluster| {
+    on_one("holder-shared", |cluster| {
         let at_host = whoami(by(cluster, "alice", "whoami"))["earlierHolder"].clone();
         assert!(at_host.as_str().expect("a holder").starts_with("al@"));
         for (user, shared) in [
@@ -65,7 +65,7 @@ fn is_not_an_api_user_that_is_shared() {
 
 #[test]
 fn a_lock_of_the_earlier_default_is_still_the_callers() {
-    on_both("holder-earlier", |cluster| {
+    on_one("holder-earlier", |cluster| {
         let who = whoami(by(cluster, "holder-alice", "whoami"));
         assert_eq!(who["holder"], "holder-alice");
         let earlier = who["earlierHolder"].as_str().expect("a holder");
@@ -116,7 +116,7 @@ fn a_lock_of_the_earlier_default_is_still_the_callers() {
 /// Many users can share a login and a machine, such as a bastion host.
 #[test]
 fn a_lock_of_a_shared_user_belongs_to_nobody_else_on_the_machine() {
-    on_both("holder-bastion", |cluster| {
+    on_one("holder-bastion", |cluster| {
         let node = cluster.node("worker-1");
         let admin = |verb: &str| by(cluster, "kubernetes-admin", &format!("{verb} {node}"));
         let alice = |verb: &str| by(cluster, "holder-alice", &format!("{verb} {node}"));

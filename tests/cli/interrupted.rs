@@ -9,11 +9,11 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use crate::support::Treatment::{Keep, Pass};
-use crate::support::{Cluster, in_memory, on_both, unless_stalled};
+use crate::support::{Cluster, in_memory, on_both, on_one, unless_stalled};
 
 #[test]
 fn while_a_read_hangs() {
-    on_both("ctrl-read", |cluster| {
+    on_one("ctrl-read", |cluster| {
         let node = cluster.node("worker-1");
         let proxy = cluster.proxy_for(Keep, |_, path| path.contains("/leases/"));
         let (run, _kept) = proxy.holds_up(cluster.maint(["acquire", &node]));
@@ -93,7 +93,7 @@ fn while_a_list_hangs() {
 
 #[test]
 fn while_a_write_hangs() {
-    on_both("ctrl-write", |cluster| {
+    on_one("ctrl-write", |cluster| {
         let node = cluster.node("worker-1");
         cluster.released(&node);
         let proxy = cluster.proxy_for_writes(&[Keep]);
@@ -140,7 +140,7 @@ fn while_a_write_lands() {
 
 #[test]
 fn while_the_held_label_is_written() {
-    on_both("ctrl-label", |cluster| {
+    on_one("ctrl-label", |cluster| {
         let node = cluster.node("worker-1");
         let proxy = cluster.proxy_for(Keep, |method, path| {
             method == Method::PATCH && path.contains("/nodes/")
@@ -161,7 +161,7 @@ fn while_the_held_label_is_written() {
 
 #[test]
 fn while_a_release_hangs() {
-    on_both("ctrl-release", |cluster| {
+    on_one("ctrl-release", |cluster| {
         let node = cluster.node("worker-1");
         cluster.maint(["acquire", &node]).succeeds();
         let proxy = cluster.proxy_for_writes(&[Keep]);
@@ -186,7 +186,7 @@ fn while_the_second_of_two_hangs() {
         ("hup-second", Signal::HUP),
         ("quit-second", Signal::QUIT),
     ] {
-        on_both(prefix, |cluster| {
+        on_one(prefix, |cluster| {
             let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
             for node in &nodes {
                 cluster.released(node);
@@ -218,7 +218,7 @@ fn while_the_second_of_two_hangs() {
 #[test]
 fn while_the_second_of_two_holds_hangs() {
     for (prefix, signal) in [("ctrl-hold", Signal::INT), ("term-hold", Signal::TERM)] {
-        on_both(prefix, |cluster| {
+        on_one(prefix, |cluster| {
             let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
             for node in &nodes {
                 cluster.released(node);
@@ -251,7 +251,7 @@ fn while_the_second_of_two_holds_hangs() {
 /// Its holder may still be working there.
 #[test]
 fn what_was_taken_over_before_an_interrupt_stays_on_hold() {
-    on_both("ctrl-taken", |cluster| {
+    on_one("ctrl-taken", |cluster| {
         let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
         cluster.released(&nodes[1]);
         let bob = cluster.maint(["acquire", &nodes[0]]).holder("bob@laptop");
@@ -292,7 +292,7 @@ fn wait_for_holder(cluster: &Cluster, node: &str, holder: &str) {
 
 #[test]
 fn a_hangup_is_ignored_if_requested() {
-    on_both("hup-ignored", |cluster| {
+    on_one("hup-ignored", |cluster| {
         let node = cluster.node("worker-1");
         let proxy = cluster.proxy_for_writes(&[Keep]);
         let acquire = cluster.maint(["acquire", &node]);
@@ -305,7 +305,7 @@ fn a_hangup_is_ignored_if_requested() {
 
 #[test]
 fn signals_ignored_from_the_start_interrupt_nothing() {
-    on_both("ctrl-ignored", |cluster| {
+    on_one("ctrl-ignored", |cluster| {
         let node = cluster.node("worker-1");
         for signal in [Signal::INT, Signal::TERM] {
             let bob = |verb: &str| cluster.maint([verb, &*node]).holder("bob@laptop");

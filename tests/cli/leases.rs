@@ -5,7 +5,7 @@ use insta::assert_snapshot;
 use maintenance_lease::{Acquire, LeaderElection, Release, Repository};
 use serde_json::{Value, json};
 
-use crate::support::{Cluster, Run, ago, in_memory, on_both, on_real, requests};
+use crate::support::{Cluster, Run, ago, in_memory, on_both, on_one, on_real, requests};
 
 const ALL: &str = "/apis/coordination.k8s.io/v1/namespaces";
 
@@ -118,7 +118,7 @@ fn every_kind_has_words() {
 
 #[test]
 fn a_namespace_is_looked_in_as_kubectl_does() {
-    on_both("leases-namespace", |cluster| {
+    on_one("leases-namespace", |cluster| {
         let namespace = namespace(cluster, "apps");
         let leases = ["leases", "-n", &namespace];
         assert_snapshot!(cluster.maint(leases).run(), @"

@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::support::{Cluster, ago, holder_of, on_both};
+use crate::support::{Cluster, ago, holder_of, on_one};
 use crate::verbs::kept_off;
 
 /// Leases that other tools write.
@@ -23,7 +23,7 @@ fn overlong(cluster: &Cluster, short: &str, renewed: &str, seconds: i32) -> Stri
 
 #[test]
 fn a_refusal_by_an_overlong_lease_says_how_to_break_it() {
-    on_both("overlong", |cluster| {
+    on_one("overlong", |cluster| {
         let two_hours = overlong(cluster, "worker-1", &ago(1), 7200);
         let endless = overlong(cluster, "worker-2", "9999-12-31T23:59:59.999999Z", 60);
         for node in [&two_hours, &endless] {

@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Cluster, Kept, LEASES, Treatment, ago, holder_of, in_memory, on_both, on_real, requests,
+    Cluster, Kept, LEASES, Treatment, ago, holder_of, in_memory, on_both, on_one, on_real, requests,
 };
 
 const SKIP: &str = "cluster.x-k8s.io/skip-remediation";
@@ -117,7 +117,7 @@ fn the_context_may_come_from_the_environment_and_costs_three_requests() {
 
 #[test]
 fn of_a_lock_go_with_the_release() {
-    on_both("machine-lock", |cluster| {
+    on_one("machine-lock", |cluster| {
         let (kubeconfig, node, machine) = managed(cluster);
         let acquire = ["acquire", &node, CONTEXT, "--opt-outs=cluster-api"];
         let maint =
@@ -158,7 +158,7 @@ fn of_a_lock_go_with_the_release() {
 
 #[test]
 fn of_an_expired_lock_go_with_the_next_holder() {
-    on_both("machine-expired", |cluster| {
+    on_one("machine-expired", |cluster| {
         let (kubeconfig, node, machine) = managed(cluster);
         let acquire = ["acquire", &node, CONTEXT, "--opt-outs=auto"];
         let bob = cluster.maint(acquire).holder("bob@laptop");
@@ -179,7 +179,7 @@ fn of_an_expired_lock_go_with_the_next_holder() {
 
 #[test]
 fn an_overdue_hold_still_blocks_rollouts() {
-    on_both("machine-overdue", |cluster| {
+    on_one("machine-overdue", |cluster| {
         let (kubeconfig, node, _) = managed(cluster);
         let hold = ["hold", &node, "-m", "disk", "--expect-until=1h", CONTEXT];
         cluster.maint(hold).kubeconfig(&kubeconfig).succeeds();
@@ -280,7 +280,7 @@ fn unprotected(cluster: &Cluster, kubeconfig: &Path, node: &str, context: &str, 
 
 #[test]
 fn a_hold_without_them_says_so_and_strict_refuses_it() {
-    on_both("machine-unprotected", |cluster| {
+    on_one("machine-unprotected", |cluster| {
         let (_, node, machine) = managed(cluster);
         let nowhere = Cluster::nowhere();
         let kubeconfig =
@@ -310,7 +310,7 @@ fn a_hold_without_them_says_so_and_strict_refuses_it() {
 
 #[test]
 fn without_a_management_context_strict_refuses_who_sets_opt_outs() {
-    on_both("machine-strict", |cluster| {
+    on_one("machine-strict", |cluster| {
         let (kubeconfig, node, machine) = managed(cluster);
         for (verb, extra) in [
             ("hold", &["-m", "disk"][..]),
@@ -347,7 +347,7 @@ fn without_a_management_context_strict_refuses_who_sets_opt_outs() {
 
 #[test]
 fn what_is_done_to_the_machine_is_said_and_strict_refuses_it() {
-    on_both("machine-marked", |cluster| {
+    on_one("machine-marked", |cluster| {
         let (kubeconfig, node, machine) = managed(cluster);
         let condition = |kind: &str| json!({"type": kind, "status": "False"});
         let conditions = [
@@ -372,7 +372,7 @@ fn what_is_done_to_the_machine_is_said_and_strict_refuses_it() {
 
 #[test]
 fn an_unhold_without_access_leaves_them_and_says_how_to_remove_them() {
-    on_both("machine-left", |cluster| {
+    on_one("machine-left", |cluster| {
         let (kubeconfig, node, machine) = managed(cluster);
         let hold = ["hold", &node, "-m", "disk"];
         cluster
@@ -432,7 +432,7 @@ fn a_tool_that_was_named_without_a_machine_is_reported() {
 /// Ctrl-C while the end of a command waits for the management cluster.
 #[test]
 fn an_interrupted_end_of_a_command_releases_the_lock_all_the_same() {
-    on_both("machine-interrupted", |cluster| {
+    on_one("machine-interrupted", |cluster| {
         let node = cluster.node("worker-1");
         cluster.machine(&node);
         let proxy = cluster.proxy(|method, path| match path.contains("/machines/") {
@@ -586,7 +586,7 @@ fn killed_before(cluster: &Cluster, arguments: &[&str], path: &'static str) -> K
 
 #[test]
 fn a_command_killed_between_its_writes_is_finished_by_the_next_one() {
-    on_both("machine-killed", |cluster| {
+    on_one("machine-killed", |cluster| {
         let (kubeconfig, node, machine) = managed(cluster);
         cluster.released(&node);
         let hold = ["hold", &node, "-m", "disk", CONTEXT];

@@ -6,7 +6,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Cluster, Kept, LEASES, MEDIK8S, Treatment, ago, holder_of, in_memory, on_both, on_real,
+    Cluster, Kept, LEASES, MEDIK8S, Treatment, ago, holder_of, in_memory, on_one, on_real,
 };
 
 const RECORD: &str = "kubectl-maint.dev/held-medik8s-lease";
@@ -53,7 +53,7 @@ fn taken(cluster: &Cluster, node: &str, holder: &str, seconds: i64) {
 
 #[test]
 fn a_hold_takes_it_for_good_and_its_end_deletes_it() {
-    on_both("medik8s-hold", |cluster| {
+    on_one("medik8s-hold", |cluster| {
         let node = node(cluster);
         let hold = ["hold", &node, "-m", "disk", OPT_OUT];
         for end in ["unhold", "release"] {
@@ -93,7 +93,7 @@ fn a_hold_takes_it_for_good_and_its_end_deletes_it() {
 
 #[test]
 fn of_a_lock_goes_with_the_release_or_the_next_holder() {
-    on_both("medik8s-lock", |cluster| {
+    on_one("medik8s-lock", |cluster| {
         let node = node(cluster);
         let acquire = ["acquire", &node, OPT_OUT];
         let run = cluster.maint(acquire).succeeds();
@@ -119,7 +119,7 @@ fn of_a_lock_goes_with_the_release_or_the_next_holder() {
 
 #[test]
 fn it_is_never_taken_from_another_holder() {
-    on_both("medik8s-busy", |cluster| {
+    on_one("medik8s-busy", |cluster| {
         let node = node(cluster);
         taken(cluster, &node, "node-healthcheck", 60);
         let hold = ["hold", &node, "-m", "disk", OPT_OUT];
@@ -141,7 +141,7 @@ fn it_is_never_taken_from_another_holder() {
 
 #[test]
 fn an_expired_one_is_taken() {
-    on_both("medik8s-expired", |cluster| {
+    on_one("medik8s-expired", |cluster| {
         let node = node(cluster);
         taken(cluster, &node, "node-healthcheck", 6000);
         let hold = ["hold", &node, "-m", "disk", OPT_OUT];
@@ -157,7 +157,7 @@ fn an_expired_one_is_taken() {
 
 #[test]
 fn what_somebody_else_made_of_it_survives() {
-    on_both("medik8s-edited", |cluster| {
+    on_one("medik8s-edited", |cluster| {
         let node = node(cluster);
         let hold = ["hold", &node, "-m", "disk", OPT_OUT];
         cluster.maint(hold).succeeds();
@@ -179,7 +179,7 @@ fn what_somebody_else_made_of_it_survives() {
 
 #[test]
 fn a_take_over_without_it_removes_it_at_the_end() {
-    on_both("medik8s-taken", |cluster| {
+    on_one("medik8s-taken", |cluster| {
         let node = node(cluster);
         let hold = ["hold", &node, "-m", "disk", OPT_OUT];
         cluster.maint(hold).holder("bob@laptop").succeeds();
@@ -310,7 +310,7 @@ fn killed_before(cluster: &Cluster, arguments: &[&str], path: &'static str) -> K
 
 #[test]
 fn a_command_killed_between_its_writes_is_finished_by_the_next_one() {
-    on_both("medik8s-killed", |cluster| {
+    on_one("medik8s-killed", |cluster| {
         let node = node(cluster);
         cluster.released(&node);
         let hold = ["hold", &node, "-m", "disk", OPT_OUT];
@@ -339,7 +339,7 @@ fn a_command_killed_between_its_writes_is_finished_by_the_next_one() {
 /// Each looks for what the other writes, after its own write.
 #[test]
 fn a_hold_that_ends_while_it_takes_the_lease_leaves_none() {
-    on_both("medik8s-race", |cluster| {
+    on_one("medik8s-race", |cluster| {
         let node = node(cluster);
         cluster.released(&node);
         for path in ["/nodes/", "/kube-node-maintenance/leases/"] {
@@ -371,7 +371,7 @@ fn a_hold_that_ends_while_it_takes_the_lease_leaves_none() {
 
 #[test]
 fn an_expired_one_that_its_holder_deletes_meanwhile_is_taken_all_the_same() {
-    on_both("medik8s-deleted", |cluster| {
+    on_one("medik8s-deleted", |cluster| {
         let node = node(cluster);
         taken(cluster, &node, "node-healthcheck", 6000);
         let proxy = cluster.proxy_for(Treatment::Keep, |method, sent| {

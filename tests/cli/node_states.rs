@@ -5,7 +5,9 @@ use pod_safety::fencing::attempt;
 use pod_safety::fencing::record::ANNOTATION;
 use serde_json::{Value, json};
 
-use crate::support::{Cluster, LEASES, ago, as_text, at_a_terminal, in_memory, on_both, requests};
+use crate::support::{
+    Cluster, LEASES, ago, as_text, at_a_terminal, in_memory, on_both, on_one, requests,
+};
 
 const HEARTBEATS: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
 
@@ -130,7 +132,7 @@ fn every_state_of_a_node_is_shown() {
 
 #[test]
 fn a_fence_on_a_node_that_looks_ready_is_found_when_asked_for() {
-    on_both("node-taints", |cluster| {
+    on_one("node-taints", |cluster| {
         let none = json!([]);
         node(cluster, "a-ready", &ready("True", 9000), &none, 5);
         let alive = node(cluster, "b-alive", &ready("True", 9000), &fence(), 5);
@@ -175,7 +177,7 @@ fn a_fence_on_a_node_that_looks_ready_is_found_when_asked_for() {
 
 #[test]
 fn only_suspicious_nodes_are_read_whole() {
-    on_both("node-requests", |cluster| {
+    on_one("node-requests", |cluster| {
         let none = json!([]);
         node(cluster, "a-ready", &ready("True", 9000), &none, 5);
         node(cluster, "b-ready", &ready("True", 9000), &none, 5);
@@ -302,7 +304,7 @@ fn nodes_of_a_list_look_as_if_read_one_by_one() {
 
 #[test]
 fn the_states_are_data_too() {
-    on_both("node-json", |cluster| {
+    on_one("node-json", |cluster| {
         all_states(cluster);
         let label = cluster.name("all");
         let arguments = ["status", "-l", &label, "--check-taints", "-o", "json"];
@@ -330,7 +332,7 @@ fn the_states_are_data_too() {
 
 #[test]
 fn fencing_and_running_hook_are_shown_in_full() {
-    on_both("node-marks", |cluster| {
+    on_one("node-marks", |cluster| {
         let fenced = node(cluster, "fenced", &ready("Unknown", 740), &fence(), 790);
         let record = json!({
             "who": "carol\u{1b}[31m@desk",
@@ -387,7 +389,7 @@ fn fencing_and_running_hook_are_shown_in_full() {
 
 #[test]
 fn a_terminal_shows_a_misfenced_node_in_red_and_cuts_what_does_not_fit() {
-    on_both("red", |cluster| {
+    on_one("red", |cluster| {
         let node = node(cluster, "alive", &ready("True", 9000), &fence(), 5);
         let status = || cluster.maint(["status", &node]);
         let shown = |maint| as_text(&at_a_terminal(maint).exp_eof().expect("it ends"));

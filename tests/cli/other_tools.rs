@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::{
-    Cluster, LEASES, MEDIK8S, ago, holder_of, in_memory, on_both, on_real, requests,
+    Cluster, LEASES, MEDIK8S, ago, holder_of, in_memory, on_both, on_one, on_real, requests,
 };
 
 /// A node that cluster-autoscaler deletes and kured reboots.
@@ -33,7 +33,7 @@ const REBOOTING: &str = "kured is rebooting it (2m";
 
 #[test]
 fn those_who_lock_a_node_are_warned_and_nothing_else_changes() {
-    on_both("tools-warn", |cluster| {
+    on_one("tools-warn", |cluster| {
         let node = disrupted(cluster, "worker-1");
         for (verb, extra) in [
             ("acquire", &["-m", "disk"][..]),
@@ -65,7 +65,7 @@ fn those_who_lock_a_node_are_warned_and_nothing_else_changes() {
 
 #[test]
 fn a_few_named_nodes_are_read_whole_and_selected_ones_are_not() {
-    on_both("tools-many", |cluster| {
+    on_one("tools-many", |cluster| {
         let node = disrupted(cluster, "worker-1");
         let other = cluster.node("worker-2");
         let run = cluster.maint(["acquire", &node, &other]).succeeds();
@@ -90,7 +90,7 @@ fn a_few_named_nodes_are_read_whole_and_selected_ones_are_not() {
 
 #[test]
 fn strict_refuses_before_it_writes() {
-    on_both("tools-strict", |cluster| {
+    on_one("tools-strict", |cluster| {
         let node = disrupted(cluster, "worker-1");
         let other = cluster.node("worker-2");
         for (verb, extra) in [
@@ -115,7 +115,7 @@ fn strict_refuses_before_it_writes() {
 
 #[test]
 fn describe_and_the_wide_status_show_it() {
-    on_both("tools-show", |cluster| {
+    on_one("tools-show", |cluster| {
         let node = disrupted(cluster, "worker-1");
         let calm = cluster.node("worker-2");
         let page = cluster.maint(["describe", "node", &node]).succeeds().stdout;
@@ -140,7 +140,7 @@ fn describe_and_the_wide_status_show_it() {
 
 #[test]
 fn a_wide_status_of_all_nodes_reads_the_cordoned_ones() {
-    on_both("tools-wide", |cluster| {
+    on_one("tools-wide", |cluster| {
         let label = json!({"pool": cluster.name("pool")});
         let cordoned = cluster.node_with("worker-1", &label, &json!({"unschedulable": true}));
         cluster.node_with("worker-2", &label, &json!({}));
@@ -225,7 +225,7 @@ fn a_valid_lease_of_medik8s_is_shown_and_refuses_strict() {
 
 #[test]
 fn a_taint_that_somebody_else_set_is_reported_and_that_of_a_fencing_is_not() {
-    on_both("tools-out-of-service", |cluster| {
+    on_one("tools-out-of-service", |cluster| {
         let node = cluster.node("worker-1");
         let path = format!("/api/v1/nodes/{node}");
         let key = "node.kubernetes.io/out-of-service";
@@ -332,7 +332,7 @@ fn a_hold_sets_opt_outs_and_its_end_removes_them() {
 
 #[test]
 fn a_value_of_the_user_is_reported_or_survives() {
-    on_both("opt-outs-user", |cluster| {
+    on_one("opt-outs-user", |cluster| {
         let node = cluster.node("worker-1");
         let label = json!({
             "annotations": {SCALE_DOWN: "true", DISRUPT: "false"},
@@ -354,7 +354,7 @@ fn a_value_of_the_user_is_reported_or_survives() {
 
 #[test]
 fn a_take_over_replaces_the_lock_that_the_keys_belong_to() {
-    on_both("opt-outs-taken", |cluster| {
+    on_one("opt-outs-taken", |cluster| {
         let node = cluster.node("worker-1");
         let bob = cluster
             .maint(["hold", &node, "-m", "disk"])
@@ -391,7 +391,7 @@ fn a_hold_ends_after_its_node_was_deleted_and_creates_none() {
 
 #[test]
 fn a_node_of_cluster_api_is_not_protected_from_it() {
-    on_both("opt-outs-capi", |cluster| {
+    on_one("opt-outs-capi", |cluster| {
         let node = cluster.node("worker-1");
         let machine = json!({"metadata": {"annotations": {"cluster.x-k8s.io/machine": "m-1"}}});
         cluster.patch(&format!("/api/v1/nodes/{node}"), &machine);

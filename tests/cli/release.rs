@@ -4,12 +4,12 @@ use insta::assert_snapshot;
 use serde_json::json;
 
 use crate::support::{
-    Cluster, LEASES, ago, events_of, holder_of, in_memory, on_both, on_real, requests,
+    Cluster, LEASES, ago, events_of, holder_of, in_memory, on_both, on_one, on_real, requests,
 };
 
 #[test]
 fn it_is_made_for_cleanup_traps() {
-    on_both("release-trap", |cluster| {
+    on_one("release-trap", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         cluster.maint(["acquire", &node]).succeeds();
@@ -40,7 +40,7 @@ fn it_is_made_for_cleanup_traps() {
 
 #[test]
 fn a_node_that_is_gone_has_to_be_expected() {
-    on_both("release-gone", |cluster| {
+    on_one("release-gone", |cluster| {
         let gone = cluster.name("decommissioned");
         assert_snapshot!(cluster.maint(["release", &gone]).run(), @r#"
         $ kubectl maint release decommissioned
@@ -59,7 +59,7 @@ fn a_node_that_is_gone_has_to_be_expected() {
 
 #[test]
 fn the_words_of_a_release_are_not_those_of_who_takes_it_next() {
-    on_both("release-words", |cluster| {
+    on_one("release-words", |cluster| {
         let node = cluster.node("worker-1");
         cluster.maint(["acquire", &node, "-m", "disk"]).succeeds();
         let words = ["release", &node, "-m", "fsck is left to do"];
@@ -123,7 +123,7 @@ fn all_that_one_holds_is_not_meant_by_a_lock_id() {
 
 #[test]
 fn an_own_hold_is_ended() {
-    on_both("release-hold", |cluster| {
+    on_one("release-hold", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         let bob = |words: &[&str]| cluster.maint(words).holder("bob@laptop").run();
@@ -168,7 +168,7 @@ fn an_own_hold_is_ended() {
 
 #[test]
 fn the_lock_id_of_an_own_hold_ends_that_very_hold_or_nothing() {
-    on_both("release-hold-lock-id", |cluster| {
+    on_one("release-hold-lock-id", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         let id = |words: &[&str]| {
@@ -198,7 +198,7 @@ fn the_lock_id_of_an_own_hold_ends_that_very_hold_or_nothing() {
 /// What is mine by a hold was meant to last.
 #[test]
 fn all_of_ones_locks_are_released_without_ones_holds() {
-    on_both("release-mine-hold", |cluster| {
+    on_one("release-mine-hold", |cluster| {
         let [locked, held] = ["worker-1", "worker-2"].map(|short| cluster.node(short));
         for node in [&locked, &held] {
             cluster.lease(node, &json!({}));
@@ -217,7 +217,7 @@ fn all_of_ones_locks_are_released_without_ones_holds() {
 
 #[test]
 fn lock_and_unlock_are_acquire_and_release() {
-    on_both("lock-unlock", |cluster| {
+    on_one("lock-unlock", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         let locked = cluster.maint(["lock", &node, "-o", "lock-id"]).succeeds();
@@ -301,7 +301,7 @@ fn a_lock_id_releases_only_its_acquisition() {
 
 #[test]
 fn the_earlier_names_of_a_lock_id_work_with_a_warning() {
-    on_both("release-earlier", |cluster| {
+    on_one("release-earlier", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         let acquired = cluster.maint(["acquire", &node, "-o", "token"]).run();
@@ -359,7 +359,7 @@ fn a_lock_id_is_no_credential() {
 
 #[test]
 fn breaking_anothers_lease_takes_a_confirmation() {
-    on_both("release-force", |cluster| {
+    on_one("release-force", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         cluster
@@ -403,7 +403,7 @@ fn breaking_anothers_lease_takes_a_confirmation() {
 
 #[test]
 fn nodes_from_standard_input_are_never_asked_about() {
-    on_both("release-stdin", |cluster| {
+    on_one("release-stdin", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         cluster
@@ -428,7 +428,7 @@ fn nodes_from_standard_input_are_never_asked_about() {
 
 #[test]
 fn all_nodes_take_a_confirmation() {
-    on_both("release-every", |cluster| {
+    on_one("release-every", |cluster| {
         let node = cluster.node("worker-1");
         let me = cluster.name("me");
         let release = || cluster.maint(["release", "--all"]).holder(&me).run();
@@ -481,7 +481,7 @@ fn all_locks_are_taken_over_after_one_question() {
 
 #[test]
 fn none_of_ones_own_is_no_error() {
-    on_both("release-none", |cluster| {
+    on_one("release-none", |cluster| {
         // A holder of this test's own: other tests share the server.
         let me = cluster.name("me");
         let mine = |words: &[&str]| cluster.maint(words).arg("--mine").holder(&me).run();
@@ -528,7 +528,7 @@ fn it_takes_two_requests() {
 
 #[test]
 fn nobody_is_asked_to_break_what_is_refused_anyway() {
-    on_both("release-deleting", |cluster| {
+    on_one("release-deleting", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         cluster

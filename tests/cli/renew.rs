@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::support::{LEASES, ago, on_both, on_real, requests};
+use crate::support::{LEASES, ago, on_both, on_one, on_real, requests};
 
 #[test]
 fn ones_own_lease_is_extended_and_never_shortened() {
@@ -40,7 +40,7 @@ fn ones_own_lease_is_extended_and_never_shortened() {
 
 #[test]
 fn a_shorter_renewal_has_a_hint_to_add_time() {
-    on_both("renew-add", |cluster| {
+    on_one("renew-add", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         cluster.maint(["acquire", &node]).succeeds();
@@ -71,7 +71,7 @@ fn a_shorter_renewal_has_a_hint_to_add_time() {
 
 #[test]
 fn time_is_added_to_what_is_left_up_to_an_hour_from_now() {
-    on_both("renew-plus", |cluster| {
+    on_one("renew-plus", |cluster| {
         let nodes = ["worker-1", "worker-2"].map(|node| cluster.node(node));
         let [short, long] = &nodes;
         for node in &nodes {
@@ -118,7 +118,7 @@ fn time_is_added_to_what_is_left_up_to_an_hour_from_now() {
 /// What is left of a lock that has expired is nothing, and nobody adds to the lock of somebody else.
 #[test]
 fn time_is_added_from_now_on_if_nothing_is_left() {
-    on_both("renew-plus-late", |cluster| {
+    on_one("renew-plus-late", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(
             &node,
@@ -153,7 +153,7 @@ fn time_is_added_from_now_on_if_nothing_is_left() {
 
 #[test]
 fn the_end_may_be_a_time_of_day() {
-    on_both("renew-until", |cluster| {
+    on_one("renew-until", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         let at = |minutes: i64| {
@@ -240,7 +240,7 @@ fn the_end_may_be_a_time_of_day() {
 
 #[test]
 fn locks_of_others_are_refused() {
-    on_both("renew-other", |cluster| {
+    on_one("renew-other", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         assert_snapshot!(cluster.maint(["renew", &node]).run(), @"
@@ -297,7 +297,7 @@ fn a_lease_that_was_deleted_is_said_to_be_gone() {
 
 #[test]
 fn ones_own_lease_that_ran_out_is_renewed_with_a_warning() {
-    on_both("renew-late", |cluster| {
+    on_one("renew-late", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(
             &node,
@@ -321,7 +321,7 @@ fn ones_own_lease_that_ran_out_is_renewed_with_a_warning() {
 
 #[test]
 fn a_lock_id_demands_that_very_acquisition() {
-    on_both("renew-token", |cluster| {
+    on_one("renew-token", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         let acquired = cluster
@@ -353,7 +353,7 @@ fn a_lock_id_demands_that_very_acquisition() {
 
 #[test]
 fn mine_are_those_that_the_caller_holds_as_a_lease() {
-    on_both("renew-mine", |cluster| {
+    on_one("renew-mine", |cluster| {
         let nodes = ["worker-1", "worker-2", "worker-3", "worker-4"].map(|node| cluster.node(node));
         for node in &nodes {
             cluster.lease(node, &json!({}));

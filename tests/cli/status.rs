@@ -6,7 +6,7 @@ use control_plane::Rule;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::support::{Cluster, LEASES, Run, ago, in_memory, on_both, on_real, requests};
+use crate::support::{Cluster, LEASES, Run, ago, in_memory, on_both, on_one, on_real, requests};
 
 /// A lease of `holder`, taken so many seconds ago, for so many in all.
 fn held(holder: &str, taken: i64, seconds: u32) -> Value {
@@ -54,7 +54,7 @@ fn all_states(cluster: &Cluster, label: &str) {
 
 #[test]
 fn a_table_shows_every_state() {
-    on_both("status-states", |cluster| {
+    on_one("status-states", |cluster| {
         all_states(cluster, "status-states");
         let run = cluster.maint(["status", "-l", "status-states"]).run();
         assert_snapshot!(run, @r"
@@ -166,7 +166,7 @@ fn free_and_ready_nodes_are_only_counted() {
 
 #[test]
 fn states_filter_the_rows() {
-    on_both("status-filters", |cluster| {
+    on_one("status-filters", |cluster| {
         all_states(cluster, "status-filters");
         let shown = |arguments: &[&str]| {
             let words = ["status", "-l", "status-filters", "-o", "name"];
@@ -270,7 +270,7 @@ fn filters_that_make_no_sense_are_refused() {
 
 #[test]
 fn labels_are_columns_as_in_kubectl_get() {
-    on_both("status-labels", |cluster| {
+    on_one("status-labels", |cluster| {
         let labels = json!({"status-labels": "", "pool": "gpu", "example.com/rack": "r7"});
         let one = cluster.node_with("one", &labels, &json!({}));
         let two = cluster.node_with(
@@ -306,7 +306,7 @@ fn labels_are_columns_as_in_kubectl_get() {
 
 #[test]
 fn locked_leaves_the_free_ones_out() {
-    on_both("status-locked", |cluster| {
+    on_one("status-locked", |cluster| {
         all_states(cluster, "status-locked");
         let run = cluster
             .maint(["status", "-l", "status-locked", "--locked", "-o", "name"])
@@ -451,7 +451,7 @@ fn json_has_the_documented_shape() {
 
 #[test]
 fn templates_are_those_of_kubectl() {
-    on_both("status-template", |cluster| {
+    on_one("status-template", |cluster| {
         all_states(cluster, "status-template");
         let status = ["status", "-l", "status-template", "-o"];
         let template =
@@ -524,7 +524,7 @@ fn a_bad_template_is_refused_before_anything_is_sent() {
 
 #[test]
 fn lock_ids_come_a_line_each() {
-    on_both("status-token", |cluster| {
+    on_one("status-token", |cluster| {
         let taken = cluster.node("taken");
         let free = cluster.node("free");
         cluster.maint(["acquire", &taken, "-q"]).succeeds();
@@ -551,7 +551,7 @@ fn lock_ids_come_a_line_each() {
 
 #[test]
 fn missing_nodes_are_named_and_the_others_shown() {
-    on_both("status-unknown", |cluster| {
+    on_one("status-unknown", |cluster| {
         let node = cluster.node("worker-1");
         let typed = cluster.name("wroker-1");
         assert_snapshot!(cluster.maint(["status", &typed, &node]).run(), @r#"
@@ -576,7 +576,7 @@ fn missing_nodes_are_named_and_the_others_shown() {
 
 #[test]
 fn the_kind_may_come_before_the_names_as_for_kubectl() {
-    on_both("status-kind", |cluster| {
+    on_one("status-kind", |cluster| {
         let node = cluster.node("worker-1");
         let run = cluster.maint(["status", "node", &node, "-o", "name"]).run();
         assert_snapshot!(run, @"
@@ -599,7 +599,7 @@ fn the_kind_may_come_before_the_names_as_for_kubectl() {
 
 #[test]
 fn no_match_is_no_error() {
-    on_both("status-none", |cluster| {
+    on_one("status-none", |cluster| {
         let selected = ["status", "-l", "nobody-has=this-label"];
         assert_snapshot!(cluster.maint(selected).run(), @"
         $ kubectl maint status -l nobody-has=this-label
@@ -629,7 +629,7 @@ fn no_match_is_no_error() {
 
 #[test]
 fn a_word_for_who_looks_next_is_shown() {
-    on_both("status-last-reason", |cluster| {
+    on_one("status-last-reason", |cluster| {
         let node = cluster.node("worker-1");
         cluster.maint(["acquire", &node, "-m", "disk"]).succeeds();
         cluster
@@ -655,7 +655,7 @@ fn a_word_for_who_looks_next_is_shown() {
 
 #[test]
 fn mine_are_leases_and_holds_of_the_caller() {
-    on_both("status-mine", |cluster| {
+    on_one("status-mine", |cluster| {
         let holder = cluster.name("me@here");
         cluster.lease(&cluster.node("lease"), &held(&holder, 1805, 3600));
         let hold = format!("kubeadm:{holder}");
@@ -676,7 +676,7 @@ fn mine_are_leases_and_holds_of_the_caller() {
 
 #[test]
 fn a_lease_outlives_its_node_in_sight() {
-    on_both("status-gone", |cluster| {
+    on_one("status-gone", |cluster| {
         let gone = cluster.name("gone");
         let there = cluster.node("there");
         cluster.lease(&gone, &held("alice@bastion", 1805, 3600));

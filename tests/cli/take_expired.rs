@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::support::Treatment::{Keep, Pass};
 use crate::support::{
-    Cluster, LEASES, Running, ago, as_text, at_a_terminal, holder_of, in_one_line, on_both,
+    Cluster, LEASES, Running, ago, as_text, at_a_terminal, holder_of, in_one_line, on_both, on_one,
     on_real, requests,
 };
 
@@ -45,7 +45,7 @@ fn make_not_ready(cluster: &Cluster, node: &str) {
 
 #[test]
 fn a_script_takes_it_only_with_the_flag() {
-    on_both("unfinished-script", |cluster| {
+    on_one("unfinished-script", |cluster| {
         let node = left_by(cluster, "worker-1", "bob@laptop");
         let before = cluster.lease_of(&node);
         assert_snapshot!(cluster.maint(["acquire", &node, "-m", "disk"]).run(), @r#"
@@ -157,7 +157,7 @@ fn a_node_that_is_not_ready_counts_too_and_so_does_ones_own_lock() {
 
 #[test]
 fn one_of_several_keeps_all_from_being_acquired() {
-    on_both("unfinished-several", |cluster| {
+    on_one("unfinished-several", |cluster| {
         let left = left_by(cluster, "worker-1", "bob@laptop");
         let free = cluster.node("worker-2");
         cluster.lease(&free, &json!({}));
@@ -185,7 +185,7 @@ fn one_of_several_keeps_all_from_being_acquired() {
 /// What counts is the node when the lock expires.
 #[test]
 fn a_wait_checks_the_node_when_the_lock_expires() {
-    on_both("unfinished-wait", |cluster| {
+    on_one("unfinished-wait", |cluster| {
         let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
         let [left, finished] = &nodes;
         cordon(cluster, finished, true);

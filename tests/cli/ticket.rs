@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::support::{Cluster, on_both};
+use crate::support::{Cluster, on_one};
 
 fn ticket(cluster: &Cluster, node: &str) -> Value {
     cluster.lease_of(node)["metadata"]["annotations"]["kubectl-maint.dev/ticket"].clone()
@@ -11,7 +11,7 @@ fn ticket(cluster: &Cluster, node: &str) -> Value {
 
 #[test]
 fn is_shown_with_the_reason() {
-    on_both("ticket-shown", |cluster| {
+    on_one("ticket-shown", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         let acquire = ["acquire", &node, "-m", "new kernel", "--ticket", "OPS-7"];
@@ -38,7 +38,7 @@ fn is_shown_with_the_reason() {
 
 #[test]
 fn stays_with_its_acquisition_and_no_longer() {
-    on_both("ticket-gone", |cluster| {
+    on_one("ticket-gone", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         let maint = |line: &str| {
@@ -66,7 +66,7 @@ fn stays_with_its_acquisition_and_no_longer() {
 
 #[test]
 fn is_short_and_escaped() {
-    on_both("ticket-odd", |cluster| {
+    on_one("ticket-odd", |cluster| {
         let node = cluster.node("worker-1");
         let annotations = json!({"kubectl-maint.dev/ticket": "OPS\u{1b}[31m"});
         let spec = json!({"holderIdentity": "kubeadm-by-hand"});

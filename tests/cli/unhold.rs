@@ -3,11 +3,11 @@
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::support::{events_of, holder_of, on_both, on_real, requests};
+use crate::support::{events_of, holder_of, on_both, on_one, on_real, requests};
 
 #[test]
 fn ones_own_hold_ends_and_a_free_node_is_no_error() {
-    on_both("unhold-own", |cluster| {
+    on_one("unhold-own", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         cluster.maint(["hold", &node, "-m", "disk"]).succeeds();
@@ -31,7 +31,7 @@ fn ones_own_hold_ends_and_a_free_node_is_no_error() {
 
 #[test]
 fn a_node_that_does_not_exist_is_not_free() {
-    on_both("unhold-gone", |cluster| {
+    on_one("unhold-gone", |cluster| {
         let gone = cluster.name("decommissioned");
         assert_snapshot!(cluster.maint(["unhold", &gone]).run(), @r#"
         $ kubectl maint unhold decommissioned
@@ -45,7 +45,7 @@ fn a_node_that_does_not_exist_is_not_free() {
 
 #[test]
 fn anothers_hold_takes_a_confirmation() {
-    on_both("unhold-other", |cluster| {
+    on_one("unhold-other", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         cluster
@@ -117,7 +117,7 @@ fn an_event_needs_a_node() {
 
 #[test]
 fn a_lease_is_no_hold() {
-    on_both("unhold-lease", |cluster| {
+    on_one("unhold-lease", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         cluster.maint(["acquire", &node]).succeeds();
@@ -144,7 +144,7 @@ fn a_lease_is_no_hold() {
 
 #[test]
 fn mine_are_the_callers_own_holds() {
-    on_both("unhold-mine", |cluster| {
+    on_one("unhold-mine", |cluster| {
         let nodes = ["worker-1", "worker-2", "worker-3"].map(|node| cluster.node(node));
         for node in &nodes {
             cluster.lease(node, &json!({}));

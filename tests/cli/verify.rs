@@ -3,7 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::support::{Cluster, ago, on_both, requests};
+use crate::support::{Cluster, ago, on_both, on_one, requests};
 
 /// Acquires `node` as alice and returns its lock id.
 fn acquire(cluster: &Cluster, node: &str) -> String {
@@ -39,7 +39,7 @@ fn the_acquisition_that_stands_holds() {
 
 #[test]
 fn one_that_is_over_does_not() {
-    on_both("verify-over", |cluster| {
+    on_one("verify-over", |cluster| {
         let node = cluster.node("worker-1");
         let id = acquire(cluster, &node);
         let verify = || cluster.maint(["verify", &node, "--lock-id", &id]).run();
@@ -65,7 +65,7 @@ fn one_that_is_over_does_not() {
 
 #[test]
 fn a_lock_id_is_of_one_node() {
-    on_both("verify-other", |cluster| {
+    on_one("verify-other", |cluster| {
         let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
         let [id, _] = nodes.each_ref().map(|node| acquire(cluster, node));
         let verify = |node: &str| cluster.maint(["verify", node, "--lock-id", &id]).run();
@@ -88,7 +88,7 @@ fn a_lock_id_is_of_one_node() {
 
 #[test]
 fn one_that_ran_out_does_not_though_nobody_may_take_it_yet() {
-    on_both("verify-expired", |cluster| {
+    on_one("verify-expired", |cluster| {
         let node = cluster.node("worker-1");
         let id = acquire(cluster, &node);
         let path = format!("{}/{node}", crate::support::LEASES);
@@ -127,7 +127,7 @@ fn one_whose_lease_is_being_deleted_does_not() {
 
 #[test]
 fn under_with_nothing_has_to_be_said() {
-    on_both("verify-with", |cluster| {
+    on_one("verify-with", |cluster| {
         let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
         for nodes in [&nodes[..1], &nodes[..]] {
             let run = cluster

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::acquire_wait::{about_to_expire, bob, held_by_bob};
 use crate::support::Treatment::Keep;
-use crate::support::{Cluster, LEASES, holder_of, in_memory, on_both};
+use crate::support::{Cluster, LEASES, holder_of, in_memory, on_both, on_one};
 
 fn free(cluster: &Cluster, short: &str) -> String {
     let node = cluster.node(short);
@@ -15,7 +15,7 @@ fn free(cluster: &Cluster, short: &str) -> String {
 
 #[test]
 fn reached_states_need_no_waiting() {
-    on_both("for-now", |cluster| {
+    on_one("for-now", |cluster| {
         let (node, held) = (cluster.node("worker-1"), held_by_bob(cluster, "worker-2"));
         let now = "--timeout=0";
         assert_snapshot!(cluster.maint(["wait", &node, now]).run(), @"
@@ -58,7 +58,7 @@ fn a_release_ends_it_and_reserves_nothing() {
 
 #[test]
 fn expired_locks_become_free_by_time_alone() {
-    on_both("for-expiry", |cluster| {
+    on_one("for-expiry", |cluster| {
         let node = about_to_expire(cluster, "worker-1");
         assert_snapshot!(cluster.maint(["wait", &node, "-q"]).run(), @"
         $ kubectl maint wait worker-1 -q
@@ -76,7 +76,7 @@ fn expired_locks_become_free_by_time_alone() {
 
 #[test]
 fn a_time_out_says_how_it_stands() {
-    on_both("for-timeout", |cluster| {
+    on_one("for-timeout", |cluster| {
         let node = held_by_bob(cluster, "worker-1");
         assert_snapshot!(cluster.maint(["wait", &node, "--timeout=4s"]).run(), @r#"
         $ kubectl maint wait worker-1 --timeout=4s
@@ -109,7 +109,7 @@ fn a_time_out_says_how_it_stands() {
 /// The time limit also holds for the first request, and for `acquire --wait`.
 #[test]
 fn a_server_that_does_not_answer_is_waited_for_no_longer() {
-    on_both("for-nobody", |cluster| {
+    on_one("for-nobody", |cluster| {
         let nodes = ["worker-1", "worker-2"].map(|node| cluster.node(node));
         let proxy = cluster.proxy(|_, _| Keep);
         let run = |words: &[&str]| {
@@ -216,7 +216,7 @@ fn a_lease_that_is_being_deleted_is_not_free() {
 
 #[test]
 fn a_lease_and_a_hold_are_waited_for_apart() {
-    on_both("for-held", |cluster| {
+    on_one("for-held", |cluster| {
         let node = free(cluster, "worker-1");
         let mut held = cluster.maint(["wait", &node, "--for=locked"]).start();
         let mut hold = cluster.maint(["wait", &node, "--for=on-hold"]).start();
@@ -242,7 +242,7 @@ fn a_lease_and_a_hold_are_waited_for_apart() {
 
 #[test]
 fn ones_own_lock_is_not_free() {
-    on_both("for-own", |cluster| {
+    on_one("for-own", |cluster| {
         let node = free(cluster, "worker-1");
         cluster.maint(["acquire", &node]).succeeds();
         assert_snapshot!(cluster.maint(["wait", &node, "--timeout=0"]).run(), @"
@@ -277,7 +277,7 @@ fn free_nodes_have_no_lock_id() {
 
 #[test]
 fn each_of_several_nodes_is_printed_when_it_reaches_the_state() {
-    on_both("for-several", |cluster| {
+    on_one("for-several", |cluster| {
         let nodes = ["worker-1", "worker-2"].map(|short| held_by_bob(cluster, short));
         let third = free(cluster, "worker-3");
         let run = cluster
@@ -357,7 +357,7 @@ fn each_of_several_nodes_is_printed_when_it_reaches_the_state() {
 
 #[test]
 fn a_name_that_no_node_has_is_an_error() {
-    on_both("for-unknown", |cluster| {
+    on_one("for-unknown", |cluster| {
         let node = held_by_bob(cluster, "worker-1");
         cluster.node("worker-2");
         let run = cluster
@@ -384,7 +384,7 @@ fn a_node_that_goes_ends_it() {
 
 #[test]
 fn ctrl_c_ends_it() {
-    on_both("for-ctrl-c", |cluster| {
+    on_one("for-ctrl-c", |cluster| {
         let node = held_by_bob(cluster, "worker-1");
         let run = cluster.maint(["wait", &node]).until_it_says("waiting for ");
         run.interrupt();
@@ -400,7 +400,7 @@ fn ctrl_c_ends_it() {
 
 #[test]
 fn many_are_counted() {
-    on_both("for-many", |cluster| {
+    on_one("for-many", |cluster| {
         let names: Vec<String> = (0..12)
             .map(|number| cluster.node(&format!("worker-{number}")))
             .collect();

@@ -6,7 +6,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use crate::acquire_wait::{bob, held_by_bob};
-use crate::support::{Cluster, LEASES, Treatment, ago, on_both, requests};
+use crate::support::{Cluster, LEASES, Treatment, ago, on_both, on_one, requests};
 use crate::with::SHORT;
 
 const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/kube-node-maintenance/events";
@@ -69,7 +69,7 @@ fn a_waiter_is_shown_until_they_give_up() {
 
 #[test]
 fn a_wait_that_ends_with_the_lock_leaves_nothing() {
-    on_both("waiters-acquire", |cluster| {
+    on_one("waiters-acquire", |cluster| {
         let node = held_by_bob(cluster, "worker-1");
         let wait = ["acquire", &node, "--wait"];
         let running = cluster.maint(wait).until_it_says("waiting for node/");
@@ -103,7 +103,7 @@ fn waits_since(cluster: &Cluster, node: &str, began: i64, renewed: Option<i64>) 
 
 #[test]
 fn a_waiter_who_was_killed_is_not_shown_for_long() {
-    on_both("waiters-killed", |cluster| {
+    on_one("waiters-killed", |cluster| {
         let [old, renewed, abandoned, own] =
             ["old", "renewed", "abandoned", "own"].map(|short| held_by_bob(cluster, short));
         waits_since(cluster, &old, 300, None);
@@ -142,7 +142,7 @@ fn nobody_else_pays_for_the_waiters() {
 
 #[test]
 fn a_command_is_told_who_begins_to_wait() {
-    on_both("waiters-with", |cluster| {
+    on_one("waiters-with", |cluster| {
         let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
         for node in &nodes {
             cluster.lease(node, &json!({}));
@@ -165,7 +165,7 @@ fn a_command_is_told_who_begins_to_wait() {
 /// The server of Events may hang or refuse.
 #[test]
 fn a_wait_does_not_need_its_event() {
-    on_both("waiters-hang", |cluster| {
+    on_one("waiters-hang", |cluster| {
         let node = held_by_bob(cluster, "worker-1");
         let proxy = cluster.proxy(
             |method: &Method, sent: &str| match sent.contains("/events") {

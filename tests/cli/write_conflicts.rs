@@ -6,7 +6,7 @@ use regex::Regex;
 use serde_json::json;
 
 use crate::support::Treatment::{Answer, Keep};
-use crate::support::{Cluster, LEASES, holder_of, on_both};
+use crate::support::{Cluster, LEASES, holder_of, on_both, on_one};
 
 /// Has something else about the Lease changed.
 fn stirs(cluster: &Cluster, node: &str, round: usize) {
@@ -16,7 +16,7 @@ fn stirs(cluster: &Cluster, node: &str, round: usize) {
 
 #[test]
 fn repeated_conflicts_end_at_the_time_limit() {
-    on_both("conflicts-lasts", |cluster| {
+    on_one("conflicts-lasts", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         let proxy = cluster.proxy_for(Answer(409, None), |method, _| method != Method::GET);
@@ -40,7 +40,7 @@ fn repeated_conflicts_end_at_the_time_limit() {
 
 #[test]
 fn conflicts_that_stop_end_in_the_acquisition() {
-    on_both("conflicts-passes", |cluster| {
+    on_one("conflicts-passes", |cluster| {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         let proxy = cluster.proxy_for_writes(&[Keep; 5]);

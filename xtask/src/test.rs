@@ -26,18 +26,25 @@ pub(crate) struct Arguments {
     #[arg(short, long)]
     quiet: bool,
 
+    /// Run every test of the commands on the real API server too, not only a part of them
+    #[arg(long)]
+    all_on_real: bool,
+
     /// Run only the tests of the admission policies, on the oldest supported Kubernetes
     ///
     /// The first run compiles that release, which takes about five minutes more.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "all_on_real")]
     oldest_kubernetes: bool,
 
     /// Run only the tests of the plugin and the policies together with those of this commit
     ///
     /// Builds the plugin of that commit first.
-    #[arg(long, value_name = "COMMIT", conflicts_with = "oldest_kubernetes")]
+    #[arg(long, value_name = "COMMIT", conflicts_with_all = ["oldest_kubernetes", "all_on_real"])]
     previous: Option<String>,
 }
+
+/// The tests of the commands read it.
+const ALL_ON_REAL: &str = "TESTS_ALL_ON_REAL";
 
 const BUILD: [&str; 4] = ["test", "--workspace", "--all-targets", "--no-run"];
 /// The tests of the policies, which hold on older releases too.
@@ -78,6 +85,9 @@ impl Arguments {
         }
         for requirement in &missing {
             variables.push((requirement.variable, "1".into()));
+        }
+        if self.all_on_real {
+            variables.push((ALL_ON_REAL, "1".into()));
         }
         let tested = self.run_programs(programs, &variables, &[]);
         let mut examples = cargo(&["test", "--workspace", "--doc"]);

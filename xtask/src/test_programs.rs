@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::thread;
+use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use serde::Deserialize;
@@ -97,9 +98,15 @@ pub(crate) fn run(programs: Vec<Program>, prepare: impl Fn(&mut Command) + Sync)
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
                 while let Some(program) = { lock(&left).pop_front() } {
-                    if let Err(error) = program.run(&prepare) {
-                        print(format_args!("{}: {error:#}", program.name));
-                        lock(&failed).push(program.name);
+                    let started = Instant::now();
+                    let ran = program.run(&prepare);
+                    let took = started.elapsed().as_secs();
+                    match ran {
+                        Ok(()) => print(format_args!("{}: passed in {took} s", program.name)),
+                        Err(error) => {
+                            print(format_args!("{}: {error:#}, after {took} s", program.name));
+                            lock(&failed).push(program.name);
+                        }
                     }
                     if let Some(progress) = &progress {
                         let waiting = lock(&left).len();

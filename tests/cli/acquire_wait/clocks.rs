@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::bob;
 use crate::support::Treatment::{Keep, Pass};
-use crate::support::{LEASES, holder_of, on_both};
+use crate::support::{LEASES, holder_of, on_one};
 use crate::wall_clock::{self, Clock};
 
 const HOUR: i64 = 3600;
@@ -21,7 +21,7 @@ fn a_lease_that_only_the_local_clock_has_expired_is_not_taken() {
     let Some(library) = wall_clock::library() else {
         return;
     };
-    on_both("wait-jump", |cluster| {
+    on_one("wait-jump", |cluster| {
         let [a, b] = ["a", "b"].map(|short| cluster.node(short));
         bob(cluster, &["acquire", &b]).succeeds();
         let checks = Arc::new(AtomicBool::new(false));

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::{bob, held_by_bob};
 use crate::support::Treatment::{Keep, Pass};
-use crate::support::{Cluster, holder_of, in_memory, on_both, requests, unless_stalled};
+use crate::support::{Cluster, holder_of, in_memory, on_both, on_one, requests, unless_stalled};
 
 fn free(cluster: &Cluster, short: &str) -> String {
     let node = cluster.node(short);
@@ -21,7 +21,7 @@ fn free(cluster: &Cluster, short: &str) -> String {
 
 #[test]
 fn they_are_taken_in_the_order_of_their_names() {
-    on_both("turn-all", |cluster| {
+    on_one("turn-all", |cluster| {
         let first = free(cluster, "worker-1");
         let second = held_by_bob(cluster, "worker-2");
         let run = cluster
@@ -48,7 +48,7 @@ fn they_are_taken_in_the_order_of_their_names() {
 
 #[test]
 fn nodes_read_at_first_are_not_read_again() {
-    on_both("turn-requests", |cluster| {
+    on_one("turn-requests", |cluster| {
         let nodes = ["worker-1", "worker-2", "worker-3"].map(|short| free(cluster, short));
         let run = cluster
             .maint(["acquire", "--wait", "-v6"])
@@ -88,7 +88,7 @@ fn two_callers_who_overlap_never_wait_for_each_other() {
 
 #[test]
 fn a_timeout_releases_the_acquired_nodes() {
-    on_both("turn-timeout", |cluster| {
+    on_one("turn-timeout", |cluster| {
         let first = free(cluster, "worker-1");
         let second = held_by_bob(cluster, "worker-2");
         let acquire = || {
@@ -158,7 +158,7 @@ fn a_release_that_gets_no_answer_after_a_timeout_is_an_error() {
 
 #[test]
 fn earlier_locks_stay_as_found() {
-    on_both("turn-found", |cluster| {
+    on_one("turn-found", |cluster| {
         let first = free(cluster, "worker-1");
         cluster.maint(["acquire", &first]).succeeds();
         let second = held_by_bob(cluster, "worker-2");
@@ -173,7 +173,7 @@ fn earlier_locks_stay_as_found() {
 
 #[test]
 fn a_lease_that_became_a_hold_stays_after_a_failure() {
-    on_both("turn-hold", |cluster| {
+    on_one("turn-hold", |cluster| {
         let first = free(cluster, "worker-1");
         cluster.maint(["acquire", &first]).succeeds();
         let second = held_by_bob(cluster, "worker-2");
@@ -193,7 +193,7 @@ fn a_lease_that_became_a_hold_stays_after_a_failure() {
 #[test]
 fn ctrl_c_releases_the_acquired_nodes() {
     for (prefix, signal) in [("turn-int", Signal::INT), ("turn-quit", Signal::QUIT)] {
-        on_both(prefix, |cluster| {
+        on_one(prefix, |cluster| {
             let first = free(cluster, "worker-1");
             let second = held_by_bob(cluster, "worker-2");
             let run = cluster
@@ -220,7 +220,7 @@ fn term_before_the_command_runs_releases_the_nodes() {
         ("turn-with-int", Signal::INT),
         ("turn-with-quit", Signal::QUIT),
     ] {
-        on_both(prefix, |cluster| {
+        on_one(prefix, |cluster| {
             let first = free(cluster, "worker-1");
             let second = held_by_bob(cluster, "worker-2");
             let line = ["with", &first, &second, "--wait", "--", "echo", "ran"];
@@ -286,7 +286,7 @@ fn acquired_locks_are_renewed_meanwhile() {
 
 #[test]
 fn behind_a_hold_nothing_is_kept_from_others() {
-    on_both("turn-behind", |cluster| {
+    on_one("turn-behind", |cluster| {
         let first = free(cluster, "worker-1");
         let second = free(cluster, "worker-2");
         bob(cluster, &["hold", &second, "-m", "disk"]).succeeds();
@@ -314,7 +314,7 @@ fn behind_a_hold_nothing_is_kept_from_others() {
 /// Nobody else gets what is kept for one duration; after that they get their chance.
 #[test]
 fn acquired_locks_are_not_kept_for_longer_than_their_duration() {
-    on_both("turn-yields", |cluster| {
+    on_one("turn-yields", |cluster| {
         let first = free(cluster, "worker-1");
         let second = held_by_bob(cluster, "worker-2");
         let mut run = cluster
@@ -333,7 +333,7 @@ fn acquired_locks_are_not_kept_for_longer_than_their_duration() {
 
 #[test]
 fn a_name_that_no_node_has_is_not_waited_for() {
-    on_both("turn-unknown", |cluster| {
+    on_one("turn-unknown", |cluster| {
         let first = held_by_bob(cluster, "worker-1");
         let unknown = cluster.name("worker-9");
         let run = cluster.maint(["acquire", &first, &unknown, "--wait"]).run();

@@ -2,11 +2,11 @@
 
 use insta::assert_snapshot;
 
-use crate::support::{Cluster, on_both};
+use crate::support::{Cluster, on_one};
 
 #[test]
 fn without_home_and_user() {
-    on_both("environment-home", |cluster| {
+    on_one("environment-home", |cluster| {
         let node = cluster.node("worker-1");
         let bare = |arguments: &[&str]| {
             cluster
@@ -61,7 +61,7 @@ fn without_a_kubeconfig() {
 
 #[test]
 fn a_pipe_gets_no_colors() {
-    on_both("environment-color", |cluster| {
+    on_one("environment-color", |cluster| {
         let node = cluster.node("worker-1");
         cluster
             .maint(["acquire", &node, "--holder", "bob@laptop"])

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::support::{Cluster, on_both};
+use crate::support::{Cluster, on_both, on_one};
 
 #[test]
 fn ways_to_name_nodes_are_not_mixed() {
@@ -106,7 +106,7 @@ fn only_nodes_have_a_lock() {
 
 #[test]
 fn an_unknown_node_has_near_misses() {
-    on_both("nodes-near", |cluster| {
+    on_one("nodes-near", |cluster| {
         for short in ["worker-1", "worker-2", "database"] {
             cluster.node(short);
         }
@@ -213,7 +213,7 @@ fn a_list_that_is_no_file() {
 
 #[test]
 fn a_megabyte_of_one_node() {
-    on_both("nodes-megabyte", |cluster| {
+    on_one("nodes-megabyte", |cluster| {
         let node = cluster.node("worker-1");
         let list = format!("{node}\n").repeat((1 << 20) / node.len());
         // However often it is named, it is one.

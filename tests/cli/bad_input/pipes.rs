@@ -3,11 +3,11 @@
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::support::{holder_of, on_both};
+use crate::support::{holder_of, on_both, on_one};
 
 #[test]
 fn nobody_reads_stdout() {
-    on_both("pipes-stdout", |cluster| {
+    on_one("pipes-stdout", |cluster| {
         let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
         // As in `| head -0`: a quiet end, and both are taken.
         assert_snapshot!(cluster.maint(["acquire"]).args(&nodes).unread_stdout().run(), @"
@@ -44,7 +44,7 @@ fn nobody_reads_stdout() {
 
 #[test]
 fn nobody_reads_stderr() {
-    on_both("pipes-stderr", |cluster| {
+    on_one("pipes-stderr", |cluster| {
         let node = cluster.node("worker-1");
         // What would be said there is lost; the result and the code are not.
         assert_snapshot!(cluster.maint(["acquire", &node]).unread_stderr().run(), @"
@@ -103,7 +103,7 @@ fn a_result_that_cannot_be_written_is_an_error() {
 /// Nobody knows the lock id.
 #[test]
 fn a_lock_whose_id_nobody_reads_is_released() {
-    on_both("pipes-unread", |cluster| {
+    on_one("pipes-unread", |cluster| {
         let node = cluster.node("worker-1");
         for words in [
             &["acquire", &node, "-o", "lock-id"][..],
@@ -130,7 +130,7 @@ fn a_lock_whose_id_nobody_reads_is_released() {
 /// Its end would not bring the earlier lock back.
 #[test]
 fn a_lock_that_replaced_another_stays_even_if_nobody_reads_its_id() {
-    on_both("pipes-kept", |cluster| {
+    on_one("pipes-kept", |cluster| {
         let node = cluster.node("worker-1");
         cluster.maint(["acquire", &node]).succeeds();
         let hold = ["hold", &node, "-m", "disk", "--cordon", "-o", "json"];

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use control_plane::{Authority, Identity, Kubeconfig, Rule};
 use insta::assert_snapshot;
 
-use crate::support::{Cluster, Maint, Treatment, on_both, on_real};
+use crate::support::{Cluster, Maint, Treatment, on_one, on_real};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
@@ -140,7 +140,7 @@ fn the_token_has_expired() {
 
 #[test]
 fn a_login_page_is_in_the_way() {
-    on_both("server-page", |cluster| {
+    on_one("server-page", |cluster| {
         let node = cluster.node("worker-1");
         cluster.maint(["acquire", &node]).succeeds();
         let proxy = cluster.proxy_for_writes(&[Treatment::Page; 100]);

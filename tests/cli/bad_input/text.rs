@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use insta::assert_snapshot;
 use serde_json::json;
 
-use crate::support::{Cluster, ago, on_both};
+use crate::support::{Cluster, ago, on_both, on_one};
 
 /// Clears the screen, moves the cursor, writes a title, turns the direction of writing.
 const ACTING: &str = "a\x1b[2Jb\r\nc\x1b]0;title\x07d\u{9b}31me\u{202e}f";
@@ -21,7 +21,7 @@ fn long() -> String {
 
 #[test]
 fn control_characters_in_a_reason() {
-    on_both("text-reason", |cluster| {
+    on_one("text-reason", |cluster| {
         let node = cluster.node("worker-1");
         // Stored as it is; shown escaped wherever it is shown.
         assert_snapshot!(cluster.maint(["acquire", &node, "-m", ACTING]).run(), @r#"
@@ -50,7 +50,7 @@ fn control_characters_in_a_reason() {
 
 #[test]
 fn control_characters_in_a_holder() {
-    on_both("text-holder", |cluster| {
+    on_one("text-holder", |cluster| {
         let node = cluster.node("worker-1");
         // Refused, and shown escaped.
         assert_snapshot!(cluster.maint(["acquire", &node, "--holder", ACTING]).run(), @r#"
@@ -136,7 +136,7 @@ fn control_characters_in_a_lease_that_somebody_made_by_hand() {
 
 #[test]
 fn a_holder_of_white_space() {
-    on_both("text-blank", |cluster| {
+    on_one("text-blank", |cluster| {
         let make = |short: &str, holder: &str| {
             let node = cluster.node(short);
             let spec = json!({
@@ -223,7 +223,7 @@ fn a_reason_may_have_a_kibibyte() {
 
 #[test]
 fn empty_arguments() {
-    on_both("text-empty", |cluster| {
+    on_one("text-empty", |cluster| {
         let node = cluster.node("worker-1");
         // Nobody's name is empty.
         assert_snapshot!(cluster.maint(["acquire", ""]).run(), @r#"
@@ -272,7 +272,7 @@ fn empty_arguments() {
 
 #[test]
 fn arguments_of_120_kib() {
-    on_both("text-long", |cluster| {
+    on_one("text-long", |cluster| {
         let node = cluster.node("worker-1");
         let long = long();
         // Refused, and not repeated at length.

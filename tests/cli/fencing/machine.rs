@@ -5,7 +5,7 @@ use insta::assert_snapshot;
 use serde_json::{Value, json};
 
 use super::{is_recorded, keeps, unreachable};
-use crate::support::{Cluster, LEASES, Run, holder_of, on_both};
+use crate::support::{Cluster, LEASES, Run, holder_of, on_both, on_one};
 
 /// A hook that says that it has begun, and succeeds once there is a file.
 const HOOK: [&str; 4] = [
@@ -57,7 +57,7 @@ fn is_not_fenced(cluster: &Cluster, node: &str) {
 
 #[test]
 fn a_hook_proves_nothing_of_a_machine_that_was_started_since() {
-    on_both("fence-rebooted", |cluster| {
+    on_one("fence-rebooted", |cluster| {
         let node = unreachable(cluster);
         let run = fenced_while(cluster, &node, &[], || is_booted(cluster, &node, "boot-2"));
         assert_snapshot!(run, @r#"
@@ -116,7 +116,7 @@ fn a_hook_proves_nothing_of_a_machine_that_took_the_name() {
 /// The hold of an earlier run, whose hook nobody knows about, stays with the machine as it was found.
 #[test]
 fn a_hook_that_is_run_again_proves_nothing_of_a_machine_that_was_started_since() {
-    on_both("fence-resumed", |cluster| {
+    on_one("fence-resumed", |cluster| {
         let node = unreachable(cluster);
         let fence = ["fence", &node, "--", "sh", "-c"];
         let kills = "kill -9 $(cut -d' ' -f4 /proc/$PPID/stat); sleep 600";
@@ -147,7 +147,7 @@ fn a_hook_that_is_run_again_proves_nothing_of_a_machine_that_was_started_since()
 /// Between the last look and the record, that is: the record is for the machine that was seen.
 #[test]
 fn a_word_for_a_machine_is_not_taken_for_another_while_the_record_is_under_way() {
-    on_both("fence-word", |cluster| {
+    on_one("fence-word", |cluster| {
         let node = unreachable(cluster);
         let proxy = cluster.proxy(keeps);
         let fence = || {

@@ -7,11 +7,11 @@ use insta::assert_snapshot;
 use serde_json::Value;
 
 use crate::support::Treatment::{Answer, CutAnswer, Foreign, Pass};
-use crate::support::on_both;
+use crate::support::{on_both, on_one};
 
 #[test]
 fn a_release_that_was_lost_is_not_done_because_of_a_404_page() {
-    on_both("foreign-release", |cluster| {
+    on_one("foreign-release", |cluster| {
         let node = cluster.node("worker-1");
         cluster.maint(["acquire", &node]).succeeds();
         let seen = AtomicUsize::new(0);
@@ -45,7 +45,7 @@ fn a_release_that_was_lost_is_not_done_because_of_a_404_page() {
 
 #[test]
 fn a_404_page_is_not_a_free_node() {
-    on_both("foreign-read", |cluster| {
+    on_one("foreign-read", |cluster| {
         let node = cluster.node("worker-1");
         cluster.maint(["acquire", &node]).succeeds();
         let proxy = cluster.proxy_for(Foreign(404), |_, path| path.contains("/leases"));

@@ -6,7 +6,7 @@ use http::Method;
 use insta::assert_snapshot;
 
 use crate::support::Treatment::Answer;
-use crate::support::{Cluster, Proxy, Running, Treatment, on_both};
+use crate::support::{Cluster, Proxy, Running, Treatment, on_one};
 
 /// A run through a proxy, with four seconds for each answer: twelve in all.
 fn acquire(proxy: &Proxy, cluster: &Cluster, nodes: &[String]) -> Running {
@@ -23,7 +23,7 @@ fn on_writes(cluster: &Cluster, treatment: Treatment) -> Proxy {
 
 #[test]
 fn reads_are_throttled() {
-    on_both("busy-reads", |cluster| {
+    on_one("busy-reads", |cluster| {
         let proxy = cluster.proxy(|_, _| Answer(429, Some(1)));
         let nodes = ["worker-1", "worker-2"].map(|short| cluster.name(short));
         let [one, both] = [&nodes[..1], &nodes[..]].map(|nodes| acquire(&proxy, cluster, nodes));
@@ -45,7 +45,7 @@ fn reads_are_throttled() {
 
 #[test]
 fn writes_are_throttled() {
-    on_both("busy-writes", |cluster| {
+    on_one("busy-writes", |cluster| {
         let node = cluster.node("worker-1");
         // Tried again after the second that the server asks for, up to the time that there is.
         let proxy = on_writes(cluster, Answer(429, Some(1)));
@@ -81,7 +81,7 @@ fn writes_are_throttled() {
 
 #[test]
 fn the_server_is_unavailable() {
-    on_both("busy-ill", |cluster| {
+    on_one("busy-ill", |cluster| {
         let node = cluster.node("worker-1");
         let writes = on_writes(cluster, Answer(503, Some(1)));
         let all = cluster.proxy(|_, _| Answer(503, None));

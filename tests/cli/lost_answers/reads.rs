@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use insta::assert_snapshot;
 
 use crate::support::Treatment::{Answer, LoseAnswer, Pass};
-use crate::support::{Cluster, Proxy, Treatment, on_both};
+use crate::support::{Cluster, Proxy, Treatment, on_one};
 
 /// A proxy that treats the first requests in these ways, one after another, and forwards all others.
 fn proxy_for_first(cluster: &Cluster, treatments: &[Treatment]) -> Proxy {
@@ -19,7 +19,7 @@ fn proxy_for_first(cluster: &Cluster, treatments: &[Treatment]) -> Proxy {
 
 #[test]
 fn a_read_is_retried_without_a_message() {
-    on_both("reads-again", |cluster| {
+    on_one("reads-again", |cluster| {
         let node = cluster.node("worker-1");
         cluster.maint(["acquire", &node]).succeeds();
         for treatments in [
@@ -40,7 +40,7 @@ fn a_read_is_retried_without_a_message() {
 
 #[test]
 fn a_read_that_gets_no_answer_fails_in_the_end() {
-    on_both("reads-in-vain", |cluster| {
+    on_one("reads-in-vain", |cluster| {
         let node = cluster.name("worker-1");
         let sent = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&sent);
@@ -63,7 +63,7 @@ fn a_read_that_gets_no_answer_fails_in_the_end() {
 
 #[test]
 fn an_interrupt_ends_the_wait_for_a_busy_server() {
-    on_both("reads-interrupted", |cluster| {
+    on_one("reads-interrupted", |cluster| {
         let node = cluster.name("worker-1");
         let (seen, sees) = std::sync::mpsc::channel();
         let proxy = cluster.proxy(move |_, _| {

@@ -6,7 +6,7 @@ use http::Method;
 use insta::assert_snapshot;
 
 use crate::support::Treatment::{Answer, Keep, LoseAnswer, Pass};
-use crate::support::{Cluster, Maint, Proxy, on_both};
+use crate::support::{Cluster, Maint, Proxy, on_both, on_one};
 
 /// A run that goes through a proxy, and waits for four seconds for every answer: twelve in all.
 fn through(proxy: &Proxy, cluster: &Cluster, words: &[&str]) -> Maint {
@@ -63,7 +63,7 @@ fn a_created_lease_whose_answer_was_lost_is_ours() {
 
 #[test]
 fn a_release_whose_answer_was_lost_is_one() {
-    on_both("lost-release", |cluster| {
+    on_one("lost-release", |cluster| {
         let node = cluster.node("worker-1");
         cluster.maint(["acquire", &node]).succeeds();
         let proxy = cluster.proxy_for_writes(&[LoseAnswer]);
@@ -80,7 +80,7 @@ fn a_release_whose_answer_was_lost_is_one() {
 
 #[test]
 fn several_nodes_whose_answers_were_lost_are_held() {
-    on_both("lost-several", |cluster| {
+    on_one("lost-several", |cluster| {
         let nodes = ["worker-1", "worker-2", "worker-3"].map(|short| cluster.node(short));
         let proxy = cluster.proxy_for_writes(&[Pass, LoseAnswer]);
         // A cut connection may take the answers of others with it, too.
@@ -98,7 +98,7 @@ fn several_nodes_whose_answers_were_lost_are_held() {
 
 #[test]
 fn of_several_nodes_the_last_line_denies_nothing_that_is_not_known() {
-    on_both("lost-summary", |cluster| {
+    on_one("lost-summary", |cluster| {
         let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
         for node in &nodes {
             cluster.released(node);
@@ -129,7 +129,7 @@ fn of_several_nodes_the_last_line_denies_nothing_that_is_not_known() {
 
 #[test]
 fn a_write_that_lands_after_the_client_gave_up_was_never_called_failed() {
-    on_both("lost-late", |cluster| {
+    on_one("lost-late", |cluster| {
         let node = cluster.node("worker-1");
         cluster.released(&node);
         let proxy = cluster.proxy_for_writes(&[Keep; 16]);
@@ -184,7 +184,7 @@ fn a_write_that_hangs_is_settled_by_its_repetition() {
 
 #[test]
 fn a_lost_answer_is_no_licence_to_take_what_another_has_by_now() {
-    on_both("lost-other", |cluster| {
+    on_one("lost-other", |cluster| {
         let node = cluster.node("worker-1");
         cluster.released(&node);
         let proxy = cluster.proxy_for_writes(&[Keep]);
@@ -211,7 +211,7 @@ fn a_lost_answer_is_no_licence_to_take_what_another_has_by_now() {
 
 #[test]
 fn an_acquisition_that_ended_before_it_was_stored_is_no_success() {
-    on_both("lost-stale", |cluster| {
+    on_one("lost-stale", |cluster| {
         let node = cluster.node("worker-1");
         cluster.released(&node);
         let proxy = cluster.proxy_for_writes(&[Keep, Keep]);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{CONTEXT, HOOK, RECORD, SKIP, both, managed, opt_outs, record};
-use crate::support::{LEASES, holder_of, in_memory, on_both, on_real};
+use crate::support::{LEASES, holder_of, in_memory, on_both, on_one, on_real};
 
 /// Somebody who may write Nodes chose the context: of a cluster that the user did not name, or one whose credential plugin hangs.
 #[test]
@@ -116,7 +116,7 @@ fn on_a_copy_of_the_machine_are_left_to_its_owner() {
 /// There is one record on a Node.
 #[test]
 fn on_an_earlier_machine_of_the_node_go_first() {
-    on_both("machine-earlier", |cluster| {
+    on_one("machine-earlier", |cluster| {
         let (kubeconfig, node, earlier) = managed(cluster);
         let maint = |arguments: &[&str]| cluster.maint(arguments).kubeconfig(&kubeconfig).run();
         let hold = ["hold", &node, "-m", "disk", CONTEXT];
@@ -188,7 +188,7 @@ fn that_somebody_removed_are_missed_by_doctor_and_set_again_by_the_hold() {
 /// A Node was created from a copy of another one, or somebody who may write Nodes did it.
 #[test]
 fn a_copied_record_removes_nothing_of_another_nodes_hold() {
-    on_both("machine-copied-record", |cluster| {
+    on_one("machine-copied-record", |cluster| {
         let (kubeconfig, node, machine) = managed(cluster);
         let maint = |arguments: &[&str]| {
             let run = cluster.maint(arguments).kubeconfig(&kubeconfig);

@@ -7,7 +7,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::{CONTEXT, both, managed, opt_outs, record};
-use crate::support::{Cluster, Treatment, holder_of, in_memory, on_both};
+use crate::support::{Cluster, Treatment, holder_of, in_memory, on_both, on_one};
 
 /// A kubeconfig whose context `mgmt` leads to a proxy, which treats writes to Machines like this.
 fn treated(cluster: &Cluster, treatment: Treatment) -> (crate::support::Proxy, std::path::PathBuf) {
@@ -43,7 +43,7 @@ fn a_machine_that_may_not_be_written_leaves_no_record() {
 
 #[test]
 fn the_record_of_what_an_earlier_lock_left_stays() {
-    on_both("machine-earlier-lock", |cluster| {
+    on_one("machine-earlier-lock", |cluster| {
         let (_, node, machine) = managed(cluster);
         let (_passing, kubeconfig) = treated(cluster, Treatment::Pass);
         let hold = ["hold", &node, "-m", "disk", CONTEXT];
@@ -64,7 +64,7 @@ fn the_record_of_what_an_earlier_lock_left_stays() {
 
 #[test]
 fn a_write_without_an_answer_is_not_said_to_have_failed() {
-    on_both("machine-lost", |cluster| {
+    on_one("machine-lost", |cluster| {
         let (_, node, machine) = managed(cluster);
         let (_proxy, kubeconfig) = treated(cluster, Treatment::LoseAnswer);
         let hold = ["hold", &node, "-m", "disk", CONTEXT];
@@ -88,7 +88,7 @@ fn a_write_without_an_answer_is_not_said_to_have_failed() {
 
 #[test]
 fn a_given_context_does_not_replace_a_recorded_one_that_is_right() {
-    on_both("machine-given", |cluster| {
+    on_one("machine-given", |cluster| {
         let (_, node, machine) = managed(cluster);
         let nowhere = Cluster::nowhere();
         let kubeconfig =
@@ -107,7 +107,7 @@ fn a_given_context_does_not_replace_a_recorded_one_that_is_right() {
 
 #[test]
 fn an_empty_context_is_none() {
-    on_both("machine-empty", |cluster| {
+    on_one("machine-empty", |cluster| {
         let (kubeconfig, node, machine) = managed(cluster);
         let hold = ["hold", &node, "-m", "disk", "--management-context="];
         let hold = cluster.maint(hold).kubeconfig(&kubeconfig);

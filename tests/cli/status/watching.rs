@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::support::Treatment::Answer;
 use crate::support::schema::check_value;
-use crate::support::{Cluster, Maint, ago, on_both};
+use crate::support::{Cluster, Maint, ago, on_both, on_one};
 
 /// A status that goes on, read line by line.
 struct Watch {
@@ -124,7 +124,7 @@ fn a_watch_shows_what_changes_by_writes_and_by_time() {
 
 #[test]
 fn a_watch_shows_the_health_of_unhealthy_nodes() {
-    on_both("status-watch-ill", |cluster| {
+    on_one("status-watch-ill", |cluster| {
         let label = json!({"status-watch-ill": ""});
         let node = cluster.node_with("one", &label, &json!({}));
         let mut watch = Watch::start(cluster, &["status", "-l", "status-watch-ill", "-w"]);
@@ -149,7 +149,7 @@ fn a_watch_shows_the_health_of_unhealthy_nodes() {
 
 #[test]
 fn a_watch_of_nothing_says_so_and_goes_on() {
-    on_both("status-watch-nothing", |cluster| {
+    on_one("status-watch-nothing", |cluster| {
         let label = "status-watch-nothing";
         let mut watch = Watch::start(cluster, &["status", "-l", label, "-w"]);
         assert_eq!(watch.remark(), "No resources found");
@@ -162,7 +162,7 @@ fn a_watch_of_nothing_says_so_and_goes_on() {
 
 #[test]
 fn rows_are_shown_even_if_they_cannot_be_watched() {
-    on_both("status-blind", |cluster| {
+    on_one("status-blind", |cluster| {
         let node = cluster.node("worker-1");
         let proxy = cluster.proxy_for(Answer(403, None), |_, path| {
             path.contains("/leases") && path.contains("watch=true")
@@ -184,7 +184,7 @@ fn rows_are_shown_even_if_they_cannot_be_watched() {
 
 #[test]
 fn a_watch_ends_when_nobody_reads_it() {
-    on_both("status-pipe", |cluster| {
+    on_one("status-pipe", |cluster| {
         let node = cluster.node("worker-1");
         let mut watch = Watch::start(cluster, &["status", &node, "-w"]);
         assert_eq!(watch.row(), "NODE STATE HOLDER REASON STATUS");
@@ -197,7 +197,7 @@ fn a_watch_ends_when_nobody_reads_it() {
 
 #[test]
 fn a_watch_in_json_has_a_document_for_each_change() {
-    on_both("status-watch-json", |cluster| {
+    on_one("status-watch-json", |cluster| {
         let node = cluster.node("worker-1");
         let mut watch = Watch::start(cluster, &["status", &node, "-w", "-o", "json"]);
         let mut next = || {

@@ -18,6 +18,9 @@ use super::run::Maint;
 pub(crate) const LEASES: &str =
     "/apis/coordination.k8s.io/v1/namespaces/kube-node-maintenance/leases";
 
+/// Set by `cargo xtask test --all-on-real`.
+const ALL_ON_REAL: &str = "TESTS_ALL_ON_REAL";
+
 /// Serves sandboxes and sends the tests' own requests.
 pub(super) static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     tokio::runtime::Builder::new_multi_thread()
@@ -43,6 +46,15 @@ pub(crate) fn on_both(prefix: &str, test: impl Fn(&Cluster)) {
     insta::allow_duplicates! {
         test(&Cluster::in_memory(prefix));
         on_real(prefix, test);
+    }
+}
+
+/// Runs a test on an in-memory API server, and on a real one too if [`ALL_ON_REAL`] is set. For what both servers answer
+/// alike: each command has some tests that run [on both](on_both).
+pub(crate) fn on_one(prefix: &str, test: impl Fn(&Cluster)) {
+    match std::env::var_os(ALL_ON_REAL) {
+        Some(_) => on_both(prefix, test),
+        None => in_memory(prefix, test),
     }
 }
 

@@ -14,7 +14,7 @@ mod terminal;
 #[path = "../../support/tls.rs"]
 mod tls;
 
-pub(crate) use cluster::{Cluster, LEASES, ago, in_memory, on_both, on_real};
+pub(crate) use cluster::{Cluster, LEASES, ago, in_memory, on_both, on_one, on_real};
 pub(crate) use machines::MEDIK8S;
 pub(crate) use plugin::Plugin;
 pub(crate) use proxy::{Kept, Proxy, Treatment};

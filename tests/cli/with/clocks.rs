@@ -8,7 +8,7 @@ use http::Method;
 use rustix::process::Signal;
 
 use crate::support::Treatment::{Ahead, Answer, Keep, Pass};
-use crate::support::{Cluster, Kept, LEASES, Proxy, Running, on_both};
+use crate::support::{Cluster, Kept, LEASES, Proxy, Running, on_both, on_one};
 use crate::wall_clock::{self, Clock};
 
 /// Says who it is, and what it is asked.
@@ -69,7 +69,7 @@ fn state(process: i32) -> String {
 
 #[test]
 fn it_continues_if_the_lock_is_still_held() {
-    on_both("jump-held", |cluster| {
+    on_one("jump-held", |cluster| {
         let node = cluster.node("worker-1");
         let keeps = Arc::new(AtomicBool::new(true));
         let (mut running, _, check, _proxy) = paused(cluster, &node, &keeps);
@@ -104,7 +104,7 @@ fn it_is_killed_if_the_lock_is_lost() {
 
 #[test]
 fn it_is_killed_if_nobody_answers_in_time() {
-    on_both("jump-silent", |cluster| {
+    on_one("jump-silent", |cluster| {
         let node = cluster.node("worker-1");
         let keeps = Arc::new(AtomicBool::new(true));
         let (running, _, _never_passes, _proxy) = paused(cluster, &node, &keeps);
@@ -120,7 +120,7 @@ fn a_command_that_is_ending_is_killed_when_another_lock_comes_into_doubt() {
     let Some(library) = wall_clock::library() else {
         return;
     };
-    on_both("jump-ending", |cluster| {
+    on_one("jump-ending", |cluster| {
         let [a, b] = ["a", "b"].map(|short| cluster.node(short));
         let has_jumped = Arc::new(AtomicBool::new(false));
         let proxy = cluster.proxy({

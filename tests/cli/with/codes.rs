@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::support::{Cluster, holder_of, in_memory, on_both};
+use crate::support::{Cluster, holder_of, in_memory, on_one};
 
 /// Two nodes, the second of them bob's.
 fn nodes(cluster: &Cluster) -> [String; 2] {
@@ -38,7 +38,7 @@ fn none_of_them_can_pass_for_success() {
 
 #[test]
 fn a_conflict_has_its_own_and_the_commands_is_left_alone() {
-    on_both("codes-conflict", |cluster| {
+    on_one("codes-conflict", |cluster| {
         let [free, held] = nodes(cluster);
         let with = |words: &[&str]| {
             let line = ["with", "-q", "-E", "75", "--lost-exit-code", "76"];
@@ -60,7 +60,7 @@ fn a_conflict_has_its_own_and_the_commands_is_left_alone() {
 
 #[test]
 fn a_lock_that_is_lost_while_others_are_waited_for_is_lost() {
-    on_both("codes-lost", |cluster| {
+    on_one("codes-lost", |cluster| {
         let [free, held] = nodes(cluster);
         let lost = |more: &[&str]| {
             let line = ["with", &free, &held, "--wait"];

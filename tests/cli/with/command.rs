@@ -5,7 +5,7 @@ use std::slice;
 use insta::assert_snapshot;
 
 use super::with;
-use crate::support::{LEASES, holder_of, on_both};
+use crate::support::{LEASES, holder_of, on_both, on_one};
 
 #[test]
 fn it_runs_on_this_machine_while_the_node_is_locked() {
@@ -50,7 +50,7 @@ fn it_runs_on_this_machine_while_the_node_is_locked() {
 
 #[test]
 fn its_code_is_passed_on() {
-    on_both("with-code", |cluster| {
+    on_one("with-code", |cluster| {
         let node = cluster.node("worker-1");
         let nodes = slice::from_ref(&node);
         for (script, code) in [
@@ -81,7 +81,7 @@ fn its_code_is_passed_on() {
 
 #[test]
 fn the_command_gets_variables_of_the_lock() {
-    on_both("with-env", |cluster| {
+    on_one("with-env", |cluster| {
         let node = cluster.node("worker-1");
         let script = r#"env | grep ^MAINT_ | sort"#;
         let run = with(cluster, slice::from_ref(&node), script)
@@ -139,7 +139,7 @@ fn fencing_numbers_rise() {
 
 #[test]
 fn several_nodes_are_printed_in_pairs() {
-    on_both("with-envs", |cluster| {
+    on_one("with-envs", |cluster| {
         let nodes = ["worker-2", "worker-1"].map(|short| cluster.node(short));
         let script = "env | grep ^MAINT_ | sort";
         assert_snapshot!(
@@ -166,7 +166,7 @@ fn several_nodes_are_printed_in_pairs() {
 
 #[test]
 fn its_words_and_streams_are_left_as_they_are() {
-    on_both("with-words", |cluster| {
+    on_one("with-words", |cluster| {
         let node = cluster.node("worker-1");
         let words = ["<%s>", "", "--", "-q", "a b", "$(x)", "--token"];
         let run = cluster

@@ -6,7 +6,7 @@ use insta::assert_snapshot;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use super::{briefly, with};
-use crate::support::{LEASES, Maint, Plugin, Running, holder_of, in_memory, on_both};
+use crate::support::{LEASES, Maint, Plugin, Running, holder_of, in_memory, on_both, on_one};
 
 /// A command that says its process id, with a child in a session of its own that says its own: both
 /// are deaf to TERM.
@@ -42,7 +42,7 @@ fn family(with: Maint) -> (Running, [Process; 2]) {
 
 #[test]
 fn signals_are_meant_for_the_command() {
-    on_both("with-signals", |cluster| {
+    on_one("with-signals", |cluster| {
         let node = cluster.node("worker-1");
         for (signal, name, code) in [
             (Signal::INT, "INT", 2),
@@ -71,7 +71,7 @@ fn signals_are_meant_for_the_command() {
 
 #[test]
 fn a_hang_up_that_is_ignored_stays_so() {
-    on_both("with-nohup", |cluster| {
+    on_one("with-nohup", |cluster| {
         let node = cluster.node("worker-1");
         let script = "echo on; read line; echo $line";
         let mut running = with(cluster, slice::from_ref(&node), script)
@@ -87,7 +87,7 @@ fn a_hang_up_that_is_ignored_stays_so() {
 
 #[test]
 fn orphans_are_ended_before_the_node_is_free() {
-    on_both("with-left", |cluster| {
+    on_one("with-left", |cluster| {
         let node = cluster.node("worker-1");
         let ready = cluster.directory().join("ready");
         let ready = ready.display();
@@ -109,7 +109,7 @@ fn orphans_are_ended_before_the_node_is_free() {
 
 #[test]
 fn it_dies_with_a_killed_wrapper() {
-    on_both("with-kill", |cluster| {
+    on_one("with-kill", |cluster| {
         let node = cluster.node("worker-1");
         let (running, processes) = family(with(cluster, slice::from_ref(&node), FAMILY));
         running.is_sent(Signal::KILL);
@@ -147,7 +147,7 @@ fn it_does_not_outlive_the_lease_of_a_stopped_wrapper() {
 
 #[test]
 fn it_dies_with_a_killed_supervisor() {
-    on_both("with-heir", |cluster| {
+    on_one("with-heir", |cluster| {
         let node = cluster.node("worker-1");
         let (running, processes) = family(with(cluster, slice::from_ref(&node), FAMILY));
         let supervisor = running.children();

@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 use serde_json::{Value, json};
 
 use super::{at_work, with};
-use crate::support::{Cluster, LEASES, Run, ago, on_both};
+use crate::support::{Cluster, LEASES, Run, ago, on_both, on_one};
 
 /// Waits, at the end of a line, until it is ended.
 const PATIENT: &str = "exec 2>/dev/null; echo at work; while :; do sleep 0.1; done";
@@ -35,7 +35,7 @@ fn an_edit_that_keeps_the_holder_is_no_take_over() {
 
 #[test]
 fn an_edit_that_shortens_the_lease_differs_from_an_unreachable_server() {
-    on_both("outside-short", |cluster| {
+    on_one("outside-short", |cluster| {
         let node = cluster.node("worker-1");
         let edit = json!({"spec": {"leaseDurationSeconds": 4, "renewTime": ago(0)}});
         assert_snapshot!(edited(cluster, &node, &edit), @r#"
@@ -52,7 +52,7 @@ fn an_edit_that_shortens_the_lease_differs_from_an_unreachable_server() {
 
 #[test]
 fn the_command_itself_may_release_it() {
-    on_both("outside-own", |cluster| {
+    on_one("outside-own", |cluster| {
         let node = cluster.node("worker-1");
         // It may be ended with the loop before it has ended by itself, and says so.
         let script = "$PLUGIN release $MAINT_NODE --holder $MAINT_HOLDER 2>/dev/null; \
@@ -72,7 +72,7 @@ fn the_command_itself_may_release_it() {
 
 #[test]
 fn under_ones_own_with_a_refusal_says_how_to_be_its_holder() {
-    on_both("outside-under", |cluster| {
+    on_one("outside-under", |cluster| {
         let node = cluster.node("worker-1");
         let script = "$PLUGIN acquire $MAINT_NODE --reentry";
         assert_snapshot!(with(cluster, &[node], script).run(), @r#"
@@ -90,7 +90,7 @@ fn under_ones_own_with_a_refusal_says_how_to_be_its_holder() {
 
 #[test]
 fn hints_do_not_end_the_callers_own_with() {
-    on_both("outside-hints", |cluster| {
+    on_one("outside-hints", |cluster| {
         let node = cluster.node("worker-1");
         let hints = |line: &str| {
             let script = format!("unset MAINT_LOCK_ID MAINT_TOKEN; $PLUGIN {line}");

@@ -5,11 +5,11 @@ use std::slice;
 use insta::assert_snapshot;
 
 use super::with;
-use crate::support::{Cluster, holder_of, on_both};
+use crate::support::{Cluster, holder_of, on_both, on_one};
 
 #[test]
 fn a_node_of_somebody_else_is_left_alone() {
-    on_both("with-held", |cluster| {
+    on_one("with-held", |cluster| {
         let node = cluster.node("worker-1");
         let nodes = slice::from_ref(&node);
         let bob = ["acquire", &node, "-m", "disk errors"];
@@ -31,7 +31,7 @@ fn a_node_of_somebody_else_is_left_alone() {
 
 #[test]
 fn ones_own_lock_is_refused_and_says_how_to_go_on() {
-    on_both("with-own", |cluster| {
+    on_one("with-own", |cluster| {
         let node = cluster.node("worker-1");
         let nodes = slice::from_ref(&node);
         cluster.maint(["acquire", &node]).succeeds();
@@ -65,7 +65,7 @@ fn acquisition(cluster: &Cluster, node: &str) -> (String, String) {
 
 #[test]
 fn a_lock_that_was_there_is_worked_under_and_left_as_found() {
-    on_both("with-again", |cluster| {
+    on_one("with-again", |cluster| {
         let node = cluster.node("worker-1");
         for (verb, found_it) in [
             (
@@ -97,7 +97,7 @@ fn a_lock_that_was_there_is_worked_under_and_left_as_found() {
 
 #[test]
 fn an_inherited_fencing_number_is_not_taken_for_that_of_a_lock_that_was_there() {
-    on_both("with-fenced", |cluster| {
+    on_one("with-fenced", |cluster| {
         let node = cluster.node("worker-1");
         let acquired = cluster
             .maint(["acquire", &node, "-o", "lock-id"])
@@ -117,7 +117,7 @@ fn an_inherited_fencing_number_is_not_taken_for_that_of_a_lock_that_was_there() 
 
 #[test]
 fn two_of_the_same_name_keep_each_other_off() {
-    on_both("with-twice", |cluster| {
+    on_one("with-twice", |cluster| {
         let node = cluster.node("worker-1");
         let nodes = slice::from_ref(&node);
         let mut first = with(cluster, nodes, "echo on; exec sleep 1000").start();
@@ -165,7 +165,7 @@ fn several_nodes_are_locked_all_or_none() {
 
 #[test]
 fn a_dry_run_says_what_would_be_locked_and_run() {
-    on_both("with-dry", |cluster| {
+    on_one("with-dry", |cluster| {
         let node = cluster.node("worker-1");
         let dry = |mode| {
             let line = ["with", &node, mode, "--", "ssh", "worker-1", "sudo reboot"];
@@ -228,7 +228,7 @@ fn usage_errors_have_a_code_of_their_own() {
 
 #[test]
 fn a_node_that_is_released_is_waited_for() {
-    on_both("with-wait", |cluster| {
+    on_one("with-wait", |cluster| {
         let node = cluster.node("worker-1");
         let bob = |verb: &str| cluster.maint([verb, &*node]).holder("bob@laptop");
         bob("acquire").succeeds();
@@ -250,7 +250,7 @@ fn a_node_that_is_released_is_waited_for() {
 
 #[test]
 fn a_wait_can_time_out() {
-    on_both("with-vain", |cluster| {
+    on_one("with-vain", |cluster| {
         let node = cluster.node("worker-1");
         cluster
             .maint(["acquire", &node])
@@ -277,7 +277,7 @@ fn a_wait_can_time_out() {
 
 #[test]
 fn ones_own_lock_is_not_waited_for() {
-    on_both("with-self", |cluster| {
+    on_one("with-self", |cluster| {
         let node = cluster.node("worker-1");
         cluster.maint(["acquire", &node]).succeeds();
         let line = ["with", &node, "--wait", "--", "echo", "ran"];
@@ -313,7 +313,7 @@ fn ones_own_lock_is_not_waited_for() {
 /// The identity that the command uses on its own node, regardless of its default one.
 #[test]
 fn the_holder_that_the_command_finds_is_one_to_act_as() {
-    on_both("with-as", |cluster| {
+    on_one("with-as", |cluster| {
         let node = cluster.node("worker-1");
         let inner = r#"set -e; export KUBECTL_MAINT_HOLDER=root@vm
             "$PLUGIN" with $MAINT_NODE --reentry -q --holder "$MAINT_HOLDER" -- \

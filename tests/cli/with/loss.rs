@@ -9,7 +9,7 @@ use rustix::process::Signal;
 
 use super::{at_work, briefly, with};
 use crate::support::Treatment::{Keep, Pass};
-use crate::support::{Cluster, LEASES, Plugin, Proxy, Run, holder_of, on_both};
+use crate::support::{Cluster, LEASES, Plugin, Proxy, Run, holder_of, on_both, on_one};
 
 /// Prints when it has started and, at the end, which signal it got.
 const CAREFUL: &str = "exec 2>/dev/null; trap 'echo asked to end; exit 0' TERM; \
@@ -40,7 +40,7 @@ fn to_who_took_it_over() {
 
 #[test]
 fn to_who_broke_it() {
-    on_both("lost-force", |cluster| {
+    on_one("lost-force", |cluster| {
         let node = cluster.node("worker-1");
         let running = at_work(with(cluster, slice::from_ref(&node), CAREFUL));
         let force = ["release", &node, "--force", "--yes", "-m", "alice is away"];
@@ -81,7 +81,7 @@ fn with_its_lease() {
 
 #[test]
 fn of_several_any_one_ends_it_and_the_others_are_released() {
-    on_both("lost-one", |cluster| {
+    on_one("lost-one", |cluster| {
         let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
         let running = at_work(with(cluster, &nodes, CAREFUL));
         let take_over = ["hold", &nodes[1], "--take-over", "--yes", "-m", "fire"];
@@ -103,7 +103,7 @@ fn of_several_any_one_ends_it_and_the_others_are_released() {
 
 #[test]
 fn its_code_can_be_another() {
-    on_both("lost-code", |cluster| {
+    on_one("lost-code", |cluster| {
         let node = cluster.node("worker-1");
         let line = [
             "with",
@@ -152,7 +152,7 @@ fn run_and_close(cluster: &Cluster, node: &str, script: &str) -> Run {
 
 #[test]
 fn a_failed_renewal_and_the_next_success_are_reported() {
-    on_both("lost-nearly", |cluster| {
+    on_one("lost-nearly", |cluster| {
         let node = cluster.node("worker-1");
         let (proxy, closed) = closable_proxy(cluster);
         let patient = "--request-timeout 5s --grace 1s --lease-duration 30s";
@@ -194,7 +194,7 @@ fn because_the_server_does_not_answer() {
 
 #[test]
 fn also_for_who_does_not_listen() {
-    on_both("lost-deaf", |cluster| {
+    on_one("lost-deaf", |cluster| {
         let node = cluster.node("worker-1");
         let deaf = "trap '' TERM; echo at work; while :; do sleep 1000; done";
         assert_snapshot!(run_and_close(cluster, &node, deaf), @r#"
@@ -211,7 +211,7 @@ fn also_for_who_does_not_listen() {
 
 #[test]
 fn because_its_credential_plugin_hangs() {
-    on_both("lost-login", |cluster| {
+    on_one("lost-login", |cluster| {
         let node = cluster.node("worker-1");
         let plugin = cluster.plugin(Plugin::NEVER_HANGS);
         let running = at_work(plugin.of(briefly(cluster, &node, CAREFUL)));

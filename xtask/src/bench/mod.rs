@@ -108,7 +108,7 @@ impl Arguments {
             policy_cost::measure(&plane, &tools)
         })?;
         part(Part::Wide, "Status of a large cluster", &|| {
-            wide::measure(&plane, &tools, 5_000)
+            wide::measure(&plane, &tools)
         })?;
         part(Part::Fleet, "All nodes of a large cluster", &|| {
             bulk::measure(&plane, &tools, "fleet", self.fleet)
