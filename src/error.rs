@@ -2,7 +2,6 @@
 
 mod fencing;
 mod input;
-mod policies;
 mod protection;
 mod value;
 
@@ -22,7 +21,6 @@ use connect::ConnectError;
 
 pub(crate) use self::fencing::{FencingRefusal, FencingWrite, HookEnd, HookError};
 pub(crate) use self::input::InputError;
-pub(crate) use self::policies::PolicyRefusal;
 pub(crate) use self::protection::ProtectionError;
 pub(crate) use self::value::{Deprecated, InvalidValue};
 
@@ -87,7 +85,7 @@ pub(crate) enum Failure {
         now: Now,
     },
     /// Policies must not be changed in the current state of the cluster.
-    Policies(PolicyRefusal),
+    Policies(policies::Refusal),
     /// A hook can't be run, or it failed.
     Hook(HookError),
     /// A write of a fencing got no answer, or the command did not wait for it.
@@ -399,8 +397,17 @@ impl From<FencingRefusal> for Failure {
     }
 }
 
-impl From<PolicyRefusal> for Failure {
-    fn from(refusal: PolicyRefusal) -> Self {
+impl From<policies::Error> for Failure {
+    fn from(error: policies::Error) -> Self {
+        match error {
+            policies::Error::Api(error) => error.into(),
+            policies::Error::Refused(refusal) => refusal.into(),
+        }
+    }
+}
+
+impl From<policies::Refusal> for Failure {
+    fn from(refusal: policies::Refusal) -> Self {
         Self::Policies(refusal)
     }
 }

@@ -6,7 +6,7 @@ use maintenance_lease::Error;
 use maintenance_lease::protocol::Refusal;
 use pod_safety::fencing::steps;
 
-use crate::error::{Failure, FencingRefusal, HookError, Kind, PolicyRefusal, Verb};
+use crate::error::{Failure, FencingRefusal, HookError, Kind, Verb};
 
 /// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +112,7 @@ impl Failure {
                 ..
             }) => Kind::Lost,
             Self::Fencing(FencingRefusal::StillReports { .. }) => Kind::TimedOut,
-            Self::Policies(PolicyRefusal::Unknown { .. } | PolicyRefusal::NotInstalled) => {
+            Self::Policies(policies::Refusal::Unknown { .. } | policies::Refusal::NotInstalled) => {
                 Kind::Other
             }
             Self::Fencing(_)

@@ -2,7 +2,7 @@
 
 use maintenance_lease::ApiError;
 use maintenance_lease::protocol::Span;
-use policies::Mode;
+use policies::Enforcement;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -86,26 +86,6 @@ pub(crate) enum Source {
     KuredLock,
     Medik8sLeases,
     Metrics,
-}
-
-/// What a policy does with writes that break a rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Enforcement {
-    NotInstalled,
-    /// It has no binding.
-    Off,
-    On(Mode),
-}
-
-impl Enforcement {
-    /// The mode, as typed.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::NotInstalled => "not installed",
-            Self::Off => "off",
-            Self::On(mode) => mode.name(),
-        }
-    }
 }
 
 /// The result of a check.

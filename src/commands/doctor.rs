@@ -1,8 +1,8 @@
 //! `doctor`: whether this user can lock nodes in this cluster, and whether the policies work.
 
-mod broken_rules;
 mod leases;
 mod machines;
+mod metrics;
 mod nodes;
 mod other_locks;
 mod policies;
@@ -22,7 +22,6 @@ use crate::exit::Code;
 use crate::findings::{Check, Finding, Source};
 use crate::output::checkup::{self, Checkup, CheckupList};
 use crate::output::notice::Notice;
-use crate::run::policies::object;
 use crate::run::session::{Session, Start};
 use crate::run::webhook;
 
@@ -219,12 +218,12 @@ async fn rights(reader: &Reader) -> Finding {
 
 async fn namespace(session: &Session<'_>) -> Finding {
     let path = format!("/api/v1/namespaces/{NAMESPACE}");
-    match object(session.locks.requests(), path).await {
+    match ::policies::object(session.locks.requests(), path).await {
         Ok(Some(found)) if found["metadata"]["deletionTimestamp"].is_string() => {
             Finding::NamespaceDeleting
         }
         Ok(Some(_)) => Finding::Namespace,
         Ok(None) => Finding::NamespaceMissing,
-        Err(failure) => Finding::unread(Source::Namespaces, &failure),
+        Err(error) => Finding::unread(Source::Namespaces, &error.into()),
     }
 }

@@ -1,14 +1,11 @@
 //! `enforce`: shows or sets what the policies do with a write that breaks a rule.
 
 use clap::{Args, ValueEnum};
-use maintenance_lease::ApiError;
-use policies::{Manifest, Mode};
+use policies::{Enforcement, Installed, Manifest, Mode, Refusal};
 
-use crate::error::{Failure, Kind, PolicyRefusal};
+use crate::error::{Failure, Kind};
 use crate::exit::Code;
-use crate::findings::Enforcement;
 use crate::run::elapsed::show_elapsed;
-use crate::run::policies::Installed;
 use crate::run::problems;
 use crate::run::session::{Session, Start};
 use crate::words::policies as words;
@@ -59,7 +56,8 @@ impl EnforceMode {
 
 pub(crate) async fn run(args: &EnforceArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let session = start.open_for_checks().await?;
-    let read = Installed::read(&session, Manifest::has_mode).await;
+    let requests = session.locks.requests();
+    let read = Installed::read(requests, Manifest::has_mode).await;
     match args.mode.map(EnforceMode::mode) {
         None => {
             show(&session, &read?);
@@ -69,7 +67,7 @@ pub(crate) async fn run(args: &EnforceArgs, start: &Start<'_>) -> Result<Code, F
             let installed = read?;
             let mut all = installed.objects.iter();
             if all.any(|(manifest, found)| manifest.is_policy() && found.is_none()) {
-                return Err(PolicyRefusal::NotInstalled.into());
+                return Err(Refusal::NotInstalled.into());
             }
             installed.must_be_ours()?;
             set(&session, &installed, Some(mode)).await?;
@@ -80,8 +78,8 @@ pub(crate) async fn run(args: &EnforceArgs, start: &Start<'_>) -> Result<Code, F
         // In an emergency, not even the right to read the bindings is needed.
         Some(None) => {
             let installed = match read {
-                Err(failure) if failure.api().is_some_and(ApiError::is_forbidden) => {
-                    Installed::unread(&session, Manifest::has_mode)
+                Err(error) if error.is_forbidden() => {
+                    Installed::unread(requests, Manifest::has_mode)
                 }
                 read => read?,
             };
@@ -142,7 +140,8 @@ async fn set(
                     session.terminal.warn(words::may_return(manager));
                 }
             }
-            Err(failure) => {
+            Err(error) => {
+                let failure = Failure::from(error);
                 worst = worst.max(Some(failure.kind(None)));
                 problems::report(session.terminal, session.program, &failure);
             }

@@ -1,14 +1,13 @@
 //! `install`: puts the namespace, the roles and the admission policies into the cluster.
 
 use clap::{Args, ValueEnum};
-use policies::{Allowed, Manifest, OLDEST_MINOR};
+use policies::{Allowed, Applied, Installed, Manifest, OLDEST_MINOR, Refusal};
 use serde_json::Value;
 
-use crate::error::{Failure, PolicyRefusal};
+use crate::error::Failure;
 use crate::exit::Code;
-use crate::run::policies::Installed;
 use crate::run::session::{Session, Start};
-use crate::words::policies::{self as words, Applied};
+use crate::words::policies as words;
 
 /// Install the roles and the policies
 ///
@@ -69,11 +68,11 @@ pub(crate) async fn run(args: &InstallArgs, start: &Start<'_>) -> Result<Code, F
     }
     let session = start.open_for_reading().await?;
     check_version(&session).await?;
-    let installed = Installed::read(&session, |_| true).await?;
+    let installed = Installed::read(session.locks.requests(), |_| true).await?;
     installed.must_be_ours()?;
     let namespace = installed.found(Manifest::is_namespace);
     if namespace.is_some_and(|it| it["metadata"]["deletionTimestamp"].is_string()) {
-        return Err(PolicyRefusal::NamespaceDeleting.into());
+        return Err(Refusal::NamespaceDeleting.into());
     }
     let (mut is_off, mut is_new) = (false, false);
     for (manifest, found) in &installed.objects {
@@ -118,7 +117,7 @@ async fn check_version(session: &Session<'_>) -> Result<(), Failure> {
     let version = session.locks.server_version().await?;
     match is_tested(&version.major, &version.minor) {
         true => Ok(()),
-        false => Err(PolicyRefusal::OldServer {
+        false => Err(Refusal::OldServer {
             version: version.git_version.clone(),
         }
         .into()),

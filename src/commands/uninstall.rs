@@ -4,12 +4,11 @@ use clap::Args;
 use k8s_openapi::api::core::v1::Node;
 use other_tools::{KeysOnNode, has_keys};
 use pod_safety::cluster::Reader;
-use policies::Manifest;
+use policies::{Error, Installed, Manifest, Refusal};
 
-use crate::error::{Failure, PolicyRefusal};
+use crate::error::Failure;
 use crate::exit::Code;
 use crate::run::elapsed::show_elapsed;
-use crate::run::policies::Installed;
 use crate::run::session::{Session, Start};
 use crate::words::node_keys;
 use crate::words::policies as words;
@@ -36,7 +35,8 @@ pub(crate) struct UninstallArgs {
 
 pub(crate) async fn run(args: &UninstallArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let session = start.open_for_checks().await?;
-    let mut installed = Installed::read(&session, |manifest| !manifest.is_namespace()).await?;
+    let requests = session.locks.requests();
+    let mut installed = Installed::read(requests, |manifest| !manifest.is_namespace()).await?;
     installed.must_be_ours()?;
     installed.objects.retain(|(_, found)| found.is_some());
     let terminal = session.terminal;
@@ -151,7 +151,7 @@ async fn remove_all(
         let is_off = installed.until_enforced(false);
         let unchecked =
             match show_elapsed(session.terminal, words::WAITING_FOR_POLICIES, is_off).await {
-                Err(Failure::Policies(PolicyRefusal::Unchecked { error, .. })) => Some(error),
+                Err(Error::Refused(Refusal::Unchecked { error, .. })) => Some(error),
                 checked => checked?,
             };
         if let Some(error) = unchecked {

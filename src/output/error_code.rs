@@ -5,7 +5,7 @@ use maintenance_lease::{ApiError, Error};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::error::{Failure, HookError, PolicyRefusal};
+use crate::error::{Failure, HookError};
 
 /// Why a command failed for an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -82,7 +82,7 @@ impl ErrorCode {
             Failure::Lock(error) => of_error(error),
             Failure::Connect(_) | Failure::UnknownTime => Self::Unavailable,
             Failure::NothingFound(_) | Failure::NodeGone { .. } => Self::NotFound,
-            Failure::Policies(PolicyRefusal::Unknown { .. }) => Self::Unknown,
+            Failure::Policies(policies::Refusal::Unknown { .. }) => Self::Unknown,
             Failure::Fencing(_) | Failure::OtherTools { .. } | Failure::Policies(_) => Self::Unsafe,
             Failure::Unconfirmed(_) | Failure::Declined => Self::NotConfirmed,
             Failure::Hook(error) => match error {

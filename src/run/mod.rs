@@ -20,7 +20,6 @@ mod medik8s_lease;
 mod node_progress;
 pub(crate) mod nodes;
 pub(crate) mod parallel;
-pub(crate) mod policies;
 pub(crate) mod problems;
 pub(crate) mod replacements;
 pub(crate) mod report;

@@ -2,14 +2,14 @@
 
 use maintenance_lease::{MEDIK8S_LEASES, NAMESPACE};
 use pod_safety::words::age;
-use policies::Mode;
+use policies::{Enforcement, Mode};
 
 use super::confirmation;
 use super::fencing::count;
 use super::hint_command::Program;
 use super::missing_right;
 use super::verb::first;
-use crate::findings::{Enforcement, Finding, KURED_LOCK, Level, Source};
+use crate::findings::{Finding, KURED_LOCK, Level, Source};
 use crate::text::escape;
 
 /// The annotation of the audit log on requests that break a rule.

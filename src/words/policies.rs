@@ -1,38 +1,18 @@
 //! Why a policy refused a write, and why the policies were not changed; and what to do about it.
 
 use maintenance_lease::{ApiError, NAMESPACE};
-use policies::{Mode, OLDEST_MINOR};
+use policies::{Enforcement, Mode, OLDEST_MINOR, Refusal};
 
 use super::confirmation;
 use super::hint_command::Program;
 use super::missing_right;
 use super::request::RequestContext;
-use crate::error::{PolicyRefusal, Verb};
-use crate::findings::Enforcement;
+use crate::error::Verb;
 use crate::text::escape;
 
 /// The line of kubectl that switches the policies off. The README and docs/policies.md have it too.
 const SWITCH_OFF: &str =
     "kubectl delete validatingadmissionpolicybinding kubectl-maint-leases kubectl-maint-nodes";
-
-/// What happened to an object that was applied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Applied {
-    Created,
-    Configured,
-    Unchanged,
-}
-
-impl Applied {
-    /// kubectl's word for it.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Created => "created",
-            Self::Configured => "configured",
-            Self::Unchanged => "unchanged",
-        }
-    }
-}
 
 /// The line about a policy whose mode was set.
 pub(crate) fn mode_set(policy: &str, before: Option<Enforcement>, after: Enforcement) -> String {
@@ -152,23 +132,23 @@ pub(crate) fn may_return(manager: &str) -> String {
 }
 
 /// Message and hint.
-pub(crate) fn refusal(refusal: &PolicyRefusal, program: &Program) -> (String, String) {
+pub(crate) fn refusal(refusal: &Refusal, program: &Program) -> (String, String) {
     match refusal {
-        PolicyRefusal::NoAdmission => (
+        Refusal::NoAdmission => (
             "this API server has no ValidatingAdmissionPolicy (admissionregistration.k8s.io/v1)"
                 .to_owned(),
             format!(
                 "the policies need Kubernetes 1.{OLDEST_MINOR} or newer; the in-memory sandbox has no admission"
             ),
         ),
-        PolicyRefusal::Unknown { policy, error } => (
+        Refusal::Unknown { policy, error } => (
             format!(
                 "unknown whether the mode of {policy} was changed: {}",
                 escape(&error.to_string())
             ),
             format!("check with `{}`", program.run("enforce")),
         ),
-        PolicyRefusal::NamespaceDeleting => (
+        Refusal::NamespaceDeleting => (
             format!(
                 "namespace {NAMESPACE} is being deleted, and every lock with it; nothing was installed"
             ),
@@ -177,18 +157,18 @@ pub(crate) fn refusal(refusal: &PolicyRefusal, program: &Program) -> (String, St
                 program.run("install")
             ),
         ),
-        PolicyRefusal::NotInstalled => (
+        Refusal::NotInstalled => (
             "the policies are not installed".to_owned(),
             format!("install them first: `{}`", program.run("install")),
         ),
-        PolicyRefusal::OldServer { version } => (
+        Refusal::OldServer { version } => (
             format!(
                 "the server is Kubernetes {version}; the policies need 1.{OLDEST_MINOR} or newer"
             ),
             "kubectl maint works without them; to apply the roles alone, use deploy/rbac.yaml"
                 .to_owned(),
         ),
-        PolicyRefusal::OtherManager { object, manager } => (
+        Refusal::OtherManager { object, manager } => (
             format!(
                 "{object} is managed by {}; nothing was changed",
                 escape(manager)
@@ -199,7 +179,7 @@ pub(crate) fn refusal(refusal: &PolicyRefusal, program: &Program) -> (String, St
                 program.run("install -o yaml")
             ),
         ),
-        PolicyRefusal::Conflict { object, error } => (
+        Refusal::Conflict { object, error } => (
             format!(
                 "{object} was changed with kubectl: {}",
                 escape(&error.to_string())
@@ -210,7 +190,7 @@ pub(crate) fn refusal(refusal: &PolicyRefusal, program: &Program) -> (String, St
                 program.run("install -o yaml")
             ),
         ),
-        PolicyRefusal::StillEnforced(error) => (
+        Refusal::StillEnforced(error) => (
             format!(
                 "the mode was changed, but the server still refuses writes that break a rule: {}",
                 escape(&error.to_string())
@@ -219,12 +199,12 @@ pub(crate) fn refusal(refusal: &PolicyRefusal, program: &Program) -> (String, St
              validatingadmissionpolicybinding`"
                 .to_owned(),
         ),
-        PolicyRefusal::NotEnforced => (
+        Refusal::NotEnforced => (
             "the policies are in deny mode, but the server still admits writes that break a rule"
                 .to_owned(),
             format!("check the policies with `{}`", program.run("doctor")),
         ),
-        PolicyRefusal::Unchecked { wanted, error } => (
+        Refusal::Unchecked { wanted, error } => (
             format!(
                 "{}, but the effect was not checked: {}",
                 match wanted {

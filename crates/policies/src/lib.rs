@@ -1,11 +1,22 @@
-//! The objects that `kubectl maint install` puts into a cluster: those of `deploy/`, as text and as data. Pure.
+//! The objects that `kubectl maint install` puts into a cluster: those of `deploy/`, as text and as data. How the cluster
+//! gets them, and whether they have an effect.
 //!
 //! The files in `deploy/` are the only source. The plugin therefore applies exactly what kubectl or kustomize
 //! apply.
 
 #![warn(missing_docs)]
 
+mod broken_rules;
+mod dry_runs;
+mod error;
+mod installed;
+
 use serde_json::{Value, json};
+
+pub use self::broken_rules::broken_rules;
+pub use self::dry_runs::{any_node, held_without_lock, refuses, wrong_time};
+pub use self::error::{Error, Refusal};
+pub use self::installed::{Applied, Enforcement, Installed, object};
 
 /// The files, in the order in which they are applied.
 const FILES: [&str; 6] = [

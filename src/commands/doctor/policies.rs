@@ -1,14 +1,13 @@
 //! What the policies do, and whether they are those of this release.
 
-use maintenance_lease::ApiError;
-use policies::{Manifest, Mode};
+use policies::{
+    Enforcement, Error, Installed, Manifest, Mode, Refusal, any_node, broken_rules,
+    held_without_lock, refuses, wrong_time,
+};
 use serde_json::Value;
 
-use super::broken_rules;
-use crate::error::{Failure, PolicyRefusal};
-use crate::findings::Enforcement;
+use super::metrics;
 use crate::findings::{Check, Finding, Source};
-use crate::run::policies::{Installed, any_node, held_without_lock, refuses, wrong_time};
 use crate::run::session::Session;
 
 /// What the policies do.
@@ -26,13 +25,13 @@ pub(super) struct InForce {
 pub(super) async fn check(session: &Session<'_>, found: &mut Vec<(Check, Finding)>) -> InForce {
     let mut in_force = InForce::default();
     let wanted = |manifest: &Manifest| manifest.is_binding() || manifest.is_policy();
-    let installed = match Installed::read(session, wanted).await {
+    let installed = match Installed::read(session.locks.requests(), wanted).await {
         Ok(installed) => installed,
-        Err(Failure::Policies(PolicyRefusal::NoAdmission)) => {
+        Err(Error::Refused(Refusal::NoAdmission)) => {
             found.push((Check::Policies, Finding::NoAdmission));
             return in_force;
         }
-        Err(failure) if failure.api().is_some_and(ApiError::is_forbidden) => {
+        Err(error) if error.is_forbidden() => {
             let refuses = refuses_lease(session).await;
             found.push((Check::Policies, Finding::PolicyUnread { refuses }));
             in_force.has_lease_policy = true;
@@ -40,13 +39,14 @@ pub(super) async fn check(session: &Session<'_>, found: &mut Vec<(Check, Finding
             in_force.node = true;
             return in_force;
         }
-        Err(failure) => {
-            found.push((Check::Policies, Finding::unread(Source::Policies, &failure)));
+        Err(error) => {
+            let unread = Finding::unread(Source::Policies, &error.into());
+            found.push((Check::Policies, unread));
             in_force.has_lease_policy = true;
             return in_force;
         }
     };
-    let metrics = metrics(session, &installed, found).await;
+    let metrics = metrics_if_needed(session, &installed, found).await;
     let with_mode = |(binding, _): &&(Manifest, _)| binding.has_mode();
     for (binding, _) in installed.bindings().filter(with_mode) {
         let mode = installed.enforcement(binding);
@@ -65,7 +65,7 @@ pub(super) async fn check(session: &Session<'_>, found: &mut Vec<(Check, Finding
             }
         }
         let broken = metrics.as_ref();
-        let broken = broken.and_then(|metrics| broken_rules::count(metrics, binding.name()));
+        let broken = broken.and_then(|metrics| broken_rules(metrics, binding.name()));
         found.push((
             check,
             Finding::Policy {
@@ -89,7 +89,7 @@ pub(super) async fn check(session: &Session<'_>, found: &mut Vec<(Check, Finding
 }
 
 /// The metrics with the number of broken rules, if a policy admits what breaks a rule.
-async fn metrics(
+async fn metrics_if_needed(
     session: &Session<'_>,
     installed: &Installed<'_>,
     found: &mut Vec<(Check, Finding)>,
@@ -101,7 +101,7 @@ async fn metrics(
         let mode = installed.enforcement(binding);
         matches!(mode, Enforcement::On(Mode::Audit | Mode::Warn))
     })?;
-    let metrics = broken_rules::metrics(session).await;
+    let metrics = metrics::read(session).await;
     let unread = |unread| found.push((Check::Policies, unread));
     metrics.map_err(unread).ok()
 }

@@ -1,38 +1,13 @@
 //! How often a policy found a broken rule, as the API server counts it in its metrics.
 
-use http::Request;
-
-use crate::findings::{Finding, Source};
-use crate::run::interruption::in_time;
-use crate::run::session::Session;
-
 /// Every mode has the action Audit, so it counts each broken rule once.
 const METRIC: &str = "apiserver_validating_admission_policy_check_total{";
 const IS_AUDIT: &str = "enforcement_action=\"audit\"";
 
-/// The status code of a missing right.
-const FORBIDDEN: u16 = 403;
-
-/// The metrics of the API server, or why they can't be read.
-pub(super) async fn metrics(session: &Session<'_>) -> Result<String, Finding> {
-    let client = &session.connection.client;
-    let reading = async {
-        let request = Request::get("/metrics").body(Vec::new());
-        let request = request.map_err(anyhow::Error::new)?;
-        Ok(client.request_text(request).await)
-    };
-    let read = in_time(session.connection.request_timeout, reading).await;
-    let read = read.map_err(|failure| Finding::unread(Source::Metrics, &failure))?;
-    read.map_err(|error| Finding::Unread {
-        what: Source::Metrics,
-        is_forbidden: matches!(&error, kube::Error::Api(status) if status.code == FORBIDDEN),
-        error: error.to_string(),
-    })
-}
-
 /// How many broken rules of `policy` the API server with these `metrics` has counted since it started; `None`: a number
 /// can't be read.
-pub(super) fn count(metrics: &str, policy: &str) -> Option<u64> {
+#[must_use]
+pub fn broken_rules(metrics: &str, policy: &str) -> Option<u64> {
     let policy = format!("policy=\"{policy}\"");
     let series = metrics.lines().filter_map(|line| {
         let (labels, value) = line.strip_prefix(METRIC)?.split_once("} ")?;
@@ -63,10 +38,10 @@ mod tests {
             apiserver_validating_admission_policy_check_total{enforcement_action=\"audit\",error_type=\"no_error\",policy=\"p\",policy_binding=\"p\"} 3\n\
             apiserver_validating_admission_policy_check_total{enforcement_action=\"warn\",error_type=\"no_error\",policy=\"p\",policy_binding=\"p\"} 5\n\
             apiserver_validating_admission_policy_check_total{enforcement_action=\"audit\",error_type=\"no_error\",policy=\"q\",policy_binding=\"p\"} 7\n";
-        assert_eq!(count(metrics, "p"), Some(5));
-        assert_eq!(count(metrics, "r"), Some(0));
+        assert_eq!(broken_rules(metrics, "p"), Some(5));
+        assert_eq!(broken_rules(metrics, "r"), Some(0));
         let series = |value| format!("{METRIC}{IS_AUDIT},policy=\"p\"}} {value}\n");
-        assert_eq!(count(&series("1.5e+06"), "p"), Some(1_500_000));
-        assert_eq!(count(&series("NaN"), "p"), None);
+        assert_eq!(broken_rules(&series("1.5e+06"), "p"), Some(1_500_000));
+        assert_eq!(broken_rules(&series("NaN"), "p"), None);
     }
 }
