@@ -366,7 +366,8 @@ impl Terminal {
 
     fn stderr(&self, text: fmt::Arguments<'_>) {
         self.end_live();
-        // A write error is ignored, because there is no other place to report it.
-        let _ = writeln!(anstream::stderr().lock(), "{text}");
+        // In one write, so that lines of programs that share stderr are not torn. An error is ignored, because there is no
+        // other place to report it.
+        let _ = anstream::stderr().write_all(format!("{text}\n").as_bytes());
     }
 }

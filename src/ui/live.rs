@@ -78,7 +78,7 @@ impl TermLike for Stderr {
     }
 
     fn write_line(&self, line: &str) -> io::Result<()> {
-        writeln!(io::stderr(), "{line}")
+        self.write_str(&format!("{line}\n"))
     }
 
     fn write_str(&self, text: &str) -> io::Result<()> {

@@ -7,7 +7,7 @@ use super::holder_name::of_node;
 pub(crate) const NOTHING_RECORDED: &str = "No locks are recorded";
 
 /// Somebody has the lock.
-pub(crate) const CURRENT: &str = "not released";
+pub(crate) const CURRENT: &str = "current";
 
 /// Another client wrote something else there.
 pub(crate) const UNREADABLE: &str = "<unreadable>";

@@ -1,5 +1,7 @@
 //! Invalid input: what is wrong, and what to type instead.
 
+use std::time::Duration;
+
 use chrono::SecondsFormat;
 use pod_safety::words::age;
 
@@ -108,15 +110,23 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
             grace,
             shortest,
         } => {
-            let [lease, request, grace, shortest] =
-                [lease, request, grace, shortest].map(|&time| length(time.into()));
-            both(
-                format!(
-                    "--lease-duration {lease} is too short: --request-timeout {request} and --grace {grace} \
-                     need at least {shortest}"
+            let [lease, request, grace] = [lease, request, grace].map(|&time| length(time.into()));
+            match shortest_to_type(*shortest) {
+                Some(shortest) => both(
+                    format!(
+                        "--lease-duration {lease} is too short: --request-timeout {request} and --grace {grace} \
+                         need at least {shortest}"
+                    ),
+                    "use a longer --lease-duration, or a shorter --request-timeout or --grace",
                 ),
-                "use a longer --lease-duration, or a shorter --request-timeout or --grace",
-            )
+                None => both(
+                    format!(
+                        "--request-timeout {request} and --grace {grace} are too long: the lock would have to last \
+                         more than 1h"
+                    ),
+                    "use a shorter --grace or --request-timeout",
+                ),
+            }
         }
         InputError::Holder(error) => both(error.to_string(), "choose another name with --holder"),
         InputError::NoLockIds { flag } => both(
@@ -225,6 +235,17 @@ pub(crate) fn hold_instead(program: &Program, end: &str) -> String {
 fn node_of(typed: &str) -> Option<String> {
     let (kind, name) = typed.split_once(['/', ' '])?;
     (NODE_KINDS.contains(&kind) && !name.is_empty()).then(|| for_shell(name))
+}
+
+/// The shortest duration that is accepted, rounded up as far as it is shown in minutes; `None`: none is long enough.
+fn shortest_to_type(shortest: Duration) -> Option<String> {
+    const MINUTE: u64 = 60;
+    let seconds = shortest.as_secs();
+    let seconds = match seconds < 10 * MINUTE {
+        true => seconds,
+        false => seconds.next_multiple_of(MINUTE),
+    };
+    (seconds <= 60 * MINUTE).then(|| length(Duration::from_secs(seconds).into()))
 }
 
 fn both(message: impl Into<String>, hint: impl Into<String>) -> (String, String) {

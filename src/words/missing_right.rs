@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use maintenance_lease::NAMESPACE;
+
 use super::hint_command::Program;
 
 const VIEWERS: &str = "kubectl-maint:viewers";
@@ -43,21 +45,61 @@ pub(crate) fn all_groups() -> String {
     )
 }
 
-/// The group whose roles include `right`, which the command `verb` needs.
+/// The namespaces whose Leases viewers and users may read.
+const OWN_NAMESPACES: [&str; 2] = [NAMESPACE, "kube-node-lease"];
+
+/// The commands of users. With a viewer's rights, their first reads would succeed, and then their writes fail.
+const OF_USERS: [&str; 7] = [
+    "acquire", "renew", "release", "hold", "unhold", "with", "verify",
+];
+
+/// The group whose roles include `right` and what else the command `verb` needs.
 fn group(right: &str, verb: &str) -> &'static str {
     let (action, resource) = right.split_once(' ').unwrap_or((right, ""));
     let is_read = matches!(action, "get" | "list" | "watch");
     let (resource, namespace) = resource
         .split_once(" in namespace ")
         .unwrap_or((resource, ""));
-    match (resource, verb) {
-        ("leases.coordination.k8s.io", _) if namespace.is_empty() => ADMINISTRATORS,
-        ("leases.coordination.k8s.io" | "nodes", _) if is_read => VIEWERS,
-        ("leases.coordination.k8s.io", _) => USERS,
-        ("namespaces", _) if !is_read => ADMINISTRATORS,
-        (_, "force-delete" | "why") => OPERATORS,
-        ("nodes", "fence" | "unfence") => FENCERS,
-        ("nodes", _) => HOLDERS,
+    match resource {
+        "leases.coordination.k8s.io" if !OWN_NAMESPACES.contains(&namespace) => ADMINISTRATORS,
+        "leases.coordination.k8s.io" if !is_read || OF_USERS.contains(&verb) => USERS,
+        "leases.coordination.k8s.io" => VIEWERS,
+        "namespaces" if !is_read => ADMINISTRATORS,
+        _ if matches!(verb, "force-delete" | "why") => OPERATORS,
+        _ if matches!(verb, "fence" | "unfence") => FENCERS,
+        "nodes" if !is_read => HOLDERS,
+        "nodes" if OF_USERS.contains(&verb) => USERS,
+        "nodes" => VIEWERS,
         _ => FENCERS,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_group_has_all_that_the_command_needs() {
+        let leases = "list leases.coordination.k8s.io";
+        let of_locks = format!("get leases.coordination.k8s.io in namespace {NAMESPACE}");
+        for (right, verb, wanted) in [
+            (&*of_locks, "status", VIEWERS),
+            (&*of_locks, "acquire", USERS),
+            ("list nodes", "with", USERS),
+            ("list nodes", "status", VIEWERS),
+            ("list nodes", "fence", FENCERS),
+            ("patch nodes", "hold", HOLDERS),
+            ("patch nodes", "fence", FENCERS),
+            ("list pods", "status", FENCERS),
+            ("delete pods in namespace shop", "force-delete", OPERATORS),
+            (
+                &*format!("{leases} in namespace default"),
+                "leases",
+                ADMINISTRATORS,
+            ),
+            (leases, "leases", ADMINISTRATORS),
+        ] {
+            assert_eq!(group(right, verb), wanted, "{right} for {verb}");
+        }
     }
 }

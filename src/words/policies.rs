@@ -85,8 +85,11 @@ pub(crate) fn uninstall(
     });
     let of_locks = (locked > 0).then(|| {
         format!(
-            "Locked or on hold: {}. Their locks and cordons stay, but other tools may work on them again.",
-            confirmation::nodes(locked)
+            "Of these, {} protected by a lock or hold. It stays, and so does its cordon, but other tools may work on the node again.",
+            match locked {
+                1 => "1 is".to_owned(),
+                _ => format!("{locked} are"),
+            }
         )
     });
     let facts = [

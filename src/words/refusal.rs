@@ -164,7 +164,9 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
         };
         return match running {
             HoldingCommand::With => {
-                format!("{words}; exit that command, or wait for the lock with `{line}`")
+                format!(
+                    "{words}; exit its command if it still runs, or wait for the lock with `{line}`"
+                )
             }
             HoldingCommand::ForceDelete => format!("{words}; wait for the lock with `{line}`"),
         };
@@ -369,7 +371,7 @@ pub(crate) fn running_command(holder: &str, caller: &str) -> Option<(HoldingComm
     let (running, whose) = HoldingCommand::of(holder)?;
     let name = running.name();
     (whose == caller || is_same_user(holder, caller)).then(|| {
-        let words = format!("a running `{name}` of {} has the lock", named(whose));
+        let words = format!("a `{name}` of {} has the lock", named(whose));
         (running, words)
     })
 }

@@ -265,7 +265,7 @@ pub(crate) fn sentence(reason: &Reason, now: Now) -> String {
                 [] => String::new(),
                 names => format!(": {}", list(names)),
             };
-            format!("Still in it: {count} {}{names}.", escape(resource))
+            format!("Still in it: {} ({count}{names}).", escape(resource))
         }
         Reason::ContentFinalizer { finalizer, count } => {
             let objects = if *count == 1 { "object" } else { "objects" };

@@ -56,7 +56,7 @@ fn shows_who_had_the_lock_and_how_each_ended() {
         assert_snapshot!(shown, @"
         $ kubectl maint history worker-1
         NODE               HOLDER   FROM                   LASTED   ENDED                 REASON
-        worker-1   carol    [time]   -        not released          burning smell
+        worker-1   carol    [time]   -        current               burning smell
         worker-1   alice    [time]   0s       taken over by carol   bad DIMM
         worker-1   alice    [time]   0s       replaced              more firmware
         worker-1   bob      [time]   60s      expired               -

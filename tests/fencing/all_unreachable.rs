@@ -169,7 +169,7 @@ fn the_most_urgent_nodes_are_fenced_first_and_no_more_than_max() {
                 "  3. node/{spare}: {own}/{pod} (priority 0, 1 other ready pod of ReplicaSet/{replica_set}) (not \
                  fenced: --max)"
             ),
-            format!("  4. node/{batch}: no pods that run again on other nodes (not fenced: --max)"),
+            format!("  4. node/{batch}: no pods to move (not fenced: --max)"),
             format!("node/{prior} fenced by alice@bastion, powered off: dark (dry run)"),
             format!("node/{lone} fenced by alice@bastion, powered off: dark (dry run)"),
         ]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use maintenance_lease::protocol::{Refusal, identity};
 use maintenance_lease::{Error, NodeLease, Refused};
 use pod_safety::Known;
-use pod_safety::checks::{Level, NODE_ALIVE, UNREAD};
+use pod_safety::checks::{Level, NODE_ALIVE, NOT_DELETING, UNREAD};
 use pod_safety::consent::{Consent, Missing, flags};
 use pod_safety::facts::Lock;
 use pod_safety::fencing::is_of_fencing;
@@ -150,10 +150,18 @@ impl Run<'_> {
         let outer = findings.holders().find(|holder| program.is_under(holder));
         let line = |program: &Program| self.line(program, &findings.reports, None);
         let hint = match outer.filter(|_| is_locked) {
-            _ if missing.blocked.is_empty() => words::to_delete(missing, &line(program)),
+            _ if missing.blocked.is_empty() => {
+                words::to_delete(missing, &line(program), !program.dry_run().is_empty())
+            }
             Some(holder) => words::inside_with(&line(&program.as_holder(identity::person(holder)))),
             None if let Some(pod) = self.only_pod().filter(|_| is_alive) => {
-                words::let_kubelet_end(pod, self.namespace(), program)
+                let is_deleted = !missing.blocked.contains(&NOT_DELETING);
+                words::let_kubelet_end(pod, self.namespace(), is_deleted, program)
+            }
+            None if let Targets::Node(node) = self.targets
+                && is_alive =>
+            {
+                words::drain_instead(node, program)
             }
             None => {
                 let first = self.first_step(findings.holders(), findings.fenced());

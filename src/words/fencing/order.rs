@@ -40,7 +40,7 @@ pub(crate) fn order(nodes: &[UnreachableNode], max: usize) -> Vec<String> {
 /// The pod of `node` that is needed most, and why.
 pub(crate) fn most_urgent(node: &UnreachableNode) -> String {
     let Some((pod, others)) = node.pods.split_first() else {
-        return "no pods that run again on other nodes".to_owned();
+        return "no pods to move".to_owned();
     };
     let more = match others.len() {
         0 => String::new(),

@@ -51,9 +51,11 @@ fn nothing_deleted(deleted: usize) -> &'static str {
 }
 
 /// How to go on if only the risks in `missing` have to be accepted.
-pub(crate) fn to_delete(missing: &Missing, line: &str) -> String {
+pub(crate) fn to_delete(missing: &Missing, line: &str, is_dry_run: bool) -> String {
     match &missing.unaccepted[..] {
+        [] if is_dry_run => format!("no risks found; to see what would be deleted: `{line}`"),
         [] => format!("no risks found; to delete: `{line}`"),
+        _ if is_dry_run => format!("to accept these risks and see what would be deleted: `{line}`"),
         _ => format!("to accept these risks and delete: `{line}`"),
     }
 }
@@ -66,12 +68,32 @@ pub(crate) fn after(first: Option<&str>, line: &str) -> String {
     }
 }
 
-/// What to do instead with `pod` of a node whose kubelet is alive.
-pub(crate) fn let_kubelet_end(pod: &str, namespace: &str, program: &Program) -> String {
+/// What to do instead with `pod` of a node whose kubelet is alive. If it `is_deleted` already, something else keeps it.
+pub(crate) fn let_kubelet_end(
+    pod: &str,
+    namespace: &str,
+    is_deleted: bool,
+    program: &Program,
+) -> String {
     let (pod, namespace) = (for_shell(pod), for_shell(namespace));
+    match is_deleted {
+        true => format!(
+            "the kubelet is alive and has been asked to end the pod; to see why it is still there: `{}`",
+            program.run(format_args!("why pod/{pod} -n {namespace}"))
+        ),
+        false => format!(
+            "the kubelet is alive, so let it end the pod: `{}`",
+            program.kubectl(format_args!("delete pod {pod} -n {namespace}"))
+        ),
+    }
+}
+
+/// What to do instead with a node whose kubelet is alive.
+pub(crate) fn drain_instead(node: &str, program: &Program) -> String {
+    let node = for_shell(node);
     format!(
-        "the kubelet is alive, so let it end the pod: `{}`",
-        program.kubectl(format_args!("delete pod {pod} -n {namespace}"))
+        "the kubelet is alive, so let it end the pods first: `{}`",
+        program.kubectl(format_args!("drain {node} --ignore-daemonsets"))
     )
 }
 

@@ -265,28 +265,28 @@ fn a_user_without_any_rights() {
         $ kubectl maint acquire worker-1
         -- stderr
         Error from server (Forbidden): leases.coordination.k8s.io "worker-1" is forbidden: User "nobody" cannot get resource "leases" in API group "coordination.k8s.io" in the namespace "kube-node-maintenance"
-        hint: ask an administrator for permission to get leases.coordination.k8s.io in namespace kube-node-maintenance; the group kubectl-maint:viewers has it
+        hint: ask an administrator for permission to get leases.coordination.k8s.io in namespace kube-node-maintenance; the group kubectl-maint:users has it
         -- exit code 1
         "#);
         assert_snapshot!(nobody(&["acquire", "worker-1", "worker-2"]), @r#"
         $ kubectl maint acquire worker-1 worker-2
         -- stderr
         Error from server (Forbidden): leases.coordination.k8s.io "worker-1" is forbidden: User "nobody" cannot get resource "leases" in API group "coordination.k8s.io" in the namespace "kube-node-maintenance"
-        hint: ask an administrator for permission to get leases.coordination.k8s.io in namespace kube-node-maintenance; the group kubectl-maint:viewers has it
+        hint: ask an administrator for permission to get leases.coordination.k8s.io in namespace kube-node-maintenance; the group kubectl-maint:users has it
         -- exit code 1
         "#);
         assert_snapshot!(nobody(&["acquire", "-l", "pool=gpu"]), @r#"
         $ kubectl maint acquire -l pool=gpu
         -- stderr
         Error from server (Forbidden): nodes is forbidden: User "nobody" cannot list resource "nodes" in API group "" at the cluster scope
-        hint: ask an administrator for permission to list nodes; the group kubectl-maint:viewers has it
+        hint: ask an administrator for permission to list nodes; the group kubectl-maint:users has it
         -- exit code 1
         "#);
         assert_snapshot!(nobody(&["release", "--mine"]), @r#"
         $ kubectl maint release --mine
         -- stderr
         Error from server (Forbidden): leases.coordination.k8s.io is forbidden: User "nobody" cannot list resource "leases" in API group "coordination.k8s.io" in the namespace "kube-node-maintenance"
-        hint: ask an administrator for permission to list leases.coordination.k8s.io in namespace kube-node-maintenance; the group kubectl-maint:viewers has it
+        hint: ask an administrator for permission to list leases.coordination.k8s.io in namespace kube-node-maintenance; the group kubectl-maint:users has it
         -- exit code 1
         "#);
     });

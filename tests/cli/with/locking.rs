@@ -126,7 +126,7 @@ fn two_of_the_same_name_keep_each_other_off() {
         $ kubectl maint with worker-1 -- /bin/sh -c "echo ran"
         -- stderr
         error: cannot acquire node/worker-1: locked by alice@bastion/with-[process] (since [time], until [time], [length] left, renewed while its command runs)
-        hint: a running `with` of alice@bastion has the lock; exit that command, or wait for the lock with `kubectl maint with worker-1 --wait -- /bin/sh -c 'echo ran'`
+        hint: a `with` of alice@bastion has the lock; exit its command if it still runs, or wait for the lock with `kubectl maint with worker-1 --wait -- /bin/sh -c 'echo ran'`
         -- exit code 3
         "#);
         first.interrupt();

@@ -214,7 +214,7 @@ fn a_stuck_namespace_is_explained_by_what_is_left_in_it() {
         let run = stage.why(&[&namespace]);
         assert_snapshot!(stage.shown(&run), @"
         $ kubectl maint why -n shop namespace/shop
-        namespace/shop has been Terminating for [age]. Still in it: 1 configmaps. Finalizer
+        namespace/shop has been Terminating for [age]. Still in it: configmaps (1). Finalizer
         example.com/backup is on 1 object in it: its controller has to remove it.
 
         Next:

@@ -7,15 +7,18 @@ use crate::bugs::{self, Bug};
 use crate::facts::PodSnapshot;
 use crate::words::age;
 
+/// The pod has not been asked to end.
+pub const NOT_DELETING: &str = "not-deleting";
+
 pub(super) fn check(pod: &PodSnapshot, now: Now) -> Vec<Verdict> {
     let PodSnapshot {
         namespace, name, ..
     } = pod;
     let Some(ends) = pod.ends else {
         return vec![
-            Verdict::blocker("not-deleting", "it has not been deleted yet; first run").of([
-                format!("kubectl delete pod {name} -n {namespace} --wait=false"),
-            ]),
+            Verdict::blocker(NOT_DELETING, "it has not been deleted yet; first run").of([format!(
+                "kubectl delete pod {name} -n {namespace} --wait=false"
+            )]),
         ];
     };
     let left = match bugs::active(Bug::GraceByLatestClock) {

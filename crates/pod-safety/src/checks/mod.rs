@@ -17,6 +17,7 @@ mod testing;
 mod verdict;
 mod volumes;
 
+pub use grace::NOT_DELETING;
 pub use node::NODE_ALIVE;
 pub(crate) use node::{FENCED, UNREACHABLE};
 pub use verdict::{Level, UNREAD, Verdict};
