@@ -73,5 +73,29 @@ impl Transform for WithoutNull {
 /// The check of the tests of the whole program.
 #[cfg(test)]
 #[path = "../../tests/support/schema.rs"]
-#[allow(dead_code, reason = "the words of a command line are for those tests")]
 pub(crate) mod check;
+
+#[cfg(test)]
+mod tests {
+    use super::check::check;
+
+    #[test]
+    fn only_the_commands_with_a_shape_of_their_own_are_left_out() {
+        let check = |line: &str, stdout: &str| {
+            let words: Vec<String> = line.split(' ').map(ToOwned::to_owned).collect();
+            std::panic::catch_unwind(|| check(&words, stdout)).is_ok()
+        };
+        let other = r#"{"clientVersion": {"gitVersion": "v1"}}"#;
+        assert!(check("version -o json", other));
+        assert!(check("--context=b install -ojson", other));
+        assert!(check("release version", other), "words are for people");
+        assert!(check("with n -- maint status -o json", other));
+        for line in [
+            "release version -o json",
+            "status -o json version",
+            "hold n -m install --output=json",
+        ] {
+            assert!(!check(line, other), "{line}");
+        }
+    }
+}

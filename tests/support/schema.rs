@@ -94,7 +94,8 @@ fn close(schema: &mut Value) {
 fn format(words: &[String]) -> Option<&str> {
     let own = words.iter().take_while(|word| *word != "--");
     let own: Vec<&str> = own.map(String::as_str).collect();
-    if own.iter().any(|word| OTHERS.contains(word)) {
+    let command = own.iter().find(|word| !word.starts_with('-'));
+    if command.is_some_and(|command| OTHERS.contains(command)) {
         return None;
     }
     let at = own
