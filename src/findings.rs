@@ -13,6 +13,7 @@ pub(crate) const KURED_LOCK: &str = "weave.works/kured-node-lock";
 
 /// How serious a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "CheckupLevel")]
 pub(crate) enum Level {
     /// As it should be.
     Ok,
@@ -34,7 +35,8 @@ impl Level {
 }
 
 /// What is checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "CheckupName")]
 pub(crate) enum Check {
     Server,
     User,
@@ -52,7 +54,7 @@ pub(crate) enum Check {
 }
 
 impl Check {
-    /// The name in the line, and for programs.
+    /// The name in the line.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Server => "server",

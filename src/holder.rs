@@ -28,7 +28,6 @@ impl Holder {
 
 /// Why the caller has this identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
 pub(crate) enum HolderSource {
     /// --holder or `KUBECTL_MAINT_HOLDER`.
     Set,

@@ -147,22 +147,29 @@ pub(crate) struct FencingRecord {
     lock_id: Option<String>,
 }
 
-/// How it is known that nothing runs on a node.
+/// How it is known that nothing runs on a node. One of the fields is there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Proof {
+    /// Somebody confirmed that it is powered off, and says how they know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    powered_off: Option<String>,
+    /// A program that powered it off or cut it off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hook: Option<HookProof>,
+}
+
+/// A program that powered a node off or cut it off.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-enum Proof {
-    /// Somebody confirmed that it is powered off, and says how they know.
-    PoweredOff(String),
-    /// A program that powered it off or cut it off.
-    Hook {
-        program: String,
-        /// The end of its output.
-        #[serde(skip_serializing_if = "String::is_empty")]
-        output: String,
-        /// Whether it left the node running.
-        #[serde(skip_serializing_if = "std::ops::Not::not")]
-        isolated: bool,
-    },
+struct HookProof {
+    program: String,
+    /// The end of its output.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    output: String,
+    /// Whether it left the node running.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    isolated: bool,
 }
 
 /// A hook that may be running for a node.
@@ -178,24 +185,37 @@ pub(crate) struct RunningHook {
     until: Option<Time>,
 }
 
+impl Proof {
+    /// An enum would have a schema that refuses the fields of later releases.
+    fn of(how: How) -> Self {
+        match how {
+            How::PoweredOff(how) => Self {
+                powered_off: Some(how),
+                ..Self::default()
+            },
+            How::Hook {
+                program,
+                output,
+                isolated,
+            } => Self {
+                hook: Some(HookProof {
+                    program,
+                    output,
+                    isolated,
+                }),
+                ..Self::default()
+            },
+        }
+    }
+}
+
 impl FencingRecord {
     pub(crate) fn of(record: &Record) -> Self {
         Self {
             fenced_by: record.who.clone(),
             fenced_at: Time::parse(&record.when),
             reason: record.why.clone(),
-            how: match record.how.clone() {
-                How::PoweredOff(how) => Proof::PoweredOff(how),
-                How::Hook {
-                    program,
-                    output,
-                    isolated,
-                } => Proof::Hook {
-                    program,
-                    output,
-                    isolated,
-                },
-            },
+            how: Proof::of(record.how.clone()),
             boot_id: Some(record.boot_id.clone()).filter(|id| !id.is_empty()),
             node_uid: record.node_uid.clone(),
             lock_id: record.hold.clone(),

@@ -85,7 +85,7 @@ enum Resource {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Check {
-    /// As --accept-risk takes it, or --override for a `Blocker`.
+    /// As --accept-risk takes it, or --override for a `Blocker`. Values may be added.
     id: &'static str,
     level: Level,
     /// What it found, in words that may change.
@@ -97,6 +97,7 @@ struct Check {
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "RiskLevel")]
 enum Level {
     /// Nothing is at risk.
     Ok,

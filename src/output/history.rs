@@ -44,7 +44,7 @@ pub(crate) struct Record {
     /// How long somebody had it, if it has ended.
     #[serde(skip)]
     lasted: Option<Span>,
-    /// How it ended; absent if the command failed. Values may be added.
+    /// How it ended; absent if the command failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     outcome: Option<Outcome>,
     /// Who ended it, if not its holder.

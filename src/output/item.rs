@@ -124,7 +124,7 @@ pub(crate) struct Item {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     node_gone: bool,
     /// How the node is: Ready, NotReady, Unreachable, OutOfService, Fenced, OutOfServiceKubeletAlive or
-    /// Gone.
+    /// Gone. Values may be added.
     #[serde(skip_serializing_if = "Option::is_none")]
     node_health: Option<&'static str>,
     /// Whether the node's kubelet itself reports that the node is not ready.
@@ -133,9 +133,6 @@ pub(crate) struct Item {
     /// Since when the node is unreachable.
     #[serde(skip_serializing_if = "Option::is_none")]
     unreachable_since: Option<Time>,
-    /// Who states that nothing runs on the node any more.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fenced_by: Option<String>,
     /// Who fenced the node, when, how and why.
     #[serde(skip_serializing_if = "Option::is_none")]
     fencing_record: Option<FencingRecord>,
@@ -268,7 +265,6 @@ impl Item {
             node_health: Some(health::word(health)),
             node_reporting: *health == Health::NotReady { reporting: true },
             unreachable_since: since.and_then(Time::of),
-            fenced_by: health::fenced_by(health).map(ToOwned::to_owned),
             ..self
         }
     }

@@ -33,7 +33,6 @@ pub(crate) struct Notice {
 
 /// What happened, the less serious first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "camelCase")]
 pub(crate) enum Event {
     #[default]
     Hold,
@@ -105,7 +104,7 @@ mod tests {
             let body: Value = serde_json::from_slice(&notice.body()).expect("JSON");
             body
         });
-        let expected = |text: &str, nodes: &[&str]| json!({"text": text, "event": "hold", "nodes": nodes, "holder": "alice", "server": "https://api"});
+        let expected = |text: &str, nodes: &[&str]| json!({"text": text, "event": "Hold", "nodes": nodes, "holder": "alice", "server": "https://api"});
         assert_eq!(
             bodies.collect::<Vec<_>>(),
             [

@@ -10,7 +10,7 @@ use super::data::Time;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct OtherTool {
-    /// What it does, such as `KuredReboots`. Later releases know more.
+    /// What it does, such as `KuredReboots`. Values may be added.
     activity: String,
     /// The key on the Node that shows it, or the field.
     key: String,

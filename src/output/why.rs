@@ -26,7 +26,7 @@ pub(crate) type DiagnosisList<'a> = List<kind::DiagnosisList, Diagnosis<'a>>;
 pub(crate) struct Diagnosis<'a> {
     api_version: ApiVersion,
     kind: kind::Diagnosis,
-    /// The kind of the object: pod, pvc or namespace.
+    /// The kind of the object: pod, pvc or namespace. Values may be added.
     resource: &'static str,
     /// Absent for a namespace.
     #[serde(skip_serializing_if = "str::is_empty")]
@@ -37,7 +37,10 @@ pub(crate) struct Diagnosis<'a> {
     /// The node of a pod.
     #[serde(skip_serializing_if = "Option::is_none")]
     node: Option<&'a str>,
-    /// The end of its grace period, if it is being deleted.
+    /// The end of a pod's grace period, if the pod is being deleted. It may be in the future.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    grace_until: Option<Time>,
+    /// Since when another object is being deleted.
     #[serde(skip_serializing_if = "Option::is_none")]
     terminating_since: Option<Time>,
     /// Why it gets no further, the most important first.
@@ -183,6 +186,10 @@ impl<'a> Finding<'a> {
             | safety::State::Finalizing { since } => Time::of(since),
             _ => None,
         };
+        let (grace_until, terminating_since) = match self.subject.kind {
+            Kind::Pod => (since, None),
+            _ => (None, since),
+        };
         List::new(vec![Diagnosis {
             api_version: ApiVersion::V2,
             kind: kind::Diagnosis::default(),
@@ -194,7 +201,8 @@ impl<'a> Finding<'a> {
             name: &self.subject.name,
             state: why::state_word(found.state),
             node: found.node.as_deref(),
-            terminating_since: since,
+            grace_until,
+            terminating_since,
             reasons: reasons.collect(),
             blocks: blocks
                 .map(|blocked| why::blocked_sentence(blocked, now))

@@ -75,15 +75,6 @@ pub(crate) fn status(row: &NodeRow, health: Option<&Health>, now: Now) -> String
     }
 }
 
-/// Who states that nothing runs on the node any more.
-pub(crate) fn fenced_by(health: &Health) -> Option<&str> {
-    match health {
-        Health::OutOfService { by, .. } | Health::KubeletAlive { by } => by.as_deref(),
-        Health::Restarted { by } => Some(by),
-        _ => None,
-    }
-}
-
 /// Since when the node is unreachable.
 pub(crate) fn unreachable_since(health: &Health) -> Option<Instant> {
     match health {

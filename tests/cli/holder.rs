@@ -56,7 +56,7 @@ fn is_not_an_api_user_that_is_shared() {
             let maint = by(cluster, user, "whoami").env("KUBECTL_MAINT_SHARED_USERS", shared);
             let who = whoami(maint);
             assert_eq!(who["holder"], at_host, "{user}");
-            assert_eq!(who["holderSource"], "sharedApiUser", "{user}");
+            assert_eq!(who["holderSource"], "SharedApiUser", "{user}");
             assert_eq!(who["apiUser"], user);
             assert_eq!(who["earlierHolder"], Value::Null, "{user}");
         }

@@ -325,8 +325,8 @@ fn the_states_are_data_too() {
         );
         assert_eq!(items[1]["nodeReporting"], true);
         assert!(items[2]["unreachableSince"].is_string(), "{run}");
-        assert_eq!(items[3]["fencedBy"], "carol@desk");
-        assert_eq!(items[4].get("fencedBy"), None, "a taint says nobody");
+        assert_eq!(items[3]["fencingRecord"]["fencedBy"], "carol@desk");
+        assert_eq!(items[4].get("fencingRecord"), None, "a taint says nobody");
     });
 }
 

@@ -174,7 +174,7 @@ fn a_hold_is_one_message_for_all_its_nodes() {
                 "{one}, {two}: alice@bastion put the node on hold for maintenance, expected until 2030-01-01 00:00:00 UTC: \
                  \"bad &lt;DIMM&gt;\", ticket OPS-7"
             ),
-            "event": "hold",
+            "event": "Hold",
             "nodes": [one, two],
             "holder": "alice@bastion",
             "reason": "bad <DIMM>",
@@ -231,19 +231,19 @@ fn a_takeover_names_both_holders() {
             (
                 "hold",
                 &["hold", &node, "-m", "fire", "--take-over", "--yes"][..],
-                &["takeover"][..],
+                &["Takeover"][..],
             ),
             (
                 "acquire",
                 &["release", &node, "-m", "fire", "--force", "--yes"],
-                &["takeover"],
+                &["Takeover"],
             ),
-            ("hold", &["unhold", &node, "--yes"], &["takeover"]),
-            ("expired", &["acquire", &node, "-m", "fire"], &["takeover"]),
+            ("hold", &["unhold", &node, "--yes"], &["Takeover"]),
+            ("expired", &["acquire", &node, "-m", "fire"], &["Takeover"]),
             (
                 "expired",
                 &["with", &node, "-m", "fire", "--", "true"],
-                &["takeover"],
+                &["Takeover"],
             ),
         ] {
             let (_, bodies) = sent(&server, || {
@@ -457,7 +457,7 @@ fn doctor_reports_overdue_holds() {
                 &body["expectedUntil"]
             ),
             (
-                &json!("overdue"),
+                &json!("Overdue"),
                 &json!([late]),
                 &json!("bob@laptop"),
                 &json!(past)

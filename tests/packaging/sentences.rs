@@ -6,7 +6,7 @@ use crate::source::{literals, sources};
 const REFERENCE: &str = "output/reference.rs";
 
 /// The beginnings of texts that have more than one word, and are no messages.
-const NO_MESSAGES: [&str; 19] = [
+const NO_MESSAGES: [&str; 20] = [
     // A shell command.
     "unset PROMPT_COMMAND; ",
     // A tip of the argument parser.
@@ -32,6 +32,8 @@ const NO_MESSAGES: [&str; 19] = [
     "Set by locks",
     // The format of a time in the schema.
     "RFC 3339 in UTC",
+    // The description of other values in the schema.
+    "Later releases may add others.",
 ];
 
 /// The functions whose texts may stay beside them: help is beside its flag, and `context` belongs to errors that

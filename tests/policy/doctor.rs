@@ -303,7 +303,7 @@ fn findings_are_printed_as_data() {
     let list: Value = serde_json::from_str(&run.stdout).expect("JSON");
     assert_eq!(list["kind"], "CheckupList", "{run:?}");
     let items = list["items"].as_array().expect("items");
-    let policies = items.iter().find(|item| item["check"] == "policies");
+    let policies = items.iter().find(|item| item["check"] == "Policies");
     let policies = policies.expect("the policies");
     assert_eq!(policies["level"], "Ok", "{run:?}");
     assert_eq!(

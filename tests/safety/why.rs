@@ -122,6 +122,8 @@ fn a_pod_of_an_unreachable_node_waits_for_its_kubelet() {
         let item = run.item();
         assert_eq!(item["state"], "Terminating");
         assert_eq!(item["node"], fixture.node);
+        assert!(item["graceUntil"].is_string(), "{run}");
+        assert_eq!(item["terminatingSince"], Value::Null, "{run}");
         let next = item["next"].as_array().expect("commands");
         let last = next.last().expect("a command")["command"].as_str();
         assert!(
@@ -133,6 +135,11 @@ fn a_pod_of_an_unreachable_node_waits_for_its_kubelet() {
             .delete(&format!("/api/v1/namespaces/{}", fixture.namespace));
         let run = fixture.why(&["pod/web-0"]);
         assert!(run.stdout.contains("and waits for it."), "{run}");
+        let namespace = format!("namespace/{}", fixture.namespace);
+        let run = fixture.why(&[&namespace, "-o", "json"]);
+        let item = run.item();
+        assert!(item["terminatingSince"].is_string(), "{run}");
+        assert_eq!(item["graceUntil"], Value::Null, "{run}");
     });
 }
 

@@ -51,9 +51,9 @@ pub(crate) struct Pod<'a> {
     /// What waits for it, in words for people.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     blocks: Vec<String>,
-    /// The end of the pod's grace period.
+    /// The end of the pod's grace period, if the pod is being deleted. It may be in the future.
     #[serde(skip_serializing_if = "Option::is_none")]
-    terminating_since: Option<Time>,
+    grace_until: Option<Time>,
     /// Whether a controller can't replace the pod before it is gone.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     name_held: bool,
@@ -191,7 +191,7 @@ impl<'a> Record<'a> {
 impl<'a> Pod<'a> {
     fn of_state(pod: &'a StuckPod) -> Self {
         let found = &pod.found;
-        let (state, since) = match found.state {
+        let (state, grace_until) = match found.state {
             State::Ending { until } => ("Ending", Some(until)),
             State::Terminating { since } => ("Terminating", Some(since)),
             State::Finalizing { since } => ("HeldByFinalizer", Some(since)),
@@ -200,7 +200,7 @@ impl<'a> Pod<'a> {
         };
         let mut shown = Self {
             state,
-            terminating_since: since.and_then(Time::of),
+            grace_until: grace_until.and_then(Time::of),
             name_held: is_name_held(found),
             ..Self::default()
         };

@@ -323,4 +323,6 @@ fn data_is_as_documented() {
         "{next}"
     );
     assert_eq!(items[16]["pods"], 9);
+    assert_eq!(items[7]["graceUntil"], "2026-03-01T12:00:20Z");
+    assert_eq!(items[16]["terminatingSince"], "2026-03-01T11:51:00Z");
 }
