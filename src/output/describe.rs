@@ -127,7 +127,7 @@ fn node(view: &View<'_>, now: Now) -> Section {
     section.add(
         "Status",
         match view.row {
-            NodeLookup::Row(row) => health::status(row, view.health, now),
+            NodeLookup::Row(row) => health::status(row, view.health, false, now),
             NodeLookup::Missing => health::GONE.to_owned(),
             NodeLookup::Forbidden | NodeLookup::Unread => unknown(),
         },

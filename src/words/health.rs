@@ -61,13 +61,28 @@ pub(crate) fn words(health: &Health, now: Now) -> String {
     }
 }
 
-/// kubectl's words for a node, with what else is known. The first of its words only says whether the node
-/// is ready.
-pub(crate) fn status(row: &NodeRow, health: Option<&Health>, now: Now) -> String {
+/// The same without names, for a table in a terminal.
+fn brief(health: &Health, now: Now) -> String {
+    let word = word(health);
+    match health {
+        Health::OutOfService {
+            by: Some(_),
+            since: Some(Since::SameBoot | Since::Unknown) | None,
+        } => format!("{word} (fenced)"),
+        Health::Restarted { .. } => format!("{word} (restarted)"),
+        Health::KubeletAlive { .. } => words(&Health::KubeletAlive { by: None }, now),
+        _ => words(health, now),
+    }
+}
+
+/// kubectl's words for a node, with what else is known, and with names unless it `is_brief`. The first of its words only
+/// says whether the node is ready.
+pub(crate) fn status(row: &NodeRow, health: Option<&Health>, is_brief: bool, now: Now) -> String {
     let (readiness, rest) = match row.status.split_once(',') {
         Some((readiness, rest)) => (readiness, Some(rest)),
         None => (&row.status[..], None),
     };
+    let words = if is_brief { brief } else { words };
     let readiness = health.map_or_else(|| escape(readiness), |health| words(health, now));
     match rest {
         Some(rest) => format!("{readiness},{}", escape(rest)),

@@ -3,7 +3,7 @@
 use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::identity;
 
-use crate::holder::HolderSource;
+use crate::holder::{HolderSource, HoldingCommand};
 use crate::text::escape;
 
 /// Where the caller's identity comes from, and how to choose another.
@@ -28,6 +28,14 @@ pub(crate) fn person(lease: &NodeLease) -> String {
 /// The same from the holder name in a node's Lease.
 pub(crate) fn of_node(holder: &str) -> String {
     named(identity::person(holder))
+}
+
+/// The same for a narrow table: of a `with`, without its process.
+pub(crate) fn brief(holder: &str) -> String {
+    match HoldingCommand::of(holder) {
+        Some((running, whose)) => format!("{}/{}", of_node(whose), running.name()),
+        None => of_node(holder),
+    }
 }
 
 /// A holder unchanged, whatever other tools wrote.

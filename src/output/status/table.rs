@@ -11,7 +11,7 @@ use crate::output::grid::{self, Grid};
 use crate::text::escape;
 use crate::words::cells::{last_reason, left, none, reason_and_ticket, text, unknown, unreadable};
 use crate::words::health;
-use crate::words::holder_name::of_node;
+use crate::words::holder_name::{brief, of_node};
 use crate::words::state::ShownState;
 use crate::words::{activity, machine};
 
@@ -69,12 +69,16 @@ impl Column {
         self == Self::Status && matches!(view.health, Some(Health::KubeletAlive { .. }))
     }
 
-    fn cell(self, view: &View<'_>, labels: &[String], now: Now) -> String {
+    fn cell(self, view: &View<'_>, labels: &[String], is_brief: bool, now: Now) -> String {
         let held = view.lease.filter(|lease| lease.holder().is_some());
         match self {
             Self::Node => escape(view.node),
             Self::State => ShownState::of(view.lease, now).word().to_owned(),
-            Self::Holder => held.and_then(NodeLease::holder).map_or_else(none, of_node),
+            Self::Holder => match held.and_then(NodeLease::holder) {
+                None => none(),
+                Some(holder) if is_brief => brief(holder),
+                Some(holder) => of_node(holder),
+            },
             Self::Reason => held.map_or_else(none, reason_and_ticket),
             Self::Age => match held {
                 None => none(),
@@ -84,7 +88,7 @@ impl Column {
             },
             Self::Left => view.lease.map_or_else(none, |lease| left(lease, now)),
             Self::Status => match view.row {
-                NodeLookup::Row(row) => health::status(row, view.health, now),
+                NodeLookup::Row(row) => health::status(row, view.health, is_brief, now),
                 NodeLookup::Missing => health::words(&Health::Gone, now),
                 NodeLookup::Forbidden | NodeLookup::Unread => unknown(),
             },
@@ -178,6 +182,8 @@ pub(crate) struct Line {
 pub(crate) struct Table {
     columns: Vec<Column>,
     labels: Vec<String>,
+    /// Whether names are left out that `-o wide` and `describe` have.
+    is_brief: bool,
     grid: Grid,
 }
 
@@ -214,6 +220,7 @@ impl Table {
         let fit = fit.filter(|_| !wide);
         Self {
             grid: Grid::new(as_columns.collect(), headers, fit),
+            is_brief: fit.is_some(),
             labels: labels.to_vec(),
             columns,
         }
@@ -234,7 +241,7 @@ impl Table {
         let row = |view: &View<'_>| {
             let cells = self.columns.iter();
             cells
-                .map(|column| column.cell(view, &self.labels, now))
+                .map(|column| column.cell(view, &self.labels, self.is_brief, now))
                 .collect()
         };
         let lines = self.grid.rows(views.iter().map(row)).into_iter();
