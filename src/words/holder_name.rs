@@ -3,7 +3,7 @@
 use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::identity;
 
-use crate::holder::HolderSource;
+use crate::holder::{self, HolderSource};
 use crate::text::escape;
 
 /// Where the caller's identity comes from, and how to choose another.
@@ -28,6 +28,11 @@ pub(crate) fn person(lease: &NodeLease) -> String {
 /// The same from the holder name in a node's Lease.
 pub(crate) fn of_node(holder: &str) -> String {
     named(identity::person(holder))
+}
+
+/// The person behind a holder name, also if it is of a running command.
+pub(crate) fn behind(holder: &str) -> String {
+    named(holder::person(holder))
 }
 
 /// A holder unchanged, whatever other tools wrote.

@@ -9,7 +9,7 @@ use maintenance_lease::protocol::{
 };
 use maintenance_lease::{NAMESPACE, NodeLease, Refused};
 
-use super::holder_name::{named, person};
+use super::holder_name::{behind, named, person};
 use super::lock::{about, why};
 use super::request::RequestContext;
 use super::state::node_problem;
@@ -41,15 +41,20 @@ pub(crate) fn cause(refused: &Refused, request: RequestContext<'_>) -> String {
         .as_ref()
         .map(|lease| about(lease, refused.state, request.now))
         .unwrap_or_default();
-    cause_with(refused, &about, request)
-}
-
-/// The same, with the reason and times in `about`.
-pub(super) fn cause_with(refused: &Refused, about: &str, request: RequestContext<'_>) -> String {
     let holder = refused
         .lease
         .as_ref()
         .map_or_else(|| "nobody".to_owned(), person);
+    cause_with(refused, &holder, &about, request)
+}
+
+/// The same, with the reason and times in `about`.
+pub(super) fn cause_with(
+    refused: &Refused,
+    holder: &str,
+    about: &str,
+    request: RequestContext<'_>,
+) -> String {
     let caller = escape(request.caller);
     match refused.refusal {
         Refusal::Held => format!("locked by {holder}{about}"),
@@ -129,7 +134,7 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
     let it = if nodes.len() == 1 { "it" } else { "them" };
     let lease = refused.lease.as_ref();
     let holder = lease.and_then(NodeLease::holder);
-    let whom = lease.map_or_else(|| "the holder".to_owned(), person);
+    let whom = holder.map_or_else(|| "the holder".to_owned(), behind);
     let why = match verb {
         Verb::Release | Verb::Renew => program.why(),
         _ => NO_REASON,
