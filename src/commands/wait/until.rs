@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use futures::future::OptionFuture;
 use maintenance_lease::protocol::{Now, State};
 use maintenance_lease::{
-    Acquire, Error, Followed, Follower, Maintenance, NodeAndLease, NodeLookup,
+    Acquire, Error, Followed, Follower, Maintenance, NodeAndLease, NodeLookup, Refused,
 };
 use tokio::time::Instant;
 
@@ -240,7 +240,11 @@ impl<'a> Wait<'a> {
             }
         }
         if terminal.shows_live() {
-            terminal.live(pending.short(now));
+            let refused = match self.pending.len() {
+                1 => self.pending.values().find_map(|seen| self.refusal(seen)),
+                _ => None,
+            };
+            terminal.live(pending.short(refused.map(|refused| *refused), now));
         }
     }
 
@@ -290,12 +294,19 @@ impl<'a> Wait<'a> {
         }
     }
 
+    /// Why an acquisition would be refused, if the node is to be free.
+    fn refusal(&self, seen: &NodeAndLease) -> Option<Box<Refused>> {
+        match self.session.locks.check_acquire(seen, &Acquire::new()) {
+            Err(Error::Refused(refused)) if self.condition == Condition::Free => Some(refused),
+            _ => None,
+        }
+    }
+
     /// The obstacle for `node`.
     fn obstacle(&self, seen: &NodeAndLease) -> Obstacle {
-        let free = self.condition == Condition::Free;
-        match self.session.locks.check_acquire(seen, &Acquire::new()) {
-            Err(Error::Refused(refused)) if free => Obstacle::Refused(refused),
-            _ => Obstacle::State {
+        match self.refusal(seen) {
+            Some(refused) => Obstacle::Refused(refused),
+            None => Obstacle::State {
                 lease: seen.lease.clone().map(Box::new),
                 now: self.now(),
                 awaited: self.condition.awaited(),
