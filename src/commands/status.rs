@@ -34,13 +34,10 @@ use crate::words::status::{NOTHING_FOUND, UNLISTED, no_namespace, summary};
 /// Show the locks of nodes: holder, reason and time left
 ///
 /// The table has the nodes that are locked, expired, on hold or unhealthy, and those that you name or
-/// select. Other formats have all nodes. The state of a lock is Free, Locked, Expired or OnHold. Expired
-/// means that the holder did not release the lock: check what is left to do before you
-/// acquire it. AGE is the time since the lock was acquired. LEFT is the time until it expires, or the
-/// time since it expired. The exit code does not depend on the states.
+/// select. Other formats have all nodes. The state of a lock is Free, Locked, Expired or OnHold. The exit
+/// code does not depend on it. docs/tasks.md explains the columns.
 ///
-/// STATUS shows the health of the node in more detail than kubectl. docs/tasks.md explains the values.
-/// A fenced node may look ready, so name such a node or use --check-taints to be sure. -o wide, json
+/// STATUS shows the health of the node in more detail than kubectl. A fenced node may look ready, so name such a node or use --check-taints to be sure. -o wide, json
 /// and yaml show who fenced a node, when, how and why, and the hook that is running for it.
 ///
 /// --pods shows the stuck pods of all namespaces, on one node or on all, and why they are stuck. It also
