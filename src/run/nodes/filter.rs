@@ -2,42 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use clap::ValueEnum;
-use maintenance_lease::protocol::{Instant, Now, Span, State};
+use maintenance_lease::protocol::{Instant, Now, Span};
 use maintenance_lease::{Maintenance, NodeLookup, NodeRow};
 
 use super::snapshot::Snapshot;
-use super::sort::SortKey;
+use super::sort::sort;
 use crate::args::nodes::Selection;
+use crate::args::status::{SortKey, StateFilter};
 use crate::words::status::LeftOut;
-
-/// A state to show.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum StateFilter {
-    /// Nobody holds the lock
-    Free,
-    /// Somebody holds the lock
-    Locked,
-    /// The lock ended without a release
-    Expired,
-    /// Somebody has the node on hold
-    #[value(alias = "onhold")]
-    OnHold,
-}
-
-impl StateFilter {
-    /// All but free.
-    pub(crate) const TAKEN: [Self; 3] = [Self::Locked, Self::Expired, Self::OnHold];
-
-    fn of(state: State) -> Self {
-        match state {
-            State::Free => Self::Free,
-            State::Held { .. } => Self::Locked,
-            State::Expired { .. } => Self::Expired,
-            State::AdminHold => Self::OnHold,
-        }
-    }
-}
 
 /// Which nodes to show.
 #[derive(Clone)]
@@ -68,7 +40,7 @@ impl NodeFilter {
             .filter(|node| self.includes(snapshot, node, now));
         let mut nodes: Vec<String> = shown.map(ToOwned::to_owned).collect();
         if let Some(key) = self.sort_by {
-            key.sort(&mut nodes, snapshot, now);
+            sort(&mut nodes, key, snapshot, now);
         }
         nodes
     }
