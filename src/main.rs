@@ -11,6 +11,7 @@ mod error;
 mod exit;
 mod findings;
 mod holder;
+mod lock_state;
 mod output;
 mod platform;
 mod run;

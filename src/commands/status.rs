@@ -12,9 +12,10 @@ use maintenance_lease::{Error, NodeLookup, RowDetail};
 use crate::args::duration;
 use crate::args::nodes::{NodeArgs, Selection};
 use crate::args::output::OutputArgs;
-use crate::args::status::{SortKey, StateFilter};
+use crate::args::status::SortKey;
 use crate::error::{Failure, InvalidValue};
 use crate::exit::Code;
+use crate::lock_state::LockState;
 use crate::output::format::Format;
 use crate::output::item::{Item, NodeList};
 use crate::output::print;
@@ -69,7 +70,7 @@ pub(crate) struct StatusArgs {
         value_delimiter = ',',
         ignore_case = true
     )]
-    pub(crate) state: Vec<StateFilter>,
+    pub(crate) state: Vec<LockState>,
 
     /// Show only nodes that are locked, expired or on hold
     #[arg(long, hide = true, conflicts_with = "state")]
@@ -148,9 +149,9 @@ impl StatusArgs {
         }
     }
 
-    fn states(&self) -> Vec<StateFilter> {
+    fn states(&self) -> Vec<LockState> {
         match self.locked {
-            true => StateFilter::TAKEN.to_vec(),
+            true => LockState::TAKEN.to_vec(),
             false => self.state.clone(),
         }
     }

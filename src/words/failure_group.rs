@@ -14,8 +14,9 @@ use super::refusal;
 use super::request::RequestContext;
 use super::time::clock;
 use super::verb::first;
-use crate::error::{Awaited, Failure, Obstacle, Verb};
+use crate::error::{Failure, Obstacle, Verb};
 use crate::holder::{HoldingCommand, person};
+use crate::lock_state::LockState;
 
 /// How many names are listed.
 const LISTED: usize = 5;
@@ -35,7 +36,10 @@ enum Cause {
         running: Option<HoldingCommand>,
     },
     /// The nodes did not reach the awaited state in this time.
-    State { waited: Duration, awaited: Awaited },
+    State {
+        waited: Duration,
+        awaited: LockState,
+    },
 }
 
 /// Failures with the same cause.
@@ -163,7 +167,7 @@ impl HintGroups {
 #[derive(Debug)]
 enum HintSource {
     Refused { refused: Box<Refused>, waited: bool },
-    Awaited(Awaited),
+    Awaited(LockState),
 }
 
 impl HintSource {

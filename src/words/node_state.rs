@@ -8,7 +8,7 @@ use maintenance_lease::{Blocked, NodeLease, Refused};
 use super::holder_name::person;
 use super::lock::about;
 use super::waiting::{self, SetWait};
-use crate::error::Awaited;
+use crate::lock_state::LockState;
 
 /// The most nodes that are listed one by one.
 const MOST: usize = 10;
@@ -59,7 +59,7 @@ pub(crate) fn without_lock_id(lease: &NodeLease) -> String {
 }
 
 /// As in "waiting for it to be free".
-impl fmt::Display for Awaited {
+impl fmt::Display for LockState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Free => "free",
@@ -102,7 +102,7 @@ pub(crate) struct AwaitedNodes<'a> {
     pub(crate) nodes: Vec<(&'a str, Option<&'a NodeLease>)>,
     /// How many there were.
     pub(crate) all: usize,
-    pub(crate) awaited: Awaited,
+    pub(crate) awaited: LockState,
     /// Who waits.
     pub(crate) caller: &'a str,
 }

@@ -14,8 +14,9 @@ use super::lock::{about, why};
 use super::request::RequestContext;
 use super::state::node_problem;
 use super::time::{clock, length, remaining};
-use crate::error::{Awaited, Verb};
+use crate::error::Verb;
 use crate::holder::HoldingCommand;
+use crate::lock_state::LockState;
 use crate::text::{escape, for_shell};
 use crate::words::hint_command::{MANY, NO_REASON, Program};
 
@@ -248,7 +249,9 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
             )
         }
         (Refusal::Held | Refusal::NotHolder, _) => match refused.state {
-            State::Held { .. } if verb == Verb::Wait => wait_longer(Awaited::Free, nodes, program),
+            State::Held { .. } if verb == Verb::Wait => {
+                wait_longer(LockState::Free, nodes, program)
+            }
             State::Held { .. } => {
                 let how = match request.waited {
                     true => "wait without a limit".to_owned(),
@@ -323,13 +326,13 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
 }
 
 /// How to wait for `nodes` once more, after a wait that timed out.
-pub(super) fn wait_longer(awaited: Awaited, nodes: &[String], program: &Program) -> String {
+pub(super) fn wait_longer(awaited: LockState, nodes: &[String], program: &Program) -> String {
     let named = program.narrowed(nodes);
     let condition = match awaited {
-        Awaited::Free => "",
-        Awaited::Locked => " --for=locked",
-        Awaited::Expired => " --for=expired",
-        Awaited::OnHold => " --for=on-hold",
+        LockState::Free => "",
+        LockState::Locked => " --for=locked",
+        LockState::Expired => " --for=expired",
+        LockState::OnHold => " --for=on-hold",
     };
     let nodes = named.nodes(MANY);
     format!(

@@ -8,7 +8,8 @@ use maintenance_lease::{Maintenance, NodeLookup, NodeRow};
 use super::snapshot::Snapshot;
 use super::sort::sort;
 use crate::args::nodes::Selection;
-use crate::args::status::{SortKey, StateFilter};
+use crate::args::status::SortKey;
+use crate::lock_state::LockState;
 use crate::words::status::LeftOut;
 
 /// Which nodes to show.
@@ -18,7 +19,7 @@ pub(crate) struct NodeFilter {
     /// Tells which locks are the caller's.
     pub(crate) locks: Maintenance,
     /// Only nodes in one of these states, unless there are none.
-    pub(crate) states: Vec<StateFilter>,
+    pub(crate) states: Vec<LockState>,
     /// Only locks that expired this long ago.
     pub(crate) abandoned: Option<Span>,
     /// Whether nodes that are free and well are left out.
@@ -67,7 +68,7 @@ impl NodeFilter {
     fn matches(&self, snapshot: &Snapshot, node: &str, now: Now) -> bool {
         let state = snapshot.state(node, now);
         self.selects(snapshot, node)
-            && (self.states.is_empty() || self.states.contains(&StateFilter::of(state)))
+            && (self.states.is_empty() || self.states.contains(&state.into()))
             && self
                 .abandoned
                 .is_none_or(|term| state.is_abandoned(term, now))
