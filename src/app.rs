@@ -270,13 +270,16 @@ mod tests {
     }
 
     #[test]
-    fn the_long_help_has_at_most_three_paragraphs_before_the_flags() {
+    fn the_long_help_has_at_most_three_short_paragraphs_before_the_flags() {
         let all = built();
         for command in listed(&all).chain([all.clone()]) {
             let about = command.get_long_about().map(ToString::to_string);
             let about = about.unwrap_or_default();
             let paragraphs = about.split("\n\n").filter(|text| !text.starts_with("  "));
-            assert!(paragraphs.count() <= 4, "{about}");
+            assert!(paragraphs.clone().count() <= 4, "{about}");
+            for paragraph in paragraphs {
+                assert!(paragraph.split_whitespace().count() <= 60, "{paragraph}");
+            }
         }
     }
 

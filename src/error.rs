@@ -19,6 +19,8 @@ use pod_safety::report::Target;
 
 use connect::ConnectError;
 
+use crate::lock_state::LockState;
+
 pub(crate) use self::fencing::{FencingRefusal, FencingWrite, HookEnd, HookError};
 pub(crate) use self::input::InputError;
 pub(crate) use self::protection::ProtectionError;
@@ -252,22 +254,12 @@ pub(crate) enum Obstacle {
     State {
         lease: Option<Box<NodeLease>>,
         now: Now,
-        awaited: Awaited,
+        awaited: LockState,
     },
     /// Something is left of a fenced node.
     Remains(Box<Remains>),
     /// Some of the pods that a fencing removed do not run again.
     NotBack(Vec<(Removed, Outcome)>),
-}
-
-/// A state that a command waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Awaited {
-    /// Nobody has the lock: it may have expired.
-    Free,
-    Locked,
-    Expired,
-    OnHold,
 }
 
 /// What is known about a node's lock after a failure.

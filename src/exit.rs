@@ -1,7 +1,5 @@
 //! Exit codes. Scripts depend on them: each is documented, and one match decides which applies.
 
-use std::ffi::OsString;
-
 use maintenance_lease::Error;
 use maintenance_lease::protocol::Refusal;
 use pod_safety::fencing::steps;
@@ -39,16 +37,6 @@ impl Code {
     /// The code of a command that was run, or one that the caller chose.
     pub(crate) const fn other(code: u8) -> Self {
         Self(code)
-    }
-
-    /// The code for a command line that can't be parsed. For `with` it must differ from the codes of its
-    /// command.
-    pub(crate) fn of_usage(command: clap::Command, line: &[OsString]) -> Self {
-        let matches = command.ignore_errors(true).try_get_matches_from(line);
-        match matches {
-            Ok(matches) if matches.subcommand_name() == Some("with") => Self::WRAPPER,
-            _ => Self::USAGE,
-        }
     }
 
     /// The code as a number.

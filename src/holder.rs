@@ -2,7 +2,7 @@
 
 use maintenance_lease::Maintenance;
 use maintenance_lease::env::{Env as _, Machine};
-use maintenance_lease::protocol::identity::InvalidIdentity;
+use maintenance_lease::protocol::identity::{self, InvalidIdentity};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -82,6 +82,15 @@ impl HoldingCommand {
     }
 }
 
+/// The person behind a holder name, without the marks of a hold and of running commands.
+pub(crate) fn person(holder: &str) -> &str {
+    let person = identity::person(holder);
+    match HoldingCommand::of(person) {
+        Some((_, whose)) => self::person(whose),
+        None => person,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,5 +110,8 @@ mod tests {
             HoldingCommand::of(&inner),
             Some((HoldingCommand::ForceDelete, &*one))
         );
+        for holder in ["a/b@c", &*one, &*inner, &format!("kubeadm:{inner}")] {
+            assert_eq!(person(holder), "a/b@c");
+        }
     }
 }

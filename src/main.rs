@@ -11,6 +11,7 @@ mod error;
 mod exit;
 mod findings;
 mod holder;
+mod lock_state;
 mod output;
 mod platform;
 mod run;
@@ -97,7 +98,7 @@ fn say_usage(error: &clap::Error, line: &[OsString]) -> Code {
         terminal.data(text.trim_end());
         return terminal.code(Code::DONE);
     }
-    let code = Code::of_usage(Cli::command(), line);
+    let code = usage_errors::code(line);
     let lines = match code == Code::WRAPPER {
         true => usage_errors::of_with(error, line),
         false => None,
@@ -116,5 +117,5 @@ fn report_usage((message, hint): (String, String), line: &[OsString]) -> Code {
     let terminal = Terminal::default();
     terminal.error(&message);
     terminal.hint(hint);
-    Code::of_usage(Cli::command(), line)
+    usage_errors::code(line)
 }

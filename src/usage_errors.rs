@@ -11,6 +11,7 @@ use crate::app::Cli;
 use crate::args::duration::length;
 use crate::args::nodes::node_name;
 use crate::error::{InvalidValue, Verb};
+use crate::exit::Code;
 use crate::text::shown;
 use crate::words::hint_command::{NODE_KINDS, Program};
 use crate::words::input::hold_instead;
@@ -19,6 +20,16 @@ use crate::words::usage;
 
 /// Message and hint.
 type Lines = (String, String);
+
+/// The exit code for a command line that can't be parsed. For `with` it must differ from the codes of its
+/// command.
+pub(crate) fn code(line: &[OsString]) -> Code {
+    let command = Cli::command().ignore_errors(true);
+    match command.try_get_matches_from(line) {
+        Ok(matches) if matches.subcommand_name() == Some("with") => Code::WRAPPER,
+        _ => Code::USAGE,
+    }
+}
 
 /// What to report if `line`, one of `with`, can't be parsed; `None` if the parser's message is good
 /// enough.

@@ -12,6 +12,7 @@ pub(crate) mod nodes;
 pub(crate) mod output;
 pub(crate) mod protect;
 pub(crate) mod risks;
+pub(crate) mod status;
 pub(crate) mod take_expired;
 pub(crate) mod token;
 pub(crate) mod until;

@@ -21,8 +21,7 @@ use crate::run::targets::names;
 ///
 /// You can lock a node if it is free or if its lock has expired. An expired lock means that its
 /// holder may not have finished: a warning shows who it was. If the node is NotReady or cordoned, you need
-/// --take-expired. If somebody else holds the lock, the error shows who, since when, until when and why.
-/// The exit code is then 3.
+/// --take-expired. If somebody else holds the lock, the error shows who, and the exit code is 3.
 ///
 /// Multiple nodes are all-or-nothing: if one is refused, the others are released. Use --partial to
 /// keep the ones you got.

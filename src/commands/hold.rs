@@ -26,9 +26,7 @@ use crate::run::targets::names;
 ///
 /// If somebody else holds the lock, the error shows who, and the exit code is 3. Use --take-over to
 /// take over their lock. If you already have the node on hold, the reason and the time are replaced.
-/// It refuses to change a hold that fence placed (exit code 6). Each node is put on hold separately: if one is
-/// refused, the others stay on hold. Ctrl-C ends the holds that this command has placed. With --wait, multiple nodes are
-/// all-or-nothing, and are locked one at a time in name order.
+/// A hold that fence placed is not changed (exit code 6). docs/tasks.md explains holds of multiple nodes.
 ///
 /// The Node gets the label kubectl-maint.dev/held, if you may patch Nodes. It tells other tools and the node
 /// policy that the node is on hold. Neither the label nor --cordon stops `kubectl drain`: it evicts the pods

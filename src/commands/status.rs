@@ -12,18 +12,19 @@ use maintenance_lease::{Error, NodeLookup, RowDetail};
 use crate::args::duration;
 use crate::args::nodes::{NodeArgs, Selection};
 use crate::args::output::OutputArgs;
+use crate::args::status::SortKey;
 use crate::error::{Failure, InvalidValue};
 use crate::exit::Code;
+use crate::lock_state::LockState;
 use crate::output::format::Format;
 use crate::output::item::{Item, NodeList};
 use crate::output::print;
 use crate::output::status::{Table, View};
 use crate::run::interruption::or_interrupted;
-use crate::run::nodes::filter::{NodeFilter, StateFilter};
+use crate::run::nodes::filter::NodeFilter;
 use crate::run::nodes::follow::Follower;
 use crate::run::nodes::read::read_all;
 use crate::run::nodes::snapshot::Snapshot;
-use crate::run::nodes::sort::SortKey;
 use crate::run::problems::Problems;
 use crate::run::session::{Session, Start};
 use crate::ui::Terminal;
@@ -34,13 +35,10 @@ use crate::words::status::{NOTHING_FOUND, UNLISTED, no_namespace, summary};
 /// Show the locks of nodes: holder, reason and time left
 ///
 /// The table has the nodes that are locked, expired, on hold or unhealthy, and those that you name or
-/// select. Other formats have all nodes. The state of a lock is Free, Locked, Expired or OnHold. Expired
-/// means that the holder did not release the lock: check what is left to do before you
-/// acquire it. AGE is the time since the lock was acquired. LEFT is the time until it expires, or the
-/// time since it expired. The exit code does not depend on the states.
+/// select. Other formats have all nodes. The state of a lock is Free, Locked, Expired or OnHold. The exit
+/// code does not depend on it. docs/tasks.md explains the columns.
 ///
-/// STATUS shows the health of the node in more detail than kubectl. docs/tasks.md explains the values.
-/// A fenced node may look ready, so name such a node or use --check-taints to be sure. -o wide, json
+/// STATUS shows the health of the node in more detail than kubectl. A fenced node may look ready, so name such a node or use --check-taints to be sure. -o wide, json
 /// and yaml show who fenced a node, when, how and why, and the hook that is running for it.
 ///
 /// --pods shows the stuck pods of all namespaces, on one node or on all, and why they are stuck. It also
@@ -72,7 +70,7 @@ pub(crate) struct StatusArgs {
         value_delimiter = ',',
         ignore_case = true
     )]
-    pub(crate) state: Vec<StateFilter>,
+    pub(crate) state: Vec<LockState>,
 
     /// Show only nodes that are locked, expired or on hold
     #[arg(long, hide = true, conflicts_with = "state")]
@@ -151,9 +149,9 @@ impl StatusArgs {
         }
     }
 
-    fn states(&self) -> Vec<StateFilter> {
+    fn states(&self) -> Vec<LockState> {
         match self.locked {
-            true => StateFilter::TAKEN.to_vec(),
+            true => LockState::TAKEN.to_vec(),
             false => self.state.clone(),
         }
     }

@@ -21,7 +21,7 @@ use crate::words::policies as words;
 ///
 /// Also removes the held label, its annotations and the opt-outs from every Node, the opt-outs from their Machines, and
 /// the medik8s Leases that locks hold. Nodes that a lock has cordoned stay cordoned, unless the lock has ended or expired.
-/// If opt-outs on a Machine can't be removed, a warning says so, and the exit code is 1: run it again.
+/// If opt-outs on a Machine can't be removed, it prints a warning (exit code 1): run it again.
 ///
 /// Changes nothing if Argo CD, Flux, Helm or another tool manages one of the objects.
 #[derive(Args, Clone, Debug)]

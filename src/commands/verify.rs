@@ -15,9 +15,8 @@ use crate::words::node_state;
 /// Check that a lock is still held
 ///
 /// Use this command between two steps of a script. Continue only if the exit code is 0: the lock with
-/// this id is still held. The exit code is 3 if that lock has expired, was released or was taken over, even
-/// if you have acquired the node again since. It is also 3 if the Lease is being deleted. It is 1 if the
-/// state is unknown, for example because the API server does not answer.
+/// this id is still held. On any other code, stop: docs/scripts.md explains
+/// the codes.
 ///
 /// Give the lock with --lock-id, or with MAINT_LOCK_ID. Inside of `with`, MAINT_LOCK_ID is set, and you need
 /// no arguments. This command reads one Lease per node and writes nothing.

@@ -7,12 +7,13 @@ use std::time::Duration;
 use clap::Args;
 use tokio::time::Instant;
 
-use self::until::{Condition, Wait};
+use self::until::Wait;
 use crate::args::duration;
 use crate::args::nodes::NodeArgs;
 use crate::args::output::OutputArgs;
 use crate::error::{Failure, Verb};
 use crate::exit::Code;
+use crate::lock_state::LockState;
 use crate::output::item::NodeList;
 use crate::run::interruption::{in_time, or_interrupted};
 use crate::run::problems::Problems;
@@ -46,7 +47,7 @@ pub(crate) struct WaitArgs {
         default_value = "free",
         ignore_case = true
     )]
-    pub(crate) condition: Condition,
+    pub(crate) condition: LockState,
 
     /// Stop waiting after this long (e.g. 90s, 10m); 0 checks once
     ///
@@ -64,7 +65,7 @@ pub(crate) struct WaitArgs {
 }
 
 pub(crate) async fn run(args: &WaitArgs, start: &Start<'_>) -> Result<Code, Failure> {
-    if args.condition == Condition::Free {
+    if args.condition == LockState::Free {
         args.output.without_lock_ids("--for=free")?;
     }
     let format = args.output.format();

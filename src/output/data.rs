@@ -3,10 +3,12 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Utc};
 use maintenance_lease::protocol::{Instant, Now, Span, State};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
+
+use crate::words::time::rfc3339;
 
 /// The version of the shapes. Fields may be added to it; none is removed or changes its meaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -150,7 +152,7 @@ impl fmt::Display for Time {
 
 impl From<DateTime<Utc>> for Time {
     fn from(time: DateTime<Utc>) -> Self {
-        Self(time.to_rfc3339_opts(SecondsFormat::Secs, true))
+        Self(rfc3339(time))
     }
 }
 

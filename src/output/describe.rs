@@ -1,6 +1,6 @@
 //! Everything about a node's lock on one page, as `kubectl describe` prints it.
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Utc};
 use maintenance_lease::protocol::{Instant, Now, State};
 use maintenance_lease::{NodeLease, NodeLookup, Waiter};
 use pod_safety::words::age;
@@ -14,7 +14,7 @@ use crate::words::holder_name::of_node;
 use crate::words::next_steps::{self, Reader};
 use crate::words::node_keys;
 use crate::words::state::{ShownState, flag_words};
-use crate::words::time::remaining;
+use crate::words::time::{remaining, rfc3339};
 use crate::words::{activity, machine, waiting};
 
 /// A part of the page: a headline, and keys with their values. A value may have several lines.
@@ -191,8 +191,5 @@ fn past(instant: Instant, now: Now) -> String {
 }
 
 fn date(instant: Instant) -> String {
-    let time = instant.to_chrono();
-    time.map_or_else(unreadable, |time| {
-        time.to_rfc3339_opts(SecondsFormat::Secs, true)
-    })
+    instant.to_chrono().map_or_else(unreadable, rfc3339)
 }

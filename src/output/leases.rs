@@ -17,6 +17,7 @@ use crate::text::escape;
 use crate::words::cells::{none, text, time_left, unknown};
 use crate::words::holder_name::{named, of_node};
 use crate::words::state::ShownState;
+use crate::words::time::rfc3339;
 
 /// Which columns are shown.
 #[derive(Clone, Copy, Debug)]
@@ -104,9 +105,7 @@ fn person(any: &AnyLease) -> Option<String> {
 }
 
 fn date(time: Option<DateTime<Utc>>) -> String {
-    time.map_or_else(none, |time| {
-        time.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
-    })
+    time.map_or_else(none, rfc3339)
 }
 
 /// How long until it expires without a renewal, or how long ago it did. A hold may have no end.

@@ -21,7 +21,6 @@ pub(crate) mod print;
 pub(crate) mod reference;
 pub(crate) mod safety;
 pub(crate) mod schema;
-mod state;
 pub(crate) mod status;
 pub(crate) mod version;
 pub(crate) mod why;

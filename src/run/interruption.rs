@@ -132,7 +132,7 @@ impl Interruption {
         self.0.clone().await;
     }
 
-    /// Runs `work` until an interruption.
+    /// Runs `work` until an interruption. Work that is done counts, also if the interruption came in the same moment.
     ///
     /// # Errors
     /// Those of the work, and an interruption.
@@ -164,5 +164,24 @@ impl Interruption {
             result = work => result,
             () = last_chance => Err(Failure::Interrupted),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use super::*;
+
+    fn came() -> Interruption {
+        Interruption(ready(()).boxed_local().shared())
+    }
+
+    #[tokio::test]
+    async fn work_that_is_done_counts_in_spite_of_an_interruption() {
+        let done = came().or(ready(Ok(1))).await;
+        assert!(matches!(done, Ok(1)), "{done:?}");
+        let dropped = came().or(pending::<Result<(), _>>()).await;
+        assert!(matches!(dropped, Err(Failure::Interrupted)), "{dropped:?}");
     }
 }

@@ -4,16 +4,19 @@ use std::mem::{Discriminant, discriminant};
 use std::time::Duration;
 
 use maintenance_lease::protocol::{Instant, Refusal, State};
-use maintenance_lease::{Error, Refused};
+use maintenance_lease::{Error, NodeLease, Refused};
 
 use super::failure::timed_out_waiting;
 use super::hint_command::MANY;
+use super::holder_name::{self, behind};
 use super::lock::why;
 use super::refusal;
 use super::request::RequestContext;
 use super::time::clock;
 use super::verb::first;
-use crate::error::{Awaited, Failure, Obstacle, Verb};
+use crate::error::{Failure, Obstacle, Verb};
+use crate::holder::{HoldingCommand, person};
+use crate::lock_state::LockState;
 
 /// How many names are listed.
 const LISTED: usize = 5;
@@ -24,16 +27,19 @@ const MOST_ALONE: usize = 3;
 /// What the failures of a group have in common.
 #[derive(Debug, PartialEq, Eq)]
 enum Cause {
-    /// Who has the lock, and why; and how long the command waited.
+    /// Who has the lock, and whether a running command of theirs keeps it; and how long the command waited.
     Lock {
         waited: Duration,
         refusal: Refusal,
         state: Discriminant<State>,
-        holder: String,
-        reason: Option<String>,
+        person: String,
+        running: Option<HoldingCommand>,
     },
     /// The nodes did not reach the awaited state in this time.
-    State { waited: Duration, awaited: Awaited },
+    State {
+        waited: Duration,
+        awaited: LockState,
+    },
 }
 
 /// Failures with the same cause.
@@ -43,10 +49,23 @@ pub(crate) struct FailureGroup {
     nodes: Vec<String>,
     /// The messages about the first of these, as many as are reported one by one.
     messages: Vec<String>,
-    /// The refusal of the first of these, if they were refused.
-    refused: Option<Refused>,
-    /// When the last of their locks expires, if all do.
+    /// The locks of these, if they were refused.
+    locks: Option<Locks>,
+}
+
+/// The locks of a person on the nodes of a group.
+#[derive(Debug)]
+struct Locks {
+    /// The refusal of the first node.
+    first: Refused,
+    /// Their holder, if all have the same; the name of the person otherwise.
+    holder: String,
+    is_same_holder: bool,
+    /// Their reason and ticket, if all have the same.
+    why: Option<String>,
+    /// When the last of them expires, if all do.
     end: Option<Instant>,
+    running: Option<HoldingCommand>,
 }
 
 /// The groups of a command.
@@ -74,23 +93,24 @@ impl FailureGroups {
         message: &str,
         request: RequestContext<'_>,
     ) -> bool {
-        let Some((node, refused, cause)) = cause(failure, request) else {
+        let Some((node, locks, cause)) = cause(failure, request) else {
             return false;
         };
-        let end = refused.and_then(end_of);
         let known = self.0.iter().position(|group| group.cause == cause);
         let group = known.unwrap_or_else(|| {
             self.0.push(FailureGroup {
                 cause,
                 nodes: Vec::new(),
                 messages: Vec::new(),
-                refused: refused.cloned(),
-                end,
+                locks: None,
             });
             self.0.len() - 1
         });
         let group = &mut self.0[group];
-        group.end = group.end.zip(end).map(|(one, other)| one.max(other));
+        match (&mut group.locks, locks) {
+            (Some(known), Some(locks)) => known.add(&locks),
+            (known, locks) => *known = locks,
+        }
         group.nodes.push(node.to_owned());
         if group.messages.len() < MOST_ALONE {
             group.messages.push(message.to_owned());
@@ -147,7 +167,7 @@ impl HintGroups {
 #[derive(Debug)]
 enum HintSource {
     Refused { refused: Box<Refused>, waited: bool },
-    Awaited(Awaited),
+    Awaited(LockState),
 }
 
 impl HintSource {
@@ -189,21 +209,15 @@ impl FailureGroup {
         if count <= MOST_ALONE {
             return self.messages;
         }
-        let failed = match (&self.cause, &self.refused) {
-            (Cause::Lock { waited, reason, .. }, Some(refused)) => {
-                let until = self.end.map(|end| {
-                    let end = clock(end, request.now.latest);
-                    format!(" (until {end} at the latest)")
-                });
-                let reason = reason.as_ref().and(refused.lease.as_ref());
-                let reason = reason.map(why).unwrap_or_default();
-                let about = format!("{reason}{}", until.unwrap_or_default());
+        let failed = match (&self.cause, &self.locks) {
+            (Cause::Lock { waited, .. }, Some(locks)) => {
                 let failed = match (waited.is_zero(), request.verb) {
                     (true, verb) => verb.failed_many(count),
                     (_, Verb::Wait) => format!("{} to be free", many_timed_out(*waited, count)),
                     _ => many_timed_out(*waited, count),
                 };
-                let cause = refusal::cause_with(refused, &about, request);
+                let about = locks.about(request);
+                let cause = refusal::cause_with(&locks.first, &locks.holder, &about, request);
                 format!("{failed}: {cause}")
             }
             (&Cause::State { waited, awaited }, _) if waited.is_zero() => {
@@ -218,15 +232,65 @@ impl FailureGroup {
     }
 }
 
+impl Locks {
+    /// The lock of one node; `None` if it has no holder.
+    fn of(refused: &Refused) -> Option<Self> {
+        let lease = refused.lease.as_ref()?;
+        Some(Self {
+            first: refused.clone(),
+            holder: holder_name::person(lease),
+            is_same_holder: true,
+            why: Some(why(lease)),
+            end: end_of(refused),
+            running: HoldingCommand::of(lease.holder()?).map(|(running, _)| running),
+        })
+    }
+
+    /// Adds the lock of another node.
+    fn add(&mut self, other: &Self) {
+        if self.holder != other.holder {
+            let holder = self.first.lease.as_ref().and_then(NodeLease::holder);
+            self.holder = behind(holder.unwrap_or_default());
+            self.is_same_holder = false;
+        }
+        if self.why != other.why {
+            self.why = None;
+        }
+        self.end = self.end.zip(other.end).map(|(one, other)| one.max(other));
+    }
+
+    /// Why and until when the nodes are locked.
+    fn about(&self, request: RequestContext<'_>) -> String {
+        let until = self
+            .end
+            .map(|end| match (self.running, self.is_same_holder) {
+                (Some(HoldingCommand::With), true) => "renewed while its command runs".to_owned(),
+                (Some(HoldingCommand::With), false) => {
+                    "renewed while their commands run".to_owned()
+                }
+                _ => format!("until {} at the latest", clock(end, request.now.latest)),
+            });
+        let (why, differs) = match &self.why {
+            Some(why) => (why.as_str(), None),
+            None => ("", Some("different reasons".to_owned())),
+        };
+        let about: Vec<String> = differs.into_iter().chain(until).collect();
+        match about.is_empty() {
+            true => why.to_owned(),
+            false => format!("{why} ({})", about.join(", ")),
+        }
+    }
+}
+
 fn many_timed_out(waited: Duration, nodes: usize) -> String {
     timed_out_waiting(waited, &format!("{nodes} nodes"))
 }
 
-/// The node, the refusal and the cause of `failure`; `None` if it is always reported by itself.
+/// The node, its lock and the cause of `failure`; `None` if it is always reported by itself.
 fn cause<'f>(
     failure: &'f Failure,
     request: RequestContext<'_>,
-) -> Option<(&'f str, Option<&'f Refused>, Cause)> {
+) -> Option<(&'f str, Option<Locks>, Cause)> {
     let (waited, refused) = match failure {
         Failure::Lock(Error::Refused(refused)) => (Duration::ZERO, refused),
         Failure::TimedOut {
@@ -247,15 +311,16 @@ fn cause<'f>(
     if refusal::fenced::hold(refused, request).is_some() {
         return None;
     }
-    let lease = refused.lease.as_ref()?;
+    let locks = Locks::of(refused)?;
+    let holder = refused.lease.as_ref().and_then(NodeLease::holder)?;
     let cause = Cause::Lock {
         waited,
         refusal: refused.refusal,
         state: discriminant(&refused.state),
-        holder: lease.holder()?.to_owned(),
-        reason: lease.reason().map(ToOwned::to_owned),
+        person: person(holder).to_owned(),
+        running: locks.running,
     };
-    Some((&refused.node, Some(refused), cause))
+    Some((&refused.node, Some(locks), cause))
 }
 
 /// When the lock of a refusal expires, if it does.

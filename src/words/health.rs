@@ -186,7 +186,7 @@ mod tests {
                 "OutOfService, kubelet alive (taint set by alice\\u{1b}@bastion),SchedulingDisabled",
             ),
         ] {
-            let status = status(&row(words), health.as_ref(), Now::at(NOW));
+            let status = status(&row(words), health.as_ref(), false, Now::at(NOW));
             assert_eq!(status, expected);
         }
     }

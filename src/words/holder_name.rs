@@ -3,7 +3,7 @@
 use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::identity;
 
-use crate::holder::{HolderSource, HoldingCommand};
+use crate::holder::{self, HolderSource, HoldingCommand};
 use crate::text::escape;
 
 /// Where the caller's identity comes from, and how to choose another.
@@ -36,6 +36,11 @@ pub(crate) fn brief(holder: &str) -> String {
         Some((running, whose)) => format!("{}/{}", of_node(whose), running.name()),
         None => of_node(holder),
     }
+}
+
+/// The person behind a holder name, also if it is of a running command.
+pub(crate) fn behind(holder: &str) -> String {
+    named(holder::person(holder))
 }
 
 /// A holder unchanged, whatever other tools wrote.

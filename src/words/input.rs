@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use chrono::SecondsFormat;
 use pod_safety::words::age;
 
 use super::hint_command::{NO_PROOF, NODE_KINDS, Program};
-use super::time::length;
+use super::time::{length, rfc3339};
 use crate::error::{InputError, Verb};
 use crate::text::{for_shell, shown};
 
@@ -98,7 +97,7 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
             "use a time within the next hour",
         ),
         InputError::FarUntil { time } => {
-            let time = time.to_rfc3339_opts(SecondsFormat::Secs, true);
+            let time = rfc3339(*time);
             both(
                 format!("--until is more than 1h from now ({time}): a lock lasts at most 1h"),
                 hold_instead(program, &time),

@@ -3,12 +3,12 @@
 use std::fmt;
 
 use maintenance_lease::protocol::{Now, Refusal, State, identity};
-use maintenance_lease::{Blocked, NodeLease, Refused, Subject};
+use maintenance_lease::{Blocked, NodeLease, Refused};
 
 use super::holder_name::person;
 use super::lock::about;
 use super::waiting::{self, SetWait};
-use crate::error::Awaited;
+use crate::lock_state::LockState;
 
 /// The most nodes that are listed one by one.
 const MOST: usize = 10;
@@ -59,7 +59,7 @@ pub(crate) fn without_lock_id(lease: &NodeLease) -> String {
 }
 
 /// As in "waiting for it to be free".
-impl fmt::Display for Awaited {
+impl fmt::Display for LockState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Free => "free",
@@ -102,7 +102,7 @@ pub(crate) struct AwaitedNodes<'a> {
     pub(crate) nodes: Vec<(&'a str, Option<&'a NodeLease>)>,
     /// How many there were.
     pub(crate) all: usize,
-    pub(crate) awaited: Awaited,
+    pub(crate) awaited: LockState,
     /// Who waits.
     pub(crate) caller: &'a str,
 }
@@ -132,19 +132,15 @@ impl AwaitedNodes<'_> {
         )
     }
 
-    /// The same in one line.
-    pub(crate) fn short(&self, now: Now) -> String {
-        match self.nodes[..] {
-            [(node, Some(lease))]
-                if self.awaited == Awaited::Free && lease.state(now) != State::Free =>
-            {
-                waiting::short(
-                    &blocked(node, lease, now),
-                    SetWait { taken: 0, all: 1 },
-                    now,
-                )
+    /// The same in one line. `refused` tells why an acquisition of the only node would be refused.
+    pub(crate) fn short(&self, refused: Option<Refused>, now: Now) -> String {
+        match (&self.nodes[..], refused) {
+            (&[(_, lease)], Some(refused)) if ends_without_acquire(refused.refusal) => {
+                let earliest = lease.and_then(NodeLease::takeover);
+                let blocked = Blocked { refused, earliest };
+                waiting::short(&blocked, SetWait { taken: 0, all: 1 }, now)
             }
-            [(node, lease)] => self.line_of(node, lease, now),
+            (&[(node, lease)], _) => self.line_of(node, lease, now),
             _ => {
                 let names: Vec<&str> = self.nodes.iter().map(|(node, _)| *node).collect();
                 format!("{}: {}", self.count(), names.join(", "))
@@ -153,20 +149,14 @@ impl AwaitedNodes<'_> {
     }
 }
 
-fn blocked(node: &str, lease: &NodeLease, now: Now) -> Blocked {
-    let state = lease.state(now);
-    let refusal = match state {
-        State::AdminHold => Refusal::AdminHold,
-        _ => Refusal::Held,
-    };
-    Blocked {
-        refused: Refused {
-            subject: Subject::Node,
-            node: node.to_owned(),
-            refusal,
-            lease: Some(lease.clone()),
-            state,
-        },
-        earliest: lease.takeover(),
-    }
+/// Whether time or somebody else ends what `refusal` is for, so that a wait can say when the node is free.
+fn ends_without_acquire(refusal: Refusal) -> bool {
+    matches!(
+        refusal,
+        Refusal::Held
+            | Refusal::HeldByCaller
+            | Refusal::AdminHold
+            | Refusal::OwnHold
+            | Refusal::Deleting
+    )
 }

@@ -9,13 +9,14 @@ use maintenance_lease::protocol::{
 };
 use maintenance_lease::{NAMESPACE, NodeLease, Refused};
 
-use super::holder_name::{named, person};
+use super::holder_name::{behind, named, person};
 use super::lock::{about, why};
 use super::request::RequestContext;
 use super::state::node_problem;
 use super::time::{clock, length, remaining};
-use crate::error::{Awaited, Verb};
+use crate::error::Verb;
 use crate::holder::HoldingCommand;
+use crate::lock_state::LockState;
 use crate::text::{escape, for_shell};
 use crate::words::hint_command::{MANY, NO_REASON, Program};
 
@@ -41,15 +42,20 @@ pub(crate) fn cause(refused: &Refused, request: RequestContext<'_>) -> String {
         .as_ref()
         .map(|lease| about(lease, refused.state, request.now))
         .unwrap_or_default();
-    cause_with(refused, &about, request)
-}
-
-/// The same, with the reason and times in `about`.
-pub(super) fn cause_with(refused: &Refused, about: &str, request: RequestContext<'_>) -> String {
     let holder = refused
         .lease
         .as_ref()
         .map_or_else(|| "nobody".to_owned(), person);
+    cause_with(refused, &holder, &about, request)
+}
+
+/// The same, with the reason and times in `about`.
+pub(super) fn cause_with(
+    refused: &Refused,
+    holder: &str,
+    about: &str,
+    request: RequestContext<'_>,
+) -> String {
     let caller = escape(request.caller);
     match refused.refusal {
         Refusal::Held => format!("locked by {holder}{about}"),
@@ -129,7 +135,7 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
     let it = if nodes.len() == 1 { "it" } else { "them" };
     let lease = refused.lease.as_ref();
     let holder = lease.and_then(NodeLease::holder);
-    let whom = lease.map_or_else(|| "the holder".to_owned(), person);
+    let whom = holder.map_or_else(|| "the holder".to_owned(), behind);
     let why = match verb {
         Verb::Release | Verb::Renew => program.why(),
         _ => NO_REASON,
@@ -245,7 +251,9 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
             )
         }
         (Refusal::Held | Refusal::NotHolder, _) => match refused.state {
-            State::Held { .. } if verb == Verb::Wait => wait_longer(Awaited::Free, nodes, program),
+            State::Held { .. } if verb == Verb::Wait => {
+                wait_longer(LockState::Free, nodes, program)
+            }
             State::Held { .. } => {
                 let how = match request.waited {
                     true => "wait without a limit".to_owned(),
@@ -320,13 +328,13 @@ pub(super) fn hint(refused: &Refused, nodes: &[String], request: RequestContext<
 }
 
 /// How to wait for `nodes` once more, after a wait that timed out.
-pub(super) fn wait_longer(awaited: Awaited, nodes: &[String], program: &Program) -> String {
+pub(super) fn wait_longer(awaited: LockState, nodes: &[String], program: &Program) -> String {
     let named = program.narrowed(nodes);
     let condition = match awaited {
-        Awaited::Free => "",
-        Awaited::Locked => " --for=locked",
-        Awaited::Expired => " --for=expired",
-        Awaited::OnHold => " --for=on-hold",
+        LockState::Free => "",
+        LockState::Locked => " --for=locked",
+        LockState::Expired => " --for=expired",
+        LockState::OnHold => " --for=on-hold",
     };
     let nodes = named.nodes(MANY);
     format!(

@@ -1,6 +1,6 @@
 //! Times and durations in words.
 
-use chrono::{Local, TimeZone, Utc};
+use chrono::{DateTime, Local, SecondsFormat, TimeZone, Utc};
 use maintenance_lease::protocol::{Instant, Span};
 use pod_safety::words::age;
 
@@ -37,6 +37,11 @@ pub(crate) fn remaining(length: Span) -> String {
         micros if micros == HOUR || micros == 2 * HOUR => format!("{}h", micros / HOUR),
         micros => age(Span::micros(micros)),
     }
+}
+
+/// A point in time as kubectl prints it: `2026-11-22T18:00:00Z`.
+pub(crate) fn rfc3339(time: DateTime<Utc>) -> String {
+    time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
 /// A point in time in the local zone: the time of day, with the date if it is not the day of `now`.

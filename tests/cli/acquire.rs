@@ -6,7 +6,7 @@ use control_plane::Rule;
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::support::{Cluster, Run, ago, holder_of, on_both, on_one, on_real, requests};
+use crate::support::{Cluster, Run, ago, holder_of, in_memory, on_both, on_one, on_real, requests};
 
 #[test]
 fn a_free_node_is_acquired_and_the_next_caller_sees_all_details() {
@@ -773,5 +773,56 @@ fn many_nodes_of_one_holder_take_one_line() {
         1 of 9 nodes free; not released: worker-1, worker-2, worker-3, worker-4, worker-5, worker-6, worker-7, worker-8
         -- exit code 3
         "#);
+    });
+}
+
+/// Locks nodes as bob, each with its own flags.
+fn locked_by_bob(cluster: &Cluster, flags: impl Fn(usize) -> [String; 2]) -> Vec<String> {
+    let nodes = (1..=6).map(|number| {
+        let node = cluster.node(&format!("worker-{number}"));
+        let bob = cluster.maint(["acquire", &node]).holder("bob@laptop");
+        bob.args(flags(number)).succeeds();
+        node
+    });
+    nodes.collect()
+}
+
+#[test]
+fn nodes_that_one_person_locked_for_different_reasons_take_one_line() {
+    in_memory("acquire-group-reasons", |cluster| {
+        let reason = |number| ["-m".to_owned(), format!("disk {number}")];
+        let nodes = locked_by_bob(cluster, reason);
+        assert_snapshot!(cluster.maint(["acquire"]).args(&nodes).run(), @"
+        $ kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6
+        -- stderr
+        error: cannot acquire 6 nodes: locked by bob@laptop (different reasons, until [time] at the latest): worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more
+        hint: wait for them with `kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 --wait`
+        none of the 6 nodes was acquired
+        -- exit code 3
+        ");
+    });
+}
+
+#[test]
+fn nodes_that_commands_of_one_person_hold_take_one_line() {
+    in_memory("acquire-group-with", |cluster| {
+        let with = |number| format!("bob@laptop/with-{number}-abcdef");
+        let nodes = locked_by_bob(cluster, |number| ["--holder".to_owned(), with(number)]);
+        assert_snapshot!(cluster.maint(["acquire"]).args(&nodes).run(), @"
+        $ kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6
+        -- stderr
+        error: cannot acquire 6 nodes: locked by bob@laptop (renewed while their commands run): worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more
+        hint: wait for them with `kubectl maint acquire worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 --wait`
+        none of the 6 nodes was acquired
+        -- exit code 3
+        ");
+        assert_snapshot!(cluster.maint(["release"]).args(&nodes).run(), @"
+        $ kubectl maint release worker-1 worker-2 worker-3 worker-4 worker-5 worker-6
+        -- stderr
+        error: cannot release 6 nodes: locked by bob@laptop (renewed while their commands run); you are alice@bastion: worker-1, worker-2, worker-3, worker-4, worker-5 and 1 more
+        hint: ask bob@laptop to release them, or take them over with `kubectl maint release worker-1 worker-2 worker-3 worker-4 worker-5 worker-6 --force -m WHY`
+        none of the 6 nodes was released
+        -- exit code 3
+        ");
     });
 }

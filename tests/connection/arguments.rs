@@ -25,6 +25,24 @@ fn verbosity_is_typed_as_for_kubectl() {
     }
 }
 
+/// The last of several levels counts, on whichever side of the verb they are.
+#[test]
+fn last_verbosity_counts() {
+    let server = Server::plain("");
+    let address = server.address.to_string();
+    for words in [
+        &["version", "-v6", "-v", "8"][..],
+        &["-v6", "version", "-v", "8"],
+        &["-v6", "-v", "8", "version"],
+    ] {
+        let run = Maint::line(words).args(["-s", &address]).succeeds();
+        assert!(
+            run.stderr.contains("\"Response Body\""),
+            "{words:?}: {run:?}"
+        );
+    }
+}
+
 /// A bad time limit is refused in kubectl's words, as a usage error.
 #[test]
 fn bad_request_timeout_is_a_usage_error() {

@@ -1,6 +1,6 @@
 //! Who one is: certificates, tokens, plugins.
 
-use control_plane::shared;
+use control_plane::{Authority, Identity, shared};
 
 use crate::support::kubeconfig::{Kubeconfig, real_cluster};
 use crate::support::maint::Maint;
@@ -38,6 +38,32 @@ fn client_certificate_says_who_one_is() {
         ])
         .kubeconfig(&ann.path())
         .meets_refusal_as("ben");
+}
+
+/// kubectl shows client certificates of X.509 version 1 too, which kube refuses to read.
+#[test]
+fn client_certificate_of_version_1_is_shown() {
+    let client = Identity {
+        cert_pem: include_str!("../../crates/connect/testdata/version-1.crt").to_owned(),
+        key_pem: include_str!("../../crates/connect/testdata/version-1.key").to_owned(),
+    };
+    let authority = Authority::new("test").unwrap();
+    let server = Server::tls_for(&client, &authority.server(&["127.0.0.1"]).unwrap());
+    let cluster = format!(
+        "{{server: \"https://{}\", certificate-authority: ca.crt}}",
+        server.address
+    );
+    let user = "{client-certificate: user.crt, client-key: user.key}";
+    let certified = Kubeconfig::new(&cluster, user);
+    certified.write("user.crt", &client.cert_pem);
+    certified.write("user.key", &client.key_pem);
+    let anonymous = Kubeconfig::new(&cluster, "{}");
+    for config in [&certified, &anonymous] {
+        config.write("ca.crt", &authority.pem());
+    }
+    Maint::version().kubeconfig(&certified.path()).succeeds();
+    let refused = Maint::version().kubeconfig(&anonymous.path()).run();
+    assert_eq!(refused.code, 1, "{refused:?}");
 }
 
 /// What is missing for a client certificate is named.

@@ -18,7 +18,7 @@ const LAYERS: [&[&str]; 11] = [
     &["output"],
     &["words"],
     &["exit"],
-    &["error", "findings", "holder"],
+    &["error", "findings", "holder", "lock_state"],
     &["signals", "text", "platform"],
 ];
 

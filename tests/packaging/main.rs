@@ -6,6 +6,7 @@ mod layers;
 mod links;
 #[path = "../support/namespace.rs"]
 mod namespace;
+mod readme;
 mod released_schema;
 mod rights;
 mod sentences;

@@ -228,17 +228,10 @@ mod tests {
     use super::*;
 
     /// Made by `openssl x509 -req` without extensions.
-    const VERSION_1: &str = "\
------BEGIN CERTIFICATE-----
-MIIBJDCBygIBATAKBggqhkjOPQQDAjANMQswCQYDVQQDDAJjYTAgFw0yNjExMjIx
-NDU3MDFaGA8yMTI2MTAyOTE0NTcwMVowLTEXMBUGA1UECgwOc3lzdGVtOm1hc3Rl
-cnMxEjAQBgNVBAMMCW9sZC1hZG1pbjBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IA
-BD0jF71/tgc8OPCq5LtrE/5EBB4Fg1EaWBXnU8yxh0Dlev9TIWq9iV5BceI+wMsN
-49spNbxp5fzxt/iqrHY2GGQwCgYIKoZIzj0EAwIDSQAwRgIhAJgoB7fI1dWlTnKf
-9NLeJ5il5Jp3MzhnaDElhBlDDijaAiEAxQ6hCdJ1nNv+uxBxRg2+a1PWQeVKuhgr
-ESw2lge+jYo=
------END CERTIFICATE-----
-";
+    const VERSION_1: [&[u8]; 2] = [
+        include_bytes!("../testdata/version-1.crt"),
+        include_bytes!("../testdata/version-1.key"),
+    ];
 
     fn key() -> String {
         rcgen::KeyPair::generate().unwrap().serialize_pem()
@@ -247,7 +240,8 @@ ESw2lge+jYo=
     #[test]
     fn a_certificate_of_version_1_is_shown() {
         let identity = Identity::default();
-        let replaced = identity.replace(VERSION_1.as_bytes(), key().as_bytes());
+        let [certificate, key] = VERSION_1;
+        let replaced = identity.replace(certificate, key);
         assert_eq!(replaced, Ok(()));
         assert!(identity.has_certs());
     }

@@ -15,10 +15,10 @@ use crate::words::hint_command::NO_PROOF;
 /// fence proves that they are not, and then tells Kubernetes. The proof is either a HOOK that powers the
 /// node off (or cuts it off, with --isolated), or your word (--powered-off).
 ///
-/// On a terminal, you confirm by typing the name of the node. The node stays on hold until you unfence it.
-/// HOOK runs on this machine, without a shell. If it succeeds, this is recorded on the Node, which gets the
-/// taint node.kubernetes.io/out-of-service. Kubernetes then deletes the pods and detaches the volumes. If
-/// HOOK fails, the node is not fenced. After a crash, run the same command again.
+/// On a terminal, you confirm by typing the name of the node. HOOK runs on this machine, without a shell. If it
+/// fails, the node is not fenced. If it succeeds, the node gets the taint node.kubernetes.io/out-of-service:
+/// Kubernetes deletes the pods and detaches the volumes. The node stays on hold until you unfence it. After
+/// a crash, run it again.
 ///
 /// The command refuses (exit code 6) if the kubelet is alive, if too many nodes are unreachable, if another
 /// tool is repairing the node, or if nothing recreates some of its pods. docs/fencing.md explains the checks

@@ -53,7 +53,7 @@ impl FenceRun<'_> {
             None => {
                 let taint = &observed.evidence.state.out_of_service;
                 let reading = target.reader.blocked_replacements(pods, taint, observed.at);
-                target.or_interrupted(async { Ok(reading.await) }).await?
+                target.interrupt.or(async { Ok(reading.await) }).await?
             }
         };
         let mut there = blocked.clone();

@@ -63,7 +63,7 @@ impl FenceRun<'_> {
         }
         let outcomes = outcomes(&target.reader, &removed, rest, pending());
         let outcomes = show_elapsed(terminal, WAITING_FOR_REPLACEMENTS, outcomes);
-        let outcomes = target.or_interrupted(async { Ok(outcomes.await) }).await?;
+        let outcomes = target.interrupt.or(async { Ok(outcomes.await) }).await?;
         let pods: Vec<(Removed, Outcome)> = removed.into_iter().zip(outcomes).collect();
         let now = target.now();
         let outcome = self.outcome.take();

@@ -172,7 +172,7 @@ impl FenceRun<'_> {
         let evidence = FencingEvidence {
             state: observed.evidence.state.clone(),
             machine: observed.evidence.machine(),
-            zone: target.or_interrupted(reading).await?,
+            zone: target.interrupt.or(reading).await?,
             remediation: observed.evidence.remediation.clone(),
             lock: target.lock(observed.lease.as_ref()),
             is_lost: self.has_lost_lock(observed),

@@ -475,7 +475,7 @@ impl FenceRun<'_> {
         let reading = async { Ok(target.session.locks.get(&target.node).await?) };
         let (Lock::Callers, Ok(Some(lease))) = (
             target.lock(first.lease.as_ref()),
-            target.or_interrupted(reading).await,
+            target.interrupt.or(reading).await,
         ) else {
             return;
         };

@@ -17,9 +17,9 @@ use crate::error::InvalidValue;
 /// Check the risks, then force-delete pods or a node
 ///
 /// A forced deletion tells Kubernetes that the processes of a pod or node will never run again. Nothing
-/// checks that this is true. This command checks what can be known and prints what it found, the worst
-/// first. It deletes only if you accept the risks: on a terminal it asks, and in scripts it needs --accept-risk
-/// (else exit code 6).
+/// checks that this is true. This command checks what can be known and prints it, the worst first. It
+/// deletes only if you accept the risks: on a terminal it asks, and in scripts it needs --accept-risk (else
+/// exit code 6).
 ///
 /// A finding is a BLOCKER (only --override lets you continue), a RISK (accept it to continue) or info. What
 /// could not be checked is the risk `unread`. The report ends with the command to run next. That command

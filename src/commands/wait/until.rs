@@ -5,15 +5,15 @@ use std::future::pending;
 use std::pin::pin;
 use std::time::Duration;
 
-use clap::ValueEnum;
 use futures::future::OptionFuture;
 use maintenance_lease::protocol::{Now, State};
 use maintenance_lease::{
-    Acquire, Error, Followed, Follower, Maintenance, NodeAndLease, NodeLookup,
+    Acquire, Error, Followed, Follower, Maintenance, NodeAndLease, NodeLookup, Refused,
 };
 use tokio::time::Instant;
 
-use crate::error::{Awaited, Failure, Obstacle, Verb};
+use crate::error::{Failure, Obstacle, Verb};
+use crate::lock_state::LockState;
 use crate::output::error_code::ErrorCode;
 use crate::output::format::Format;
 use crate::output::item::Item;
@@ -31,52 +31,11 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// How often the line on a terminal is updated.
 const TICK: Duration = Duration::from_secs(1);
 
-/// What is waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Condition {
-    /// Free or Expired: nobody has the lock
-    #[value(alias = "unlocked")]
-    Free,
-    /// Locked: somebody holds the lock
-    #[value(alias = "held")]
-    Locked,
-    /// Expired: the lock ended without a release
-    Expired,
-    /// OnHold: somebody has the node on hold
-    #[value(aliases = ["hold", "onhold"])]
-    OnHold,
-}
-
-impl Condition {
-    fn awaited(self) -> Awaited {
-        match self {
-            Self::Free => Awaited::Free,
-            Self::Locked => Awaited::Locked,
-            Self::Expired => Awaited::Expired,
-            Self::OnHold => Awaited::OnHold,
-        }
-    }
-
-    /// Whether the node is in this state.
-    fn is_met(self, seen: &NodeAndLease, locks: &Maintenance, now: Now) -> bool {
-        let state = seen
-            .lease
-            .as_ref()
-            .map_or(State::Free, |lease| lease.state(now));
-        match self {
-            Self::Free => locks.check_acquire(seen, &Acquire::new()).is_ok(),
-            Self::Locked => matches!(state, State::Held { .. }),
-            Self::Expired => matches!(state, State::Expired { .. }),
-            Self::OnHold => state == State::AdminHold,
-        }
-    }
-}
-
 /// A wait in progress.
 pub(super) struct Wait<'a> {
     session: &'a Session<'a>,
     problems: &'a Problems<'a>,
-    condition: Condition,
+    condition: LockState,
     format: Format,
     /// The nodes that have not reached the state yet.
     pending: BTreeMap<String, NodeAndLease>,
@@ -93,7 +52,7 @@ impl<'a> Wait<'a> {
     pub(super) fn new(
         session: &'a Session<'a>,
         problems: &'a Problems<'a>,
-        condition: Condition,
+        condition: LockState,
         format: Format,
         targets: Vec<Target>,
     ) -> Self {
@@ -200,7 +159,7 @@ impl<'a> Wait<'a> {
                 items.push(Item::skipped(node, error));
                 return false;
             }
-            let met = condition.is_met(seen, &session.locks, now);
+            let met = has_reached(seen, *condition, &session.locks, now);
             if met {
                 items.push(Item::new(node, lease, &seen.row, now));
                 if format.is_for_people() {
@@ -221,7 +180,7 @@ impl<'a> Wait<'a> {
                 .map(|(node, seen)| (node.as_str(), seen.lease.as_ref()))
                 .collect(),
             all: self.all,
-            awaited: self.condition.awaited(),
+            awaited: self.condition,
             caller: self.session.locks.identity(),
         };
         let terminal = self.session.terminal;
@@ -240,7 +199,11 @@ impl<'a> Wait<'a> {
             }
         }
         if terminal.shows_live() {
-            terminal.live(pending.short(now));
+            let refused = match self.pending.len() {
+                1 => self.pending.values().find_map(|seen| self.refusal(seen)),
+                _ => None,
+            };
+            terminal.live(pending.short(refused.map(|refused| *refused), now));
         }
     }
 
@@ -290,17 +253,33 @@ impl<'a> Wait<'a> {
         }
     }
 
+    /// Why an acquisition would be refused, if the node is to be free.
+    fn refusal(&self, seen: &NodeAndLease) -> Option<Box<Refused>> {
+        match self.session.locks.check_acquire(seen, &Acquire::new()) {
+            Err(Error::Refused(refused)) if self.condition == LockState::Free => Some(refused),
+            _ => None,
+        }
+    }
+
     /// The obstacle for `node`.
     fn obstacle(&self, seen: &NodeAndLease) -> Obstacle {
-        let free = self.condition == Condition::Free;
-        match self.session.locks.check_acquire(seen, &Acquire::new()) {
-            Err(Error::Refused(refused)) if free => Obstacle::Refused(refused),
-            _ => Obstacle::State {
+        match self.refusal(seen) {
+            Some(refused) => Obstacle::Refused(refused),
+            None => Obstacle::State {
                 lease: seen.lease.clone().map(Box::new),
                 now: self.now(),
-                awaited: self.condition.awaited(),
+                awaited: self.condition,
             },
         }
+    }
+}
+
+/// Whether the node is in `state`. A lock that anybody may take counts as free.
+fn has_reached(seen: &NodeAndLease, state: LockState, locks: &Maintenance, now: Now) -> bool {
+    let lease = seen.lease.as_ref();
+    match state {
+        LockState::Free => locks.check_acquire(seen, &Acquire::new()).is_ok(),
+        state => state == lease.map_or(State::Free, |lease| lease.state(now)).into(),
     }
 }
 

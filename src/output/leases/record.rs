@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::entry::Entry;
+use crate::lock_state::LockState;
 use crate::output::data::{self, ApiVersion, List, Term, Time, kind};
-use crate::output::state::LockState;
 use crate::words::leases::purpose_word;
 
 /// The Leases of a namespace or cluster.

@@ -13,6 +13,7 @@ use crate::words::cells::{last_reason, left, none, reason_and_ticket, text, unkn
 use crate::words::health;
 use crate::words::holder_name::{brief, of_node};
 use crate::words::state::ShownState;
+use crate::words::time::rfc3339;
 use crate::words::{activity, machine};
 
 /// A column.
@@ -261,8 +262,6 @@ impl Table {
 fn date(lease: Option<&NodeLease>, time: impl Fn(&NodeLease) -> Option<DateTime<Utc>>) -> String {
     match lease {
         None => none(),
-        Some(lease) => time(lease).map_or_else(unknown, |time| {
-            time.to_rfc3339_opts(chrono::SecondsFormat::Secs, true)
-        }),
+        Some(lease) => time(lease).map_or_else(unknown, rfc3339),
     }
 }

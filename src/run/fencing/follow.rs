@@ -26,7 +26,7 @@ impl FencingTarget<'_> {
         let mut is_unheard = false;
         let mut reported = Remains::default();
         loop {
-            let looking = async || self.or_interrupted(self.remains(taint)).await;
+            let looking = async || self.interrupt.or(self.remains(taint)).await;
             let (remains, unheard) = timeout.read(self, looking).await?;
             if let Some(why) = unheard
                 && !is_unheard

@@ -113,7 +113,7 @@ impl<'a> Hook<'a> {
                 return Ok(None);
             }
         }
-        if target.is_interrupted() {
+        if target.interrupt.has_come() {
             return Err(Failure::Interrupted);
         }
         let command = supervisor::Command::new(self.args.hook.clone());
@@ -122,7 +122,7 @@ impl<'a> Hook<'a> {
         let ended = run(terminal, command, begun, self.args.hook_timeout).await?;
         let node = target.node.clone();
         let has_output = !ended.output.is_empty();
-        if target.is_interrupted() || ended.is_interrupted {
+        if target.interrupt.has_come() || ended.is_interrupted {
             return Err(HookError::Interrupted { node, has_output }.into());
         }
         match ended.failed {
@@ -154,7 +154,7 @@ impl<'a> Hook<'a> {
             return;
         }
         let target = self.target;
-        if let Err(failure) = target.with_grace(self.clear(&self.id)).await {
+        if let Err(failure) = target.interrupt.with_grace(self.clear(&self.id)).await {
             let terminal = target.session.terminal;
             terminal.warn(hook_stays(&target.node, &self.id, &failure));
         }
@@ -167,7 +167,12 @@ impl<'a> Hook<'a> {
     pub(crate) async fn clear_other(&self, observed: &Observed) -> Result<(), Failure> {
         self.check_alone(observed)?;
         match observed.evidence.attempt() {
-            Some(other) => self.target.with_grace(self.clear(&other.id)).await,
+            Some(other) => {
+                self.target
+                    .interrupt
+                    .with_grace(self.clear(&other.id))
+                    .await
+            }
             None => Ok(()),
         }
     }

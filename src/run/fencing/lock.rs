@@ -55,7 +55,8 @@ impl FencingTarget<'_> {
         let locks = self.session.locks.in_dry_run();
         let options = hold_options(reason, ticket);
         let holding = locks.hold_seen(&self.node, &options, None, None);
-        self.or_interrupted(async { Ok(holding.await.map(drop)?) })
+        self.interrupt
+            .or(async { Ok(holding.await.map(drop)?) })
             .await
     }
 
@@ -102,7 +103,9 @@ impl FencingTarget<'_> {
             ..Protection::LABEL
         };
         let labeling = self.session.set_held_label(hold, &wanted);
-        self.with_grace(async { Ok(labeling.await) }).await?;
+        self.interrupt
+            .with_grace(async { Ok(labeling.await) })
+            .await?;
         Ok(())
     }
 
@@ -114,7 +117,9 @@ impl FencingTarget<'_> {
     pub(crate) async fn unhold(&self, lease: &NodeLease) -> Result<(), Failure> {
         if !self.is_dry_run() {
             let removing = self.session.remove_held_label(&self.node, Some(lease));
-            self.with_grace(async { Ok(removing.await?) }).await?;
+            self.interrupt
+                .with_grace(async { Ok(removing.await?) })
+                .await?;
         }
         let locks = &self.session.locks;
         let change = self
@@ -136,7 +141,9 @@ impl FencingTarget<'_> {
             true => Ok(()),
             false => {
                 let removing = self.session.remove_held_label(&self.node, None);
-                self.with_grace(async { Ok(removing.await?) }).await
+                self.interrupt
+                    .with_grace(async { Ok(removing.await?) })
+                    .await
             }
         }
     }
@@ -166,7 +173,7 @@ impl FencingTarget<'_> {
         &self,
         write: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Failure> {
-        let written = self.with_grace(async { Ok(write.await?) }).await;
+        let written = self.interrupt.with_grace(async { Ok(write.await?) }).await;
         match written {
             Err(Failure::Interrupted) if self.session.locks.has_open_write(&self.node) => {
                 Err(Failure::InterruptedWrite {
@@ -184,7 +191,11 @@ impl FencingTarget<'_> {
             return;
         }
         let marking = self.session.locks.mark_fenced(&self.node, fenced);
-        if let Err(failure) = self.with_grace(async { Ok(marking.await?) }).await {
+        if let Err(failure) = self
+            .interrupt
+            .with_grace(async { Ok(marking.await?) })
+            .await
+        {
             let terminal = self.session.terminal;
             terminal.warn(words::not_marked(&self.node, fenced, &failure));
         }

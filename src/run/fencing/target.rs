@@ -59,7 +59,7 @@ pub(crate) struct FencingTarget<'a> {
     pub(super) inherited: Option<&'a LockIds>,
     /// The value of `PATH`.
     pub(super) path: Option<&'a OsStr>,
-    interrupt: &'a Interruption,
+    pub(crate) interrupt: &'a Interruption,
     /// Whether the Node was read successfully.
     is_seen: Cell<bool>,
 }
@@ -224,7 +224,7 @@ impl FencingTarget<'_> {
                 lease,
             })
         };
-        self.or_interrupted(looking).await
+        self.interrupt.or(looking).await
     }
 
     /// Watches the heartbeat in `observed` for a change, if it is doubtful: a live kubelet may have a wrong
@@ -239,7 +239,7 @@ impl FencingTarget<'_> {
         let terminal = self.session.terminal;
         terminal.remark(watching(&self.node, heartbeat));
         let watching = self.reader.heartbeat_changes(&self.node, heartbeat);
-        self.or_interrupted(async { Ok(watching.await?) }).await?;
+        self.interrupt.or(async { Ok(watching.await?) }).await?;
         Ok(true)
     }
 
@@ -249,7 +249,7 @@ impl FencingTarget<'_> {
     /// If they can't be read, or if it was interrupted.
     pub(crate) async fn pods(&self) -> Result<Vec<Pod>, Failure> {
         let reading = self.reader.pods_of_node(&self.node);
-        self.or_interrupted(async { Ok(reading.await?) }).await
+        self.interrupt.or(async { Ok(reading.await?) }).await
     }
 
     /// The failure for a missing Node. If it existed before, no similar names are suggested.
@@ -275,7 +275,7 @@ impl FencingTarget<'_> {
         let manager = &self.write.field_manager;
         let patching = self.reader.patch_node(&self.node, patch, manager, true);
         let patching = async { Ok(patching.await) };
-        match self.or_interrupted(patching).await? {
+        match self.interrupt.or(patching).await? {
             Ok(()) => Ok(()),
             Err(error) if has_changed(&error) || error.leaves_writes_unknown() => Ok(()),
             Err(error) => Err(Right::on_nodes("patch").explain(error).into()),
@@ -297,7 +297,7 @@ impl FencingTarget<'_> {
             .reader
             .patch_node(&self.node, patch, manager, is_dry_run);
         let patching = async { Ok(patching.await) };
-        let Ok(answer) = self.with_grace(patching).await else {
+        let Ok(answer) = self.interrupt.with_grace(patching).await else {
             return Ok(Written::Unknown);
         };
         match answer {
@@ -324,37 +324,6 @@ impl FencingTarget<'_> {
             warning,
         };
         events::post(self.session, vec![event]).await;
-    }
-
-    /// Whether Ctrl-C came.
-    pub(crate) fn is_interrupted(&self) -> bool {
-        self.interrupt.has_come()
-    }
-
-    /// Runs work that can be dropped at any time.
-    ///
-    /// # Errors
-    /// Those of the work, and an interruption.
-    pub(crate) async fn or_interrupted<T>(
-        &self,
-        work: impl Future<Output = Result<T, Failure>>,
-    ) -> Result<T, Failure> {
-        tokio::select! {
-            biased;
-            () = self.interrupt.came() => Err(Failure::Interrupted),
-            result = work => result,
-        }
-    }
-
-    /// Runs a write; after Ctrl-C it waits a moment longer.
-    ///
-    /// # Errors
-    /// Those of the write, and an interruption: then it may still take effect.
-    pub(crate) async fn with_grace<T>(
-        &self,
-        work: impl Future<Output = Result<T, Failure>>,
-    ) -> Result<T, Failure> {
-        self.interrupt.with_grace(work).await
     }
 }
 

@@ -2,42 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use clap::ValueEnum;
-use maintenance_lease::protocol::{Instant, Now, Span, State};
+use maintenance_lease::protocol::{Instant, Now, Span};
 use maintenance_lease::{Maintenance, NodeLookup, NodeRow};
 
 use super::snapshot::Snapshot;
-use super::sort::SortKey;
+use super::sort::sort;
 use crate::args::nodes::Selection;
+use crate::args::status::SortKey;
+use crate::lock_state::LockState;
 use crate::words::status::LeftOut;
-
-/// A state to show.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum StateFilter {
-    /// Nobody holds the lock
-    Free,
-    /// Somebody holds the lock
-    Locked,
-    /// The lock ended without a release
-    Expired,
-    /// Somebody has the node on hold
-    #[value(alias = "onhold")]
-    OnHold,
-}
-
-impl StateFilter {
-    /// All but free.
-    pub(crate) const TAKEN: [Self; 3] = [Self::Locked, Self::Expired, Self::OnHold];
-
-    fn of(state: State) -> Self {
-        match state {
-            State::Free => Self::Free,
-            State::Held { .. } => Self::Locked,
-            State::Expired { .. } => Self::Expired,
-            State::AdminHold => Self::OnHold,
-        }
-    }
-}
 
 /// Which nodes to show.
 #[derive(Clone)]
@@ -46,7 +19,7 @@ pub(crate) struct NodeFilter {
     /// Tells which locks are the caller's.
     pub(crate) locks: Maintenance,
     /// Only nodes in one of these states, unless there are none.
-    pub(crate) states: Vec<StateFilter>,
+    pub(crate) states: Vec<LockState>,
     /// Only locks that expired this long ago.
     pub(crate) abandoned: Option<Span>,
     /// Whether nodes that are free and well are left out.
@@ -68,7 +41,7 @@ impl NodeFilter {
             .filter(|node| self.includes(snapshot, node, now));
         let mut nodes: Vec<String> = shown.map(ToOwned::to_owned).collect();
         if let Some(key) = self.sort_by {
-            key.sort(&mut nodes, snapshot, now);
+            sort(&mut nodes, key, snapshot, now);
         }
         nodes
     }
@@ -95,7 +68,7 @@ impl NodeFilter {
     fn matches(&self, snapshot: &Snapshot, node: &str, now: Now) -> bool {
         let state = snapshot.state(node, now);
         self.selects(snapshot, node)
-            && (self.states.is_empty() || self.states.contains(&StateFilter::of(state)))
+            && (self.states.is_empty() || self.states.contains(&state.into()))
             && self
                 .abandoned
                 .is_none_or(|term| state.is_abandoned(term, now))

@@ -54,11 +54,14 @@ fn waiting_for_your_own_lock_is_shown_in_the_countdown() {
     on_real("tty-own", |cluster| {
         let node = cluster.node("w1");
         cluster.maint(["acquire", &node]).succeeds();
-        let mut terminal = waiting(cluster, &node);
         let line = r"waiting for your own lock: free in [^\x1b\r\n]* unless renewed";
-        terminal.exp_regex(line).expect("a line");
+        let mut wait = at_a_terminal(cluster.maint(["wait", &node]));
+        wait.exp_regex(line).expect("a line");
+        let mut acquire = waiting(cluster, &node);
+        acquire.exp_regex(line).expect("a line");
         cluster.maint(["release", &node]).succeeds();
-        terminal.exp_eof().expect("it ends");
+        wait.exp_eof().expect("it ends");
+        acquire.exp_eof().expect("it ends");
     });
 }
 

@@ -16,11 +16,16 @@ pub(crate) struct Run {
 pub(crate) struct Maint(Command);
 
 impl Maint {
-    /// `kubectl maint` and a verb, without any variable, `HOME` included.
-    pub(crate) fn verb(verb: &str) -> Self {
+    /// `kubectl maint` and these words, without any variable, `HOME` included.
+    pub(crate) fn line(words: &[&str]) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_kubectl-maint"));
-        command.arg(verb).env_clear().stdin(Stdio::null());
+        command.args(words).env_clear().stdin(Stdio::null());
         Self(command)
+    }
+
+    /// The same with a verb only.
+    pub(crate) fn verb(verb: &str) -> Self {
+        Self::line(&[verb])
     }
 
     /// `kubectl maint version`: one request, which everybody may make.

@@ -1,5 +1,6 @@
 //! What the tests run, and what they run it against.
 
+mod client_auth;
 pub(crate) mod kubeconfig;
 pub(crate) mod maint;
 pub(crate) mod proxy;

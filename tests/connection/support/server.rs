@@ -8,8 +8,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use control_plane::Identity;
-use rustls::{ServerConnection, StreamOwned};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
+use super::client_auth;
 use super::tls::server_config;
 
 const VERSION: &str = r#"{"major":"1","minor":"36","gitVersion":"v1.36.3","gitCommit":"","gitTreeState":"","buildDate":"","goVersion":"","compiler":"","platform":""}"#;
@@ -28,7 +29,15 @@ impl Server {
 
     /// Under TLS with this certificate, over HTTP/1.1. A client that doesn't like the certificate is let go.
     pub(crate) fn tls(identity: &Identity) -> Self {
-        let config = server_config(identity, &[]);
+        Self::tls_with(server_config(identity, &[]))
+    }
+
+    /// The same, and asks for a client certificate: accepts only that of `client`.
+    pub(crate) fn tls_for(client: &Identity, identity: &Identity) -> Self {
+        Self::tls_with(client_auth::server_config(identity, client))
+    }
+
+    fn tls_with(config: Arc<ServerConfig>) -> Self {
         Self::start(move |stream, requests| {
             let connection =
                 ServerConnection::new(Arc::clone(&config)).expect("the configuration is complete");

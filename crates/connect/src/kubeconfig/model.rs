@@ -357,8 +357,16 @@ mod tests {
         for number in 0..60_000 {
             text.push_str(&cluster.replace("CLUSTER", &format!("c{number}")));
         }
+        // As from an authority's inline certificates.
+        let authority = "A".repeat(7_000_000);
+        text.push_str(&format!(
+            "- name: last\n  cluster: {{certificate-authority-data: {authority}}}\n"
+        ));
+        assert!(text.len() > 10_000_000, "{}", text.len());
         let config = Kubeconfig::parse(&text).unwrap();
         assert!(config.cluster("c59999").is_some());
+        let last = config.cluster("last").unwrap();
+        assert_eq!(last.certificate_authority_data, Some(authority));
     }
 
     #[test]

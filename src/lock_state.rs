@@ -1,20 +1,30 @@
-//! The state of a lock as data.
+//! The state of a lock: in output, in filters, and as what a command waits for.
 
+use clap::ValueEnum;
 use maintenance_lease::protocol::State;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The state of a lock, as it is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, ValueEnum)]
 pub(crate) enum LockState {
     /// Nobody holds it.
+    #[value(alias = "unlocked", help = "Nobody has the lock")]
     Free,
     /// Somebody has locked it until `until`.
+    #[value(alias = "held", help = "Somebody holds the lock")]
     Locked,
     /// Somebody had locked it, and neither renewed nor released it. Anyone may acquire it.
+    #[value(help = "The lock ended without a release")]
     Expired,
     /// Somebody has it on hold, for as long as the node exists or until `unhold`.
+    #[value(aliases = ["hold", "onhold"], help = "Somebody has the node on hold")]
     OnHold,
+}
+
+impl LockState {
+    /// All but free.
+    pub(crate) const TAKEN: [Self; 3] = [Self::Locked, Self::Expired, Self::OnHold];
 }
 
 impl From<State> for LockState {
