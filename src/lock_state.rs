@@ -9,16 +9,16 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema, ValueEnum)]
 pub(crate) enum LockState {
     /// Nobody holds it.
-    #[value(alias = "unlocked", help = "Nobody has the lock")]
+    #[value(help = "Nobody has the lock")]
     Free,
     /// Somebody has locked it until `until`.
-    #[value(alias = "held", help = "Somebody holds the lock")]
+    #[value(help = "Somebody holds the lock")]
     Locked,
     /// Somebody had locked it, and neither renewed nor released it. Anyone may acquire it.
     #[value(help = "The lock ended without a release")]
     Expired,
     /// Somebody has it on hold, for as long as the node exists or until `unhold`.
-    #[value(aliases = ["hold", "onhold"], help = "Somebody has the node on hold")]
+    #[value(help = "Somebody has the node on hold")]
     OnHold,
 }
 

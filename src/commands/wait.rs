@@ -4,7 +4,8 @@ mod until;
 
 use std::time::Duration;
 
-use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum as _};
 use tokio::time::Instant;
 
 use self::until::Wait;
@@ -43,7 +44,7 @@ pub(crate) struct WaitArgs {
     #[arg(
         long = "for",
         value_name = "STATE",
-        value_enum,
+        value_parser = condition(),
         default_value = "free",
         ignore_case = true
     )]
@@ -62,6 +63,32 @@ pub(crate) struct WaitArgs {
 
     #[command(flatten)]
     pub(crate) output: OutputArgs,
+}
+
+/// Other names of the states, some of which earlier releases had.
+const OTHER_NAMES: [(&str, LockState); 4] = [
+    ("unlocked", LockState::Free),
+    ("held", LockState::Locked),
+    ("hold", LockState::OnHold),
+    ("onhold", LockState::OnHold),
+];
+
+fn condition() -> impl TypedValueParser<Value = LockState> {
+    let values = LockState::value_variants().iter().filter_map(|state| {
+        let others = OTHER_NAMES.iter().filter(|(_, of)| of == state);
+        Some(
+            state
+                .to_possible_value()?
+                .aliases(others.map(|(name, _)| *name)),
+        )
+    });
+    PossibleValuesParser::new(values).try_map(|typed| {
+        let mut others = OTHER_NAMES.iter();
+        match others.find(|(name, _)| typed.eq_ignore_ascii_case(name)) {
+            Some((_, state)) => Ok(*state),
+            None => LockState::from_str(&typed, true),
+        }
+    })
 }
 
 pub(crate) async fn run(args: &WaitArgs, start: &Start<'_>) -> Result<Code, Failure> {
