@@ -1,13 +1,12 @@
 //! The cost of one run of a command.
 
-use std::env;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
-use control_plane::{Binary, ControlPlane};
+use control_plane::{Binary, ControlPlane, target_dir};
 use wait4::Wait4 as _;
 
 /// The two programs, on one API server.
@@ -113,9 +112,14 @@ impl Arguments {
     }
 }
 
+/// This program as built for a release: it is small, and so is what it adds to a result.
+pub(super) fn optimized_xtask() -> PathBuf {
+    target_dir().join("release/xtask")
+}
+
 /// Runs `command`, which must succeed.
 pub(super) fn cost(command: &Command) -> Result<Cost> {
-    let mut measured = Command::new(env::current_exe()?);
+    let mut measured = Command::new(optimized_xtask());
     measured
         .arg("measure")
         .arg(command.get_program())

@@ -66,7 +66,7 @@ impl Arguments {
         ensure_built(&Binary::CONTROL_PLANE)?;
         // Users run what a release has: a static program, which starts faster than that of `cargo build`.
         let plugin = plugin_for_this_machine()?;
-        // It runs the waiting clients.
+        // It runs the waiting clients, and starts what is measured.
         let mut build = cargo(&["build", "--release", "--package=xtask"]);
         run_build("xtask for release", &mut build)?;
         print("starting a control plane that writes to disk");

@@ -10,9 +10,10 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
-use control_plane::{ControlPlane, NodeSpec, target_dir};
+use control_plane::{ControlPlane, NodeSpec};
 
 use self::server::Server;
+use super::command_cost::optimized_xtask;
 use crate::cargo::run;
 
 /// How often a lock changes its holder.
@@ -31,7 +32,7 @@ pub(super) fn measure(plane: &ControlPlane) -> Result<()> {
         .collect();
     plane.create_nodes(&nodes)?;
     for scenario in ["hand-over", "takeover", "many-waiters"] {
-        let mut command = Command::new(target_dir().join("release/xtask"));
+        let mut command = Command::new(optimized_xtask());
         command
             .args(["waiting", scenario, "--kubeconfig"])
             .arg(plane.admin_kubeconfig())
