@@ -55,7 +55,7 @@
 //!     tokio::select! {
 //!         event = running.next() => match event? {
 //!             Event::Exited(how) => exit = Some(how),
-//!             Event::Stopped(_) => drop(running.suspend()),
+//!             Event::Stopped(_) => drop(running.suspend(|| ())),
 //!             Event::Ended(over) => break over,
 //!             _ => {}
 //!         },

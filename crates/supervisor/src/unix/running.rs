@@ -173,7 +173,7 @@ impl Running {
     /// Stops this process if its stopped command requires that, and lets both continue together, as a shell
     /// expects of a job. Call it at [`Event::Stopped`]. It returns after this process was continued, for
     /// example by `fg` or `bg`, and then continues the command too, with the terminal if this process has it
-    /// again. True if this process was stopped meanwhile.
+    /// again. True if this process was stopped meanwhile; `announce` is called right before that.
     ///
     /// A command that somebody stopped by itself (`kill -STOP`), without the terminal being involved, is left
     /// as it is. If no shell could continue this process, the command is continued at once.
@@ -181,24 +181,15 @@ impl Running {
     /// # Caveats
     ///
     /// While this process is stopped, nothing applies the limits. They are applied when it continues.
-    pub fn suspend(&mut self) -> bool {
+    pub fn suspend(&mut self, announce: impl FnOnce()) -> bool {
         let Some(group) = self.group() else {
             return false;
         };
-        let (continues, suspended) = group.job.suspend(Job::own_is_controlled);
+        let (continues, suspended) = group.job.suspend(Job::own_is_controlled, announce);
         if continues && !group.is_late() {
             group.pass_on(Signal::CONT);
         }
         suspended
-    }
-
-    /// Whether [`Running::suspend`] would stop this process now.
-    #[must_use]
-    pub fn suspends(&self) -> bool {
-        match &self.state {
-            State::Running(group) => group.job.suspends(Job::own_is_controlled),
-            State::Ended(_) => false,
-        }
     }
 
     /// The next event. After [`Event::Ended`] it is returned again. Dropping the future loses nothing.

@@ -8,6 +8,7 @@ use boot_clock::now;
 use crate::unix::running::Running;
 use crate::unix::start::start;
 use crate::{Command, Ended, Event, Exit, Limits, Signal, StartError, Terminal};
+use crate::unix::ps::processes;
 
 type Result = std::result::Result<(), Box<dyn std::error::Error>>;
 
@@ -80,6 +81,7 @@ const GRACE: Duration = Duration::from_secs(30);
 
 #[tokio::test]
 async fn the_exit_code_and_the_environment_are_those_of_the_command() -> Result {
+const PS_TIMEOUT: Duration = Duration::from_secs(30);
     let (reader, writer) = pipe()?;
     let command = ["/bin/sh", "-c", "echo $GIVEN; exit 42"];
     let command = Command::new(command.map(Into::into).to_vec())
@@ -315,7 +317,7 @@ async fn it_stands_still_again_at_once() -> Result {
         assert_eq!(shell.next().await?, Event::Thawed);
         assert_eq!(shell.next().await?, Event::Frozen);
     }
-    let processes = crate::unix::ps::processes()?;
+    let processes = processes(PS_TIMEOUT)?;
     let command = processes.iter().find(|process| process.id.pid == pid);
     assert!(command.is_some_and(|process| process.stopped));
     shell.running.end(within(0, 0));

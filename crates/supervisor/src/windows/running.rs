@@ -90,13 +90,7 @@ impl Running {
     pub fn thaw(&mut self) {}
 
     /// Does nothing: Windows has no stopped jobs.
-    pub fn suspend(&mut self) -> bool {
-        false
-    }
-
-    /// Whether [`Running::suspend`] would stop this process now: never.
-    #[must_use]
-    pub fn suspends(&self) -> bool {
+    pub fn suspend(&mut self, _announce: impl FnOnce()) -> bool {
         false
     }
 
