@@ -34,8 +34,8 @@ const PIPE_SETTLE: i64 = 1_000_000;
 /// How long a list of the processes may take.
 const SCAN_TIMEOUT: i64 = 2_000_000;
 
-/// How long a signal for the group waits for such a list. A process whose parent the signal ends could not be found
-/// afterwards.
+/// How long TERM or KILL for the group waits for such a list. A process whose parent the signal ends could not be found
+/// afterwards. Before KILL, the group is stopped meanwhile.
 const PATIENCE: i64 = 200_000;
 
 /// How long before a limit the processes are listed. Those found then are known, even if their parents end before the
@@ -43,7 +43,7 @@ const PATIENCE: i64 = 200_000;
 const AHEAD: i64 = 2_000_000;
 
 /// How long to sleep at most: the runtime's clock stands still while the machine sleeps, and the limits don't.
-const LONGEST_SLEEP: i64 = 1_000_000;
+const LONGEST_SLEEP: i64 = 200_000;
 
 /// A command that runs, or has run, within its limits.
 ///
@@ -270,6 +270,8 @@ impl Group {
                 Due::Ask => &[Number::TERM, Number::CONT],
                 Due::Kill => {
                     self.give_up_at = Some(now.saturating_add(SETTLE));
+                    // From now on it does nothing more, and its children can still be found.
+                    self.send(Number::STOP);
                     &[Number::KILL]
                 }
             };
@@ -486,8 +488,8 @@ impl Group {
     }
 
     fn stopped(&mut self, signal: Signal, events: &mut VecDeque<Event>) {
-        // This stop was caused by the freeze.
-        if self.freeze.is_some() && signal == Signal::STOP {
+        // Such a stop was not caused by the user.
+        if (self.freeze.is_some() || self.plan.killing()) && signal == Signal::STOP {
             return;
         }
         if self.job.stopped(signal) {
@@ -500,7 +502,9 @@ impl Group {
     fn pass_on(&mut self, signal: Signal) {
         self.job.forwards(signal);
         let freeze = self.freeze.as_mut();
-        if self.exited || freeze.is_some_and(|freeze| freeze.holds_back(signal)) {
+        // What is being killed must not continue.
+        let is_over = self.exited || self.plan.killing();
+        if is_over || freeze.is_some_and(|freeze| freeze.holds_back(signal)) {
             return;
         }
         if let Some(number) = Number::from_named_raw(signal.0) {
