@@ -366,6 +366,9 @@ impl Group {
             return self.scan_failed(events);
         };
         let members = self.members.among(&processes, self.exited);
+        if !members.is_empty() {
+            self.open_until = None;
+        }
         let pending = self.pending.take();
         if self.plan.killing() {
             return self.kill(&members, events);
@@ -538,5 +541,44 @@ impl Drop for Group {
             let _result = waitpid(Some(self.id), WaitOptions::NOHANG);
         }
         self.job.ended(None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::unix::ps::processes;
+    use crate::unix::start::start;
+    use crate::{Command, Terminal};
+
+    /// A process that `ps` did not show for a moment must not be reported as one that has left its group.
+    #[tokio::test]
+    async fn an_open_pipe_is_reported_a_second_after_the_last_process() {
+        let command = Command::new(["/bin/sleep", "60"].map(Into::into).to_vec());
+        let mut running =
+            start(&command.terminal(Terminal::Keep), Limits::NONE).expect("a command");
+        let group = running.group().expect("it runs");
+        let listed = processes(Duration::from_secs(30)).expect("ps");
+        let command = listed
+            .into_iter()
+            .find(|it| it.id.pid == group.id.as_raw_pid());
+        let command = vec![command.expect("the command")];
+        let mut events = VecDeque::new();
+        let mut list = |group: &mut Group, processes: &[Process]| {
+            group.scanned(Ok(processes.to_vec()), &mut events)
+        };
+
+        group.exited = true;
+        assert_eq!(list(group, &command), None);
+        assert_eq!(list(group, &[]), None);
+        group.open_until = Some(now());
+        assert_eq!(list(group, &command), None);
+        assert_eq!(list(group, &[]), None);
+        group.open_until = Some(now());
+        assert_eq!(list(group, &[]), Some(Group::over(1)));
+
+        command[0].send(&[Number::KILL]);
+        waitpid(Some(group.id), WaitOptions::empty()).expect("its end");
+        assert_eq!(events.pop_back(), Some(Event::LeftGroup));
     }
 }
