@@ -18,6 +18,8 @@ mod tests;
 mod system;
 
 #[cfg(not(target_os = "linux"))]
+pub use self::ignored::Ignored;
+#[cfg(not(target_os = "linux"))]
 pub use self::running::Running;
 #[cfg(not(target_os = "linux"))]
-pub use self::system::{Ignored, Signals, check, entry, kill_tree};
+pub use self::system::{Signals, check, entry, kill_tree};
