@@ -152,7 +152,7 @@ impl Plugin {
     }
 
     /// Runs the plugin and waits for it. It shares our stderr, our process group, and our stdin where it may ask there.
-    /// Dropping the future ends it, with all that it started.
+    /// Dropping the future ends it, with what it started, except on Windows.
     pub(super) async fn run(&self) -> Result<Credential, PluginError> {
         let interactive = match self.config.interactive_mode {
             Some(ExecInteractiveMode::Never) => false,
@@ -251,7 +251,8 @@ impl Plugin {
     }
 }
 
-/// A plugin's process. Dropped before it has ended, it is killed with all that it started: nobody waits for its answer.
+/// A plugin's process. Dropped before it has ended, it is killed with what it started, because nobody waits for its
+/// answer. On Windows, what it started goes on.
 struct Process {
     child: Child,
     /// The terminal's modes before the plugin ran, if it may prompt there. A plugin that is killed while

@@ -13,6 +13,7 @@ mod running;
 mod start;
 #[cfg(test)]
 mod tests;
+mod tree;
 
 #[cfg(not(target_os = "linux"))]
 mod system;
@@ -22,4 +23,6 @@ pub use self::ignored::Ignored;
 #[cfg(not(target_os = "linux"))]
 pub use self::running::Running;
 #[cfg(not(target_os = "linux"))]
-pub use self::system::{Signals, check, entry, kill_tree};
+pub use self::system::{Signals, check, entry};
+#[cfg(not(target_os = "linux"))]
+pub use self::tree::kill_tree;

@@ -1,5 +1,6 @@
 //! Processes as `ps` shows them.
 
+use std::collections::HashSet;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
@@ -75,6 +76,21 @@ fn list() -> io::Result<Vec<Process>> {
     }
 }
 
+/// Adds the descendants of `found` among `processes`, each after its parent.
+pub(crate) fn add_descendants(found: &mut Vec<Process>, processes: &[Process]) {
+    let mut pids: HashSet<i32> = found.iter().map(|process| process.id.pid).collect();
+    let mut next = 0;
+    while let Some(parent) = found.get(next).map(|process| process.id.pid) {
+        let children = processes.iter().filter(|process| process.parent == parent);
+        for child in children {
+            if pids.insert(child.id.pid) {
+                found.push(child.clone());
+            }
+        }
+        next += 1;
+    }
+}
+
 impl Process {
     fn parse(line: &str) -> Option<Self> {
         let mut fields = line.split_ascii_whitespace();
@@ -147,7 +163,6 @@ mod tests {
         let shown = processes.iter().find(|process| process.id.pid == own);
         assert!(shown.is_some_and(|process| !process.zombie && !process.id.started.is_empty()));
     }
-}
 
     #[test]
     fn a_list_that_takes_too_long_is_not_waited_for() {
@@ -158,3 +173,4 @@ mod tests {
         // This thread may be slower than `ps`.
         assert!((0..100).any(times_out));
     }
+}

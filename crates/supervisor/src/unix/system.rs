@@ -22,9 +22,6 @@ pub fn check() -> Result<(), StartError> {
     Ok(())
 }
 
-/// Does nothing on this system.
-pub fn kill_tree(_child: u32) {}
-
 /// The signals that a user sends to this process and means for its command too: INT, TERM, HUP, QUIT, USR1,
 /// USR2, TSTP and CONT.
 ///
