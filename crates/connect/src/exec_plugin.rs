@@ -15,6 +15,7 @@ use chrono::{DateTime, Utc};
 use futures::future::try_join;
 use kube::config::ExecInteractiveMode;
 use serde::{Deserialize, Serialize};
+use supervisor::find_program;
 use thiserror::Error;
 use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, Command};
@@ -169,8 +170,25 @@ impl Plugin {
             status: None,
         };
         let request = serde_json::to_string(&request).map_err(|_| PluginError::Undecodable)?;
-        let mut command = Command::new(&self.config.command);
-        command
+        let plugin = self.clone();
+        let start = move || plugin.start(interactive, request);
+        let output = async { Process::start(start, interactive).await?.output().await };
+        let (status, stdout) = output.await.map_err(|err| self.not_started(&err))?;
+        if !status.success() {
+            let status = match status.code() {
+                Some(code) => format!("exit code {code}"),
+                None => status.to_string(),
+            };
+            return Err(PluginError::Failed {
+                command: self.config.command.clone(),
+                status,
+            });
+        }
+        self.decode(&stdout)
+    }
+
+    fn start(&self, interactive: bool, request: String) -> io::Result<Child> {
+        Command::new(find_program(self.config.command.as_ref()))
             .args(&self.config.args)
             .envs(
                 self.config
@@ -185,20 +203,8 @@ impl Plugin {
                 Stdio::null()
             })
             .stdout(Stdio::piped())
-            .stderr(Stdio::inherit());
-        let output = async { Process::start(command, interactive).await?.output().await };
-        let (status, stdout) = output.await.map_err(|err| self.not_started(&err))?;
-        if !status.success() {
-            let status = match status.code() {
-                Some(code) => format!("exit code {code}"),
-                None => status.to_string(),
-            };
-            return Err(PluginError::Failed {
-                command: self.config.command.clone(),
-                status,
-            });
-        }
-        self.decode(&stdout)
+            .stderr(Stdio::inherit())
+            .spawn()
     }
 
     fn not_started(&self, err: &io::Error) -> PluginError {
@@ -262,10 +268,13 @@ struct Process {
 
 impl Process {
     /// Starts it beside the runtime: a file system may hang, and the deadlines of locks must not wait for it.
-    async fn start(mut command: Command, interactive: bool) -> io::Result<Self> {
+    async fn start(
+        start: impl FnOnce() -> io::Result<Child> + Send + 'static,
+        interactive: bool,
+    ) -> io::Result<Self> {
         let starting = tokio::task::spawn_blocking(move || {
             let modes = interactive.then(TerminalModes::of_stdin).flatten();
-            command.spawn().map(|child| Self { child, modes })
+            start().map(|child| Self { child, modes })
         });
         starting.await.map_err(io::Error::other)?
     }

@@ -6,7 +6,7 @@ use boot_clock::now;
 use process_wrap::tokio::{CommandWrap, JobObject, KillOnDrop};
 
 use crate::windows::Running;
-use crate::{Command, Limits, StartError, not_run};
+use crate::{Command, Limits, StartError, find_program, not_run};
 
 /// ERROR_BAD_EXE_FORMAT.
 const NOT_A_PROGRAM: i32 = 193;
@@ -30,7 +30,7 @@ impl Command {
     /// can't be executed is not an error here: the command then has the exit code 127 or 126.
     pub async fn start(self, limits: Limits) -> Result<Running, StartError> {
         let (program, arguments) = self.argv.split_first().ok_or(StartError::NoCommand)?;
-        let mut process = std::process::Command::new(program);
+        let mut process = std::process::Command::new(find_program(program));
         process.args(arguments);
         self.set_up(&mut process).map_err(StartError::Spawn)?;
         if now() >= limits.term_at.min(limits.kill_at) {
