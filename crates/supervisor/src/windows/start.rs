@@ -8,8 +8,9 @@ use process_wrap::tokio::{CommandWrap, JobObject, KillOnDrop};
 use crate::windows::Running;
 use crate::{Command, Limits, StartError, find_program, not_run};
 
-/// ERROR_BAD_EXE_FORMAT.
-const NOT_A_PROGRAM: i32 = 193;
+/// ERROR_BAD_EXE_FORMAT: not a program; ERROR_EXE_MACHINE_TYPE_MISMATCH: one for another processor;
+/// ERROR_ELEVATION_REQUIRED: one that only an administrator may run.
+const NOT_EXECUTABLE: [i32; 3] = [193, 216, 740];
 
 /// Whether another program could be started.
 fn is_of_program(error: &io::Error) -> bool {
@@ -18,7 +19,8 @@ fn is_of_program(error: &io::Error) -> bool {
         ErrorKind::PermissionDenied,
         ErrorKind::InvalidInput,
     ];
-    kinds.contains(&error.kind()) || error.raw_os_error() == Some(NOT_A_PROGRAM)
+    let code = error.raw_os_error();
+    kinds.contains(&error.kind()) || code.is_some_and(|code| NOT_EXECUTABLE.contains(&code))
 }
 
 impl Command {
