@@ -3,6 +3,7 @@
 //! When this process ends for any reason, Windows kills the job object with everything in it. Windows cannot ask a
 //! process to end, or stop it for a while.
 
+mod processes;
 mod running;
 mod signals;
 mod start;

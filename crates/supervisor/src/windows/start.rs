@@ -6,6 +6,7 @@ use boot_clock::now;
 use process_wrap::tokio::{CommandWrap, JobObject, KillOnDrop};
 
 use crate::windows::Running;
+use crate::windows::processes::Processes;
 use crate::{Command, Limits, StartError, find_program, not_run};
 
 /// ERROR_BAD_EXE_FORMAT: not a program; ERROR_EXE_MACHINE_TYPE_MISMATCH: one for another processor;
@@ -38,12 +39,14 @@ impl Command {
         if now() >= limits.term_at.min(limits.kill_at) {
             return Err(StartError::TooLate);
         }
+        let processes = Processes::new().map_err(StartError::Spawn)?;
         let job = CommandWrap::from(tokio::process::Command::from(process))
             .wrap(KillOnDrop)
+            .wrap(processes.clone())
             .wrap(JobObject)
             .spawn();
         match job {
-            Ok(job) => Ok(Running::new(job, limits)),
+            Ok(job) => Ok(Running::new(job, processes, limits)),
             Err(error) if !is_of_program(&error) => Err(StartError::Spawn(error)),
             Err(error) => Ok(Running::not_run(not_run::exit(&self, program, &error))),
         }
