@@ -1,7 +1,19 @@
 //! What differs between operating systems. All system-dependent code of the plugin is here.
 
+use std::ffi::OsStr;
+
 /// Whether a command that stands still with `with` is ended at its deadline all the same.
 pub(crate) const ENDS_STOPPED_COMMANDS: bool = cfg!(target_os = "linux");
+
+/// Whether a terminal cannot update a line, according to the value of `TERM`.
+pub(crate) fn is_dumb(term: Option<&OsStr>) -> bool {
+    is_dumb_on(cfg!(windows), term)
+}
+
+/// Terminals of Windows do not set `TERM`.
+fn is_dumb_on(windows: bool, term: Option<&OsStr>) -> bool {
+    term.map_or(!windows, |term| term == "dumb")
+}
 
 #[cfg(unix)]
 mod unix;
@@ -16,3 +28,21 @@ pub(crate) use unix::{
 pub(crate) use windows::{
     TerminalModes, account, discard_typed, hung_up, interrupted, is_executable, quit, terminated,
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_without_a_name_is_dumb_except_on_windows() {
+        for (term, elsewhere, windows) in [
+            (None, true, false),
+            (Some("dumb"), true, true),
+            (Some("xterm"), false, false),
+        ] {
+            let term = term.map(OsStr::new);
+            assert_eq!(is_dumb_on(false, term), elsewhere, "{term:?}");
+            assert_eq!(is_dumb_on(true, term), windows, "{term:?}");
+        }
+    }
+}

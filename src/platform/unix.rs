@@ -8,6 +8,7 @@ use rustix::fs::{Access, access};
 use rustix::termios::{OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcsetattr};
 use supervisor::{Ignored, Signal};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::spawn_blocking;
 
 /// The account of the process, for daemons and containers without a variable for it.
 pub(crate) fn account() -> String {
@@ -58,36 +59,48 @@ pub(crate) fn is_executable(file: &Path) -> bool {
 
 /// Completes at Ctrl-C.
 pub(crate) async fn interrupted() {
-    sent(Signal::INT, false).await;
+    sent(Signal::INT).await;
 }
 
 /// Completes if this process is asked to end.
 pub(crate) async fn terminated() {
-    sent(Signal::TERM, false).await;
+    sent(Signal::TERM).await;
 }
 
 /// Completes at Ctrl-\. Like Ctrl-C, it releases the locks; a core dump would not help.
 pub(crate) async fn quit() {
-    sent(Signal::QUIT, false).await;
+    sent(Signal::QUIT).await;
 }
 
-/// Completes if the terminal is gone. If it is unknown whether SIGHUP was ignored at the start, as by
-/// `nohup`, the signal keeps its default effect.
+/// Completes if the terminal is gone.
 pub(crate) async fn hung_up() {
-    sent(Signal::HUP, true).await;
+    sent(Signal::HUP).await;
 }
 
-/// The signals that were ignored at the start; `None`: unknown. Reading them takes as long as a few other system calls.
+/// The signals that were ignored at the start; `None`: unknown.
 static IGNORED: LazyLock<Option<Ignored>> = LazyLock::new(|| Ignored::now().ok());
 
 /// Completes when the signal arrives; never if it is ignored or can't be handled.
-async fn sent(wanted: Signal, unless_known: bool) {
-    let is_ignored = IGNORED.map_or(unless_known, |ignored| ignored.has(wanted));
-    if !is_ignored && let Ok(mut signal) = signal(SignalKind::from_raw(wanted.0)) {
+async fn sent(wanted: Signal) {
+    if !is_ignored(wanted).await
+        && let Ok(mut signal) = signal(SignalKind::from_raw(wanted.0))
+    {
         signal.recv().await;
     } else {
         std::future::pending::<()>().await;
     }
+}
+
+/// Whether `signal` was ignored at the start, as by `nohup`. Linux shows that at once. Other systems show it for SIGHUP
+/// only, and it takes as long as starting a process.
+async fn is_ignored(signal: Signal) -> bool {
+    let ignored = match signal {
+        _ if cfg!(target_os = "linux") => *IGNORED,
+        Signal::HUP => spawn_blocking(|| *IGNORED).await.ok().flatten(),
+        _ => return false,
+    };
+    // If that is unknown, SIGHUP keeps its default effect.
+    ignored.map_or(signal == Signal::HUP, |ignored| ignored.has(signal))
 }
 
 #[cfg(test)]

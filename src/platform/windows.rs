@@ -4,6 +4,7 @@ use std::future::pending;
 use std::io;
 use std::path::Path;
 
+use supervisor::find_program;
 use tokio::signal::windows::{ctrl_break, ctrl_c, ctrl_close, ctrl_shutdown};
 
 /// A fallback: on Windows, the variable `USERNAME` is set.
@@ -25,11 +26,9 @@ impl TerminalModes {
     pub(crate) fn restore(&self, _stdin: &io::Stdin) {}
 }
 
-/// Whether `file` or `file.exe` exists. Windows has no execute permission to check.
+/// Whether `file` exists, also without its extension, such as `.exe`. Windows has no execute permission to check.
 pub(crate) fn is_executable(file: &Path) -> bool {
-    let mut with_extension = file.as_os_str().to_owned();
-    with_extension.push(".exe");
-    file.is_file() || Path::new(&with_extension).is_file()
+    Path::new(&find_program(file.as_os_str())).is_file()
 }
 
 /// Completes at Ctrl-C.

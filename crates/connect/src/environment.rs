@@ -9,6 +9,8 @@ use std::path::PathBuf;
 /// Environment variables, and where a pod finds its credentials: an argument, so that tests need no process of their own.
 pub struct Environment {
     variables: HashMap<OsString, OsString>,
+    /// Whether `Path` and `PATH` are one variable, as on Windows.
+    ignores_case: bool,
     /// Whether a credential plugin may ask on stdin: it is a terminal, and nobody else reads it.
     pub stdin_may_ask: bool,
     /// Where Kubernetes mounts a pod's service account.
@@ -25,11 +27,19 @@ impl Environment {
     pub fn of_variables<K: Into<OsString>, V: Into<OsString>>(
         variables: impl IntoIterator<Item = (K, V)>,
     ) -> Self {
+        Self::of_named(variables, cfg!(windows))
+    }
+
+    fn of_named<K: Into<OsString>, V: Into<OsString>>(
+        variables: impl IntoIterator<Item = (K, V)>,
+        ignores_case: bool,
+    ) -> Self {
         Self {
             variables: variables
                 .into_iter()
-                .map(|(k, v)| (k.into(), v.into()))
+                .map(|(k, v)| (key(&k.into(), ignores_case), v.into()))
                 .collect(),
+            ignores_case,
             stdin_may_ask: false,
             service_account: PathBuf::from("/var/run/secrets/kubernetes.io/serviceaccount"),
         }
@@ -38,7 +48,7 @@ impl Environment {
     /// A variable's value, which may be empty.
     pub fn set_os(&self, name: &str) -> Option<&OsStr> {
         self.variables
-            .get(OsStr::new(name))
+            .get(&key(name.as_ref(), self.ignores_case))
             .map(OsString::as_os_str)
     }
 
@@ -55,5 +65,29 @@ impl Environment {
     /// The first of these variables that is set.
     pub fn first_of(&self, names: [&str; 2]) -> Option<&str> {
         names.into_iter().find_map(|name| self.get(name))
+    }
+}
+
+fn key(name: &OsStr, ignores_case: bool) -> OsString {
+    match ignores_case {
+        true => name.to_ascii_uppercase(),
+        false => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_differ_by_case_except_on_windows() {
+        let path = |name: &str, ignores_case| {
+            let environment = Environment::of_named([("Path", "programs")], ignores_case);
+            environment.get(name).is_some()
+        };
+        for (name, on_windows) in [("Path", true), ("PATH", true), ("PATHEXT", false)] {
+            assert_eq!(path(name, true), on_windows, "{name}");
+            assert_eq!(path(name, false), name == "Path", "{name}");
+        }
     }
 }

@@ -15,6 +15,7 @@ use chrono::{DateTime, Utc};
 use futures::future::try_join;
 use kube::config::ExecInteractiveMode;
 use serde::{Deserialize, Serialize};
+use supervisor::find_program;
 use thiserror::Error;
 use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, Command};
@@ -152,7 +153,7 @@ impl Plugin {
     }
 
     /// Runs the plugin and waits for it. It shares our stderr, our process group, and our stdin where it may ask there.
-    /// Dropping the future ends it, with all that it started.
+    /// Dropping the future ends it, with what it started, except on Windows.
     pub(super) async fn run(&self) -> Result<Credential, PluginError> {
         let interactive = match self.config.interactive_mode {
             Some(ExecInteractiveMode::Never) => false,
@@ -169,8 +170,25 @@ impl Plugin {
             status: None,
         };
         let request = serde_json::to_string(&request).map_err(|_| PluginError::Undecodable)?;
-        let mut command = Command::new(&self.config.command);
-        command
+        let plugin = self.clone();
+        let start = move || plugin.start(interactive, request);
+        let output = async { Process::start(start, interactive).await?.output().await };
+        let (status, stdout) = output.await.map_err(|err| self.not_started(&err))?;
+        if !status.success() {
+            let status = match status.code() {
+                Some(code) => format!("exit code {code}"),
+                None => status.to_string(),
+            };
+            return Err(PluginError::Failed {
+                command: self.config.command.clone(),
+                status,
+            });
+        }
+        self.decode(&stdout)
+    }
+
+    fn start(&self, interactive: bool, request: String) -> io::Result<Child> {
+        Command::new(find_program(self.config.command.as_ref()))
             .args(&self.config.args)
             .envs(
                 self.config
@@ -185,20 +203,8 @@ impl Plugin {
                 Stdio::null()
             })
             .stdout(Stdio::piped())
-            .stderr(Stdio::inherit());
-        let output = async { Process::start(command, interactive).await?.output().await };
-        let (status, stdout) = output.await.map_err(|err| self.not_started(&err))?;
-        if !status.success() {
-            let status = match status.code() {
-                Some(code) => format!("exit code {code}"),
-                None => status.to_string(),
-            };
-            return Err(PluginError::Failed {
-                command: self.config.command.clone(),
-                status,
-            });
-        }
-        self.decode(&stdout)
+            .stderr(Stdio::inherit())
+            .spawn()
     }
 
     fn not_started(&self, err: &io::Error) -> PluginError {
@@ -251,7 +257,8 @@ impl Plugin {
     }
 }
 
-/// A plugin's process. Dropped before it has ended, it is killed with all that it started: nobody waits for its answer.
+/// A plugin's process. Dropped before it has ended, it is killed with what it started, because nobody waits for its
+/// answer. On Windows, what it started goes on.
 struct Process {
     child: Child,
     /// The terminal's modes before the plugin ran, if it may prompt there. A plugin that is killed while
@@ -261,10 +268,13 @@ struct Process {
 
 impl Process {
     /// Starts it beside the runtime: a file system may hang, and the deadlines of locks must not wait for it.
-    async fn start(mut command: Command, interactive: bool) -> io::Result<Self> {
+    async fn start(
+        start: impl FnOnce() -> io::Result<Child> + Send + 'static,
+        interactive: bool,
+    ) -> io::Result<Self> {
         let starting = tokio::task::spawn_blocking(move || {
             let modes = interactive.then(TerminalModes::of_stdin).flatten();
-            command.spawn().map(|child| Self { child, modes })
+            start().map(|child| Self { child, modes })
         });
         starting.await.map_err(io::Error::other)?
     }

@@ -15,6 +15,9 @@ pub(super) use self::model::{AuthProvider, Cluster, Context, Exec, Kubeconfig, U
 use super::environment::Environment;
 use super::error::{ConnectError, in_words};
 
+/// Where it is in the user's directory.
+const KUBECONFIG: &str = ".kube/config";
+
 /// Reads the kubeconfig that kubectl would: the explicit file alone, which must exist; else all files that KUBECONFIG
 /// names, without the missing ones; else `~/.kube/config`. Where there is none at all, it is empty.
 pub(super) fn load(
@@ -40,7 +43,7 @@ pub(super) fn load(
 fn files(environment: &Environment) -> Vec<PathBuf> {
     let Some(list) = environment.get_os("KUBECONFIG") else {
         return home(environment)
-            .map(|home| Path::new(home).join(".kube/config"))
+            .map(|home| home.join(KUBECONFIG))
             .into_iter()
             .collect();
     };
@@ -51,15 +54,54 @@ fn files(environment: &Environment) -> Vec<PathBuf> {
 /// Replaces a leading `~`, which a shell leaves alone behind `=` and `:`.
 fn expand_home(path: &Path, environment: &Environment) -> PathBuf {
     match (path.strip_prefix("~"), home(environment)) {
-        (Ok(rest), Some(home)) => Path::new(home).join(rest),
+        (Ok(rest), Some(home)) => home.join(rest),
         _ => path.to_owned(),
     }
 }
 
-/// The user's directory. Windows sets only the second variable.
-fn home(environment: &Environment) -> Option<&OsStr> {
-    let variables = ["HOME", "USERPROFILE"];
-    variables.iter().find_map(|name| environment.get_os(name))
+/// The user's directory, as kubectl finds it.
+fn home(environment: &Environment) -> Option<PathBuf> {
+    match cfg!(windows) {
+        true => home_on_windows(environment, look),
+        false => environment.get_os("HOME").map(PathBuf::from),
+    }
+}
+
+/// What is at a path of Windows.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Found {
+    Nothing,
+    /// A file, or a directory that is marked read-only.
+    Something,
+    WritableDirectory,
+}
+
+fn look(path: &Path) -> Found {
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() && !found.permissions().readonly() => Found::WritableDirectory,
+        Ok(_) => Found::Something,
+        Err(_) => Found::Nothing,
+    }
+}
+
+/// The first directory with a kubeconfig; else the first writable one, the first that exists, or the first that is set.
+/// The two orders differ, as in client-go.
+fn home_on_windows(environment: &Environment, look: impl Fn(&Path) -> Found) -> Option<PathBuf> {
+    let variable = |name| environment.get_os(name).map(PathBuf::from);
+    let home = variable("HOME");
+    let profile = variable("USERPROFILE");
+    let drive = environment
+        .get_os("HOMEDRIVE")
+        .zip(environment.get_os("HOMEPATH"))
+        .map(|(drive, path)| PathBuf::from([drive, path].join(OsStr::new(""))));
+    let by_kubeconfig = [&home, &drive, &profile].into_iter().flatten();
+    let has_kubeconfig = |home: &&PathBuf| look(&home.join(KUBECONFIG)) > Found::Nothing;
+    if let Some(home) = { by_kubeconfig }.find(has_kubeconfig) {
+        return Some(home.clone());
+    }
+    let rest = [home, profile, drive].into_iter().flatten();
+    // The first of the best: `max_by_key` would return the last.
+    rest.rev().max_by_key(|home| look(home))
 }
 
 /// Reads one file; `None` if it doesn't exist.
@@ -126,7 +168,6 @@ mod tests {
 
         let context = |name: &str| Ok(Some(name.to_owned()));
         assert_eq!(current(None, &[("HOME", home)]), context("home"));
-        assert_eq!(current(None, &[("USERPROFILE", home)]), context("home"));
         assert_eq!(
             current(None, &[("HOME", home), ("KUBECONFIG", "")]),
             context("home")
@@ -148,6 +189,53 @@ mod tests {
             current(Some(missing), &[]),
             Err(format!("stat {missing}: no such file or directory"))
         );
+    }
+
+    #[test]
+    fn the_directory_of_the_user_is_found_on_windows_like_kubectl_does() {
+        let all = [
+            ("HOME", "/home"),
+            ("HOMEDRIVE", "/drive"),
+            ("HOMEPATH", "/path"),
+            ("USERPROFILE", "/profile"),
+        ];
+        let (home, drive, profile) = (Some("/home"), Some("/drive/path"), Some("/profile"));
+        let kubeconfig = |home: &str| format!("{home}/.kube/config");
+        let kubeconfigs = ["/home", "/drive/path", "/profile"].map(kubeconfig);
+        let kubeconfigs = kubeconfigs.each_ref().map(String::as_str);
+        let home_of = |variables: &[(&str, &str)], exist: &[&str], writable: &[&str]| {
+            let environment = Environment::of_variables(variables.iter().copied());
+            let look = |path: &Path| {
+                let is_in = |paths: &[&str]| paths.iter().any(|known| Path::new(known) == path);
+                match (is_in(writable), is_in(exist)) {
+                    (true, _) => Found::WritableDirectory,
+                    (false, true) => Found::Something,
+                    (false, false) => Found::Nothing,
+                }
+            };
+            home_on_windows(&environment, look)
+        };
+        for (variables, exist, writable, expected) in [
+            (&all[..], &kubeconfigs[..], &["/profile"][..], home),
+            (&all, &kubeconfigs[1..], &["/home"], drive),
+            (&all, &kubeconfigs[2..], &["/home"], profile),
+            (&all, &[], &["/home", "/drive/path", "/profile"], home),
+            (&all, &["/home"], &["/drive/path", "/profile"], profile),
+            (&all, &["/home", "/profile"], &["/drive/path"], drive),
+            (&all, &["/drive/path", "/profile"], &[], profile),
+            (&all, &["/drive/path"], &[], drive),
+            (&all, &[], &[], home),
+            (&all[1..], &[], &[], profile),
+            (&all[1..3], &[], &[], drive),
+            (&all[1..2], &kubeconfigs, &[], None),
+            (&all[2..3], &kubeconfigs, &[], None),
+            (&[("HOME", ""), all[3]], &[], &[], profile),
+            (&[], &[], &[], None),
+        ] {
+            let found = home_of(variables, exist, writable);
+            let expected = expected.map(PathBuf::from);
+            assert_eq!(found, expected, "{variables:?} {exist:?} {writable:?}");
+        }
     }
 
     #[test]

@@ -80,22 +80,23 @@ impl JobControl {
         }
     }
 
-    /// Whether [`JobControl::suspend`] would stop this process now.
-    pub(crate) fn suspends(&self, is_controlled: impl FnOnce() -> bool) -> bool {
-        self.is_stop_meant() && is_controlled()
-    }
-
     /// Stops this process with its command, if that is a stop of the job and a shell can continue it
-    /// (`is_controlled`). Returns whether the command is to be continued, and whether this process was stopped.
-    pub(crate) fn suspend(&mut self, is_controlled: impl FnOnce() -> bool) -> (bool, bool) {
-        let is_meant = self.is_stop_meant();
+    /// (`is_controlled`), after `announce`. Returns whether the command is to be continued, and whether this process was
+    /// stopped.
+    pub(crate) fn suspend(
+        &mut self,
+        is_controlled: impl FnOnce() -> bool,
+        announce: impl FnOnce(),
+    ) -> (bool, bool) {
+        let wants_terminal = self.wants_terminal();
+        let as_job = self.uses_terminal || wants_terminal || self.stop_forwarded;
         self.stop_forwarded = false;
-        if !is_meant {
+        if self.stopped.is_none() || !as_job {
             return (false, false);
         }
-        let wants_terminal = self.wants_terminal();
         let controlled = is_controlled();
         if controlled {
+            announce();
             self.uses_terminal |= wants_terminal;
             // Ctrl-Z stops every process of a job; a signal to this one stops this one.
             let _result = match self.uses_terminal {
@@ -105,12 +106,6 @@ impl JobControl {
         }
         // If it wants a terminal that nobody can give it, it would only be stopped again.
         (controlled || !wants_terminal, controlled)
-    }
-
-    /// Whether the command was stopped as a job, and not by itself.
-    fn is_stop_meant(&self) -> bool {
-        let as_job = self.uses_terminal || self.wants_terminal() || self.stop_forwarded;
-        self.stopped.is_some() && as_job
     }
 
     /// Whether it was stopped because the terminal is another's.

@@ -55,7 +55,7 @@
 //!     tokio::select! {
 //!         event = running.next() => match event? {
 //!             Event::Exited(how) => exit = Some(how),
-//!             Event::Stopped(_) => drop(running.suspend()),
+//!             Event::Stopped(_) => drop(running.suspend(|| ())),
 //!             Event::Ended(over) => break over,
 //!             _ => {}
 //!         },
@@ -78,6 +78,7 @@ mod event;
 mod exit;
 mod limits;
 mod not_run;
+mod program;
 
 #[cfg(unix)]
 mod deferred_signals;
@@ -106,6 +107,7 @@ pub use error::StartError;
 pub use event::{Ended, Event};
 pub use exit::{Exit, Signal};
 pub use limits::Limits;
+pub use program::find_program;
 
 #[cfg(target_os = "linux")]
 pub use linux::{Ignored, Running, Signals, check, end_by, entry, kill_tree, reap_orphans};

@@ -194,12 +194,8 @@ impl<'a, T: FnMut(Progress<'_>)> LeasedRun<'a, T> {
         if !self.lost.is_empty() || self.is_late || left <= 0 {
             return;
         }
-        if running.suspends() {
-            self.report(Progress::Stopped(Duration::from_micros(
-                left.unsigned_abs(),
-            )));
-        }
-        running.suspend();
+        let left = Duration::from_micros(left.unsigned_abs());
+        running.suspend(|| self.report(Progress::Stopped(left)));
     }
 
     /// Stops the command while one of its leases has to be checked.

@@ -86,7 +86,7 @@ pub(super) async fn run(
             }
             event = running.next() => match event {
                 Ok(Event::Stopped(_)) => {
-                    running.suspend();
+                    running.suspend(|| ());
                 }
                 Ok(Event::OutOfTime) => is_late = true,
                 Ok(Event::Exited(how)) => exit = Some(how),

@@ -330,24 +330,18 @@ impl Running {
     /// Stops this process if its stopped command requires that, and lets both continue together, as a shell
     /// expects of a job. Call it at [`Event::Stopped`]. It returns after this process was continued, for
     /// example by `fg` or `bg`, and then continues the command too, with the terminal if this process has it
-    /// again. True if this process was stopped meanwhile.
+    /// again. True if this process was stopped meanwhile; `announce` is called right before that.
     ///
     /// A command that somebody stopped by itself (`kill -STOP`), without the terminal being involved, is left
     /// as it is. If no shell could continue this process, the command is continued at once.
     ///
     /// The limits apply all the time.
-    pub fn suspend(&mut self) -> bool {
-        let (continues, suspended) = self.job.suspend(Job::own_is_controlled);
+    pub fn suspend(&mut self, announce: impl FnOnce()) -> bool {
+        let (continues, suspended) = self.job.suspend(Job::own_is_controlled, announce);
         if continues {
             self.signal(Signal::CONT);
         }
         suspended
-    }
-
-    /// Whether [`Running::suspend`] would stop this process now.
-    #[must_use]
-    pub fn suspends(&self) -> bool {
-        self.job.suspends(Job::own_is_controlled)
     }
 }
 

@@ -14,7 +14,7 @@ const MOST_LOOKS: usize = 16;
 /// have a parent in the tree. It doesn't wait for their end.
 ///
 /// It is for helpers that share this process's group, because they may need its terminal. Processes of another
-/// user (`sudo`) and daemons that have left the tree are not touched. Does nothing on other systems than Linux.
+/// user (`sudo`) and daemons that have left the tree are not touched.
 pub fn kill_tree(child: u32) {
     let Ok(child) = i32::try_from(child) else {
         return;

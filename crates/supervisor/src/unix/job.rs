@@ -1,10 +1,17 @@
 //! The job that this process belongs to, as a shell sees it: its process group.
 
 use std::io;
+use std::time::Duration;
 
 use rustix::process::{Pid, getpgrp, getpid, getsid};
 
 use crate::unix::ps::{Process, processes};
+
+/// How long [`Job::own_is_controlled`] waits for the list of processes: meanwhile nothing applies the limits.
+const SHORT_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// How long [`Job::own_is_alone`] waits for it, before the command starts.
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(crate) struct Job {
@@ -13,16 +20,21 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    pub(crate) fn own() -> io::Result<Self> {
+    fn own(timeout: Duration) -> io::Result<Self> {
         Ok(Self {
-            processes: processes()?,
+            processes: processes(timeout)?,
             group: getpgrp().as_raw_pid(),
         })
     }
 
     /// Whether the job of this process is [controlled](Job::is_controlled).
     pub(crate) fn own_is_controlled() -> bool {
-        Self::own().is_ok_and(|job| job.is_controlled())
+        Self::own(SHORT_TIMEOUT).is_ok_and(|job| job.is_controlled())
+    }
+
+    /// Whether the job of this process is [alone](Job::is_alone).
+    pub(crate) fn own_is_alone() -> bool {
+        Self::own(TIMEOUT).is_ok_and(|job| job.is_alone())
     }
 
     fn members(&self) -> impl Iterator<Item = &Process> {
@@ -31,7 +43,7 @@ impl Job {
     }
 
     /// Whether it contains only this process and what it started itself: no pipeline, no script.
-    pub(crate) fn is_alone(&self) -> bool {
+    fn is_alone(&self) -> bool {
         let own = getpid().as_raw_pid();
         self.members()
             .all(|member| member.id.pid == own || member.parent == own)

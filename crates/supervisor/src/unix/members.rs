@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::unix::ps::{Identity, Process};
+use crate::unix::ps::{Identity, Process, add_descendants};
 
 /// The processes of a command, as far as they can be found.
 #[derive(Debug)]
@@ -37,17 +37,7 @@ impl Members {
         let is_root =
             |process: &&Process| self.is_in_group(process) || self.known.contains(&process.id);
         let mut found: Vec<Process> = processes.iter().filter(is_root).cloned().collect();
-        let mut pids: HashSet<i32> = found.iter().map(|process| process.id.pid).collect();
-        let mut next = 0;
-        while let Some(parent) = found.get(next).map(|process| process.id.pid) {
-            let children = processes.iter().filter(|process| process.parent == parent);
-            for child in children {
-                if pids.insert(child.id.pid) {
-                    found.push(child.clone());
-                }
-            }
-            next += 1;
-        }
+        add_descendants(&mut found, processes);
         if exited && !found.iter().any(|process| self.is_in_group(process)) {
             self.group = None;
         }

@@ -13,11 +13,16 @@ mod running;
 mod start;
 #[cfg(test)]
 mod tests;
+mod tree;
 
 #[cfg(not(target_os = "linux"))]
 mod system;
 
 #[cfg(not(target_os = "linux"))]
+pub use self::ignored::Ignored;
+#[cfg(not(target_os = "linux"))]
 pub use self::running::Running;
 #[cfg(not(target_os = "linux"))]
-pub use self::system::{Ignored, Signals, check, entry, kill_tree};
+pub use self::system::{Signals, check, entry};
+#[cfg(not(target_os = "linux"))]
+pub use self::tree::kill_tree;

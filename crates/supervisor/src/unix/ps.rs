@@ -1,5 +1,6 @@
 //! Processes as `ps` shows them.
 
+use std::collections::HashSet;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
@@ -11,9 +12,6 @@ use rustix::process::{Pid, Signal, getpid, kill_process};
 use tokio::sync::oneshot;
 
 const PS: &str = "/bin/ps";
-
-/// How long [`processes`] waits for the list.
-const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// One process at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,16 +40,16 @@ pub(crate) enum Sent {
     Refused,
 }
 
-/// All processes, at nearly one moment. Waits at most a second.
-pub(crate) fn processes() -> io::Result<Vec<Process>> {
+/// All processes, at nearly one moment. Waits at most until `timeout`, because `ps` may hang.
+pub(crate) fn processes(timeout: Duration) -> io::Result<Vec<Process>> {
     let (sender, receiver) = mpsc::channel();
     thread::Builder::new().spawn(move || sender.send(list()))?;
-    let listed = receiver.recv_timeout(TIMEOUT);
+    let listed = receiver.recv_timeout(timeout);
     listed.map_err(|_| io::ErrorKind::TimedOut)?
 }
 
-/// The same without waiting. It is listed by a thread that nothing waits for, because `ps` may hang. The channel is
-/// closed if there is no thread.
+/// The same without waiting. It is listed by a thread that nothing waits for. The channel is closed if there is no
+/// thread.
 pub(crate) fn scan() -> oneshot::Receiver<io::Result<Vec<Process>>> {
     let (sender, receiver) = oneshot::channel();
     let _started = thread::Builder::new().spawn(move || sender.send(list()));
@@ -75,6 +73,21 @@ fn list() -> io::Result<Vec<Process>> {
     match output.status.success() && processes.iter().any(|process| process.id.pid == own) {
         true => Ok(processes),
         false => Err(io::Error::other(format!("{PS} did not list the processes"))),
+    }
+}
+
+/// Adds the descendants of `found` among `processes`, each after its parent.
+pub(crate) fn add_descendants(found: &mut Vec<Process>, processes: &[Process]) {
+    let mut pids: HashSet<i32> = found.iter().map(|process| process.id.pid).collect();
+    let mut next = 0;
+    while let Some(parent) = found.get(next).map(|process| process.id.pid) {
+        let children = processes.iter().filter(|process| process.parent == parent);
+        for child in children {
+            if pids.insert(child.id.pid) {
+                found.push(child.clone());
+            }
+        }
+        next += 1;
     }
 }
 
@@ -145,9 +158,19 @@ mod tests {
 
     #[test]
     fn this_process_is_shown() {
-        let processes = processes().expect("ps");
+        let processes = processes(Duration::from_secs(30)).expect("ps");
         let own = i32::try_from(std::process::id()).expect("a number");
         let shown = processes.iter().find(|process| process.id.pid == own);
         assert!(shown.is_some_and(|process| !process.zombie && !process.id.started.is_empty()));
+    }
+
+    #[test]
+    fn a_list_that_takes_too_long_is_not_waited_for() {
+        let times_out = |_| {
+            let listed = processes(Duration::ZERO);
+            listed.is_err_and(|error| error.kind() == io::ErrorKind::TimedOut)
+        };
+        // This thread may be slower than `ps`.
+        assert!((0..100).any(times_out));
     }
 }

@@ -34,8 +34,8 @@ const PIPE_SETTLE: i64 = 1_000_000;
 /// How long a list of the processes may take.
 const SCAN_TIMEOUT: i64 = 2_000_000;
 
-/// How long a signal for the group waits for such a list. A process whose parent the signal ends could not be found
-/// afterwards.
+/// How long TERM or KILL for the group waits for such a list. A process whose parent the signal ends could not be found
+/// afterwards. Before KILL, the group is stopped meanwhile.
 const PATIENCE: i64 = 200_000;
 
 /// How long before a limit the processes are listed. Those found then are known, even if their parents end before the
@@ -43,7 +43,7 @@ const PATIENCE: i64 = 200_000;
 const AHEAD: i64 = 2_000_000;
 
 /// How long to sleep at most: the runtime's clock stands still while the machine sleeps, and the limits don't.
-const LONGEST_SLEEP: i64 = 1_000_000;
+const LONGEST_SLEEP: i64 = 200_000;
 
 /// A command that runs, or has run, within its limits.
 ///
@@ -173,7 +173,7 @@ impl Running {
     /// Stops this process if its stopped command requires that, and lets both continue together, as a shell
     /// expects of a job. Call it at [`Event::Stopped`]. It returns after this process was continued, for
     /// example by `fg` or `bg`, and then continues the command too, with the terminal if this process has it
-    /// again. True if this process was stopped meanwhile.
+    /// again. True if this process was stopped meanwhile; `announce` is called right before that.
     ///
     /// A command that somebody stopped by itself (`kill -STOP`), without the terminal being involved, is left
     /// as it is. If no shell could continue this process, the command is continued at once.
@@ -181,24 +181,15 @@ impl Running {
     /// # Caveats
     ///
     /// While this process is stopped, nothing applies the limits. They are applied when it continues.
-    pub fn suspend(&mut self) -> bool {
+    pub fn suspend(&mut self, announce: impl FnOnce()) -> bool {
         let Some(group) = self.group() else {
             return false;
         };
-        let (continues, suspended) = group.job.suspend(Job::own_is_controlled);
+        let (continues, suspended) = group.job.suspend(Job::own_is_controlled, announce);
         if continues && !group.is_late() {
             group.pass_on(Signal::CONT);
         }
         suspended
-    }
-
-    /// Whether [`Running::suspend`] would stop this process now.
-    #[must_use]
-    pub fn suspends(&self) -> bool {
-        match &self.state {
-            State::Running(group) => group.job.suspends(Job::own_is_controlled),
-            State::Ended(_) => false,
-        }
     }
 
     /// The next event. After [`Event::Ended`] it is returned again. Dropping the future loses nothing.
@@ -279,6 +270,8 @@ impl Group {
                 Due::Ask => &[Number::TERM, Number::CONT],
                 Due::Kill => {
                     self.give_up_at = Some(now.saturating_add(SETTLE));
+                    // From now on it does nothing more, and its children can still be found.
+                    self.send(Number::STOP);
                     &[Number::KILL]
                 }
             };
@@ -373,6 +366,9 @@ impl Group {
             return self.scan_failed(events);
         };
         let members = self.members.among(&processes, self.exited);
+        if !members.is_empty() {
+            self.open_until = None;
+        }
         let pending = self.pending.take();
         if self.plan.killing() {
             return self.kill(&members, events);
@@ -495,8 +491,8 @@ impl Group {
     }
 
     fn stopped(&mut self, signal: Signal, events: &mut VecDeque<Event>) {
-        // This stop was caused by the freeze.
-        if self.freeze.is_some() && signal == Signal::STOP {
+        // Such a stop was not caused by the user.
+        if (self.freeze.is_some() || self.plan.killing()) && signal == Signal::STOP {
             return;
         }
         if self.job.stopped(signal) {
@@ -509,7 +505,9 @@ impl Group {
     fn pass_on(&mut self, signal: Signal) {
         self.job.forwards(signal);
         let freeze = self.freeze.as_mut();
-        if self.exited || freeze.is_some_and(|freeze| freeze.holds_back(signal)) {
+        // What is being killed must not continue.
+        let is_over = self.exited || self.plan.killing();
+        if is_over || freeze.is_some_and(|freeze| freeze.holds_back(signal)) {
             return;
         }
         if let Some(number) = Number::from_named_raw(signal.0) {
@@ -543,5 +541,44 @@ impl Drop for Group {
             let _result = waitpid(Some(self.id), WaitOptions::NOHANG);
         }
         self.job.ended(None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::unix::ps::processes;
+    use crate::unix::start::start;
+    use crate::{Command, Terminal};
+
+    /// A process that `ps` did not show for a moment must not be reported as one that has left its group.
+    #[tokio::test]
+    async fn an_open_pipe_is_reported_a_second_after_the_last_process() {
+        let command = Command::new(["/bin/sleep", "60"].map(Into::into).to_vec());
+        let mut running =
+            start(&command.terminal(Terminal::Keep), Limits::NONE).expect("a command");
+        let group = running.group().expect("it runs");
+        let listed = processes(Duration::from_secs(30)).expect("ps");
+        let command = listed
+            .into_iter()
+            .find(|it| it.id.pid == group.id.as_raw_pid());
+        let command = vec![command.expect("the command")];
+        let mut events = VecDeque::new();
+        let mut list = |group: &mut Group, processes: &[Process]| {
+            group.scanned(Ok(processes.to_vec()), &mut events)
+        };
+
+        group.exited = true;
+        assert_eq!(list(group, &command), None);
+        assert_eq!(list(group, &[]), None);
+        group.open_until = Some(now());
+        assert_eq!(list(group, &command), None);
+        assert_eq!(list(group, &[]), None);
+        group.open_until = Some(now());
+        assert_eq!(list(group, &[]), Some(Group::over(1)));
+
+        command[0].send(&[Number::KILL]);
+        waitpid(Some(group.id), WaitOptions::empty()).expect("its end");
+        assert_eq!(events.pop_back(), Some(Event::LeftGroup));
     }
 }

@@ -38,8 +38,7 @@ pub(crate) fn start(command: &Command, limits: Limits) -> Result<Running, StartE
     let mut tty = (command.terminal == Terminal::Auto)
         .then(Tty::open)
         .flatten();
-    let is_foreground =
-        tty.as_ref().is_some_and(Tty::is_ours) && Job::own().is_ok_and(|job| job.is_alone());
+    let is_foreground = tty.as_ref().is_some_and(Tty::is_ours) && Job::own_is_alone();
     let mut process = std::process::Command::new(program);
     process.args(arguments).process_group(0);
     command.set_up(&mut process).map_err(StartError::Spawn)?;

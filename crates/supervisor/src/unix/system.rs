@@ -5,7 +5,7 @@ use std::io;
 use std::process::ExitCode;
 
 use crate::listeners::Listeners;
-use crate::unix::ignored::ignores_sighup;
+use crate::unix::ignored::Ignored;
 use crate::{Signal, StartError};
 
 /// Always `None`: this system has no supervisor process.
@@ -22,9 +22,6 @@ pub fn check() -> Result<(), StartError> {
     Ok(())
 }
 
-/// Does nothing on this system.
-pub fn kill_tree(_child: u32) {}
-
 /// The signals that a user sends to this process and means for its command too: INT, TERM, HUP, QUIT, USR1,
 /// USR2, TSTP and CONT.
 ///
@@ -40,33 +37,12 @@ impl Signals {
     ///
     /// If the system refuses.
     pub fn new() -> io::Result<Self> {
-        let ignored = ignores_sighup();
-        Listeners::new(|signal| signal == Signal::HUP && ignored).map(Self)
+        let ignored = Ignored::now()?;
+        Listeners::new(|signal| ignored.has(signal)).map(Self)
     }
 
     /// The next signal. Dropping the future loses none.
     pub async fn next(&mut self) -> Signal {
         self.0.next().await
-    }
-}
-
-/// The signals that this process ignores: this system doesn't show them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ignored(std::convert::Infallible);
-
-impl Ignored {
-    /// Those of this moment.
-    ///
-    /// # Errors
-    ///
-    /// Always.
-    pub fn now() -> io::Result<Self> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    /// Whether `signal` is one of them.
-    #[must_use]
-    pub fn has(self, _signal: Signal) -> bool {
-        match self.0 {}
     }
 }

@@ -1,10 +1,14 @@
 //! Real commands, run as process groups.
 
+use std::future::poll_fn;
 use std::io::{BufRead as _, BufReader, PipeReader, Read as _, pipe};
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use boot_clock::now;
 
+use crate::unix::ps::{Process, processes};
 use crate::unix::running::Running;
 use crate::unix::start::start;
 use crate::{Command, Ended, Event, Exit, Limits, Signal, StartError, Terminal};
@@ -77,6 +81,7 @@ fn within(term: i64, kill: i64) -> Limits {
 }
 
 const GRACE: Duration = Duration::from_secs(30);
+const PS_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[tokio::test]
 async fn the_exit_code_and_the_environment_are_those_of_the_command() -> Result {
@@ -232,6 +237,32 @@ async fn a_child_whose_parent_ends_first_is_ended_too() -> Result {
     Ok(())
 }
 
+/// It must not act while its processes are listed.
+#[tokio::test]
+async fn a_killed_command_stops_before_its_processes_are_listed() -> Result {
+    let mut shell = Shell::start("echo $$; while :; do :; done", Limits::NONE, GRACE)?;
+    let command: i32 = shell.line()?.parse()?;
+    shell.running.end(within(0, 0));
+    {
+        let mut next = pin!(shell.running.next());
+        poll_fn(|context| Poll::Ready(next.as_mut().poll(context).is_ready())).await;
+    }
+    shell.running.signal(Signal::CONT);
+    // Nothing has waited for the list.
+    let runs = |process: &Process| process.id.pid == command && !process.stopped && !process.zombie;
+    for attempt in 0.. {
+        if !processes(PS_TIMEOUT)?.iter().any(runs) {
+            break;
+        }
+        assert!(attempt < 200, "it still runs");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let (events, over) = shell.events().await?;
+    assert_eq!(events, [Event::Exited(Exit::Signal(Signal::KILL))]);
+    assert_eq!(over, Ended::default());
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_child_whose_parent_ended_before_the_limit_is_ended_too() -> Result {
     let child = "setsid sh -c 'echo ready; while :; do sleep 0.05; done'";
@@ -315,7 +346,7 @@ async fn it_stands_still_again_at_once() -> Result {
         assert_eq!(shell.next().await?, Event::Thawed);
         assert_eq!(shell.next().await?, Event::Frozen);
     }
-    let processes = crate::unix::ps::processes()?;
+    let processes = processes(PS_TIMEOUT)?;
     let command = processes.iter().find(|process| process.id.pid == pid);
     assert!(command.is_some_and(|process| process.stopped));
     shell.running.end(within(0, 0));

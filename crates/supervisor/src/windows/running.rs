@@ -8,13 +8,17 @@ use std::time::Duration;
 use boot_clock::now;
 use process_wrap::tokio::ChildWrapper;
 
+use crate::windows::processes::Processes;
 use crate::{Ended, Event, Exit, Limits, Signal};
 
 /// The exit code of a program that Ctrl-C has ended: `STATUS_CONTROL_C_EXIT`.
 const CONTROL_C_EXIT: u32 = 0xC000_013A;
 
-/// How long a killed command may take to disappear, in microseconds.
+/// How long killed processes may take to disappear, in microseconds.
 const SETTLE: i64 = 5_000_000;
+
+/// The pause between two looks at the processes that are left.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// How long to sleep at most: the runtime's clock may stand still while the machine sleeps, and the limits don't.
 const LONGEST_SLEEP: i64 = 1_000_000;
@@ -33,23 +37,32 @@ pub struct Running {
 
 #[derive(Debug)]
 enum State {
-    Running {
-        job: Box<dyn ChildWrapper>,
-        kill_at: i64,
-        /// Set when it was killed: when to stop waiting for it.
-        killed_until: Option<i64>,
-    },
+    Running(Box<Job>),
     Ended(Ended),
 }
 
+/// The job object of a command.
+#[derive(Debug)]
+struct Job {
+    job: Box<dyn ChildWrapper>,
+    processes: Processes,
+    kill_at: i64,
+    /// Set when it was killed: when to stop waiting for its end.
+    killed_until: Option<i64>,
+    /// The command itself has ended.
+    exited: bool,
+}
+
 impl Running {
-    pub(crate) fn new(job: Box<dyn ChildWrapper>, limits: Limits) -> Self {
+    pub(crate) fn new(job: Box<dyn ChildWrapper>, processes: Processes, limits: Limits) -> Self {
         Self {
-            state: State::Running {
+            state: State::Running(Box::new(Job {
                 job,
+                processes,
                 kill_at: first(limits),
                 killed_until: None,
-            },
+                exited: false,
+            })),
             events: VecDeque::new(),
         }
     }
@@ -64,19 +77,17 @@ impl Running {
 
     /// Sets new limits, earlier or later ones. Doesn't wait.
     pub fn limits(&mut self, limits: Limits) {
-        if let State::Running { kill_at, .. } = &mut self.state {
-            *kill_at = first(limits);
+        if let State::Running(job) = &mut self.state {
+            job.kill_at = first(limits);
         }
     }
 
     /// Kills the job object. Doesn't wait.
     pub fn end(&mut self, _limits: Limits) {
-        if let State::Running {
-            job, killed_until, ..
-        } = &mut self.state
-            && killed_until.is_none()
+        if let State::Running(job) = &mut self.state
+            && job.killed_until.is_none()
         {
-            *killed_until = Some(kill_and_wait(job));
+            job.kill();
         }
     }
 
@@ -90,13 +101,7 @@ impl Running {
     pub fn thaw(&mut self) {}
 
     /// Does nothing: Windows has no stopped jobs.
-    pub fn suspend(&mut self) -> bool {
-        false
-    }
-
-    /// Whether [`Running::suspend`] would stop this process now: never.
-    #[must_use]
-    pub fn suspends(&self) -> bool {
+    pub fn suspend(&mut self, _announce: impl FnOnce()) -> bool {
         false
     }
 
@@ -110,38 +115,46 @@ impl Running {
             if let Some(event) = self.events.pop_front() {
                 return Ok(event);
             }
-            let (job, kill_at, killed_until) = match &mut self.state {
-                State::Running {
-                    job,
-                    kill_at,
-                    killed_until,
-                } => (job, kill_at, killed_until),
+            let state = &mut self.state;
+            let running = match state {
+                State::Running(running) => running,
                 State::Ended(over) => return Ok(Event::Ended(*over)),
             };
-            let deadline = killed_until.unwrap_or(*kill_at);
+            let deadline = running.killed_until.unwrap_or(running.kill_at);
+            if running.exited {
+                // If it is unknown how many are left, it counts as one.
+                let left = running.processes.count().unwrap_or(1);
+                if left == 0 || now() >= deadline {
+                    let unkillable = left;
+                    *state = State::Ended(Ended {
+                        unkillable,
+                        ..Ended::default()
+                    });
+                } else {
+                    tokio::time::sleep(PAUSE).await;
+                }
+                continue;
+            }
             let left = deadline.saturating_sub(now()).clamp(0, LONGEST_SLEEP);
             tokio::select! {
                 biased;
                 // The command itself: the job object may go on without it.
-                status = job.inner_mut().wait() => {
+                status = running.job.inner_mut().wait() => {
                     self.events.push_back(Event::Exited(exit(status?)));
+                    running.exited = true;
                     // What the command left running ends with it.
-                    let unkillable = usize::from(kill(job).is_err());
-                    self.state = State::Ended(Ended { unkillable, ..Ended::default() });
+                    running.kill();
                 }
                 () = tokio::time::sleep(Duration::from_micros(left.unsigned_abs())) => {
                     if now() < deadline {
                         continue;
                     }
-                    match killed_until {
-                        Some(_) => {
-                            let unkillable = 1;
-                            self.state = State::Ended(Ended { unkillable, ..Ended::default() });
-                        }
-                        None => {
-                            self.events.push_back(Event::OutOfTime);
-                            *killed_until = Some(kill_and_wait(job));
-                        }
+                    if running.killed_until.is_some() {
+                        let unkillable = 1;
+                        *state = State::Ended(Ended { unkillable, ..Ended::default() });
+                    } else {
+                        self.events.push_back(Event::OutOfTime);
+                        running.kill();
                     }
                 }
             }
@@ -149,20 +162,18 @@ impl Running {
     }
 }
 
+impl Job {
+    /// Kills all its processes. They end a moment later.
+    fn kill(&mut self) {
+        // A failure is noticed because they don't end.
+        let _result = self.job.start_kill();
+        let until = now().saturating_add(SETTLE);
+        self.killed_until.get_or_insert(until);
+    }
+}
+
 fn first(limits: Limits) -> i64 {
     limits.term_at.min(limits.kill_at)
-}
-
-/// Kills the job object, and returns until when to wait for it.
-fn kill_and_wait(job: &mut Box<dyn ChildWrapper>) -> i64 {
-    // A failure is noticed because it does not end.
-    let _result = kill(job);
-    now().saturating_add(SETTLE)
-}
-
-/// Kills the job object. Its processes end a moment later.
-fn kill(job: &mut Box<dyn ChildWrapper>) -> io::Result<()> {
-    job.start_kill()
 }
 
 fn exit(status: ExitStatus) -> Exit {

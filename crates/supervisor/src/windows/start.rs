@@ -6,10 +6,12 @@ use boot_clock::now;
 use process_wrap::tokio::{CommandWrap, JobObject, KillOnDrop};
 
 use crate::windows::Running;
-use crate::{Command, Limits, StartError, not_run};
+use crate::windows::processes::Processes;
+use crate::{Command, Limits, StartError, find_program, not_run};
 
-/// ERROR_BAD_EXE_FORMAT.
-const NOT_A_PROGRAM: i32 = 193;
+/// ERROR_BAD_EXE_FORMAT: not a program; ERROR_EXE_MACHINE_TYPE_MISMATCH: one for another processor;
+/// ERROR_ELEVATION_REQUIRED: one that only an administrator may run.
+const NOT_EXECUTABLE: [i32; 3] = [193, 216, 740];
 
 /// Whether another program could be started.
 fn is_of_program(error: &io::Error) -> bool {
@@ -18,7 +20,8 @@ fn is_of_program(error: &io::Error) -> bool {
         ErrorKind::PermissionDenied,
         ErrorKind::InvalidInput,
     ];
-    kinds.contains(&error.kind()) || error.raw_os_error() == Some(NOT_A_PROGRAM)
+    let code = error.raw_os_error();
+    kinds.contains(&error.kind()) || code.is_some_and(|code| NOT_EXECUTABLE.contains(&code))
 }
 
 impl Command {
@@ -30,18 +33,20 @@ impl Command {
     /// can't be executed is not an error here: the command then has the exit code 127 or 126.
     pub async fn start(self, limits: Limits) -> Result<Running, StartError> {
         let (program, arguments) = self.argv.split_first().ok_or(StartError::NoCommand)?;
-        let mut process = std::process::Command::new(program);
+        let mut process = std::process::Command::new(find_program(program));
         process.args(arguments);
         self.set_up(&mut process).map_err(StartError::Spawn)?;
         if now() >= limits.term_at.min(limits.kill_at) {
             return Err(StartError::TooLate);
         }
+        let processes = Processes::new().map_err(StartError::Spawn)?;
         let job = CommandWrap::from(tokio::process::Command::from(process))
             .wrap(KillOnDrop)
+            .wrap(processes.clone())
             .wrap(JobObject)
             .spawn();
         match job {
-            Ok(job) => Ok(Running::new(job, limits)),
+            Ok(job) => Ok(Running::new(job, processes, limits)),
             Err(error) if !is_of_program(&error) => Err(StartError::Spawn(error)),
             Err(error) => Ok(Running::not_run(not_run::exit(&self, program, &error))),
         }

@@ -82,7 +82,7 @@ async fn call() -> ExitCode {
                 say(&mut events, format!("{event:?}")).await;
                 match event {
                     Event::Exited(exit) => ended = Some(exit),
-                    Event::Stopped(_) => drop(running.suspend()),
+                    Event::Stopped(_) => drop(running.suspend(|| ())),
                     Event::Ended(_) if ended == Some(Exit::Signal(Signal::INT)) => {
                         panic!("{}", supervisor::end_by(Signal::INT));
                     }
