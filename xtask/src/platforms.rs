@@ -13,11 +13,16 @@ use crate::output::print;
 
 /// Type-check the shipped packages for macOS and Windows
 ///
+/// The tests of the packages that have code for these systems are checked too.
+///
 /// Nothing is linked, so no compiler for these systems is needed. rustup installs Rust's standard
 /// library for them. Systems that cannot be set up, as on a machine without rustup or network, are
 /// skipped with a warning.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {}
+
+/// The packages whose tests run on other systems too.
+const WITH_TESTS: [&str; 3] = ["boot-clock", "connect", "supervisor"];
 
 /// One for each system: none of our code depends on the processor.
 const TARGETS: [&str; 2] = ["aarch64-apple-darwin", "x86_64-pc-windows-gnu"];
@@ -31,16 +36,24 @@ impl Arguments {
         if targets.is_empty() {
             return Ok(());
         }
-        let mut clippy = cargo(&["clippy", "--locked"]);
-        for package in shipped()? {
-            clippy.args(["--package", &package]);
-        }
-        for target in targets {
-            clippy.args(["--target", target]);
-            clippy.envs(without_c_compiler(target));
-        }
-        run(clippy.args(["--", "-D", "warnings"]))
+        run(&mut clippy(&shipped()?, &targets, &[]))?;
+        run(&mut clippy(&WITH_TESTS, &targets, &["--tests"]))
     }
+}
+
+/// The check of these packages for these targets.
+fn clippy(packages: &[impl AsRef<str>], targets: &[&str], what: &[&str]) -> Command {
+    let mut clippy = cargo(&["clippy", "--locked"]);
+    clippy.args(what);
+    for package in packages {
+        clippy.args(["--package", package.as_ref()]);
+    }
+    for target in targets {
+        clippy.args(["--target", target]);
+        clippy.envs(without_c_compiler(target));
+    }
+    clippy.args(["--", "-D", "warnings"]);
+    clippy
 }
 
 /// The plugin and the packages in `crates/`, which have the names of their directories, without lease-elect, which is
@@ -94,6 +107,9 @@ mod tests {
         assert!(shipped.contains(&"supervisor".to_owned()), "{shipped:?}");
         for other in ["sandbox", "lease-elect"] {
             assert!(!shipped.contains(&other.to_owned()), "{shipped:?}");
+        }
+        for tested in WITH_TESTS {
+            assert!(shipped.contains(&tested.to_owned()), "{shipped:?}");
         }
     }
 

@@ -216,6 +216,7 @@ mod tests {
         assert_eq!((plan.due(150), plan.ran_out()), (Some(Due::Kill), false));
     }
 
+    #[cfg(target_os = "linux")]
     #[test]
     fn a_caller_that_is_gone_leaves_the_grace_but_no_more_than_the_limit() {
         let mut early = plan();
@@ -240,6 +241,7 @@ mod tests {
         assert_eq!(plan.due(220), Some(Due::Kill));
     }
 
+    #[cfg(target_os = "linux")]
     #[test]
     fn limits_at_the_end_of_time_overflow_nothing() {
         let mut plan = Plan::new(Limits::NONE, i64::MAX);
