@@ -3,6 +3,7 @@
 pub(crate) mod archive;
 mod cross;
 mod krew;
+mod mach_o;
 mod package;
 pub(crate) mod platform;
 mod program;
@@ -113,11 +114,12 @@ pub(crate) fn plugin_for_this_machine() -> Result<PathBuf> {
 pub(crate) fn build(platforms: &[Platform], files: &mut Files) -> Result<Vec<Archive>> {
     let root = root()?;
     let compiler = CrossCompiler::install()?;
+    let private = cross::private_directories(&root)?;
     let mut packed = |package: &Package| -> Result<Vec<Archive>> {
         let mut archives = Vec::new();
         for &platform in platforms.iter().filter(|of| (package.is_for)(**of)) {
             let program = fs::read(compiler.build(&root, package.program, platform)?)?;
-            program::check(&program, platform)?;
+            program::check(&program, platform, &private)?;
             let archive = package.pack(&root, platform, program)?;
             files.write(&archive.name, &archive.content)?;
             archives.push(archive);
