@@ -3,6 +3,7 @@
 pub(crate) mod archive;
 mod cross;
 mod krew;
+mod mach_o;
 mod package;
 pub(crate) mod platform;
 mod program;
@@ -20,6 +21,7 @@ use self::cross::CrossCompiler;
 pub(crate) use self::cross::path as program_path;
 pub(crate) use self::package::{Archive, LEASE_ELECT, PLUGIN, Package, VERSION, root, sha256};
 use self::platform::Platform;
+pub(crate) use self::smoke_test::Required;
 use self::smoke_test::SmokeTest;
 use crate::output::print;
 
@@ -37,10 +39,17 @@ pub(crate) struct Arguments {
     /// Also run each plugin on a real API server, with qemu-user and wine if they are installed
     #[arg(long)]
     smoke_test: bool,
+
+    /// Build nothing: run the plugin of this archive on a real API server
+    #[arg(long, value_name = "ARCHIVE", conflicts_with_all = ["target", "smoke_test"])]
+    smoke_test_archive: Option<PathBuf>,
 }
 
 impl Arguments {
     pub(crate) fn run(self) -> Result<()> {
+        if let Some(archive) = self.smoke_test_archive {
+            return SmokeTest::start(Required::All)?.run_archive(&archive);
+        }
         let platforms = match self.target.is_empty() {
             true => Platform::value_variants(),
             false => &self.target,
@@ -49,15 +58,15 @@ impl Arguments {
         build(platforms, &mut files)?;
         files.write_sums()?;
         if self.smoke_test {
-            smoke_test(platforms)?;
+            smoke_test(platforms, Required::No)?;
         }
         Ok(())
     }
 }
 
 /// Runs the plugins that were built for `platforms`.
-pub(crate) fn smoke_test(platforms: &[Platform]) -> Result<()> {
-    let test = SmokeTest::start()?;
+pub(crate) fn smoke_test(platforms: &[Platform], required: Required) -> Result<()> {
+    let test = SmokeTest::start(required)?;
     platforms
         .iter()
         .try_for_each(|&platform| test.run(platform))
@@ -113,11 +122,12 @@ pub(crate) fn plugin_for_this_machine() -> Result<PathBuf> {
 pub(crate) fn build(platforms: &[Platform], files: &mut Files) -> Result<Vec<Archive>> {
     let root = root()?;
     let compiler = CrossCompiler::install()?;
+    let private = cross::private_directories(&root)?;
     let mut packed = |package: &Package| -> Result<Vec<Archive>> {
         let mut archives = Vec::new();
         for &platform in platforms.iter().filter(|of| (package.is_for)(**of)) {
             let program = fs::read(compiler.build(&root, package.program, platform)?)?;
-            program::check(&program, platform)?;
+            program::check(&program, platform, &private)?;
             let archive = package.pack(&root, platform, program)?;
             files.write(&archive.name, &archive.content)?;
             archives.push(archive);

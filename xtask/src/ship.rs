@@ -3,6 +3,7 @@
 mod chart;
 mod formula;
 mod image;
+mod install_test;
 mod packages;
 mod sbom;
 mod tool;
@@ -14,22 +15,29 @@ use anyhow::{Context, Result};
 use chrono::{DateTime, Utc};
 use clap::ValueEnum as _;
 
+use self::install_test::InstallTest;
 use self::packages::Packager;
 use crate::dist::platform::Platform;
-use crate::dist::{Files, LEASE_ELECT, PLUGIN, VERSION, build, smoke_test};
+use crate::dist::{Files, LEASE_ELECT, PLUGIN, Required, VERSION, build, smoke_test};
 
 /// Build everything that a release publishes
 ///
 /// Writes the archives of `dist` for every platform to target/dist, with deb and rpm packages, an
 /// image for containers, a Helm chart, a formula for Homebrew, an SBOM for each program, and the
-/// checksums of all. It also smoke-tests each plugin on a real API server, if this machine can run
-/// it. `ship` needs Go, Python 3 and rustup. The same commit gives the same files; SOURCE_DATE_EPOCH
-/// replaces its time.
+/// checksums of all. `ship` needs Go, Python 3 and rustup. The same commit gives the same files;
+/// SOURCE_DATE_EPOCH replaces its time.
+///
+/// It also smoke-tests each plugin on a real API server, if this machine can run it, and tests the
+/// other files with dpkg, rpm, skopeo and ruby, if they are installed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Build only the Helm chart
     #[arg(long)]
     chart: bool,
+
+    /// Fail if a plugin for Linux or Windows can't be run, or if dpkg is missing
+    #[arg(long, conflicts_with = "chart")]
+    require_smoke_tests: bool,
 }
 
 impl Arguments {
@@ -41,18 +49,28 @@ impl Arguments {
         let packager = Packager::install(time)?;
         let mut files = Files::create()?;
         let archives = build(Platform::value_variants(), &mut files)?;
-        smoke_test(Platform::value_variants())?;
+        let required = match self.require_smoke_tests {
+            true => Required::AllButMacOs,
+            false => Required::No,
+        };
+        smoke_test(Platform::value_variants(), required)?;
+        let test = InstallTest::new(self.require_smoke_tests);
         for package in [PLUGIN, LEASE_ELECT] {
             for platform in [Platform::LinuxAmd64, Platform::LinuxArm64] {
-                packager.package(package.program, platform, &mut files)?;
+                let program = package.program;
+                for package in packager.package(program, platform, &mut files)? {
+                    test.package(&package, program, platform)?;
+                }
             }
         }
         sbom::write(&[PLUGIN.program, LEASE_ELECT.program], time, &mut files)?;
         let image = format!("{}-{VERSION}-image.tar", PLUGIN.program);
         files.write(&image, &image::pack(&archives, time)?)?;
+        test.image(&files.path(&image))?;
         chart::write(&mut files)?;
         let formula = format!("{}.rb", PLUGIN.program);
         files.write(&formula, formula::write(&archives)?.as_bytes())?;
+        test.formula(&files.path(&formula))?;
         files.write_sums()
     }
 }

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use clap::ValueEnum as _;
 use sha2::{Digest, Sha256};
 
 use super::archive;
@@ -93,10 +94,21 @@ impl Package {
         let content = archive::pack(&files)?;
         Ok(Archive {
             platform,
-            name: format!("{}-{VERSION}-{platform}.tar.gz", self.program),
+            name: self.archive_name(platform),
             sha256: sha256(&content),
             content,
         })
+    }
+
+    fn archive_name(&self, platform: Platform) -> String {
+        format!("{}-{VERSION}-{platform}.tar.gz", self.program)
+    }
+
+    /// The platform of the program in this archive, by the name of the file.
+    pub(super) fn platform_of(&self, archive: &Path) -> Option<Platform> {
+        let mut platforms = Platform::value_variants().iter().copied();
+        let name = archive.file_name()?;
+        platforms.find(|&platform| name == self.archive_name(platform).as_str())
     }
 
     /// The paths of the texts in the tree, in a fixed order. Directories are replaced by the program's files in them.
@@ -157,6 +169,9 @@ mod tests {
         assert_eq!(packed.name, name);
         let files = archive::files(&packed.content).unwrap();
         assert_eq!(files[0].name, "kubectl-maint.exe");
+        let path = Path::new("target/dist").join(name);
+        assert_eq!(PLUGIN.platform_of(&path), Some(platform));
+        assert_eq!(LEASE_ELECT.platform_of(&path), None);
     }
 
     #[test]

@@ -69,10 +69,13 @@ impl Platform {
                 "-Ctarget-feature=+crt-static".to_owned(),
                 "-Crelocation-model=static".to_owned(),
             ],
-            Self::DarwinAmd64 | Self::DarwinArm64 => {
-                vec![format!("-Clink-arg=-F{}", frameworks.display())]
-            }
-            Self::WindowsAmd64 => Vec::new(),
+            Self::DarwinAmd64 | Self::DarwinArm64 => vec![
+                format!("-Clink-arg=-F{}", frameworks.display()),
+                // Without symbols, the id of the program depends on its content only.
+                "-Clink-arg=-Wl,-s".to_owned(),
+            ],
+            // zig takes a link without it for a debug build, and writes the time into the program.
+            Self::WindowsAmd64 => vec!["-Clink-arg=-O2".to_owned()],
         }
     }
 }

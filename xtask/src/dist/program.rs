@@ -1,12 +1,13 @@
 //! Checks that a built program runs on its platform without anything that has to be installed there.
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
-use object::macho::LC_CODE_SIGNATURE;
-use object::read::macho::MachHeader as _;
-use object::{Architecture, BinaryFormat, Endianness, Object as _, macho};
+use memchr::memmem;
+use object::{Architecture, BinaryFormat, Object as _};
 
+use super::mach_o;
 use super::platform::Platform;
 
 /// What Windows 10 has without further packages, and our programs use.
@@ -22,8 +23,9 @@ const WINDOWS_LIBRARIES: [&str; 9] = [
     "ws2_32.dll",
 ];
 
-/// Fails if `program` is for another platform, or needs libraries that are not part of it.
-pub(super) fn check(program: &[u8], platform: Platform) -> Result<()> {
+/// Fails if `program` is for another platform, needs libraries that are not part of it, or has a path of this machine
+/// in it.
+pub(super) fn check(program: &[u8], platform: Platform, directories: &[PathBuf]) -> Result<()> {
     let file = object::File::parse(program).context("not a program")?;
     let architecture = match platform.arch() {
         "arm64" => Architecture::Aarch64,
@@ -48,11 +50,23 @@ pub(super) fn check(program: &[u8], platform: Platform) -> Result<()> {
         foreign.is_empty(),
         "the program for {platform} needs {foreign:?}"
     );
-    ensure!(
-        platform != Platform::DarwinArm64 || is_signed(program)?,
-        "macOS on arm64 runs only signed programs"
-    );
+    if platform.os() == "darwin" {
+        mach_o::check(program, platform == Platform::DarwinArm64)?;
+    }
+    for directory in directories {
+        ensure!(
+            !contains(program, directory),
+            "the program for {platform} contains the path {}, so another machine would build another one",
+            directory.display()
+        );
+    }
     Ok(())
+}
+
+/// Whether the path of a file in `directory` is in the program.
+fn contains(program: &[u8], directory: &Path) -> bool {
+    let directory = directory.as_os_str().as_encoded_bytes();
+    memmem::find(program, &[directory, b"/"].concat()).is_some()
 }
 
 /// Linux programs are static: they import nothing, not even from an unnamed library.
@@ -70,19 +84,6 @@ fn is_part_of(platform: Platform, library: &str) -> bool {
     }
 }
 
-/// Whether the Mach-O program has a signature. The linker's own, without an identity, is enough for macOS.
-fn is_signed(program: &[u8]) -> Result<bool> {
-    let header = macho::MachHeader64::<Endianness>::parse(program, 0)?;
-    let endian = header.endian()?;
-    let mut commands = header.load_commands(endian, program, 0)?;
-    while let Some(command) = commands.next()? {
-        if command.cmd() == LC_CODE_SIGNATURE {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
 #[cfg(test)]
 mod tests {
     use std::{env, fs};
@@ -92,12 +93,29 @@ mod tests {
     #[test]
     fn a_program_for_another_platform_or_with_libraries_is_refused() {
         let this = fs::read(env::current_exe().unwrap()).unwrap();
-        let error = |platform| check(&this, platform).unwrap_err().to_string();
+        let error = |platform| check(&this, platform, &[]).unwrap_err().to_string();
         for other in [Platform::DarwinAmd64, Platform::WindowsAmd64] {
             assert_eq!(error(other), format!("the program is not for {other}"));
         }
         let dynamic = error(Platform::here());
         assert!(dynamic.contains("libc.so.6"), "{dynamic}");
+    }
+
+    #[test]
+    fn a_program_with_a_path_of_this_machine_is_noticed() {
+        let program = b"src/main.rs/home/alice/maint/src/app.rs";
+        for (directory, expected) in [
+            ("/home/alice/maint", true),
+            ("/home/alice", true),
+            ("/home/al", false),
+            ("/home/bob", false),
+        ] {
+            assert_eq!(
+                contains(program, Path::new(directory)),
+                expected,
+                "{directory}"
+            );
+        }
     }
 
     #[test]

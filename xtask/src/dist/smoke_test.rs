@@ -5,8 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use control_plane::{Binary, ControlPlane, NodeSpec};
+use flate2::read::GzDecoder;
 use tempfile::TempDir;
 
 use super::cross::path as program_path;
@@ -25,6 +26,30 @@ const REQUIRED_DLL: &str = "drive_c/windows/system32/bcryptprimitives.dll";
 pub(crate) struct SmokeTest {
     plane: ControlPlane,
     directory: TempDir,
+    required: Required,
+}
+
+/// Which programs must be run. A warning tells that another one was not.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Required {
+    No,
+    /// All but those for macOS, which only macOS can run.
+    AllButMacOs,
+    All,
+}
+
+impl Required {
+    /// Warns that something was not tested, or fails if it had to be.
+    fn skip(self, platform: Platform, what: &str, obstacle: &str) -> Result<()> {
+        let skipped = format!("{what} for {platform} was not run: {obstacle}");
+        match self {
+            Self::No => {}
+            Self::AllButMacOs if platform.os() == "darwin" => {}
+            Self::AllButMacOs | Self::All => bail!(skipped),
+        }
+        print(format_args!("warning: {skipped}"));
+        Ok(())
+    }
 }
 
 /// What runs a program of another platform.
@@ -38,29 +63,45 @@ struct Runner {
 
 impl SmokeTest {
     /// Starts the server.
-    pub(crate) fn start() -> Result<Self> {
+    pub(crate) fn start(required: Required) -> Result<Self> {
         ensure_built(&Binary::CONTROL_PLANE)?;
         let plane = ControlPlane::start()?;
         plane.create_nodes(&[NodeSpec::ready(NODE)])?;
         plane.kubectl(&["create", "namespace", "kube-node-maintenance"])?;
         let directory = tempfile::tempdir()?;
-        Ok(Self { plane, directory })
+        Ok(Self {
+            plane,
+            directory,
+            required,
+        })
     }
 
-    /// Runs the plugin that was built for `platform`. Warns if this machine can't run it.
+    /// Runs the plugin that was built for `platform`.
     ///
     /// # Errors
-    /// If a command does not do what it should.
+    /// If a command does not do what it should, or this machine can't run the plugin and it is required.
     pub(crate) fn run(&self, platform: Platform) -> Result<()> {
-        let program = program_path(PLUGIN.program, platform);
-        let runner = match self.runner(&program, platform)? {
+        self.run_program(&program_path(PLUGIN.program, platform), platform)
+    }
+
+    /// Runs the plugin in this archive of a release.
+    ///
+    /// # Errors
+    /// As `run`, or if it is not the plugin's archive.
+    pub(crate) fn run_archive(&self, archive: &Path) -> Result<()> {
+        let platform = PLUGIN
+            .platform_of(archive)
+            .with_context(|| format!("{} is no archive of the plugin", archive.display()))?;
+        let target = self.directory.path().join("archive");
+        let content = fs::File::open(archive)?;
+        tar::Archive::new(GzDecoder::new(content)).unpack(&target)?;
+        self.run_program(&target.join(platform.executable(PLUGIN.program)), platform)
+    }
+
+    fn run_program(&self, program: &Path, platform: Platform) -> Result<()> {
+        let runner = match self.runner(program, platform)? {
             Ok(runner) => runner,
-            Err(obstacle) => {
-                print(format_args!(
-                    "warning: the plugin for {platform} was not run: {obstacle}"
-                ));
-                return Ok(());
-            }
+            Err(obstacle) => return self.required.skip(platform, "the plugin", obstacle),
         };
         self.check_commands(&runner, platform)
             .with_context(|| format!("the plugin for {platform} failed its smoke test"))?;
@@ -175,9 +216,9 @@ impl SmokeTest {
             let missing = ["with", NODE, "--", "no-such-program"];
             check(&missing, from_list, 127, "error: failed to run")?;
         } else {
-            print(format_args!(
-                "warning: `with` of the plugin for {platform} was not run: binfmt_misc is not set up for qemu"
-            ));
+            let obstacle = "binfmt_misc is not set up for qemu";
+            self.required
+                .skip(platform, "`with` of the plugin", obstacle)?;
         }
         check(&["status", NODE], from_list, 0, "Free")
     }
@@ -213,5 +254,23 @@ impl Runner {
             output.status
         );
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_must_run_is_not_skipped() {
+        for (required, platform, skipped) in [
+            (Required::No, Platform::WindowsAmd64, true),
+            (Required::AllButMacOs, Platform::WindowsAmd64, false),
+            (Required::AllButMacOs, Platform::DarwinArm64, true),
+            (Required::All, Platform::DarwinArm64, false),
+        ] {
+            let outcome = required.skip(platform, "the plugin", "wine is not installed");
+            assert_eq!(outcome.is_ok(), skipped, "{required:?} {platform}");
+        }
     }
 }

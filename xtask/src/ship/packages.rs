@@ -27,14 +27,15 @@ impl Packager {
         Ok(Self { nfpm, time })
     }
 
-    /// Packages a program that was built for this platform.
+    /// Packages a program that was built for this platform. Returns the paths of the packages.
     pub(super) fn package(
         &self,
         program: &str,
         platform: Platform,
         files: &mut Files,
-    ) -> Result<()> {
+    ) -> Result<Vec<PathBuf>> {
         let version = env!("CARGO_PKG_VERSION");
+        let mut packages = Vec::new();
         for format in ["deb", "rpm"] {
             let name = format!("{program}-v{version}-{}.{format}", platform.arch());
             let path = files.path(&name);
@@ -50,8 +51,9 @@ impl Packager {
                 .env("SOURCE_DATE_EPOCH", self.time.timestamp().to_string()))?;
             let content = fs::read(&path)?;
             files.write(&name, &content)?;
+            packages.push(path);
         }
-        Ok(())
+        Ok(packages)
     }
 }
 

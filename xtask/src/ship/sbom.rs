@@ -1,6 +1,7 @@
 //! Software bills of materials in CycloneDX's format, by cargo-cyclonedx.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::{env, fs};
 
 use anyhow::Result;
@@ -8,7 +9,7 @@ use chrono::{DateTime, Utc};
 use control_plane::target_dir;
 use serde::Deserialize;
 
-use crate::cargo::{cargo, run};
+use crate::cargo::{cargo, run, succeeds};
 use crate::dist::{Files, VERSION, root};
 use crate::output::print;
 
@@ -56,7 +57,9 @@ fn without_paths(sbom: &str, root: &Path) -> String {
 fn install() -> Result<PathBuf> {
     let name = format!("cargo-cyclonedx-{TOOL_VERSION}");
     let directory = target_dir().join("tools").join(&name);
-    if !directory.exists() {
+    let tool = directory.join("bin/cargo-cyclonedx");
+    // An installation that was interrupted leaves the directory.
+    if !succeeds(Command::new(tool).args(["cyclonedx", "--version"])) {
         print(format_args!("installing {name}"));
         run(
             cargo(&["install", "--quiet", "--locked", "cargo-cyclonedx"])

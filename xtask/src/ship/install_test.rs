@@ -1,0 +1,337 @@
+//! Tests the files of a release with the tools that users have: installs and removes packages in temporary directories,
+//! and runs the plugin of the image.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, ensure};
+use flate2::read::GzDecoder;
+use serde::Deserialize;
+
+use crate::cargo::{run, succeeds};
+use crate::dist::platform::Platform;
+use crate::dist::{PLUGIN, VERSION, program_path};
+use crate::output::print;
+
+pub(super) struct InstallTest {
+    dpkg_is_required: bool,
+}
+
+impl InstallTest {
+    pub(super) fn new(dpkg_is_required: bool) -> Self {
+        Self { dpkg_is_required }
+    }
+
+    /// Installs a deb or rpm package of `program`, and removes it.
+    pub(super) fn package(&self, package: &Path, program: &str, platform: Platform) -> Result<()> {
+        let content = fs::read(program_path(program, platform))?;
+        let is_deb = package.extension().is_some_and(|of| of == "deb");
+        let outcome = match (is_deb, has("dpkg"), has("rpm"), AsRoot::find()) {
+            (true, true, ..) => test_package(program, &content, &Deb { package }),
+            (true, false, ..) => {
+                ensure!(!self.dpkg_is_required, "dpkg is not installed");
+                return skip(package, "dpkg is not installed");
+            }
+            (false, _, true, Some(root)) => test_package(program, &content, &Rpm { package, root }),
+            (false, _, false, _) => return skip(package, "rpm is not installed"),
+            (false, _, true, None) => return skip(package, "rpm needs root or a user namespace"),
+        };
+        outcome.with_context(|| format!("{} failed its test", package.display()))?;
+        passed(package);
+        Ok(())
+    }
+
+    /// Reads the image of each platform, and runs the plugin of this machine's in its root directory.
+    pub(super) fn image(&self, image: &Path) -> Result<()> {
+        if !has("skopeo") {
+            return skip(image, "skopeo is not installed");
+        }
+        let mut program_ran = false;
+        for platform in [Platform::LinuxAmd64, Platform::LinuxArm64] {
+            let root = unpack_image(image, platform)?;
+            if platform == Platform::here()
+                && let Some(as_root) = AsRoot::find()
+            {
+                let program = format!("/usr/local/bin/{}", PLUGIN.program);
+                let mut chroot = as_root.command("chroot");
+                chroot
+                    .arg(root.path())
+                    .args([&program, "version", "--client"]);
+                run(chroot.stdout(Stdio::null())).context("the plugin of the image")?;
+                program_ran = true;
+            }
+        }
+        if !program_ran {
+            return skip(image, "chroot needs root or a user namespace");
+        }
+        passed(image);
+        Ok(())
+    }
+
+    /// Lets Ruby parse Homebrew's formula.
+    pub(super) fn formula(&self, formula: &Path) -> Result<()> {
+        if !has("ruby") {
+            return skip(formula, "ruby is not installed");
+        }
+        run(Command::new("ruby")
+            .arg("-c")
+            .arg(formula)
+            .stdout(Stdio::null()))?;
+        passed(formula);
+        Ok(())
+    }
+}
+
+/// A package that can be installed below a directory.
+trait Package {
+    /// Where the tool keeps its list of packages.
+    const DATABASE: &'static str;
+
+    fn install(&self, root: &Path) -> Result<()>;
+
+    fn remove(&self, program: &str, root: &Path) -> Result<()>;
+}
+
+struct Deb<'a> {
+    package: &'a Path,
+}
+
+struct Rpm<'a> {
+    package: &'a Path,
+    root: AsRoot,
+}
+
+impl Deb<'_> {
+    fn dpkg(root: &Path) -> Command {
+        let mut dpkg = Command::new("dpkg");
+        dpkg.arg(format!("--root={}", root.display()))
+            .args([
+                "--force-not-root",
+                "--force-architecture",
+                "--log=/dev/null",
+            ])
+            .stdout(Stdio::null());
+        dpkg
+    }
+}
+
+impl Package for Deb<'_> {
+    const DATABASE: &'static str = "var/lib/dpkg";
+
+    fn install(&self, root: &Path) -> Result<()> {
+        let database = root.join(Self::DATABASE);
+        for directory in ["info", "triggers", "updates"] {
+            fs::create_dir_all(database.join(directory))?;
+        }
+        fs::write(database.join("status"), "")?;
+        fs::write(database.join("available"), "")?;
+        run(Self::dpkg(root).arg("--install").arg(self.package))
+    }
+
+    fn remove(&self, program: &str, root: &Path) -> Result<()> {
+        run(Self::dpkg(root).args(["--purge", program]))
+    }
+}
+
+impl Rpm<'_> {
+    fn rpm(&self, root: &Path) -> Command {
+        let mut rpm = self.root.command("rpm");
+        rpm.arg("--root")
+            .arg(root)
+            .args(["--dbpath", "/var/lib/rpm"]);
+        rpm
+    }
+}
+
+impl Package for Rpm<'_> {
+    const DATABASE: &'static str = "var/lib/rpm";
+
+    fn install(&self, root: &Path) -> Result<()> {
+        run(self.rpm(root).args(["--initdb"]))?;
+        run(self
+            .rpm(root)
+            .args(["--install", "--ignorearch"])
+            .arg(self.package))
+    }
+
+    fn remove(&self, program: &str, root: &Path) -> Result<()> {
+        run(self.rpm(root).args(["--erase", program]))
+    }
+}
+
+/// Fails if the package does not install `content` as the program, or does not remove all its files.
+fn test_package<P: Package>(program: &str, content: &[u8], package: &P) -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let root = directory.path();
+    package.install(root)?;
+    let installed = fs::read(root.join("usr/bin").join(program));
+    ensure!(
+        installed.context("the package has no program")? == content,
+        "the program is not the one that was built"
+    );
+    package.remove(program, root)?;
+    let left = files(root, &root.join(P::DATABASE))?;
+    ensure!(left.is_empty(), "the package left {left:?}");
+    Ok(())
+}
+
+/// The files below a directory, without those of `except`.
+fn files(directory: &Path, except: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let path = entry.path();
+        if path == except {
+            continue;
+        }
+        match entry.file_type()?.is_dir() {
+            true => found.extend(files(&path, except)?),
+            false => found.push(path),
+        }
+    }
+    Ok(found)
+}
+
+/// Unpacks the image of a platform, after skopeo has compared its checksums.
+fn unpack_image(image: &Path, platform: Platform) -> Result<tempfile::TempDir> {
+    #[derive(Deserialize)]
+    struct Manifest {
+        layers: Vec<Layer>,
+    }
+    #[derive(Deserialize)]
+    struct Layer {
+        digest: String,
+    }
+    let copy = tempfile::tempdir()?;
+    run(Command::new("skopeo")
+        .args(["--insecure-policy", "--override-os", platform.os()])
+        .args(["--override-arch", platform.arch(), "copy", "--quiet"])
+        .arg(format!("oci-archive:{}:{VERSION}", image.display()))
+        .arg(format!("dir:{}", copy.path().display())))?;
+    let manifest = fs::read(copy.path().join("manifest.json"))?;
+    let manifest: Manifest = serde_json::from_slice(&manifest)?;
+    let root = tempfile::tempdir()?;
+    for layer in manifest.layers {
+        let name = layer.digest.trim_start_matches("sha256:");
+        let layer = fs::File::open(copy.path().join(name))?;
+        tar::Archive::new(GzDecoder::new(layer)).unpack(root.path())?;
+    }
+    Ok(root)
+}
+
+/// How to run a program that needs root for `chroot`.
+#[derive(Clone, Copy)]
+enum AsRoot {
+    Direct,
+    UserNamespace,
+}
+
+impl AsRoot {
+    /// `None` if this machine allows neither.
+    fn find() -> Option<Self> {
+        let can = |way: &Self| succeeds(way.command("chroot").args(["/", "true"]));
+        [Self::Direct, Self::UserNamespace].into_iter().find(can)
+    }
+
+    fn command(self, program: &str) -> Command {
+        match self {
+            Self::Direct => Command::new(program),
+            Self::UserNamespace => {
+                let mut unshare = Command::new("unshare");
+                unshare.args(["--map-root-user", program]);
+                unshare
+            }
+        }
+    }
+}
+
+fn has(tool: &str) -> bool {
+    succeeds(Command::new(tool).arg("--version"))
+}
+
+fn passed(file: &Path) {
+    print(format_args!("{} passed its test", file.display()));
+}
+
+fn skip(file: &Path, obstacle: &str) -> Result<()> {
+    print(format_args!(
+        "warning: {} was not tested: {obstacle}",
+        file.display()
+    ));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A package of these files, which leaves one of them when it is removed.
+    struct Fake {
+        files: &'static [&'static str],
+        left: Option<&'static str>,
+    }
+
+    impl Package for Fake {
+        const DATABASE: &'static str = "var/lib/fake";
+
+        fn install(&self, root: &Path) -> Result<()> {
+            for file in self.files.iter().chain(&["var/lib/fake/status"]) {
+                let path = root.join(file);
+                fs::create_dir_all(path.parent().unwrap())?;
+                fs::write(path, "built")?;
+            }
+            Ok(())
+        }
+
+        fn remove(&self, _: &str, root: &Path) -> Result<()> {
+            for file in self.files {
+                if Some(*file) != self.left {
+                    fs::remove_file(root.join(file))?;
+                }
+            }
+            Ok(())
+        }
+    }
+
+    const FILES: &[&str] = &["usr/bin/maint", "usr/share/man/man1/maint.1"];
+
+    #[test]
+    fn a_package_that_installs_the_program_and_leaves_nothing_passes() {
+        let package = Fake {
+            files: FILES,
+            left: None,
+        };
+        test_package("maint", b"built", &package).unwrap();
+    }
+
+    #[test]
+    fn a_package_without_the_program_or_with_another_one_is_refused() {
+        let package = Fake {
+            files: FILES,
+            left: None,
+        };
+        for (program, content, expected) in [
+            ("other", b"built", "the package has no program"),
+            (
+                "maint",
+                b"older",
+                "the program is not the one that was built",
+            ),
+        ] {
+            let error = test_package(program, content, &package).unwrap_err();
+            assert_eq!(error.to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn a_package_that_leaves_a_file_is_refused() {
+        let package = Fake {
+            files: FILES,
+            left: Some(FILES[1]),
+        };
+        let error = test_package("maint", b"built", &package).unwrap_err();
+        let error = error.to_string();
+        assert!(error.contains(FILES[1]), "{error}");
+    }
+}
