@@ -86,16 +86,22 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
             return Err(Failure::Interrupted);
         }
     };
-    let acquired: Vec<Change> = changes
+    let (acquired, entered): (Vec<Change>, Vec<Change>) = changes
         .iter()
-        .filter(|it| it.done == Done::Acquired)
         .cloned()
-        .collect();
+        .partition(|it| it.done == Done::Acquired);
     let protection = args.protect.protection(args.take.strict);
+    let parallel = changing.nodes.parallel;
+    let protecting = async {
+        session.protect(&entered, None, parallel).await;
+        session
+            .protect(&acquired, protection.as_ref(), parallel)
+            .await
+    };
     let protected = tokio::select! {
         biased;
         () = &mut interrupt => Err(Failure::Interrupted),
-        protected = session.protect(&acquired, protection.as_ref(), changing.nodes.parallel) => {
+        protected = protecting => {
             let failed = protected.iter().filter_map(|it| it.failed).max();
             failed.map_or(Ok(()), |kind| Err(Failure::Reported(kind)))
         },

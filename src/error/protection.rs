@@ -66,6 +66,16 @@ impl ProtectionError {
             _ => true,
         }
     }
+
+    /// The user lacks a right.
+    pub(crate) fn is_forbidden(&self) -> bool {
+        match self {
+            Self::Node(error) | Self::Request(error) => {
+                matches!(&**error, Error::Api(error) if error.is_forbidden())
+            }
+            _ => false,
+        }
+    }
 }
 
 impl From<Error> for ProtectionError {

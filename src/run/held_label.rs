@@ -11,7 +11,7 @@ use futures::{StreamExt as _, stream};
 use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::{CLEANUP, Change, Done, Error, HeldLease, NodeLease, PROTECTION};
 use other_tools::{
-    Conflict, Elsewhere, KeysCleared, KeysOfLock, KeysOnNode, KeysRemoved, KeysSet, MEDIK8S,
+    Conflict, Elsewhere, HELD, KeysCleared, KeysOfLock, KeysOnNode, KeysRemoved, KeysSet, MEDIK8S,
     MachineRecord, MachineRef, NodeKeys, clear_keys, current_lock_id, machine_of, remove_keys,
     remove_records, set_keys,
 };
@@ -50,7 +50,7 @@ pub(crate) struct Protected {
 
 impl Session<'_> {
     /// Writes on the Nodes of the locks in `changes` what is `wanted`, and returns what is there. A lock that was renewed
-    /// moves the end that its label shows. Otherwise, what a lock that had expired left behind is removed.
+    /// moves the end that its label shows. Otherwise, what an earlier lock left behind is removed.
     pub(crate) async fn protect(
         &self,
         changes: &[Change],
@@ -84,8 +84,7 @@ impl Session<'_> {
 
     /// Moves the end in the labels of the locks in `held` whenever they are renewed.
     pub(crate) async fn follow_ends(&self, held: &[HeldLease]) -> Infallible {
-        let acquired = held.iter().filter(|held| !held.was_found());
-        join_all(acquired.map(|held| async move {
+        join_all(held.iter().map(|held| async move {
             let mut state = held.held_state();
             while state.lost.is_none() {
                 let before = state.lease.end();
@@ -349,7 +348,7 @@ impl Session<'_> {
             .filter(|_| change.done == Done::Renewed);
         match renewed.filter(|lease| lease.purpose() == Some(PROTECTION)) {
             Some(lease) => self.move_end(lease).await,
-            None => self.remove_expired(change).await,
+            None => self.remove_earlier(change).await,
         }
     }
 
@@ -363,31 +362,44 @@ impl Session<'_> {
         }
     }
 
-    /// Removes what the lock that `change` replaced left on the Node, and reports it: the node may be schedulable again.
-    async fn remove_expired(&self, change: &Change) {
+    /// Removes what earlier locks left on the Node of the lock in `change`, and reports it: the node may be schedulable
+    /// again. An earlier end may have failed to remove it, or there was none because the Lease was deleted. Then only the
+    /// Node shows it.
+    async fn remove_earlier(&self, change: &Change) {
         let before = change.before.as_ref();
-        let Some(before) = before.filter(|before| is_protected(before)) else {
+        let before = before.filter(|before| is_protected(before));
+        let row = change.row.as_ref();
+        let is_labeled = row.is_some_and(|row| row.labels.contains_key(HELD));
+        if before.is_none() && !is_labeled {
             return;
-        };
-        let node = before.node();
-        match self.remove_keys(node, Some(before)).await {
+        }
+        let node = &change.node;
+        match self.remove_keys(node, before).await {
             Ok(KeysRemoved::Done(keys)) => {
                 self.terminal
-                    .remark(node_keys::expired_removed(node, &keys));
+                    .remark(node_keys::earlier_removed(node, &keys));
             }
             Ok(KeysRemoved::Nothing | KeysRemoved::StillHeld) => {}
             Err(error) => {
                 let error = ProtectionError::Node(Arc::new(error));
-                self.terminal.warn(node_keys::label_stays(node, &error));
+                self.report_left(node, false, &error);
             }
         }
     }
 
-    /// As [`remove_held_label`](Self::remove_held_label), and reports why if that fails.
-    pub(crate) async fn try_remove_held_label(&self, lease: &NodeLease) {
+    /// Reports why what a lock set stays on its Node, and what removes it. If the Lease `is_free` then, `unhold` does.
+    pub(crate) fn report_left(&self, node: &str, is_free: bool, error: &ProtectionError) {
+        self.terminal.warn(node_keys::keys_stay(node, error));
+        let program = self.program;
+        self.terminal
+            .hint(node_keys::to_remove_left(node, is_free, error, program));
+    }
+
+    /// As [`remove_held_label`](Self::remove_held_label), and reports why if that fails, as
+    /// [`report_left`](Self::report_left).
+    pub(crate) async fn try_remove_held_label(&self, lease: &NodeLease, is_free: bool) {
         if let Err(error) = self.remove_held_label(lease.node(), Some(lease)).await {
-            let text = node_keys::label_stays(lease.node(), &error.into());
-            self.terminal.warn(text);
+            self.report_left(lease.node(), is_free, &error.into());
         }
     }
 
@@ -408,8 +420,7 @@ impl Session<'_> {
             }
             Ok(_) => Ok(()),
             Err(Error::Api(error)) if error.is_forbidden() => {
-                let error = Error::Api(error).into();
-                self.terminal.warn(node_keys::label_stays(node, &error));
+                self.report_left(node, true, &Error::Api(error).into());
                 Ok(())
             }
             Err(error) => Err(error),

@@ -319,7 +319,7 @@ impl<'a> Report<'a> {
         }
         for change in new {
             if let Some(lease) = change.lease.as_ref().filter(|lease| is_protected(lease)) {
-                session.try_remove_held_label(lease).await;
+                session.try_remove_held_label(lease, true).await;
             }
             let Err(cause) = session.locks.release_acquired(&change).await else {
                 session

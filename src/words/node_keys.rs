@@ -49,13 +49,13 @@ pub(crate) fn end_not_moved(node: &str, error: &ProtectionError) -> String {
     )
 }
 
-/// Said to the next holder, of what the expired lock had set.
-pub(crate) fn expired_removed(node: &str, keys: &NodeKeys) -> String {
+/// Said to the next holder, of what an earlier lock had set.
+pub(crate) fn earlier_removed(node: &str, keys: &NodeKeys) -> String {
     let removed = match &parts(keys)[..] {
         [] => String::new(),
         parts => format!(": {}", parts.join(", ")),
     };
-    format!("node/{node}: removed what the expired lock had set{removed}")
+    format!("node/{node}: removed what an earlier lock had set{removed}")
 }
 
 /// What was removed because the policies are uninstalled.
@@ -77,9 +77,29 @@ pub(crate) fn not_cleared(failure: &Failure) -> String {
     )
 }
 
-/// Why the label of a lock that ends was not removed.
-pub(crate) fn label_stays(node: &str, error: &ProtectionError) -> String {
-    format!("could not remove the held label of node/{node}, if it has one: {error}")
+/// Why what a lock set on its Node was not removed.
+pub(crate) fn keys_stay(node: &str, error: &ProtectionError) -> String {
+    format!(
+        "could not remove the held label, the opt-outs and the cordon from node/{node}, if the lock set them: {error}"
+    )
+}
+
+/// What removes it, if nobody has the lock then, or in any case.
+pub(crate) fn to_remove_left(
+    node: &str,
+    is_free: bool,
+    error: &ProtectionError,
+    program: &Program,
+) -> String {
+    let command = match is_free {
+        true => program.run(format_args!("unhold {node}")),
+        false => program.run("doctor --fix"),
+    };
+    let right = match error.is_forbidden() {
+        true => "; you need the right to patch nodes (group kubectl-maint:holders)",
+        false => "",
+    };
+    format!("to remove what is left: `{command}`{right}")
 }
 
 /// What to do with locks whose nodes could not be cordoned.

@@ -157,7 +157,8 @@ fn nodes_that_may_not_be_read() {
         $ kubectl maint unhold worker-1
         node/worker-1 hold ended
         -- stderr
-        Warning: could not remove the held label of node/worker-1, if it has one: Error from server (Forbidden): the proxy says so
+        Warning: could not remove the held label, the opt-outs and the cordon from node/worker-1, if the lock set them: Error from server (Forbidden): the proxy says so
+        hint: to remove what is left: `kubectl maint unhold worker-1`; you need the right to patch nodes (group kubectl-maint:holders)
         -- exit code 0
         ");
     });

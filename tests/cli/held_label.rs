@@ -1,5 +1,7 @@
 //! The held label of a Node, if a command is killed between two of its writes, or a lock ends without it.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -10,7 +12,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Cluster, LEASES, Treatment, ago, holder_of, in_memory, on_both, on_one, on_real, requests,
+    Cluster, LEASES, Run, Treatment, ago, holder_of, in_memory, on_both, on_one, on_real, requests,
 };
 
 const SCALE_DOWN: &str = "cluster-autoscaler.kubernetes.io/scale-down-disabled";
@@ -373,7 +375,7 @@ fn of_a_lock_that_expired_goes_with_the_next_holder() {
         };
         bob();
         let run = cluster.maint(["acquire", &node]).succeeds();
-        let removed = "worker-1: removed what the expired lock had set: kubectl-maint.dev/held=true, \
+        let removed = "worker-1: removed what an earlier lock had set: kubectl-maint.dev/held=true, \
                        remediation.medik8s.io/exclude-from-remediation=true, \
                        cluster-autoscaler.kubernetes.io/scale-down-disabled=true\n";
         assert!(run.stderr.contains(removed), "{run}");
@@ -476,6 +478,175 @@ fn of_a_lock_that_expired_goes_even_if_the_next_holder_is_killed() {
             lease["metadata"]["annotations"]["kubectl-maint.dev/purpose"],
             Value::Null
         );
+    });
+}
+
+/// Whether a lock has left its cordon, its label or an opt-out on the Node.
+fn is_clean(cluster: &Cluster, node: &str) -> bool {
+    let spec = &cluster.get(&format!("/api/v1/nodes/{node}"))["spec"];
+    spec["unschedulable"] != true && keys(cluster, node) == (false, false)
+}
+
+#[test]
+fn what_a_failed_end_left_goes_with_the_next_lock() {
+    on_both("label-failed-end", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        let protected = ["--cordon", "--opt-outs=cluster-autoscaler"];
+        let forbidden = cluster.proxy_for(Treatment::Answer(403, None), |method, path| {
+            *method == Method::PATCH && path.contains("/nodes/")
+        });
+        let acquired = || {
+            let acquire = cluster.maint(["acquire", &node]).args(protected);
+            acquire.succeeds();
+        };
+        let is_left = || {
+            assert_eq!(holder_of(cluster, &node), None);
+            assert!(!is_clean(cluster, &node));
+        };
+        let goes = |run: &Run| {
+            let removed = "worker-1: removed what an earlier lock had set: kubectl-maint.dev/held=true, \
+                           cluster-autoscaler.kubernetes.io/scale-down-disabled=true, cordon\n";
+            assert!(run.stderr.contains(removed), "{run}");
+            assert!(is_clean(cluster, &node), "{run}");
+        };
+        let says_what_is_left = |run: &Run| {
+            let warning = "Warning: could not remove the held label, the opt-outs and the cordon from node/worker-1, \
+                           if the lock set them: ";
+            let hint = "hint: to remove what is left: `kubectl maint unhold worker-1`; you need the right to patch nodes \
+                        (group kubectl-maint:holders)";
+            let text = run.to_string();
+            assert!(text.contains(warning) && text.contains(hint), "{run}");
+        };
+
+        // A release without the right to patch Nodes, by the holder and by force.
+        for force in [&[][..], &["--force", "--yes"]] {
+            acquired();
+            let release = cluster.maint(["release", &node]).args(force);
+            let release = match force {
+                [] => release,
+                _ => release.holder("bob@laptop"),
+            };
+            let run = release.kubeconfig(&forbidden.kubeconfig).succeeds();
+            says_what_is_left(&run);
+            is_left();
+            goes(&cluster.maint(["acquire", &node]).succeeds());
+            cluster.maint(["release", &node]).succeeds();
+        }
+        // The end of `with`.
+        let fails = Arc::new(AtomicBool::new(false));
+        let does_fail = Arc::clone(&fails);
+        let proxy = cluster.proxy(move |method, path| {
+            let is_patch = *method == Method::PATCH && path.contains("/nodes/");
+            match is_patch && does_fail.load(Ordering::Relaxed) {
+                true => Treatment::Answer(403, None),
+                false => Treatment::Pass,
+            }
+        });
+        let flag = cluster.directory().join(format!("{node}-done"));
+        let script = format!("until [ -e {} ]; do sleep 0.1; done", flag.display());
+        let with = cluster.maint(["with", &node]).args(protected);
+        let with = with.args(["--", "sh", "-c", &script]);
+        let mut running = with.kubeconfig(&proxy.kubeconfig).start();
+        running.says("running on this machine");
+        assert!(!is_clean(cluster, &node));
+        fails.store(true, Ordering::Relaxed);
+        std::fs::write(&flag, "").expect("a file");
+        let run = running.ends();
+        says_what_is_left(&run);
+        is_left();
+        goes(&cluster.maint(["with", &node, "--", "true"]).succeeds());
+
+        // Unhold does the same at once.
+        acquired();
+        let release = cluster.maint(["release", &node]);
+        release.kubeconfig(&forbidden.kubeconfig).succeeds();
+        is_left();
+        cluster.maint(["unhold", &node]).succeeds();
+        assert!(is_clean(cluster, &node));
+    });
+}
+
+#[test]
+fn what_a_lock_set_goes_when_its_lease_is_deleted() {
+    on_both("label-deleted", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.maint(["acquire", &node, "--cordon"]).succeeds();
+        cluster.delete(&format!("{LEASES}/{node}"));
+        cluster.maint(["acquire", &node]).succeeds();
+        assert!(is_clean(cluster, &node));
+        cluster.maint(["release", &node]).succeeds();
+
+        let with = ["with", &node, "--cordon", "--grace=1s", "--"];
+        let with = cluster.maint(with).args(["sleep", "60"]);
+        let mut running = with.start();
+        running.says("running on this machine");
+        assert!(!is_clean(cluster, &node));
+        cluster.delete(&format!("{LEASES}/{node}"));
+        let run = running.ends();
+        assert_eq!(run.code, 5, "{run}");
+        assert!(run.stderr.contains("worker-1 uncordoned\n"), "{run}");
+        assert!(is_clean(cluster, &node));
+    });
+}
+
+#[test]
+fn of_a_lock_that_is_entered_moves_with_its_end() {
+    on_both("label-reentry", |cluster| {
+        let node = cluster.node("worker-1");
+        let flag = cluster.directory().join(format!("{node}-done"));
+        let script = format!("until [ -e {} ]; do sleep 0.1; done", flag.display());
+        let acquire = ["acquire", &node, "--protect", "--duration=15s"];
+        cluster.maint(acquire).succeeds();
+        let times = ["--lease-duration=30s", "--grace=1s", "--request-timeout=5s"];
+        let with = cluster.maint(["with", &node, "--reentry"]).args(times);
+        let mut running = with.args(["--", "sh", "-c", &script]).start();
+        running.says("running on this machine");
+        let first = shown_end(cluster, &node).expect("an end");
+        assert_eq!(Some(first), end(cluster, &node));
+        while shown_end(cluster, &node) <= Some(first) {
+            assert!(!running.is_over());
+            assert!(end(cluster, &node) < Some(first + TimeDelta::seconds(25)));
+            sleep(Duration::from_millis(50));
+        }
+        std::fs::write(&flag, "").expect("a file");
+        let run = running.ends();
+        assert_eq!(run.code, 0, "{run}");
+        // The lock was there before, and stays with its label.
+        assert_eq!(keys(cluster, &node), (true, false));
+        assert!(holder_of(cluster, &node).is_some());
+    });
+}
+
+#[test]
+fn a_user_who_uncordons_a_locked_node_is_not_overruled() {
+    on_both("label-uncordon", |cluster| {
+        let node = cluster.node("worker-1");
+        let path = format!("/api/v1/nodes/{node}");
+        let is_cordoned = || cluster.get(&path)["spec"]["unschedulable"] == true;
+        for (lock, again, end) in [
+            (
+                &["acquire", "--cordon"][..],
+                &["renew", "--duration=1h"][..],
+                "release",
+            ),
+            (
+                &["hold", "-m", "disk", "--cordon"],
+                &["hold", "-m", "fan"],
+                "unhold",
+            ),
+        ] {
+            cluster.maint(lock).arg(&node).succeeds();
+            assert!(is_cordoned());
+            cluster.patch(&path, &json!({"spec": {"unschedulable": null}}));
+            cluster.maint(again).arg(&node).succeeds();
+            assert!(!is_cordoned(), "{again:?}");
+            // A cordon of the user stays.
+            cluster.patch(&path, &json!({"spec": {"unschedulable": true}}));
+            cluster.maint([end, &node]).succeeds();
+            assert!(is_cordoned(), "{end}");
+            cluster.patch(&path, &json!({"spec": {"unschedulable": null}}));
+        }
     });
 }
 

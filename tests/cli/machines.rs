@@ -454,7 +454,7 @@ fn an_interrupted_end_of_a_command_releases_the_lock_all_the_same() {
         let run = running.ends();
         drop(kept);
         assert_eq!(holder_of(cluster, &node), None, "{run}");
-        let said = "if it has one: interrupted\n";
+        let said = "if the lock set them: interrupted\n";
         assert!(
             run.stderr.contains(said) && run.stderr.contains("released\n"),
             "{run}"

@@ -426,7 +426,7 @@ fn without_the_right_to_patch_nodes_a_hold_works_and_says_so() {
         let unhold = ["unhold", &node, "--holder", "uma"];
         let run = cluster.maint(unhold).kubeconfig(&user).run();
         assert_eq!(run.code, 0, "{run}");
-        let said = "worker-1, if it has one: ";
+        let said = "worker-1, if the lock set them: ";
         assert!(run.stderr.contains(said), "{run}");
         // The next hold takes them over, and its end removes them.
         cluster.maint(hold).succeeds();

@@ -31,7 +31,7 @@ use crate::node_keys::{
     CORDON, LOCK_ID, NodeKeys, annotation, is_cordoned, is_held_key, is_only_ours, is_own_entry,
     own_entry,
 };
-use crate::opt_outs::is_listed;
+use crate::opt_outs::{is_listed, is_set_by_lock, owns_cordon};
 use crate::writes::{APPLY, FORCED_APPLY, Kind, MERGE, Tries, patch, read, try_patch};
 
 /// The Node and the lock that keys belong to.
@@ -476,8 +476,8 @@ fn to_disown(node: &Node, lock_id: &str, left: &Elsewhere) -> Option<Value> {
     }
     let removed = |(map, found): (&str, &Option<BTreeMap<String, String>>)| {
         let keys = found.iter().flat_map(BTreeMap::keys);
-        let removed =
-            keys.filter(|key| is_held(key) || is_listed(node, key) && is_foreign(map, key));
+        let removed = keys
+            .filter(|key| is_held(key) || is_set_by_lock(node, map, key) && is_foreign(map, key));
         let nulls = removed.map(|key| (key.clone(), Value::Null));
         nulls.collect::<Map<String, Value>>()
     };
@@ -489,7 +489,7 @@ fn to_disown(node: &Node, lock_id: &str, left: &Elsewhere) -> Option<Value> {
         "labels": labels,
         "annotations": annotations,
     }});
-    if is_listed(node, CORDON) {
+    if is_listed(node, CORDON) && owns_cordon(node) {
         patch["spec"] = json!({"unschedulable": null});
     }
     Some(patch)
@@ -502,18 +502,19 @@ fn to_clear(node: &Node, keeps_cordon: bool, left: &Elsewhere) -> Option<Value> 
     let ours = only_ours(node);
     let is_copy = own_entry(metadata).is_none();
     let is_held = |key: &str| is_held_key(key) && !left.is_record(key);
-    let nulls = |found: &Option<BTreeMap<String, String>>, ours: &BTreeMap<String, String>| {
-        let keys = found.iter().flat_map(BTreeMap::keys).filter(|key| {
-            is_held(key)
-                || *key == BREAKS
-                || ours.contains_key(*key)
-                || is_copy && is_listed(node, key)
-        });
-        keys.map(|key| (key.clone(), Value::Null))
-            .collect::<Map<_, _>>()
-    };
-    let labels = nulls(&metadata.labels, &ours.labels);
-    let annotations = nulls(&metadata.annotations, &ours.annotations);
+    let nulls =
+        |map: &str, found: &Option<BTreeMap<String, String>>, ours: &BTreeMap<String, String>| {
+            let keys = found.iter().flat_map(BTreeMap::keys).filter(|key| {
+                is_held(key)
+                    || *key == BREAKS
+                    || ours.contains_key(*key)
+                    || is_copy && is_set_by_lock(node, map, key)
+            });
+            keys.map(|key| (key.clone(), Value::Null))
+                .collect::<Map<_, _>>()
+        };
+    let labels = nulls("labels", &metadata.labels, &ours.labels);
+    let annotations = nulls("annotations", &metadata.annotations, &ours.annotations);
     let uncordons = !keeps_cordon && (ours.cordon || is_copy && is_listed(node, CORDON));
     if labels.is_empty() && annotations.is_empty() && !uncordons {
         return None;

@@ -12,7 +12,7 @@ use crate::node_keys::{
     CORDON, HELD, LOCK_ID, NOTES, NodeKeys, SET, annotation, is_cordoned, is_held_key,
     is_only_ours, own_entry,
 };
-use crate::opt_outs::is_listed;
+use crate::opt_outs::{is_set_by_lock, owns_cordon};
 
 /// Whether the Node was schedulable before the lock. Then it is the lock's cordon that nobody else may undo.
 const SCHEDULABLE: &str = "kubectl-maint.dev/held-schedulable";
@@ -84,9 +84,7 @@ impl NodeKeys {
         }
         keys.elsewhere = keys.elsewhere.or(Elsewhere::on(node));
         let records = keys.elsewhere.records();
-        let owns_cordon = is_listed(node, CORDON)
-            || own_entry(&node.metadata)
-                .is_some_and(|own| own["f:spec"]["f:unschedulable"].is_object());
+        let owns_cordon = owns_cordon(node);
         let is_same = annotation(&node.metadata, LOCK_ID) == Some(lock_id);
         let recorded = annotation(&node.metadata, SCHEDULABLE).filter(|_| is_same || owns_cordon);
         let was_schedulable = match recorded {
@@ -118,7 +116,7 @@ impl NodeKeys {
                     None => true,
                     Some(found) if found != *value => false,
                     Some(_) => {
-                        is_listed(node, key)
+                        is_set_by_lock(node, map, key)
                             || is_only_ours(&node.metadata, &["metadata", map, key])
                     }
                 }
@@ -166,6 +164,14 @@ mod tests {
             "spec": {"unschedulable": cordoned},
         });
         serde_json::from_value(node).expect("a Node")
+    }
+
+    /// The lock has cordoned the Node, and the cordon is no longer ours.
+    fn lists_cordon(lock_id: &str, cordoned: bool) -> Node {
+        let mut node = node(lock_id, Some(true), cordoned, false);
+        let annotations = node.metadata.annotations.get_or_insert_default();
+        annotations.insert(SET.to_owned(), CORDON.to_owned());
+        node
     }
 
     #[test]
@@ -232,11 +238,19 @@ mod tests {
             (node("id", Some(false), true, false), true, "false", true),
             // A hold that takes over one that cordoned.
             (node("old", Some(true), true, true), false, "true", true),
+            // Somebody has uncordoned the Node, or has then cordoned it.
+            (lists_cordon("id", false), false, "true", false),
+            (lists_cordon("id", true), false, "true", false),
+            (lists_cordon("old", true), false, "false", false),
         ] {
             let found = keys(asks).on(&node, "id");
             assert_eq!(found.annotations[SCHEDULABLE], was_schedulable, "{node:?}");
             assert_eq!(found.cordon, cordons, "{node:?}");
         }
+        // A copy has no entry of ours.
+        let mut copy = lists_cordon("id", true);
+        copy.metadata.managed_fields = None;
+        assert!(keys(false).on(&copy, "id").cordon);
         let none = NodeKeys::default();
         assert_eq!(none.on(&node("id", None, true, true), "id"), none);
     }

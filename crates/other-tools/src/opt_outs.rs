@@ -9,7 +9,8 @@ use k8s_openapi::api::core::v1::Node;
 
 use crate::machine::{CLUSTER_API, MachineApi, MachineRef, OPENSHIFT};
 use crate::machine_record::MachineRecord;
-use crate::node_keys::{CORDON, NodeKeys, SET, annotation};
+use crate::managed_fields::owners;
+use crate::node_keys::{CORDON, NodeKeys, SET, annotation, is_own_entry, own_entry};
 
 /// What tells a tool to leave a node alone.
 #[derive(Debug)]
@@ -138,6 +139,34 @@ pub(crate) fn is_listed(node: &Node, key: &str) -> bool {
     let listed = annotation(&node.metadata, SET).into_iter();
     (key == CORDON || OPT_OUTS.iter().any(is_ours))
         && listed.flat_map(|set| set.split(',')).any(|set| set == key)
+}
+
+/// Whether a lock has set this key in `map`, which is `labels` or `annotations`, and nobody has changed it since. A copy
+/// has no entry of ours, so there the list and the value count.
+pub(crate) fn is_set_by_lock(node: &Node, map: &str, key: &str) -> bool {
+    let metadata = &node.metadata;
+    let found = match map {
+        "labels" => &metadata.labels,
+        _ => &metadata.annotations,
+    };
+    let found = found.as_ref().and_then(|found| found.get(key));
+    let has_our_value = |opt_out: &OptOut| {
+        matches!(opt_out.place, Place::Node { key: ours, value, .. }
+            if ours == key && found.is_some_and(|found| found == value))
+    };
+    is_listed(node, key)
+        && OPT_OUTS.iter().any(has_our_value)
+        && (own_entry(metadata).is_none()
+            || owners(metadata, &["metadata", map, key]).any(is_own_entry))
+}
+
+/// Whether the cordon of `node` is that of a lock: a user may have uncordoned and cordoned it since. A copy has no entry of
+/// ours, so there the list counts.
+pub(crate) fn owns_cordon(node: &Node) -> bool {
+    match own_entry(&node.metadata) {
+        Some(own) => own["f:spec"]["f:unschedulable"].is_object(),
+        None => is_listed(node, CORDON),
+    }
 }
 
 impl OptOuts {

@@ -557,6 +557,23 @@ fn keys_on_a_copy_of_a_node_are_replaced_and_removed_except_those_of_others() {
         assert_removed(&case.remove("u.2.b"));
         is_clear("u.2.b");
         assert_eq!(case.remove("u.2.b"), KeysRemoved::Nothing);
+        // A user changes the copy before the end.
+        for (lock_id, clears) in [("u.2.x", false), ("u.2.y", true)] {
+            assert_eq!(case.set(lock_id, &keys), DONE);
+            copy();
+            case.annotate(DISRUPT, Some("mine"));
+            match clears {
+                false => assert_removed(&case.remove(lock_id)),
+                true => {
+                    let (requests, shown) = (case.requests(), async || Ok(None));
+                    let clearing =
+                        clear_keys::<ApiError>(&requests, case.node, shown, nothing_elsewhere);
+                    RUNTIME.block_on(clearing).expect("it is written");
+                }
+            }
+            assert_eq!(case.annotations()[DISRUPT], "mine", "{clears}");
+            case.annotate(DISRUPT, None);
+        }
         // Another hold begins and ends there.
         assert_eq!(case.set("u.3.c", &keys), DONE);
         copy();
@@ -571,6 +588,147 @@ fn keys_on_a_copy_of_a_node_are_replaced_and_removed_except_those_of_others() {
         assert_eq!(node["spec"]["unschedulable"], true);
         assert_removed(&case.remove("u.4.d"));
         is_clear("u.4.d");
+    });
+}
+
+/// What a user, or a renewal of the lock, does to the Node meanwhile.
+#[derive(Clone, Copy, Debug)]
+enum Meanwhile {
+    Cordon,
+    Uncordon,
+    /// Sets the opt-out to this value, or removes it.
+    OptOut(Option<&'static str>),
+    EditNote,
+    Renew,
+}
+
+const MEANWHILE: [Meanwhile; 7] = [
+    Meanwhile::Cordon,
+    Meanwhile::Uncordon,
+    Meanwhile::OptOut(None),
+    Meanwhile::OptOut(Some("true")),
+    Meanwhile::OptOut(Some("mine")),
+    Meanwhile::EditNote,
+    Meanwhile::Renew,
+];
+
+/// What is set on the Node, and whether the lock set it.
+#[derive(Clone, Copy)]
+struct Expected {
+    cordon: Option<bool>,
+    opt_out: Option<(&'static str, bool)>,
+}
+
+impl Expected {
+    fn after(&mut self, step: Meanwhile) {
+        match step {
+            // It is there already.
+            Meanwhile::Cordon => self.cordon = self.cordon.or(Some(false)),
+            Meanwhile::Uncordon => self.cordon = None,
+            Meanwhile::OptOut(value) => {
+                let same = self.opt_out.filter(|(found, _)| Some(*found) == value);
+                self.opt_out = same.or(value.map(|value| (value, false)));
+            }
+            Meanwhile::EditNote | Meanwhile::Renew => {}
+        }
+    }
+}
+
+impl Case {
+    fn send_cordon(&self, cordon: Option<bool>) {
+        let patch = json!({"spec": {"unschedulable": cordon}});
+        let kind = "application/merge-patch+json";
+        self.send("PATCH", "?fieldManager=kubectl-cordon", kind, &patch);
+    }
+
+    /// As `maint renew` does.
+    fn renew(&self, lock_id: &str) {
+        let (uid, requests) = (self.uid(), self.requests());
+        let label = map(&[("kubectl-maint.dev/held", "true")]);
+        let setting = set_keys::<ApiError>(
+            &requests,
+            self.lock(&uid, lock_id),
+            async |on| {
+                let mut keys = NodeKeys::opt_outs_of(lock_id, on);
+                keys.labels.extend(label.clone());
+                keys
+            },
+            async || Ok(true),
+        );
+        RUNTIME.block_on(setting).expect("it is written");
+    }
+
+    fn step(&self, step: Meanwhile, lock_id: &str) {
+        match step {
+            Meanwhile::Cordon => self.send_cordon(Some(true)),
+            Meanwhile::Uncordon => self.send_cordon(None),
+            Meanwhile::OptOut(value) => self.annotate(SCALE_DOWN, value),
+            Meanwhile::EditNote => {
+                self.annotate("kubectl-maint.dev/held-reason", Some("other"));
+            }
+            Meanwhile::Renew => self.renew(lock_id),
+        }
+    }
+
+    fn assert_is(&self, expected: Expected, steps: &[Meanwhile]) {
+        let node = self.read();
+        let is_cordoned = node["spec"]["unschedulable"] == true;
+        assert_eq!(is_cordoned, expected.cordon.is_some(), "cordon: {steps:?}");
+        let value = &node["metadata"]["annotations"][SCALE_DOWN];
+        let value_expected = expected.opt_out.map(|(value, _)| value);
+        assert_eq!(value.as_str(), value_expected, "opt-out: {steps:?}");
+    }
+}
+
+/// All short orders of what can happen to a Node under a lock.
+#[test]
+fn a_lock_changes_and_removes_only_what_it_set() {
+    on_both("keys-orders", |case| {
+        let depth = if case.sandbox.is_some() { 3 } else { 2 };
+        let count = MEANWHILE.len().pow(depth);
+        let mut keys = keys();
+        keys.labels = map(&[("kubectl-maint.dev/held", "true")]);
+        keys.cordon = true;
+        // Without an earlier apply, the server in memory records no managers.
+        assert_eq!(case.set("u.0.z", &NodeKeys::default()), DONE);
+        for number in 0..count {
+            let digits = (0..depth).map(|place| number / MEANWHILE.len().pow(place));
+            let steps: Vec<_> = digits
+                .map(|digit| MEANWHILE[digit % MEANWHILE.len()])
+                .collect();
+            let lock_id = format!("u.{}.a", number + 1);
+            assert_eq!(case.set(&lock_id, &keys), DONE);
+            let mut expected = Expected {
+                cordon: Some(true),
+                opt_out: Some(("true", true)),
+            };
+            for (done, &step) in steps.iter().enumerate() {
+                case.step(step, &lock_id);
+                expected.after(step);
+                case.assert_is(expected, &steps[..=done]);
+            }
+            match number % 2 {
+                0 => assert_removed(&case.remove(&lock_id)),
+                _ => {
+                    let requests = case.requests();
+                    let shown = async || Ok(None);
+                    let clearing =
+                        clear_keys::<ApiError>(&requests, case.node, shown, nothing_elsewhere);
+                    RUNTIME.block_on(clearing).expect("it is written");
+                }
+            }
+            expected.cordon = expected.cordon.filter(|is_ours| !is_ours);
+            expected.opt_out = expected.opt_out.filter(|(_, is_ours)| !is_ours);
+            case.assert_is(expected, &steps);
+            let annotations = case.read()["metadata"]["annotations"].to_string();
+            assert!(
+                !annotations.contains("kubectl-maint.dev/held"),
+                "{steps:?}: {annotations}"
+            );
+            // The next round begins as this one did.
+            case.send_cordon(None);
+            case.annotate(SCALE_DOWN, None);
+        }
     });
 }
 

@@ -12,7 +12,7 @@ use crate::error::ProtectionError;
 use crate::run::held_label::is_protected;
 use crate::run::interruption::Interruption;
 use crate::run::session::Session;
-use crate::words::{loss, node_keys, with as words};
+use crate::words::{loss, with as words};
 
 /// Releases the locks, if `outcome` allows it. True if a lock was lost before and that was not reported
 /// yet.
@@ -74,6 +74,14 @@ fn left(held: &HeldLease) -> Duration {
     deadline.since(Machine.boot()).to_duration()
 }
 
+/// Whether somebody else has a lock that was lost like this. They remove what it set on the Node, or keep its cordon.
+fn is_anothers(by: &LostBy) -> bool {
+    match by {
+        LostBy::TakeOver(_) | LostBy::Replacement(Some(_)) | LostBy::Election => true,
+        LostBy::Expiry | LostBy::Release | LostBy::Deletion | LostBy::Replacement(None) => false,
+    }
+}
+
 /// What happened to a lock after the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LockEnd {
@@ -94,9 +102,15 @@ async fn release(
     let node = held.node().to_owned();
     let lock_id = held.lock_id();
     let lease = held.held_state().lease;
-    if !held.was_found() && is_protected(&lease) && held.held_state().lost.is_none() {
-        let limit = LABEL_LIMIT.min(left(&held) / 2);
-        let removing = async { Ok(timeout(limit, session.try_remove_held_label(&lease)).await) };
+    let by = held.held_state().lost.map(|lost| lost.by.clone());
+    if !held.was_found() && is_protected(&lease) && !by.as_ref().is_some_and(is_anothers) {
+        let limit = match by {
+            None => LABEL_LIMIT.min(left(&held) / 2),
+            Some(_) => LABEL_LIMIT,
+        };
+        let is_free = by != Some(LostBy::Expiry);
+        let removing = session.try_remove_held_label(&lease, is_free);
+        let removing = async { Ok(timeout(limit, removing).await) };
         // After Ctrl-C, there is only time to release the lock.
         let error = match interruption.or(removing).await {
             Ok(Ok(())) => None,
@@ -104,7 +118,7 @@ async fn release(
             Err(_) => Some(ProtectionError::Interrupted),
         };
         if let Some(error) = error {
-            session.terminal.warn(node_keys::label_stays(&node, &error));
+            session.report_left(&node, is_free, &error);
         }
     }
     let Ok(released) = timeout(left(&held), held.release()).await else {
