@@ -52,7 +52,12 @@ pub(crate) enum Check {
 }
 
 impl Check {
-    /// The name in the line, and for programs.
+    /// The name for programs.
+    pub(crate) fn id(self) -> String {
+        self.name().replace(' ', "-")
+    }
+
+    /// The name in the line.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Server => "server",

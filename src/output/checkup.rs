@@ -18,8 +18,10 @@ pub(crate) type CheckupList = List<kind::CheckupList, Checkup>;
 pub(crate) struct Checkup {
     api_version: ApiVersion,
     kind: kind::Checkup,
-    /// What was checked. Values may be added.
-    check: &'static str,
+    /// What was checked, such as `lease-policy`. Values may be added.
+    check: String,
+    #[serde(skip)]
+    shown_check: &'static str,
     level: Level,
     /// For people; may change.
     message: String,
@@ -34,7 +36,8 @@ impl Checkup {
         Self {
             api_version: ApiVersion::V2,
             kind: kind::Checkup::Checkup,
-            check: check.name(),
+            check: check.id(),
+            shown_check: check.name(),
             level,
             message,
             hint,
@@ -55,7 +58,7 @@ pub(crate) fn text(checkups: &[&Checkup], width: Option<usize>) -> String {
     let rows = checkups.iter().map(|one| {
         let found = [Some(&one.message), one.hint.as_ref()];
         let found: Vec<&str> = found.into_iter().flatten().map(String::as_str).collect();
-        let cells = vec![one.level.name().to_owned(), one.check.to_owned()];
+        let cells = vec![one.level.name().to_owned(), one.shown_check.to_owned()];
         (cells, found.join("\n"))
     });
     grid::with_words(rows, &[7, 13], "  ", width)
