@@ -18,7 +18,7 @@ pub(crate) enum LockState {
     #[value(help = "The lock ended without a release")]
     Expired,
     /// Somebody has it on hold, for as long as the node exists or until `unhold`.
-    #[value(help = "Somebody has the node on hold")]
+    #[value(alias = "onhold", help = "Somebody has the node on hold")]
     OnHold,
 }
 

@@ -43,7 +43,7 @@ pub(crate) struct AcquireArgs {
     #[command(flatten)]
     pub(crate) ticket: TicketArgs,
 
-    /// Time until the lock expires, at most 1h
+    /// Time until it expires, at most 1h
     #[arg(
         long,
         value_name = "TIME",

@@ -1,7 +1,7 @@
 //! `install`: puts the namespace, the roles and the admission policies into the cluster.
 
 use clap::{Args, ValueEnum};
-use policies::{Allowed, Applied, Installed, Manifest, OLDEST_MINOR, Refusal};
+use policies::{Allowed, Applied, Installed, Manifest, Mode, OLDEST_MINOR, Refusal};
 use serde_json::Value;
 
 use crate::error::Failure;
@@ -75,7 +75,7 @@ pub(crate) async fn run(args: &InstallArgs, start: &Start<'_>) -> Result<Code, F
         return Err(Refusal::NamespaceDeleting.into());
     }
     let (mut is_off, mut is_new) = (false, false);
-    for (manifest, found) in &installed.objects {
+    for (manifest, found) in in_order(&installed) {
         let Some(manifest) = kept(&installed, manifest, found.as_ref()) else {
             is_off |= manifest.has_mode();
             continue;
@@ -83,7 +83,10 @@ pub(crate) async fn run(args: &InstallArgs, start: &Start<'_>) -> Result<Code, F
         let before = found.as_ref().map(Allowed::of).unwrap_or_default();
         let manifest = manifest.allowing(&args.allowed(before));
         let applied = installed.apply(&manifest, found.as_ref()).await?;
-        is_new |= manifest.is_binding() && manifest.has_mode() && applied == Applied::Created;
+        let binding = |other: &Manifest| other.is_binding() && other.name() == manifest.name();
+        let mode = installed.found(binding).map_or(Mode::Audit, Mode::of);
+        let is_created = applied == Applied::Created && manifest.is_policy();
+        is_new |= is_created && manifest.has_mode() && mode == Mode::Audit;
         let name = manifest.full_name();
         session
             .terminal
@@ -93,6 +96,20 @@ pub(crate) async fn run(args: &InstallArgs, start: &Start<'_>) -> Result<Code, F
         session.terminal.hint(next);
     }
     Ok(Code::DONE)
+}
+
+/// The objects in the order in which they are applied: the bindings before the policies. Without its policy, a binding has
+/// no effect. So a policy without its binding was switched off, even if an installation was interrupted.
+fn in_order<'i>(
+    installed: &'i Installed<'_>,
+) -> impl Iterator<Item = &'i (Manifest, Option<Value>)> {
+    let part = |wanted: fn(&Manifest) -> bool| {
+        let objects = installed.objects.iter();
+        objects.filter(move |(manifest, _)| wanted(manifest))
+    };
+    part(|it| !it.is_binding() && !it.is_policy())
+        .chain(part(Manifest::is_binding))
+        .chain(part(Manifest::is_policy))
 }
 
 /// The object to apply. A binding keeps its mode; `None`: it was switched off.

@@ -66,11 +66,10 @@ pub(crate) struct WaitArgs {
 }
 
 /// Other names of the states, some of which earlier releases had.
-const OTHER_NAMES: [(&str, LockState); 4] = [
+const OTHER_NAMES: [(&str, LockState); 3] = [
     ("unlocked", LockState::Free),
     ("held", LockState::Locked),
     ("hold", LockState::OnHold),
-    ("onhold", LockState::OnHold),
 ];
 
 fn condition() -> impl TypedValueParser<Value = LockState> {

@@ -104,6 +104,12 @@ fn object(typed: &[String]) -> Result<(Kind, String), InputError> {
     if typed.len() > 1 && typed.iter().all(|word| word.contains('/')) {
         return Err(InputError::NotOneObject);
     }
+    if let [kind] = typed
+        && Kind::of(kind).is_some()
+    {
+        let kind = kind.clone();
+        return Err(InputError::MissingName { kind });
+    }
     let named = match typed {
         [one] => one.split_once('/'),
         [kind, name] => Some((&**kind, &**name)),

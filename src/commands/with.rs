@@ -14,7 +14,7 @@ use std::pin::pin;
 
 use anyhow::Context as _;
 use futures::{join, poll};
-use maintenance_lease::{Change, DEFAULT_REQUEST_TIMEOUT, Done};
+use maintenance_lease::{Change, DEFAULT_REQUEST_TIMEOUT};
 use supervisor::Signals;
 use under_lease::{CommandOutcome, Progress};
 
@@ -86,22 +86,11 @@ async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, 
             return Err(Failure::Interrupted);
         }
     };
-    let (acquired, entered): (Vec<Change>, Vec<Change>) = changes
-        .iter()
-        .cloned()
-        .partition(|it| it.done == Done::Acquired);
     let protection = args.protect.protection(args.take.strict);
-    let parallel = changing.nodes.parallel;
-    let protecting = async {
-        session.protect(&entered, None, parallel).await;
-        session
-            .protect(&acquired, protection.as_ref(), parallel)
-            .await
-    };
     let protected = tokio::select! {
         biased;
         () = &mut interrupt => Err(Failure::Interrupted),
-        protected = protecting => {
+        protected = session.protect(&changes, protection.as_ref(), changing.nodes.parallel) => {
             let failed = protected.iter().filter_map(|it| it.failed).max();
             failed.map_or(Ok(()), |kind| Err(Failure::Reported(kind)))
         },

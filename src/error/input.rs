@@ -88,12 +88,16 @@ pub(crate) enum InputError {
     EmptyPodSelector,
     /// Neither a pod nor a node; `is_risk` if it looks like a risk to accept.
     NotATarget { typed: String, is_risk: bool },
+    /// A kind of object without a name.
+    MissingName { kind: String },
     /// Nothing to delete is named.
     NoTargets,
     /// A node and something else are to be deleted.
     NodeNotAlone,
     /// `--pods` was given with several nodes.
     PodsOfMany,
+    /// `status --pods` with a namespace.
+    PodsOfNamespace,
     /// Not an object that `why` can explain.
     NotExplained { typed: String },
     /// Several objects to explain.

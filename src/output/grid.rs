@@ -107,8 +107,8 @@ impl Grid {
         let fitting = roomy
             .and_then(|row| attempt(&row))
             .or_else(|| attempt(widest));
-        // The terminal wraps the rows, but as few as possible.
-        let line = fitting.or_else(|| self.lines([&widest.to_vec()], self.fit).pop());
+        // The terminal wraps the rows anyway.
+        let line = fitting.or_else(|| self.lines([&widest.to_vec()], None).pop());
         let cells = line.iter().flat_map(|line| line.split(BORDER));
         cells.map(|cell| as_width(cell.width())).collect()
     }
@@ -255,8 +255,8 @@ mod tests {
         assert_eq!(shown(Some(20)), "one   12…   abcdefgh");
         assert_eq!(
             shown(Some(19)),
-            "one   12…   abcdefgh",
-            "the terminal wraps it, but no more than it must"
+            "one   12345678   abcdefgh",
+            "the terminal wraps it anyway"
         );
     }
 

@@ -1,12 +1,14 @@
 //! Reports the outcome for each node: in words and as data, with the next step, the Events and the exit code.
 
+use futures::future::join_all;
 use maintenance_lease::protocol::Instant;
 use maintenance_lease::{Change, Done, NodeLease, Target};
+use tokio::time::timeout;
 
 use super::confirm::Confirmed;
 use super::events::Announcements;
 use super::held_label::is_protected;
-use super::interruption::{exit_at_interrupt, interrupt};
+use super::interruption::{Interruption, LAST_CHANCE, exit_at_interrupt};
 use super::lock_command::LockCommand;
 use super::lock_set::Results;
 use super::parallel::in_order;
@@ -49,6 +51,14 @@ pub(crate) struct Report<'a> {
 struct NodeKeysToWrite<'a> {
     changes: Vec<Change>,
     protection: Option<&'a Protection>,
+}
+
+impl NodeKeysToWrite<'_> {
+    /// The nodes that are labeled, if all goes well.
+    fn protected(&self) -> Vec<String> {
+        let changes = self.changes.iter().filter(|_| self.protection.is_some());
+        changes.map(|change| change.node.clone()).collect()
+    }
 }
 
 impl<'a> Report<'a> {
@@ -248,12 +258,27 @@ impl<'a> Report<'a> {
     async fn end(mut self, mut interrupted: bool) -> Result<Code, Failure> {
         // The data says whether the Nodes are labeled. In words, the outcome is printed already.
         if !self.command.args.output.format().is_for_people() {
-            let is_interrupted = tokio::select! {
-                biased;
-                () = self.protect() => false,
-                () = interrupt() => true,
+            let written = self.node_keys.as_ref().map(NodeKeysToWrite::protected);
+            let interruption = Interruption::listen();
+            let protecting = async {
+                self.protect().await;
+                Ok(())
             };
-            interrupted |= is_interrupted;
+            let is_written = interruption.with_grace(protecting).await.is_ok();
+            if interruption.has_come() {
+                interrupted = true;
+                let labeled = self.release_interrupted().await;
+                for change in &self.acquired {
+                    let kept = change::kept_interrupted(&change.node);
+                    self.command.session.terminal.warn(kept);
+                }
+                let unknown = written.filter(|_| !is_written).unwrap_or(labeled);
+                for node in unknown {
+                    let session = &self.command.session;
+                    let warning = node_keys::interrupted(&node, session.program);
+                    session.terminal.warn(warning);
+                }
+            }
         }
         if interrupted && self.problems.any() {
             self.problems.note(Kind::Interrupted);
@@ -301,19 +326,75 @@ impl<'a> Report<'a> {
         Ok(self.problems.end().await)
     }
 
+    /// Takes the locks that this command acquired, except those that replaced another one: their end would not bring that one
+    /// back.
+    fn take_new(&mut self) -> Vec<Change> {
+        let locks = &self.command.session.locks;
+        let acquired = std::mem::take(&mut self.acquired).into_iter();
+        let (new, kept) = acquired.partition(|change| locks.is_new(change));
+        self.acquired = kept;
+        new
+    }
+
+    /// Releases what was acquired, because the command was interrupted before the data was printed. There is a short time
+    /// limit. Returns the nodes whose label may not be removed.
+    async fn release_interrupted(&mut self) -> Vec<String> {
+        let new = self.take_new();
+        let session = &self.command.session;
+        let releasing = new.iter().map(async |change| {
+            let is_removed = match change.lease.as_ref().filter(|lease| is_protected(lease)) {
+                Some(lease) => {
+                    let removing = session.try_remove_held_label(lease, true);
+                    timeout(LAST_CHANCE, removing).await.is_ok()
+                }
+                None => true,
+            };
+            let releasing = session.locks.release_acquired(change);
+            let cause = match timeout(LAST_CHANCE, releasing).await {
+                Ok(released) => released.err().map(Failure::from),
+                Err(_) => Some(Failure::InterruptedWrite {
+                    node: change.node.clone(),
+                }),
+            };
+            let failure = cause.map(|cause| Failure::ReleaseFailed {
+                node: change.node.clone(),
+                lock_id: change.lock_id(),
+                cause: Box::new(cause),
+            });
+            (is_removed, failure)
+        });
+        let released = join_all(releasing).await;
+        let mut labeled = Vec::new();
+        for (change, (is_removed, failure)) in new.iter().zip(released) {
+            let node = &change.node;
+            if !is_removed {
+                labeled.push(node.clone());
+            }
+            self.announcements.retain(|other| other != node);
+            self.outcomes.done.retain(|other| other != node);
+            match failure {
+                Some(failure) => self.add(node, Err(failure)),
+                None => self.left_alone(node, true),
+            }
+            let mut items = self.items.iter();
+            if let Some(index) = items.position(|item| item.node == *node) {
+                self.items.swap_remove(index);
+            }
+        }
+        labeled
+    }
+
     /// Releases what was acquired, because its lock ids could not be written: a script takes the command for
     /// failed. A lock that replaced another one stays, since its end would not bring that one back.
     async fn release_unwritten(&mut self) {
+        let new = self.take_new();
         let session = &self.command.session;
-        let acquired = std::mem::take(&mut self.acquired).into_iter();
-        let (new, kept): (Vec<Change>, Vec<Change>) =
-            acquired.partition(|change| session.locks.is_new(change));
         let is_released = |node: &str| new.iter().any(|change| change.node == node);
         if let Some(wanted) = &mut self.node_keys {
             wanted.changes.retain(|change| !is_released(&change.node));
         }
         self.announcements.retain(|node| !is_released(node));
-        for change in kept {
+        for change in &self.acquired {
             let kept = change::kept_unwritten(&change.node, change.lock_id());
             session.terminal.warn(kept);
         }

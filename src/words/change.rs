@@ -134,6 +134,11 @@ pub(crate) fn kept_unwritten(node: &str, lock_id: Option<LockId>) -> String {
     )
 }
 
+/// The hold stays, although its command was interrupted.
+pub(crate) fn kept_interrupted(node: &str) -> String {
+    format!("node/{node} stays on hold, because the hold replaced another lock")
+}
+
 /// How to add the requested time to what is left, if a renewal did not extend the lock.
 pub(crate) fn how_to_extend(change: &Change, now: Now, program: &Program) -> Option<String> {
     let requested = Span::from(change.unused_duration()?);

@@ -49,6 +49,13 @@ const IMPERSONATION: [(&str, &str); 2] = [
     ("impersonate_groups", "--as-group"),
 ];
 
+const REQUEST_TIMEOUT: &str = "--request-timeout";
+
+const TICKET: &str = "--ticket";
+
+/// The verbs that record a ticket beside the reason.
+const WITH_TICKET: [&str; 3] = ["acquire", "hold", "with"];
+
 /// kubectl's words for the kind of a Node.
 pub(crate) const NODE_KINDS: [&str; 3] = ["node", "nodes", "no"];
 
@@ -68,6 +75,8 @@ pub(crate) struct Program {
     options: Vec<(String, String)>,
     /// The command behind `--`, or a placeholder.
     command: String,
+    /// Whether a hook was typed behind `--`.
+    has_hook: bool,
     /// A dry run leads to another one. Empty if it is none.
     dry_run: String,
     waits: bool,
@@ -88,6 +97,10 @@ impl Program {
         };
         let (verb, typed) = matches.subcommand().unwrap_or(("", matches));
         let reason = values(typed, "message").and_then(|mut reasons| reasons.pop());
+        let mut options = options(matches, typed);
+        // Of the flags of all verbs, this one decides which other options are valid.
+        let request = option(matches, "request_timeout", REQUEST_TIMEOUT);
+        options.extend(request.map(|option| (REQUEST_TIMEOUT.to_owned(), option)));
         Self {
             place: typed_of(&PLACE),
             impersonation: typed_of(&IMPERSONATION),
@@ -96,8 +109,9 @@ impl Program {
             nodes: nodes(typed),
             named: names(typed),
             reason: reason.and_then(|reason| repeatable(&reason)),
-            options: options(matches, typed),
+            options,
             command: command(typed).unwrap_or_else(|| "COMMAND".to_owned()),
+            has_hook: values(typed, "hook").is_some(),
             dry_run: values(typed, "dry_run")
                 .and_then(|mut modes| modes.pop())
                 .map(|mode| format!(" --dry-run={}", for_shell(&mode)))
@@ -152,17 +166,18 @@ impl Program {
         }
     }
 
-    /// Another verb for the same nodes, with the given reason, else that of `lease`, else a placeholder.
+    /// Another verb for the same nodes, with the given reason, else that of `lease`, else a placeholder. A ticket belongs to
+    /// the given reason.
     pub(crate) fn of_verb(&self, verb: &str, lease: Option<&NodeLease>) -> Self {
         let reason = lease.and_then(NodeLease::reason).and_then(repeatable);
         let reason = self.reason.clone().or(reason);
+        let is_kept =
+            |flag: &str| self.verb == verb || (flag == TICKET && WITH_TICKET.contains(&verb));
+        let options = self.options.iter().filter(|(flag, _)| is_kept(flag));
         Self {
             verb: verb.to_owned(),
             reason: reason.or(Some(NO_REASON.to_owned())),
-            options: match self.verb == verb {
-                true => self.options.clone(),
-                false => Vec::new(),
-            },
+            options: options.cloned().collect(),
             dry_run: String::new(),
             ..self.clone()
         }
@@ -190,6 +205,15 @@ impl Program {
             "with" => format!("{own} -- {}", self.command),
             _ => own,
         }
+    }
+
+    /// The same command, with a placeholder for its reason.
+    pub(crate) fn with_reason(&self) -> String {
+        let program = Self {
+            reason: Some(format!("\"{NO_REASON}\"")),
+            ..self.clone()
+        };
+        program.same_command("")
     }
 
     /// The given nodes, else `node`.
@@ -226,6 +250,18 @@ impl Program {
     /// The same, else a placeholder.
     pub(crate) fn why(&self) -> &str {
         self.reason().unwrap_or(NO_REASON)
+    }
+
+    /// The given ticket, as a flag after a space; empty if there is none.
+    pub(crate) fn ticket(&self) -> &str {
+        let mut options = self.options.iter();
+        let ticket = options.find(|(flag, _)| flag == TICKET);
+        ticket.map_or("", |(_, option)| option)
+    }
+
+    /// Whether a hook was typed behind `--`.
+    pub(crate) fn has_hook(&self) -> bool {
+        self.has_hook
     }
 
     /// The command that was run.
@@ -312,6 +348,19 @@ mod tests {
         assert_eq!(
             until.same_command("--expect-until TIME"),
             "kubectl maint hold a -m x --ticket T-1 --expect-until TIME --context prod"
+        );
+        let ticket = run("acquire a -m x --duration 1h --ticket T-1");
+        assert_eq!(
+            ticket.of_verb("hold", None).same_command(""),
+            "kubectl maint hold a -m x --ticket T-1"
+        );
+        assert_eq!(
+            ticket.of_verb("release", None).same_command("--force"),
+            "kubectl maint release a -m x --force"
+        );
+        assert_eq!(
+            run("--request-timeout 5s with a --grace 2s -- true").same_command("--wait"),
+            "kubectl maint with a --grace 2s --request-timeout 5s --wait -- true"
         );
         assert!(!acquire.waits());
         let selected = run("hold -l rack=7,zone!=a -m x --wait");

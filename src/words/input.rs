@@ -185,9 +185,16 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
             format!("{:?} is neither a pod nor a node", shown(typed)),
             match is_risk {
                 true => format!("to accept this risk, write --accept-risk={typed}"),
-                false => "use pod/NAME or node/NAME".to_owned(),
+                false => {
+                    let is_name = !typed.contains(['/', ' ']);
+                    let name = if is_name { &for_shell(typed) } else { "NAME" };
+                    format!("use pod/{name} or node/{name}")
+                }
             },
         ),
+        InputError::MissingName { kind } => {
+            both(format!("missing NAME after {kind}"), format!("use {kind}/NAME"))
+        }
         InputError::NoTargets => both(
             "no pod or node given",
             "give pod/NAME, node/NAME or -l SELECTOR",
@@ -200,6 +207,7 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
             "--pods takes one node, or none for all nodes",
             "name at most one node",
         ),
+        InputError::PodsOfNamespace => both("--pods shows all namespaces", "remove -n"),
         InputError::NotExplained { typed } if !typed.contains(['/', ' ']) => both(
             format!("\"{}\" has no kind", shown(typed)),
             format!(

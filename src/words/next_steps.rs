@@ -138,7 +138,7 @@ pub(crate) fn next_step(
     let nodes = program.nodes(node);
     match verb {
         Verb::Acquire => {
-            let why = program.why();
+            let (why, ticket) = (program.why(), program.ticket());
             let expires = expires.map(|(end, duration)| {
                 let duration = remaining(Span::seconds(duration));
                 format!("Expires {} (in {duration}). ", clock(end, now.latest))
@@ -148,7 +148,7 @@ pub(crate) fn next_step(
                 expires.unwrap_or_default(),
                 release = program.run(format_args!("release {nodes}")),
                 renew = program.run(format_args!("renew {nodes}")),
-                hold = program.run(format_args!("hold {nodes} -m {why}"))
+                hold = program.run(format_args!("hold {nodes} -m {why}{ticket}"))
             ))
         }
         Verb::Hold => {

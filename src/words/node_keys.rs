@@ -111,6 +111,14 @@ pub(crate) fn release_uncordoned(is_hold: bool, nodes: &[&str], program: &Progra
     )
 }
 
+/// Nobody knows what is on the Node of a lock whose command was interrupted.
+pub(crate) fn interrupted(node: &str, program: &Program) -> String {
+    format!(
+        "the write to node/{node} was in progress and may still label or cordon it; to undo that without a lock: `{}`",
+        program.run("doctor --fix")
+    )
+}
+
 /// A key that was left as it is.
 pub(crate) fn conflict(conflict: &Conflict) -> String {
     let manager = conflict.manager.as_deref().map(escape);

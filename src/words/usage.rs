@@ -52,6 +52,16 @@ pub(crate) const NO_COMMAND: &str = "missing `-- COMMAND`";
 
 pub(crate) const ADD_REASON: &str = "add -m \"WHY\"";
 
+/// `line` is the same with a placeholder for the reason.
+pub(crate) fn add_reason(line: &str) -> String {
+    format!("add the reason: `{line}`")
+}
+
+/// `line` is the same with `--` before the hook.
+pub(crate) fn put_dashes_before_hook(line: &str) -> String {
+    format!("put `--` before the hook: `{line}`")
+}
+
 pub(crate) fn requires(flag: &str, other: &str) -> String {
     format!("{flag} requires {other}")
 }

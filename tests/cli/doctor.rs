@@ -60,6 +60,15 @@ fn long_lists_come_page_by_page() {
 }
 
 #[test]
+fn names_of_checks_are_single_words() {
+    in_memory("doctor-names", |cluster| {
+        let names = cluster.maint(["doctor", "-o", "name"]).run().stdout;
+        assert!(names.contains("check/HeldLabels\n"), "{names}");
+        assert!(!names.contains(' '), "{names}");
+    });
+}
+
+#[test]
 fn opt_outs_left_without_a_label_are_found_and_removed() {
     in_memory("doctor-opt-outs", |cluster| {
         for (short, with_annotations) in [("worker-1", false), ("worker-2", true)] {

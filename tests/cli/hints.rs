@@ -214,6 +214,64 @@ fn a_node_is_explained_by_other_commands() {
         hint: nodes have no namespace: remove it, or add --pods to show stuck pods
         -- exit code 2
         ");
+        assert_snapshot!(cluster.maint(["status", "--pods", "-n", "default"]).run(), @"
+        $ kubectl maint status --pods -n default
+        -- stderr
+        error: --pods shows all namespaces
+        hint: remove -n
+        -- exit code 2
+        ");
+    });
+}
+
+#[test]
+fn a_kind_without_a_name_lacks_the_name() {
+    in_memory("hints-kind", |cluster| {
+        for (command, kind) in [("why", "pod"), ("why", "pvc"), ("force-delete", "no")] {
+            let run = cluster.maint([command, kind]).run();
+            let says = format!("error: missing NAME after {kind}\nhint: use {kind}/NAME\n");
+            assert_eq!((run.code, &run.stderr), (2, &says), "{run}");
+        }
+        assert_snapshot!(cluster.maint(["force-delete", "worker-1"]).run(), @r#"
+        $ kubectl maint force-delete worker-1
+        -- stderr
+        error: "worker-1" is neither a pod nor a node
+        hint: use pod/worker-1 or node/worker-1
+        -- exit code 2
+        "#);
+    });
+}
+
+#[test]
+fn a_hook_goes_behind_dashes() {
+    in_memory("hints-hook", |cluster| {
+        let fence = ["fence", "worker-1", "./hook", "--now", "it's"];
+        assert_snapshot!(cluster.maint(fence).run(), @r#"
+        $ kubectl maint fence worker-1 ./hook --now "it's"
+        -- stderr
+        error: unexpected argument "./hook"
+        hint: put `--` before the hook: `kubectl maint fence worker-1 -- ./hook --now 'it'\''s'`
+        -- exit code 2
+        "#);
+    });
+}
+
+#[test]
+fn a_wait_has_the_request_timeout_that_its_other_options_need() {
+    in_memory("hints-request", |cluster| {
+        let node = cluster.node("worker-1");
+        bob(cluster, &[&node]);
+        let with = ["with", &node, "--lease-duration", "14s", "--grace", "2s"];
+        let run = cluster
+            .maint(with)
+            .args(["--request-timeout", "5s", "--", "true"]);
+        let refused = run.run();
+        assert_eq!(refused.code, 3, "{refused}");
+        cluster
+            .maint(["release", &node])
+            .holder("bob@laptop")
+            .succeeds();
+        cluster.maint(&commands(&refused)[0]).succeeds();
     });
 }
 

@@ -159,6 +159,76 @@ fn while_the_held_label_is_written() {
     });
 }
 
+/// Nobody has seen the lock id, so the lock is released.
+#[test]
+fn while_the_node_is_cordoned_before_the_data_is_printed() {
+    on_both("ctrl-cordon", |cluster| {
+        let node = cluster.node("worker-1");
+        // The first command sends another write, which its proxy keeps as well.
+        let proxies = [(), ()].map(|()| {
+            cluster.proxy_for(Keep, |method, path| {
+                method == Method::PATCH && path.contains("/nodes/")
+            })
+        });
+        let acquire = |format| cluster.maint(["acquire", &node, "--cordon", "-o", format]);
+        let (run, _kept) = proxies[0].holds_up(acquire("lock-id"));
+        run.interrupt();
+        assert_snapshot!(run.ends(), @"
+        $ kubectl maint acquire worker-1 --cordon -o lock-id
+        -- stderr
+        Warning: the write to node/worker-1 was in progress and may still label or cordon it; to undo that without a lock: `kubectl maint doctor --fix`
+        error: interrupted
+        lease/worker-1 created
+        nothing was locked
+        -- exit code 130
+        ");
+        assert_eq!(cluster.lease_of(&node)["spec"]["holderIdentity"], "");
+        let (run, kept) = proxies[1].holds_up(acquire("json"));
+        run.interrupt();
+        assert_eq!(kept.passes(), 200);
+        let run = run.ends();
+        let holder = cluster.lease_of(&node)["spec"]["holderIdentity"].clone();
+        let data: serde_json::Value = serde_json::from_str(&run.stdout).expect("JSON");
+        let item = &data["items"][0];
+        // Whichever comes first, what it says is what is.
+        if run.code == 0 {
+            let found = (&holder, &item["state"]);
+            assert_eq!(found, (&"alice@bastion".into(), &"Locked".into()), "{run}");
+            return;
+        }
+        assert_eq!((run.code, holder), (130, "".into()), "{run}");
+        assert_eq!(item["error"]["code"], "Interrupted", "{run}");
+        // If the answer came too late, a warning says so.
+        let node = cluster.get(&format!("/api/v1/nodes/{node}"));
+        let is_clear = node["metadata"]["labels"]["kubectl-maint.dev/held"].is_null();
+        assert!(is_clear || run.stderr.contains("was in progress"), "{run}");
+    });
+}
+
+#[test]
+fn while_a_node_that_was_taken_over_is_labeled_before_the_data_is_printed() {
+    on_one("ctrl-taken-data", |cluster| {
+        let node = cluster.node("worker-1");
+        let bob = cluster.maint(["acquire", &node]).holder("bob@laptop");
+        bob.succeeds();
+        let proxy = cluster.proxy_for(Keep, |method, path| {
+            method == Method::PATCH && path.contains("/nodes/")
+        });
+        let hold = ["hold", &node, "-m", "rack", "--take-over", "--yes"];
+        let (run, _kept) = proxy.holds_up(cluster.maint(hold).args(["-o", "name"]));
+        run.interrupt();
+        let run = run.ends();
+        assert_eq!(run.code, 130, "{run}");
+        let says =
+            format!("Warning: node/{node} stays on hold, because the hold replaced another lock\n");
+        assert!(run.stderr.contains(&says), "{run}");
+        assert_eq!(
+            cluster.lease_of(&node)["spec"]["holderIdentity"],
+            "kubeadm:alice@bastion"
+        );
+    });
+}
+
 #[test]
 fn while_a_release_hangs() {
     on_one("ctrl-release", |cluster| {

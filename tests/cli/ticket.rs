@@ -15,7 +15,9 @@ fn is_shown_with_the_reason() {
         let node = cluster.node("worker-1");
         cluster.lease(&node, &json!({}));
         let acquire = ["acquire", &node, "-m", "new kernel", "--ticket", "OPS-7"];
-        cluster.maint(acquire).succeeds();
+        let acquired = cluster.maint(acquire).succeeds();
+        let hold = "worker-1 -m 'new kernel' --ticket OPS-7\n";
+        assert!(acquired.stderr.contains(hold), "{acquired}");
         assert_eq!(ticket(cluster, &node), "OPS-7");
         let bob = cluster.maint(["acquire", &node, "--ticket", "OPS-8"]);
         assert_snapshot!(bob.holder("bob@laptop").run(), @r#"

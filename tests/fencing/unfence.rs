@@ -144,7 +144,7 @@ fn the_opposite_hook_brings_back_what_was_cut_off() {
     $ kubectl maint unfence worker-1 --timeout=0 -- true
     -- stderr
     error: cannot unfence node/worker-1: it has not been restarted since alice@bastion fenced it ([time]), so earlier pods may still be running
-    hint: reboot it first; to unfence it anyway, add --accept-risk=boot-id -m "WHY"
+    hint: reboot it first; to unfence it anyway, add --accept-risk=boot-id -m "WHY" before `--`
     -- exit code 6
     "#);
     assert!(stage.is_tainted(&node));

@@ -8,7 +8,7 @@ use control_plane::{ControlPlane, NodeSpec, Rule, is_left_out};
 use serde_json::{Value, json};
 
 use crate::support::{
-    ADMINISTRATORS, BINDINGS, LEASES, NODES, Person, USERS, admin, admitted, await_denial,
+    ADMINISTRATORS, BINDINGS, End, LEASES, NODES, Person, USERS, admin, admitted, await_denial,
     manifest, person, refused_by, run, wait_until,
 };
 
@@ -208,6 +208,41 @@ fn installed_policies_keep_their_mode_until_they_are_removed() {
     );
     let nothing = admin.succeeds(&["uninstall", "--yes"]);
     assert_eq!(nothing.stdout, "");
+}
+
+/// A policy without its binding was switched off, and stays so.
+#[test]
+fn an_installation_that_was_cut_off_is_finished_by_the_next_one() {
+    let Some(plane) = plane() else { return };
+    let _logs = plane.keep_logs_on_panic("install-cut");
+    let admin = admin(&plane);
+    let policies = [
+        "kubectl-maint-leases",
+        "kubectl-maint-nodes",
+        "kubectl-maint-pods",
+    ];
+    let mut writes = 0;
+    while let End::Killed = admin.killed_after_policies(&plane, writes, &["install"]) {
+        let again = admin.succeeds(&["install"]);
+        assert!(
+            !again.stderr.contains("switched off"),
+            "{writes}: {again:?}"
+        );
+        for policy in policies {
+            let binding = admin.get(&format!("{BINDINGS}/{policy}"));
+            let actions = &binding["spec"]["validationActions"];
+            let mode = if policy.ends_with("pods") {
+                "Warn"
+            } else {
+                "Audit"
+            };
+            assert_eq!(actions, &json!([mode]), "{writes}");
+        }
+        assert_eq!(shown(&admin), both("audit"), "{writes}");
+        admin.succeeds(&["uninstall", "--yes"]);
+        writes += 1;
+    }
+    assert_eq!(writes, 6, "three policies with their bindings");
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! The lease policy's clock: times must be those of the write, by managedFields that nobody can forge.
 
+use control_plane::NodeSpec;
 use serde_json::{Value, json};
 
 use crate::support::{
-    ADMINISTRATORS, HOLDERS, LEASES, Person, USERS, admitted, at, denying, person, refused_by,
+    ADMINISTRATORS, Audited, HOLDERS, LEASES, Mode, Person, USERS, admitted, at, denying, person,
+    refused_by,
 };
 
 fn free(by: &Person, name: &str) -> String {
@@ -52,6 +54,44 @@ fn times_are_those_of_the_write() {
         hugo.patch(&path, &json!({"spec": {"holderIdentity": ""}})),
         "its end",
     );
+}
+
+/// The server stores the year 1 as null.
+#[test]
+fn times_that_are_null_are_no_times() {
+    let Some(audited) = Audited::in_turn() else {
+        return;
+    };
+    let plane = &audited.plane;
+    let _logs = plane.keep_logs_on_panic("null-times");
+    let uma = person(plane, "uma", &[USERS]);
+    let zero = "0001-01-01T00:00:00.000000Z";
+    for (name, renewed, acquired) in [
+        ("null-both", zero, Some(zero)),
+        ("null-renewed", zero, None),
+        ("null-acquired", "2020-01-01T00:00:00.000000Z", Some(zero)),
+        ("null-older", zero, Some("2020-01-01T00:00:00.000000Z")),
+    ] {
+        audited.set_mode(Mode::Audit);
+        plane
+            .create_nodes(&[NodeSpec::ready(name)])
+            .expect("a node");
+        let spec = json!({
+            "holderIdentity": "bob", "renewTime": renewed, "acquireTime": acquired,
+            "leaseDurationSeconds": 600, "leaseTransitions": 1,
+        });
+        let lease = json!({"metadata": {"name": name}, "spec": spec});
+        let lease = admitted(audited.admin.post(LEASES, &lease), name);
+        let spec = lease["spec"].as_object().expect("a spec");
+        assert!(spec.values().any(Value::is_null), "{lease}");
+        audited.set_mode(Mode::Deny);
+        uma.succeeds(&["acquire", name, "--take-expired"]);
+        // A lock whose times are removed has ended early.
+        let times = json!({"spec": {"renewTime": zero, "acquireTime": zero}});
+        let path = format!("{LEASES}/{name}");
+        refused_by("maint-live-lock", &uma.patch(&path, &times), name);
+        uma.succeeds(&["release", name]);
+    }
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn arguments_that_cannot_be_meant() {
     $ kubectl maint force-delete web-0
     -- stderr
     error: "web-0" is neither a pod nor a node
-    hint: use pod/NAME or node/NAME
+    hint: use pod/web-0 or node/web-0
     -- exit code 2
 
     $ kubectl maint force-delete pod/a node/b

@@ -45,9 +45,12 @@ impl Targets {
                 }
                 Some((kind, name)) if NODE_KINDS.contains(&kind) => nodes.push(node_name(name)?),
                 _ => {
-                    return Err(InputError::NotATarget {
-                        typed: typed.to_owned(),
-                        is_risk: args.accepts(ALL) && risks(typed).is_ok(),
+                    let is_risk = args.accepts(ALL) && risks(typed).is_ok();
+                    let is_kind = POD_KINDS.contains(&typed) || NODE_KINDS.contains(&typed);
+                    let typed = typed.to_owned();
+                    return Err(match is_kind && !is_risk {
+                        true => InputError::MissingName { kind: typed },
+                        false => InputError::NotATarget { typed, is_risk },
                     });
                 }
             }

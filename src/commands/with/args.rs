@@ -81,6 +81,8 @@ pub(crate) struct WithArgs {
     pub(crate) grace: Duration,
 
     /// Use a lock that you already hold; renew it, but do not release it
+    ///
+    /// -m, --ticket, --protect, --cordon and --opt-outs change that lock, and stay until it ends. A hold stays as it is.
     #[arg(long)]
     pub(crate) reentry: bool,
 

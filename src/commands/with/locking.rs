@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use maintenance_lease::{
-    Acquire, Change, Error, HeldLease, Keep, Maintenance, NodeLease, Renew, SetOptions,
+    Acquire, Change, Error, HeldLease, Keep, Maintenance, NodeLease, SetOptions,
 };
 use tokio::time::timeout;
 
@@ -99,21 +99,16 @@ impl Locking<'_> {
         self.own.is_own(lease) || is_held_by(lease, self.outer)
     }
 
-    /// Continues under locks that the caller holds. They may have expired by now; none is acquired again.
+    /// Renews locks that the caller holds, with the given reason and protection, or continues under their holds. None is
+    /// taken that has expired by now.
     async fn enter(&self, found: Vec<Target>) -> Results {
         let mut results = Results::default();
-        let acquire = self.options().reentry(true);
-        let renew = Renew::new().duration(self.args.lease_duration);
-        let (own, acquire, renew) = (self.own, &acquire, &renew);
+        let options = self.args.protect.acquire(self.options());
+        let options = options.reentry(true).free_only(true);
+        let (own, options) = (self.own, &options);
         let enter = |target: Target| async move {
             let Target { node, seen } = target;
-            let is_lock = |lease: &NodeLease| own.is_own(lease) && !lease.is_hold();
-            let lease = seen.as_ref().and_then(|seen| seen.lease.as_ref());
-            Ok(if lease.is_some_and(is_lock) {
-                own.renew_seen(&node, renew, seen).await?
-            } else {
-                own.try_acquire_seen(&node, acquire, seen).await?
-            })
+            Ok(own.try_acquire_seen(&node, options, seen).await?)
         };
         results.interrupted = in_order(
             found,

@@ -17,5 +17,36 @@ pub(super) fn accepting(program: &Program, id: &str) -> String {
         Some(_) => String::new(),
         None => format!(" -m \"{NO_REASON}\""),
     };
-    format!("add --accept-risk={id}{reason}")
+    // Behind `--`, it would be an argument of the hook.
+    let place = if program.has_hook() {
+        " before `--`"
+    } else {
+        ""
+    };
+    format!("add --accept-risk={id}{reason}{place}")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+    use crate::app::Cli;
+
+    #[test]
+    fn an_accepted_risk_is_no_argument_of_the_hook() {
+        let hint = |line: &str| {
+            let words = std::iter::once("kubectl-maint").chain(line.split(' '));
+            let matches = Cli::command().try_get_matches_from(words);
+            accepting(&Program::new(&matches.expect("a line")), "no-owner")
+        };
+        assert_eq!(
+            hint("fence a -- ./hook"),
+            "add --accept-risk=no-owner -m \"WHY\" before `--`"
+        );
+        assert_eq!(
+            hint("fence a --powered-off=yes -m x --accept-risk=unread"),
+            "add --accept-risk=no-owner"
+        );
+    }
 }

@@ -54,7 +54,7 @@ pub(crate) fn on_both(prefix: &str, test: impl Fn(&Cluster)) {
 pub(crate) fn on_one(prefix: &str, test: impl Fn(&Cluster)) {
     match std::env::var_os(ALL_ON_REAL) {
         Some(_) => on_both(prefix, test),
-        // Also here, a test may compare several runs with one snapshot.
+        // In both cases, a test may call this in a loop.
         None => insta::allow_duplicates! { in_memory(prefix, test) },
     }
 }

@@ -3,6 +3,7 @@
 use std::slice;
 
 use insta::assert_snapshot;
+use serde_json::Value;
 
 use super::with;
 use crate::support::{Cluster, holder_of, on_both, on_one};
@@ -92,6 +93,43 @@ fn a_lock_that_was_there_is_worked_under_and_left_as_found() {
             .maint(["with", &node, "--reentry", "--", "true"])
             .succeeds();
         assert_eq!(holder_of(cluster, &node), None);
+    });
+}
+
+#[test]
+fn a_lock_that_was_there_gets_what_is_asked_for() {
+    on_both("with-enter", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.maint(["acquire", &node, "-m", "old"]).succeeds();
+        let enter = [
+            "with",
+            &node,
+            "--reentry",
+            "-m",
+            "new kernel",
+            "--ticket=T-1",
+        ];
+        let enter = |more: &[&str]| {
+            let run = cluster.maint(enter).arg("--cordon").args(more);
+            run.args(["--", "true"]).succeeds()
+        };
+        let found = || {
+            let notes = cluster.lease_of(&node)["metadata"]["annotations"].clone();
+            let notes =
+                ["reason", "ticket"].map(|key| notes[format!("kubectl-maint.dev/{key}")].clone());
+            let node = cluster.get(&format!("/api/v1/nodes/{node}"));
+            (notes, node["spec"]["unschedulable"] == true)
+        };
+        let before = found();
+        assert_eq!(before, (["old".into(), Value::Null], false));
+        enter(&["--dry-run=server"]);
+        assert_eq!(found(), before);
+        let run = enter(&[]);
+        let says = "worker-1 labeled and cordoned until the lock ends";
+        assert!(run.stderr.contains(says), "{run}");
+        assert_eq!(found(), (["new kernel".into(), "T-1".into()], true));
+        let run = cluster.maint(["release", &node]).succeeds();
+        assert!(run.stderr.contains("worker-1 uncordoned"), "{run}");
     });
 }
 

@@ -52,6 +52,8 @@ pub(crate) enum Dates {
 #[derive(Clone)]
 enum Change {
     Limit {
+        /// What is in the paths of these writes.
+        of: &'static [&'static str],
         /// How many writes may still pass.
         left: Arc<AtomicUsize>,
         reached: Sender<()>,
@@ -76,11 +78,31 @@ impl Person {
         writes: usize,
         arguments: &[&str],
     ) -> End {
+        self.killed_after_writes(plane, &["/leases", "/nodes"], writes, arguments)
+    }
+
+    /// The same for writes of policies and bindings.
+    pub(crate) fn killed_after_policies(
+        &self,
+        plane: &ControlPlane,
+        writes: usize,
+        arguments: &[&str],
+    ) -> End {
+        self.killed_after_writes(plane, &["/validatingadmissionpolic"], writes, arguments)
+    }
+
+    fn killed_after_writes(
+        &self,
+        plane: &ControlPlane,
+        of: &'static [&'static str],
+        writes: usize,
+        arguments: &[&str],
+    ) -> End {
         let (reached, stops) = channel();
         let left = Arc::new(AtomicUsize::new(writes));
         let proxy = Proxy {
             client: self.client.clone(),
-            change: Change::Limit { left, reached },
+            change: Change::Limit { of, left, reached },
         };
         let (directory, kubeconfig, accepting) = open(plane, self, proxy);
         let child = Command::new(PLUGIN)
@@ -193,11 +215,10 @@ impl Proxy {
             .expect("a path")
             .as_str()
             .to_owned();
-        let is_write = parts.method != Method::GET
-            && ["/leases", "/nodes"]
-                .into_iter()
-                .any(|part| path.contains(part));
-        if is_write && let Change::Limit { left, reached } = &self.change {
+        if let Change::Limit { of, left, reached } = &self.change
+            && parts.method != Method::GET
+            && of.iter().any(|part| path.contains(part))
+        {
             let take = |left: usize| left.checked_sub(1);
             let taken = left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take);
             if taken.is_err() {
