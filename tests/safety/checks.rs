@@ -174,8 +174,8 @@ fn a_recorded_fencing_lowers_the_risks() {
         let run = fixture
             .force_delete("web-0", &["--accept-risk=none", "-m", "why"])
             .run();
-        let hint =
-            "hint: the kubelet is alive, so let it end the pod: `kubectl delete pod web-0 -n ";
+        let hint = "hint: the kubelet is alive and has been asked to end the pod; to see why it is still there: \
+                    `kubectl maint why pod/web-0 -n ";
         assert!(run.stderr.contains(hint), "{run}");
         let words = ["--override=node-alive", "--accept-risk=none", "-m", "why"];
         let run = fixture.force_delete("web-0", &words).run();

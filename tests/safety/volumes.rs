@@ -193,7 +193,7 @@ fn disks_without_a_driver_are_attached_too() {
         }
         let words = fixture.levels("block");
         let words = words.words("volume-attached");
-        let uncut = "; the old pod can still write to iSCSI: block after the detach";
+        let uncut = "; the old pod can still write to iSCSI after the detach: block";
         assert!(words.contains(uncut), "{words}");
         // Without a PersistentVolume, it is attached to as many nodes as want it.
         fixture.levels("inline").are(&[

@@ -260,9 +260,15 @@ pub async fn remove_keys<E: From<ApiError>>(
             && ending == Some(ended)
             && let Some((kind, body)) = to_end(&node, ended, &elsewhere)
             && let Err(error) = try_patch(requests, &path(name), kind, &body).await
-            && error.is_by_policy()
         {
-            return Err(error.into());
+            if error.is_by_policy() {
+                return Err(error.into());
+            }
+            // The policy has not judged it.
+            if error.is_conflict() {
+                tries.wait(error).await?;
+                continue;
+            }
         }
         let left = removal.left(&elsewhere, ended).await;
         removing.elsewhere = elsewhere.without(&left);
