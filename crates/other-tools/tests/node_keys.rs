@@ -2,13 +2,16 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::path::Path;
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use control_plane::{NodeSpec, Rule, is_left_out, shared};
-use http::Request;
+use http::{Method, Request, Response};
 use kube::Client;
+use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use maintenance_lease::protocol::{Instant, Now};
 use maintenance_lease::{ApiError, Requests};
@@ -807,4 +810,45 @@ fn without_the_right_to_patch_nodes_the_error_says_so() {
     assert!(error.is_forbidden(), "{error}");
     let managers = case.read()["metadata"]["managedFields"].to_string();
     assert!(!managers.contains(FIELD_MANAGER));
+}
+
+/// What a policy answers to the end of somebody else's hold, after a controller changed the Node during the first try.
+#[test]
+fn a_conflict_is_no_leave_to_remove_what_a_lock_set_elsewhere() {
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {
+        "name": "n",
+        "uid": "u",
+        "resourceVersion": "7",
+        "labels": {"kubectl-maint.dev/held": "true"},
+        "annotations": {LOCK_ID: "u.1.a", "kubectl-maint.dev/held-medik8s-lease": "true"},
+    }});
+    let refused = |code: u16, reason: &str, message: &str| {
+        let status = json!({
+            "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Failure",
+            "code": code, "reason": reason, "message": message,
+        });
+        (code, status)
+    };
+    let policy = "ValidatingAdmissionPolicy 'kubectl-maint-nodes' with binding 'b' denied request: maint-held: no";
+    let dry_runs = AtomicU32::new(0);
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let is_dry_run = request.uri().query().unwrap_or_default().contains("dryRun");
+        let is_first = is_dry_run && dry_runs.fetch_add(1, Ordering::Relaxed) == 0;
+        let (code, body) = match *request.method() {
+            Method::GET => (200, node.clone()),
+            _ if is_first => refused(409, "Conflict", "the object has been modified"),
+            _ => refused(403, "Forbidden", policy),
+        };
+        let answer = Response::builder()
+            .status(code)
+            .header("content-type", "application/json")
+            .body(Body::from(body.to_string().into_bytes()));
+        async { Ok::<_, Infallible>(answer.expect("an answer")) }
+    });
+    let requests = RUNTIME.block_on(async { Requests::new(Client::new(service, "default"), None) });
+    let shown = async || Ok(Some("u.1.a".to_owned()));
+    let nothing = async |_: &Elsewhere, _: &str| panic!("the hold goes on");
+    let removing = remove_keys::<ApiError>(&requests, "n", Some("u.1.a"), shown, nothing);
+    let error = RUNTIME.block_on(removing).expect_err("the policy refuses");
+    assert!(error.is_by_policy(), "{error}");
 }
