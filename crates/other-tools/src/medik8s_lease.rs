@@ -7,7 +7,7 @@ use http::Method;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Node;
 use maintenance_lease::protocol::{Now, Span};
-use maintenance_lease::{Accept, ApiError, Call, MEDIK8S_HOLDER, MEDIK8S_LEASES, Requests};
+use maintenance_lease::{ApiError, Call, MEDIK8S_HOLDER, MEDIK8S_LEASES, Requests};
 use serde_json::{Value, json};
 
 use crate::apply::{self, KeysOfLock};
@@ -168,13 +168,13 @@ async fn write(
         Some(found) => patch(requests, &path, MERGE, &body(of, Some(found), now)).await,
         None => {
             let (leases, _) = path.rsplit_once('/').expect("the path of an object");
-            let body = body(of, None, now).to_string();
-            let call = Call {
-                method: Method::POST,
-                path: format!("{leases}?fieldManager={FIELD_MANAGER}"),
-                accept: Accept::Json,
-                body: Some(("application/json", body.into_bytes())),
-            };
+            let body = body(of, None, now);
+            let call = Call::write(
+                Method::POST,
+                format!("{leases}?fieldManager={FIELD_MANAGER}"),
+                "application/json",
+                &body,
+            );
             requests.call(&call).await.map(drop)
         }
     }
@@ -217,11 +217,11 @@ async fn delete(requests: &Requests, node: &str, lease: &Lease) -> Result<(), Ap
         "kind": "DeleteOptions",
         "preconditions": {"uid": metadata.uid, "resourceVersion": metadata.resource_version},
     });
-    let call = Call {
-        method: Method::DELETE,
-        path: medik8s_lease_path(node),
-        accept: Accept::Json,
-        body: Some(("application/json", options.to_string().into_bytes())),
-    };
+    let call = Call::write(
+        Method::DELETE,
+        medik8s_lease_path(node),
+        "application/json",
+        &options,
+    );
     requests.call(&call).await.map(drop)
 }

@@ -65,12 +65,12 @@ async fn send(
     body: &Value,
     dry_run: &str,
 ) -> Result<(), ApiError> {
-    let call = Call {
-        method: Method::PATCH,
-        path: format!("{path}?fieldManager={FIELD_MANAGER}{query}{dry_run}"),
-        accept: Accept::Json,
-        body: Some((content_type, body.to_string().into_bytes())),
-    };
+    let call = Call::write(
+        Method::PATCH,
+        format!("{path}?fieldManager={FIELD_MANAGER}{query}{dry_run}"),
+        content_type,
+        body,
+    );
     requests.call(&call).await.map(drop)
 }
 

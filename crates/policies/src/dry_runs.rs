@@ -14,14 +14,14 @@ pub fn wrong_time() -> Call {
         "metadata": {"generateName": "policy-check-", "namespace": NAMESPACE},
         "spec": {"renewTime": "2000-01-01T00:00:00.000000Z"},
     });
-    Call {
-        method: Method::POST,
-        path: format!(
+    Call::write(
+        Method::POST,
+        format!(
             "/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases?dryRun=All&fieldManager={FIELD_MANAGER}"
         ),
-        accept: Accept::Json,
-        body: Some(("application/json", lease.to_string().into_bytes())),
-    }
+        "application/json",
+        &lease,
+    )
 }
 
 /// A dry run that breaks a rule of the node policy, also on a Node on hold: it adds the held label without a lock id.
@@ -30,18 +30,15 @@ pub fn held_without_lock(node: &str) -> Call {
         "labels": {"kubectl-maint.dev/held": "policy-check"},
         "annotations": {"kubectl-maint.dev/held-lock-id": null},
     }});
-    Call {
-        method: Method::PATCH,
-        path: format!(
+    Call::write(
+        Method::PATCH,
+        format!(
             "/api/v1/nodes/{}?dryRun=All&fieldManager={FIELD_MANAGER}",
             escape(node)
         ),
-        accept: Accept::Json,
-        body: Some((
-            "application/merge-patch+json",
-            patch.to_string().into_bytes(),
-        )),
-    }
+        "application/merge-patch+json",
+        &patch,
+    )
 }
 
 /// Whether a policy of ours refuses `dry_run`; `None` if it fails for another reason.

@@ -154,15 +154,12 @@ impl<'a> Installed<'a> {
         manifest: &Manifest,
         found: Option<&Value>,
     ) -> Result<Applied, Error> {
-        let call = Call {
-            method: Method::PATCH,
-            path: format!("{}?fieldManager={FIELD_MANAGER}", manifest.path()),
-            accept: Accept::Json,
-            body: Some((
-                "application/apply-patch+yaml",
-                manifest.object().to_string().into_bytes(),
-            )),
-        };
+        let call = Call::write(
+            Method::PATCH,
+            format!("{}?fieldManager={FIELD_MANAGER}", manifest.path()),
+            "application/apply-patch+yaml",
+            manifest.object(),
+        );
         let applied = match self.requests.call(&call).await {
             Ok(body) => read(&body)?,
             Err(error) if error.is_conflict() => {
@@ -197,15 +194,12 @@ impl<'a> Installed<'a> {
             None => self.delete(binding).await.map(drop),
             Some(mode) if exists => {
                 let patch = json!({"spec": {"validationActions": mode.actions()}});
-                let call = Call {
-                    method: Method::PATCH,
-                    path: format!("{}?fieldManager={FIELD_MANAGER}", binding.path()),
-                    accept: Accept::Json,
-                    body: Some((
-                        "application/merge-patch+json",
-                        patch.to_string().into_bytes(),
-                    )),
-                };
+                let call = Call::write(
+                    Method::PATCH,
+                    format!("{}?fieldManager={FIELD_MANAGER}", binding.path()),
+                    "application/merge-patch+json",
+                    &patch,
+                );
                 let patched = self.requests.call(&call).await;
                 patched.map(drop).map_err(Error::Api)
             }

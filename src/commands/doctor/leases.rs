@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use http::Method;
-use maintenance_lease::{Accept, AnyLease, ApiError, Call, NAMESPACE, NodeLease, escape};
+use maintenance_lease::{AnyLease, ApiError, Call, NAMESPACE, NodeLease, escape};
 use serde_json::json;
 
 use super::policies::InForce;
@@ -84,17 +84,14 @@ async fn repair(session: &Session<'_>, lease: &AnyLease) -> Result<(), ApiError>
             "annotations": {"kubectl-maint.dev/repaired": "true"},
         },
     });
-    let call = Call {
-        method: Method::PATCH,
-        path: format!(
+    let call = Call::write(
+        Method::PATCH,
+        format!(
             "/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{}?fieldManager=kubectl-maint-repair",
             escape(name)
         ),
-        accept: Accept::Json,
-        body: Some((
-            "application/apply-patch+yaml",
-            applied.to_string().into_bytes(),
-        )),
-    };
+        "application/apply-patch+yaml",
+        &applied,
+    );
     session.locks.requests().call(&call).await.map(drop)
 }

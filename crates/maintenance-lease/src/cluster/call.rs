@@ -1,6 +1,7 @@
 //! What one request asks for.
 
 use http::Method;
+use serde_json::Value;
 
 /// What a request asks for in its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +54,17 @@ impl Call {
             path,
             accept,
             body: None,
+        }
+    }
+
+    /// Sends `body`, in JSON of this `content_type`, to `path`.
+    #[must_use]
+    pub fn write(method: Method, path: String, content_type: &'static str, body: &Value) -> Self {
+        Self {
+            method,
+            path,
+            accept: Accept::Json,
+            body: Some((content_type, body.to_string().into_bytes())),
         }
     }
 }

@@ -5,7 +5,7 @@ use http::Method;
 use k8s_openapi::api::core::v1::ObjectReference;
 use serde_json::json;
 
-use super::call::{Accept, Call};
+use super::call::Call;
 use super::error::ApiError;
 use super::requests::{Requests, escape};
 use super::wire;
@@ -98,12 +98,7 @@ impl Requests {
             "reportingInstance": shortened(event.instance, LONGEST_INSTANCE),
             "regarding": about,
         });
-        let call = Call {
-            method: Method::POST,
-            path: path(namespace),
-            accept: Accept::Json,
-            body: Some(("application/json", body.to_string().into_bytes())),
-        };
+        let call = Call::write(Method::POST, path(namespace), "application/json", &body);
         self.call(&call).await
     }
 }

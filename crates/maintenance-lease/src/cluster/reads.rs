@@ -117,12 +117,12 @@ impl Api {
             "apiVersion": "authentication.k8s.io/v1",
             "kind": "SelfSubjectReview",
         });
-        let call = Call {
-            method: Method::POST,
-            path: "/apis/authentication.k8s.io/v1/selfsubjectreviews".to_owned(),
-            accept: Accept::Json,
-            body: Some(("application/json", review.to_string().into_bytes())),
-        };
+        let call = Call::write(
+            Method::POST,
+            "/apis/authentication.k8s.io/v1/selfsubjectreviews".to_owned(),
+            "application/json",
+            &review,
+        );
         let answer = self.call(&call).await?;
         let review: SelfSubjectReview = serde_json::from_slice(&answer)
             .map_err(|error| ApiError::Unreadable(error.to_string()))?;

@@ -118,13 +118,13 @@ impl Requests {
         let series = json!({
             "count": event.count, "lastObservedTime": wire::print(self.time.now().latest),
         });
-        let body = json!({ "series": series }).to_string();
-        let call = Call {
-            method: Method::PATCH,
-            path: event.path.clone(),
-            accept: Accept::Json,
-            body: Some(("application/merge-patch+json", body.into_bytes())),
-        };
+        let body = json!({ "series": series });
+        let call = Call::write(
+            Method::PATCH,
+            event.path.clone(),
+            "application/merge-patch+json",
+            &body,
+        );
         self.call(&call).await.map(drop)
     }
 

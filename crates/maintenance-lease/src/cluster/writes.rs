@@ -5,7 +5,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::api::Api;
-use super::call::{Accept, Call};
+use super::call::Call;
 use super::error::ApiError;
 use super::requests::escape;
 
@@ -25,12 +25,12 @@ impl WriteOptions {
     }
 
     fn call(&self, method: Method, path: &str, content_type: &'static str, body: &Value) -> Call {
-        Call {
+        Call::write(
             method,
-            path: format!("{path}{}", self.query()),
-            accept: Accept::Json,
-            body: Some((content_type, body.to_string().into_bytes())),
-        }
+            format!("{path}{}", self.query()),
+            content_type,
+            body,
+        )
     }
 }
 

@@ -2,7 +2,7 @@
 
 use http::{Method, StatusCode};
 use maintenance_lease::protocol::Instant;
-use maintenance_lease::{Accept, ApiError, Call, escape};
+use maintenance_lease::{ApiError, Call, escape};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -73,20 +73,17 @@ impl Reader {
         dry_run: bool,
     ) -> Result<(), ApiError> {
         let dry_run = if dry_run { "&dryRun=All" } else { "" };
-        let call = Call {
-            method: Method::PATCH,
-            path: format!(
+        let call = Call::write(
+            Method::PATCH,
+            format!(
                 "{}/status?fieldManager={}{dry_run}",
                 pod_path(&pod.namespace, &pod.name),
                 escape(field_manager)
             ),
-            accept: Accept::Json,
             // A merge patch would replace all conditions; this one merges them by type.
-            body: Some((
-                "application/strategic-merge-patch+json",
-                failed(pod, self.now().latest).to_string().into_bytes(),
-            )),
-        };
+            "application/strategic-merge-patch+json",
+            &failed(pod, self.now().latest),
+        );
         self.requests().call(&call).await.map(drop)
     }
 
@@ -108,15 +105,7 @@ impl Reader {
         path: String,
         request: DeletionRequest<'_>,
     ) -> Result<Deletion, ApiError> {
-        let call = Call {
-            method: Method::DELETE,
-            path,
-            accept: Accept::Json,
-            body: Some((
-                "application/json",
-                options(request).to_string().into_bytes(),
-            )),
-        };
+        let call = Call::write(Method::DELETE, path, "application/json", &options(request));
         match self.requests().call(&call).await {
             Ok(answer) => accepted(&answer),
             Err(error) if error.is_not_found() => Ok(Deletion::AlreadyGone),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use http::Method;
-use maintenance_lease::{Accept, ApiError, Call, escape};
+use maintenance_lease::{ApiError, Call, escape};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -73,19 +73,16 @@ impl Reader {
         dry_run: bool,
     ) -> Result<(), ApiError> {
         let dry_run = if dry_run { "&dryRun=All" } else { "" };
-        let call = Call {
-            method: Method::PATCH,
-            path: format!(
+        let call = Call::write(
+            Method::PATCH,
+            format!(
                 "/api/v1/nodes/{}?fieldManager={}{dry_run}",
                 escape(name),
                 escape(field_manager)
             ),
-            accept: Accept::Json,
-            body: Some((
-                "application/merge-patch+json",
-                patch.to_string().into_bytes(),
-            )),
-        };
+            "application/merge-patch+json",
+            patch,
+        );
         self.requests().call(&call).await.map(drop)
     }
 }

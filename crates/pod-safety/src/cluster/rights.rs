@@ -2,7 +2,7 @@
 
 use http::Method;
 use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
-use maintenance_lease::{Accept, Call};
+use maintenance_lease::Call;
 use serde_json::json;
 
 use super::Reader;
@@ -25,12 +25,12 @@ impl Reader {
                 "namespace": namespace.unwrap_or_default(),
             }},
         });
-        let call = Call {
-            method: Method::POST,
-            path: "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews".to_owned(),
-            accept: Accept::Json,
-            body: Some(("application/json", review.to_string().into_bytes())),
-        };
+        let call = Call::write(
+            Method::POST,
+            "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews".to_owned(),
+            "application/json",
+            &review,
+        );
         let answer = self.send::<SelfSubjectAccessReview>(&call).await;
         Known::of(answer, || "create selfsubjectaccessreviews".to_owned())
             .map(|review| review.status.is_some_and(|status| status.allowed))
