@@ -89,6 +89,8 @@ mod listeners;
 #[cfg(unix)]
 mod plan;
 #[cfg(unix)]
+mod tree;
+#[cfg(unix)]
 mod tty;
 
 #[cfg(target_os = "linux")]
