@@ -75,7 +75,7 @@ pub(crate) async fn run(args: &InstallArgs, start: &Start<'_>) -> Result<Code, F
         return Err(Refusal::NamespaceDeleting.into());
     }
     let (mut is_off, mut is_new) = (false, false);
-    for (manifest, found) in in_order(&installed) {
+    for (manifest, found) in installed.in_order() {
         let Some(manifest) = kept(&installed, manifest, found.as_ref()) else {
             is_off |= manifest.has_mode();
             continue;
@@ -96,20 +96,6 @@ pub(crate) async fn run(args: &InstallArgs, start: &Start<'_>) -> Result<Code, F
         session.terminal.hint(next);
     }
     Ok(Code::DONE)
-}
-
-/// The objects in the order in which they are applied: the bindings before the policies. Without its policy, a binding has
-/// no effect. So a policy without its binding was switched off, even if an installation was interrupted.
-fn in_order<'i>(
-    installed: &'i Installed<'_>,
-) -> impl Iterator<Item = &'i (Manifest, Option<Value>)> {
-    let part = |wanted: fn(&Manifest) -> bool| {
-        let objects = installed.objects.iter();
-        objects.filter(move |(manifest, _)| wanted(manifest))
-    };
-    part(|it| !it.is_binding() && !it.is_policy())
-        .chain(part(Manifest::is_binding))
-        .chain(part(Manifest::is_policy))
 }
 
 /// The object to apply. A binding keeps its mode; `None`: it was switched off.

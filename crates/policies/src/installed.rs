@@ -102,6 +102,18 @@ impl<'a> Installed<'a> {
         }
     }
 
+    /// The objects in the order in which they are applied: the bindings before the policies. Without its policy, a binding
+    /// has no effect. So a policy without its binding was switched off, even if an installation was interrupted.
+    pub fn in_order(&self) -> impl Iterator<Item = &(Manifest, Option<Value>)> {
+        let part = |wanted: fn(&Manifest) -> bool| {
+            let objects = self.objects.iter();
+            objects.filter(move |(manifest, _)| wanted(manifest))
+        };
+        part(|it| !it.is_binding() && !it.is_policy())
+            .chain(part(Manifest::is_binding))
+            .chain(part(Manifest::is_policy))
+    }
+
     /// The bindings among the objects.
     pub fn bindings(&self) -> impl Iterator<Item = &(Manifest, Option<Value>)> {
         self.objects
