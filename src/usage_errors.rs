@@ -5,7 +5,7 @@ use std::error::Error as _;
 use std::ffi::{OsStr, OsString};
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Command, CommandFactory as _};
+use clap::{ArgMatches, Command, CommandFactory as _};
 
 use crate::app::Cli;
 use crate::args::duration::length;
@@ -24,11 +24,16 @@ type Lines = (String, String);
 /// The exit code for a command line that can't be parsed. For `with` it must differ from the codes of its
 /// command.
 pub(crate) fn code(line: &[OsString]) -> Code {
-    let command = Cli::command().ignore_errors(true);
-    match command.try_get_matches_from(line) {
-        Ok(matches) if matches.subcommand_name() == Some("with") => Code::WRAPPER,
+    match as_far_as_valid(line) {
+        Some(matches) if matches.subcommand_name() == Some("with") => Code::WRAPPER,
         _ => Code::USAGE,
     }
+}
+
+/// What `line` says, without what can't be parsed.
+fn as_far_as_valid(line: &[OsString]) -> Option<ArgMatches> {
+    let command = Cli::command().ignore_errors(true);
+    command.try_get_matches_from(line).ok()
 }
 
 /// What to report if `line`, one of `with`, can't be parsed; `None` if the parser's message is good
@@ -311,9 +316,8 @@ pub(crate) fn is_for_help(word: &OsStr) -> bool {
 
 /// The command of a line that can't be parsed, with all its flags.
 fn command(line: &[OsString]) -> Option<Command> {
+    let matches = as_far_as_valid(line)?;
     let mut all = Cli::command();
-    let matches = all.clone().ignore_errors(true).try_get_matches_from(line);
-    let matches = matches.ok()?;
     all.build();
     all.find_subcommand(matches.subcommand_name()?).cloned()
 }
@@ -345,12 +349,9 @@ fn with_command(line: &[OsString]) -> String {
 
 /// How to give the reason that the command of `line` requires.
 fn add_reason(line: &[OsString]) -> String {
-    let matches = Cli::command()
-        .ignore_errors(true)
-        .try_get_matches_from(line);
-    let program = matches.map(|matches| Program::new(&matches));
+    let program = as_far_as_valid(line).map(|matches| Program::new(&matches));
     match program {
-        Ok(program) if program.verb() == Verb::Hold.name() => {
+        Some(program) if program.verb() == Verb::Hold.name() => {
             usage::add_reason(&program.with_reason())
         }
         _ => usage::ADD_REASON.to_owned(),
