@@ -2,6 +2,7 @@
 //!
 //! kube reads the variables of its own process, so a test cannot set them without affecting the others.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -37,7 +38,7 @@ impl Environment {
         Self {
             variables: variables
                 .into_iter()
-                .map(|(k, v)| (key(&k.into(), ignores_case), v.into()))
+                .map(|(k, v)| (key(&k.into(), ignores_case).into_owned(), v.into()))
                 .collect(),
             ignores_case,
             stdin_may_ask: false,
@@ -48,7 +49,7 @@ impl Environment {
     /// A variable's value, which may be empty.
     pub fn set_os(&self, name: &str) -> Option<&OsStr> {
         self.variables
-            .get(&key(name.as_ref(), self.ignores_case))
+            .get(&*key(name.as_ref(), self.ignores_case))
             .map(OsString::as_os_str)
     }
 
@@ -68,10 +69,10 @@ impl Environment {
     }
 }
 
-fn key(name: &OsStr, ignores_case: bool) -> OsString {
+fn key(name: &OsStr, ignores_case: bool) -> Cow<'_, OsStr> {
     match ignores_case {
-        true => name.to_ascii_uppercase(),
-        false => name.to_owned(),
+        true => name.to_ascii_uppercase().into(),
+        false => name.into(),
     }
 }
 
