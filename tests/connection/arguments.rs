@@ -25,7 +25,7 @@ fn verbosity_is_typed_as_for_kubectl() {
     }
 }
 
-/// The last of several levels counts, on whichever side of the verb they are.
+/// If several levels are given, the last one counts, before or after the verb.
 #[test]
 fn last_verbosity_counts() {
     let server = Server::plain("");

@@ -6,7 +6,7 @@ use object::read::macho::{LoadCommandVariant, MachHeader as _};
 use object::{Endianness, U32};
 use sha2::{Digest as _, Sha256};
 
-/// The oldest macOS that programs are for, as the linker is told.
+/// The oldest macOS on which the programs run. The linker is given the same version.
 pub(super) const OLDEST: &str = "11.0";
 
 /// The same, as a Mach-O file has it.
