@@ -17,6 +17,9 @@ use crate::output::{Progress, print, result};
 /// How many run at once.
 const AT_ONCE: usize = 2;
 
+/// Those that take minutes. They are started first: the last one would run alone.
+const LONGEST: [&str; 4] = ["fencing", "cli", "model", "policy"];
+
 /// A test program.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Program {
@@ -71,8 +74,12 @@ fn parse(messages: &str) -> Vec<Program> {
         .filter_map(|line| serde_json::from_str(line).ok())
         .filter(|message: &Message| message.profile.test)
         .collect();
-    let is_unit = |message: &Message| !message.target.kind.iter().any(|kind| kind == "test");
-    built.sort_by_key(is_unit);
+    built.sort_by_key(|message| {
+        let Target { name, kind } = &message.target;
+        let is_unit = !kind.iter().any(|kind| kind == "test");
+        let longest = LONGEST.iter().position(|longest| name == longest);
+        (is_unit, longest.unwrap_or(LONGEST.len()))
+    });
     let program = |message: Message| {
         let directory = message.manifest_path.parent()?.to_owned();
         let package = directory.file_name()?.to_string_lossy().into_owned();
@@ -169,11 +176,13 @@ mod tests {
     }
 
     #[test]
-    fn programs_without_tests_are_not_run_and_unit_tests_come_last() {
+    fn the_longest_programs_come_first_and_unit_tests_last() {
         let messages = [
             message("units", "lib", true),
-            message("plugin", "bin", false),
+            message("without-tests", "bin", false),
+            message("quick", "test", true),
             message("cli", "test", true),
+            message("fencing", "test", true),
             r#"{"reason":"build-finished","success":true}"#.to_owned(),
         ];
         let programs = parse(&messages.join("\n"));
@@ -181,7 +190,9 @@ mod tests {
             .iter()
             .map(|program| program.name.as_str())
             .collect();
-        assert_eq!(names, ["plugin/cli", "plugin/units"]);
+        let longest = ["plugin/fencing", "plugin/cli"];
+        assert_eq!(names[..2], longest);
+        assert_eq!(names[2..], ["plugin/quick", "plugin/units"]);
         assert_eq!(programs[0].directory, Path::new("/work/plugin"));
     }
 

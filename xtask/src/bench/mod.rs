@@ -25,10 +25,10 @@ use crate::output::{print, result};
 
 /// Measure the plugin against kubectl and bare requests
 ///
-/// Compared commands run alternately on the same real API server, and etcd writes to disk. The plugin is
-/// built as for a release, which needs Python 3 and rustup. A ratio of 0.1 means a tenth of what kubectl
-/// needs. The results depend on the machine: they are printed as a
-/// page in Markdown, not checked.
+/// Compared commands run alternately on the same real API server. etcd writes to disk, except in the last
+/// part. The plugin is built as for a release, which needs Python 3 and rustup. A ratio of 0.1 means a tenth
+/// of what kubectl needs. The results depend on the machine: they are printed as a page in Markdown, not
+/// checked.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// Measure only this
@@ -59,6 +59,8 @@ enum Part {
     Policies,
     /// The number of requests of each command
     Requests,
+    /// acquire of one node and a hand-over, with an etcd that does not wait for its disk
+    WithoutDisk,
 }
 
 impl Arguments {
@@ -70,12 +72,8 @@ impl Arguments {
         let mut build = cargo(&["build", "--release", "--package=xtask"]);
         run_build("xtask for release", &mut build)?;
         print("starting a control plane that writes to disk");
-        let plane = ControlPlane::builder()
-            .controller_manager(false)
-            .fsync(true)
-            .start()?;
-        plane.kubectl(&["create", "namespace", raw_patches::NAMESPACE])?;
-        let tools = Tools::new(&plane, plugin)?;
+        let plane = start(true)?;
+        let tools = Tools::new(&plane, plugin.clone())?;
         result(format_args!(
             "# Performance\n\nOne run of `cargo xtask bench` with the program of the release, on {} cores ({}), with etcd on disk. A ratio\n\
              of 0.1 means a tenth of what the other needs.",
@@ -112,6 +110,22 @@ impl Arguments {
         })?;
         part(Part::Fleet, "All nodes of a large cluster", &|| {
             bulk::measure(&plane, &tools, "fleet", self.fleet)
+        })?;
+        drop(plane);
+        part(Part::WithoutDisk, "Without the disk", &|| {
+            let plane = start(false)?;
+            single_node::compare_with_kubectl(&plane, &Tools::new(&plane, plugin.clone())?)?;
+            waiting::measure_hand_over(&plane)
         })
     }
+}
+
+/// A control plane whose etcd waits for its disk if `fsync`.
+fn start(fsync: bool) -> Result<ControlPlane> {
+    let plane = ControlPlane::builder()
+        .controller_manager(false)
+        .fsync(fsync)
+        .start()?;
+    plane.kubectl(&["create", "namespace", raw_patches::NAMESPACE])?;
+    Ok(plane)
 }

@@ -26,20 +26,28 @@ const WAITERS: usize = 200;
 /// Measures all of it, in processes of their own.
 pub(super) fn measure(plane: &ControlPlane) -> Result<()> {
     let nodes: Vec<NodeSpec> = (0..CRASHES)
-        .map(|number| format!("crash-{number}"))
-        .chain(["hand-over".to_owned(), "many-waiters".to_owned()])
-        .map(|name| NodeSpec::ready(&name))
+        .map(|number| NodeSpec::ready(&format!("crash-{number}")))
+        .chain([NodeSpec::ready("many-waiters")])
         .collect();
     plane.create_nodes(&nodes)?;
-    for scenario in ["hand-over", "takeover", "many-waiters"] {
-        let mut command = Command::new(optimized_xtask());
-        command
-            .args(["waiting", scenario, "--kubeconfig"])
-            .arg(plane.admin_kubeconfig())
-            .env_clear();
-        run(&mut command)?;
-    }
-    Ok(())
+    measure_hand_over(plane)?;
+    run_scenario(plane, "takeover")?;
+    run_scenario(plane, "many-waiters")
+}
+
+/// Measures how long it takes to hand a lock over.
+pub(super) fn measure_hand_over(plane: &ControlPlane) -> Result<()> {
+    plane.create_nodes(&[NodeSpec::ready("hand-over")])?;
+    run_scenario(plane, "hand-over")
+}
+
+fn run_scenario(plane: &ControlPlane, name: &str) -> Result<()> {
+    let mut command = Command::new(optimized_xtask());
+    command
+        .args(["waiting", name, "--kubeconfig"])
+        .arg(plane.admin_kubeconfig())
+        .env_clear();
+    run(&mut command)
 }
 
 /// Wait for locks with the library, and print how long it takes
