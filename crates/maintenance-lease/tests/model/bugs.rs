@@ -46,7 +46,12 @@ fn world(bug: Bug) -> Option<Bounds> {
             longest: Some(6),
             ..two
         }),
-        Bug::StaleWatchBelieved => Some(Bounds { events: 2, ..two }),
+        Bug::StaleWatchBelieved => Some(Bounds {
+            events: 2,
+            apart: 0,
+            duration: 3,
+            ..two
+        }),
         Bug::ConfirmationCarriedOver => Some(Bounds {
             apart: 0,
             breaks: 1,
@@ -85,7 +90,8 @@ fn caught(bug: Bug, bounds: Bounds) -> Option<(&'static str, usize)> {
 
 #[test]
 fn every_seeded_bug_in_the_steps_is_found_and_no_other() {
-    let mut sound = Vec::new();
+    // An exhaustive test of its own proves this.
+    let mut sound = vec![OVERTAKING];
     let mut uncaught = Vec::new();
     for bug in Bug::ALL {
         let has_to = bug.detector() != Detector::Simulation;
