@@ -14,6 +14,7 @@ use super::webhook;
 use crate::error::Verb;
 use crate::output::data::Time;
 use crate::output::notice::{Event, Notice};
+use crate::ui::Terminal;
 use crate::words::event;
 
 /// What is to be said of the changes of a command.
@@ -113,9 +114,14 @@ pub(crate) async fn post(session: &Session<'_>, events: Vec<NodeEvent>) {
         let events = on_their_nodes(session, events).await;
         session.locks.post_events(&events, LIMIT).await
     };
+    wait_for(session.terminal, posting).await;
+}
+
+/// Waits until Events are posted, but not long. `posting` returns why one could not be: that is one warning per command.
+pub(crate) async fn wait_for(terminal: &Terminal, posting: impl Future<Output = Option<ApiError>>) {
     let failed = tokio::time::timeout(LIMIT, posting).await;
     if let Some(error) = failed.unwrap_or(Some(ApiError::TimedOut(LIMIT))) {
-        session.terminal.warn(event::not_posted(&error));
+        terminal.warn(event::not_posted(&error));
     }
 }
 

@@ -1,8 +1,13 @@
-//! The Events that a change leaves on its Node.
+//! The Events that commands post: what they say.
+
+mod fencing;
+mod force_deletion;
 
 use maintenance_lease::protocol::State;
 use maintenance_lease::{ApiError, Change, Done, NodeEvent, NodeLease};
 
+pub(crate) use self::fencing::{fencing, unfencing};
+pub(crate) use self::force_deletion::force_deletion;
 use super::holder_name::person;
 use super::lock::why;
 use crate::error::Verb;
@@ -97,10 +102,7 @@ pub(crate) fn waits(caller: &str, node: &str) -> String {
 
 /// The warning that an Event could not be posted.
 pub(crate) fn not_posted(error: &ApiError) -> String {
-    format!(
-        "could not post an Event on the node: {}",
-        escape(&error.to_string())
-    )
+    format!("could not post an Event: {}", escape(&error.to_string()))
 }
 
 fn event(change: &Change, reason: &'static str, message: String, warning: bool) -> NodeEvent {

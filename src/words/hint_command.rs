@@ -1,7 +1,7 @@
 //! The next command of a hint: the same program, cluster and holder, and if it is the same verb, its nodes
 //! and reason.
 
-mod typed;
+mod repeated_options;
 
 use std::fmt;
 
@@ -9,7 +9,9 @@ use clap::ArgMatches;
 use maintenance_lease::NodeLease;
 use maintenance_lease::protocol::identity;
 
-use self::typed::{command, is_set, listed, names, nodes, option, options, unquoted, values};
+use self::repeated_options::{
+    command, is_set, listed, names, nodes, option, options, unquoted, values,
+};
 use crate::text::{escape, for_shell, shown};
 
 /// How users run it.
@@ -226,6 +228,11 @@ impl Program {
         self.named.iter().any(|named| named == node)
     }
 
+    /// Whether exactly one node was named.
+    pub(crate) fn names_one(&self) -> bool {
+        self.named.len() == 1
+    }
+
     /// What to type if one of `nodes`, which can't be nodes, belongs to a reason that was not quoted.
     pub(crate) fn unquoted_reason(&self, nodes: &[String]) -> Option<String> {
         let (after, reason) = self.unquoted.as_ref()?;
@@ -388,7 +395,7 @@ mod tests {
             let verb = cli.find_subcommand(verb).expect("a verb");
             let options = verb
                 .get_arguments()
-                .filter(|it| !typed::is_said_otherwise(it.get_id().as_str()));
+                .filter(|it| !repeated_options::is_said_otherwise(it.get_id().as_str()));
             let options = options.filter(|it| !it.is_hide_set());
             for option in options {
                 let flag = option.get_id().as_str().replace('_', "-");

@@ -8,7 +8,8 @@ use serde_json::Value;
 use super::steps::FenceRun;
 use crate::output::fencing::Fencing;
 use crate::run::fencing::{LeaseEnd, Observed};
-use crate::words::fencing::{fenced, fenced_event, hold_reason, lease_ends, lease_ends_with_outer};
+use crate::words::event;
+use crate::words::fencing::{fenced, hold_reason, lease_ends, lease_ends_with_outer};
 
 impl FenceRun<'_> {
     /// Reports that the node is fenced, in words and as an Event.
@@ -18,7 +19,7 @@ impl FenceRun<'_> {
         target.result(&fenced(&target.node, record, already));
         self.outcome = Some(Fencing::fenced(&target.node, record, &Remains::default()));
         if !already {
-            let message = fenced_event(&target.node, record, self.replaced.as_ref());
+            let message = event::fencing(&target.node, record, self.replaced.as_ref());
             target
                 .post(&observed.evidence, "NodeFenced", message, true)
                 .await;

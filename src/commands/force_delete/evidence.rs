@@ -1,16 +1,17 @@
 //! The Events that keep the evidence.
 
+use futures::FutureExt as _;
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::ObjectReference;
-use maintenance_lease::{ApiError, Event};
+use maintenance_lease::Event;
 use pod_safety::Known;
 use pod_safety::facts::Owner;
 use pod_safety::outcome::Outcome;
 
 use super::context::Run;
 use super::deleted::Deleted;
-use crate::run::background::LIMIT;
-use crate::words::force_deletion::{no_event, note};
+use crate::run::events;
+use crate::words::event;
 
 impl Run<'_> {
     /// Writes an Event for each deleted object, in parallel: on the pod's controller if there is one, else
@@ -21,7 +22,7 @@ impl Run<'_> {
         let deleted = deleted.iter().filter(|one| one.was_deleted());
         let posting = join_all(deleted.map(|one| async {
             let regarding = regarding(one);
-            let note = note(caller, why, &one.report, &one.along, &one.outcome);
+            let note = event::force_deletion(caller, why, &one.report, &one.along, &one.outcome);
             let event = Event {
                 regarding: &regarding,
                 reason: "ForceDeleted",
@@ -32,13 +33,8 @@ impl Run<'_> {
             };
             self.reader.requests().post_event(&event).await
         }));
-        let failed = match tokio::time::timeout(LIMIT, posting).await {
-            Ok(posted) => posted.into_iter().find_map(Result::err),
-            Err(_) => Some(ApiError::TimedOut(LIMIT)),
-        };
-        if let Some(error) = failed {
-            self.session.terminal.warn(no_event(&error));
-        }
+        let posting = posting.map(|posted| posted.into_iter().find_map(Result::err));
+        events::wait_for(self.session.terminal, posting).await;
     }
 }
 

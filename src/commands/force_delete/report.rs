@@ -171,9 +171,8 @@ impl Run<'_> {
         };
         let nodes = findings.reports.iter().filter_map(Report::to_fence);
         let nodes: BTreeSet<&str> = nodes.filter(|_| !is_locked).collect();
-        let to_fence = nodes.into_iter();
-        let to_fence = to_fence.map(|node| words::fence_instead(node, program));
-        let hints = to_fence.chain([hint]);
+        let to_fence = words::fence_instead(&nodes, program);
+        let hints = to_fence.into_iter().chain([hint]);
         self.unsafe_error(&words::refused(missing, deleted), hints)
     }
 

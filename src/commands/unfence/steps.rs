@@ -11,6 +11,7 @@ use crate::args::fencing::FencingArgs;
 use crate::error::{Failure, FencingRefusal, FencingWrite, HookError};
 use crate::output::fencing::Fencing;
 use crate::run::fencing::{Attempts, FencingTarget, Hook, Observed, Timeout};
+use crate::words::event;
 use crate::words::fencing::{self, awaited, hold_not_ended};
 use crate::words::with::command_line;
 
@@ -302,7 +303,7 @@ impl UnfenceRun<'_> {
         let risks = &self.args.risks;
         let without_restart = risks.accepts(&Risk::BootId);
         let caller = target.session.locks.identity();
-        let message = fencing::unfenced_event(caller, without_restart, risks.message.as_deref());
+        let message = event::unfencing(caller, without_restart, risks.message.as_deref());
         target
             .post(&observed.evidence, "NodeUnfenced", message, without_restart)
             .await;

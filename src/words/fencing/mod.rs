@@ -2,7 +2,6 @@
 
 mod confirmation;
 mod cost;
-mod event;
 mod failure;
 mod fencing_hold;
 mod machine;
@@ -14,8 +13,7 @@ mod replacements;
 mod retry;
 
 pub(crate) use self::confirmation::Question;
-pub(crate) use self::cost::{REASON, cost, obstacle_code, obstacle_sentence};
-pub(crate) use self::event::{fenced_event, unfenced_event};
+pub(crate) use self::cost::{REASON, cost, obstacle_sentence};
 pub(crate) use self::failure::{
     HOOK_NOT_RUN, HOOK_STILL_RUNNING, PROCESSES_LEFT, hook_not_followed, hook_stays, of_hook,
     taken_while_running, unknown, unread,

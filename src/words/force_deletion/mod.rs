@@ -1,10 +1,10 @@
 //! What `force-delete` prints: its findings, the risks that are not accepted, and the outcomes.
 
-mod event;
 mod outcome;
 mod questions;
 mod report;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use maintenance_lease::protocol::Span;
@@ -12,7 +12,6 @@ use pod_safety::checks::UNREAD;
 use pod_safety::consent::Missing;
 use pod_safety::report::Target;
 
-pub(crate) use self::event::note;
 pub(crate) use self::outcome::{no_answer, outcome};
 pub(crate) use self::questions::{REASON, accept, delete_pods, type_name};
 pub(crate) use self::report::{ALL_PODS, and_more, blocker_hint, checks_ok, heading, level};
@@ -64,7 +63,7 @@ pub(crate) fn to_delete(missing: &Missing, line: &str, is_dry_run: bool) -> Stri
 pub(crate) fn after(first: Option<&str>, line: &str) -> String {
     match first {
         Some(first) => format!("{first}; then: `{line}`"),
-        None => format!("resolve this first, then: `{line}`"),
+        None => format!("resolve what was refused, then: `{line}`"),
     }
 }
 
@@ -102,12 +101,19 @@ pub(crate) fn inside_with(line: &str) -> String {
     format!("this runs inside `with`, which has the lock; act as its holder: `{line}`")
 }
 
-/// Another way, for a node that can be fenced.
-pub(crate) fn fence_instead(node: &str, program: &Program) -> String {
-    format!(
-        "safer, if you can power off or isolate node/{node}: `{}`",
-        program.run(format_args!("fence {node} -- HOOK"))
-    )
+/// Another way, for nodes that can be fenced; `None` without any.
+pub(crate) fn fence_instead(nodes: &BTreeSet<&str>, program: &Program) -> Option<String> {
+    let (which, arguments) = match (nodes.first()?, nodes.len()) {
+        (node, 1) => (format!("node/{node}"), (*node).to_owned()),
+        (_, count) => (
+            format!("the {count} nodes"),
+            format!("--all-unreachable --max={count}"),
+        ),
+    };
+    Some(format!(
+        "safer, if you can power off or isolate {which}: `{}`",
+        program.run(format_args!("fence {arguments} -- HOOK"))
+    ))
 }
 
 /// There is more to accept than the report showed.
@@ -211,8 +217,29 @@ pub(crate) fn waiting_for_pods(node: &str, pods: usize, limit: Duration) -> Stri
     format!("node/{node}: waiting up to {limit} for {pods} to be deleted")
 }
 
-/// The Events could not be written.
-pub(crate) fn no_event(error: &maintenance_lease::ApiError) -> String {
-    let error = escape(&error.to_string());
-    format!("could not record the evidence in an Event: {error}")
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_hint_is_enough_for_any_number_of_nodes_to_fence() {
+        let hint = |nodes: &[&str]| {
+            let nodes = nodes.iter().copied().collect();
+            fence_instead(&nodes, &Program::default())
+        };
+        assert_eq!(hint(&[]), None);
+        assert_eq!(
+            hint(&["worker-1"]).as_deref(),
+            Some(
+                "safer, if you can power off or isolate node/worker-1: `kubectl maint fence worker-1 -- HOOK`"
+            )
+        );
+        assert_eq!(
+            hint(&["worker-1", "worker-2", "worker-3"]).as_deref(),
+            Some(
+                "safer, if you can power off or isolate the 3 nodes: \
+                 `kubectl maint fence --all-unreachable --max=3 -- HOOK`"
+            )
+        );
+    }
 }

@@ -2,11 +2,11 @@
 
 use pod_safety::fencing::Record;
 
-use super::progress::{fenced, record_line};
 use crate::text::escape;
+use crate::words::fencing::{fenced, record_line};
 
 /// `node` was fenced; `replaced` is the record that the new one replaced.
-pub(crate) fn fenced_event(node: &str, record: &Record, replaced: Option<&Record>) -> String {
+pub(crate) fn fencing(node: &str, record: &Record, replaced: Option<&Record>) -> String {
     let before = replaced.map(|replaced| format!(" (before: {})", record_line(replaced)));
     format!(
         "{}{}{}",
@@ -17,7 +17,7 @@ pub(crate) fn fenced_event(node: &str, record: &Record, replaced: Option<&Record
 }
 
 /// A node was unfenced by `caller`, `without_restart` if nothing proves that it was restarted.
-pub(crate) fn unfenced_event(caller: &str, without_restart: bool, why: Option<&str>) -> String {
+pub(crate) fn unfencing(caller: &str, without_restart: bool, why: Option<&str>) -> String {
     let how = match without_restart {
         true => " without proof of a restart",
         false => "",

@@ -17,7 +17,7 @@ const LONGEST_CALLER: usize = 128;
 const LONGEST_WHY: usize = 256;
 
 /// What `caller` did to the object of `report`, and why. `along` are the pods that are deleted with a Node.
-pub(crate) fn note(
+pub(crate) fn force_deletion(
     caller: &str,
     why: &str,
     report: &Report,
@@ -160,7 +160,7 @@ mod tests {
             ],
         );
         assert_eq!(
-            note(
+            force_deletion(
                 "alice@bastion",
                 "unplugged",
                 &report,
@@ -183,7 +183,7 @@ mod tests {
             report("pod", "alone", &[("no-owner", Level::Risk)]),
         ];
         assert_eq!(
-            note("alice@bastion", "scrapped", &node, &pods, &Outcome::Deleted),
+            force_deletion("alice@bastion", "scrapped", &node, &pods, &Outcome::Deleted),
             "alice@bastion force-deleted node/worker-1 (uid u-1). Accepted risks: owner, no-owner. \
              Why: scrapped. Accepted risks of pods: shop/db-0 (owner); shop/alone (no-owner). \
              Known at that time: \
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn a_long_reason_leaves_room_for_the_accepted_risks() {
         let report = report("pod", "web-0", &[("owner", Level::Risk)]);
-        let note = note(
+        let note = force_deletion(
             &"a".repeat(900),
             &"w".repeat(1024),
             &report,
@@ -215,7 +215,7 @@ mod tests {
         let outcome = Outcome::Unknown {
             error: Some("no answer within 10s".to_owned()),
         };
-        let note = note("alice@bastion", "why", &report, &[], &outcome);
+        let note = force_deletion("alice@bastion", "why", &report, &[], &outcome);
         let reported =
             "alice@bastion tried to force-delete pod/web-0 (uid u-1); the outcome is unknown.";
         assert!(note.starts_with(reported), "{note}");
