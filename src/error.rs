@@ -41,6 +41,15 @@ pub(crate) enum Verb {
     Wait,
 }
 
+/// Why a program can't be run; `is_path` if it was given as a path.
+#[derive(Clone, Debug)]
+pub(crate) enum ProgramError {
+    /// It does not exist.
+    NotFound { program: String, is_path: bool },
+    /// It is not executable.
+    NotExecutable { program: String, is_path: bool },
+}
+
 /// What scripts can tell of a failure: each kind has its own exit code. The most serious is the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
@@ -52,9 +61,9 @@ pub(crate) enum Kind {
     Lost,
     /// Refused for safety, or not confirmed.
     Unsafe,
-    /// A hook is not executable.
+    /// A hook or a command is not executable.
     NotExecutable,
-    /// A hook does not exist.
+    /// A hook or a command does not exist.
     NotFound,
     /// Anything else.
     Other,
@@ -88,7 +97,9 @@ pub(crate) enum Failure {
     },
     /// Policies must not be changed in the current state of the cluster.
     Policies(policies::Refusal),
-    /// A hook can't be run, or it failed.
+    /// The program of a hook or of `with` can't be run.
+    Program(ProgramError),
+    /// A hook was not started, or it failed.
     Hook(HookError),
     /// A write of a fencing got no answer, or the command did not wait for it.
     UnknownFencing {
@@ -401,6 +412,12 @@ impl From<policies::Error> for Failure {
 impl From<policies::Refusal> for Failure {
     fn from(refusal: policies::Refusal) -> Self {
         Self::Policies(refusal)
+    }
+}
+
+impl From<ProgramError> for Failure {
+    fn from(error: ProgramError) -> Self {
+        Self::Program(error)
     }
 }
 

@@ -4,7 +4,7 @@ use maintenance_lease::Error;
 use maintenance_lease::protocol::Refusal;
 use pod_safety::fencing::steps;
 
-use crate::error::{Failure, FencingRefusal, HookError, Kind, Verb};
+use crate::error::{Failure, FencingRefusal, HookError, Kind, ProgramError, Verb};
 
 /// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,9 +108,9 @@ impl Failure {
             | Self::Policies(_)
             | Self::Unconfirmed(_)
             | Self::Declined => Kind::Unsafe,
+            Self::Program(ProgramError::NotFound { .. }) => Kind::NotFound,
+            Self::Program(ProgramError::NotExecutable { .. }) => Kind::NotExecutable,
             Self::Hook(error) => match error {
-                HookError::NotFound { .. } => Kind::NotFound,
-                HookError::NotExecutable { .. } => Kind::NotExecutable,
                 HookError::Running { .. } => Kind::Locked,
                 HookError::Failed { .. } | HookError::NodeGone { .. } => Kind::Other,
                 HookError::Interrupted { .. } => Kind::Interrupted,

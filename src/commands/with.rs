@@ -27,10 +27,10 @@ use crate::exit::Code;
 use crate::holder::HoldingCommand;
 use crate::run::events::Announcements;
 use crate::run::lock_command::LockCommand;
-use crate::run::problems;
 use crate::run::session::{Session, Start};
 use crate::run::side_effects::SideEffects;
 use crate::run::variables::HOLDER;
+use crate::run::{problems, program};
 use crate::signals::termination;
 use crate::words::change::dry_run_suffix;
 use crate::words::with::{NOT_RUN, With};
@@ -44,6 +44,7 @@ pub(crate) async fn run(args: &WithArgs, start: &Start<'_>) -> Result<Code, Fail
 }
 
 async fn with(args: &WithArgs, codes: Codes, start: &Start<'_>) -> Result<Code, Failure> {
+    program::check(&args.command[0], start.environment.get_os("PATH"))?;
     let changing = args.changing();
     let selection = changing.selection(None, start.terminal)?;
     let mut command =

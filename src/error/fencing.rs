@@ -37,13 +37,9 @@ pub(crate) enum FencingRefusal {
     EndLock { lock: Box<NodeLease>, now: Now },
 }
 
-/// Why a hook was not run, or what happened to it.
+/// Why a hook was not started, or what happened to it.
 #[derive(Clone, Debug)]
 pub(crate) enum HookError {
-    /// There is no such program; `is_path` if it was given as a path.
-    NotFound { program: String, is_path: bool },
-    /// It can't be executed.
-    NotExecutable { program: String, is_path: bool },
     /// Another one may still be running.
     Running {
         node: String,

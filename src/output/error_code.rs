@@ -2,10 +2,11 @@
 
 use maintenance_lease::protocol::Refusal;
 use maintenance_lease::{ApiError, Error};
+use pod_safety::fencing::steps;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::error::{Failure, HookError};
+use crate::error::{Failure, FencingRefusal, HookError};
 
 /// Why a command failed for an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -83,17 +84,20 @@ impl ErrorCode {
             Failure::Connect(_) | Failure::UnknownTime => Self::Unavailable,
             Failure::NothingFound(_) | Failure::NodeGone { .. } => Self::NotFound,
             Failure::Policies(policies::Refusal::Unknown { .. }) => Self::Unknown,
+            Failure::Fencing(FencingRefusal::Fence {
+                why: steps::Refusal::LockLost,
+                ..
+            }) => Self::Lost,
+            Failure::Fencing(FencingRefusal::StillReports { .. }) => Self::TimedOut,
             Failure::Fencing(_) | Failure::OtherTools { .. } | Failure::Policies(_) => Self::Unsafe,
             Failure::Unconfirmed(_) | Failure::Declined => Self::NotConfirmed,
             Failure::Hook(error) => match error {
                 HookError::Running { .. } => Self::HookRunning,
                 HookError::StillUnreachable { .. } => Self::TimedOut,
                 HookError::Interrupted { .. } => Self::Interrupted,
-                HookError::NotFound { .. }
-                | HookError::NotExecutable { .. }
-                | HookError::Failed { .. }
-                | HookError::NodeGone { .. } => Self::HookFailed,
+                HookError::Failed { .. } | HookError::NodeGone { .. } => Self::HookFailed,
             },
+            Failure::Program(_) => Self::HookFailed,
             Failure::UnknownDeletion { .. }
             | Failure::InterruptedLock { .. }
             | Failure::UnknownFencing { .. }
@@ -173,9 +177,35 @@ fn of_api(error: &ApiError) -> ErrorCode {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use pod_safety::fencing::Watched;
     use serde_json::json;
 
     use super::*;
+    use crate::error::Kind;
+
+    #[test]
+    fn a_fencing_that_timed_out_or_lost_its_lock_says_so_as_its_exit_code_does() {
+        let node = || "worker-1".to_owned();
+        let still_reports = FencingRefusal::StillReports {
+            node: node(),
+            waited: Duration::from_secs(1),
+            watched: Watched::Reports,
+        };
+        let lost = FencingRefusal::Fence {
+            node: node(),
+            why: steps::Refusal::LockLost,
+        };
+        for (refusal, kind, code) in [
+            (still_reports, Kind::TimedOut, ErrorCode::TimedOut),
+            (lost, Kind::Lost, ErrorCode::Lost),
+        ] {
+            let failure = Failure::Fencing(refusal);
+            assert_eq!(failure.kind(None), kind);
+            assert_eq!(ErrorCode::of(&failure), code);
+        }
+    }
 
     #[test]
     fn a_policy_refuses_with_another_code_than_a_missing_permission() {

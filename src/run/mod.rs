@@ -21,6 +21,7 @@ mod node_progress;
 pub(crate) mod nodes;
 pub(crate) mod parallel;
 pub(crate) mod problems;
+pub(crate) mod program;
 pub(crate) mod replacements;
 pub(crate) mod report;
 pub(crate) mod session;

@@ -231,15 +231,10 @@ impl Session<'_> {
 
     /// Warns once if the clocks differ.
     pub(crate) fn warn_of_clocks(&self) {
-        if let Some(warning) = self.clock_warning()
+        if let Some(warning) = self.locks.server_time().warning()
             && !self.clocks_reported.swap(true, Ordering::Relaxed)
         {
-            self.terminal.warn(warning);
+            self.terminal.warn(words::clocks(warning));
         }
-    }
-
-    /// A warning if the clocks differ.
-    pub(crate) fn clock_warning(&self) -> Option<String> {
-        self.locks.server_time().warning().map(words::clocks)
     }
 }

@@ -11,7 +11,7 @@ use super::hint_command::Program;
 use super::request::RequestContext;
 use super::time::length;
 use super::{activity, fencing, input, loss, missing_right, node_state, policies, refusal};
-use crate::error::{Failure, NothingFound, Obstacle, Unconfirmed, Verb};
+use crate::error::{Failure, NothingFound, Obstacle, ProgramError, Unconfirmed, Verb};
 use crate::text::{escape, for_shell, shown};
 
 /// The message alone.
@@ -66,6 +66,7 @@ pub(crate) fn lines(
             Some("check the nodes, or run it without --strict".to_owned()),
         ),
         Failure::Policies(refusal) => with_hint(policies::refusal(refusal, program)),
+        Failure::Program(error) => with_hint(cannot_run(error)),
         Failure::Hook(error) => with_hint(fencing::of_hook(error, program)),
         Failure::UnknownFencing { node, write, why } => {
             with_hint(fencing::unknown(node, write, why, program))
@@ -248,6 +249,26 @@ fn of_locks(
         (Error::Lost(lost), None) => (lost.to_string(), None),
         _ => (escape(&error.to_string()), None),
     }
+}
+
+/// A program can't be run, so nothing was begun.
+fn cannot_run(error: &ProgramError) -> (String, String) {
+    let (program, why, is_path) = match error {
+        ProgramError::NotFound { program, is_path } => (program, "not found", *is_path),
+        ProgramError::NotExecutable { program, is_path } => (program, "not executable", *is_path),
+    };
+    let (place, hint) = match is_path {
+        true => ("", "give the path of an executable file"),
+        false => (
+            " in PATH",
+            "give its path, or the name of a program in PATH",
+        ),
+    };
+    let program = escape(program);
+    (
+        format!("cannot run {program}: {why}{place}; nothing was changed"),
+        hint.to_owned(),
+    )
 }
 
 /// None of the nodes is locked by the caller.

@@ -97,7 +97,7 @@ fn a_hook_that_is_not_there_changes_nothing() {
     assert_snapshot!(stage.maint(["fence", &node, "--", "./nope"]).run(), @"
     $ kubectl maint fence worker-1 -- ./nope
     -- stderr
-    error: could not run the hook ./nope: not found; nothing was changed
+    error: cannot run ./nope: not found; nothing was changed
     hint: give the path of an executable file
     -- exit code 127
     ");

@@ -26,7 +26,7 @@ impl Codes {
         match code {
             Code::HELD | Code::TIMED_OUT => self.conflict.unwrap_or(code),
             Code::LOST => self.lost,
-            Code::INTERRUPTED | Code::UNSAFE => code,
+            Code::INTERRUPTED | Code::UNSAFE | Code::NOT_FOUND | Code::NOT_EXECUTABLE => code,
             _ => Code::WRAPPER,
         }
     }

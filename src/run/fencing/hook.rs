@@ -5,12 +5,12 @@ use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::protocol::{BootInstant, Now};
 use pod_safety::fencing::{Attempt, Written, patch};
 
-use super::hook_program::check;
 use super::run_hook::{GRACE, run};
 use super::target::{Attempts, FencingTarget, Observed};
 use super::variables::set_all;
 use crate::args::hook::HookArgs;
 use crate::error::{Failure, HookError};
+use crate::run::program::check;
 use crate::words::fencing::hook_stays;
 
 /// The hook of a run.

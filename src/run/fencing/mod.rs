@@ -2,7 +2,6 @@
 
 mod follow;
 mod hook;
-mod hook_program;
 mod lock;
 mod run_hook;
 mod target;

@@ -33,10 +33,6 @@ pub(crate) fn hook_not_followed(error: &impl Display) -> String {
 /// Message and hint about a hook.
 pub(crate) fn of_hook(error: &HookError, program: &Program) -> (String, String) {
     match error {
-        HookError::NotFound { program, is_path } => not_run(program, "not found", *is_path),
-        HookError::NotExecutable { program, is_path } => {
-            not_run(program, "not executable", *is_path)
-        }
         HookError::Running { node, other, now } => (
             running(node, other, *now),
             format!(
@@ -113,18 +109,6 @@ pub(crate) fn hook_stays(node: &str, id: &str, failure: &Failure) -> String {
 /// A read of `node` failed, and is retried.
 pub(crate) fn unread(node: &str, failure: &str) -> String {
     format!("could not read node/{node}; retrying ({})", escape(failure))
-}
-
-fn not_run(hook: &str, why: &str, is_path: bool) -> (String, String) {
-    let hint = match is_path {
-        true => "give the path of an executable file",
-        false => "give its path, or the name of a program in PATH",
-    };
-    let message = format!(
-        "{HOOK_NOT_RUN} {}: {why}; nothing was changed",
-        escape(hook)
-    );
-    (message, hint.to_owned())
 }
 
 fn no_proof(node: &str, what: &str, has_output: bool) -> (String, String) {

@@ -1,9 +1,9 @@
-//! Checks that a hook can be run, before anything is written for it.
+//! Checks that a program can be run, before anything is written for it.
 
 use std::ffi::OsStr;
 use std::path::is_separator;
 
-use crate::error::HookError;
+use crate::error::ProgramError;
 use crate::platform::is_executable;
 
 /// Where to look for programs if `PATH` is not set.
@@ -13,7 +13,7 @@ const DEFAULT_PATH: &str = "/bin:/usr/bin";
 ///
 /// # Errors
 /// If it does not exist, or can't be executed.
-pub(super) fn check(program: &OsStr, path: Option<&OsStr>) -> Result<(), HookError> {
+pub(crate) fn check(program: &OsStr, path: Option<&OsStr>) -> Result<(), ProgramError> {
     let is_path = program
         .as_encoded_bytes()
         .iter()
@@ -32,8 +32,8 @@ pub(super) fn check(program: &OsStr, path: Option<&OsStr>) -> Result<(), HookErr
     }
     let program = program.to_string_lossy().into_owned();
     Err(match is_there {
-        true => HookError::NotExecutable { program, is_path },
-        false => HookError::NotFound { program, is_path },
+        true => ProgramError::NotExecutable { program, is_path },
+        false => ProgramError::NotFound { program, is_path },
     })
 }
 
