@@ -16,6 +16,7 @@ mod output;
 mod platform;
 mod run;
 mod signals;
+mod stuck_code;
 mod text;
 mod ui;
 mod usage_errors;

@@ -32,3 +32,45 @@ impl OtherTool {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use other_tools::Activity;
+
+    use super::*;
+
+    #[test]
+    fn what_tools_do_keeps_its_names() {
+        for (activity, name) in [
+            (Activity::AutoscalerDeletes, "AutoscalerDeletes"),
+            (Activity::AutoscalerMayDelete, "AutoscalerMayDelete"),
+            (Activity::KarpenterDisrupts, "KarpenterDisrupts"),
+            (Activity::ClusterApiWillReplace, "ClusterApiWillReplace"),
+            (Activity::MachineDeleted, "MachineDeleted"),
+            (Activity::MachineReplaced, "MachineReplaced"),
+            (Activity::MachineUnprotected, "MachineUnprotected"),
+            (Activity::KuredReboots, "KuredReboots"),
+            (Activity::FlatcarWillReboot, "FlatcarWillReboot"),
+            (Activity::FlatcarMayReboot, "FlatcarMayReboot"),
+            (Activity::FlatcarReboots, "FlatcarReboots"),
+            (Activity::MachineConfigChanges, "MachineConfigChanges"),
+            (Activity::MachineConfigDrains, "MachineConfigDrains"),
+            (Activity::NodeMaintenanceDrains, "NodeMaintenanceDrains"),
+            (Activity::FenceAgentsPowerOff, "FenceAgentsPowerOff"),
+            (Activity::Medik8sWorks, "Medik8sWorks"),
+            (Activity::KubeVirtEvacuates, "KubeVirtEvacuates"),
+            (Activity::AwsEnds, "AwsEnds"),
+            (Activity::AksRepairs, "AksRepairs"),
+            (Activity::OutOfService, "OutOfService"),
+            (Activity::Cordoned, "Cordoned"),
+        ] {
+            let finding = Finding {
+                activity,
+                key: String::new(),
+                since: None,
+                detail: None,
+            };
+            assert_eq!(OtherTool::of(&finding).activity, name);
+        }
+    }
+}

@@ -9,8 +9,9 @@ use serde::Serialize;
 
 use super::data::{ApiVersion, Entry, List, Time, kind};
 use super::grid::{self, GAP};
+use crate::stuck_code::{StuckCode, StuckState};
 use crate::text::hanging;
-use crate::words::fencing::{obstacle_code, obstacle_sentence};
+use crate::words::fencing::obstacle_sentence;
 use crate::words::hint_command::Program;
 use crate::words::why::{self, Kind, Step, Subject};
 
@@ -32,8 +33,8 @@ pub(crate) struct Diagnosis<'a> {
     #[serde(skip_serializing_if = "str::is_empty")]
     namespace: &'a str,
     name: &'a str,
-    /// How far it got. Values may be added.
-    state: &'static str,
+    /// How far it got.
+    state: StuckState,
     /// The node of a pod.
     #[serde(skip_serializing_if = "Option::is_none")]
     node: Option<&'a str>,
@@ -60,8 +61,7 @@ pub(crate) struct Diagnosis<'a> {
 /// A reason why an object is stuck.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 pub(crate) struct StuckReason {
-    /// For programs. Values may be added.
-    code: &'static str,
+    code: StuckCode,
     /// For people; may change.
     message: String,
 }
@@ -69,7 +69,7 @@ pub(crate) struct StuckReason {
 impl StuckReason {
     pub(crate) fn of(reason: &safety::Reason, now: Now) -> Self {
         Self {
-            code: why::code(reason),
+            code: reason.into(),
             message: why::sentence(reason, now),
         }
     }
@@ -77,7 +77,7 @@ impl StuckReason {
     /// Why a pod that is still there will not be replaced, or why its replacement will not run.
     pub(super) fn expected(obstacle: &Obstacle) -> Self {
         Self {
-            code: obstacle_code(obstacle),
+            code: obstacle.into(),
             message: obstacle_sentence(obstacle),
         }
     }
@@ -158,7 +158,7 @@ impl<'a> Finding<'a> {
     fn lines(&self, now: Now) -> String {
         let opening = why::opening(self.subject, self.found, now);
         let reasons = self.found.reasons.iter().map(|reason| {
-            let code = format!("  {}", why::code(reason));
+            let code = format!("  {}", StuckCode::from(reason));
             (vec![code], why::sentence(reason, now))
         });
         let reasons = grid::with_words(reasons, &[], GAP, None);
@@ -199,7 +199,7 @@ impl<'a> Finding<'a> {
                 _ => &self.subject.namespace,
             },
             name: &self.subject.name,
-            state: why::state_word(found.state),
+            state: found.state.into(),
             node: found.node.as_deref(),
             grace_until,
             terminating_since,

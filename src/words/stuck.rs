@@ -8,7 +8,7 @@ use pod_safety::words::{age, few};
 
 use super::fencing::count;
 use super::time::remaining;
-use super::why::code;
+use crate::stuck_code::StuckCode;
 use crate::text::escape;
 
 /// The state of a pod and why it is stuck.
@@ -43,7 +43,7 @@ fn brief(reason: &Reason, now: Now) -> String {
         Reason::Node {
             health: Health::Gone,
             ..
-        } => format!("{}, deleted by PodGC soon", code(reason)),
+        } => format!("{}, deleted by PodGC soon", StuckCode::from(reason)),
         Reason::Evicted { at } if *at <= now.earliest => {
             format!("eviction due {} ago", age(now.earliest - *at))
         }
@@ -81,7 +81,7 @@ fn brief(reason: &Reason, now: Now) -> String {
             format!("container {}: {}", escape(name), escape(reason))
         }
         Reason::Event { reason, .. } => format!("last warning {}", escape(reason)),
-        _ => code(reason).to_owned(),
+        _ => StuckCode::from(reason).to_string(),
     }
 }
 

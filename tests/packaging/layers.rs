@@ -18,7 +18,7 @@ const LAYERS: [&[&str]; 11] = [
     &["output"],
     &["words"],
     &["exit"],
-    &["error", "findings", "holder", "lock_state"],
+    &["error", "findings", "holder", "lock_state", "stuck_code"],
     &["signals", "text", "platform"],
 ];
 

@@ -12,18 +12,15 @@ pub(crate) const REASON: &str = "Reason, recorded on the node";
 /// What the fencing of `node` costs, one line per kind of loss.
 pub(crate) fn cost(node: &str, cost: &Cost) -> Vec<String> {
     let lines = [
-        (
-            &cost.no_owner,
-            "will be deleted, and nothing recreates them:",
-        ),
-        (&cost.scratch, "will lose emptyDir data:"),
+        (&cost.no_owner, "will be deleted and not recreated"),
+        (&cost.scratch, "will lose emptyDir data"),
         (
             &cost.twice,
-            "may run twice, because the node is only cut off:",
+            "may run twice, because the node is only cut off",
         ),
         (
             &cost.staying,
-            "static or tolerating the taint, so not deleted:",
+            "will not be deleted (static, or tolerating the taint)",
         ),
     ];
     let lines = { lines.into_iter() }
@@ -32,7 +29,7 @@ pub(crate) fn cost(node: &str, cost: &Cost) -> Vec<String> {
         .filter(|(pods, _)| !pods.is_empty());
     let lines = lines.map(|(pods, what)| {
         format!(
-            "node/{node}: {what} {} ({})",
+            "node/{node}: {} {what}: {}",
             count(pods.len(), "pod"),
             list(&pods)
         )
@@ -59,13 +56,17 @@ fn blocked(cost: &Cost) -> Vec<(Vec<String>, &'static str)> {
 fn obstacle_words(obstacle: &Obstacle) -> &'static str {
     match obstacle {
         Obstacle::Bound { .. } => {
-            "replacement stays Pending, because no other ready node can reach the volume:"
+            "will stay Pending when recreated, because no other ready node can reach the volume"
         }
-        Obstacle::Order { .. } => "replaced only after the members before it are ready:",
-        Obstacle::Surplus { .. } => "not replaced, because the StatefulSet has fewer members:",
-        Obstacle::Quota(full) if full.is_certain => "not replaced, because a quota is used up:",
+        Obstacle::Order { .. } => "will be replaced only after the members before are ready",
+        Obstacle::Surplus { .. } => {
+            "will not be replaced, because the StatefulSet has fewer members"
+        }
+        Obstacle::Quota(full) if full.is_certain => {
+            "will not be replaced, because a quota is used up"
+        }
         Obstacle::Quota(_) => {
-            "may not be replaced, because a quota is used up or may still count this pod:"
+            "may not be replaced, because a quota is used up, maybe by pods that are being deleted"
         }
     }
 }
@@ -77,16 +78,6 @@ fn detail(obstacle: &Obstacle) -> String {
         Obstacle::Order { unready } => format!(" after {}", few(unready)),
         Obstacle::Surplus { .. } => String::new(),
         Obstacle::Quota(full) => format!(" by {}", full.what),
-    }
-}
-
-/// An obstacle for programs, as the codes of `why` are.
-pub(crate) fn obstacle_code(obstacle: &Obstacle) -> &'static str {
-    match obstacle {
-        Obstacle::Bound { .. } => "VolumeNodeAffinity",
-        Obstacle::Order { .. } => "OrderedReady",
-        Obstacle::Surplus { .. } => "OutsideSet",
-        Obstacle::Quota(_) => "Quota",
     }
 }
 
@@ -158,14 +149,14 @@ mod tests {
         assert_eq!(
             cost("n", &found),
             [
-                "node/n: replacement stays Pending, because no other ready node can reach the volume: 2 pods \
-                 (shop/db-0 with data-db-0, shop/old-0 with data-old-0)",
-                "node/n: replaced only after the members before it are ready: 1 pod \
-                 (shop/web-2 after web-0, web-1)",
-                "node/n: not replaced, because the StatefulSet has fewer members: 1 pod (shop/cut-3)",
-                "node/n: not replaced, because a quota is used up: 1 pod (shop/big-0 by ResourceQuota/small)",
-                "node/n: may not be replaced, because a quota is used up or may still count this pod: 1 pod \
-                 (shop/big-1 by ResourceQuota/small)",
+                "node/n: 2 pods will stay Pending when recreated, because no other ready node can reach the volume: \
+                 shop/db-0 with data-db-0, shop/old-0 with data-old-0",
+                "node/n: 1 pod will be replaced only after the members before are ready: \
+                 shop/web-2 after web-0, web-1",
+                "node/n: 1 pod will not be replaced, because the StatefulSet has fewer members: shop/cut-3",
+                "node/n: 1 pod will not be replaced, because a quota is used up: shop/big-0 by ResourceQuota/small",
+                "node/n: 1 pod may not be replaced, because a quota is used up, maybe by pods that are being deleted: \
+                 shop/big-1 by ResourceQuota/small",
             ]
         );
     }
