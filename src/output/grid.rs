@@ -75,10 +75,27 @@ impl Grid {
         }
     }
 
+    /// Leaves out the column at `index` if these first rows are too wide for the terminal.
+    pub(crate) fn leave_out(&mut self, index: usize, cells: &[Vec<String>]) -> bool {
+        let rows: Vec<Vec<String>> = self.headers().into_iter().chain(cells.to_vec()).collect();
+        let is_too_wide = self.widths.is_none() && self.fitting(&widest(&rows)).is_none();
+        if is_too_wide {
+            self.columns.remove(index);
+            if let Some(typical) = &mut self.typical {
+                typical.remove(index);
+            }
+        }
+        is_too_wide
+    }
+
+    fn headers(&self) -> Option<Vec<String>> {
+        let headers = self.columns.iter().map(|column| column.header.clone());
+        self.headers.then(|| headers.collect())
+    }
+
     /// The lines of some rows, after the headers if these are the first rows.
     pub(crate) fn rows(&mut self, cells: impl IntoIterator<Item = Vec<String>>) -> Vec<String> {
-        let headers = self.columns.iter().map(|column| column.header.clone());
-        let headers: Option<Vec<String>> = self.headers.then(|| headers.collect());
+        let headers = self.headers();
         self.headers = false;
         let rows: Vec<Vec<String>> = headers.into_iter().chain(cells).collect();
         let widest = widest(&rows);
@@ -99,18 +116,20 @@ impl Grid {
     fn first_widths(&mut self, widest: &[String]) -> Vec<u16> {
         let typical = self.typical.take();
         let roomy = typical.map(|typical| self::widest(&[typical, widest.to_vec()]));
-        let fits = |line: &String| {
-            let width = with_gaps(line).width();
-            self.fit.is_none_or(|fit| width <= fit)
-        };
-        let attempt = |row: &[String]| self.lines([&row.to_vec()], self.fit).pop().filter(fits);
         let fitting = roomy
-            .and_then(|row| attempt(&row))
-            .or_else(|| attempt(widest));
+            .and_then(|row| self.fitting(&row))
+            .or_else(|| self.fitting(widest));
         // The terminal wraps the rows anyway.
         let line = fitting.or_else(|| self.lines([&widest.to_vec()], None).pop());
         let cells = line.iter().flat_map(|line| line.split(BORDER));
         cells.map(|cell| as_width(cell.width())).collect()
+    }
+
+    /// The line of a row if it fits into the terminal.
+    fn fitting(&self, row: &[String]) -> Option<String> {
+        let line = self.lines([&row.to_vec()], self.fit).pop();
+        let fits = |width| self.fit.is_none_or(|fit| width <= fit);
+        line.filter(|line| fits(with_gaps(line).width()))
     }
 
     /// The lines of `rows`, within `fit`. Later rows keep the widths of the first ones.

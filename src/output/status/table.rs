@@ -53,7 +53,7 @@ impl Column {
             Self::Renewed => "RENEWED",
             Self::Transitions => "TRANSITIONS",
             Self::LastHolder => "LAST HOLDER",
-            Self::LastReason => "LAST REASON",
+            Self::LastReason => "NOTE",
             Self::Fencing => "FENCING",
             Self::OtherTools => "OTHER TOOLS",
             // As kubectl prints it.
@@ -142,7 +142,7 @@ impl Column {
 
     /// The least useful width, for narrow terminals. Names and the health of nodes are never cut.
     fn least(self) -> Option<u16> {
-        (self == Self::Reason).then_some(3)
+        (self == Self::Reason).then_some(6)
     }
 
     /// A likely value of later rows, to make room for it.
@@ -237,15 +237,15 @@ impl Table {
         Self { grid, ..self }
     }
 
-    /// Some rows, after the headers if these are the first rows.
+    /// Some rows, after the headers if these are the first rows. If a terminal is too narrow for those, the ages are left out.
     pub(crate) fn rows(&mut self, views: &[View<'_>], now: Now) -> Rows {
-        let row = |view: &View<'_>| {
-            let cells = self.columns.iter();
-            cells
-                .map(|column| column.cell(view, &self.labels, self.is_brief, now))
-                .collect()
-        };
-        let lines = self.grid.rows(views.iter().map(row)).into_iter();
+        if let Some(age) = self.columns.iter().position(|&it| it == Column::Age)
+            && self.is_brief
+            && self.grid.leave_out(age, &self.cells(views, now))
+        {
+            self.columns.remove(age);
+        }
+        let lines = self.grid.rows(self.cells(views, now)).into_iter();
         let mut lines: Vec<Line> = lines
             .map(|text| Line {
                 text,
@@ -256,6 +256,16 @@ impl Table {
             line.is_alarming = self.columns.iter().any(|column| column.alarms(view));
         }
         Rows { lines }
+    }
+
+    fn cells(&self, views: &[View<'_>], now: Now) -> Vec<Vec<String>> {
+        let row = |view: &View<'_>| {
+            let cells = self.columns.iter();
+            cells
+                .map(|column| column.cell(view, &self.labels, self.is_brief, now))
+                .collect()
+        };
+        views.iter().map(row).collect()
     }
 }
 
