@@ -1,7 +1,7 @@
 //! What `doctor` finds, as data.
 
-use maintenance_lease::ApiError;
 use maintenance_lease::protocol::Span;
+use maintenance_lease::{ApiError, ClockWarning};
 use policies::Enforcement;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -110,8 +110,8 @@ pub(crate) enum Finding {
     NamespaceDeleting,
     NamespaceMissing,
     Namespace,
-    /// The clocks agree, or a warning why not.
-    Clock(Option<String>),
+    /// How far the clocks differ, if they do.
+    Clock(Option<ClockWarning>),
     /// What a policy does, whether it refused a wrong write, and how many broken rules the API server has counted.
     /// `None`: that was not checked.
     Policy {

@@ -5,8 +5,8 @@
 #
 # After a failure, run it again. It continues where the last run ended, and does not reboot a node twice.
 #
-# Exit codes: 0 the node is back; 4 somebody else held it for the whole wait; 3 or 5 the lock was lost; 130 interrupted.
-# Anything else: a step failed, with a message. The node is then free for others to check. If it was already cordoned, it
+# Exit codes: 0 the node is back; 4 somebody else held it for the whole wait; 3 you already hold the lock, or it was lost
+# between two steps (the message says which); 5 the lock was lost; 130 interrupted. Anything else: a step failed, with a message. The node is then free for others to check. If it was already cordoned, it
 # is still cordoned.
 set -euo pipefail
 

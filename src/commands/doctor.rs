@@ -78,7 +78,10 @@ pub(crate) async fn run(args: &DoctorArgs, start: &Start<'_>) -> Result<Code, Fa
     let other_locks = other_locks.into_iter();
     found.extend(other_locks.map(|found| (Check::OtherLocks, found)));
     // Last, because the answers above tell the server's time.
-    found.push((Check::Clock, Finding::Clock(session.clock_warning())));
+    found.push((
+        Check::Clock,
+        Finding::Clock(session.locks.server_time().warning()),
+    ));
     let checkups = found.iter();
     let checkups = checkups.map(|(check, found)| Checkup::new(*check, found, session.program));
     let checkups = CheckupList::new(checkups.collect());

@@ -9,7 +9,7 @@ use crate::words::hint_command::HEADING;
 
 /// List the connection flags that every command accepts
 ///
-/// You can give these flags before or after the command, as with kubectl.
+/// You can give these flags before or after the command, but not before `maint`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = "Examples:
   kubectl maint options

@@ -30,7 +30,7 @@ use crate::words::node_state;
   kubectl maint with worker-1 -- sh -ec \\
       './firmware.sh; kubectl maint verify; ssh worker-1 sudo reboot'")]
 pub(crate) struct VerifyArgs {
-    /// Node name, as NAME or node/NAME [default: all nodes in MAINT_LOCK_ID]
+    /// Node name, as NAME or node/NAME [default: those that `with` has locked]
     #[arg(value_name = "NODE")]
     pub(crate) node: Option<String>,
 

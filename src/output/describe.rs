@@ -95,7 +95,7 @@ fn lock(view: &View<'_>, waiters: &[Waiter], now: Now) -> Section {
         let by = lease.released_by().map(|by| format!(" by {}", of_node(by)));
         let released = at(lease.released_at()).map(|at| at + &by.unwrap_or_default());
         section.add_some("Released", released);
-        section.add_some("Last reason", last_reason(lease).map(in_lines));
+        section.add_some("Note", last_reason(lease).map(in_lines));
     }
     section
 }

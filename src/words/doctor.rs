@@ -8,6 +8,7 @@ use super::confirmation;
 use super::fencing::count;
 use super::hint_command::Program;
 use super::missing_right;
+use super::session::clocks;
 use super::verb::first;
 use crate::findings::{Finding, KURED_LOCK, Level, Source};
 use crate::text::escape;
@@ -75,7 +76,7 @@ pub(crate) fn lines(found: &Finding, program: &Program) -> (Level, String, Optio
         Finding::Namespace => ok(NAMESPACE.to_owned()),
         Finding::Clock(None) => ok("the local clock agrees with the API server".to_owned()),
         Finding::Clock(Some(warning)) => problem(
-            warning.clone(),
+            clocks(*warning),
             "synchronize the clocks, for example with NTP".to_owned(),
         ),
         Finding::Policy {

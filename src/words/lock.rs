@@ -1,7 +1,7 @@
 //! Why a node is locked, since when and until when.
 
 use maintenance_lease::NodeLease;
-use maintenance_lease::protocol::{Instant, Now, Span, State};
+use maintenance_lease::protocol::{Instant, Now, State};
 use pod_safety::words::age;
 
 use super::state::flag_words;
@@ -32,7 +32,7 @@ fn times(lease: &NodeLease, state: State, now: Now) -> String {
                 "until {}, {} left{}",
                 at(until),
                 remaining(left),
-                renewed(lease, left)
+                renewed(lease, now)
             )
         }),
         State::Expired { since: Some(since) } => state
@@ -66,12 +66,12 @@ fn times(lease: &NodeLease, state: State, now: Now) -> String {
     }
 }
 
-/// Said of a lock that ends later than it shows, because a command renews it: `with` does so after a third of its time.
-/// With less than half of it left, the command may not run any more.
-fn renewed(lease: &NodeLease, left: Span) -> &'static str {
-    let is_renewed = left.as_micros() > i64::from(lease.duration_seconds()) * 500_000;
+/// Said of a lock that ends later than it shows, because `with` renews it.
+fn renewed(lease: &NodeLease, now: Now) -> &'static str {
     match lease.holder().and_then(HoldingCommand::of) {
-        Some((HoldingCommand::With, _)) if is_renewed => ", renewed while its command runs",
+        Some((HoldingCommand::With, _)) if lease.seems_renewed(now) => {
+            ", renewed while its command runs"
+        }
         _ => "",
     }
 }

@@ -104,10 +104,13 @@ pub(crate) fn to_remove_left(
 
 /// What to do with locks whose nodes could not be cordoned.
 pub(crate) fn release_uncordoned(is_hold: bool, nodes: &[&str], program: &Program) -> String {
-    let verb = if is_hold { "unhold" } else { "release" };
+    let (verb, what) = match is_hold {
+        true => ("unhold", "hold"),
+        false => ("release", "lock"),
+    };
     let release = program.run(format!("{verb} {}", nodes.join(" ")));
     format!(
-        "to end the lock: `{release}`; to cordon nodes, you need the right to patch them (group kubectl-maint:holders)"
+        "to end the {what}: `{release}`; to cordon nodes, you need the right to patch them (group kubectl-maint:holders)"
     )
 }
 

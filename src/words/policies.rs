@@ -242,8 +242,20 @@ pub(crate) fn rule(
     let message = format!("{failed}: a policy refused it: {} ({code})", escape(cause));
     (
         message,
-        Some(advice((code, cause), lacks_right, &node, verb, program)),
+        Some(match request {
+            Some(request) if code == "maint-unhold-right" && is_hold_of(request.caller, cause) => {
+                missing_right::right("hold")
+            }
+            _ => advice((code, cause), lacks_right, &node, verb, program),
+        }),
     )
+}
+
+/// Whether the hold that the policy names is one of `holder`.
+fn is_hold_of(holder: &str, cause: &str) -> bool {
+    let after = cause.strip_prefix("on hold by ");
+    let after = after.and_then(|after| after.strip_prefix(holder));
+    after.is_some_and(|after| after.starts_with(" (API user "))
 }
 
 /// The API user of the lock that the policy names.

@@ -29,9 +29,9 @@ pub(crate) fn instead_of(unknown: &[String], known: &[&str], program: &Program) 
     let hints = unknown.iter().filter_map(|typed| {
         let others = known.iter().copied().filter(|known| !program.names(known));
         let near = near_misses(typed, others);
-        let whose = match unknown {
-            [_] => String::new(),
-            _ => format!("{typed}: "),
+        let whose = match program.names_one() {
+            true => String::new(),
+            false => format!("{typed}: "),
         };
         (!near.is_empty()).then(|| format!("{whose}did you mean {}?", near.join(", ")))
     });

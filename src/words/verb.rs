@@ -159,7 +159,9 @@ impl Verb {
             _ => self.participle(),
         };
         let known = match (self, &done[..], &left[..], &open[..]) {
+            (_, _, [], []) if all == 2 => format!("both nodes {are}{state}"),
             (_, _, [], []) => format!("all {all} nodes {are}{state}"),
+            (_, [], _, []) if all == 2 => format!("neither node {be} {participle}"),
             (_, [], _, []) => format!("none of the {all} nodes {be} {participle}"),
             (_, [], [], _) => {
                 return Some(format!(
@@ -235,7 +237,7 @@ mod tests {
         assert_eq!(summary(Verb::Release, &["a"], &[], &[]), "");
         assert_eq!(
             summary(Verb::Acquire, &["a", "b"], &[], &[]),
-            "all 2 nodes are locked"
+            "both nodes are locked"
         );
         assert_eq!(
             summary(Verb::Renew, &["a"], &["b", "c"], &[]),
@@ -243,7 +245,7 @@ mod tests {
         );
         assert_eq!(
             summary(Verb::Renew, &["a", "b"], &[], &[]),
-            "all 2 nodes renewed"
+            "both nodes renewed"
         );
         assert_eq!(
             summary(Verb::Release, &["a", "b"], &["c"], &[]),
@@ -251,7 +253,7 @@ mod tests {
         );
         assert_eq!(
             summary(Verb::Hold, &[], &["a", "b"], &[]),
-            "none of the 2 nodes was put on hold"
+            "neither node was put on hold"
         );
         let many: Vec<String> = (0..12).map(|n| n.to_string()).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
@@ -269,7 +271,7 @@ mod tests {
         };
         assert_eq!(
             Verb::Acquire.summary(&outcomes, true).as_deref(),
-            Some("all 2 nodes would be locked")
+            Some("both nodes would be locked")
         );
     }
 

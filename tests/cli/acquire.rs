@@ -213,7 +213,7 @@ fn a_dry_run_says_what_would_be_and_has_no_lock_id() {
         node/worker-1 acquired by alice@bastion until [time] (30m) (dry run)
         node/worker-2 acquired by alice@bastion until [time] (30m) (dry run)
         -- stderr
-        all 2 nodes would be locked (dry run)
+        both nodes would be locked (dry run)
         -- exit code 0
         ");
         assert_snapshot!(dry_run(&["-o", "lock-id"]), @"
@@ -356,7 +356,7 @@ fn missing_nodes_are_reported_by_their_selection() {
         -- stderr
         Error from server (NotFound): nodes "wroker-1" not found
         Error from server (NotFound): nodes "wroker-2" not found
-        none of the 2 nodes was acquired
+        neither node was acquired
         hint: wroker-1: did you mean worker-1, worker-2?
         hint: wroker-2: did you mean worker-2, worker-1?
         -- exit code 1
@@ -462,7 +462,7 @@ fn all_or_none_holds_for_who_may_not_list() {
                 -- stderr
                 error: cannot acquire node/worker-2: locked by bob@laptop (since [time], until [time], [length] left)
                 hint: wait for it with `kubectl maint acquire worker-1 worker-2 --wait`
-                none of the 2 nodes was acquired
+                neither node was acquired
                 -- exit code 3
                 ");
             }
@@ -673,7 +673,7 @@ fn a_next_command_is_for_all_that_was_asked_for() {
         -- stderr
         error: cannot acquire node/worker-2: locked by bob@laptop (since [time], until [time], [length] left)
         hint: wait for it with `kubectl maint acquire worker-1 worker-2 -m 'new kernel' --duration 1h --wait`
-        none of the 2 nodes was acquired
+        neither node was acquired
         -- exit code 3
         "#);
         // Who waits already is not told to.

@@ -77,7 +77,7 @@ fn a_page_has_the_lock_the_node_and_what_to_run_next() {
           Transitions:  1
           Last holder:  alice@bastion
           Released:     [time] ([length] ago)
-          Last reason:  done
+          Note:         done
         Node:
           Status:     Ready
           Heartbeat:  -

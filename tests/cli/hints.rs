@@ -34,7 +34,7 @@ fn a_wait_is_only_for_nodes_that_exist() {
         Error from server (NotFound): nodes "worker-10" not found
         error: cannot acquire node/worker-1: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
         hint: wait for it with `kubectl maint acquire worker-1 -m kernel --wait`
-        none of the 2 nodes was acquired
+        neither node was acquired
         hint: list all nodes with `kubectl maint status --all`
         -- exit code 1
         "#);
@@ -143,7 +143,7 @@ fn a_reason_without_quotes_is_recognized() {
         $ kubectl maint acquire worker-1 -m disk errors
         -- stderr
         Error from server (NotFound): nodes "errors" not found
-        none of the 2 nodes was acquired
+        neither node was acquired
         hint: if "errors" belongs to the reason, quote it: -m 'disk errors'
         -- exit code 1
         "#);

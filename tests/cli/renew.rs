@@ -373,7 +373,7 @@ fn mine_are_those_that_the_caller_holds_as_a_lease() {
         node/worker-1 renewed by me until [time] (30m)
         node/worker-2 renewed by me until [time] (30m)
         -- stderr
-        all 2 nodes renewed
+        both nodes renewed
         -- exit code 0
         ");
         assert_snapshot!(cluster.maint(["release", "--mine"]).holder(&me).run(), @"
@@ -381,7 +381,7 @@ fn mine_are_those_that_the_caller_holds_as_a_lease() {
         node/worker-1 released (locked since [time])
         node/worker-2 released (locked since [time])
         -- stderr
-        all 2 nodes are free
+        both nodes are free
         -- exit code 0
         ");
         assert_snapshot!(cluster.maint(["renew", &nodes[0]]).holder(&me).run(), @"

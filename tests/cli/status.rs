@@ -717,9 +717,9 @@ fn without_the_right_to_read_nodes_the_leases_are_shown() {
         let run = as_user(cluster, &rights, &["status", &one, &two, "-o", "wide"]);
         assert_snapshot!(run, @"
         $ kubectl maint status b-held a-free -o wide
-        NODE                     STATE    HOLDER          REASON       AGE   LEFT   STATUS      HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON   FENCING     OTHER TOOLS
-        b-held   Locked   alice@bastion   new kernel   30m   30m    <unknown>   -           [time]   [time]   1             -             -             <unknown>   <unknown>
-        a-free   Free     -               -            -     -      <unknown>   -           -                      -                      -             -             -             <unknown>   <unknown>
+        NODE                     STATE    HOLDER          REASON       AGE   LEFT   STATUS      HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   NOTE   FENCING     OTHER TOOLS
+        b-held   Locked   alice@bastion   new kernel   30m   30m    <unknown>   -           [time]   [time]   1             -             -      <unknown>   <unknown>
+        a-free   Free     -               -            -     -      <unknown>   -           -                      -                      -             -             -      <unknown>   <unknown>
         -- stderr
         2 nodes: 1 free, 1 locked
         -- exit code 0
@@ -757,9 +757,9 @@ fn without_the_right_to_list_nodes_are_read_by_name() {
         let run = as_user(cluster, &rights, &["status", &one, &two, "-o", "wide"]);
         assert_snapshot!(run, @r"
         $ kubectl maint status b-held g-cordoned -o wide
-        NODE                         STATE    HOLDER            REASON                 AGE   LEFT   STATUS                     HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   LAST REASON   FENCING   OTHER TOOLS
-        b-held       Locked   alice@bastion     new kernel             30m   30m    Ready                      <unknown>   [time]   [time]   1             -             -             -         -
-        g-cordoned   Locked   \u{202e}mallory   \u{1b}[31mred\nalert   30m   30m    Ready,SchedulingDisabled   <unknown>   [time]   [time]   1             -             -             -         cordoned
+        NODE                         STATE    HOLDER            REASON                 AGE   LEFT   STATUS                     HEARTBEAT   ACQUIRED               RENEWED                TRANSITIONS   LAST HOLDER   NOTE   FENCING   OTHER TOOLS
+        b-held       Locked   alice@bastion     new kernel             30m   30m    Ready                      <unknown>   [time]   [time]   1             -             -      -         -
+        g-cordoned   Locked   \u{202e}mallory   \u{1b}[31mred\nalert   30m   30m    Ready,SchedulingDisabled   <unknown>   [time]   [time]   1             -             -      -         cordoned
         -- stderr
         2 nodes: 2 locked
         -- exit code 0

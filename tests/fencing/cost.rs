@@ -59,9 +59,9 @@ fn pods_that_nothing_recreates_are_lost_only_with_consent() {
     assert_snapshot!(stage.maint(fence).run(), @r#"
     $ kubectl maint fence worker-1 --powered-off=dark
     -- stderr
-    node/worker-1: will be deleted, and nothing recreates them: 1 pod (cost/tool)
-    node/worker-1: will lose emptyDir data: 1 pod (cost/tool)
-    node/worker-1: static or tolerating the taint, so not deleted: 1 pod (cost/proxy)
+    node/worker-1: 1 pod will be deleted and not recreated: cost/tool
+    node/worker-1: 1 pod will lose emptyDir data: cost/tool
+    node/worker-1: 1 pod will not be deleted (static, or tolerating the taint): cost/proxy
     error: cannot fence node/worker-1: nothing recreates 1 pod (cost/tool)
     hint: to fence it anyway, add --accept-risk=no-owner -m "WHY"
     -- exit code 6
@@ -78,7 +78,7 @@ fn pods_that_nothing_recreates_are_lost_only_with_consent() {
     let accepted = ["--accept-risk=no-owner", "-m", "it can go"];
     let run = stage.maint(fence).args(accepted).succeeds();
     assert!(
-        run.stderr.contains("will lose emptyDir data: 1 pod"),
+        run.stderr.contains("1 pod will lose emptyDir data"),
         "{run}"
     );
     eventually("the pod goes", || {

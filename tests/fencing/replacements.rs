@@ -139,8 +139,8 @@ fn a_pod_that_cannot_run_elsewhere_is_told_with_its_reason() {
     let blocked = |run: &Run| {
         let claim = format!("{}/db-0 with db", stage.own());
         let told = format!(
-            "node/{unreachable}: replacement stays Pending, because no other ready node can reach the volume: 1 pod \
-             ({claim})\n"
+            "node/{unreachable}: 1 pod will stay Pending when recreated, because no other ready node can reach the \
+             volume: {claim}\n"
         );
         assert_eq!(run.stderr.matches(&told).count(), 1, "{run}");
         let item = run.item();

@@ -149,7 +149,7 @@ fn a_pod_that_nothing_recreates_and_that_comes_during_the_hook_is_not_lost_silen
     assert_eq!(run.code, 6, "{run}");
     let pod = format!("{}/tool", stage.own());
     let told = format!(
-        "node/{node}: will be deleted, and nothing recreates them: 1 pod ({pod})\n\
+        "node/{node}: 1 pod will be deleted and not recreated: {pod}\n\
          Warning: the hook succeeded, but node/{node} is not fenced: it stays on hold; to end the hold, run `kubectl maint unfence {node}`\n\
          Warning: the hook succeeded, but this was not recorded: node/{node} should be off now\n\
          error: cannot fence node/{node}: nothing recreates 1 pod ({pod})\n\

@@ -291,7 +291,7 @@ fn pods_that_tolerate_the_taint_are_named() {
     $ kubectl maint fence worker-1 --powered-off=dark
     node/worker-1 fenced by alice@bastion, powered off: dark
     -- stderr
-    node/worker-1: static or tolerating the taint, so not deleted: 1 pod (stay/proxy)
+    node/worker-1: 1 pod will not be deleted (static, or tolerating the taint): stay/proxy
     lease/worker-1 created
     node/worker-1 on hold until it is unfenced
     left on the node (static pods, or pods that tolerate the taint): stay/proxy

@@ -6,7 +6,7 @@ use crate::source::{literals, sources};
 const REFERENCE: &str = "output/reference.rs";
 
 /// The beginnings of texts that have more than one word, and are no messages.
-const NO_MESSAGES: [&str; 20] = [
+const NO_MESSAGES: [&str; 18] = [
     // A shell command.
     "unset PROMPT_COMMAND; ",
     // A tip of the argument parser.
@@ -15,7 +15,6 @@ const NO_MESSAGES: [&str; 20] = [
     "get heartbeats",
     // Headers of columns, and a cell of typical width.
     "LAST HOLDER",
-    "LAST REASON",
     "OTHER TOOLS",
     "new kernel, then the drivers",
     // Keys and headings of pages.
@@ -25,7 +24,6 @@ const NO_MESSAGES: [&str; 20] = [
     "\\nServer Version: ",
     "Expected end",
     "Last holder",
-    "Last reason",
     "Lock ID",
     "Next commands",
     "Other tools",

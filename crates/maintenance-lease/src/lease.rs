@@ -176,6 +176,15 @@ impl NodeLease {
         Some(report_limit(end, self.duration, now).to_duration())
     }
 
+    /// Whether a holder that renews it at a third of its duration, as [`HeldLease`](crate::HeldLease) does by default,
+    /// seems to do so still: more than half of it is left. `false` if it does not expire.
+    #[must_use]
+    pub fn seems_renewed(&self, now: Now) -> bool {
+        let half = Span::micros(Span::seconds(self.duration).as_micros() / 2);
+        let left = self.state(now).left(now);
+        left.is_some_and(|left| left > half)
+    }
+
     /// When it ends or has ended, for people: for a hold, the planned end. `None` if there is no end, or
     /// nobody knows it; [`Instant::UNREADABLE`] if its time can't be read.
     #[must_use]
@@ -497,6 +506,8 @@ mod tests {
         assert_eq!(lock.overdue_for(at(63)), None);
         assert_eq!(lock.overdue_for(at(64)), Some(Span::seconds(4)));
         assert_eq!(lock.time_left(at(40)), Some(Span::seconds(20)));
+        assert!(lock.seems_renewed(at(44)));
+        assert!(!lock.seems_renewed(at(45)));
         assert_eq!(lock.time_left(at(64)), None);
         assert_eq!(lock.expected_end(at(0)), minute);
         assert_eq!(lock.expected_end(at(64)), minute);

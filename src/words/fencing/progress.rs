@@ -33,7 +33,7 @@ pub(crate) fn replaced(node: &str, record: &Record, why: Outdated) -> String {
         Outdated::UnknownBoot => "it is unknown whether it was restarted since",
     };
     format!(
-        "{}, but {why}: the new proof replaces that record",
+        "{}, but {why}; fencing it again replaces that record",
         was_fenced(node, record)
     )
 }

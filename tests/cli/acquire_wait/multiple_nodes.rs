@@ -40,7 +40,7 @@ fn they_are_taken_in_the_order_of_their_names() {
           kubectl maint release worker-2 worker-1
           kubectl maint renew worker-2 worker-1
           kubectl maint hold worker-2 worker-1 -m WHY
-        all 2 nodes are locked
+        both nodes are locked
         -- exit code 0
         "#);
     });
@@ -102,7 +102,7 @@ fn a_timeout_releases_the_acquired_nodes() {
         waiting for node/worker-2 (1 of 2 nodes locked): locked by bob@laptop: "disk" (since [time], until [time], [length] left); free when released, or at [time] unless renewed
         error: timed out after 4s waiting for node/worker-2: locked by bob@laptop: "disk" (since [time], until [time], [length] left)
         hint: wait without a limit with `kubectl maint acquire worker-1 worker-2 --wait`
-        none of the 2 nodes was acquired
+        neither node was acquired
         -- exit code 4
         "#);
         assert_eq!(holder_of(cluster, &first), None);
@@ -205,7 +205,7 @@ fn ctrl_c_releases_the_acquired_nodes() {
             -- stderr
             waiting for node/worker-2 (1 of 2 nodes locked): locked by bob@laptop: "disk" (since [time], until [time], [length] left); free when released, or at [time] unless renewed
             error: interrupted
-            none of the 2 nodes was acquired
+            neither node was acquired
             -- exit code 130
             "#);
             assert_eq!(holder_of(cluster, &first), None);
@@ -305,7 +305,7 @@ fn behind_a_hold_nothing_is_kept_from_others() {
           kubectl maint release worker-1 worker-2
           kubectl maint renew worker-1 worker-2
           kubectl maint hold worker-1 worker-2 -m WHY
-        all 2 nodes are locked
+        both nodes are locked
         -- exit code 0
         "#);
     });

@@ -139,7 +139,7 @@ fn an_unknown_node_has_near_misses() {
         $ kubectl maint acquire worker-1 wroker-2
         -- stderr
         Error from server (NotFound): nodes "wroker-2" not found
-        none of the 2 nodes was acquired
+        neither node was acquired
         hint: did you mean worker-2?
         -- exit code 1
         "#);

@@ -18,7 +18,7 @@ fn nobody_reads_stdout() {
           kubectl maint release worker-1 worker-2
           kubectl maint renew worker-1 worker-2
           kubectl maint hold worker-1 worker-2 -m WHY
-        all 2 nodes are locked
+        both nodes are locked
         -- exit code 0
         ");
         for node in &nodes {
