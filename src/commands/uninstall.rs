@@ -1,8 +1,9 @@
 //! `uninstall`: removes what `install` created, except the namespace with the Leases.
 
 use clap::Args;
+use futures::join;
 use k8s_openapi::api::core::v1::Node;
-use other_tools::{KeysOnNode, has_keys};
+use other_tools::has_keys;
 use pod_safety::cluster::Reader;
 use policies::{Error, Installed, Manifest, Refusal};
 
@@ -72,7 +73,7 @@ pub(crate) async fn run(args: &UninstallArgs, start: &Start<'_>) -> Result<Code,
 #[derive(Default)]
 struct NodesWithKeys {
     names: Vec<String>,
-    /// How many of them have keys of a lock that stands.
+    /// How many locks stand, also on other Nodes.
     locked: usize,
 }
 
@@ -82,23 +83,15 @@ impl NodesWithKeys {
     /// # Errors
     /// If one of them can't be listed.
     async fn read(session: &Session<'_>) -> Result<Self, Failure> {
-        let with_keys = |node: Node| {
-            let has_keys = has_keys(&node);
-            let keys = KeysOnNode::of(&node);
-            has_keys.then_some((node.metadata.name?, keys))
-        };
+        let with_keys = |node: Node| node.metadata.name.clone().filter(|_| has_keys(&node));
         let reader = Reader::new(session.locks.requests().clone());
-        let nodes = reader.select_nodes(with_keys).await?;
-        if nodes.is_empty() {
-            return Ok(Self::default());
-        }
-        let leases = session.locks.list().await?;
+        let (names, leases) = join!(reader.select_nodes(with_keys), session.locks.list());
+        let (names, leases) = (names?, leases?);
         let now = session.locks.server_time().now();
-        let keys = nodes.iter().filter_map(|(_, keys)| keys.as_ref());
-        let locked = keys.filter(|keys| keys.are_current(leases.get(&keys.node), now));
+        let locked = leases.values().filter(|lease| lease.state(now).is_locked());
         Ok(Self {
             locked: locked.count(),
-            names: nodes.into_iter().map(|(name, _)| name).collect(),
+            names,
         })
     }
 

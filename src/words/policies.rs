@@ -69,8 +69,8 @@ pub(crate) fn after_install(is_new: bool, is_off: bool, program: &Program) -> Op
 /// There is nothing to uninstall.
 pub(crate) const NOTHING_INSTALLED: &str = "nothing is installed";
 
-/// What is shown before `objects` are deleted and `nodes` lose what locks set on them, and the question. Of the Nodes,
-/// `locked` have a lock that stands.
+/// What is shown before `objects` are deleted and `nodes` lose what locks set on them, and the question. The locks of
+/// `locked` Nodes stand.
 pub(crate) fn uninstall(
     place: &str,
     objects: usize,
@@ -83,15 +83,16 @@ pub(crate) fn uninstall(
             confirmation::nodes(nodes)
         )
     });
-    let of_locks = (locked > 0).then(|| {
-        format!(
-            "Of these, {} protected by a lock or hold. It stays, and so does its cordon, but other tools may work on the node again.",
-            match locked {
-                1 => "1 is".to_owned(),
-                _ => format!("{locked} are"),
-            }
-        )
-    });
+    let of_locks = match locked {
+        0 => None,
+        1 => Some(
+            "1 node is locked or on hold. The lock stays, and so does its cordon, but other tools may work on the node."
+                .to_owned(),
+        ),
+        locked => Some(format!(
+            "{locked} nodes are locked or on hold. The locks stay, and so do their cordons, but other tools may work on the nodes."
+        )),
+    };
     let facts = [
         format!("{place}: {objects} objects"),
         "Users will lose the rights that these roles gave them.".to_owned(),

@@ -193,6 +193,9 @@ fn installed_policies_keep_their_mode_until_they_are_removed() {
     uma.succeeds(&["acquire", "kept", "-m", "stays"]);
     let unasked = admin.maint(&["uninstall"]);
     assert_eq!(unasked.code, 6, "{unasked:?}");
+    // Nothing is set on its Node.
+    let locked = "1 node is locked or on hold. The lock stays";
+    assert!(unasked.stderr.contains(locked), "{unasked:?}");
     let removed = admin.succeeds(&["uninstall", "--yes"]);
     let first: Vec<&str> = removed.stdout.lines().take(2).collect();
     assert!(
