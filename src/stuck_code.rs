@@ -87,6 +87,8 @@ pub(crate) enum StuckCode {
     Unschedulable,
     /// The pod has scheduling gates.
     SchedulingGated,
+    /// No scheduler has reported on the pod.
+    NoScheduler,
     /// The volume can be used on other nodes only.
     VolumeNodeAffinity,
     /// The volume is attached to another node.
@@ -167,6 +169,7 @@ impl From<&Reason> for StuckCode {
             Reason::Finalizer(_) => Self::Finalizer,
             Reason::Unschedulable { .. } => Self::Unschedulable,
             Reason::Gated { .. } => Self::SchedulingGated,
+            Reason::NoScheduler { .. } => Self::NoScheduler,
             Reason::VolumeAffinity { .. } => Self::VolumeNodeAffinity,
             Reason::MultiAttach { .. } => Self::MultiAttach,
             Reason::AttachFailed { .. } => Self::AttachFailed,

@@ -61,6 +61,7 @@ fn brief(reason: &Reason, now: Now) -> String {
         Reason::Unschedulable { message } => {
             format!("unschedulable: {}", escape(message.trim_end_matches('.')))
         }
+        Reason::NoScheduler { .. } => "not scheduled yet".to_owned(),
         Reason::VolumeAffinity { volume, nodes, .. } => {
             let nodes: Vec<String> = nodes.iter().map(|(node, _)| node.clone()).collect();
             match &nodes[..] {

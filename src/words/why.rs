@@ -132,6 +132,10 @@ pub(crate) fn sentence(reason: &Reason, now: Now) -> String {
                 list(gates)
             )
         }
+        Reason::NoScheduler { scheduler } => format!(
+            "Its scheduler, {}, has not reported on it yet: check that it runs.",
+            escape(scheduler)
+        ),
         Reason::VolumeAffinity {
             claim,
             volume,

@@ -324,6 +324,26 @@ fn a_volume_of_a_node_that_is_down_keeps_a_pod_pending() {
 }
 
 #[test]
+fn a_pod_without_a_scheduler_says_so() {
+    fixture("why-no-scheduler", |fixture| {
+        fixture.make_pod("web-1", &json!({"spec": {"nodeName": null}}));
+        fixture.report("web-1", &json!({"phase": "Pending"}));
+        let run = fixture.why(&["pod/web-1"]);
+        assert_snapshot!(fixture.shown(&run), @"
+        $ kubectl maint why -n shop pod/web-1
+        pod/web-1 is Pending and has no node. Its scheduler, default-scheduler, has not reported on it yet:
+        check that it runs.
+
+        Next:
+          # read its events
+          kubectl describe pod web-1 -n shop
+        -- exit code 0
+        ");
+        assert_eq!(fixture.codes("pod/web-1"), ["NoScheduler"]);
+    });
+}
+
+#[test]
 fn forbidden_reads_are_one_line_and_no_failure() {
     fixture("why-rights", |fixture| {
         fixture.ended_member(3, 2);

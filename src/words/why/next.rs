@@ -243,6 +243,7 @@ impl Commands<'_> {
             Reason::Unconfirmed { .. }
             | Reason::Unschedulable { .. }
             | Reason::Gated { .. }
+            | Reason::NoScheduler { .. }
             | Reason::Container { .. }
             | Reason::Event { .. } => self.describe(),
             Reason::Finalizer(_) => {

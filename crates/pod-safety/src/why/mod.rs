@@ -126,6 +126,11 @@ pub enum Reason {
         /// Which.
         gates: Vec<String>,
     },
+    /// No scheduler has reported on it yet.
+    NoScheduler {
+        /// The scheduler that it names.
+        scheduler: String,
+    },
     /// A volume can be used on other nodes only, and none of them takes pods now.
     VolumeAffinity {
         /// The claim.

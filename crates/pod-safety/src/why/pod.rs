@@ -225,8 +225,9 @@ fn scheduling(found: &mut Diagnosis, pod: &Pod) {
         .status
         .as_ref()
         .and_then(|status| status.conditions.as_deref());
-    let scheduled = conditions.unwrap_or_default().iter();
-    let refused = { scheduled }.find(|one| one.type_ == "PodScheduled" && one.status == "False");
+    let mut conditions = conditions.unwrap_or_default().iter();
+    let scheduled = conditions.find(|one| one.type_ == "PodScheduled");
+    let refused = scheduled.filter(|one| one.status == "False");
     let gates = pod
         .spec
         .as_ref()
@@ -240,6 +241,12 @@ fn scheduling(found: &mut Diagnosis, pod: &Pod) {
         found.push(Reason::Gated { gates });
     } else if let Some(message) = refused.and_then(|condition| condition.message.clone()) {
         found.push(Reason::Unschedulable { message });
+    } else if scheduled.is_none() && node_name(pod).is_empty() {
+        let spec = pod.spec.as_ref();
+        let scheduler = spec.and_then(|spec| spec.scheduler_name.clone());
+        found.push(Reason::NoScheduler {
+            scheduler: scheduler.unwrap_or_default(),
+        });
     }
 }
 
@@ -454,6 +461,27 @@ mod tests {
         let found = diagnose_pod(&PodEvidence::of(pod), Now::at(NOW));
         let gates = vec!["example.com/quota".to_owned()];
         assert_eq!(found.reasons, [Reason::Gated { gates }]);
+    }
+
+    #[test]
+    fn a_pod_that_no_scheduler_has_reported_on_names_its_scheduler() {
+        let reasons = |node: Option<&str>, conditions: Value| {
+            let mut pod = pod(&json!({}));
+            let spec = json!({"containers": [], "nodeName": node, "schedulerName": "batch"});
+            pod.spec = serde_json::from_value(spec).expect("a spec");
+            let status = json!({"phase": "Pending", "conditions": conditions});
+            pod.status = serde_json::from_value(status).expect("a status");
+            diagnose_pod(&PodEvidence::of(pod), Now::at(NOW)).reasons
+        };
+        let scheduler = "batch".to_owned();
+        let none = json!([]);
+        let seen = json!([{"type": "PodScheduled", "status": "True"}]);
+        assert_eq!(
+            reasons(None, none.clone()),
+            [Reason::NoScheduler { scheduler }]
+        );
+        assert_eq!(reasons(None, seen), []);
+        assert_eq!(reasons(Some("n"), none), []);
     }
 
     #[test]
