@@ -103,8 +103,12 @@ const RULES: [(&str, &str); 63] = [
         "safety::volumes::disks_without_a_driver_are_attached_too",
     ),
     (
+        "A claim that was never bound",
+        "safety::volumes::only_a_claim_that_was_never_bound_leads_to_no_volume_for_sure",
+    ),
+    (
         "It is `unread` if the claim or volume is missing",
-        "safety::volumes::a_claim_that_leads_to_no_volume_is_unknown",
+        "safety::volumes::only_a_claim_that_was_never_bound_leads_to_no_volume_for_sure",
     ),
     (
         "NFS and similar volumes",

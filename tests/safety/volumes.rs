@@ -262,7 +262,7 @@ fn volumes_without_attachment_allow_two_writers() {
 }
 
 #[test]
-fn a_claim_that_leads_to_no_volume_is_unknown() {
+fn only_a_claim_that_was_never_bound_leads_to_no_volume_for_sure() {
     fixture("unresolved", |fixture| {
         let csi = json!({"csi": {"driver": driver(fixture, "disk", true), "volumeHandle": "v"}});
         for name in ["bound", "volumeless"] {
@@ -291,12 +291,13 @@ fn a_claim_that_leads_to_no_volume_is_unknown() {
         // As it goes once somebody takes away what protects it.
         let unprotected = json!({"metadata": {"finalizers": null}});
         let _ = fixture.cluster.try_send("PATCH", &gone, Some(&unprotected));
-        fixture
-            .levels("bound")
-            .are(&[("volume-attached", Some("Ok")), ("volume-unguarded", None)]);
+        for name in ["bound", "unbound"] {
+            fixture
+                .levels(name)
+                .are(&[("volume-attached", Some("Ok")), ("volume-unguarded", None)]);
+        }
         for (name, why) in [
             ("claimless", "claim claimless is missing"),
-            ("unbound", "claim unbound is bound to no volume"),
             ("volumeless", "the volume of claim volumeless, is missing"),
         ] {
             let levels = fixture.levels(name);

@@ -38,6 +38,8 @@ pub(crate) enum Bug {
     ControllerByName,
     /// Access modes prevent writes.
     AccessModesPrevent,
+    /// A claim without a volume never had one, even if it is newer than the pod.
+    NewClaimWasNeverBound,
     /// A pod of any controller is a replacement.
     ReplacementOfAnyController,
     /// A pod that was there before is a replacement.
@@ -72,7 +74,7 @@ mod tests {
         active.is_some_and(|name| *name == format!("{bug:?}"))
     }
 
-    const BUGS: [Bug; 20] = [
+    const BUGS: [Bug; 21] = [
         Bug::HeartbeatIgnored,
         Bug::FutureHeartbeatIsFresh,
         Bug::HeartbeatByLatestClock,
@@ -90,6 +92,7 @@ mod tests {
         Bug::QuorumCountsItself,
         Bug::ControllerByName,
         Bug::AccessModesPrevent,
+        Bug::NewClaimWasNeverBound,
         Bug::ReplacementOfAnyController,
         Bug::EarlierReplacement,
         Bug::ReplacementOnLostNode,

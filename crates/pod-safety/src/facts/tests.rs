@@ -1,6 +1,7 @@
 //! How facts follow from objects as the server sends them.
 
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use maintenance_lease::protocol::{Instant, Now, Span};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -209,7 +210,6 @@ fn a_claim_that_leads_to_no_volume_says_nothing() {
     let none = || json!([]);
     for (claims, volumes, why) in [
         (none(), none(), "claim data is missing"),
-        (claim(json!({})), none(), "claim data is bound to no volume"),
         (
             bound(),
             none(),
@@ -221,6 +221,29 @@ fn a_claim_that_leads_to_no_volume_says_nothing() {
         let found = guarded(claimed(), claims, volumes, none());
         assert_eq!(found, (unknown(), unknown()));
     }
+}
+
+#[test]
+fn a_claim_that_was_never_bound_has_no_volume() {
+    let volume = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
+    let mut pod = pod("False", &volume);
+    let time = |at| read::<Time>(json!(at));
+    pod.metadata.creation_timestamp = Some(time("2026-11-22T18:00:00Z"));
+    let volumes = |claim_created: &str| {
+        let metadata = json!({"name": "data", "creationTimestamp": claim_created});
+        let claims = json!([{"metadata": metadata, "spec": {}}]);
+        facts(&pod, &evidence(json!([]), claims, json!([]))).volumes
+    };
+    assert_eq!(volumes("2026-11-22T18:00:00Z"), []);
+    let why = "claim data is newer than the pod, and bound to no volume".to_owned();
+    let unknown = Known::Unknown(Why::Inconclusive(why));
+    let [replaced] = &volumes("2026-11-22T18:00:01Z")[..] else {
+        panic!("one volume");
+    };
+    assert_eq!(
+        (&replaced.unguarded, &replaced.attached),
+        (&unknown, &unknown)
+    );
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! A pod's volumes that other nodes can reach, and what keeps two nodes from writing to them.
 
-use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaimSpec, Pod};
+use k8s_openapi::api::core::v1::{PersistentVolume, PersistentVolumeClaim, Pod};
 use k8s_openapi::api::storage::v1::VolumeAttachment;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::evidence::{Cluster, Evidence, NodeFacts};
 use super::pod::{namespace, node_name};
@@ -9,6 +10,7 @@ use super::source::{Source, is_read_only, volumes};
 use crate::bugs::{self, Bug};
 use crate::controller::{Kind, controller};
 use crate::known::{Known, Why};
+use crate::wire::instant;
 
 /// A volume that other nodes can reach, or of which nobody knows whether they can.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +43,7 @@ struct VolumeContext<'a> {
 }
 
 /// The volumes of `pod` that other nodes can reach and that it may write to. One that was never placed
-/// writes to nothing.
+/// writes to nothing, and a claim that was never bound has no volume.
 pub(super) fn of(pod: &Pod, evidence: &Evidence) -> Vec<Volume> {
     let node = node_name(pod);
     if node.is_empty() {
@@ -68,17 +70,20 @@ pub(super) fn of(pod: &Pod, evidence: &Evidence) -> Vec<Volume> {
                 attached,
             });
         };
-        let spec = claims.as_ref().map(|claims| {
+        let object = claims.as_ref().map(|claims| {
             let is_it = |name: Option<&str>| name == Some(&*claim);
             claims
                 .iter()
                 .find(|one| is_it(one.metadata.name.as_deref()))
-                .and_then(|claim| claim.spec.as_ref())
         });
-        let modes = spec.value().copied().flatten();
-        let modes = modes.and_then(|spec| spec.access_modes.clone());
+        let modes = object.value().copied().flatten();
+        let modes = modes.and_then(|claim| claim.spec.as_ref()?.access_modes.clone());
         let modes = modes.unwrap_or_default();
-        let volume = bound(&claim, spec, context.cluster);
+        let volume = match bound(&claim, object, pod, context.cluster) {
+            Known::Yes(None) => return None,
+            Known::Yes(Some(volume)) => Known::Yes(volume),
+            Known::Unknown(why) => Known::Unknown(why),
+        };
         let writes_after_detach = volume
             .value()
             .and_then(|volume| writes_after_detach(volume));
@@ -107,21 +112,34 @@ fn in_tree(node: Option<&NodeFacts>) -> Known<Vec<String>> {
     }
 }
 
-/// The PersistentVolume that the claim of this name and spec (`None`: there is none) is bound to.
+/// The PersistentVolume that a claim of `pod` is bound to; `None`: it was never bound. `object`: the claim of this name,
+/// if there is one.
 fn bound<'a>(
     claim: &str,
-    spec: Known<Option<&PersistentVolumeClaimSpec>>,
+    object: Known<Option<&PersistentVolumeClaim>>,
+    pod: &Pod,
     cluster: &'a Cluster,
-) -> Known<&'a PersistentVolume> {
+) -> Known<Option<&'a PersistentVolume>> {
     let inconclusive = |what: String| Known::Unknown(Why::Inconclusive(what));
-    let name = match spec {
+    let object = match object {
         Known::Unknown(why) => return Known::Unknown(why),
         Known::Yes(None) => return inconclusive(format!("claim {claim} is missing")),
-        Known::Yes(Some(spec)) => spec.volume_name.as_deref().unwrap_or_default(),
+        Known::Yes(Some(object)) => object,
     };
-    if name.is_empty() {
-        return inconclusive(format!("claim {claim} is bound to no volume"));
-    }
+    let spec = object.spec.as_ref();
+    let name = spec.and_then(|spec| spec.volume_name.as_deref());
+    let Some(name) = name.filter(|name| !name.is_empty()) else {
+        // The API server lets nobody clear the name of a volume. But if the claim was replaced, the pod may use the
+        // volume of the earlier one.
+        let created = |metadata: &ObjectMeta| metadata.creation_timestamp.as_ref().map(instant);
+        let is_older = created(&object.metadata) <= created(&pod.metadata);
+        return match is_older || bugs::active(Bug::NewClaimWasNeverBound) {
+            true => Known::Yes(None),
+            false => inconclusive(format!(
+                "claim {claim} is newer than the pod, and bound to no volume"
+            )),
+        };
+    };
     match &cluster.volumes {
         Known::Unknown(why) => Known::Unknown(why.clone()),
         Known::Yes(all) => all
@@ -129,7 +147,7 @@ fn bound<'a>(
             .find(|one| one.metadata.name.as_deref() == Some(name))
             .map_or_else(
                 || inconclusive(format!("{name}, the volume of claim {claim}, is missing")),
-                Known::Yes,
+                |volume| Known::Yes(Some(volume)),
             ),
     }
 }
