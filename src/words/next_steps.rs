@@ -113,6 +113,17 @@ pub(crate) fn all(
             program.run(format_args!("status --pods {node}")),
         ));
     }
+    let is_others = state.is_locked() && !own;
+    if matches!(health, Some(Health::Unreachable { .. }))
+        && !is_fenced
+        && !is_unfinished
+        && !is_others
+    {
+        commands.push((
+            "Power it off and move its pods",
+            program.run(format_args!("fence {node} -- HOOK")),
+        ));
+    }
     commands
 }
 

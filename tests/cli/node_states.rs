@@ -208,6 +208,21 @@ fn only_suspicious_nodes_are_read_whole() {
 }
 
 #[test]
+fn an_unreachable_node_has_a_hint_to_fence_it_unless_it_is_somebody_elses() {
+    on_one("node-fence-hint", |cluster| {
+        let node = node(cluster, "worker-1", &ready("Unknown", 740), &json!([]), 790);
+        let fence = format!("kubectl maint fence {node} -- HOOK\n");
+        let describe = || cluster.maint(["describe", &node]).succeeds();
+        let run = describe();
+        assert!(run.stdout.ends_with(&fence), "{run}");
+        let hold = cluster.maint(["hold", &node, "-m", "disk"]);
+        hold.holder("bob@laptop").succeeds();
+        let run = describe();
+        assert!(!run.stdout.contains(" fence "), "{run}");
+    });
+}
+
+#[test]
 fn many_nodes_are_read_whole_by_a_list() {
     in_memory("node-many", |cluster| {
         let name = |number| cluster.node(&format!("well-{number:03}"));
