@@ -15,6 +15,8 @@ use clap::{Arg, Command};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, PathCompleter, complete};
 use clap_complete::env::Shells;
 use connect::{Environment, KubeconfigNames};
+use pod_safety::checks::RISKS;
+use pod_safety::consent::NONE;
 
 use crate::commands::completion::VARIABLE;
 
@@ -135,6 +137,10 @@ fn completing(definition: fn() -> Command, words: &[OsString]) -> Command {
             "targets" | "object" => arg.add(targets(definition)),
             "management_context" => arg.add(of_kubeconfig(definition, |names| names.contexts)),
             "opt_outs" => arg.add(ArgValueCompleter::new(opt_outs)),
+            // Of other verbs, the definition lists the values.
+            "accept_risk" if arg.get_possible_values().is_empty() => {
+                arg.add(ArgValueCompleter::new(risks))
+            }
             _ => arg,
         })
     });
@@ -243,13 +249,27 @@ fn of_kubeconfig(
     })
 }
 
-/// Completes the last tool of a list.
+/// Completes the tools of `--opt-outs`.
 fn opt_outs(typed: &OsStr) -> Vec<CompletionCandidate> {
+    last_of_list(typed, &["auto", "none"], other_tools::tools())
+}
+
+/// Completes the risks of `force-delete`.
+fn risks(typed: &OsStr) -> Vec<CompletionCandidate> {
+    last_of_list(typed, &[NONE], RISKS.into_iter())
+}
+
+/// Completes the last value of a list. The values of `alone` can't be combined with others.
+fn last_of_list(
+    typed: &OsStr,
+    alone: &[&'static str],
+    values: impl Iterator<Item = &'static str>,
+) -> Vec<CompletionCandidate> {
     let typed = typed.to_string_lossy();
     let (listed, _) = typed.split_at(typed.rfind(',').map_or(0, |comma| comma + 1));
-    let alone = ["auto", "none"].into_iter().filter(|_| listed.is_empty());
-    let tools = other_tools::tools().filter(|tool| !listed.split(',').any(|it| it == *tool));
-    let all = alone.chain(tools).map(|tool| format!("{listed}{tool}"));
+    let alone = alone.iter().copied().filter(|_| listed.is_empty());
+    let values = values.filter(|value| !listed.split(',').any(|it| it == *value));
+    let all = alone.chain(values).map(|value| format!("{listed}{value}"));
     beginning_with(OsStr::new(&*typed), all.collect())
 }
 
@@ -376,6 +396,16 @@ mod tests {
             ["fluo,karpenter"]
         );
         assert_eq!(candidates(&["hold", "--opt-outs", "fluo,au"]), [""; 0]);
+        let risks = candidates(&["force-delete", "pod/a", "--accept-risk="]);
+        assert!(
+            risks.starts_with(&["none".into(), "owner".into()]),
+            "{risks:?}"
+        );
+        assert_eq!(
+            candidates(&["force-delete", "--accept-risk=owner,no"]),
+            ["owner,no-owner"]
+        );
+        assert_eq!(candidates(&["fence", "--accept-risk=no"]), ["no-owner"]);
         assert_eq!(candidates(&["version", "-o", ""]), ["json", "yaml"]);
         assert_eq!(candidates(&["completion", "z"]), ["zsh"]);
     }

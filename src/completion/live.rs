@@ -105,7 +105,8 @@ pub(super) fn kubeconfig(
     definition: fn() -> Command,
     words: Vec<OsString>,
 ) -> Option<KubeconfigNames> {
-    let flags = Line::read(definition, words)?.connection.flags();
+    let matches = read(definition, words)?;
+    let flags = ConnectionArgs::from_arg_matches(&matches).ok()?.flags();
     in_time(move || names_of(&flags, &Environment::of_this_process()).ok())?
 }
 
@@ -116,6 +117,12 @@ fn in_time<T: Send + 'static>(ask: impl FnOnce() -> T + Send + 'static) -> Optio
         .spawn(move || done.send(ask()))
         .ok()?;
     answer.recv_timeout(LIMIT + END).ok()
+}
+
+/// What is typed so far; `None` if it can't be understood.
+fn read(definition: fn() -> Command, words: Vec<OsString>) -> Option<ArgMatches> {
+    let definition = definition().ignore_errors(true);
+    definition.try_get_matches_from(words).ok()
 }
 
 /// The contents of a half-typed command line.
@@ -135,10 +142,7 @@ const SELECTING: [&str; 4] = ["selector", "all", "nodes_from", "mine"];
 
 impl Line {
     fn read(definition: fn() -> Command, words: Vec<OsString>) -> Option<Self> {
-        let matches = definition()
-            .ignore_errors(true)
-            .try_get_matches_from(words)
-            .ok()?;
+        let matches = read(definition, words)?;
         let (verb, of_verb) = matches.subcommand()?;
         let typed = |id: &str| -> Vec<String> {
             let values = of_verb.try_get_many::<String>(id).ok().flatten();
@@ -293,10 +297,31 @@ mod tests {
     use super::*;
     use crate::app::Cli;
 
-    fn read(words: &[&str]) -> Line {
+    fn typed(words: &[&str]) -> Vec<OsString> {
         let mut line = vec![OsString::from("kubectl_complete-maint")];
         line.extend(words.iter().map(Into::into));
-        Line::read(Cli::command, line).expect("a verb")
+        line
+    }
+
+    fn read(words: &[&str]) -> Line {
+        Line::read(Cli::command, typed(words)).expect("a verb")
+    }
+
+    #[test]
+    fn names_of_the_kubeconfig_need_no_verb() {
+        let scratch = tempfile::tempdir().expect("a directory");
+        let path = scratch.path().join("config");
+        let config = "contexts: [{name: prod, context: {cluster: c, user: u}}]";
+        std::fs::write(&path, config).expect("a file");
+        let path = path.display().to_string();
+        for words in [
+            &["--kubeconfig", &path, "--context", ""][..],
+            &["--kubeconfig", &path, "--context=p"],
+            &["acquire", "--kubeconfig", &path, "--context", ""],
+        ] {
+            let names = kubeconfig(Cli::command, typed(words)).expect("names");
+            assert_eq!(names.contexts, ["prod"], "{words:?}");
+        }
     }
 
     #[test]
