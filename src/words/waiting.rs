@@ -45,13 +45,17 @@ pub(crate) fn line(blocked: &Blocked, set: SetWait, request: RequestContext<'_>)
     )
 }
 
-/// How to work under the caller's own lease instead of waiting for it.
+/// How to work under the caller's own lock instead of waiting for it.
 fn alternative(blocked: &Blocked, program: &Program) -> Option<String> {
     let node = &blocked.refused.node;
+    let (end, verb) = match is_hold(blocked) {
+        true => ("end", "unhold"),
+        false => ("release", "release"),
+    };
     is_own(blocked).then(|| {
         format!(
-            "release it with `{}`, or use --reentry instead",
-            program.run(format_args!("release {node}"))
+            "{end} it with `{}`, or use --reentry instead",
+            program.run(format_args!("{verb} {node}"))
         )
     })
 }
@@ -118,7 +122,10 @@ pub(crate) fn nodes_unwatched(why: &str) -> String {
 pub(crate) const RETRYING: &str = "retrying until the API server answers";
 
 fn is_own(blocked: &Blocked) -> bool {
-    blocked.refused.refusal == Refusal::HeldByCaller
+    matches!(
+        blocked.refused.refusal,
+        Refusal::HeldByCaller | Refusal::OwnHold
+    )
 }
 
 fn is_hold(blocked: &Blocked) -> bool {

@@ -195,6 +195,30 @@ fn waiting_for_your_own_lock_has_a_hint_to_continue() {
 }
 
 #[test]
+fn your_own_hold_is_waited_for_too() {
+    on_one("wait-own-hold", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        cluster.maint(["hold", &node, "-m", "disk"]).succeeds();
+        let run = cluster
+            .maint(["acquire", &node, "--wait"])
+            .until_it_says("waiting for node/");
+        cluster.maint(["unhold", &node]).succeeds();
+        assert_snapshot!(run.ends(), @r#"
+        $ kubectl maint acquire worker-1 --wait
+        node/worker-1 acquired by alice@bastion until [time] (30m)
+        -- stderr
+        waiting for node/worker-1: on hold by you as alice@bastion: "disk" (since [time]); free when the hold is ended; end it with `kubectl maint unhold worker-1`, or use --reentry instead
+        Expires [time] (in 30m). To release, extend or hold:
+          kubectl maint release worker-1
+          kubectl maint renew worker-1
+          kubectl maint hold worker-1 -m WHY
+        -- exit code 0
+        "#);
+    });
+}
+
+#[test]
 fn quiet_says_nothing_of_it() {
     on_one("wait-quiet", |cluster| {
         let node = about_to_expire(cluster, "worker-1");

@@ -256,7 +256,10 @@ where
 
 /// Whether it does not end by itself.
 fn lasts(blocked: &Blocked) -> bool {
-    blocked.refused.refusal == Refusal::AdminHold
+    matches!(
+        blocked.refused.refusal,
+        Refusal::AdminHold | Refusal::OwnHold
+    )
 }
 
 /// Completes at this reading of the boot clock; never at `None`.

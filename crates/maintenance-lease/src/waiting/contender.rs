@@ -197,7 +197,7 @@ impl<'a> Contender<'a> {
             .observed(&self.seen.node, lease);
         observe(&mut self.waiter, reduced.as_ref(), boot);
         match self.verdict() {
-            Err(Error::Refused(refused)) if can_pass(refused.refusal) => Ok(()),
+            Err(Error::Refused(refused)) if self.can_pass(refused.refusal) => Ok(()),
             // The Node is read again before that is decided.
             Err(Error::Refused(refused))
                 if self.waited && matches!(refused.refusal, Refusal::Unfinished { .. }) =>
@@ -268,7 +268,7 @@ impl<'a> Contender<'a> {
                 self.waiter.conflicted(boot);
                 Ok(None)
             }
-            Err(Error::Refused(refused)) if can_pass(refused.refusal) => {
+            Err(Error::Refused(refused)) if self.can_pass(refused.refusal) => {
                 self.seen.lease = refused.lease;
                 self.observe(Waiter::read)?;
                 Ok(None)
@@ -377,24 +377,25 @@ impl<'a> Contender<'a> {
         }
         self.observe(Waiter::watched)
     }
-}
 
-/// Whether time, or the holder, can end the refusal.
-fn can_pass(refusal: Refusal) -> bool {
-    match refusal {
-        Refusal::Held
-        | Refusal::HeldByCaller
-        | Refusal::Expired
-        | Refusal::AdminHold
-        | Refusal::Deleting => true,
-        Refusal::OwnHold
-        | Refusal::Unfinished { .. }
-        | Refusal::NotHolder
-        | Refusal::NotHeld
-        | Refusal::NotAHold
-        | Refusal::ChangedHands
-        | Refusal::Elected
-        | Refusal::Foreign
-        | Refusal::TooLong { .. } => false,
+    /// Whether time, or the holder, can end the refusal.
+    fn can_pass(&self, refusal: Refusal) -> bool {
+        match refusal {
+            Refusal::Held
+            | Refusal::HeldByCaller
+            | Refusal::Expired
+            | Refusal::AdminHold
+            | Refusal::Deleting => true,
+            // Another command of the caller may end it. A hold is refused its own hold only for another purpose.
+            Refusal::OwnHold => matches!(self.goal, Goal::Acquire(_)),
+            Refusal::Unfinished { .. }
+            | Refusal::NotHolder
+            | Refusal::NotHeld
+            | Refusal::NotAHold
+            | Refusal::ChangedHands
+            | Refusal::Elected
+            | Refusal::Foreign
+            | Refusal::TooLong { .. } => false,
+        }
     }
 }
