@@ -23,9 +23,11 @@ pub(crate) fn lines(
     let command = match (&lost.by, stage) {
         (_, Stage::NotStarted) => "the command was not run",
         // The supervisor enforces the time limit and may have acted before this process did.
-        (LostBy::Expiry, _) => "the command was or will be ended before the lock expires",
-        (_, Stage::Running) => "the command is being ended",
+        (LostBy::Expiry, Stage::Running) => {
+            "the command was or will be ended before the lock expires"
+        }
         (_, Stage::Ended) => "the command has ended",
+        (_, Stage::Running) => "the command is being ended",
     };
     if is_own_release(lost, before) {
         let node = &lost.node;
@@ -223,6 +225,32 @@ mod tests {
         );
         let sooner = said(&own, "bob@vm", "11:55:30").await;
         assert!(sooner.starts_with("taken over by bob@vm: "), "{sooner}");
+    #[test]
+    fn a_loss_by_expiry_is_not_reported_twice_in_the_same_words() {
+        let lost = Lost {
+            subject: Subject::Node,
+            node: "worker-1".to_owned(),
+            by: LostBy::Expiry,
+            lease: None,
+            problem: Some("no answer".to_owned()),
+        };
+        let noon = Now::at(Instant::from_micros(1_772_366_400_000_000));
+        let message = |stage| lines(&lost, None, stage, noon, &Program::default()).0;
+        let cause = "it could not be renewed in time (no answer)";
+        for (stage, command) in [
+            (
+                Stage::Running,
+                "the command was or will be ended before the lock expires",
+            ),
+            (Stage::Ended, "the command has ended"),
+        ] {
+            assert_eq!(
+                message(stage),
+                format!("lost the lock on node/worker-1 ({command}): {cause}")
+            );
+        }
+    }
+
         let same_holder = said(&own, "bob@vm/with-7-c0ffee", "11:55:30").await;
         assert!(
             same_holder.contains("it was acquired again as bob@vm"),
