@@ -136,26 +136,22 @@ impl Failure {
 fn kind_of(error: &Error, verb: Option<Verb>) -> Kind {
     match error {
         Error::Refused(refused) => match refused.refusal {
+            // The hold of a fencing prevents it.
+            Refusal::OwnHold if verb == Some(Verb::Hold) => Kind::Unsafe,
             Refusal::Held
             | Refusal::HeldByCaller
             | Refusal::Expired
             | Refusal::AdminHold
+            | Refusal::OwnHold
             | Refusal::NotHolder
             | Refusal::NotHeld
             | Refusal::NotAHold
             | Refusal::ChangedHands => Kind::Locked,
-            // For an acquisition, it is like any other holder. Verbs that end something only named
-            // the wrong verb.
-            Refusal::OwnHold if matches!(verb, Some(Verb::Acquire | Verb::With)) => Kind::Locked,
-            // The hold of a fencing prevents it.
-            Refusal::OwnHold if verb == Some(Verb::Hold) => Kind::Unsafe,
             Refusal::Unfinished { .. } => Kind::Unsafe,
             Refusal::Deleting if verb == Some(Verb::Verify) => Kind::Locked,
-            Refusal::OwnHold
-            | Refusal::Elected
-            | Refusal::Deleting
-            | Refusal::Foreign
-            | Refusal::TooLong { .. } => Kind::Other,
+            Refusal::Elected | Refusal::Deleting | Refusal::Foreign | Refusal::TooLong { .. } => {
+                Kind::Other
+            }
         },
         Error::Lost(_) => Kind::Lost,
         Error::Invalid(_) => Kind::Usage,
@@ -197,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ones_own_hold_keeps_an_acquisition_off_and_is_a_wrong_name_elsewhere() {
+    fn ones_own_hold_refuses_like_any_other() {
         let refused = Failure::Lock(Error::Refused(Box::new(Refused {
             subject: Subject::Node,
             node: "worker-1".to_owned(),
@@ -206,7 +202,7 @@ mod tests {
             state: State::AdminHold,
         })));
         assert_eq!(Code::of(&refused, Some(Verb::Acquire)), Code::HELD);
-        assert_eq!(Code::of(&refused, Some(Verb::Release)), Code::ERROR);
+        assert_eq!(Code::of(&refused, Some(Verb::Renew)), Code::HELD);
         assert_eq!(Code::of(&refused, Some(Verb::Hold)), Code::UNSAFE);
         let kept = Failure::ReleaseFailed {
             node: "worker-1".to_owned(),

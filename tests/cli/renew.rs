@@ -402,6 +402,22 @@ fn mine_are_those_that_the_caller_holds_as_a_lease() {
 }
 
 #[test]
+fn your_own_hold_cannot_be_renewed() {
+    on_one("renew-hold", |cluster| {
+        let node = cluster.node("worker-1");
+        cluster.lease(&node, &json!({}));
+        cluster.maint(["hold", &node, "-m", "disk"]).succeeds();
+        assert_snapshot!(cluster.maint(["renew", &node]).run(), @r#"
+        $ kubectl maint renew worker-1
+        -- stderr
+        error: cannot renew node/worker-1: on hold by you as alice@bastion: "disk" (since [time])
+        hint: a hold does not expire; set its expected end with `kubectl maint hold worker-1 -m disk --expect-until TIME`
+        -- exit code 3
+        "#);
+    });
+}
+
+#[test]
 fn it_takes_two_requests_a_node_or_one_list_and_one_each() {
     on_real("renew-requests", |cluster| {
         let nodes = ["worker-1", "worker-2"].map(|node| cluster.node(node));
