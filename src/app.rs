@@ -31,7 +31,6 @@ use crate::args::default_holder::HolderArgs;
     version,
     infer_long_args = false,
     subcommand_required = true,
-    arg_required_else_help = true,
     propagate_version = false,
     max_term_width = 80,
     args_override_self = true,

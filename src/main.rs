@@ -25,6 +25,7 @@ mod words;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 use connect::Environment;
 
@@ -94,9 +95,13 @@ fn parse(line: &[OsString]) -> Result<(Cli, ArgMatches), clap::Error> {
 /// Prints help to stdout, and problems with the arguments to stderr.
 fn say_usage(error: &clap::Error, line: &[OsString]) -> Code {
     let terminal = Terminal::default();
-    let text = error.render().ansi().to_string();
-    if !error.use_stderr() {
-        terminal.data(text.trim_end());
+    let help = match error.kind() {
+        // As kubectl does.
+        ErrorKind::MissingSubcommand => Some(Cli::command().render_help()),
+        _ => (!error.use_stderr()).then(|| error.render()),
+    };
+    if let Some(help) = help {
+        terminal.data(help.ansi().to_string().trim_end());
         return terminal.code(Code::DONE);
     }
     let code = usage_errors::code(line);
@@ -105,13 +110,8 @@ fn say_usage(error: &clap::Error, line: &[OsString]) -> Code {
         false => None,
     };
     let lines = lines.or_else(|| usage_errors::of_command(error, line));
-    match lines.or_else(|| usage_errors::of_parser(error, line)) {
-        Some(lines) => report_usage(lines, line),
-        None => {
-            terminal.raw_stderr(text.trim_end());
-            code
-        }
-    }
+    let lines = lines.unwrap_or_else(|| usage_errors::of_parser(error, line));
+    report_usage(lines, line)
 }
 
 fn report_usage((message, hint): (String, String), line: &[OsString]) -> Code {

@@ -183,18 +183,16 @@ pub(crate) fn of_command(error: &clap::Error, line: &[OsString]) -> Option<Lines
     Some((message, hint))
 }
 
-/// The first paragraph of the parser's message, and where to read more; `None` if it is help.
-pub(crate) fn of_parser(error: &clap::Error, line: &[OsString]) -> Option<Lines> {
-    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return None;
-    }
+/// The first paragraph of the parser's message, and where to read more.
+pub(crate) fn of_parser(error: &clap::Error, line: &[OsString]) -> Lines {
     let text = error.render().to_string();
-    let message = text.strip_prefix("error: ")?.split("\n\n").next()?;
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    let message = text.split("\n\n").next().unwrap_or_default();
     let hint = match error.get(ContextKind::SuggestedValue) {
         Some(ContextValue::String(near)) => usage::did_you_mean(near),
         _ => see_help_of(line),
     };
-    Some((message.trim_end().to_owned(), hint))
+    (message.trim_end().to_owned(), hint)
 }
 
 /// What to type for the missing value of `flag`.

@@ -32,6 +32,20 @@ fn unknown_verbs() {
 }
 
 #[test]
+fn without_a_command_it_prints_help_as_kubectl_does() {
+    let cluster = Cluster::nowhere();
+    for words in [&[][..], &["--context", "prod"]] {
+        let run = cluster.maint(words).run();
+        assert_eq!((run.code, &*run.stderr), (0, ""), "{run}");
+        assert!(
+            run.stdout.starts_with("Lock nodes for maintenance"),
+            "{run}"
+        );
+        assert!(run.stdout.contains("\nCommands:\n"), "{run}");
+    }
+}
+
+#[test]
 fn unknown_flags() {
     let cluster = Cluster::nowhere();
     // With what may have been meant.
