@@ -5,6 +5,12 @@ use std::ffi::OsStr;
 /// Whether a command that stands still with `with` is ended at its deadline all the same.
 pub(crate) const ENDS_STOPPED_COMMANDS: bool = cfg!(target_os = "linux");
 
+/// The command that kills a process, without its id.
+pub(crate) const KILL: &str = match cfg!(windows) {
+    true => "taskkill /F /PID",
+    false => "kill -KILL",
+};
+
 /// Whether a terminal cannot update a line, according to the value of `TERM`.
 pub(crate) fn is_dumb(term: Option<&OsStr>) -> bool {
     is_dumb_on(cfg!(windows), term)

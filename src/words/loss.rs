@@ -2,12 +2,14 @@
 
 use maintenance_lease::protocol::{Instant, Now, Span};
 use maintenance_lease::{Lost, LostBy, NodeLease};
+use supervisor::Signal;
 use under_lease::Stage;
 
 use super::holder_name::{named, of_node, person};
 use super::lock::{about, why};
 use super::time::{clock, length};
 use crate::holder::HoldingCommand;
+use crate::platform::KILL;
 use crate::text::escape;
 use crate::words::hint_command::Program;
 
@@ -22,11 +24,11 @@ pub(crate) fn lines(
 ) -> (String, String) {
     let command = match (&lost.by, stage) {
         (_, Stage::NotStarted) => "the command was not run",
+        (_, Stage::Ended) => "the command has ended",
         // The supervisor enforces the time limit and may have acted before this process did.
         (LostBy::Expiry, Stage::Running) => {
             "the command was or will be ended before the lock expires"
         }
-        (_, Stage::Ended) => "the command has ended",
         (_, Stage::Running) => "the command is being ended",
     };
     if is_own_release(lost, before) {
@@ -161,6 +163,15 @@ pub(crate) fn stopped(end: Instant, now: Now, is_ended: bool) -> String {
     }
 }
 
+/// The command did not end after this signal.
+pub(crate) fn still_running(after: Signal, pid: Option<u32>) -> String {
+    let kill = pid.map(|pid| format!("; to end it now, run `{KILL} {pid}`"));
+    format!(
+        "the command is still running after {after}: the lock is kept until it ends{}",
+        kill.unwrap_or_default()
+    )
+}
+
 /// The processes that a command left running.
 pub(crate) fn left(processes: usize) -> String {
     match processes {
@@ -214,17 +225,6 @@ mod tests {
         cause(&lost, Some(before), noon)
     }
 
-    #[tokio::test]
-    async fn a_lease_that_expired_before_it_was_acquired_was_not_taken_over() {
-        let own = lease("bob@vm/with-7-c0ffee", "11:50:00", "11:55:00").await;
-        let later = said(&own, "bob@vm", "11:56:30").await;
-        assert!(later.starts_with("it expired at "), "{later}");
-        assert!(
-            later.contains(r#" and was then acquired by bob@vm: "disk" (since "#),
-            "{later}"
-        );
-        let sooner = said(&own, "bob@vm", "11:55:30").await;
-        assert!(sooner.starts_with("taken over by bob@vm: "), "{sooner}");
     #[test]
     fn a_loss_by_expiry_is_not_reported_twice_in_the_same_words() {
         let lost = Lost {
@@ -251,6 +251,17 @@ mod tests {
         }
     }
 
+    #[tokio::test]
+    async fn a_lease_that_expired_before_it_was_acquired_was_not_taken_over() {
+        let own = lease("bob@vm/with-7-c0ffee", "11:50:00", "11:55:00").await;
+        let later = said(&own, "bob@vm", "11:56:30").await;
+        assert!(later.starts_with("it expired at "), "{later}");
+        assert!(
+            later.contains(r#" and was then acquired by bob@vm: "disk" (since "#),
+            "{later}"
+        );
+        let sooner = said(&own, "bob@vm", "11:55:30").await;
+        assert!(sooner.starts_with("taken over by bob@vm: "), "{sooner}");
         let same_holder = said(&own, "bob@vm/with-7-c0ffee", "11:55:30").await;
         assert!(
             same_holder.contains("it was acquired again as bob@vm"),

@@ -161,6 +161,9 @@ fn show_progress(election_state: &ElectionState, progress: Progress<'_>) {
             "stopped: the Lease is no longer renewed, and the daemon will be ended in {} s",
             left.as_secs()
         )),
+        Progress::StillRunning { after, .. } => log::line(format_args!(
+            "the daemon is still running after {after}: the Lease is kept until it ends"
+        )),
         Progress::Exited(how) => {
             election_state.ends();
             match how {

@@ -46,6 +46,14 @@ impl Exit {
 #[serde(transparent)]
 pub struct Signal(pub i32);
 
+impl Signal {
+    /// Whether it asks a command to end.
+    #[must_use]
+    pub fn asks_to_end(self) -> bool {
+        [Self::INT, Self::TERM, Self::HUP, Self::QUIT].contains(&self)
+    }
+}
+
 #[cfg(unix)]
 macro_rules! number {
     ($name:ident, $_number:literal) => {

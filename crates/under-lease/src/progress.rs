@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use maintenance_lease::{HeldState, Lost};
-use supervisor::Exit;
+use supervisor::{Exit, Signal};
 
 /// Something that happened.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +20,13 @@ pub enum Progress<'a> {
     /// The command was stopped (Ctrl-Z), and this process stops with it: nothing is renewed until it
     /// is continued, and the command is ended after this time.
     Stopped(Duration),
+    /// A signal was passed on to the command to end it, but the command is still running. Reported once.
+    StillRunning {
+        /// The signal.
+        after: Signal,
+        /// The command's process id, if it is known.
+        pid: Option<u32>,
+    },
     /// The command itself has ended.
     Exited(Exit),
     /// It left this many processes behind, which are being ended.

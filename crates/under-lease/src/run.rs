@@ -4,15 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use futures::future::select_all;
+use futures::future::{pending, select_all};
 use maintenance_lease::env::{Env as _, Machine};
 use maintenance_lease::{HeldLease, HeldState, Lost, LostBy};
-use supervisor::{Command, Ended, Event, Exit, Limits, Running, Signals, StartError};
+use supervisor::{Command, Ended, Event, Exit, Limits, Running, Signal, Signals, StartError};
+use tokio::time::{Instant, sleep_until};
 
 use crate::{CommandOutcome, Progress, Stage};
 
 /// How long before a deadline all remaining processes are killed: as long as that may take.
 const RESERVE: Duration = Duration::from_secs(1);
+
+/// How long a command may take to end after a signal before that is reported.
+const END: Duration = Duration::from_secs(2);
 
 /// How long a keeper may take to report why it did not renew.
 const EXPLANATION: Duration = Duration::from_millis(500);
@@ -53,11 +57,17 @@ pub async fn run(
     };
     run.stage = Stage::Running;
     let mut exit = None;
+    let mut asked_to_end = None;
     let over = loop {
         tokio::select! {
             biased;
             () = run.changed() => run.follow(&mut running),
-            signal = signals.next() => running.signal(signal),
+            signal = signals.next() => {
+                running.signal(signal);
+                if signal.asks_to_end() && !run.is_reported_running {
+                    asked_to_end.get_or_insert((signal, Instant::now() + END));
+                }
+            }
             event = running.next() => match event {
                 Ok(Event::Stopped(_)) => run.stop(&mut running),
                 Ok(Event::Continued) => {}
@@ -80,6 +90,10 @@ pub async fn run(
                     run.report(Progress::FollowFailed(&error));
                     break None;
                 }
+            },
+            after = still_running(asked_to_end) => {
+                asked_to_end = None;
+                run.still_running(after, running.pid());
             }
         }
     };
@@ -101,6 +115,8 @@ struct LeasedRun<'a, T> {
     is_late: bool,
     /// It has to be stopped.
     is_checking: bool,
+    /// It was reported that it runs although it was asked to end.
+    is_reported_running: bool,
     report: T,
 }
 
@@ -116,6 +132,7 @@ impl<'a, T: FnMut(Progress<'_>)> LeasedRun<'a, T> {
             lost: Vec::new(),
             is_late: false,
             is_checking: false,
+            is_reported_running: false,
             report,
         };
         for index in 0..run.held_states.len() {
@@ -198,6 +215,14 @@ impl<'a, T: FnMut(Progress<'_>)> LeasedRun<'a, T> {
         running.suspend(|| self.report(Progress::Stopped(left)));
     }
 
+    /// Reports that the command runs although it got the signal `after`; not if it has to end anyway.
+    fn still_running(&mut self, after: Signal, pid: Option<u32>) {
+        if self.stage == Stage::Running && self.lost.is_empty() && !self.is_late {
+            self.is_reported_running = true;
+            self.report(Progress::StillRunning { after, pid });
+        }
+    }
+
     /// Stops the command while one of its leases has to be checked.
     fn hold_still(&mut self, running: &mut Running) {
         let must_check = self.must_check();
@@ -238,6 +263,17 @@ impl<'a, T: FnMut(Progress<'_>)> LeasedRun<'a, T> {
             lost: self.lost,
             over,
         }
+    }
+}
+
+/// The signal that asked the command to end, once it should have ended.
+async fn still_running(asked_to_end: Option<(Signal, Instant)>) -> Signal {
+    match asked_to_end {
+        Some((signal, by)) => {
+            sleep_until(by).await;
+            signal
+        }
+        None => pending().await,
     }
 }
 

@@ -50,6 +50,9 @@ impl<'a> Messages<'a> {
                 let end = now.latest + left.into();
                 terminal.warn(loss::stopped(end, now, ENDS_STOPPED_COMMANDS));
             }
+            Progress::StillRunning { after, pid } => {
+                terminal.warn(loss::still_running(after, pid));
+            }
             Progress::Left(processes) => terminal.remark(loss::left(processes)),
             Progress::LeftGroup => terminal.warn(with::LEFT_GROUP),
             Progress::SupervisorLost => terminal.warn(with::SUPERVISOR_LOST),

@@ -70,6 +70,29 @@ fn signals_are_meant_for_the_command() {
 }
 
 #[test]
+fn a_signal_that_the_command_ignores_is_reported_once() {
+    on_one("with-ignores", |cluster| {
+        let node = cluster.node("worker-1");
+        let script = "trap '' INT; echo $$; while :; do sleep 0.1; done";
+        let mut running = with(cluster, slice::from_ref(&node), script).start();
+        let pid = running.line();
+        running.interrupt();
+        let kill = format!(
+            "Warning: the command is still running after SIGINT: the lock is kept until it ends; to end it now, \
+             run `kill -KILL {pid}`\n"
+        );
+        running.says(&kill);
+        running.interrupt();
+        let pid = pid.parse().ok().and_then(Pid::from_raw);
+        kill_process(pid.expect("a process id"), Signal::KILL).expect("it runs");
+        let run = running.ends();
+        assert_eq!(run.code, 128 + 9, "{run}");
+        assert_eq!(run.stderr.matches("still running").count(), 1, "{run}");
+        assert_eq!(holder_of(cluster, &node), None);
+    });
+}
+
+#[test]
 fn a_hang_up_that_is_ignored_stays_so() {
     on_one("with-nohup", |cluster| {
         let node = cluster.node("worker-1");

@@ -108,6 +108,15 @@ impl Running {
         }
     }
 
+    /// The command's process id; `None` if everything has ended.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        match &self.state {
+            State::Running(group) => Some(group.id.as_raw_pid().unsigned_abs()),
+            State::Ended(_) => None,
+        }
+    }
+
     /// Sets new limits, earlier or later ones. If the processes have already been asked to end, later limits
     /// don't give them more time. Doesn't wait.
     pub fn limits(&mut self, limits: Limits) {

@@ -75,6 +75,15 @@ impl Running {
         }
     }
 
+    /// The command's process id; `None` if it has ended.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        match &self.state {
+            State::Running(job) => job.job.id(),
+            State::Ended(_) => None,
+        }
+    }
+
     /// Sets new limits, earlier or later ones. Doesn't wait.
     pub fn limits(&mut self, limits: Limits) {
         if let State::Running(job) = &mut self.state {
