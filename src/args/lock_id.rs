@@ -1,6 +1,7 @@
 //! `--lock-id` and `MAINT_LOCK_ID`: the exact lock that a command must act on.
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
 
 use clap::Args;
 use connect::Environment;
@@ -10,8 +11,7 @@ use super::nodes::Selection;
 use super::token::TokenArgs;
 use crate::error::{InputError, InvalidValue};
 
-/// One lock id, or NODE=ID for each of several nodes, separated by spaces, as `with` sets it. The lines
-/// NODE ID that `acquire -o lock-id` prints for several nodes are read too.
+/// Lock ids in one of the [forms](Ids) that are accepted.
 pub(crate) const VARIABLE: &str = "MAINT_LOCK_ID";
 /// The deprecated name.
 pub(crate) const DEPRECATED: &str = "MAINT_TOKEN";
@@ -20,12 +20,14 @@ pub(crate) const NODE: &str = "MAINT_NODE";
 
 const FLAG: &str = "--lock-id";
 
-/// The lock that a command acts on.
+/// The locks that a command acts on.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct LockIdArgs {
     /// Act only on the lock with this id, from acquire -o lock-id [env: MAINT_LOCK_ID]
-    #[arg(long, value_name = "ID", value_parser = lock_id)]
-    lock_id: Option<LockId>,
+    ///
+    /// For multiple nodes, give the whole output: a line NODE ID for each. Each node must have the lock with its own id.
+    #[arg(long, value_name = "ID")]
+    lock_id: Option<Ids>,
 }
 
 impl LockIdArgs {
@@ -38,19 +40,62 @@ impl LockIdArgs {
         token: &TokenArgs,
         environment: &Environment,
     ) -> Result<Option<LockIds>, InputError> {
-        match self.lock_id.as_ref().or(token.lock_id()) {
-            Some(id) => Ok(Some(LockIds {
-                source: FLAG,
-                of_any: Some(id.clone()),
-                by_node: BTreeMap::new(),
-            })),
+        let earlier = || token.lock_id().cloned().map(Ids::Single);
+        match self.lock_id.clone().or_else(earlier) {
+            Some(ids) => Ok(Some(LockIds { source: FLAG, ids })),
             None => LockIds::of(environment),
+        }
+    }
+
+    /// The lock ids that the caller gave for the nodes of `selection`; `None`: these nodes need none.
+    ///
+    /// # Errors
+    /// As [`given`](Self::given), and if it is not clear which node a lock id is for, or if a node has none.
+    pub(crate) fn given_for(
+        &self,
+        selection: &Selection,
+        token: &TokenArgs,
+        environment: &Environment,
+    ) -> Result<Option<LockIds>, InputError> {
+        match self.given(token, environment)? {
+            Some(ids) => ids.only_for(selection),
+            None => Ok(None),
         }
     }
 }
 
-fn lock_id(typed: &str) -> Result<LockId, InvalidValue> {
-    typed.parse().map_err(|_| InvalidValue::NotALockId)
+/// Lock ids as they are given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Ids {
+    /// The id for whichever node the caller selects.
+    Single(LockId),
+    /// `NODE=ID` for each node, separated by white space, as `with` sets it; or a line `NODE ID` for each, as
+    /// `acquire -o lock-id` prints it.
+    ByNode(BTreeMap<String, LockId>),
+}
+
+impl FromStr for Ids {
+    type Err = InvalidValue;
+
+    fn from_str(typed: &str) -> Result<Self, Self::Err> {
+        if let Ok(id) = typed.parse() {
+            return Ok(Self::Single(id));
+        }
+        let lines = typed.lines().filter(|line| !line.trim().is_empty());
+        let ids: Option<BTreeMap<_, _>> = match typed.contains('=') {
+            true => typed
+                .split_whitespace()
+                .map(|pair| of_one(pair.split_once('=')?))
+                .collect(),
+            false => lines.map(|line| of_one(line.split_once(' ')?)).collect(),
+        };
+        let ids = ids.filter(|ids| !ids.is_empty());
+        ids.map(Self::ByNode).ok_or(InvalidValue::NotALockId)
+    }
+}
+
+fn of_one((node, id): (&str, &str)) -> Option<(String, LockId)> {
+    Some((node.to_owned(), id.trim().parse().ok()?))
 }
 
 /// The lock ids that a command was given.
@@ -58,10 +103,7 @@ fn lock_id(typed: &str) -> Result<LockId, InvalidValue> {
 pub(crate) struct LockIds {
     /// The flag or the variable.
     pub(crate) source: &'static str,
-    /// The id for whichever node the caller selects.
-    pub(super) of_any: Option<LockId>,
-    /// The ids for these nodes only.
-    by_node: BTreeMap<String, LockId>,
+    ids: Ids,
 }
 
 impl LockIds {
@@ -77,41 +119,49 @@ impl LockIds {
         if value.is_empty() {
             return Err(InputError::EmptyLockId { variable });
         }
-        let node = environment.get(NODE);
-        let value = value.to_str().unwrap_or_default();
-        let (of_any, by_node) = match (value.parse(), node) {
-            (Ok(id), Some(node)) => (None, BTreeMap::from([(node.to_owned(), id)])),
-            (Ok(id), None) => (Some(id), BTreeMap::new()),
-            (Err(_), _) => {
-                let ids = pairs(value).ok_or(InputError::NotALockId { variable })?;
-                (None, ids)
-            }
+        let ids = value.to_str().unwrap_or_default().parse();
+        let ids = match (ids, environment.get(NODE)) {
+            (Ok(Ids::Single(id)), Some(node)) => Ids::ByNode([(node.to_owned(), id)].into()),
+            (ids, _) => ids.map_err(|_| InputError::NotALockId { variable })?,
         };
         Ok(Some(Self {
             source: VARIABLE,
-            of_any,
-            by_node,
+            ids,
         }))
     }
 
     /// The lock id of `node`, if there is one.
     pub(crate) fn of_node(&self, node: &str) -> Option<&LockId> {
-        self.by_node.get(node).or(self.of_any.as_ref())
+        match &self.ids {
+            Ids::Single(id) => Some(id),
+            Ids::ByNode(ids) => ids.get(node),
+        }
     }
 
-    /// The lock id required for `selection`. Nodes without a lock id are allowed, and need none.
-    ///
-    /// # Errors
-    /// If several nodes are selected, and one of them may have a lock id here.
-    pub(crate) fn demanded(&self, selection: &Selection) -> Result<Option<LockId>, InputError> {
-        match selection {
-            Selection::Named(nodes) if nodes.len() == 1 => Ok(self.of_node(&nodes[0]).cloned()),
-            Selection::Named(nodes) if nodes.iter().all(|node| self.of_node(node).is_none()) => {
-                Ok(None)
+    fn missing(&self, node: &str) -> InputError {
+        InputError::NoLockIdOf {
+            source: self.source,
+            node: node.to_owned(),
+        }
+    }
+
+    fn only_for(self, selection: &Selection) -> Result<Option<Self>, InputError> {
+        let source = self.source;
+        match (&self.ids, selection) {
+            (Ids::Single(_), Selection::Named(nodes)) if nodes.len() == 1 => Ok(Some(self)),
+            (Ids::Single(_), _) => Err(InputError::LockIdOfMany { source }),
+            (Ids::ByNode(_), Selection::Named(nodes)) => {
+                let has_one = |node: &&String| self.of_node(node).is_some();
+                match nodes.iter().find(|node| !has_one(node)) {
+                    // Set for other nodes, for example by `with`.
+                    Some(_) if source == VARIABLE && !nodes.iter().any(|node| has_one(&node)) => {
+                        Ok(None)
+                    }
+                    Some(node) => Err(self.missing(node)),
+                    None => Ok(Some(self)),
+                }
             }
-            _ => Err(InputError::LockIdOfMany {
-                source: self.source,
-            }),
+            (Ids::ByNode(_), _) => Err(InputError::LockIdsOfUnnamed { source }),
         }
     }
 
@@ -123,34 +173,17 @@ impl LockIds {
         self,
         node: Option<String>,
     ) -> Result<BTreeMap<String, LockId>, InputError> {
-        match node {
-            Some(node) => match self.of_node(&node).cloned() {
-                Some(id) => Ok(BTreeMap::from([(node, id)])),
-                None => Err(InputError::NoLockIdOf {
-                    variable: VARIABLE,
-                    node,
-                }),
-            },
-            None if self.of_any.is_none() => Ok(self.by_node),
-            None => Err(InputError::NoNodeOfLockId),
+        let Some(node) = node else {
+            return match self.ids {
+                Ids::ByNode(ids) => Ok(ids),
+                Ids::Single(_) => Err(InputError::NoNodeOfLockId),
+            };
+        };
+        match self.of_node(&node).cloned() {
+            Some(id) => Ok(BTreeMap::from([(node, id)])),
+            None => Err(self.missing(&node)),
         }
     }
-}
-
-fn pairs(value: &str) -> Option<BTreeMap<String, LockId>> {
-    let lines = value.lines().filter(|line| !line.trim().is_empty());
-    let pairs: Option<BTreeMap<_, _>> = match value.contains('=') {
-        true => value
-            .split_whitespace()
-            .map(|pair| pair_of(pair.split_once('=')?))
-            .collect(),
-        false => lines.map(|line| pair_of(line.split_once(' ')?)).collect(),
-    };
-    pairs.filter(|pairs| !pairs.is_empty())
-}
-
-fn pair_of((node, id): (&str, &str)) -> Option<(String, LockId)> {
-    Some((node.to_owned(), id.trim().parse().ok()?))
 }
 
 #[cfg(test)]
@@ -161,73 +194,80 @@ mod tests {
     const LOCK_ID: &str = "0f8fad5b-d9cb-469f-a165-70867728950e.7.k3v9";
     const OTHER: &str = "7c9e6679-7425-40de-944b-e07fc1f90ae7.1.m2x4";
 
-    /// The lock id that is required for these nodes.
+    /// The lock id that each of these nodes must have, or none.
     fn demanded(
         flag: Option<&str>,
         variables: &[(&str, &str)],
         nodes: &[&str],
-    ) -> Result<Option<String>, String> {
+    ) -> Result<Vec<Option<String>>, String> {
         let args = LockIdArgs {
-            lock_id: flag.map(|flag| flag.parse().expect("a lock id")),
+            lock_id: flag.map(|flag| flag.parse().expect("lock ids")),
         };
         let selection = match nodes {
             [] => Selection::Mine,
             nodes => Selection::Named(nodes.iter().map(|&node| node.to_owned()).collect()),
         };
         let environment = Environment::of_variables(variables.iter().copied());
-        let given = args.given(&TokenArgs::default(), &environment);
-        let demanded = given.and_then(|given| match given {
-            Some(ids) => ids.demanded(&selection),
-            None => Ok(None),
-        });
-        demanded
-            .map(|id| id.map(|id| id.to_string()))
-            .map_err(|error| Failure::Input(error).to_string())
+        let ids = args
+            .given_for(&selection, &TokenArgs::default(), &environment)
+            .map_err(|error| Failure::Input(error).to_string())?;
+        let id = |node: &&str| Some(ids.as_ref()?.of_node(node)?.to_string());
+        Ok(nodes.iter().map(id).collect())
+    }
+
+    fn ids<const N: usize>(ids: [&str; N]) -> Result<Vec<Option<String>>, String> {
+        Ok(ids.map(|id| Some(id.to_owned())).into())
     }
 
     #[test]
     fn the_variable_counts_if_no_flag_does() {
-        let id = |id: &str| Ok(Some(id.to_owned()));
         let set = [(VARIABLE, LOCK_ID)];
         let for_one = |source| Err(format!("{source} is for one node only"));
-        assert_eq!(demanded(None, &[], &["n"]), Ok(None));
-        assert_eq!(demanded(None, &set, &["n"]), id(LOCK_ID));
-        assert_eq!(demanded(Some(OTHER), &set, &["n"]), id(OTHER));
+        assert_eq!(demanded(None, &[], &["n"]), Ok(vec![None]));
+        assert_eq!(demanded(None, &set, &["n"]), ids([LOCK_ID]));
+        assert_eq!(demanded(Some(OTHER), &set, &["n"]), ids([OTHER]));
         assert_eq!(demanded(None, &set, &["n", "m"]), for_one(VARIABLE));
         let empty = [(VARIABLE, "")];
-        assert_eq!(demanded(Some(OTHER), &empty, &[]), for_one("--lock-id"));
-        assert_eq!(
-            demanded(Some(OTHER), &empty, &["n", "m"]),
-            for_one("--lock-id")
-        );
+        assert_eq!(demanded(Some(OTHER), &empty, &[]), for_one(FLAG));
+        assert_eq!(demanded(Some(OTHER), &empty, &["n", "m"]), for_one(FLAG));
     }
 
     #[test]
-    fn under_with_a_lock_id_is_of_its_nodes_and_no_others() {
-        let one = [(VARIABLE, LOCK_ID), (NODE, "a")];
+    fn each_node_gets_its_own_lock_id() {
         let pairs = format!("a={LOCK_ID} b={OTHER}");
         // As acquire prints them.
         let lines = format!("a {LOCK_ID}\nb {OTHER}\n");
-        let (pairs, lines) = ([(VARIABLE, &*pairs)], [(VARIABLE, &*lines)]);
-        assert_eq!(demanded(None, &one, &["a"]), Ok(Some(LOCK_ID.into())));
-        assert_eq!(demanded(None, &one, &["b", "c"]), Ok(None));
-        for variables in [&pairs, &lines] {
-            assert_eq!(demanded(None, variables, &["b"]), Ok(Some(OTHER.into())));
-            assert_eq!(demanded(None, variables, &["c"]), Ok(None));
+        for typed in [&*pairs, &lines] {
+            let variable = [(VARIABLE, typed)];
+            let given = [(Some(typed), &[][..], FLAG), (None, &variable, VARIABLE)];
+            for (flag, variables, source) in given {
+                let demanded = |nodes: &[&str]| demanded(flag, variables, nodes);
+                assert_eq!(demanded(&["b"]), ids([OTHER]));
+                assert_eq!(demanded(&["b", "a"]), ids([OTHER, LOCK_ID]));
+                let missing = Err(format!("{source} has no lock id for node/c"));
+                assert_eq!(demanded(&["a", "c"]), missing);
+                let unnamed = Err(format!("{source} is only for nodes that you name"));
+                assert_eq!(demanded(&[]), unnamed);
+            }
         }
-        for variables in [&one[..], &pairs] {
-            assert!(demanded(None, variables, &["a", "b"]).is_err());
-        }
+    }
+
+    #[test]
+    fn only_a_variable_may_be_for_other_nodes() {
+        let one = [(VARIABLE, LOCK_ID), (NODE, "a")];
+        assert_eq!(demanded(None, &one, &["a"]), ids([LOCK_ID]));
+        assert_eq!(demanded(None, &one, &["b", "c"]), Ok(vec![None, None]));
+        assert!(demanded(None, &one, &["a", "b"]).is_err());
+        let flag = format!("a={LOCK_ID}");
+        let missing = Err("--lock-id has no lock id for node/b".to_owned());
+        assert_eq!(demanded(Some(&flag), &one, &["b"]), missing);
     }
 
     #[test]
     fn the_earlier_name_counts_if_the_new_one_is_not_set() {
         let earlier = [(DEPRECATED, LOCK_ID), (VARIABLE, OTHER)];
-        assert_eq!(
-            demanded(None, &earlier[..1], &["a"]),
-            Ok(Some(LOCK_ID.into()))
-        );
-        assert_eq!(demanded(None, &earlier, &["a"]), Ok(Some(OTHER.into())));
+        assert_eq!(demanded(None, &earlier[..1], &["a"]), ids([LOCK_ID]));
+        assert_eq!(demanded(None, &earlier, &["a"]), ids([OTHER]));
     }
 
     #[test]

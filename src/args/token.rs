@@ -146,7 +146,7 @@ mod tests {
         };
         let given = args.given(&token, &Environment::of_variables([("", ""); 0]));
         let given = given.map_err(|error| Failure::Input(error).to_string())?;
-        let lock_id = given.and_then(|ids| ids.of_any).map(|id| id.to_string());
+        let lock_id = given.and_then(|ids| Some(ids.of_node("n")?.to_string()));
         Ok((
             token.bearer.clone().unwrap_or_default(),
             lock_id.unwrap_or_default(),

@@ -67,20 +67,14 @@ pub(crate) struct ReleaseArgs {
 
 pub(crate) async fn run(args: &ReleaseArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let selection = args.change.selection(Some(args.mine), start.terminal)?;
+    let token = &start.connection.token;
     let ids = args
         .lock_id
-        .given(&start.connection.token, start.environment)?;
-    let mut options = Release::new();
-    let mut demanded = None;
-    if let Some(ids) = ids
-        && let Some(id) = ids.demanded(&selection)?
-    {
-        if args.force {
-            return Err(InputError::LockIdWithForce { source: ids.source }.into());
-        }
-        demanded = Some(id.clone());
-        options = options.lock_id(id);
+        .given_for(&selection, token, start.environment)?;
+    if let Some(ids) = ids.as_ref().filter(|_| args.force) {
+        return Err(InputError::LockIdWithForce { source: ids.source }.into());
     }
+    let mut options = Release::new();
     if let Some(reason) = &args.message {
         options = options.reason(reason);
     }
@@ -103,14 +97,17 @@ pub(crate) async fn run(args: &ReleaseArgs, start: &Start<'_>) -> Result<Code, F
     let mut report = Report::new(&command, &selection);
     report.confirmed = Some(&confirmed);
     report.because = args.message.as_deref();
-    let (options, confirmed, demanded) = (&options, &confirmed, demanded.as_ref());
+    let (options, confirmed, ids) = (&options, &confirmed, ids.as_ref());
     let release = |target: Target| async move {
         match confirmed.get(&target.node) {
             Some(lease) => {
                 unprotect(args, session, lease).await?;
                 Ok(session.locks.force_release(lease, options).await?)
             }
-            None => release(args, session, options, demanded, target).await,
+            None => {
+                let demanded = ids.and_then(|ids| ids.of_node(&target.node));
+                release(args, session, options, demanded, target).await
+            }
         }
     };
     report.each(targets, release).await
@@ -140,6 +137,10 @@ async fn release(
         unprotect(args, session, lease).await?;
     }
     let exists = seen.row.row().is_some();
+    let options = match demanded {
+        Some(id) => &options.clone().lock_id(id.clone()),
+        None => options,
+    };
     let releasing = session.locks.release_seen(&node, options, Some(seen));
     let change = match releasing.await {
         Err(Error::Refused(refused)) if refused.refusal == Refusal::OwnHold => {

@@ -68,15 +68,11 @@ pub(crate) struct RenewArgs {
 
 pub(crate) async fn run(args: &RenewArgs, start: &Start<'_>) -> Result<Code, Failure> {
     let selection = args.change.selection(Some(args.mine), start.terminal)?;
+    let token = &start.connection.token;
     let ids = args
         .lock_id
-        .given(&start.connection.token, start.environment)?;
+        .given_for(&selection, token, start.environment)?;
     let mut options = Renew::new();
-    if let Some(ids) = ids
-        && let Some(id) = ids.demanded(&selection)?
-    {
-        options = options.lock_id(id);
-    }
     if let Some(reason) = &args.message {
         options = options.reason(reason);
     }
@@ -91,8 +87,12 @@ pub(crate) async fn run(args: &RenewArgs, start: &Start<'_>) -> Result<Code, Fai
         (None, Some(Extension::Added(added))) => options.added(added),
         (None, None) => options,
     };
-    let (locks, options, command) = (&session.locks, &options, &command);
+    let (locks, options, command, ids) = (&session.locks, &options, &command, ids.as_ref());
     let renew = |Target { node, seen }| async move {
+        let options = match ids.and_then(|ids| ids.of_node(&node)) {
+            Some(id) => &options.clone().lock_id(id.clone()),
+            None => options,
+        };
         match locks.renew_seen(&node, options, seen).await {
             Err(Error::Refused(refused))
                 if refused.refusal == Refusal::NotHeld && refused.lease.is_none() =>

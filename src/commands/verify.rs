@@ -22,7 +22,10 @@ use crate::words::node_state;
 /// no arguments. This command reads one Lease per node and writes nothing.
 #[derive(Args, Debug)]
 #[command(mut_arg("lock_id", |id| {
-    id.help("Check the lock with this id, from acquire -o lock-id [env: MAINT_LOCK_ID]")
+    let help = "Check the lock with this id, from acquire -o lock-id [env: MAINT_LOCK_ID]";
+    id.help(help).long_help(format!(
+        "{help}\n\nFor multiple nodes, give the whole output: a line NODE ID for each."
+    ))
 }))]
 #[command(after_help = "Examples:
   kubectl maint verify worker-1 --lock-id \"$LOCK_ID\" && \\
@@ -30,7 +33,7 @@ use crate::words::node_state;
   kubectl maint with worker-1 -- sh -ec \\
       './firmware.sh; kubectl maint verify; ssh worker-1 sudo reboot'")]
 pub(crate) struct VerifyArgs {
-    /// Node name, as NAME or node/NAME [default: those that `with` has locked]
+    /// Node name, as NAME or node/NAME [default: the nodes that the lock ids name, as inside of `with`]
     #[arg(value_name = "NODE")]
     pub(crate) node: Option<String>,
 

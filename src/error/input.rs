@@ -61,16 +61,22 @@ pub(crate) enum InputError {
     NoLockIds { flag: &'static str },
     /// No lock id was given.
     MissingLockId { variable: &'static str },
-    /// The lock ids in the environment are for other nodes.
+    /// The lock ids that were given are for other nodes.
     NoLockIdOf {
-        variable: &'static str,
+        /// The flag or variable that has them.
+        source: &'static str,
         node: String,
     },
     /// There is a lock id, but no node for it.
     NoNodeOfLockId,
-    /// A lock id was given for several nodes.
+    /// One lock id was given for several nodes.
     LockIdOfMany {
         /// The flag or variable that has it.
+        source: &'static str,
+    },
+    /// Lock ids were given for nodes that are selected without their names.
+    LockIdsOfUnnamed {
+        /// The flag or variable that has them.
         source: &'static str,
     },
     /// A lock id was given to end the lock of somebody else.

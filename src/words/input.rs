@@ -139,19 +139,20 @@ pub(crate) fn lines(error: &InputError, program: &Program) -> (String, String) {
                 program.run(format_args!("status {} -o lock-id", program.nodes("NODE")))
             ),
         ),
-        InputError::NoLockIdOf { variable, node } => both(
-            format!("{variable} has no lock id for node/{node}"),
-            "name a node that `with` has locked",
+        InputError::NoLockIdOf { source, node } => both(
+            format!("{source} has no lock id for node/{node}"),
+            without_lock_ids("name only nodes with a lock id", source),
         ),
         InputError::NoNodeOfLockId => {
             both("no node given", "name the node that the lock id is for")
         }
         InputError::LockIdOfMany { source } => both(
             format!("{source} is for one node only"),
-            match is_flag(source) {
-                true => format!("name that node only, or remove {source}"),
-                false => format!("name that node only, or {}", unset(source)),
-            },
+            without_lock_ids("name that node only", source),
+        ),
+        InputError::LockIdsOfUnnamed { source } => both(
+            format!("{source} is only for nodes that you name"),
+            without_lock_ids("name these nodes", source),
         ),
         InputError::LockIdWithForce { source } => both(
             format!("--force takes over the lock of somebody else, but {source} is for your own"),
@@ -262,6 +263,14 @@ fn both(message: impl Into<String>, hint: impl Into<String>) -> (String, String)
 /// Whether the lock id comes from a flag. Otherwise, it comes from a variable.
 fn is_flag(source: &str) -> bool {
     source.starts_with("--")
+}
+
+/// What to do instead, or else without the lock ids of `source`.
+fn without_lock_ids(instead: &str, source: &str) -> String {
+    match is_flag(source) {
+        true => format!("{instead}, or remove {source}"),
+        false => format!("{instead}, or {}", unset(source)),
+    }
 }
 
 fn unset(variable: &str) -> String {

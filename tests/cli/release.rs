@@ -239,6 +239,44 @@ fn lock_and_unlock_are_acquire_and_release() {
 }
 
 #[test]
+fn lock_ids_of_multiple_nodes_each_apply_to_their_own() {
+    on_one("release-lock-ids", |cluster| {
+        let nodes = ["worker-1", "worker-2"].map(|short| cluster.node(short));
+        let [first, second] = nodes.each_ref().map(String::as_str);
+        let acquired = cluster
+            .maint(["acquire", first, second, "-o", "lock-id"])
+            .succeeds();
+        // As a shell passes them on.
+        let ids = acquired.stdout.trim_end();
+        let run = |words: &[&str]| cluster.maint(words).args(["--lock-id", ids]).run();
+        assert_eq!(run(&["renew", second, first]).code, 0);
+        let run = run(&["verify"]);
+        assert_eq!((run.code, run.stdout.lines().count()), (0, 2), "{run}");
+
+        cluster.maint(["release", second]).succeeds();
+        cluster.maint(["acquire", second]).succeeds();
+        let release = cluster.maint(["release", first, second]);
+        assert_snapshot!(release.env("MAINT_LOCK_ID", ids).run(), @"
+        $ kubectl maint release worker-1 worker-2
+        node/worker-1 released
+        -- stderr
+        error: cannot release node/worker-2: replaced by a newer lock of alice@bastion (since [time], until [time], [length] left)
+        hint: show the current lock with `kubectl maint status worker-2`
+        1 of 2 nodes free; not released: worker-2
+        -- exit code 3
+        ");
+        let mine = cluster.maint(["renew", "--mine"]);
+        assert_snapshot!(mine.env("MAINT_LOCK_ID", ids).run(), @"
+        $ kubectl maint renew --mine
+        -- stderr
+        error: MAINT_LOCK_ID is only for nodes that you name
+        hint: name these nodes, or put `env -u MAINT_LOCK_ID` before the command
+        -- exit code 2
+        ");
+    });
+}
+
+#[test]
 fn a_lock_id_releases_only_its_acquisition() {
     on_both("release-token", |cluster| {
         let node = cluster.node("worker-1");
