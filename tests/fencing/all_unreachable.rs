@@ -6,7 +6,7 @@ use control_plane::{NodeSpec, Readiness};
 use rexpect::session::spawn_command;
 use serde_json::{Value, json};
 
-use crate::support::{HEARTBEAT_AGE, Maint, PatientHook, Plane, Stage, eventually};
+use crate::support::{HEARTBEAT_AGE, Maint, PatientHook, Plane, Run, Stage, eventually};
 
 /// How long a prompt or an end may be in coming, in milliseconds.
 const LIMIT: u64 = 60_000;
@@ -227,7 +227,7 @@ fn the_most_urgent_nodes_are_fenced_first_and_no_more_than_max() {
     stage.keep(third);
 }
 
-/// A zone that is lost may be cut off while its nodes run.
+/// A zone that is lost may be cut off while its nodes run. A dry run shows all nodes.
 #[test]
 fn at_a_mass_loss_it_stops_and_says_what_was_fenced() {
     let (mut stage, _alone) = empty("lost-zone");
@@ -241,6 +241,25 @@ fn at_a_mass_loss_it_stops_and_says_what_was_fenced() {
             "topology.kubernetes.io/zone=lost",
         ]);
     }
+    let items = |run: &Run| -> Vec<Value> {
+        let list: Value = serde_json::from_str(&run.stdout).expect("JSON");
+        { list["items"].as_array().expect("a list").iter() }
+            .map(|item| json!([item["node"], item["fenced"], item["error"]["code"]]))
+            .collect()
+    };
+    let dry_run = fence_all(&stage, 4)
+        .args(["--powered-off=dark", "--dry-run", "-o", "json"])
+        .run();
+    assert_eq!(dry_run.code, 6, "{dry_run}");
+    assert_eq!(
+        items(&dry_run),
+        [
+            json!([a, true, null]),
+            json!([b, null, "Unsafe"]),
+            json!([c, null, "Unsafe"]),
+            json!([d, null, "Unsafe"]),
+        ]
+    );
     let run = fence_all(&stage, 4)
         .args(["--powered-off=dark", "--yes", "-o", "json"])
         .run();
@@ -250,12 +269,8 @@ fn at_a_mass_loss_it_stops_and_says_what_was_fenced() {
          error: cannot fence node/{b}: 3 of 3 nodes of zone lost are unreachable: "
     );
     assert!(run.stderr.contains(&stopped), "{run}");
-    let list: Value = serde_json::from_str(&run.stdout).expect("JSON");
-    let items: Vec<Value> = { list["items"].as_array().expect("a list").iter() }
-        .map(|item| json!([item["node"], item["fenced"], item["error"]["code"]]))
-        .collect();
     assert_eq!(
-        items,
+        items(&run),
         [
             json!([a, true, null]),
             json!([b, null, "Unsafe"]),

@@ -5,7 +5,7 @@ use pod_safety::fencing::steps::Lock;
 
 use super::args::FenceArgs;
 use super::steps::FenceRun;
-use crate::error::{Failure, Verb};
+use crate::error::{Failure, Kind, Verb};
 use crate::exit::Code;
 use crate::output::error_code::ErrorCode;
 use crate::output::fencing::Fencing;
@@ -15,6 +15,7 @@ use crate::words::fencing::{NOT_REACHED, most_urgent, order, skipped, skipped_be
 
 /// Fences the unreachable nodes until one cannot be fenced, and then waits until nothing is left of any. If one fails,
 /// nothing is waited for: the operator decides first. A node that is back, or that somebody else fences, is skipped.
+/// A dry run goes on after a failure, because it shows what would happen to each node.
 pub(super) async fn fence_all(
     args: &FenceArgs,
     session: &FencingSession<'_>,
@@ -26,7 +27,8 @@ pub(super) async fn fence_all(
     let targets: Vec<_> = { nodes.iter().take(max) }
         .map(|node| session.target(node.name.clone()))
         .collect();
-    let mut runs: Vec<(FenceRun<'_>, Option<Observed>)> = Vec::new();
+    let mut runs: Vec<FenceRun<'_>> = Vec::new();
+    let mut results: Vec<Result<Option<Observed>, Failure>> = Vec::new();
     let mut failure = None;
     for (index, (target, node)) in targets.iter().zip(&nodes).enumerate() {
         let mut run = match FenceRun::new(args, target) {
@@ -37,8 +39,8 @@ pub(super) async fn fence_all(
             }
         };
         run.urgency = Some(most_urgent(node));
-        match run.fence().await {
-            Ok(observed) => runs.push((run, observed)),
+        let result = match run.fence().await {
+            Ok(observed) => Ok(observed),
             Err(error) => {
                 let can_skip = run.can_skip(&error);
                 let error = run.release_own_hold(error).await;
@@ -47,35 +49,44 @@ pub(super) async fn fence_all(
                     terminal.remark(skipped_because(&error));
                     continue;
                 }
-                failure = Some((index, error, Some(run.take_outcome())));
-                break;
+                let is_interrupted = error.kind(Some(Verb::Fence)) == Kind::Interrupted;
+                if is_interrupted || !target.is_dry_run() {
+                    failure = Some((index, error, Some(run.take_outcome())));
+                    break;
+                }
+                Err(error)
             }
-        }
+        };
+        runs.push(run);
+        results.push(result);
     }
     let mut ends = Vec::new();
     match failure {
         None => {
             // They wait at the same time, so they share the time.
             let mut timeout = Timeout::of(args.common.timeout);
-            for (run, observed) in &mut runs {
-                let result = match observed {
-                    Some(observed) => run.follow(observed, &mut timeout).await,
-                    None => Ok(()),
+            for (run, result) in runs.iter_mut().zip(results) {
+                let result = match result {
+                    Ok(Some(observed)) => run.follow(&observed, &mut timeout).await,
+                    result => result.map(drop),
                 };
                 ends.push(run.target.ended(result, Some(run.take_outcome())));
             }
         }
         Some((index, failure, outcome)) => {
             let at = &targets[index];
-            let fenced: Vec<&str> = runs.iter().map(|(run, _)| &*run.target.node).collect();
+            let fenced = { runs.iter().zip(&results) }.filter(|(_, result)| result.is_ok());
+            let fenced: Vec<&str> = fenced.map(|(run, _)| &*run.target.node).collect();
             let rest = targets.iter().skip(index + 1);
             let not_reached: Vec<&str> = rest.map(|target| &*target.node).collect();
             if targets.len() > 1 {
                 let stopped = stopped(&at.node, &fenced, &not_reached);
                 session.session.terminal.warn(stopped);
             }
-            let fenced = runs.iter_mut();
-            ends.extend(fenced.map(|(run, _)| run.target.ended(Ok(()), Some(run.take_outcome()))));
+            for (run, result) in runs.iter_mut().zip(results) {
+                let outcome = Some(run.take_outcome());
+                ends.push(run.target.ended(result.map(drop), outcome));
+            }
             ends.push(at.ended(Err(failure), outcome));
             ends.extend(not_reached.into_iter().map(|node| Ended {
                 result: Ok(()),
@@ -87,7 +98,7 @@ pub(super) async fn fence_all(
         }
     }
     let code = session.end(Verb::Fence, ends).await;
-    for (run, _) in &runs {
+    for run in &runs {
         run.report_lease_end();
     }
     code

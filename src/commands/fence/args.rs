@@ -69,7 +69,7 @@ pub(crate) struct FenceArgs {
     ///
     /// The nodes with the pods of the highest priority come first, then those whose pods have the fewest ready
     /// replicas elsewhere; --dry-run prints the order. You confirm each node by its name (in scripts: --yes).
-    /// Nodes that somebody else has locked or is fencing are skipped, and so are nodes that come back. The command stops at the first node that it cannot fence.
+    /// Nodes that somebody else has locked or is fencing are skipped, and so are nodes that come back. The command stops at the first node that it cannot fence; --dry-run shows all.
     #[arg(long, requires = "max", conflicts_with_all = ["node", "suspect"])]
     pub(crate) all_unreachable: bool,
 
