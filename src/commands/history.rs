@@ -16,7 +16,7 @@ use crate::words::history::NOTHING_RECORDED;
 /// Show the last locks of a node
 ///
 /// Shows who locked the node, from when until when, how each lock ended, and why. The newest lock comes
-/// first. Without NODE, it shows all nodes.
+/// first. Without NODE, it shows all nodes. A narrow terminal shows AGE instead of FROM; -o wide shows all times.
 ///
 /// The Lease of a node keeps its last locks in 1 KiB: about five to ten. Long texts are cut. Other clients do
 /// not record their locks. Anybody who may end a lock can write anything, so use the audit log for proof.
@@ -54,6 +54,7 @@ pub(crate) async fn run(args: &HistoryArgs, start: &Start<'_>) -> Result<Code, F
         Err(failure) => return report(&session, node.as_deref(), &failure, format).await,
     };
     let records: Vec<Record> = leases.iter().flat_map(Record::all).collect();
+    let now = session.locks.server_time().now();
     let terminal = session.terminal;
     let records = RecordList::new(records);
     if records.items().is_empty() && format.is_for_people() {
@@ -63,7 +64,7 @@ pub(crate) async fn run(args: &HistoryArgs, start: &Start<'_>) -> Result<Code, F
     terminal.show(&records, format, || {
         let is_wide = format == Format::Wide;
         let fit = terminal.width().filter(|_| !is_wide);
-        history::table(records.items(), is_wide, !args.no_headers, fit)
+        history::table(records.items(), is_wide, !args.no_headers, fit, now)
     })?;
     Ok(Code::DONE)
 }

@@ -18,7 +18,8 @@ use crate::words::leases as words;
 ///
 /// Kubernetes uses Leases for more than maintenance locks: for node heartbeats, leader elections and
 /// the identities of API servers. Operators of medik8s use them to show which node they repair.
-/// Without -n or -A, this command lists the namespace of your context.
+/// Without -n or -A, this command lists the namespace of your context. If they do not fit the terminal,
+/// AGE and PURPOSE are left out: use -o wide.
 ///
 /// AGE is the time since the Lease was acquired or, if that is not recorded, since it was created.
 /// LEFT is the time left, or the time since the Lease expired. A Lease expires if its holder stops

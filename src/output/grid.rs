@@ -160,6 +160,18 @@ impl Grid {
     }
 }
 
+/// The first of some tables that fits, else the last.
+pub(crate) fn first_to_fit(tables: impl IntoIterator<Item = String>, fit: Option<usize>) -> String {
+    let mut last = String::new();
+    for table in tables {
+        last = table;
+        if fit.is_none_or(|fit| last.lines().all(|line| line.width() <= fit)) {
+            break;
+        }
+    }
+    last
+}
+
 /// The widest cell of each column.
 fn widest(rows: &[Vec<String>]) -> Vec<String> {
     let mut widest: Vec<(usize, Cow<'_, str>)> = Vec::new();
@@ -277,6 +289,16 @@ mod tests {
             "one   12345678   abcdefgh",
             "the terminal wraps it anyway"
         );
+    }
+
+    #[test]
+    fn the_first_table_that_fits_is_shown() {
+        let first = |fit| first_to_fit(["1234", "12\n123", "新"].map(ToOwned::to_owned), fit);
+        assert_eq!(first(None), "1234");
+        assert_eq!(first(Some(4)), "1234");
+        assert_eq!(first(Some(3)), "12\n123");
+        assert_eq!(first(Some(2)), "新");
+        assert_eq!(first(Some(1)), "新", "the terminal wraps it anyway");
     }
 
     #[test]

@@ -1,19 +1,19 @@
 //! The last locks of nodes, as a table and as data.
 
 use maintenance_lease::protocol::identity::person;
-use maintenance_lease::protocol::{Instant, Span};
+use maintenance_lease::protocol::{Instant, Now, Span};
 use maintenance_lease::{Ending, NodeLease, PastLock};
 use pod_safety::words::age;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::data::{ApiVersion, Entry, List, Time, kind};
-use super::grid::{Column, Grid};
+use super::grid::{Column, Grid, first_to_fit};
 use super::item_error::ItemError;
 use crate::text::escape;
 use crate::words::cells::{none, text};
 use crate::words::history::{CURRENT, UNREADABLE, ending};
-use crate::words::holder_name::of_node;
+use crate::words::holder_name::{brief, of_node};
 
 /// The locks of several nodes.
 pub(crate) type RecordList = List<kind::LockRecordList, Record>;
@@ -41,6 +41,9 @@ pub(crate) struct Record {
     acquired_at: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
     ended_at: Option<Time>,
+    /// When it was acquired.
+    #[serde(skip)]
+    since: Option<Instant>,
     /// How long somebody had it, if it has ended.
     #[serde(skip)]
     lasted: Option<Span>,
@@ -80,6 +83,7 @@ impl Record {
             ticket: lease.ticket().map(ToOwned::to_owned),
             reason: lease.reason().map(ToOwned::to_owned),
             acquired_at: lease.acquired().map(Time::from),
+            since: lease.acquired().map(Instant::from),
             ..Self::new(lease.node(), Some(Outcome::Current))
         });
         let past = match lease.history() {
@@ -111,6 +115,7 @@ impl Record {
             ticket: None,
             reason: None,
             acquired_at: None,
+            since: None,
             ended_at: None,
             lasted: None,
             outcome,
@@ -132,6 +137,7 @@ impl Record {
             ticket: past.ticket,
             reason: past.why,
             acquired_at: past.from.map(Time::from),
+            since: past.from.map(Instant::from),
             ended_at: past.to.map(Time::from),
             lasted: past
                 .from
@@ -167,47 +173,97 @@ impl Entry for Record {
     }
 }
 
-/// The table of `records`, with all columns if it `is_wide`.
+/// The table of `records`, with all columns if it `is_wide`. If it does not fit, it has ages instead of times, and short
+/// holders.
 pub(crate) fn table(
     records: &[Record],
     is_wide: bool,
     headers: bool,
     fit: Option<usize>,
+    now: Now,
 ) -> String {
+    let tables = [false, true].into_iter().map(|is_brief| {
+        let row = |record: &Record| row(record, is_wide, is_brief, now);
+        Grid::new(columns(is_wide, is_brief), headers, fit)
+            .rows(records.iter().map(row))
+            .join("\n")
+    });
+    first_to_fit(tables, fit)
+}
+
+fn columns(is_wide: bool, is_brief: bool) -> Vec<Column> {
     let mut columns = vec![
         Column::uncut("NODE"),
         Column::uncut("HOLDER"),
-        Column::uncut("FROM"),
+        Column::uncut(if is_brief { "AGE" } else { "FROM" }),
         Column::uncut("LASTED"),
         Column::uncut("ENDED"),
         Column {
             header: "REASON".to_owned(),
-            least: Some(16),
+            least: Some(if is_brief { 8 } else { 16 }),
         },
     ];
     if is_wide {
-        columns.push(Column::uncut("TO"));
-        columns.push(Column::uncut("TICKET"));
-        columns.push(Column::uncut("USER"));
+        columns.extend(["TO", "TICKET", "USER"].map(Column::uncut));
     }
+    columns
+}
+
+fn row(record: &Record, is_wide: bool, is_brief: bool, now: Now) -> Vec<String> {
     let time = |time: &Option<Time>| time.as_ref().map_or_else(none, ToString::to_string);
-    let row = |record: &Record| {
-        let mut cells = vec![
-            escape(&record.node),
-            record.holder.as_deref().map_or_else(none, of_node),
-            time(&record.acquired_at),
-            record.lasted.map_or_else(none, age),
-            record.end(),
-            text(record.reason.as_deref()),
+    let holder = if is_brief { brief } else { of_node };
+    let mut cells = vec![
+        escape(&record.node),
+        record.holder.as_deref().map_or_else(none, holder),
+        match is_brief {
+            true => { record.since }.map_or_else(none, |since| age(now.latest - since)),
+            false => time(&record.acquired_at),
+        },
+        record.lasted.map_or_else(none, age),
+        record.end(),
+        text(record.reason.as_deref()),
+    ];
+    if is_wide {
+        cells.push(time(&record.ended_at));
+        cells.push(text(record.ticket.as_deref()));
+        cells.push(text(record.api_user.as_deref()));
+    }
+    cells
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+
+    use super::*;
+
+    #[test]
+    fn usual_names_fit_a_terminal() {
+        let at = |minutes: i64| Instant::from_micros(1_772_366_400_000_000 + minutes * 60_000_000);
+        let record = |from, to: Option<i64>, outcome, by: Option<&str>| Record {
+            holder: Some("alice@bastion".to_owned()),
+            reason: Some("disk errors since the last reboot".to_owned()),
+            acquired_at: Time::of(at(from)),
+            since: Some(at(from)),
+            lasted: to.map(|to| at(to) - at(from)),
+            ended_by: by.map(ToOwned::to_owned),
+            ..Record::new("worker-1", Some(outcome))
+        };
+        let records = [
+            record(-5, None, Outcome::Current, None),
+            record(-300, Some(-270), Outcome::TakenOver, Some("carol@desk")),
         ];
-        if is_wide {
-            cells.push(time(&record.ended_at));
-            cells.push(text(record.ticket.as_deref()));
-            cells.push(text(record.api_user.as_deref()));
-        }
-        cells
-    };
-    Grid::new(columns, headers, fit)
-        .rows(records.iter().map(row))
-        .join("\n")
+        let shown = |fit| table(&records, false, true, fit, Now::at(at(0)));
+        assert_snapshot!(shown(Some(80)), @"
+        NODE       HOLDER          AGE   LASTED   ENDED                      REASON
+        worker-1   alice@bastion   5m    -        current                    disk error…
+        worker-1   alice@bastion   5h    30m      taken over by carol@desk   disk error…
+        ");
+        assert_snapshot!(shown(Some(120)), @"
+        NODE       HOLDER          FROM                   LASTED   ENDED                      REASON
+        worker-1   alice@bastion   2026-03-01T11:55:00Z   -        current                    disk errors since the last reboot
+        worker-1   alice@bastion   2026-03-01T07:00:00Z   30m      taken over by carol@desk   disk errors since the last reboot
+        ");
+        assert_eq!(shown(Some(200)), shown(None));
+    }
 }

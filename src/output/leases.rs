@@ -7,7 +7,7 @@ mod tests;
 
 use chrono::{DateTime, Utc};
 use maintenance_lease::protocol::{Instant, Now, State};
-use maintenance_lease::{AnyLease, NAMESPACE, NodeLease};
+use maintenance_lease::{AnyLease, LeasePurpose, NAMESPACE, NodeLease};
 use pod_safety::words::age;
 
 pub(crate) use self::entry::Entry;
@@ -15,9 +15,15 @@ pub(crate) use self::record::{LeaseList, list};
 use super::grid::{self, Grid};
 use crate::text::escape;
 use crate::words::cells::{none, text, time_left, unknown};
-use crate::words::holder_name::{named, of_node};
+use crate::words::holder_name::{brief, named, of_node};
 use crate::words::state::ShownState;
 use crate::words::time::rfc3339;
+
+/// The longest name of an API server's Lease in a narrow table.
+const LONGEST_HASH: usize = 16;
+
+/// The length of a UUID.
+const UUID: usize = 36;
 
 /// Which columns are shown.
 #[derive(Clone, Copy, Debug)]
@@ -69,15 +75,17 @@ impl Column {
         (self == Self::Purpose).then_some(16)
     }
 
-    fn cell(self, entry: &Entry, now: Now) -> String {
+    fn cell(self, entry: &Entry, is_brief: bool, now: Now) -> String {
         let any = entry.lease();
         let lease = any.map(|any| &any.lease);
         match self {
             Self::Namespace => escape(entry.namespace()),
+            Self::Name if is_brief => brief_name(entry),
             Self::Name => escape(entry.name()),
             Self::State => lease.map_or_else(none, |lease| {
                 ShownState::of(Some(lease), now).word().to_owned()
             }),
+            Self::Holder if is_brief => any.and_then(brief_holder).unwrap_or_else(none),
             Self::Holder => any.and_then(person).unwrap_or_else(none),
             Self::Age => entry
                 .since()
@@ -104,6 +112,37 @@ fn person(any: &AnyLease) -> Option<String> {
     })
 }
 
+/// The name. The Lease of an API server is called by a hash, which nobody types, so its end is left out.
+fn brief_name(entry: &Entry) -> String {
+    let purpose = entry.lease().map(AnyLease::purpose);
+    let name = entry.name();
+    match purpose {
+        Some(LeasePurpose::ApiServerIdentity { .. }) if name.chars().count() > LONGEST_HASH => {
+            let start: String = name.chars().take(LONGEST_HASH - 1).collect();
+            escape(&start) + "…"
+        }
+        _ => escape(name),
+    }
+}
+
+/// The holder: for an API server its machine; otherwise without the UUID that client-go adds to the name of a machine or pod.
+fn brief_holder(any: &AnyLease) -> Option<String> {
+    if any.namespace == NAMESPACE {
+        return any.lease.holder().map(brief);
+    }
+    if let LeasePurpose::ApiServerIdentity {
+        host: Some(host), ..
+    } = any.purpose()
+    {
+        return Some(escape(host));
+    }
+    let holder = any.lease.holder()?;
+    Some(match holder.rsplit_once('_') {
+        Some((start, uuid)) if uuid.len() == UUID && !start.is_empty() => named(start),
+        _ => named(holder),
+    })
+}
+
 fn date(time: Option<DateTime<Utc>>) -> String {
     time.map_or_else(none, rfc3339)
 }
@@ -118,8 +157,33 @@ fn expiry(any: &AnyLease, now: Now) -> String {
     }
 }
 
+/// The columns that are left out, one after another, until the table fits the terminal.
+const LESS_NEEDED: [Column; 2] = [Column::Age, Column::Purpose];
+
 /// The table.
 pub(crate) fn table(entries: &[Entry], layout: Layout, now: Now) -> String {
+    // A wide table is whole, as kubectl's is.
+    let fit = layout.fit.filter(|_| !layout.wide);
+    let tables = (0..=LESS_NEEDED.len()).map(|left_out| {
+        let mut columns = columns(layout);
+        columns.retain(|column| !LESS_NEEDED[..left_out].contains(column));
+        let is_brief = left_out > 0;
+        let row = |entry| {
+            let cells = columns.iter().map(|it| it.cell(entry, is_brief, now));
+            cells.collect()
+        };
+        let as_columns = columns.iter().map(|column| grid::Column {
+            header: column.header().to_owned(),
+            least: column.least(),
+        });
+        Grid::new(as_columns.collect(), layout.headers, fit)
+            .rows(entries.iter().map(row))
+            .join("\n")
+    });
+    grid::first_to_fit(tables, fit)
+}
+
+fn columns(layout: Layout) -> Vec<Column> {
     let mut columns = vec![
         Column::Name,
         Column::Holder,
@@ -139,19 +203,5 @@ pub(crate) fn table(entries: &[Entry], layout: Layout, now: Now) -> String {
             Column::Transitions,
         ]);
     }
-    let as_columns = columns.iter().map(|column| grid::Column {
-        header: column.header().to_owned(),
-        least: column.least(),
-    });
-    let row = |entry| {
-        columns
-            .iter()
-            .map(|column| column.cell(entry, now))
-            .collect()
-    };
-    // A wide table is whole, as kubectl's is.
-    let fit = layout.fit.filter(|_| !layout.wide);
-    Grid::new(as_columns.collect(), layout.headers, fit)
-        .rows(entries.iter().map(row))
-        .join("\n")
+    columns
 }

@@ -159,21 +159,47 @@ async fn every_kind_is_named() {
 }
 
 #[tokio::test]
-async fn a_terminal_cuts_holders_and_words_and_never_what_a_lease_is_found_by() {
-    let fit = Some(80);
-    assert_snapshot!(table(&all_kinds().await, Layout { fit, ..layout() }, noon()), @"
-    NAMESPACE               NAME                                            HOLDER                                          AGE   LEFT      PURPOSE
-    apps                    never                                           -                                               0s    -         never used
-    kube-node-lease         worker-1                                        worker-1                                        30m   36s       node heartbeat
-    kube-node-lease         worker-2                                        worker-2                                        30m   9m ago    node heartbeat
-    kube-node-maintenance   worker-1                                        carol@desk                                      30m   never     node maintenance
-    kube-node-maintenance   worker-2                                        alice@bastion                                   30m   29m       node maintenance
-    kube-system             apiserver-2kmpl5pqrg7hjtu7f7uy2v7aqu            apiserver-2kmpl5pqrg7hjtu7f7uy2v7aqu_77         30m   1h        API server on master-1
-    kube-system             kube-scheduler                                  master-1_0f2b1d3c-5a60-4d2c-9d4e-6f6b7c8d9e0f   30m   14s       coordinated leader election (OldestEmulationVersion)
-    kube-system             kubeadm-elects                                  kubeadm-0                                       30m   60s ago   leader election
-    medik8s-leases          node-worker-2                                   self-node-remediation                           30m   54s       node remediation (medik8s)
-    kube-system             master-1_0f2b1d3c-5a60-4d2c-9d4e-6f6b7c8d9e0f   -                                               0s    -         candidate for kube-scheduler, 1.36.3
+async fn a_terminal_shows_less_of_each_lease_until_it_fits() {
+    let all = all_kinds().await;
+    // Without the candidate, whose name is longer than usual.
+    let usual = &all[..all.len() - 1];
+    let shown = |fit| table(usual, Layout { fit, ..layout() }, noon());
+    assert_snapshot!(shown(Some(80)), @"
+    NAMESPACE               NAME               HOLDER                  LEFT
+    apps                    never              -                       -
+    kube-node-lease         worker-1           worker-1                36s
+    kube-node-lease         worker-2           worker-2                9m ago
+    kube-node-maintenance   worker-1           carol@desk              never
+    kube-node-maintenance   worker-2           alice@bastion           29m
+    kube-system             apiserver-2kmpl…   master-1                1h
+    kube-system             kube-scheduler     master-1                14s
+    kube-system             kubeadm-elects     kubeadm-0               60s ago
+    medik8s-leases          node-worker-2      self-node-remediation   54s
     ");
+    assert_snapshot!(shown(Some(100)), @"
+    NAMESPACE               NAME               HOLDER                  LEFT      PURPOSE
+    apps                    never              -                       -         never used
+    kube-node-lease         worker-1           worker-1                36s       node heartbeat
+    kube-node-lease         worker-2           worker-2                9m ago    node heartbeat
+    kube-node-maintenance   worker-1           carol@desk              never     node maintenance
+    kube-node-maintenance   worker-2           alice@bastion           29m       node maintenance
+    kube-system             apiserver-2kmpl…   master-1                1h        API server on master-1
+    kube-system             kube-scheduler     master-1                14s       coordinated leader ele…
+    kube-system             kubeadm-elects     kubeadm-0               60s ago   leader election
+    medik8s-leases          node-worker-2      self-node-remediation   54s       node remediation (medi…
+    ");
+    assert_eq!(shown(Some(250)), shown(None));
+    // The terminal wraps it anyway.
+    let wrapped = table(
+        &all,
+        Layout {
+            fit: Some(80),
+            ..layout()
+        },
+        noon(),
+    );
+    assert!(wrapped.starts_with("NAMESPACE "), "{wrapped}");
+    assert!(!wrapped.contains("PURPOSE"), "{wrapped}");
 }
 
 #[tokio::test]
